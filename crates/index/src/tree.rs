@@ -1,0 +1,1026 @@
+//! An ordered index: a B+tree of `(hint, item)` entries with copy-on-write read views.
+//!
+//! The idea. Leaves hold entries in order, inner nodes hold, for every child but the first, a copy of the smallest
+//! entry below that child. Hints and items live in separate arrays, so a binary search walks one dense array of
+//! integers and asks the caller's comparison only where hints tie.
+//!
+//! ```text
+//! inner   epoch len | hint0 hint1 ... | item0 item1 ... | child0 child1 ...      41 children, 1 KiB
+//! leaf    epoch len | hint0 hint1 ... | item0 item1 ...                          62 entries,  1 KiB
+//! ```
+//!
+//! Read views. Every node carries the epoch in which it was made. Opening a view notes the current epoch and starts the
+//! next one; from then on a node of an older epoch is copied before it is changed, and the old one is put on a garbage
+//! list until no view can reach it. Refused: reference counts in nodes (an atomic per child whenever a node is copied, and
+//! a cache miss on nodes that are merely passed by).
+//!
+//! Invariant: the entry kept in an inner node for a child equals the smallest entry below it, including its item, so
+//! an item may be freed as soon as it is removed from the tree.
+//!
+//! Source of the structure: R. Bayer, E. McCreight, "Organization and Maintenance of Large Ordered Indexes" (1972);
+//! copy-on-write epochs as in most persistent B-trees.
+#![expect(
+    unsafe_code,
+    reason = "nodes are shared between the writer and read views; ownership is by epoch, not by type"
+)]
+
+use std::cmp::Ordering;
+use std::ptr;
+
+const LEAF_CAPACITY: usize = 62;
+const INNER_CAPACITY: usize = 41;
+const HEIGHT_MAX: usize = 12;
+/// Size of one tree node in bytes, for memory accounting.
+pub const NODE_BYTES: usize = 1024;
+
+const _: () = assert!(size_of::<Leaf>() <= NODE_BYTES && size_of::<Inner>() <= NODE_BYTES);
+
+/// What the tree stores: an order-preserving prefix of the key and the caller's item (a row pointer).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// `a < b` implies `hint(a) <= hint(b)`; equal keys have equal hints.
+    pub hint: u64,
+    /// Opaque to the tree.
+    pub item: u64,
+}
+
+#[repr(C)]
+struct Leaf {
+    epoch: u64,
+    len: usize,
+    hints: [u64; LEAF_CAPACITY],
+    items: [u64; LEAF_CAPACITY],
+}
+
+#[repr(C)]
+struct Inner {
+    epoch: u64,
+    /// Number of children.
+    len: usize,
+    /// Smallest entry below child i; slot 0 is unused.
+    hints: [u64; INNER_CAPACITY],
+    items: [u64; INNER_CAPACITY],
+    children: [*mut u8; INNER_CAPACITY],
+}
+
+/// A root with its height; height 0 means that the root is a leaf. Null means an empty tree.
+#[derive(Clone, Copy)]
+struct Root {
+    node: *mut u8,
+    height: usize,
+}
+
+/// A place in the tree: the leaf, the position in it, and the way down to it.
+#[derive(Clone, Copy)]
+pub struct Cursor {
+    path: [(*mut Inner, usize); HEIGHT_MAX],
+    leaf: *mut Leaf,
+    position: usize,
+    height: usize,
+}
+
+/// What [`Tree::locate`] found: the place for a key, and the item there if the key is present.
+pub struct Slot {
+    cursor: Cursor,
+    /// The item whose key equals the one looked for.
+    pub found: Option<u64>,
+    version: u64,
+}
+
+struct Garbage {
+    /// Epoch in which the node left the tree: views opened before it may still read it.
+    retired: u64,
+    node: *mut u8,
+    is_leaf: bool,
+}
+
+/// The ordered index. See the head of this file.
+pub struct Tree {
+    root: Root,
+    len: usize,
+    nodes: usize,
+    epoch: u64,
+    /// Changes with every modification; a [`Cursor`] is good while it stays.
+    version: u64,
+    views: Vec<u64>,
+    garbage: Vec<Garbage>,
+}
+
+/// A frozen picture of a [`Tree`]. May be read by another thread; must be given back to [`Tree::close_view`].
+pub struct TreeView {
+    root: Root,
+    len: usize,
+    epoch: u64,
+}
+
+// SAFETY: a view only reads nodes whose epoch is not newer than its own, and the owner neither changes nor frees such
+// nodes while the view is open (`writable`, `collect`).
+unsafe impl Send for TreeView {}
+// SAFETY: as above: reads of memory that nobody writes.
+unsafe impl Sync for TreeView {}
+
+impl Cursor {
+    const END: Cursor =
+        Cursor { path: [(ptr::null_mut(), 0); HEIGHT_MAX], leaf: ptr::null_mut(), position: 0, height: 0 };
+
+    /// The entry at the cursor, or `None` past either end.
+    ///
+    /// The cursor must come from this tree (or view), unmodified since.
+    pub fn get(&self) -> Option<Entry> {
+        if self.leaf.is_null() {
+            return None;
+        }
+        // SAFETY: a non-null leaf belongs to the live tree or view the cursor was made from.
+        let leaf = unsafe { &*self.leaf };
+        (self.position < leaf.len).then(|| Entry { hint: leaf.hints[self.position], item: leaf.items[self.position] })
+    }
+
+    /// Moves to the following entry.
+    pub fn next(&mut self) {
+        if self.leaf.is_null() {
+            return;
+        }
+        self.position += 1;
+        // SAFETY: see `get`.
+        if self.position >= unsafe { (*self.leaf).len } {
+            self.step_leaf(true);
+        }
+    }
+
+    /// Moves to the preceding entry; past the first one the cursor is at the end.
+    pub fn prev(&mut self) {
+        if self.leaf.is_null() {
+            return;
+        }
+        if self.position == 0 {
+            self.step_leaf(false);
+        } else {
+            self.position -= 1;
+        }
+    }
+
+    /// Goes to the first entry of the next leaf, or to the last entry of the previous one.
+    fn step_leaf(&mut self, forward: bool) {
+        for level in (0..self.height).rev() {
+            let (node, at) = self.path[level];
+            // SAFETY: nodes on the path belong to the tree the cursor was made from.
+            let len = unsafe { (*node).len };
+            let to = if forward { at + 1 } else { at.wrapping_sub(1) };
+            if to >= len {
+                continue;
+            }
+            self.path[level].1 = to;
+            // SAFETY: `to < len`, children below `len` are valid.
+            let mut child = unsafe { (*node).children[to] };
+            for below in level + 1..self.height {
+                let inner = child.cast::<Inner>();
+                // SAFETY: nodes above height 0 are inner nodes with at least one child.
+                let at = if forward { 0 } else { unsafe { (*inner).len - 1 } };
+                self.path[below] = (inner, at);
+                // SAFETY: `at < len`.
+                child = unsafe { (*inner).children[at] };
+            }
+            self.leaf = child.cast();
+            // SAFETY: a leaf in the tree holds at least one entry.
+            self.position = if forward { 0 } else { unsafe { (*self.leaf).len - 1 } };
+            return;
+        }
+        self.leaf = ptr::null_mut();
+    }
+}
+
+impl Root {
+    const EMPTY: Root = Root { node: ptr::null_mut(), height: 0 };
+
+    /// The first entry for which `is_before` is false. `is_before` must be true for a prefix of the entries.
+    #[inline]
+    fn partition(&self, mut is_before: impl FnMut(u64, u64) -> bool) -> Cursor {
+        let mut cursor = Cursor::END;
+        if self.node.is_null() {
+            return cursor;
+        }
+        let mut node = self.node;
+        for level in 0..self.height {
+            let inner = node.cast::<Inner>();
+            // SAFETY: nodes above the leaves are inner nodes; the tree is not modified meanwhile.
+            let inner_ref = unsafe { &*inner };
+            let (mut low, mut high) = (1, inner_ref.len);
+            while low < high {
+                let middle = (low + high) / 2;
+                if is_before(inner_ref.hints[middle], inner_ref.items[middle]) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            cursor.path[level] = (inner, low - 1);
+            node = inner_ref.children[low - 1];
+        }
+        let leaf = node.cast::<Leaf>();
+        // SAFETY: level 0 nodes are leaves.
+        let leaf_ref = unsafe { &*leaf };
+        let (mut low, mut high) = (0, leaf_ref.len);
+        while low < high {
+            let middle = (low + high) / 2;
+            if is_before(leaf_ref.hints[middle], leaf_ref.items[middle]) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        cursor.height = self.height;
+        cursor.leaf = leaf;
+        cursor.position = low;
+        cursor
+    }
+
+    fn edge(&self, first: bool) -> Cursor {
+        let mut cursor = Cursor::END;
+        if self.node.is_null() {
+            return cursor;
+        }
+        cursor.height = self.height;
+        let mut node = self.node;
+        for level in 0..self.height {
+            let inner = node.cast::<Inner>();
+            // SAFETY: see `partition`.
+            let len = unsafe { (*inner).len };
+            let at = if first { 0 } else { len - 1 };
+            cursor.path[level] = (inner, at);
+            // SAFETY: `at < len`.
+            node = unsafe { (*inner).children[at] };
+        }
+        cursor.leaf = node.cast();
+        // SAFETY: a leaf in the tree holds at least one entry.
+        cursor.position = if first { 0 } else { unsafe { (*cursor.leaf).len - 1 } };
+        cursor
+    }
+
+    fn lower_bound(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Cursor {
+        let mut cursor = self.partition(|h, item| h < hint || (h == hint && compare(item) == Ordering::Less));
+        cursor.settle();
+        cursor
+    }
+
+    fn upper_bound(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Cursor {
+        let mut cursor = self.partition(|h, item| h < hint || (h == hint && compare(item) != Ordering::Greater));
+        cursor.settle();
+        cursor
+    }
+
+    /// The last entry that is before the bound given by `cursor` (a result of `lower_bound` or `upper_bound`).
+    fn before(&self, cursor: Cursor) -> Cursor {
+        if cursor.leaf.is_null() {
+            return self.edge(false);
+        }
+        let mut cursor = cursor;
+        cursor.prev();
+        cursor
+    }
+}
+
+impl Cursor {
+    /// A position behind the last entry of a leaf becomes the first entry of the next.
+    fn settle(&mut self) {
+        // SAFETY: see `get`.
+        if !self.leaf.is_null() && self.position >= unsafe { (*self.leaf).len } {
+            self.step_leaf(true);
+        }
+    }
+}
+
+macro_rules! reads {
+    () => {
+        /// Number of entries.
+        pub fn len(&self) -> usize {
+            self.len
+        }
+
+        /// True if there is no entry.
+        pub fn is_empty(&self) -> bool {
+            self.len == 0
+        }
+
+        /// The smallest entry.
+        pub fn first(&self) -> Cursor {
+            self.root.edge(true)
+        }
+
+        /// The largest entry.
+        pub fn last(&self) -> Cursor {
+            self.root.edge(false)
+        }
+
+        /// The first entry not less than the probe. `compare(item)` orders the item against the probe and is asked
+        /// only where hints tie.
+        pub fn lower_bound(&self, hint: u64, compare: impl FnMut(u64) -> Ordering) -> Cursor {
+            self.root.lower_bound(hint, compare)
+        }
+
+        /// The first entry greater than the probe.
+        pub fn upper_bound(&self, hint: u64, compare: impl FnMut(u64) -> Ordering) -> Cursor {
+            self.root.upper_bound(hint, compare)
+        }
+
+        /// The last entry less than the probe.
+        pub fn last_before(&self, hint: u64, compare: impl FnMut(u64) -> Ordering) -> Cursor {
+            self.root.before(self.root.lower_bound(hint, compare))
+        }
+
+        /// The last entry not greater than the probe.
+        pub fn last_not_after(&self, hint: u64, compare: impl FnMut(u64) -> Ordering) -> Cursor {
+            self.root.before(self.root.upper_bound(hint, compare))
+        }
+    };
+}
+
+impl TreeView {
+    reads!();
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tree {
+    /// An empty tree. Allocates nothing.
+    pub fn new() -> Self {
+        Tree { root: Root::EMPTY, len: 0, nodes: 0, epoch: 1, version: 0, views: Vec::new(), garbage: Vec::new() }
+    }
+
+    reads!();
+
+    /// Bytes held in nodes, garbage included.
+    pub fn bytes(&self) -> usize {
+        self.nodes * NODE_BYTES
+    }
+
+    /// Changes with every modification: a cursor kept across other work is good only while this stays the same.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Finds an entry by equality. Cheaper than `lower_bound` when only the item is wanted.
+    pub fn get(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Option<u64> {
+        let mut equal = None;
+        let cursor = self.root.partition(|h, item| {
+            h < hint
+                || (h == hint && {
+                    let order = compare(item);
+                    if order == Ordering::Equal {
+                        equal = Some(item);
+                    }
+                    order == Ordering::Less
+                })
+        });
+        // Every entry that the search called equal is the entry itself or its copy in an inner node. If none was met,
+        // the entry at the bound was not compared only if the leaf ended before it, and then it is not equal.
+        let _ = cursor;
+        equal
+    }
+
+    /// Finds the place of a key for a following `insert_at`, `replace_at` or `remove_at`.
+    pub fn locate(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Slot {
+        let mut equal = None;
+        let cursor = self.root.partition(|h, item| {
+            h < hint
+                || (h == hint && {
+                    let order = compare(item);
+                    if order == Ordering::Equal {
+                        equal = Some(item);
+                        // Equal keys are unique here: an equal entry in an inner node is the first of its child.
+                    }
+                    order == Ordering::Less
+                })
+        });
+        let mut slot = Slot { cursor, found: equal, version: self.version };
+        if slot.found.is_some() {
+            slot.cursor.settle();
+        }
+        slot
+    }
+
+    /// Inserts an entry at the place found for its key, which must be absent.
+    pub fn insert_at(&mut self, slot: Slot, entry: Entry) {
+        assert!(slot.found.is_none() && slot.version == self.version, "slot is stale or taken");
+        self.version += 1;
+        self.len += 1;
+        if self.root.node.is_null() {
+            let leaf = self.new_leaf();
+            // SAFETY: just made.
+            unsafe {
+                (*leaf).len = 1;
+                (*leaf).hints[0] = entry.hint;
+                (*leaf).items[0] = entry.item;
+            }
+            self.root = Root { node: leaf.cast(), height: 0 };
+            return;
+        }
+        let mut cursor = slot.cursor;
+        self.make_writable(&mut cursor);
+        let leaf = cursor.leaf;
+        // SAFETY: `make_writable` returned nodes owned by the current epoch, reachable from nowhere else.
+        let leaf_ref = unsafe { &mut *leaf };
+        let at = cursor.position;
+        if leaf_ref.len < LEAF_CAPACITY {
+            leaf_ref.insert(at, entry);
+            if at == 0 {
+                self.fix_separator(&cursor);
+            }
+            return;
+        }
+        // Split. An append to the last leaf leaves the old one full, so ascending loads fill nodes completely.
+        let is_append = at == LEAF_CAPACITY
+            && (0..cursor.height).all(|level| {
+                let (node, at) = cursor.path[level];
+                // SAFETY: path nodes are valid.
+                at + 1 == unsafe { (*node).len }
+            });
+        let middle = if is_append { LEAF_CAPACITY } else { LEAF_CAPACITY / 2 };
+        let right = self.new_leaf();
+        // SAFETY: just made, distinct from `leaf`.
+        let right_ref = unsafe { &mut *right };
+        let leaf_ref = unsafe_mut(leaf);
+        leaf_ref.split_into(middle, right_ref);
+        if at <= middle && !is_append {
+            leaf_ref.insert(at, entry);
+            if at == 0 {
+                self.fix_separator(&cursor);
+            }
+        } else {
+            right_ref.insert(at - middle, entry);
+        }
+        let separator = Entry { hint: right_ref.hints[0], item: right_ref.items[0] };
+        self.insert_child(&cursor, separator, right.cast(), is_append);
+    }
+
+    /// Puts a new entry in place of the one found; keys are equal.
+    pub fn replace_at(&mut self, slot: Slot, entry: Entry) {
+        assert!(slot.found.is_some() && slot.version == self.version, "slot is stale or empty");
+        self.version += 1;
+        let mut cursor = slot.cursor;
+        self.make_writable(&mut cursor);
+        let leaf = unsafe_mut(cursor.leaf);
+        leaf.hints[cursor.position] = entry.hint;
+        leaf.items[cursor.position] = entry.item;
+        if cursor.position == 0 {
+            self.fix_separator(&cursor);
+        }
+    }
+
+    /// Removes the entry found.
+    pub fn remove_at(&mut self, slot: Slot) {
+        assert!(slot.found.is_some() && slot.version == self.version, "slot is stale or empty");
+        self.version += 1;
+        self.len -= 1;
+        let mut cursor = slot.cursor;
+        self.make_writable(&mut cursor);
+        let leaf = unsafe_mut(cursor.leaf);
+        leaf.remove(cursor.position);
+        if leaf.len == 0 {
+            self.retire(cursor.leaf.cast(), true);
+            self.remove_child(&cursor, cursor.height);
+            return;
+        }
+        if cursor.position == 0 {
+            self.fix_separator(&cursor);
+        }
+        if leaf.len < LEAF_CAPACITY / 4 {
+            self.merge_leaf(&cursor);
+        }
+    }
+
+    /// Removes up to about `max` entries from the end of the tree and hands their items over. For dropping a large
+    /// tree in slices. Returns true while something is left.
+    pub fn drain_some(&mut self, max: usize, mut take: impl FnMut(u64)) -> bool {
+        let mut taken = 0;
+        while taken < max && !self.root.node.is_null() {
+            self.version += 1;
+            let mut cursor = self.root.edge(false);
+            self.make_writable(&mut cursor);
+            let leaf = unsafe_mut(cursor.leaf);
+            for &item in &leaf.items[..leaf.len] {
+                take(item);
+            }
+            taken += leaf.len;
+            self.len -= leaf.len;
+            self.retire(cursor.leaf.cast(), true);
+            self.remove_child(&cursor, cursor.height);
+        }
+        !self.root.node.is_null()
+    }
+
+    /// A pseudo-random entry chosen by `seed`.
+    pub fn random(&self, seed: u64) -> Option<Entry> {
+        if self.root.node.is_null() {
+            return None;
+        }
+        let mut state = seed;
+        let mut pick = |len: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((state >> 33) % len as u64) as usize
+        };
+        let mut node = self.root.node;
+        for _ in 0..self.root.height {
+            // SAFETY: nodes above the leaves are inner nodes.
+            let inner = unsafe { &*node.cast::<Inner>() };
+            node = inner.children[pick(inner.len)];
+        }
+        // SAFETY: level 0 nodes are leaves with at least one entry.
+        let leaf = unsafe { &*node.cast::<Leaf>() };
+        let at = pick(leaf.len);
+        Some(Entry { hint: leaf.hints[at], item: leaf.items[at] })
+    }
+
+    /// Freezes the present state. Costs nothing now; later changes copy the nodes they touch first.
+    pub fn open_view(&mut self) -> TreeView {
+        let epoch = self.epoch;
+        self.views.push(epoch);
+        self.epoch += 1;
+        TreeView { root: self.root, len: self.len, epoch }
+    }
+
+    /// Gives a view back. Nodes that only it held are freed by [`Tree::collect`].
+    pub fn close_view(&mut self, view: TreeView) {
+        let at = self.views.iter().position(|&epoch| epoch == view.epoch).expect("a view is closed once, by its tree");
+        self.views.swap_remove(at);
+    }
+
+    /// Frees up to `max` nodes that no view can reach. Returns true while more can be freed.
+    pub fn collect(&mut self, max: usize) -> bool {
+        let oldest = self.views.iter().copied().min().unwrap_or(u64::MAX);
+        let mut freed = 0;
+        let mut at = 0;
+        while at < self.garbage.len() && freed < max {
+            if self.garbage[at].retired > oldest {
+                at += 1;
+                continue;
+            }
+            let garbage = self.garbage.swap_remove(at);
+            self.free(garbage.node, garbage.is_leaf);
+            freed += 1;
+        }
+        freed == max
+    }
+
+    fn new_leaf(&mut self) -> *mut Leaf {
+        self.nodes += 1;
+        Box::into_raw(Box::new(Leaf {
+            epoch: self.epoch,
+            len: 0,
+            hints: [0; LEAF_CAPACITY],
+            items: [0; LEAF_CAPACITY],
+        }))
+    }
+
+    fn new_inner(&mut self) -> *mut Inner {
+        self.nodes += 1;
+        Box::into_raw(Box::new(Inner {
+            epoch: self.epoch,
+            len: 0,
+            hints: [0; INNER_CAPACITY],
+            items: [0; INNER_CAPACITY],
+            children: [ptr::null_mut(); INNER_CAPACITY],
+        }))
+    }
+
+    fn free(&mut self, node: *mut u8, is_leaf: bool) {
+        self.nodes -= 1;
+        // SAFETY: the node was made by `new_leaf` or `new_inner` and left both the tree and every open view.
+        unsafe {
+            if is_leaf {
+                drop(Box::from_raw(node.cast::<Leaf>()));
+            } else {
+                drop(Box::from_raw(node.cast::<Inner>()));
+            }
+        }
+    }
+
+    /// A node leaves the tree: freed now, or later if a view may read it.
+    fn retire(&mut self, node: *mut u8, is_leaf: bool) {
+        // SAFETY: both kinds of node start with their epoch.
+        let epoch = unsafe { *node.cast::<u64>() };
+        if self.is_shared(epoch) {
+            self.garbage.push(Garbage { retired: self.epoch, node, is_leaf });
+        } else {
+            self.free(node, is_leaf);
+        }
+    }
+
+    /// True if an open view can reach a node of this epoch.
+    fn is_shared(&self, epoch: u64) -> bool {
+        epoch < self.epoch && self.views.iter().any(|&view| view >= epoch)
+    }
+
+    /// Replaces the nodes on the way to the cursor that views share by copies of the current epoch.
+    fn make_writable(&mut self, cursor: &mut Cursor) {
+        if self.views.is_empty() {
+            return;
+        }
+        for level in 0..=cursor.height {
+            let is_leaf = level == cursor.height;
+            let node: *mut u8 = if is_leaf { cursor.leaf.cast() } else { cursor.path[level].0.cast() };
+            // SAFETY: both kinds of node start with their epoch.
+            if !self.is_shared(unsafe { *node.cast::<u64>() }) {
+                continue;
+            }
+            let copy: *mut u8 = if is_leaf {
+                let copy = self.new_leaf();
+                // SAFETY: source and target are distinct, valid leaves.
+                unsafe {
+                    ptr::copy_nonoverlapping(cursor.leaf, copy, 1);
+                    (*copy).epoch = self.epoch;
+                }
+                cursor.leaf = copy;
+                copy.cast()
+            } else {
+                let copy = self.new_inner();
+                // SAFETY: source and target are distinct, valid inner nodes.
+                unsafe {
+                    ptr::copy_nonoverlapping(cursor.path[level].0, copy, 1);
+                    (*copy).epoch = self.epoch;
+                }
+                cursor.path[level].0 = copy;
+                copy.cast()
+            };
+            self.garbage.push(Garbage { retired: self.epoch, node, is_leaf });
+            if level == 0 {
+                self.root.node = copy;
+            } else {
+                let (parent, at) = cursor.path[level - 1];
+                unsafe_mut(parent).children[at] = copy;
+            }
+        }
+    }
+
+    /// After the first entry of the cursor's leaf changed: the copy of it in the nearest ancestor follows.
+    fn fix_separator(&mut self, cursor: &Cursor) {
+        let leaf = unsafe_mut(cursor.leaf);
+        for level in (0..cursor.height).rev() {
+            let (node, at) = cursor.path[level];
+            if at > 0 {
+                let inner = unsafe_mut(node);
+                inner.hints[at] = leaf.hints[0];
+                inner.items[at] = leaf.items[0];
+                return;
+            }
+        }
+    }
+
+    /// Adds `child` behind the cursor's child at the lowest inner level, splitting upwards.
+    fn insert_child(&mut self, cursor: &Cursor, separator: Entry, child: *mut u8, is_append: bool) {
+        let mut separator = separator;
+        let mut child = child;
+        for level in (0..cursor.height).rev() {
+            let (node, at) = cursor.path[level];
+            let inner = unsafe_mut(node);
+            if inner.len < INNER_CAPACITY {
+                inner.insert(at + 1, separator, child);
+                return;
+            }
+            let middle = if is_append { INNER_CAPACITY - 1 } else { INNER_CAPACITY / 2 };
+            let right = self.new_inner();
+            let right_ref = unsafe_mut(right);
+            let inner = unsafe_mut(node);
+            inner.split_into(middle, right_ref);
+            // The smallest entry of the right half was a separator and moves up.
+            let up = Entry { hint: right_ref.hints[0], item: right_ref.items[0] };
+            if at < middle {
+                inner.insert(at + 1, separator, child);
+            } else {
+                right_ref.insert(at + 1 - middle, separator, child);
+            }
+            separator = up;
+            child = right.cast();
+        }
+        assert!(self.root.height + 1 < HEIGHT_MAX, "tree height is bounded by its capacity");
+        let root = self.new_inner();
+        let root_ref = unsafe_mut(root);
+        root_ref.children[0] = self.root.node;
+        root_ref.len = 1;
+        root_ref.insert(1, separator, child);
+        self.root = Root { node: root.cast(), height: self.root.height + 1 };
+    }
+
+    /// Removes the child at the cursor's position of level `level - 1`; the child itself is already retired.
+    fn remove_child(&mut self, cursor: &Cursor, level: usize) {
+        if level == 0 {
+            self.root = Root::EMPTY;
+            return;
+        }
+        let (node, at) = cursor.path[level - 1];
+        let inner = unsafe_mut(node);
+        if inner.len == 1 {
+            self.retire(node.cast(), false);
+            self.remove_child(cursor, level - 1);
+            return;
+        }
+        let next_first = Entry { hint: inner.hints[1], item: inner.items[1] };
+        inner.remove(at);
+        if at == 0 {
+            // The subtree now starts with what was its second child: ancestors keep a copy of that entry.
+            for above in (0..level - 1).rev() {
+                let (node, at) = cursor.path[above];
+                if at > 0 {
+                    let ancestor = unsafe_mut(node);
+                    ancestor.hints[at] = next_first.hint;
+                    ancestor.items[at] = next_first.item;
+                    break;
+                }
+            }
+        }
+        self.shrink_root();
+    }
+
+    fn shrink_root(&mut self) {
+        while self.root.height > 0 {
+            let inner = self.root.node.cast::<Inner>();
+            // SAFETY: height above 0 means an inner node.
+            let inner_ref = unsafe { &*inner };
+            if inner_ref.len != 1 {
+                return;
+            }
+            let child = inner_ref.children[0];
+            self.retire(inner.cast(), false);
+            self.root = Root { node: child, height: self.root.height - 1 };
+        }
+    }
+
+    /// Merges a thin leaf with a neighbour under the same parent if both fit one node with room to spare.
+    fn merge_leaf(&mut self, cursor: &Cursor) {
+        if cursor.height == 0 {
+            return;
+        }
+        let level = cursor.height - 1;
+        let (parent, at) = cursor.path[level];
+        let parent_ref = unsafe_mut(parent);
+        let (left, right) = if at + 1 < parent_ref.len {
+            (at, at + 1)
+        } else if at > 0 {
+            (at - 1, at)
+        } else {
+            return;
+        };
+        let left_node = parent_ref.children[left].cast::<Leaf>();
+        let right_node = parent_ref.children[right].cast::<Leaf>();
+        // SAFETY: children of the lowest inner level are leaves.
+        let (left_len, right_len) = unsafe { ((*left_node).len, (*right_node).len) };
+        if left_len + right_len > LEAF_CAPACITY * 3 / 4 {
+            return;
+        }
+        let mut beside = *cursor;
+        beside.path[level].1 = left;
+        beside.leaf = left_node;
+        self.make_writable(&mut beside);
+        let left_ref = unsafe_mut(beside.leaf);
+        // SAFETY: distinct from the left leaf; only read.
+        let right_ref = unsafe { &*right_node };
+        left_ref.hints[left_len..left_len + right_len].copy_from_slice(&right_ref.hints[..right_len]);
+        left_ref.items[left_len..left_len + right_len].copy_from_slice(&right_ref.items[..right_len]);
+        left_ref.len = left_len + right_len;
+        self.retire(right_node.cast(), true);
+        let (parent, _) = beside.path[level];
+        unsafe_mut(parent).remove(right);
+        if unsafe_mut(parent).len == 1 && level == 0 {
+            self.shrink_root();
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        assert!(
+            self.views.is_empty() || std::thread::panicking(),
+            "read views are closed before their tree is dropped"
+        );
+        self.drain_some(usize::MAX, |_| {});
+        while self.collect(usize::MAX) {}
+    }
+}
+
+/// A unique reference to a node of the current epoch.
+fn unsafe_mut<'a, T>(node: *mut T) -> &'a mut T {
+    // SAFETY: called only with nodes that `make_writable` or a constructor has just returned: they are reachable from this
+    // tree alone, which is borrowed mutably, and no two references to one node are alive at once.
+    unsafe { &mut *node }
+}
+
+impl Leaf {
+    fn insert(&mut self, at: usize, entry: Entry) {
+        self.hints.copy_within(at..self.len, at + 1);
+        self.items.copy_within(at..self.len, at + 1);
+        self.hints[at] = entry.hint;
+        self.items[at] = entry.item;
+        self.len += 1;
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.hints.copy_within(at + 1..self.len, at);
+        self.items.copy_within(at + 1..self.len, at);
+        self.len -= 1;
+    }
+
+    fn split_into(&mut self, middle: usize, right: &mut Leaf) {
+        let moved = self.len - middle;
+        right.hints[..moved].copy_from_slice(&self.hints[middle..self.len]);
+        right.items[..moved].copy_from_slice(&self.items[middle..self.len]);
+        right.len = moved;
+        self.len = middle;
+    }
+}
+
+impl Inner {
+    fn insert(&mut self, at: usize, separator: Entry, child: *mut u8) {
+        self.hints.copy_within(at..self.len, at + 1);
+        self.items.copy_within(at..self.len, at + 1);
+        self.children.copy_within(at..self.len, at + 1);
+        self.hints[at] = separator.hint;
+        self.items[at] = separator.item;
+        self.children[at] = child;
+        self.len += 1;
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.hints.copy_within(at + 1..self.len, at);
+        self.items.copy_within(at + 1..self.len, at);
+        self.children.copy_within(at + 1..self.len, at);
+        self.len -= 1;
+    }
+
+    fn split_into(&mut self, middle: usize, right: &mut Inner) {
+        let moved = self.len - middle;
+        right.hints[..moved].copy_from_slice(&self.hints[middle..self.len]);
+        right.items[..moved].copy_from_slice(&self.items[middle..self.len]);
+        right.children[..moved].copy_from_slice(&self.children[middle..self.len]);
+        right.len = moved;
+        self.len = middle;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Items are the keys themselves; hints are deliberately coarse so that ties are common.
+    fn hint(key: u64) -> u64 {
+        key / 8
+    }
+
+    fn insert(tree: &mut Tree, key: u64) -> bool {
+        let slot = tree.locate(hint(key), |item| item.cmp(&key));
+        if slot.found.is_some() {
+            tree.replace_at(slot, Entry { hint: hint(key), item: key });
+            return false;
+        }
+        tree.insert_at(slot, Entry { hint: hint(key), item: key });
+        true
+    }
+
+    fn remove(tree: &mut Tree, key: u64) -> bool {
+        let slot = tree.locate(hint(key), |item| item.cmp(&key));
+        let found = slot.found.is_some();
+        if found {
+            tree.remove_at(slot);
+        }
+        found
+    }
+
+    fn ascending(mut cursor: Cursor) -> Vec<u64> {
+        let mut all = Vec::new();
+        while let Some(entry) = cursor.get() {
+            all.push(entry.item);
+            cursor.next();
+        }
+        all
+    }
+
+    fn check_separators(tree: &Tree) {
+        fn walk(node: *mut u8, height: usize) -> Entry {
+            if height == 0 {
+                // SAFETY: a leaf of a live tree.
+                let leaf = unsafe { &*node.cast::<Leaf>() };
+                assert!(leaf.len > 0);
+                return Entry { hint: leaf.hints[0], item: leaf.items[0] };
+            }
+            // SAFETY: an inner node of a live tree.
+            let inner = unsafe { &*node.cast::<Inner>() };
+            assert!(inner.len > 0);
+            let mut first = None;
+            for i in 0..inner.len {
+                let smallest = walk(inner.children[i], height - 1);
+                if i == 0 {
+                    first = Some(smallest);
+                } else {
+                    assert_eq!(smallest, Entry { hint: inner.hints[i], item: inner.items[i] });
+                }
+            }
+            first.expect("at least one child")
+        }
+        if !tree.root.node.is_null() {
+            walk(tree.root.node, tree.root.height);
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64),
+        Remove(u64),
+        OpenView,
+        CloseView(usize),
+        Collect,
+        Drain(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            20 => (0..2000u64).prop_map(Step::Insert),
+            14 => (0..2000u64).prop_map(Step::Remove),
+            1 => Just(Step::OpenView),
+            1 => (0..4usize).prop_map(Step::CloseView),
+            1 => Just(Step::Collect),
+            1 => (1..100usize).prop_map(Step::Drain),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn tree_and_its_views_agree_with_a_sorted_set(steps in proptest::collection::vec(step(), 1..3000)) {
+            let mut tree = Tree::new();
+            let mut model = BTreeSet::new();
+            let mut views: Vec<(TreeView, BTreeSet<u64>)> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Insert(key) => prop_assert_eq!(insert(&mut tree, key), model.insert(key)),
+                    Step::Remove(key) => prop_assert_eq!(remove(&mut tree, key), model.remove(&key)),
+                    Step::OpenView => views.push((tree.open_view(), model.clone())),
+                    Step::CloseView(at) if at < views.len() => {
+                        let (view, _) = views.swap_remove(at);
+                        tree.close_view(view);
+                    }
+                    Step::CloseView(_) => {}
+                    Step::Collect => { tree.collect(3); }
+                    Step::Drain(max) => {
+                        tree.drain_some(max, |item| assert!(model.remove(&item)));
+                    }
+                }
+                prop_assert_eq!(tree.len(), model.len());
+            }
+            check_separators(&tree);
+            prop_assert_eq!(ascending(tree.first()), model.iter().copied().collect::<Vec<_>>());
+            for probe in (0..2010).step_by(7) {
+                let cmp = |item: u64| item.cmp(&probe);
+                let of = |cursor: Cursor| cursor.get().map(|e| e.item);
+                prop_assert_eq!(of(tree.lower_bound(hint(probe), cmp)), model.range(probe..).next().copied());
+                prop_assert_eq!(of(tree.upper_bound(hint(probe), cmp)), model.range(probe + 1..).next().copied());
+                prop_assert_eq!(of(tree.last_before(hint(probe), cmp)), model.range(..probe).next_back().copied());
+                prop_assert_eq!(of(tree.last_not_after(hint(probe), cmp)), model.range(..=probe).next_back().copied());
+                prop_assert_eq!(tree.get(hint(probe), cmp), model.get(&probe).copied());
+            }
+            let mut backwards = Vec::new();
+            let mut cursor = tree.last();
+            while let Some(entry) = cursor.get() { backwards.push(entry.item); cursor.prev(); }
+            prop_assert_eq!(backwards, model.iter().rev().copied().collect::<Vec<_>>());
+            for (view, then) in views {
+                prop_assert_eq!(ascending(view.first()), then.iter().copied().collect::<Vec<_>>());
+                prop_assert_eq!(view.len(), then.len());
+                tree.close_view(view);
+            }
+        }
+    }
+
+    #[test]
+    fn ascending_inserts_fill_nodes() {
+        let mut tree = Tree::new();
+        for key in 0..100_000 {
+            insert(&mut tree, key);
+        }
+        assert!(tree.bytes() < 100_000 * 18, "{} bytes", tree.bytes());
+        assert_eq!(ascending(tree.first()).len(), 100_000);
+    }
+
+    #[test]
+    fn a_view_is_read_by_another_thread_while_the_tree_changes() {
+        let mut tree = Tree::new();
+        for key in 0..20_000 {
+            insert(&mut tree, key);
+        }
+        let view = tree.open_view();
+        let reader = std::thread::spawn(move || {
+            let sum: u64 = ascending(view.first()).iter().sum();
+            (view, sum)
+        });
+        for key in 0..20_000 {
+            remove(&mut tree, key);
+            insert(&mut tree, key + 100_000);
+        }
+        let (view, sum) = reader.join().expect("reader does not panic");
+        assert_eq!(sum, (0..20_000).sum());
+        tree.close_view(view);
+        while tree.collect(1000) {}
+    }
+}
