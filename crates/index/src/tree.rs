@@ -26,6 +26,7 @@
 
 use std::cmp::Ordering;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const LEAF_CAPACITY: usize = 62;
 const INNER_CAPACITY: usize = 41;
@@ -96,6 +97,8 @@ struct Garbage {
 
 /// The ordered index. See the head of this file.
 pub struct Tree {
+    /// Tells this tree from all others, so that a view finds back to it.
+    id: u64,
     root: Root,
     len: usize,
     nodes: usize,
@@ -108,6 +111,7 @@ pub struct Tree {
 
 /// A frozen picture of a [`Tree`]. May be read by another thread; must be given back to [`Tree::close_view`].
 pub struct TreeView {
+    tree_id: u64,
     root: Root,
     len: usize,
     epoch: u64,
@@ -347,7 +351,9 @@ impl Default for Tree {
 impl Tree {
     /// An empty tree. Allocates nothing.
     pub fn new() -> Self {
-        Tree { root: Root::EMPTY, len: 0, nodes: 0, epoch: 1, version: 0, views: Vec::new(), garbage: Vec::new() }
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT_ID.fetch_add(1, Relaxed);
+        Tree { id, root: Root::EMPTY, len: 0, nodes: 0, epoch: 1, version: 0, views: Vec::new(), garbage: Vec::new() }
     }
 
     reads!();
@@ -539,7 +545,17 @@ impl Tree {
         let epoch = self.epoch;
         self.views.push(epoch);
         self.epoch += 1;
-        TreeView { root: self.root, len: self.len, epoch }
+        TreeView { tree_id: self.id, root: self.root, len: self.len, epoch }
+    }
+
+    /// True if the view was opened on this tree.
+    pub fn owns(&self, view: &TreeView) -> bool {
+        view.tree_id == self.id
+    }
+
+    /// True while a view is open.
+    pub fn has_views(&self) -> bool {
+        !self.views.is_empty()
     }
 
     /// Gives a view back. Nodes that only it held are freed by [`Tree::collect`].

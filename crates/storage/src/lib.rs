@@ -1,1 +1,15 @@
-//! storage
+//! Where rows live.
+//!
+//! `engine` is the contract, `memory` fulfils it. An engine applies statements to all indexes of a space at once and gives
+//! back what is needed to undo them; it knows no transactions, no log and no catalog. Who calls it: `database`.
+//!
+//! Invariants:
+//! * A statement that is refused has changed nothing.
+//! * `undo` of a [`Change`] cannot fail; changes are undone in reverse order.
+//! * Every index of a space holds the same rows; the primary index owns one reference to each.
+
+mod engine;
+mod memory;
+
+pub use engine::{Change, IndexDef, IndexKind, IteratorKind, Mode, StorageError};
+pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView};

@@ -1,0 +1,205 @@
+//! Rows of `_user` and `_priv`.
+
+use super::space::check_name;
+use super::{check_change, is_recovering};
+use crate::access::{Grant, ObjectType, Privileges};
+use crate::catalog::{User, UserKind};
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::fields::{Fields, as_str, for_each_entry};
+use crate::session::{ADMIN, Context, SUPER};
+use crate::txn::Effect;
+use base64::Engine;
+use std::rc::Rc;
+use tuple::Tuple;
+use tuple::msgpack::{Kind, Reader};
+
+/// Users and roles in all.
+const USER_MAX: usize = 32;
+
+fn parse_user(row: &[u8]) -> Result<User> {
+    let mut fields = Fields::new(row)?;
+    let id = fields.uint()?;
+    let owner = fields.uint()?;
+    let name = fields.str()?.to_string();
+    let kind = fields.str()?;
+    let kind = match kind {
+        "user" => UserKind::User,
+        "role" => UserKind::Role,
+        other => return Err(Error::new(ErrorCode::CreateUser, &[&name, &format!("unknown user type {other}")])),
+    };
+    let mut password_hash = None;
+    if fields.has_more() {
+        let auth = fields.raw()?;
+        for_each_entry(auth, |key, value| {
+            if key == "chap-sha1" {
+                let text = as_str(value).unwrap_or("");
+                let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok();
+                password_hash = bytes.and_then(|bytes| <[u8; 20]>::try_from(bytes).ok());
+                if password_hash.is_none() {
+                    return Err(Error::new(ErrorCode::CreateUser, &[&name, &"invalid user password"]));
+                }
+            }
+            Ok(())
+        })
+        .map_err(|error| {
+            error.unwrap_or_else(|| {
+                Error::new(ErrorCode::CreateUser, &[&name, &"invalid password format, use box.schema.user.passwd() to reset password"])
+            })
+        })?;
+    }
+    check_name(&name)?;
+    Ok(User { id, owner, name, kind, password_hash })
+}
+
+fn object_type(kind: UserKind) -> ObjectType {
+    if kind == UserKind::User { ObjectType::User } else { ObjectType::Role }
+}
+
+pub(super) fn on_user(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    let Some(new) = new else {
+        let Some(old) = old else { return Ok(None) };
+        let user = parse_user(old.data())?;
+        let id = user.id;
+        let kind = object_type(user.kind);
+        check_change(database, context, Privileges::DROP, kind, id, user.owner, &user.name)?;
+        let refuse = |why: &str| Err(Error::new(ErrorCode::DropUser, &[&user.name, &why]));
+        if id <= ADMIN || id <= SUPER && user.kind == UserKind::Role {
+            return refuse("the user or the role is a system");
+        }
+        let owns = database.catalog.spaces().iter().any(|space| space.owner() == id)
+            || database.catalog.functions().iter().any(|function| function.owner == id)
+            || database.catalog.sequences().iter().any(|sequence| sequence.def().owner == id)
+            || database.catalog.grants().iter().any(|grant| grant.grantee == id || grant.grantor == id);
+        if owns {
+            return refuse("the user has objects");
+        }
+        let gone = database.catalog.set_user(id, None);
+        return Ok(Some(Effect {
+            undo: Box::new(move |database| {
+                database.catalog.set_user(id, gone);
+            }),
+            finish: None,
+        }));
+    };
+    let user = parse_user(new.data())?;
+    let id = user.id;
+    let kind = object_type(user.kind);
+    match old {
+        None => {
+            check_change(database, context, Privileges::CREATE, kind, id, user.owner, &user.name)?;
+            if database.catalog.users().len() >= USER_MAX && !is_recovering(database) {
+                return Err(Error::new(ErrorCode::UserMax, &[&USER_MAX]));
+            }
+        }
+        Some(_) => {
+            // A user may change its own password.
+            let owner = if context.user.get() == id { id } else { user.owner };
+            check_change(database, context, Privileges::ALTER, kind, id, owner, &user.name)?;
+        }
+    }
+    let before = database.catalog.set_user(id, Some(Rc::new(user)));
+    Ok(Some(Effect {
+        undo: Box::new(move |database| {
+            database.catalog.set_user(id, before);
+        }),
+        finish: None,
+    }))
+}
+
+fn parse_grant(row: &[u8]) -> Result<Grant> {
+    let mut fields = Fields::new(row)?;
+    let grantor = fields.uint()?;
+    let grantee = fields.uint()?;
+    let type_name = fields.str()?;
+    let object_type = ObjectType::from_name(type_name)
+        .ok_or_else(|| Error::new(ErrorCode::UnknownSchemaObject, &[&type_name]))?;
+    let raw = fields.raw()?;
+    let mut reader = Reader::new(raw);
+    let object_id = match reader.kind() {
+        // An empty string means every object of the kind.
+        Ok(Kind::Str) => None,
+        _ => match reader.read_uint().ok().and_then(|id| u32::try_from(id).ok()) {
+            Some(id) => Some(id),
+            None => return Err(Error::new(ErrorCode::FieldType, &[&4, &"unsigned"])),
+        },
+    };
+    let privileges = fields.uint()?;
+    Ok(Grant { grantor, grantee, object_type, object_id, privileges })
+}
+
+fn check_grant(database: &Database, context: &Context, grant: &Grant) -> Result<()> {
+    if is_recovering(database) {
+        return Ok(());
+    }
+    let catalog = &database.catalog;
+    let user = context.user.get();
+    let grantee = catalog
+        .user(grant.grantee)
+        .ok_or_else(|| Error::new(ErrorCode::NoSuchUser, &[&grant.grantee]))?;
+    let (owner, name) = match (grant.object_type, grant.object_id) {
+        (ObjectType::Universe, _) | (_, None) => (ADMIN, String::new()),
+        (ObjectType::Space, Some(id)) => {
+            let space = database.space(id)?;
+            (space.owner(), space.name())
+        }
+        (ObjectType::Function, Some(id)) => {
+            let function = catalog.function(id).ok_or_else(|| Error::new(ErrorCode::NoSuchFunction, &[&id]))?;
+            (function.owner, function.name.clone())
+        }
+        (ObjectType::Sequence, Some(id)) => {
+            let sequence = catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))?;
+            (sequence.def().owner, sequence.def().name.clone())
+        }
+        (ObjectType::User, Some(id)) => {
+            let target = catalog.user(id).ok_or_else(|| Error::new(ErrorCode::NoSuchUser, &[&id]))?;
+            (target.owner, target.name.clone())
+        }
+        (ObjectType::Role, Some(id)) => {
+            let role = catalog
+                .user(id)
+                .filter(|role| role.kind == UserKind::Role)
+                .ok_or_else(|| Error::new(ErrorCode::NoSuchRole, &[&id]))?;
+            if grantee.kind == UserKind::Role && catalog.role_contains(id, grant.grantee) {
+                return Err(Error::new(ErrorCode::RoleLoop, &[&role.name, &grantee.name]));
+            }
+            (role.owner, role.name.clone())
+        }
+    };
+    // Only the owner of an object and the administrator may give rights on it; `public` itself may be granted by all.
+    if owner != user && user != ADMIN && !(grant.object_type == ObjectType::Role && name == "public") {
+        return Err(crate::access::denied(
+            // Bit 13 is Grant.
+            1 << 13,
+            grant.object_type,
+            &name,
+            &catalog.user_name(user),
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn on_priv(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    let before = old.map(|old| parse_grant(old.data())).transpose()?;
+    let after = new.map(|new| parse_grant(new.data())).transpose()?;
+    let Some(grant) = after.clone().or_else(|| before.clone()) else {
+        return Ok(None);
+    };
+    check_grant(database, context, &grant)?;
+    let removed = Grant { privileges: 0, ..grant.clone() };
+    database.catalog.set_grant(after.as_ref().unwrap_or(&removed));
+    Ok(Some(Effect {
+        undo: Box::new(move |database| database.catalog.set_grant(before.as_ref().unwrap_or(&removed))),
+        finish: None,
+    }))
+}

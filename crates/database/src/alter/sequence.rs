@@ -1,0 +1,160 @@
+//! Rows of `_sequence`, `_sequence_data` and `_space_sequence`.
+
+use super::space::check_name;
+use super::{check_change, is_recovering};
+use crate::access::{ObjectType, Privileges};
+use crate::catalog::{Sequence, SequenceDef, SpaceSequence};
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::fields::Fields;
+use crate::session::Context;
+use crate::txn::Effect;
+use std::rc::Rc;
+use tuple::Tuple;
+
+fn parse(row: &[u8], failure: ErrorCode) -> Result<SequenceDef> {
+    let mut fields = Fields::new(row)?;
+    let def = SequenceDef {
+        id: fields.uint()?,
+        owner: fields.uint()?,
+        name: fields.str()?.to_string(),
+        step: fields.int()?,
+        min: fields.int()?,
+        max: fields.int()?,
+        start: fields.int()?,
+        cache: fields.int()?,
+        is_cyclic: fields.bool()?,
+    };
+    check_name(&def.name)?;
+    let refuse = |why: &str| Err(Error::new(failure, &[&def.name, &why]));
+    if def.step == 0 {
+        return refuse("step option must be non-zero");
+    }
+    if def.min > def.max {
+        return refuse("max must be greater than or equal to min");
+    }
+    if !(def.min..=def.max).contains(&def.start) {
+        return refuse("start must be between min and max");
+    }
+    Ok(def)
+}
+
+pub(super) fn on_sequence(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    let Some(new) = new else {
+        let Some(old) = old else { return Ok(None) };
+        let def = parse(old.data(), ErrorCode::DropSequence)?;
+        check_change(database, context, Privileges::DROP, ObjectType::Sequence, def.id, def.owner, &def.name)?;
+        let refuse = |why: &str| Err(Error::new(ErrorCode::DropSequence, &[&def.name, &why]));
+        let is_used = database.catalog.spaces().iter().any(|space| {
+            space.sequence.borrow().as_ref().is_some_and(|attached| attached.sequence.def().id == def.id)
+        });
+        if is_used {
+            return refuse("the sequence is in use");
+        }
+        let mut key = Vec::new();
+        tuple::msgpack::encode_uint(&mut key, u64::from(def.id));
+        if database.space(super::SEQUENCE_DATA_ID)?.store.borrow().get(0, &key, 1).is_some() {
+            return refuse("the sequence has data");
+        }
+        if database
+            .catalog
+            .grants()
+            .iter()
+            .any(|grant| grant.object_type == ObjectType::Sequence && grant.object_id == Some(def.id))
+        {
+            return refuse("the sequence has grants");
+        }
+        let gone = database.catalog.set_sequence(def.id, None);
+        return Ok(Some(Effect {
+            undo: Box::new(move |database| {
+                database.catalog.set_sequence(def.id, gone);
+            }),
+            finish: None,
+        }));
+    };
+    if old.is_some() {
+        let def = parse(new.data(), ErrorCode::AlterSequence)?;
+        let Some(sequence) = database.catalog.sequence(def.id) else {
+            return Err(Error::new(ErrorCode::NoSuchSequence, &[&def.name]));
+        };
+        let before = sequence.def();
+        check_change(database, context, Privileges::ALTER, ObjectType::Sequence, def.id, before.owner, &before.name)?;
+        sequence.set_def(Rc::new(def));
+        return Ok(Some(Effect { undo: Box::new(move |_| sequence.set_def(before)), finish: None }));
+    }
+    let def = parse(new.data(), ErrorCode::CreateSequence)?;
+    check_change(database, context, Privileges::CREATE, ObjectType::Sequence, def.id, def.owner, &def.name)?;
+    let id = def.id;
+    database.catalog.set_sequence(id, Some(Rc::new(Sequence::new(def))));
+    Ok(Some(Effect {
+        undo: Box::new(move |database| {
+            database.catalog.set_sequence(id, None);
+        }),
+        finish: None,
+    }))
+}
+
+/// The value itself is not taken back on rollback: what was handed out never comes again.
+pub(super) fn on_sequence_data(
+    database: &Database,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    let Some(row) = new.or(old) else { return Ok(None) };
+    let mut fields = Fields::new(row.data())?;
+    let id = fields.uint()?;
+    let value = fields.int()?;
+    let Some(sequence) = database.catalog.sequence(id) else {
+        return Err(Error::new(ErrorCode::NoSuchSequence, &[&id]));
+    };
+    sequence.set_value(new.map(|_| value));
+    Ok(None)
+}
+
+pub(super) fn on_space_sequence(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    let Some(row) = new.or(old) else { return Ok(None) };
+    let mut fields = Fields::new(row.data())?;
+    let space = database.space(fields.uint()?)?;
+    let sequence_id = fields.uint()?;
+    let is_generated = fields.bool()?;
+    let field_no = if fields.has_more() {
+        fields.uint()?
+    } else {
+        space.index(0).map_or(0, |primary| primary.parts.first().map_or(0, |part| part.field_no))
+    };
+    let Some(sequence) = database.catalog.sequence(sequence_id) else {
+        return Err(Error::new(ErrorCode::NoSuchSequence, &[&sequence_id]));
+    };
+    check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id, space.owner(), &space.name())?;
+    if new.is_some() && !is_recovering(database) {
+        let covers = space.index(0).is_some_and(|primary| {
+            primary.parts.iter().any(|part| {
+                part.field_no == field_no
+                    && matches!(
+                        part.field_type,
+                        tuple::FieldType::Unsigned | tuple::FieldType::Integer | tuple::FieldType::Number
+                    )
+            })
+        });
+        if !covers {
+            let name = space.index_name(0);
+            return Err(Error::new(
+                ErrorCode::ModifyIndex,
+                &[&name, &space.name(), &"sequence cannot be used with a non-integer key"],
+            ));
+        }
+    }
+    let attached = new.map(|_| SpaceSequence { sequence, field_no, is_generated });
+    let before = std::mem::replace(&mut *space.sequence.borrow_mut(), attached);
+    Ok(Some(Effect { undo: Box::new(move |_| *space.sequence.borrow_mut() = before), finish: None }))
+}

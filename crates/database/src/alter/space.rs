@@ -1,0 +1,380 @@
+//! Rows of `_space`, `_truncate` and `_collation`.
+
+use super::{check_change, is_recovering};
+use crate::access::{ObjectType, Privileges};
+use crate::catalog::{Space, SpaceDef, SpaceKind};
+use crate::database::{Database, Garbage};
+use crate::error::{Error, ErrorCode, Result};
+use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
+use crate::session::Context;
+use crate::txn::Effect;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use storage::{IteratorKind, MemorySpace};
+use tuple::msgpack::{Kind, Reader};
+use tuple::{Collation, FieldDef, FieldType, Format, KeyPart, Tuple};
+
+/// Longest name of an object.
+const NAME_MAX: usize = 65_000;
+
+/// A name may hold any printable characters. Errors: 70.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    let is_good = !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control);
+    if is_good { Ok(()) } else { Err(Error::new(ErrorCode::Identifier, &[&name])) }
+}
+
+/// Reads a row of `_space`. Errors: 9 naming the space, 141, 111, 57.
+pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -> Result<SpaceDef> {
+    let mut fields = Fields::new(row)?;
+    let id = fields.uint()?;
+    let owner = fields.uint()?;
+    let name = fields.str()?.to_string();
+    let engine = fields.str()?.to_string();
+    let field_count = fields.uint()?;
+    let opts = fields.raw()?;
+    let format = if fields.has_more() { fields.raw()? } else { &[0x90] };
+    check_name(&name)?;
+    if id == 0 || id > i32::MAX as u32 {
+        return Err(Error::new(failure, &[&name, &"space id is too big"]));
+    }
+    if database.catalog.user(owner).is_none() && !is_recovering(database) {
+        return Err(Error::new(ErrorCode::NoSuchUser, &[&owner]));
+    }
+    let (mut group_id, mut is_temporary) = (0, false);
+    for_each_entry(opts, |key, value| {
+        let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &what]);
+        match key {
+            "group_id" => {
+                group_id = as_uint(value).ok_or_else(|| wrong("'group_id' must be unsigned"))? as u32;
+                if group_id > 1 {
+                    return Err(Error::new(ErrorCode::NoSuchGroup, &[&group_id]));
+                }
+            }
+            "temporary" => {
+                is_temporary = as_bool(value).ok_or_else(|| wrong("'temporary' must be boolean"))?;
+            }
+            "is_sync" => {
+                if as_bool(value).ok_or_else(|| wrong("'is_sync' must be boolean"))? && !is_recovering(database) {
+                    return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"synchronous spaces"]));
+                }
+            }
+            "view" | "sql" | "defer_deletes" | "checks" => {}
+            other => return Err(wrong(&format!("unexpected option '{other}'"))),
+        }
+        Ok(())
+    })
+    .map_err(|error| error.unwrap_or_else(|| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &"expected a map"])))?;
+    let fields = parse_format(database, format)?;
+    if field_count != 0 && (field_count as usize) < fields.len() {
+        return Err(Error::new(failure, &[&name, &"exact_field_count must be either 0 or >= formatted field count"]));
+    }
+    match engine.as_str() {
+        "memtx" | "sysview" | "blackhole" | "service" => {}
+        "vinyl" => return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"the vinyl engine yet"])),
+        other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),
+    }
+    Ok(SpaceDef { id, owner, name, engine, field_count, fields, group_id, is_temporary })
+}
+
+/// Reads a space format. Errors: 141, 149.
+fn parse_format(database: &Database, format: &[u8]) -> Result<Vec<FieldDef>> {
+    let mut reader = Reader::new(format);
+    let count = reader.read_array().map_err(|_| Error::new(ErrorCode::WrongSpaceFormat, &[&1, &"expected an array"]))?;
+    let mut fields: Vec<FieldDef> = Vec::new();
+    for number in 1..=count {
+        let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceFormat, &[&number, &what]);
+        let raw = reader.read_value().map_err(|_| wrong("not msgpack"))?;
+        if Reader::new(raw).kind().ok() != Some(Kind::Map) {
+            return Err(wrong("expected a map"));
+        }
+        let mut name = None;
+        let mut field = FieldDef::new(String::new(), FieldType::Any);
+        for_each_entry(raw, |key, value| {
+            match key {
+                "name" => name = Some(as_str(value).ok_or_else(|| wrong("field name is not string"))?.to_string()),
+                "type" => {
+                    let text = as_str(value).unwrap_or("");
+                    field.field_type = text.parse().map_err(|_| wrong("unknown field type"))?;
+                }
+                "is_nullable" => {
+                    field.is_nullable = as_bool(value).ok_or_else(|| wrong("'is_nullable' must be boolean"))?;
+                }
+                "collation" => {
+                    let id = as_uint(value).ok_or_else(|| wrong("'collation' must be unsigned"))? as u32;
+                    field.collation = Some(find_collation(database, id)?);
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+        .map_err(|error| error.unwrap_or_else(|| wrong("expected a map")))?;
+        let Some(name) = name else {
+            return Err(wrong("field name is not specified"));
+        };
+        check_name(&name)?;
+        if fields.iter().any(|other| other.name == name) {
+            return Err(Error::new(ErrorCode::SpaceFieldIsDuplicate, &[&name]));
+        }
+        field.name = name;
+        fields.push(field);
+    }
+    Ok(fields)
+}
+
+pub(super) fn find_collation(database: &Database, id: u32) -> Result<Arc<Collation>> {
+    database
+        .catalog
+        .collation(id)
+        .ok_or_else(|| Error::new(ErrorCode::NoSuchCollation, &[&id]))
+}
+
+/// The format of a space: its declared fields and what its indexes require.
+pub(crate) fn make_format(database: &Database, def: &SpaceDef, parts: &[KeyPart]) -> Result<Rc<Format>> {
+    let mut result = Ok(());
+    let format = database.catalog.add_format(|id| {
+        match Format::new(id, def.fields.clone(), def.field_count, parts) {
+            Ok(format) => format,
+            Err(error) => {
+                result = Err(database.format_error(error));
+                Format::any(id)
+            }
+        }
+    });
+    result.map(|()| format)
+}
+
+fn kind_of(def: &SpaceDef) -> SpaceKind {
+    match def.engine.as_str() {
+        "sysview" => SpaceKind::View { base: def.id - 1 },
+        "blackhole" => SpaceKind::Blackhole,
+        "service" => SpaceKind::Service,
+        _ => SpaceKind::Memory,
+    }
+}
+
+pub(super) fn on_space(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    match (old, new) {
+        (None, Some(new)) => create(database, context, new),
+        (Some(old), None) => drop_space(database, context, old),
+        (Some(old), Some(new)) => alter(database, context, old, new),
+        (None, None) => Ok(None),
+    }
+}
+
+fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
+    let def = parse_space(database, new.data(), ErrorCode::CreateSpace)?;
+    if database.catalog.space(def.id).is_some() && is_recovering(database) {
+        // The built-in definition of a system space: its row has come.
+        return alter_in_place(database, &def).map(|()| None);
+    }
+    check_change(database, context, Privileges::CREATE, ObjectType::Space, def.id, def.owner, &def.name)?;
+    let format = make_format(database, &def, &[])?;
+    let id = def.id;
+    let space = Space::new(kind_of(&def), def, format, MemorySpace::new(&database.arena));
+    database.catalog.add_space(Rc::new(space));
+    Ok(Some(Effect {
+        undo: Box::new(move |database| {
+            database.catalog.remove_space(id);
+        }),
+        finish: None,
+    }))
+}
+
+fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Option<Effect>> {
+    let id = Fields::new(old.data())?.uint()?;
+    let space = database.space(id)?;
+    let name = space.name();
+    check_change(database, context, Privileges::DROP, ObjectType::Space, id, space.owner(), &name)?;
+    let refuse = |why: &str| Err(Error::new(ErrorCode::DropSpace, &[&name, &why]));
+    if space.is_system() {
+        return refuse("the space is a system space");
+    }
+    if !space.indexes().is_empty() {
+        return refuse("the space has indexes");
+    }
+    if database.catalog.grants().iter().any(|grant| grant.object_type == ObjectType::Space && grant.object_id == Some(id)) {
+        return refuse("the space has grants");
+    }
+    if has_row(database, super::TRUNCATE_ID, id)? {
+        return refuse("the space has truncate record");
+    }
+    if space.sequence.borrow().is_some() {
+        return refuse("the space has attached sequence");
+    }
+    database.catalog.remove_space(id);
+    space.is_dropped.set(true);
+    Ok(Some(Effect {
+        undo: Box::new(move |database| {
+            space.is_dropped.set(false);
+            database.catalog.add_space(space);
+        }),
+        finish: None,
+    }))
+}
+
+/// True if a system space has a row whose first key part is `id`.
+fn has_row(database: &Database, space_id: u32, id: u32) -> Result<bool> {
+    let mut key = Vec::new();
+    tuple::msgpack::encode_uint(&mut key, u64::from(id));
+    Ok(database.space(space_id)?.store.borrow().count(0, IteratorKind::Eq, &key, 1) > 0)
+}
+
+fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Result<Option<Effect>> {
+    let id = Fields::new(old.data())?.uint()?;
+    let space = database.space(id)?;
+    let old_def = space.def();
+    let def = parse_space(database, new.data(), ErrorCode::AlterSpace)?;
+    check_change(database, context, Privileges::ALTER, ObjectType::Space, id, old_def.owner, &old_def.name)?;
+    let refuse = |why: &str| Err(Error::new(ErrorCode::AlterSpace, &[&old_def.name, &why]));
+    if def.engine != old_def.engine {
+        return refuse("can not change space engine");
+    }
+    if def.group_id != old_def.group_id {
+        return refuse("replication group is immutable");
+    }
+    if def.is_temporary != old_def.is_temporary && !space.store.borrow().is_empty() {
+        return refuse("can not switch temporary flag on a non-empty space");
+    }
+    if def.field_count != old_def.field_count && def.field_count != 0 && !space.store.borrow().is_empty() && old_def.field_count != 0 {
+        return refuse("can not change field count on a non-empty space");
+    }
+    if space.is_system() && def.name != old_def.name && !is_recovering(database) {
+        return refuse("the space is a system space");
+    }
+    let format = make_format(database, &def, &all_parts(&space))?;
+    if !is_recovering(database) {
+        check_rows(database, &space, &format)?;
+    }
+    let old_format = space.format();
+    apply_def(database, &space, Rc::new(def), format);
+    Ok(Some(Effect {
+        undo: Box::new(move |database| apply_def(database, &space, old_def, old_format)),
+        finish: None,
+    }))
+}
+
+/// The row of a space that exists already (a built-in one) came from a snapshot.
+fn alter_in_place(database: &Database, def: &SpaceDef) -> Result<()> {
+    let space = database.space(def.id)?;
+    let format = make_format(database, def, &all_parts(&space))?;
+    apply_def(database, &space, Rc::new(def.clone()), format);
+    Ok(())
+}
+
+fn apply_def(database: &Database, space: &Rc<Space>, def: Rc<SpaceDef>, format: Rc<Format>) {
+    let old_name = space.name();
+    if old_name != def.name {
+        database.catalog.rename_space(&old_name, &def.name, space.id);
+    }
+    space.set_def(def);
+    space.set_format(format);
+    database.catalog.bump_schema_version();
+}
+
+/// The parts of all indexes of a space.
+pub(super) fn all_parts(space: &Space) -> Vec<KeyPart> {
+    space.indexes().iter().flat_map(|index| index.parts.clone()).collect()
+}
+
+/// Checks every row against a new format. Takes time proportional to the number of rows.
+pub(super) fn check_rows(database: &Database, space: &Rc<Space>, format: &Format) -> Result<()> {
+    let mut result = Ok(());
+    space.store.borrow().scan(0, IteratorKind::All, &[], 0, |row| {
+        result = format.check(row);
+        result.is_ok()
+    });
+    result.map_err(|error| database.tuple_error(error, space))
+}
+
+pub(super) fn on_truncate(
+    database: &Database,
+    _context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    let Some(new) = new else {
+        return Ok(None);
+    };
+    let mut fields = Fields::new(new.data())?;
+    let id = fields.uint()?;
+    let Some(space) = database.catalog.space(id) else {
+        // A truncation that a snapshot remembers of a space that is created later in it.
+        return if is_recovering(database) { Ok(None) } else { Err(Error::new(ErrorCode::NoSuchSpace, &[&id])) };
+    };
+    if space.is_system() && !is_recovering(database) {
+        return Err(Error::new(ErrorCode::TruncateSystemSpace, &[&space.name()]));
+    }
+    let _ = old;
+    let taken = Rc::new(RefCell::new(Some(space.store.borrow_mut().take_all())));
+    let kept = Rc::clone(&taken);
+    Ok(Some(Effect {
+        undo: Box::new(move |database| {
+            if let Some(rows) = taken.borrow_mut().take() {
+                let empty = std::mem::replace(&mut *space.store.borrow_mut(), rows);
+                database.discard(Garbage::Space(empty));
+            }
+        }),
+        finish: Some(Box::new(move |database| {
+            if let Some(rows) = kept.borrow_mut().take() {
+                database.discard(Garbage::Space(rows));
+            }
+        })),
+    }))
+}
+
+pub(super) fn on_collation(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    if let Some(old) = old {
+        let mut fields = Fields::new(old.data())?;
+        let (id, name) = (fields.uint()?, fields.str()?.to_string());
+        check_change(database, context, Privileges::DROP, ObjectType::Universe, 0, u32::MAX, "")?;
+        if new.is_none() {
+            let is_used = database.catalog.spaces().iter().any(|space| {
+                let uses = |collation: &Option<Arc<Collation>>| collation.as_ref().is_some_and(|c| c.id() == id);
+                space.def().fields.iter().any(|field| uses(&field.collation))
+                    || all_parts(space).iter().any(|part| uses(&part.collation))
+            });
+            if is_used {
+                return Err(Error::new(ErrorCode::DropCollation, &[&name, &"it is used by a space"]));
+            }
+            let gone = database.catalog.set_collation(id, None);
+            return Ok(Some(Effect {
+                undo: Box::new(move |database| {
+                    database.catalog.set_collation(id, gone);
+                }),
+                finish: None,
+            }));
+        }
+        return Err(Error::new(ErrorCode::Unsupported, &[&"collation", &"alter"]));
+    }
+    let Some(new) = new else {
+        return Ok(None);
+    };
+    let mut fields = Fields::new(new.data())?;
+    let id = fields.uint()?;
+    let name = fields.str()?.to_string();
+    let _owner = fields.uint()?;
+    let kind = fields.str()?.to_string();
+    let locale = fields.str()?.to_string();
+    let options = fields.raw()?;
+    check_change(database, context, Privileges::CREATE, ObjectType::Universe, 0, u32::MAX, "")?;
+    let collation = Collation::from_row(id, &name, &kind, &locale, options)
+        .map_err(|error| Error::new(ErrorCode::CantCreateCollation, &[&error]))?;
+    let before = database.catalog.set_collation(id, Some(Arc::new(collation)));
+    Ok(Some(Effect {
+        undo: Box::new(move |database| {
+            database.catalog.set_collation(id, before);
+        }),
+        finish: None,
+    }))
+}

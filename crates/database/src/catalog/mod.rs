@@ -1,0 +1,320 @@
+//! What exists: spaces, users, functions, sequences, collations, each found by id and by name.
+//!
+//! The catalog mirrors the rows of the system spaces; `alter` keeps it so. Everything is reachable by `&self`: the
+//! catalog belongs to the transaction thread and borrows last no longer than a look-up.
+
+mod function;
+mod sequence;
+mod space;
+mod user;
+
+pub use function::Function;
+pub use sequence::{Sequence, SequenceDef};
+pub use space::{IndexInfo, ReplaceTrigger, Space, SpaceDef, SpaceKind, SpaceSequence};
+pub use user::{User, UserKind};
+
+use crate::access::{Grant, Rights};
+use crate::session::{ADMIN, PUBLIC, UserId};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use tuple::{Collation, Format};
+
+/// The catalog.
+pub struct Catalog {
+    /// Ordered, because checkpoints write spaces in the order of their ids.
+    spaces: RefCell<BTreeMap<u32, Rc<Space>>>,
+    space_names: RefCell<HashMap<String, u32>>,
+    /// The last space looked up by id: requests come in runs.
+    recent_space: RefCell<Option<Rc<Space>>>,
+    users: RefCell<BTreeMap<UserId, Rc<User>>>,
+    grants: RefCell<Vec<Grant>>,
+    functions: RefCell<BTreeMap<u32, Rc<Function>>>,
+    function_names: RefCell<HashMap<String, u32>>,
+    sequences: RefCell<BTreeMap<u32, Rc<Sequence>>>,
+    collations: RefCell<BTreeMap<u32, Arc<Collation>>>,
+    formats: RefCell<Vec<Rc<Format>>>,
+    schema_version: Cell<u64>,
+    access_version: Cell<u64>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Catalog {
+    /// An empty catalog.
+    pub fn new() -> Self {
+        Catalog {
+            spaces: RefCell::default(),
+            space_names: RefCell::default(),
+            recent_space: RefCell::default(),
+            users: RefCell::default(),
+            grants: RefCell::default(),
+            functions: RefCell::default(),
+            function_names: RefCell::default(),
+            sequences: RefCell::default(),
+            collations: RefCell::default(),
+            formats: RefCell::default(),
+            schema_version: Cell::new(1),
+            access_version: Cell::new(1),
+        }
+    }
+
+    /// Grows with every change of spaces, indexes or functions.
+    pub fn schema_version(&self) -> u64 {
+        self.schema_version.get()
+    }
+
+    pub(crate) fn bump_schema_version(&self) {
+        self.schema_version.set(self.schema_version.get() + 1);
+    }
+
+    /// Grows with every change of users and grants.
+    pub fn access_version(&self) -> u64 {
+        self.access_version.get()
+    }
+
+    pub(crate) fn bump_access_version(&self) {
+        self.access_version.set(self.access_version.get() + 1);
+    }
+
+    /// A space by number.
+    pub fn space(&self, id: u32) -> Option<Rc<Space>> {
+        if let Some(space) = &*self.recent_space.borrow()
+            && space.id == id
+        {
+            return Some(Rc::clone(space));
+        }
+        let space = self.spaces.borrow().get(&id).cloned()?;
+        *self.recent_space.borrow_mut() = Some(Rc::clone(&space));
+        Some(space)
+    }
+
+    /// A space by name.
+    pub fn space_by_name(&self, name: &str) -> Option<Rc<Space>> {
+        let id = *self.space_names.borrow().get(name)?;
+        self.space(id)
+    }
+
+    /// All spaces by id.
+    pub fn spaces(&self) -> Vec<Rc<Space>> {
+        self.spaces.borrow().values().cloned().collect()
+    }
+
+    pub(crate) fn add_space(&self, space: Rc<Space>) {
+        *self.recent_space.borrow_mut() = None;
+        self.space_names.borrow_mut().insert(space.name(), space.id);
+        self.spaces.borrow_mut().insert(space.id, space);
+        self.bump_schema_version();
+    }
+
+    pub(crate) fn remove_space(&self, id: u32) -> Option<Rc<Space>> {
+        *self.recent_space.borrow_mut() = None;
+        let space = self.spaces.borrow_mut().remove(&id)?;
+        let mut names = self.space_names.borrow_mut();
+        if names.get(&space.name()) == Some(&id) {
+            names.remove(&space.name());
+        }
+        self.bump_schema_version();
+        Some(space)
+    }
+
+    pub(crate) fn rename_space(&self, old_name: &str, new_name: &str, id: u32) {
+        let mut names = self.space_names.borrow_mut();
+        names.remove(old_name);
+        names.insert(new_name.to_string(), id);
+    }
+
+    /// Makes a format and gives it the number that its rows carry.
+    pub(crate) fn add_format(&self, make: impl FnOnce(u32) -> Format) -> Rc<Format> {
+        let mut formats = self.formats.borrow_mut();
+        let format = Rc::new(make(formats.len() as u32));
+        formats.push(Rc::clone(&format));
+        format
+    }
+
+    /// The format that a row was made with.
+    pub fn format(&self, id: u32) -> Option<Rc<Format>> {
+        self.formats.borrow().get(id as usize).cloned()
+    }
+
+    /// A user or role by number.
+    pub fn user(&self, id: UserId) -> Option<Rc<User>> {
+        self.users.borrow().get(&id).cloned()
+    }
+
+    /// A user or role by name.
+    pub fn user_by_name(&self, name: &str) -> Option<Rc<User>> {
+        self.users.borrow().values().find(|user| user.name == name).cloned()
+    }
+
+    /// All users and roles by id.
+    pub fn users(&self) -> Vec<Rc<User>> {
+        self.users.borrow().values().cloned().collect()
+    }
+
+    /// Name of a user, or its number as text if it is gone.
+    pub fn user_name(&self, id: UserId) -> String {
+        self.user(id).map_or_else(|| id.to_string(), |user| user.name.clone())
+    }
+
+    pub(crate) fn set_user(&self, id: UserId, user: Option<Rc<User>>) -> Option<Rc<User>> {
+        self.bump_access_version();
+        let mut users = self.users.borrow_mut();
+        match user {
+            Some(user) => users.insert(id, user),
+            None => users.remove(&id),
+        }
+    }
+
+    /// All grants.
+    pub fn grants(&self) -> Vec<Grant> {
+        self.grants.borrow().clone()
+    }
+
+    /// Sets the privileges of a grant with the same grantee and object; 0 removes it.
+    pub(crate) fn set_grant(&self, grant: &Grant) {
+        self.bump_access_version();
+        let mut grants = self.grants.borrow_mut();
+        grants.retain(|other| {
+            other.grantee != grant.grantee
+                || other.object_type != grant.object_type
+                || other.object_id != grant.object_id
+        });
+        if grant.privileges != 0 {
+            grants.push(grant.clone());
+        }
+    }
+
+    /// The rights of a user with those of all its roles.
+    pub fn rights_of(&self, user: UserId) -> Rc<Rights> {
+        let grants = self.grants.borrow();
+        let mut rights = Rights::default();
+        let mut members = vec![user];
+        let mut seen = Vec::new();
+        while let Some(member) = members.pop() {
+            if seen.contains(&member) {
+                continue;
+            }
+            seen.push(member);
+            for grant in grants.iter().filter(|grant| grant.grantee == member) {
+                match (grant.object_type, grant.object_id) {
+                    (crate::access::ObjectType::Role, Some(role)) => members.push(role),
+                    _ => rights.add(grant),
+                }
+            }
+        }
+        if user == ADMIN {
+            rights.universe = u32::MAX;
+        } else if !seen.contains(&PUBLIC) && self.user(user).is_none() {
+            rights = Rights::default();
+        }
+        Rc::new(rights)
+    }
+
+    /// True if `role` has `member` among its roles, directly or not.
+    pub fn role_contains(&self, role: UserId, member: UserId) -> bool {
+        let grants = self.grants.borrow();
+        let mut next = vec![role];
+        let mut seen = Vec::new();
+        while let Some(current) = next.pop() {
+            if current == member {
+                return true;
+            }
+            if seen.contains(&current) {
+                continue;
+            }
+            seen.push(current);
+            next.extend(
+                grants
+                    .iter()
+                    .filter(|grant| {
+                        grant.grantee == current && grant.object_type == crate::access::ObjectType::Role
+                    })
+                    .filter_map(|grant| grant.object_id),
+            );
+        }
+        false
+    }
+
+    /// A function by number.
+    pub fn function(&self, id: u32) -> Option<Rc<Function>> {
+        self.functions.borrow().get(&id).cloned()
+    }
+
+    /// A function by name.
+    pub fn function_by_name(&self, name: &str) -> Option<Rc<Function>> {
+        let id = *self.function_names.borrow().get(name)?;
+        self.function(id)
+    }
+
+    /// All functions by id.
+    pub fn functions(&self) -> Vec<Rc<Function>> {
+        self.functions.borrow().values().cloned().collect()
+    }
+
+    pub(crate) fn set_function(&self, id: u32, function: Option<Rc<Function>>) -> Option<Rc<Function>> {
+        self.bump_schema_version();
+        self.bump_access_version();
+        let mut functions = self.functions.borrow_mut();
+        let mut names = self.function_names.borrow_mut();
+        let old = match function {
+            Some(function) => {
+                names.insert(function.name.clone(), id);
+                functions.insert(id, Rc::clone(&function)).filter(|old| old.name != function.name)
+            }
+            None => functions.remove(&id),
+        };
+        if let Some(old) = &old {
+            names.remove(&old.name);
+        }
+        old
+    }
+
+    /// A sequence by number.
+    pub fn sequence(&self, id: u32) -> Option<Rc<Sequence>> {
+        self.sequences.borrow().get(&id).cloned()
+    }
+
+    /// A sequence by name.
+    pub fn sequence_by_name(&self, name: &str) -> Option<Rc<Sequence>> {
+        self.sequences.borrow().values().find(|sequence| sequence.def().name == name).cloned()
+    }
+
+    /// All sequences by id.
+    pub fn sequences(&self) -> Vec<Rc<Sequence>> {
+        self.sequences.borrow().values().cloned().collect()
+    }
+
+    pub(crate) fn set_sequence(&self, id: u32, sequence: Option<Rc<Sequence>>) -> Option<Rc<Sequence>> {
+        self.bump_schema_version();
+        let mut sequences = self.sequences.borrow_mut();
+        match sequence {
+            Some(sequence) => sequences.insert(id, sequence),
+            None => sequences.remove(&id),
+        }
+    }
+
+    /// A collation by number.
+    pub fn collation(&self, id: u32) -> Option<Arc<Collation>> {
+        self.collations.borrow().get(&id).cloned()
+    }
+
+    /// A collation by name.
+    pub fn collation_by_name(&self, name: &str) -> Option<Arc<Collation>> {
+        self.collations.borrow().values().find(|collation| collation.name() == name).cloned()
+    }
+
+    pub(crate) fn set_collation(&self, id: u32, collation: Option<Arc<Collation>>) -> Option<Arc<Collation>> {
+        self.bump_schema_version();
+        let mut collations = self.collations.borrow_mut();
+        match collation {
+            Some(collation) => collations.insert(id, collation),
+            None => collations.remove(&id),
+        }
+    }
+}

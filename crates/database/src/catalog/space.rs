@@ -1,0 +1,193 @@
+//! Spaces.
+
+use super::Sequence;
+use crate::error::Result;
+use crate::session::{Context, UserId};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use storage::MemorySpace;
+use tuple::{FieldDef, Format, KeyPart, Tuple};
+use wal::Position;
+
+/// What stands behind a space's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpaceKind {
+    /// Rows in memory.
+    Memory,
+    /// The rows of another space that the user may know of.
+    View {
+        /// The space whose rows are shown.
+        base: u32,
+    },
+    /// Writes are logged and forgotten.
+    Blackhole,
+    /// Computed by the server; reads as empty.
+    Service,
+}
+
+/// A row of `_space`, understood.
+#[derive(Clone, Debug)]
+pub struct SpaceDef {
+    /// Number; below 512 are the system's.
+    pub id: u32,
+    /// Who made it.
+    pub owner: UserId,
+    /// Name.
+    pub name: String,
+    /// Engine by Tarantool's name.
+    pub engine: String,
+    /// Exact number of fields of a row; 0 for any.
+    pub field_count: u32,
+    /// Declared fields.
+    pub fields: Vec<FieldDef>,
+    /// 1 if writes stay on this instance, 0 if they are for the whole replica set.
+    pub group_id: u32,
+    /// Rows are neither logged nor put in snapshots.
+    pub is_temporary: bool,
+}
+
+/// A row of `_index`, understood as far as the engine is not concerned with it.
+#[derive(Clone, Debug)]
+pub struct IndexInfo {
+    /// Number within the space.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// Parts as declared.
+    pub parts: Vec<KeyPart>,
+}
+
+/// Fills the first field of a row that is nil.
+#[derive(Clone)]
+pub struct SpaceSequence {
+    /// The generator.
+    pub sequence: Rc<Sequence>,
+    /// The field, from 0.
+    pub field_no: u32,
+    /// Made together with the index and dropped with it.
+    pub is_generated: bool,
+}
+
+/// Code that runs before or after a row is replaced, inside the transaction.
+pub trait ReplaceTrigger {
+    /// `old` and `new` are what the statement removes and puts in. A before-trigger answers with the row to put in instead
+    /// (`None`: no row); what an on-trigger answers is ignored. An error refuses the statement.
+    fn run(
+        &self,
+        context: &Context,
+        old: Option<&Tuple>,
+        new: Option<&Tuple>,
+        space: &Rc<Space>,
+        operation: &str,
+    ) -> Result<Option<Tuple>>;
+}
+
+/// A space: definition, rows, triggers. Changed in place when it is altered.
+pub struct Space {
+    /// Number.
+    pub id: u32,
+    /// What stands behind it.
+    pub kind: SpaceKind,
+    def: RefCell<Rc<SpaceDef>>,
+    format: RefCell<Rc<Format>>,
+    indexes: RefCell<Vec<Rc<IndexInfo>>>,
+    /// Rows and indexes.
+    pub store: RefCell<MemorySpace>,
+    /// Position of the newest logged write: a read before it is durable waits (promise 2).
+    pub last_write: Cell<Position>,
+    /// Triggers in the order they run.
+    pub on_replace: RefCell<Vec<Rc<dyn ReplaceTrigger>>>,
+    /// Triggers in the order they run.
+    pub before_replace: RefCell<Vec<Rc<dyn ReplaceTrigger>>>,
+    /// Fills a nil field.
+    pub sequence: RefCell<Option<SpaceSequence>>,
+    /// Set when the space is dropped, for those who still hold it.
+    pub is_dropped: Cell<bool>,
+}
+
+impl Space {
+    /// A space as its definition says.
+    pub fn new(kind: SpaceKind, def: SpaceDef, format: Rc<Format>, store: MemorySpace) -> Self {
+        Space {
+            id: def.id,
+            kind,
+            def: RefCell::new(Rc::new(def)),
+            format: RefCell::new(format),
+            indexes: RefCell::default(),
+            store: RefCell::new(store),
+            last_write: Cell::new(Position::default()),
+            on_replace: RefCell::default(),
+            before_replace: RefCell::default(),
+            sequence: RefCell::default(),
+            is_dropped: Cell::new(false),
+        }
+    }
+
+    /// The definition.
+    pub fn def(&self) -> Rc<SpaceDef> {
+        Rc::clone(&self.def.borrow())
+    }
+
+    pub(crate) fn set_def(&self, def: Rc<SpaceDef>) {
+        *self.def.borrow_mut() = def;
+    }
+
+    /// What new rows are checked against.
+    pub fn format(&self) -> Rc<Format> {
+        Rc::clone(&self.format.borrow())
+    }
+
+    pub(crate) fn set_format(&self, format: Rc<Format>) {
+        *self.format.borrow_mut() = format;
+    }
+
+    /// Name.
+    pub fn name(&self) -> String {
+        self.def.borrow().name.clone()
+    }
+
+    /// Who owns it.
+    pub fn owner(&self) -> UserId {
+        self.def.borrow().owner
+    }
+
+    /// True for the spaces that hold the schema.
+    pub fn is_system(&self) -> bool {
+        self.id < 512
+    }
+
+    /// True if a statement may run code that waits, so that it needs a fiber.
+    pub fn has_triggers(&self) -> bool {
+        !self.on_replace.borrow().is_empty() || !self.before_replace.borrow().is_empty()
+    }
+
+    /// Names and parts of the indexes, by id.
+    pub fn indexes(&self) -> Vec<Rc<IndexInfo>> {
+        self.indexes.borrow().clone()
+    }
+
+    /// An index by number.
+    pub fn index(&self, id: u32) -> Option<Rc<IndexInfo>> {
+        self.indexes.borrow().iter().find(|index| index.id == id).cloned()
+    }
+
+    /// An index by name.
+    pub fn index_by_name(&self, name: &str) -> Option<Rc<IndexInfo>> {
+        self.indexes.borrow().iter().find(|index| index.name == name).cloned()
+    }
+
+    /// Name of an index for messages.
+    pub fn index_name(&self, id: u32) -> String {
+        self.index(id).map_or_else(|| id.to_string(), |index| index.name.clone())
+    }
+
+    pub(crate) fn set_index(&self, id: u32, index: Option<Rc<IndexInfo>>) -> Option<Rc<IndexInfo>> {
+        let mut indexes = self.indexes.borrow_mut();
+        let at = indexes.partition_point(|other| other.id < id);
+        let old = if indexes.get(at).is_some_and(|other| other.id == id) { Some(indexes.remove(at)) } else { None };
+        if let Some(index) = index {
+            indexes.insert(at, index);
+        }
+        old
+    }
+}

@@ -1,0 +1,426 @@
+//! The database of one process: catalog, log, rows, and what is between applied and durable.
+//!
+//! Invariant: owned by the transaction thread. Everything takes `&self`; interior borrows never last across a call of a trigger,
+//! a procedure or a wait.
+
+use crate::bootstrap;
+use crate::catalog::{Catalog, Space};
+use crate::config::Config;
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::hooks::Procedures;
+use crate::session::{ADMIN, Context, Session, SessionKind};
+use crate::statistics::Statistics;
+use crate::txn::Statement;
+use runtime::fiber::{self, FiberId};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use storage::MemorySpace;
+use tuple::Arena;
+use wal::{Journal, Position, Vclock, WalError};
+
+/// Freed per turn of the loop: rows of dropped spaces, nodes of closed views.
+const GARBAGE_SLICE: usize = 2_000;
+
+/// Whether requests are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Reading snapshot and logs: no request is answered.
+    Loading,
+    /// Everything works.
+    Running,
+    /// The log failed: reads go on, writes are refused until a restart.
+    LogFailed(String),
+    /// Shutting down.
+    Stopped,
+}
+
+/// A statement that is in force and in the log, but not durable yet.
+struct Pending {
+    position: Position,
+    statement: Statement,
+}
+
+pub(crate) enum Garbage {
+    Space(MemorySpace),
+    Value(#[expect(dead_code, reason = "kept only to be dropped")] Box<dyn std::any::Any>),
+}
+
+/// See the head of this file.
+pub struct Database {
+    /// What exists.
+    pub catalog: Catalog,
+    /// Counters.
+    pub statistics: Statistics,
+    /// The options in force.
+    pub config: RefCell<Config>,
+    pub(crate) arena: Arena,
+    pub(crate) environment: Environment,
+    journal: RefCell<Option<Journal>>,
+    state: RefCell<State>,
+    pending: RefCell<VecDeque<Pending>>,
+    /// Fibers that wait for a position, in no order.
+    waiters: RefCell<Vec<(Position, FiberId)>>,
+    /// Newest position known to be durable, and the first lost one.
+    durable: Cell<Position>,
+    lost_from: Cell<Option<Position>>,
+    garbage: RefCell<VecDeque<Garbage>>,
+    pub(crate) scratch: RefCell<Vec<u8>>,
+    txn_ids: Cell<u64>,
+    session_ids: Cell<u64>,
+    pub(crate) instance_uuid: RefCell<String>,
+    pub(crate) replicaset_uuid: RefCell<String>,
+    hooks: RefCell<Option<Rc<dyn Procedures>>>,
+    pub(crate) checkpoint: RefCell<crate::checkpoint::CheckpointState>,
+    /// Held for life: the lock on the data directory.
+    pub(crate) directory_lock: RefCell<Option<Box<dyn std::any::Any>>>,
+    started_at_ns: u64,
+    pub(crate) recovery_report: RefCell<Option<wal::RecoveryReport>>,
+}
+
+/// What the database needs of the machine, real or simulated.
+#[derive(Clone)]
+pub struct Environment {
+    /// Files.
+    pub files: Arc<dyn runtime::FileSystem>,
+    /// Time.
+    pub clock: Arc<dyn runtime::Clock>,
+    /// Random numbers.
+    pub randomness: Arc<dyn runtime::Randomness>,
+    /// Makes the event loop run a turn; callable from any thread.
+    pub wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Database {
+    /// A database with built-in system spaces and no rows; `open` reads the data directory.
+    pub fn new(config: Config, environment: Environment) -> Result<Rc<Self>> {
+        let arena = Arena::new(config.memtx_memory as usize);
+        let started_at_ns = environment.clock.monotonic_ns();
+        let database = Rc::new(Database {
+            catalog: Catalog::new(),
+            statistics: Statistics::default(),
+            config: RefCell::new(config),
+            arena,
+            environment,
+            journal: RefCell::new(None),
+            state: RefCell::new(State::Loading),
+            pending: RefCell::default(),
+            waiters: RefCell::default(),
+            durable: Cell::default(),
+            lost_from: Cell::new(None),
+            garbage: RefCell::default(),
+            scratch: RefCell::default(),
+            txn_ids: Cell::new(0),
+            session_ids: Cell::new(0),
+            instance_uuid: RefCell::default(),
+            replicaset_uuid: RefCell::default(),
+            hooks: RefCell::default(),
+            checkpoint: RefCell::default(),
+            directory_lock: RefCell::default(),
+            started_at_ns,
+            recovery_report: RefCell::default(),
+        });
+        bootstrap::create_system_spaces(&database)?;
+        Ok(database)
+    }
+
+    /// Fills the hook through which stored procedures are reached.
+    pub fn set_procedures(&self, procedures: Rc<dyn Procedures>) {
+        *self.hooks.borrow_mut() = Some(procedures);
+    }
+
+    pub(crate) fn procedures(&self) -> Option<Rc<dyn Procedures>> {
+        self.hooks.borrow().clone()
+    }
+
+    /// A new session.
+    pub fn open_session(&self, kind: SessionKind, peer: Option<String>) -> Rc<Session> {
+        let id = self.session_ids.get() + 1;
+        self.session_ids.set(id);
+        let user = if kind == SessionKind::Binary { crate::session::GUEST } else { ADMIN };
+        Rc::new(Session {
+            id,
+            kind,
+            peer,
+            user: Cell::new(user),
+            sync: Cell::new(0),
+            storage: RefCell::default(),
+            is_alive: Cell::new(true),
+        })
+    }
+
+    pub(crate) fn next_txn_id(&self) -> u64 {
+        self.txn_ids.set(self.txn_ids.get() + 1);
+        self.txn_ids.get()
+    }
+
+    /// Whether requests are served.
+    pub fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    pub(crate) fn set_state(&self, state: State) {
+        *self.state.borrow_mut() = state;
+    }
+
+    /// Nanoseconds since the process opened the database.
+    pub fn uptime_ns(&self) -> u64 {
+        self.environment.clock.monotonic_ns() - self.started_at_ns
+    }
+
+    /// The clock and files the database works with.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The arena of all rows.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Identity of this instance.
+    pub fn instance_uuid(&self) -> String {
+        self.instance_uuid.borrow().clone()
+    }
+
+    /// Identity of the replica set.
+    pub fn replicaset_uuid(&self) -> String {
+        self.replicaset_uuid.borrow().clone()
+    }
+
+    /// What recovery read and cut, once it is over.
+    pub fn recovery_report(&self) -> Option<wal::RecoveryReport> {
+        self.recovery_report.borrow().clone()
+    }
+
+    /// Refuses writes that cannot be accepted now. Errors: 116 while loading, 7 if read-only, 40 after the log failed.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match &*self.state.borrow() {
+            State::Running if !self.config.borrow().read_only => Ok(()),
+            State::Running => Err(Error::new(ErrorCode::Readonly, &[])),
+            State::Loading => Err(Error::new(ErrorCode::Loading, &[])),
+            State::LogFailed(reason) => Err(log_error(reason)),
+            State::Stopped => Err(Error::system("the server is shutting down")),
+        }
+    }
+
+    pub(crate) fn set_journal(&self, journal: Option<Journal>) {
+        *self.journal.borrow_mut() = journal;
+    }
+
+    pub(crate) fn take_journal(&self) -> Option<Journal> {
+        self.journal.borrow_mut().take()
+    }
+
+    /// Works with the log. Errors: as the log's, in Tarantool's codes; 116 if there is none yet.
+    pub(crate) fn with_journal<T>(
+        &self,
+        work: impl FnOnce(&mut Journal) -> std::result::Result<T, WalError>,
+    ) -> Result<T> {
+        match self.journal.borrow_mut().as_mut() {
+            Some(journal) => work(journal).map_err(|error| log_error(&error.to_string())),
+            None => Err(Error::new(ErrorCode::Loading, &[])),
+        }
+    }
+
+    /// The vclock of everything applied.
+    pub fn vclock(&self) -> Vclock {
+        self.journal.borrow().as_ref().map_or_else(Vclock::default, Journal::vclock)
+    }
+
+    /// Position of the newest transaction in the log.
+    pub fn appended(&self) -> Position {
+        self.journal.borrow().as_ref().map_or_else(Position::default, Journal::appended)
+    }
+
+    /// Everything up to here survives a crash.
+    pub fn durable(&self) -> Position {
+        self.durable.get()
+    }
+
+    /// The first position that the log lost, if it failed.
+    pub fn lost_from(&self) -> Option<Position> {
+        self.lost_from.get()
+    }
+
+    pub(crate) fn push_pending(&self, position: Position, statement: Statement) {
+        if position <= self.durable.get() {
+            self.finish(statement);
+        } else {
+            self.pending.borrow_mut().push_back(Pending { position, statement });
+        }
+    }
+
+    /// Takes a statement back.
+    pub(crate) fn undo(&self, statement: Statement) {
+        // The schema first: it may have moved the rows' indexes, which the change then finds as they were.
+        if let Some(effect) = statement.effect {
+            (effect.undo)(self);
+        }
+        statement.space.store.borrow_mut().undo(&statement.change);
+    }
+
+    /// A statement cannot be taken back any more.
+    pub(crate) fn finish(&self, statement: Statement) {
+        if let Some(finish) = statement.effect.and_then(|effect| effect.finish) {
+            finish(self);
+        }
+    }
+
+    pub(crate) fn discard(&self, garbage: Garbage) {
+        self.garbage.borrow_mut().push_back(garbage);
+    }
+
+    /// The fd that becomes readable when the log has news; the event loop watches it and calls `turn`.
+    pub fn log_notifier(&self) -> Option<std::os::fd::RawFd> {
+        use std::os::fd::AsRawFd;
+        self.journal.borrow().as_ref().map(|journal| journal.notifier().as_raw_fd())
+    }
+
+    /// Hands the open group to the log. Called at the end of every turn of the event loop.
+    pub fn submit(&self) {
+        if let Some(journal) = self.journal.borrow_mut().as_mut() {
+            journal.submit();
+        }
+    }
+
+    /// True if commits are ahead of the disk by more than the bound: connections should not be read on.
+    pub fn is_log_congested(&self) -> bool {
+        self.journal.borrow().as_ref().is_some_and(Journal::is_congested)
+    }
+
+    /// Takes notice of what became durable: drops undo, wakes waiters, frees a slice of garbage. Called in every turn of the
+    /// event loop. Returns true if it wants to be called again soon.
+    pub fn turn(&self) -> bool {
+        self.poll_log();
+        self.poll_checkpoint();
+        self.collect_garbage()
+    }
+
+    fn poll_log(&self) {
+        let state = match self.journal.borrow_mut().as_mut() {
+            Some(journal) => journal.poll(),
+            None => return,
+        };
+        if let Some((lost_from, error)) = state.failed
+            && self.lost_from.get().is_none()
+        {
+            self.fail_log(state.durable, lost_from, &error);
+            return;
+        }
+        if state.durable == self.durable.get() {
+            return;
+        }
+        self.durable.set(state.durable);
+        loop {
+            let statement = match self.pending.borrow_mut() {
+                mut pending => match pending.front() {
+                    Some(first) if first.position <= state.durable => pending.pop_front().map(|first| first.statement),
+                    _ => None,
+                },
+            };
+            match statement {
+                Some(statement) => self.finish(statement),
+                None => break,
+            }
+        }
+        self.wake_waiters();
+    }
+
+    /// The log lost everything from a position on: those transactions are taken back and writing ends (promise 1).
+    fn fail_log(&self, durable: Position, lost_from: Position, error: &WalError) {
+        tracing::error!("the log failed: {error}; the server is read-only until it is restarted");
+        self.set_state(State::LogFailed(error.to_string()));
+        self.durable.set(durable);
+        self.lost_from.set(Some(lost_from));
+        loop {
+            let last = self.pending.borrow_mut().pop_back();
+            match last {
+                Some(pending) if pending.position > durable => self.undo(pending.statement),
+                Some(pending) => self.finish(pending.statement),
+                None => break,
+            }
+        }
+        for space in self.catalog.spaces() {
+            if space.last_write.get() > durable {
+                space.last_write.set(durable);
+            }
+        }
+        self.wake_waiters();
+    }
+
+    fn wake_waiters(&self) {
+        let durable = self.durable.get();
+        let failed = self.lost_from.get().is_some();
+        self.waiters.borrow_mut().retain(|&(position, fiber)| {
+            let done = failed || position <= durable;
+            if done {
+                fiber::wake(fiber);
+            }
+            !done
+        });
+    }
+
+    /// Waits until a position is durable. Yields if called in a fiber; blocks the thread otherwise (only at start and stop).
+    ///
+    /// Errors: 40 if the log lost the position.
+    pub fn wait_durable(&self, position: Position) -> Result<()> {
+        loop {
+            if position <= self.durable.get() {
+                return Ok(());
+            }
+            if let State::LogFailed(reason) = &*self.state.borrow() {
+                return Err(log_error(reason));
+            }
+            match fiber::current() {
+                Some(id) => {
+                    self.waiters.borrow_mut().push((position, id));
+                    // A cancelled fiber still waits: its transaction is in the log already.
+                    fiber::park();
+                }
+                None => {
+                    self.with_journal(|journal| journal.wait(position))?;
+                    self.poll_log();
+                }
+            }
+        }
+    }
+
+    fn collect_garbage(&self) -> bool {
+        if self.checkpoint.borrow().is_running() {
+            return false;
+        }
+        let first = self.garbage.borrow_mut().pop_front();
+        match first {
+            Some(Garbage::Space(mut space)) => {
+                if space.dismantle_some(GARBAGE_SLICE) {
+                    self.garbage.borrow_mut().push_front(Garbage::Space(space));
+                }
+            }
+            Some(Garbage::Value(value)) => drop(value),
+            None => return self.arena.collect(GARBAGE_SLICE) > 0,
+        }
+        true
+    }
+
+    /// The context of the running fiber, or a fresh one for administrative work.
+    pub fn admin_context(&self) -> Context {
+        Context::for_background(self.open_session(SessionKind::Background, None))
+    }
+
+    /// A space by number. Errors: 36.
+    pub fn space(&self, id: u32) -> Result<Rc<Space>> {
+        self.catalog.space(id).ok_or_else(|| {
+            Error::new(ErrorCode::NoSuchSpace, &[&id]).with("space_id", id)
+        })
+    }
+}
+
+/// Error 40 with the reason.
+fn log_error(reason: &str) -> Error {
+    let mut error = Error::new(ErrorCode::WalIo, &[]).with("reason", reason);
+    error.body_mut().message = format!("Failed to write to disk: {reason}");
+    error.body_mut().kind = ErrorKind::Client;
+    error
+}

@@ -1,0 +1,128 @@
+//! Who asks: the session of a connection or of the process itself, and the context that one request runs in.
+
+use crate::access::Rights;
+use crate::txn::Txn;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use wal::Position;
+
+/// Number of a user or role.
+pub type UserId = u32;
+
+/// The user of connections that have not authenticated.
+pub const GUEST: UserId = 0;
+/// The user that may do everything.
+pub const ADMIN: UserId = 1;
+/// The role that everybody has.
+pub const PUBLIC: UserId = 2;
+/// The role that may do everything.
+pub const SUPER: UserId = 31;
+
+/// Where a session comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionKind {
+    /// A connection of the binary protocol.
+    Binary,
+    /// An administrator's console.
+    Console,
+    /// A script, a background fiber.
+    Background,
+}
+
+impl SessionKind {
+    /// Tarantool's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            SessionKind::Binary => "binary",
+            SessionKind::Console => "console",
+            SessionKind::Background => "background",
+        }
+    }
+}
+
+/// A session: lives as long as its connection.
+pub struct Session {
+    /// Never used twice in the life of a process.
+    pub id: u64,
+    /// Where it comes from.
+    pub kind: SessionKind,
+    /// Address of the other side, as text.
+    pub peer: Option<String>,
+    /// The authenticated user.
+    pub user: Cell<UserId>,
+    /// Identifier of the request being served.
+    pub sync: Cell<u64>,
+    /// What `box.session.storage` is for the Lua layer.
+    pub storage: RefCell<Option<Box<dyn Any>>>,
+    /// Cleared when the connection is gone.
+    pub is_alive: Cell<bool>,
+}
+
+/// What one request, or one fiber outside requests, works in: session, effective user, open transaction.
+pub struct Context {
+    /// The session.
+    pub session: Rc<Session>,
+    /// Who the work is checked as; differs from the session's user inside `box.session.su` and setuid functions.
+    pub user: Cell<UserId>,
+    /// The open transaction of `box.begin`.
+    pub(crate) txn: RefCell<Option<Box<Txn>>>,
+    /// The newest log position whose effect was seen or made here: an answer waits for it.
+    pub seen: Cell<Position>,
+    /// True if commits return at once and the answer waits instead (requests of a connection).
+    pub answers_wait: bool,
+    /// How deep in triggers the work is.
+    pub(crate) trigger_depth: Cell<u32>,
+    rights: RefCell<Option<(u64, UserId, Rc<Rights>)>>,
+}
+
+impl Context {
+    /// A context for requests of a connection: their answers are held until what they saw is durable.
+    pub fn for_request(session: Rc<Session>) -> Self {
+        Self::new(session, true)
+    }
+
+    /// A context for work whose commits wait by themselves: background fibers, scripts, consoles.
+    pub fn for_background(session: Rc<Session>) -> Self {
+        Self::new(session, false)
+    }
+
+    fn new(session: Rc<Session>, answers_wait: bool) -> Self {
+        let user = Cell::new(session.user.get());
+        Context {
+            session,
+            user,
+            txn: RefCell::new(None),
+            seen: Cell::new(Position::default()),
+            answers_wait,
+            trigger_depth: Cell::new(0),
+            rights: RefCell::new(None),
+        }
+    }
+
+    /// Notes that the effect of `position` was seen.
+    pub fn see(&self, position: Position) {
+        if position > self.seen.get() {
+            self.seen.set(position);
+        }
+    }
+
+    /// True between `begin` and `commit`.
+    pub fn is_in_txn(&self) -> bool {
+        self.txn.borrow().is_some()
+    }
+
+    /// The rights of the effective user, computed again only when grants have changed.
+    pub(crate) fn rights(&self, version: u64, compute: impl FnOnce(UserId) -> Rc<Rights>) -> Rc<Rights> {
+        let user = self.user.get();
+        if let Some((cached_version, cached_user, rights)) = &*self.rights.borrow()
+            && *cached_version == version
+            && *cached_user == user
+        {
+            return Rc::clone(rights);
+        }
+        let rights = compute(user);
+        *self.rights.borrow_mut() = Some((version, user, Rc::clone(&rights)));
+        rights
+    }
+}

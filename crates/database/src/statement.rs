@@ -1,0 +1,813 @@
+//! Statements on rows: insert, replace, update, upsert, delete, truncate, and the reads.
+//!
+//! A statement on a plain space (no triggers, no sequence, not a system space, no open transaction) takes the short way: applied
+//! in place, appended to the log, pending. Everything else runs inside a transaction of its own or the open one.
+
+use crate::access::{self, ObjectType, Privileges};
+use crate::alter;
+use crate::catalog::{IndexInfo, Space, SpaceKind};
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::session::Context;
+use crate::txn::Statement;
+use std::rc::Rc;
+use storage::{Change, IndexKind, IteratorKind, Mode, StorageError};
+use tuple::{Tuple, msgpack, update};
+
+/// Kinds of log rows, which are the request types of the protocol.
+pub mod row_kind {
+    /// INSERT.
+    pub const INSERT: u16 = 2;
+    /// REPLACE.
+    pub const REPLACE: u16 = 3;
+    /// UPDATE.
+    pub const UPDATE: u16 = 4;
+    /// DELETE.
+    pub const DELETE: u16 = 5;
+    /// UPSERT.
+    pub const UPSERT: u16 = 9;
+    /// NOP.
+    pub const NOP: u16 = 12;
+}
+
+/// Keys of request and row bodies.
+pub mod body_key {
+    /// Number of the space.
+    pub const SPACE_ID: u64 = 0x10;
+    /// Number of the index.
+    pub const INDEX_ID: u64 = 0x11;
+    /// Number that the first field has in update operations.
+    pub const INDEX_BASE: u64 = 0x15;
+    /// Key.
+    pub const KEY: u64 = 0x20;
+    /// Row, or operations of an update.
+    pub const TUPLE: u64 = 0x21;
+    /// Operations of an upsert.
+    pub const OPS: u64 = 0x28;
+}
+
+/// What a client wants done to rows of a space.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a> {
+    /// The row's key must be absent.
+    Insert {
+        /// The row.
+        tuple: &'a [u8],
+    },
+    /// The row with the same key, if any, is replaced.
+    Replace {
+        /// The row.
+        tuple: &'a [u8],
+    },
+    /// The row found by a unique key is changed.
+    Update {
+        /// Number of the index.
+        index_id: u32,
+        /// The key, an array.
+        key: &'a [u8],
+        /// The operations, an array of arrays.
+        ops: &'a [u8],
+        /// Number of the first field in operations: 0 or 1.
+        index_base: u32,
+    },
+    /// The row found by a unique key is removed.
+    Delete {
+        /// Number of the index.
+        index_id: u32,
+        /// The key, an array.
+        key: &'a [u8],
+    },
+    /// The row is inserted, or the one with its key is changed.
+    Upsert {
+        /// The row.
+        tuple: &'a [u8],
+        /// The operations, an array of arrays.
+        ops: &'a [u8],
+        /// Number of the first field in operations: 0 or 1.
+        index_base: u32,
+    },
+}
+
+impl Operation<'_> {
+    fn trigger_name(&self) -> &'static str {
+        match self {
+            Operation::Insert { .. } => "INSERT",
+            Operation::Replace { .. } => "REPLACE",
+            Operation::Update { .. } => "UPDATE",
+            Operation::Delete { .. } => "DELETE",
+            Operation::Upsert { .. } => "UPSERT",
+        }
+    }
+}
+
+/// The rows that a statement means, before anything is changed.
+struct Prepared {
+    old: Option<Tuple>,
+    new: Option<Tuple>,
+    mode: Mode,
+    kind: u16,
+}
+
+/// A key: its parts one after the other and their number.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// Encoded parts without the array's header.
+    pub parts: &'a [u8],
+    /// How many.
+    pub part_count: u32,
+}
+
+impl<'a> Key<'a> {
+    /// No parts: everything.
+    pub const EMPTY: Key<'static> = Key { parts: &[], part_count: 0 };
+
+    /// Reads a key from an encoded array. Errors: 22 if it is none.
+    pub fn decode(array: &'a [u8]) -> Result<Self> {
+        let mut reader = msgpack::Reader::new(array);
+        match reader.read_array() {
+            Ok(part_count) => Ok(Key { parts: reader.rest(), part_count }),
+            Err(_) => Err(Error::new(ErrorCode::TupleNotArray, &[])),
+        }
+    }
+}
+
+impl Database {
+    /// Checks that the context's user may do `wanted` to a space.
+    pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
+        let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
+        if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
+            return Ok(());
+        }
+        let user = context.user.get();
+        access::check(
+            &rights,
+            user,
+            || self.catalog.user_name(user),
+            wanted,
+            ObjectType::Space,
+            space.id,
+            space.owner(),
+            &space.name(),
+        )
+    }
+
+    /// Executes a write after checking access. Returns the row that a client is shown: the new one, or the removed one of
+    /// a delete; none for an upsert.
+    ///
+    /// Errors: 42, 7, 40, 3, 1xx of formats and updates. A refused statement has changed nothing.
+    pub fn execute(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
+        self.check_space_access(context, space, Privileges::WRITE)?;
+        self.execute_unchecked(context, space, operation)
+    }
+
+    /// `execute` without the check of access.
+    pub(crate) fn execute_unchecked(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        operation: Operation<'_>,
+    ) -> Result<Option<Tuple>> {
+        self.check_writable()?;
+        self.statistics.count(&operation);
+        if let SpaceKind::View { .. } = space.kind {
+            return Err(Error::new(ErrorCode::ViewIsRo, &[&space.name()]));
+        }
+        let is_plain = space.id >= 512
+            && context.answers_wait
+            && space.kind == SpaceKind::Memory
+            && !context.is_in_txn()
+            && !space.has_triggers()
+            && space.sequence.borrow().is_none();
+        if is_plain {
+            return self.execute_plain(context, space, operation);
+        }
+        self.in_statement(context, || self.execute_in_txn(context, space, operation))
+    }
+
+    /// The short way: one statement, one log row, no transaction object.
+    fn execute_plain(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        operation: Operation<'_>,
+    ) -> Result<Option<Tuple>> {
+        let Some(prepared) = self.prepare(space, operation)? else {
+            return Ok(None);
+        };
+        let kind = prepared.kind;
+        let change = self.apply(space, prepared)?;
+        let def = space.def();
+        if def.is_temporary {
+            return Ok(shown(&operation, change));
+        }
+        let appended = self.with_journal(|journal| {
+            journal.begin();
+            journal.row(kind, def.group_id, |out| encode_body(out, space, &change));
+            journal.commit()
+        });
+        let position = match appended {
+            Ok(position) => position,
+            Err(error) => {
+                space.store.borrow_mut().undo(&change);
+                return Err(error);
+            }
+        };
+        space.last_write.set(position);
+        context.see(position);
+        let answer = shown_of(&operation, &change);
+        self.push_pending(position, Statement { space: Rc::clone(space), change, effect: None });
+        Ok(answer)
+    }
+
+    /// The long way: triggers, sequences, schema changes.
+    fn execute_in_txn(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        operation: Operation<'_>,
+    ) -> Result<Option<Tuple>> {
+        let filled;
+        let operation = match operation {
+            Operation::Insert { tuple } => {
+                filled = self.fill_sequence(context, space, tuple)?;
+                Operation::Insert { tuple: filled.as_deref().unwrap_or(tuple) }
+            }
+            Operation::Replace { tuple } => {
+                filled = self.fill_sequence(context, space, tuple)?;
+                Operation::Replace { tuple: filled.as_deref().unwrap_or(tuple) }
+            }
+            other => other,
+        };
+        let Some(mut prepared) = self.prepare(space, operation)? else {
+            return Ok(None);
+        };
+        let before = space.before_replace.borrow().clone();
+        if !before.is_empty() {
+            if prepared.old.is_none()
+                && let Some(new) = &prepared.new
+            {
+                prepared.old = space.store.borrow().get_same_key(new.data());
+            }
+            let name = operation.trigger_name();
+            let mut new = prepared.new.clone();
+            for trigger in before {
+                new = self.run_trigger(context, || {
+                    trigger.run(context, prepared.old.as_ref(), new.as_ref(), space, name)
+                })?;
+            }
+            let changed = match (&new, &prepared.new) {
+                (Some(a), Some(b)) => !a.ptr_eq(b),
+                (None, None) => false,
+                _ => true,
+            };
+            if changed {
+                if let Some(row) = &new {
+                    space.format().check(row.data()).map_err(|error| self.tuple_error(error, space))?;
+                    if let Some(old) = &prepared.old {
+                        self.check_same_primary_key(space, old.data(), row.data())?;
+                    }
+                }
+                prepared.kind = if new.is_some() { row_kind::REPLACE } else { row_kind::DELETE };
+                prepared.mode = Mode::Replace;
+                prepared.new = new;
+            }
+            if prepared.old.is_none() && prepared.new.is_none() {
+                return Ok(None);
+            }
+        }
+        let kind = prepared.kind;
+        let change = self.apply(space, prepared)?;
+        let def = space.def();
+        let answer = shown_of(&operation, &change);
+        let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None };
+        let log = (!def.is_temporary).then_some((kind, def.group_id));
+        self.record(context, statement, log, |out| encode_body(out, space, &change));
+        if space.is_system()
+            && let Some(effect) = alter::on_system_row(self, context, space, change.old.as_ref(), change.new.as_ref())?
+        {
+            self.attach_effect(context, effect);
+        }
+        let on_replace = space.on_replace.borrow().clone();
+        for trigger in on_replace {
+            self.run_trigger(context, || {
+                trigger.run(
+                    context,
+                    change.old.as_ref(),
+                    change.new.as_ref(),
+                    space,
+                    operation.trigger_name(),
+                )
+            })?;
+        }
+        Ok(answer)
+    }
+
+    fn run_trigger<T>(&self, context: &Context, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        context.trigger_depth.set(context.trigger_depth.get() + 1);
+        let result = run();
+        context.trigger_depth.set(context.trigger_depth.get() - 1);
+        result
+    }
+
+    /// Computes and checks the rows of a statement. `None`: there is nothing to do.
+    fn prepare(&self, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Prepared>> {
+        match operation {
+            Operation::Insert { tuple } => {
+                let new = Some(self.new_row(space, tuple)?);
+                Ok(Some(Prepared { old: None, new, mode: Mode::Insert, kind: row_kind::INSERT }))
+            }
+            Operation::Replace { tuple } => {
+                let new = Some(self.new_row(space, tuple)?);
+                Ok(Some(Prepared { old: None, new, mode: Mode::Replace, kind: row_kind::REPLACE }))
+            }
+            Operation::Delete { index_id, key } => {
+                let old = self.find_exact(space, index_id, key)?;
+                Ok(old.map(|old| Prepared { old: Some(old), new: None, mode: Mode::Replace, kind: row_kind::DELETE }))
+            }
+            Operation::Update { index_id, key, ops, index_base } => {
+                let Some(old) = self.find_exact(space, index_id, key)? else {
+                    // Malformed operations are refused even if there is nothing to update.
+                    update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
+                    return Ok(None);
+                };
+                let format = space.format();
+                let mut row = self.scratch.take();
+                row.clear();
+                let updated = update::apply(ops, old.data(), Some(&format), index_base, &mut row)
+                    .map_err(|error| self.update_error(error))
+                    .and_then(|()| self.new_row(space, &row));
+                *self.scratch.borrow_mut() = row;
+                let new = updated?;
+                self.check_same_primary_key(space, old.data(), new.data())?;
+                Ok(Some(Prepared { old: Some(old), new: Some(new), mode: Mode::Replace, kind: row_kind::REPLACE }))
+            }
+            Operation::Upsert { tuple, ops, index_base } => {
+                let proposed = self.new_row(space, tuple)?;
+                update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
+                self.check_has_primary(space)?;
+                let old = space.store.borrow().get_same_key(proposed.data());
+                let Some(old) = old else {
+                    let new = Some(proposed);
+                    return Ok(Some(Prepared { old: None, new, mode: Mode::Insert, kind: row_kind::INSERT }));
+                };
+                let format = space.format();
+                let mut row = self.scratch.take();
+                row.clear();
+                let updated = update::upsert(ops, old.data(), Some(&format), index_base, &mut row)
+                    .map_err(|error| self.update_error(error))
+                    .and_then(|()| self.new_row(space, &row));
+                *self.scratch.borrow_mut() = row;
+                let new = updated?;
+                if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
+                    // As Tarantool: an upsert that would move its row is dropped with a line in the log.
+                    tracing::error!("upsert is ignored: {error}");
+                    return Ok(None);
+                }
+                Ok(Some(Prepared { old: Some(old), new: Some(new), mode: Mode::Replace, kind: row_kind::REPLACE }))
+            }
+        }
+    }
+
+    /// Puts prepared rows in force.
+    fn apply(&self, space: &Rc<Space>, prepared: Prepared) -> Result<Change> {
+        if space.kind != SpaceKind::Memory {
+            return Ok(Change { old: None, new: prepared.new });
+        }
+        let mut store = space.store.borrow_mut();
+        let applied = match (prepared.old, prepared.new) {
+            (Some(old), Some(new)) => store.update(&old, new),
+            (Some(old), None) => return Ok(store.delete(old)),
+            (None, Some(new)) => store.replace(new, prepared.mode),
+            (None, None) => return Ok(Change { old: None, new: None }),
+        };
+        applied.map_err(|error| self.storage_error(error, space))
+    }
+
+    /// Checks a row against the format and makes it.
+    fn new_row(&self, space: &Rc<Space>, row: &[u8]) -> Result<Tuple> {
+        self.check_has_primary(space)?;
+        let format = space.format();
+        format.check(row).map_err(|error| self.tuple_error(error, space))?;
+        let max = self.config.borrow().memtx_max_tuple_size as usize;
+        if row.len() > max {
+            return Err(Error::new(ErrorCode::MemtxMaxTupleSize, &[&row.len()])
+                .with("space", space.name())
+                .with("limit", max));
+        }
+        Tuple::new(&self.arena, format.id(), row).map_err(|error| self.storage_error(error.into(), space))
+    }
+
+    fn check_has_primary(&self, space: &Space) -> Result<()> {
+        if space.kind == SpaceKind::Memory && !space.has_index(0) {
+            return Err(Error::new(ErrorCode::NoSuchIndexId, &[&0, &space.name()]));
+        }
+        Ok(())
+    }
+
+    fn check_same_primary_key(&self, space: &Space, old: &[u8], new: &[u8]) -> Result<()> {
+        let store = space.store.borrow();
+        match store.index_def(0) {
+            Some(primary) if primary.key_def.compare_rows(old, new).is_ne() => {
+                Err(Error::new(ErrorCode::CantUpdatePrimaryKey, &[&space.index_name(0), &space.name()]))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The row that a full key of a unique index names.
+    fn find_exact(&self, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Result<Option<Tuple>> {
+        let key = Key::decode(key)?;
+        self.check_exact_key(space, index_id, key)?;
+        if space.kind != SpaceKind::Memory {
+            return Ok(None);
+        }
+        Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
+    }
+
+    fn check_exact_key(&self, space: &Space, index_id: u32, key: Key<'_>) -> Result<()> {
+        let store = space.store.borrow();
+        let Some(def) = store.index_def(index_id) else {
+            return Err(no_such_index(space, index_id));
+        };
+        if !def.is_unique {
+            return Err(Error::new(ErrorCode::MoreThanOneTuple, &[]));
+        }
+        let expected = def.key_def.part_count() as u32;
+        if key.part_count != expected {
+            return Err(Error::new(ErrorCode::ExactMatch, &[&expected, &key.part_count])
+                .with("space", space.name())
+                .with("index", space.index_name(index_id)));
+        }
+        def.key_def.validate_key(key.parts, key.part_count, false).map_err(|error| self.key_error(error, space, index_id))
+    }
+
+    /// Checks that a scan makes sense. Errors: 35, 31, 18, 112, 136.
+    pub fn check_scan(&self, space: &Space, index_id: u32, kind: IteratorKind, key: Key<'_>) -> Result<()> {
+        let store = space.store.borrow();
+        let Some(def) = store.index_def(index_id) else {
+            return Err(no_such_index(space, index_id));
+        };
+        let unsupported = |what: &str| {
+            let engine = space.def().engine.clone();
+            let type_name = if def.kind == IndexKind::Tree { "TREE" } else { "HASH" };
+            Error::new(
+                ErrorCode::UnsupportedIndexFeature,
+                &[&space.index_name(index_id), &type_name, &space.name(), &engine, &what],
+            )
+        };
+        let part_count = def.key_def.part_count() as u32;
+        if kind == IteratorKind::All || (key.part_count == 0 && def.kind == IndexKind::Tree) {
+            if key.part_count > part_count {
+                return Err(Error::new(ErrorCode::KeyPartCount, &[&part_count, &key.part_count]));
+            }
+        } else {
+            if key.part_count > part_count {
+                return Err(Error::new(ErrorCode::KeyPartCount, &[&part_count, &key.part_count])
+                    .with("space", space.name())
+                    .with("index", space.index_name(index_id)));
+            }
+            if def.kind == IndexKind::Hash && key.part_count < part_count && key.part_count > 0 {
+                return Err(Error::new(ErrorCode::PartialKey, &[&"HASH", &part_count, &key.part_count]));
+            }
+        }
+        let supported = match def.kind {
+            IndexKind::Tree => kind as u32 <= IteratorKind::Gt as u32,
+            IndexKind::Hash => matches!(kind, IteratorKind::Eq | IteratorKind::All | IteratorKind::Gt),
+        };
+        if !supported {
+            return Err(unsupported("requested iterator type"));
+        }
+        if key.part_count > 0 {
+            def.key_def
+                .validate_key(key.parts, key.part_count, true)
+                .map_err(|error| self.key_error(error, space, index_id))?;
+        }
+        Ok(())
+    }
+
+    /// Reads rows: those of a scan behind the first `offset`, at most `limit`, until `visit` returns false.
+    ///
+    /// Checks access. Errors: 42 and those of `check_scan`.
+    #[expect(clippy::too_many_arguments, reason = "a select has so many parameters in the protocol")]
+    pub fn select(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+        offset: u64,
+        limit: u64,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        self.check_space_access(context, space, Privileges::READ)?;
+        self.check_scan(space, index_id, kind, key)?;
+        self.statistics.selects.set(self.statistics.selects.get() + 1);
+        if limit == 0 {
+            return Ok(());
+        }
+        let (mut skip, mut left) = (offset, limit);
+        let take = |row: &[u8]| {
+            if skip > 0 {
+                skip -= 1;
+                return true;
+            }
+            left -= 1;
+            visit(row) && left > 0
+        };
+        match space.kind {
+            SpaceKind::Memory => {
+                context.see(space.last_write.get());
+                space.store.borrow().scan(index_id, kind, key.parts, key.part_count, take);
+            }
+            SpaceKind::View { base } => self.scan_view(context, space, base, index_id, kind, key, take)?,
+            SpaceKind::Blackhole | SpaceKind::Service => {}
+        }
+        Ok(())
+    }
+
+    /// The row that a full key of a unique index names, after checking access. Errors: 41, 19, 18.
+    pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: Key<'_>) -> Result<Option<Tuple>> {
+        self.check_space_access(context, space, Privileges::READ)?;
+        self.check_exact_key(space, index_id, key)?;
+        self.statistics.selects.set(self.statistics.selects.get() + 1);
+        match space.kind {
+            SpaceKind::Memory => {
+                context.see(space.last_write.get());
+                Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
+            }
+            SpaceKind::View { base } => {
+                let mut found = None;
+                self.scan_view(context, space, base, index_id, IteratorKind::Eq, key, |row| {
+                    found = Some(Tuple::new(&self.arena, space.format().id(), row));
+                    false
+                })?;
+                found.transpose().map_err(|error| self.storage_error(error.into(), space))
+            }
+            SpaceKind::Blackhole | SpaceKind::Service => Ok(None),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "as select")]
+    fn scan_view(
+        &self,
+        context: &Context,
+        view: &Space,
+        base: u32,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let base = self.space(base)?;
+        context.see(base.last_write.get());
+        let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
+        let user = context.user.get();
+        base.store.borrow().scan(index_id, kind, key.parts, key.part_count, |row| {
+            !self.is_visible(&rights, user, view.id, row) || visit(row)
+        });
+        Ok(())
+    }
+
+    /// Number of rows of a scan. Checks access.
+    pub fn count(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+    ) -> Result<u64> {
+        if space.kind == SpaceKind::Memory && key.part_count == 0 {
+            self.check_space_access(context, space, Privileges::READ)?;
+            self.check_scan(space, index_id, kind, key)?;
+            context.see(space.last_write.get());
+            return Ok(space.store.borrow().len() as u64);
+        }
+        let mut count = 0;
+        self.select(context, space, index_id, kind, key, 0, u64::MAX, |_| {
+            count += 1;
+            true
+        })?;
+        Ok(count)
+    }
+
+    /// Removes all rows. Logged as a change of `_truncate`, as Tarantool does.
+    pub fn truncate(&self, context: &Context, space: &Rc<Space>) -> Result<()> {
+        self.check_space_access(context, space, Privileges::WRITE)?;
+        if space.is_system() {
+            return Err(Error::new(ErrorCode::TruncateSystemSpace, &[&space.name()]));
+        }
+        let truncations = self.space(crate::alter::TRUNCATE_ID)?;
+        let (mut tuple, mut ops) = (Vec::new(), Vec::new());
+        msgpack::encode_array(&mut tuple, 2);
+        msgpack::encode_uint(&mut tuple, u64::from(space.id));
+        msgpack::encode_uint(&mut tuple, 1);
+        msgpack::encode_array(&mut ops, 1);
+        msgpack::encode_array(&mut ops, 3);
+        msgpack::encode_str(&mut ops, b"+");
+        msgpack::encode_uint(&mut ops, 1);
+        msgpack::encode_uint(&mut ops, 1);
+        let operation = Operation::Upsert { tuple: &tuple, ops: &ops, index_base: 0 };
+        self.execute_unchecked(context, &truncations, operation)?;
+        Ok(())
+    }
+
+    /// Puts the sequence's next value where the row has nil, or moves the sequence on behind the value given.
+    fn fill_sequence(&self, context: &Context, space: &Rc<Space>, row: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some(attached) = space.sequence.borrow().clone() else {
+            return Ok(None);
+        };
+        let mut reader = msgpack::Reader::new(row);
+        let Ok(count) = reader.read_array() else {
+            return Ok(None);
+        };
+        if attached.field_no >= count {
+            return Ok(None);
+        }
+        for _ in 0..attached.field_no {
+            if reader.read_value().is_err() {
+                return Ok(None);
+            }
+        }
+        let start = reader.position();
+        match reader.kind() {
+            Ok(msgpack::Kind::Nil) => {}
+            Ok(msgpack::Kind::Uint | msgpack::Kind::Int) => {
+                if let Ok(value) = reader.read_i128()
+                    && let Ok(value) = i64::try_from(value)
+                    && attached.sequence.advance(value)
+                {
+                    self.store_sequence(context, attached.sequence.def().id, value)?;
+                }
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        }
+        let _ = reader.read_nil();
+        self.check_sequence_access(context, &attached.sequence, Privileges::WRITE, space, attached.is_generated)?;
+        let value = attached.sequence.next()?;
+        self.store_sequence(context, attached.sequence.def().id, value)?;
+        let mut filled = Vec::with_capacity(row.len() + 8);
+        filled.extend_from_slice(&row[..start]);
+        msgpack::encode_int(&mut filled, value);
+        filled.extend_from_slice(reader.rest());
+        Ok(Some(filled))
+    }
+
+    fn check_sequence_access(
+        &self,
+        context: &Context,
+        sequence: &crate::catalog::Sequence,
+        wanted: u32,
+        _space: &Space,
+        is_generated: bool,
+    ) -> Result<()> {
+        // A sequence made with the index belongs to the space: who may write there may use it.
+        if is_generated { Ok(()) } else { self.check_sequence(context, sequence, wanted) }
+    }
+
+    /// Checks that the context's user may do `wanted` to a sequence.
+    pub fn check_sequence(
+        &self,
+        context: &Context,
+        sequence: &crate::catalog::Sequence,
+        wanted: u32,
+    ) -> Result<()> {
+        let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
+        let user = context.user.get();
+        let def = sequence.def();
+        access::check(
+            &rights,
+            user,
+            || self.catalog.user_name(user),
+            wanted,
+            ObjectType::Sequence,
+            def.id,
+            def.owner,
+            &def.name,
+        )
+    }
+
+    /// Writes where a sequence stands into `_sequence_data`.
+    fn store_sequence(&self, context: &Context, id: u32, value: i64) -> Result<()> {
+        let data = self.space(crate::alter::SEQUENCE_DATA_ID)?;
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, 2);
+        msgpack::encode_uint(&mut row, u64::from(id));
+        msgpack::encode_int(&mut row, value);
+        self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))?;
+        Ok(())
+    }
+
+    /// `sequence:next()`. Checks access. Errors: 147.
+    pub fn sequence_next(&self, context: &Context, id: u32) -> Result<i64> {
+        let sequence = self.sequence(id)?;
+        self.check_sequence(context, &sequence, Privileges::WRITE)?;
+        self.check_writable()?;
+        let value = sequence.next()?;
+        self.store_sequence(context, id, value)?;
+        Ok(value)
+    }
+
+    /// `sequence:set()`: the next value follows `value`. Checks access.
+    pub fn sequence_set(&self, context: &Context, id: u32, value: i64) -> Result<()> {
+        let sequence = self.sequence(id)?;
+        self.check_sequence(context, &sequence, Privileges::WRITE)?;
+        self.check_writable()?;
+        self.store_sequence(context, id, value)
+    }
+
+    /// `sequence:reset()`: as if never used. Checks access.
+    pub fn sequence_reset(&self, context: &Context, id: u32) -> Result<()> {
+        let sequence = self.sequence(id)?;
+        self.check_sequence(context, &sequence, Privileges::WRITE)?;
+        let data = self.space(crate::alter::SEQUENCE_DATA_ID)?;
+        let mut key = Vec::new();
+        msgpack::encode_array(&mut key, 1);
+        msgpack::encode_uint(&mut key, u64::from(id));
+        self.execute_unchecked(context, &data, Operation::Delete { index_id: 0, key: &key })?;
+        Ok(())
+    }
+
+    fn sequence(&self, id: u32) -> Result<Rc<crate::catalog::Sequence>> {
+        self.catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))
+    }
+
+    /// A refusal of the engine as a client sees it.
+    pub(crate) fn storage_error(&self, error: StorageError, space: &Space) -> Error {
+        match error {
+            StorageError::Duplicate { index_id, existing } => {
+                let mut text = String::new();
+                msgpack::format_value(existing.data(), &mut text);
+                Error::new(ErrorCode::TupleFound, &[&space.index_name(index_id), &space.name()])
+                    .with("space", space.name())
+                    .with("index", space.index_name(index_id))
+                    .with("old_tuple", text)
+            }
+            StorageError::OutOfMemory(error) => {
+                Error::new(ErrorCode::MemoryIssue, &[&error.requested, &"memtx_memory", &"tuple"])
+                    .with("space", space.name())
+                    .with("limit", error.limit)
+            }
+        }
+    }
+}
+
+impl Space {
+    /// True if there is an index with this number.
+    pub fn has_index(&self, id: u32) -> bool {
+        self.store.borrow().index_def(id).is_some()
+    }
+}
+
+/// Error 35.
+pub fn no_such_index(space: &Space, index_id: u32) -> Error {
+    Error::new(ErrorCode::NoSuchIndexId, &[&index_id, &space.name()]).with("space", space.name())
+}
+
+/// An index by name. Errors: 148.
+pub fn index_by_name(space: &Space, name: &str) -> Result<Rc<IndexInfo>> {
+    space.index_by_name(name).ok_or_else(|| Error::new(ErrorCode::NoSuchIndexName, &[&name, &space.name()]))
+}
+
+fn shown(operation: &Operation<'_>, change: Change) -> Option<Tuple> {
+    match operation {
+        Operation::Delete { .. } => change.old,
+        Operation::Upsert { .. } => None,
+        _ => change.new,
+    }
+}
+
+fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
+    match operation {
+        Operation::Delete { .. } => change.old.clone(),
+        Operation::Upsert { .. } => None,
+        _ => change.new.clone(),
+    }
+}
+
+/// The body of a log row: what is in force now, so that replaying it needs no operations.
+fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
+    msgpack::encode_map(out, 2);
+    msgpack::encode_uint(out, body_key::SPACE_ID);
+    msgpack::encode_uint(out, u64::from(space.id));
+    match (&change.new, &change.old) {
+        (Some(new), _) => {
+            msgpack::encode_uint(out, body_key::TUPLE);
+            out.extend_from_slice(new.data());
+        }
+        (None, Some(old)) => {
+            msgpack::encode_uint(out, body_key::KEY);
+            let store = space.store.borrow();
+            match store.index_def(0) {
+                Some(primary) => primary.key_def.extract_key(old.data(), out),
+                None => msgpack::encode_array(out, 0),
+            }
+        }
+        (None, None) => {
+            msgpack::encode_uint(out, body_key::KEY);
+            msgpack::encode_array(out, 0);
+        }
+    }
+}

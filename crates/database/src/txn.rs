@@ -1,0 +1,326 @@
+//! Transactions: statements applied in place with what undoes them, and the rows that the log will hold.
+//!
+//! A transaction that does not wait needs no isolation: nothing else runs between its statements. A yield inside
+//! `box.begin` takes the transaction back at once and says so at the next statement (code 154).
+//!
+//! The life of a statement: applied -> recorded here -> appended to the log with the whole transaction -> pending until its
+//! position is durable -> its undo dropped. If the log fails, pending statements are undone in reverse order.
+
+use crate::catalog::Space;
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::session::Context;
+use std::rc::Rc;
+use storage::Change;
+use wal::Position;
+
+/// How deep triggers may cause statements.
+const TRIGGER_DEPTH_MAX: u32 = 4;
+
+/// What a change of the schema needs besides the change of its row.
+pub(crate) struct Effect {
+    /// Takes the change of the catalog back.
+    pub undo: Box<dyn FnOnce(&Database)>,
+    /// Runs when the change is durable: frees what is not needed any more.
+    pub finish: Option<Box<dyn FnOnce(&Database)>>,
+}
+
+/// A statement in force.
+pub(crate) struct Statement {
+    pub space: Rc<Space>,
+    pub change: Change,
+    pub effect: Option<Effect>,
+}
+
+/// One row for the log.
+struct LoggedRow {
+    kind: u16,
+    group_id: u32,
+    end: usize,
+}
+
+/// Called once when its transaction ends.
+pub type TxnCallback = Box<dyn FnOnce(&Context)>;
+
+/// An open transaction.
+#[derive(Default)]
+pub struct Txn {
+    statements: Vec<Statement>,
+    rows: Vec<LoggedRow>,
+    /// Bodies of the rows, one after the other.
+    bodies: Vec<u8>,
+    savepoints: Vec<(String, usize, usize)>,
+    on_commit: Vec<TxnCallback>,
+    on_rollback: Vec<TxnCallback>,
+    aborted: Option<ErrorCode>,
+    is_implicit: bool,
+    id: u64,
+}
+
+impl Txn {
+    pub(crate) fn record(&mut self, statement: Statement) {
+        self.statements.push(statement);
+    }
+
+    /// Adds a row for the log; `encode` writes its body.
+    pub(crate) fn log(&mut self, kind: u16, group_id: u32, encode: impl FnOnce(&mut Vec<u8>)) {
+        encode(&mut self.bodies);
+        self.rows.push(LoggedRow { kind, group_id, end: self.bodies.len() });
+    }
+
+    fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
+        while self.statements.len() > statement_count {
+            let statement = self.statements.pop().expect("longer than the count");
+            database.undo(statement);
+        }
+        self.rows.truncate(row_count);
+        let end = self.rows.last().map_or(0, |row| row.end);
+        self.bodies.truncate(end);
+    }
+}
+
+/// Names a place in a transaction.
+#[derive(Clone, Debug)]
+pub struct Savepoint {
+    txn_id: u64,
+    statement_count: usize,
+    row_count: usize,
+}
+
+impl Database {
+    /// Opens a transaction. Errors: 79 if one is open.
+    pub fn begin(&self, context: &Context) -> Result<()> {
+        if context.is_in_txn() {
+            return Err(Error::new(ErrorCode::ActiveTransaction, &[]));
+        }
+        let id = self.next_txn_id();
+        *context.txn.borrow_mut() = Some(Box::new(Txn { id, ..Txn::default() }));
+        Ok(())
+    }
+
+    /// Number of the open transaction.
+    pub fn txn_id(&self, context: &Context) -> Option<u64> {
+        context.txn.borrow().as_ref().map(|txn| txn.id)
+    }
+
+    /// Commits. Without an open transaction does nothing, as Tarantool does.
+    ///
+    /// Waits until the transaction is durable, unless the context's answers do (`Context::for_request`) and no callback is set.
+    /// Errors: 122 inside a trigger; 154 if a yield took the transaction back; 40 if the log refuses it.
+    pub fn commit(&self, context: &Context) -> Result<()> {
+        if context.trigger_depth.get() > 0 && context.is_in_txn() {
+            return Err(Error::new(ErrorCode::CommitInSubStmt, &[]));
+        }
+        let Some(txn) = context.txn.borrow_mut().take() else {
+            return Ok(());
+        };
+        self.finish_commit(context, *txn)
+    }
+
+    fn finish_commit(&self, context: &Context, mut txn: Txn) -> Result<()> {
+        if let Some(code) = txn.aborted {
+            self.run_callbacks(context, std::mem::take(&mut txn.on_rollback));
+            return Err(Error::new(code, &[]));
+        }
+        let position = match self.append(&mut txn) {
+            Ok(position) => position,
+            Err(error) => {
+                txn.undo_to(self, 0, 0);
+                self.run_callbacks(context, std::mem::take(&mut txn.on_rollback));
+                return Err(error);
+            }
+        };
+        context.see(position);
+        let must_wait = !context.answers_wait || !txn.on_commit.is_empty();
+        let on_rollback = std::mem::take(&mut txn.on_rollback);
+        if must_wait && let Err(error) = self.wait_durable(position) {
+            self.run_callbacks(context, on_rollback);
+            return Err(error);
+        }
+        self.run_callbacks(context, txn.on_commit);
+        Ok(())
+    }
+
+    /// Appends the rows to the log; on success the statements are pending.
+    fn append(&self, txn: &mut Txn) -> Result<Position> {
+        if txn.rows.is_empty() {
+            for statement in txn.statements.drain(..) {
+                self.finish(statement);
+            }
+            return Ok(Position::default());
+        }
+        let position = self.with_journal(|journal| {
+            journal.begin();
+            let mut start = 0;
+            for row in &txn.rows {
+                let body = &txn.bodies[start..row.end];
+                journal.row(row.kind, row.group_id, |out| out.extend_from_slice(body));
+                start = row.end;
+            }
+            journal.commit()
+        })?;
+        for statement in txn.statements.drain(..) {
+            statement.space.last_write.set(position);
+            self.push_pending(position, statement);
+        }
+        Ok(position)
+    }
+
+    /// Takes the open transaction back. Errors: 123 inside a trigger.
+    pub fn rollback(&self, context: &Context) -> Result<()> {
+        if context.trigger_depth.get() > 0 && context.is_in_txn() {
+            return Err(Error::new(ErrorCode::RollbackInSubStmt, &[]));
+        }
+        self.abandon(context);
+        Ok(())
+    }
+
+    /// Takes the open transaction back, whatever the state. For the end of a request.
+    pub fn abandon(&self, context: &Context) {
+        let taken = context.txn.borrow_mut().take();
+        if let Some(mut txn) = taken {
+            txn.undo_to(self, 0, 0);
+            self.run_callbacks(context, std::mem::take(&mut txn.on_rollback));
+        }
+    }
+
+    /// A fiber is about to wait: its open transaction is taken back and remembers why.
+    pub fn abort_by_yield(&self, context: &Context) {
+        let taken = context.txn.borrow_mut().take();
+        if let Some(mut txn) = taken {
+            if txn.aborted.is_none() {
+                txn.undo_to(self, 0, 0);
+                txn.aborted = Some(ErrorCode::TransactionYield);
+            }
+            *context.txn.borrow_mut() = Some(txn);
+        }
+    }
+
+    /// Marks a place to roll back to. Errors: 114 without a transaction.
+    pub fn savepoint(&self, context: &Context, name: Option<&str>) -> Result<Savepoint> {
+        let mut txn = context.txn.borrow_mut();
+        let Some(txn) = txn.as_mut() else {
+            return Err(Error::new(ErrorCode::NoTransaction, &[]));
+        };
+        let savepoint =
+            Savepoint { txn_id: txn.id, statement_count: txn.statements.len(), row_count: txn.rows.len() };
+        if let Some(name) = name {
+            txn.savepoints.retain(|(other, ..)| other != name);
+            txn.savepoints.push((name.to_string(), savepoint.statement_count, savepoint.row_count));
+        }
+        Ok(savepoint)
+    }
+
+    /// Takes back what came after the savepoint. Errors: 114 without a transaction, 61 if the savepoint is of another one or gone.
+    pub fn rollback_to_savepoint(&self, context: &Context, savepoint: &Savepoint) -> Result<()> {
+        let taken = context.txn.borrow_mut().take();
+        let Some(mut txn) = taken else {
+            return Err(Error::new(ErrorCode::NoTransaction, &[]));
+        };
+        let is_good = txn.id == savepoint.txn_id && savepoint.statement_count <= txn.statements.len();
+        if is_good {
+            txn.undo_to(self, savepoint.statement_count, savepoint.row_count);
+            txn.savepoints.retain(|(_, count, _)| *count <= savepoint.statement_count);
+        }
+        *context.txn.borrow_mut() = Some(txn);
+        if is_good { Ok(()) } else { Err(Error::new(ErrorCode::NoSuchSavepoint, &[])) }
+    }
+
+    /// Runs `callback` after the open transaction is durable. Errors: 114 without a transaction.
+    pub fn on_commit(&self, context: &Context, callback: TxnCallback) -> Result<()> {
+        match context.txn.borrow_mut().as_mut() {
+            Some(txn) => {
+                txn.on_commit.push(callback);
+                Ok(())
+            }
+            None => Err(Error::new(ErrorCode::NoTransaction, &[])),
+        }
+    }
+
+    /// Runs `callback` after the open transaction is rolled back. Errors: 114 without a transaction.
+    pub fn on_rollback(&self, context: &Context, callback: TxnCallback) -> Result<()> {
+        match context.txn.borrow_mut().as_mut() {
+            Some(txn) => {
+                txn.on_rollback.push(callback);
+                Ok(())
+            }
+            None => Err(Error::new(ErrorCode::NoTransaction, &[])),
+        }
+    }
+
+    fn run_callbacks(&self, context: &Context, callbacks: Vec<TxnCallback>) {
+        for callback in callbacks {
+            callback(context);
+        }
+    }
+
+    /// Runs one statement's work inside the open transaction, or inside one of its own that is committed at the end. If the
+    /// work fails, everything it did is taken back and an outer transaction goes on.
+    pub(crate) fn in_statement<T>(&self, context: &Context, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        if context.trigger_depth.get() >= TRIGGER_DEPTH_MAX {
+            return Err(Error::new(ErrorCode::SubStmtMax, &[]));
+        }
+        let opened = !context.is_in_txn();
+        if opened {
+            let id = self.next_txn_id();
+            *context.txn.borrow_mut() = Some(Box::new(Txn { id, is_implicit: true, ..Txn::default() }));
+        }
+        let mark = context.txn.borrow().as_ref().map(|txn| (txn.aborted, txn.statements.len(), txn.rows.len()));
+        let Some((aborted, statement_count, row_count)) = mark else {
+            return Err(Error::new(ErrorCode::NoTransaction, &[]));
+        };
+        if let Some(code) = aborted {
+            return Err(Error::new(code, &[]));
+        }
+        let result = work();
+        if result.is_err() {
+            let taken = context.txn.borrow_mut().take();
+            if let Some(mut txn) = taken {
+                if txn.aborted.is_none() {
+                    txn.undo_to(self, statement_count, row_count);
+                }
+                if !opened {
+                    *context.txn.borrow_mut() = Some(txn);
+                }
+            }
+            return result;
+        }
+        if opened {
+            let taken = context.txn.borrow_mut().take();
+            if let Some(txn) = taken {
+                self.finish_commit(context, *txn)?;
+            }
+        }
+        result
+    }
+
+    /// Adds an applied statement and its log row to the open transaction.
+    pub(crate) fn record(
+        &self,
+        context: &Context,
+        statement: Statement,
+        log: Option<(u16, u32)>,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let mut txn = context.txn.borrow_mut();
+        let txn = txn.as_mut().expect("statements run inside a transaction");
+        txn.record(statement);
+        if let Some((kind, group_id)) = log {
+            txn.log(kind, group_id, encode);
+        }
+    }
+
+    /// Gives the newest statement of the open transaction what its change of the schema needs.
+    pub(crate) fn attach_effect(&self, context: &Context, effect: Effect) {
+        if let Some(txn) = context.txn.borrow_mut().as_mut()
+            && let Some(statement) = txn.statements.last_mut()
+        {
+            statement.effect = Some(effect);
+        }
+    }
+
+    /// True if the open transaction was begun by hand.
+    pub fn is_in_explicit_txn(&self, context: &Context) -> bool {
+        context.txn.borrow().as_ref().is_some_and(|txn| !txn.is_implicit)
+    }
+}

@@ -1,0 +1,205 @@
+//! One index of a memory space: a tree or a hash of row pointers.
+#![expect(unsafe_code, reason = "row pointers in indexes are kept alive by the primary index")]
+
+use crate::engine::{IndexDef, IndexKind, IteratorKind};
+use index::{Cursor, Entry, Hash, HashCursor, Tree};
+use tuple::Tuple;
+
+pub(crate) enum Structure {
+    Tree(Tree),
+    Hash(Hash),
+}
+
+pub(crate) struct MemoryIndex {
+    pub(crate) def: IndexDef,
+    pub(crate) structure: Structure,
+}
+
+/// Bytes of the row behind an index item.
+pub(crate) fn row_of<'a>(item: u64) -> &'a [u8] {
+    // SAFETY: an item in an index is a row that the primary index holds a reference to; callers use the slice only while
+    // the space is not changed.
+    unsafe { Tuple::data_of_raw(item) }
+}
+
+/// A new reference to the row behind an index item.
+pub(crate) fn tuple_of(item: u64) -> Tuple {
+    // SAFETY: the primary index holds a reference, so the row is alive; `from_raw` takes over a reference, which is left to
+    // the index by forgetting, and the clone is ours.
+    let held = unsafe { Tuple::from_raw(item) };
+    let tuple = held.clone();
+    std::mem::forget(held);
+    tuple
+}
+
+pub(crate) fn item_of(tuple: &Tuple) -> u64 {
+    tuple.as_raw()
+}
+
+impl MemoryIndex {
+    pub(crate) fn new(def: IndexDef) -> Self {
+        let structure = match def.kind {
+            IndexKind::Tree => Structure::Tree(Tree::new()),
+            IndexKind::Hash => Structure::Hash(Hash::new()),
+        };
+        MemoryIndex { def, structure }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match &self.structure {
+            Structure::Tree(tree) => tree.len(),
+            Structure::Hash(hash) => hash.len(),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.structure {
+            Structure::Tree(tree) => tree.bytes(),
+            Structure::Hash(hash) => hash.bytes(),
+        }
+    }
+
+    /// The item whose whole key equals `row`'s, by the order of the index.
+    pub(crate) fn find_row(&self, row: &[u8]) -> Option<u64> {
+        let def = &self.def.compare_def;
+        match &self.structure {
+            Structure::Tree(tree) => tree.get(def.hint(row), |item| def.compare_rows(row_of(item), row)),
+            Structure::Hash(hash) => hash.get(def.hash_row(row), |item| def.compare_rows(row_of(item), row).is_eq()),
+        }
+    }
+
+    /// The row that forbids `row` to be inserted here, `replaced` set aside.
+    pub(crate) fn conflict(&self, row: &[u8], replaced: Option<u64>) -> Option<u64> {
+        if !self.def.is_unique {
+            return None;
+        }
+        let def = &self.def.key_def;
+        let found = match &self.structure {
+            Structure::Tree(tree) if def.is_nullable() => {
+                if def.has_null_in(row) {
+                    return None;
+                }
+                let compare = |item| def.compare_rows(row_of(item), row);
+                let first = tree.lower_bound(def.hint(row), compare).get();
+                first.map(|entry| entry.item).filter(|&item| compare(item).is_eq())
+            }
+            _ => self.find_row(row),
+        };
+        found.filter(|&item| Some(item) != replaced)
+    }
+
+    /// The item of a unique index with exactly this key.
+    pub(crate) fn find_key(&self, key: &[u8], part_count: u32) -> Option<u64> {
+        let def = &self.def.key_def;
+        match &self.structure {
+            Structure::Tree(tree) if self.def.compare_def.part_count() == part_count as usize => {
+                tree.get(def.key_hint(key, part_count), |item| def.compare_row_key(row_of(item), key, part_count))
+            }
+            Structure::Tree(tree) => {
+                let compare = |item| def.compare_row_key(row_of(item), key, part_count);
+                let first = tree.lower_bound(def.key_hint(key, part_count), compare).get();
+                first.map(|entry| entry.item).filter(|&item| compare(item).is_eq())
+            }
+            Structure::Hash(hash) => {
+                hash.get(def.hash_key(key), |item| def.compare_row_key(row_of(item), key, part_count).is_eq())
+            }
+        }
+    }
+
+    /// Puts a row in. If its place is taken by `replaced`, that one goes.
+    pub(crate) fn put(&mut self, tuple: &Tuple) {
+        let row = tuple.data();
+        let item = item_of(tuple);
+        let def = &self.def.compare_def;
+        match &mut self.structure {
+            Structure::Tree(tree) => {
+                let hint = def.hint(row);
+                let slot = tree.locate(hint, |other| def.compare_rows(row_of(other), row));
+                match slot.found {
+                    Some(_) => tree.replace_at(slot, Entry { hint, item }),
+                    None => tree.insert_at(slot, Entry { hint, item }),
+                }
+            }
+            Structure::Hash(hash) => {
+                hash.replace(def.hash_row(row), item, |other| def.compare_rows(row_of(other), row).is_eq());
+            }
+        }
+    }
+
+    /// Takes a row out.
+    pub(crate) fn take(&mut self, tuple: &Tuple) {
+        let row = tuple.data();
+        let def = &self.def.compare_def;
+        match &mut self.structure {
+            Structure::Tree(tree) => {
+                let slot = tree.locate(def.hint(row), |other| def.compare_rows(row_of(other), row));
+                assert!(slot.found == Some(item_of(tuple)), "a row that is removed is in every index");
+                tree.remove_at(slot);
+            }
+            Structure::Hash(hash) => {
+                let taken = hash.remove(def.hash_row(row), |other| other == item_of(tuple));
+                assert!(taken.is_some(), "a row that is removed is in every index");
+            }
+        }
+    }
+
+    /// Where a scan of a tree begins. `part_count` 0 means the whole index.
+    pub(crate) fn seek(&self, tree: &Tree, kind: IteratorKind, key: &[u8], part_count: u32) -> Cursor {
+        if part_count == 0 {
+            return if kind.is_reverse() { tree.last() } else { tree.first() };
+        }
+        let def = &self.def.key_def;
+        let hint = def.key_hint(key, part_count);
+        let compare = |item| def.compare_row_key(row_of(item), key, part_count);
+        match kind {
+            IteratorKind::Req | IteratorKind::Le => tree.last_not_after(hint, compare),
+            IteratorKind::Lt => tree.last_before(hint, compare),
+            IteratorKind::Gt => tree.upper_bound(hint, compare),
+            _ => tree.lower_bound(hint, compare),
+        }
+    }
+
+    /// True if a row is still within an EQ or REQ scan.
+    pub(crate) fn matches(&self, kind: IteratorKind, item: u64, key: &[u8], part_count: u32) -> bool {
+        !matches!(kind, IteratorKind::Eq | IteratorKind::Req)
+            || part_count == 0
+            || self.def.key_def.compare_row_key(row_of(item), key, part_count).is_eq()
+    }
+
+    /// Calls `visit` with the items of a scan until it returns false.
+    pub(crate) fn scan(&self, kind: IteratorKind, key: &[u8], part_count: u32, mut visit: impl FnMut(u64) -> bool) {
+        if kind == IteratorKind::Eq && self.is_exact(part_count) {
+            if let Some(item) = self.find_key(key, part_count) {
+                visit(item);
+            }
+            return;
+        }
+        match &self.structure {
+            Structure::Tree(tree) => {
+                let mut cursor = self.seek(tree, kind, key, part_count);
+                while let Some(entry) = cursor.get() {
+                    if !self.matches(kind, entry.item, key, part_count) || !visit(entry.item) {
+                        return;
+                    }
+                    if kind.is_reverse() {
+                        cursor.prev();
+                    } else {
+                        cursor.next();
+                    }
+                }
+            }
+            Structure::Hash(hash) => {
+                let mut cursor = HashCursor::default();
+                let mut wanted = true;
+                while wanted && hash.next_batch(&mut cursor, |item| wanted = wanted && visit(item)) {}
+            }
+        }
+    }
+
+    /// True if a key of so many parts names at most one row.
+    pub(crate) fn is_exact(&self, part_count: u32) -> bool {
+        self.def.is_unique
+            && part_count as usize == self.def.key_def.part_count()
+            && (!self.def.key_def.is_nullable() || self.def.kind == IndexKind::Hash)
+    }
+}

@@ -1,0 +1,10 @@
+//! The memory engine: rows in an arena, indexes that hold pointers to them.
+
+mod index;
+mod iterator;
+mod space;
+mod view;
+
+pub use iterator::MemoryIterator;
+pub use space::{DetachedIndex, MemorySpace};
+pub use view::MemoryView;

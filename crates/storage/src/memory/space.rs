@@ -1,0 +1,372 @@
+//! A space in memory: its indexes and the statements that keep them alike.
+
+use super::index::{MemoryIndex, Structure, item_of, row_of, tuple_of};
+use super::view::MemoryView;
+use crate::engine::{Change, IndexDef, IteratorKind, Mode, StorageError};
+use tuple::{Arena, Tuple};
+
+/// Rows and indexes of one space. See the crate's page for the invariants.
+pub struct MemorySpace {
+    arena: Arena,
+    /// By index id; the primary first.
+    indexes: Vec<MemoryIndex>,
+    row_bytes: usize,
+    /// Index bytes that the arena was charged for.
+    charged: usize,
+}
+
+impl MemorySpace {
+    /// A space without indexes; it can hold no rows yet.
+    pub fn new(arena: &Arena) -> Self {
+        MemorySpace { arena: arena.clone(), indexes: Vec::new(), row_bytes: 0, charged: 0 }
+    }
+
+    /// The arena that rows for this space are made in.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.indexes.first().map_or(0, MemoryIndex::len)
+    }
+
+    /// True if there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of all rows.
+    pub fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
+    /// Definitions of the indexes, by id.
+    pub fn index_defs(&self) -> impl Iterator<Item = &IndexDef> {
+        self.indexes.iter().map(|index| &index.def)
+    }
+
+    /// Definition of one index.
+    pub fn index_def(&self, index_id: u32) -> Option<&IndexDef> {
+        self.index(index_id).map(|index| &index.def)
+    }
+
+    /// Bytes of one index.
+    pub fn index_bytes(&self, index_id: u32) -> usize {
+        self.index(index_id).map_or(0, MemoryIndex::bytes)
+    }
+
+    pub(crate) fn index(&self, index_id: u32) -> Option<&MemoryIndex> {
+        match self.indexes.get(index_id as usize) {
+            Some(index) if index.def.id == index_id => Some(index),
+            _ => self.indexes.iter().find(|index| index.def.id == index_id),
+        }
+    }
+
+    /// Puts a row in, in every index or in none.
+    pub fn replace(&mut self, new: Tuple, mode: Mode) -> Result<Change, StorageError> {
+        let row = new.data();
+        let Some(primary) = self.indexes.first() else {
+            return Ok(Change { old: None, new: Some(new) });
+        };
+        let old = primary.find_row(row);
+        if let (Mode::Insert, Some(existing)) = (mode, old) {
+            return Err(StorageError::Duplicate { index_id: 0, existing: tuple_of(existing) });
+        }
+        self.put(new, old)
+    }
+
+    /// Puts `new` in place of `old`, which is in the space and may differ in any field but the primary key's.
+    pub fn update(&mut self, old: &Tuple, new: Tuple) -> Result<Change, StorageError> {
+        self.put(new, Some(item_of(old)))
+    }
+
+    fn put(&mut self, new: Tuple, old: Option<u64>) -> Result<Change, StorageError> {
+        for index in &self.indexes[1..] {
+            if let Some(existing) = index.conflict(new.data(), old) {
+                return Err(StorageError::Duplicate { index_id: index.def.id, existing: tuple_of(existing) });
+            }
+        }
+        let old = old.map(tuple_of);
+        self.swap(old.as_ref(), Some(&new));
+        Ok(Change { old, new: Some(new) })
+    }
+
+    /// Takes a row out that is in the space.
+    pub fn delete(&mut self, old: Tuple) -> Change {
+        self.swap(Some(&old), None);
+        Change { old: Some(old), new: None }
+    }
+
+    /// Takes a change back. It must be the newest one that is neither dropped nor undone.
+    pub fn undo(&mut self, change: &Change) {
+        self.swap(change.new.as_ref(), change.old.as_ref());
+    }
+
+    /// One row out, another in, in every index. Cannot fail.
+    fn swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>) {
+        if self.indexes.is_empty() {
+            return;
+        }
+        for (position, index) in self.indexes.iter_mut().enumerate() {
+            let in_place = match (old, new) {
+                (Some(old), Some(new)) => {
+                    position == 0 || index.def.compare_def.compare_rows(old.data(), new.data()).is_eq()
+                }
+                _ => false,
+            };
+            if let (Some(old), false) = (old, in_place) {
+                index.take(old);
+            }
+            if let Some(new) = new {
+                index.put(new);
+            }
+        }
+        if let Some(new) = new {
+            self.row_bytes += new.size();
+            new.clone().into_raw();
+        }
+        if let Some(old) = old {
+            self.row_bytes -= old.size();
+            drop_index_reference(old);
+        }
+        self.charge();
+    }
+
+    /// Tells the arena how much the indexes hold.
+    fn charge(&mut self) {
+        let bytes: usize = self.indexes.iter().map(MemoryIndex::bytes).sum();
+        if bytes > self.charged {
+            self.arena.charge_unchecked(bytes - self.charged);
+        } else if bytes < self.charged {
+            self.arena.release(self.charged - bytes);
+        }
+        self.charged = bytes;
+    }
+
+    /// The row of a unique index with this key (all parts).
+    pub fn get(&self, index_id: u32, key: &[u8], part_count: u32) -> Option<Tuple> {
+        self.index(index_id)?.find_key(key, part_count).map(tuple_of)
+    }
+
+    /// As `get`, without taking a reference: the bytes are handed to `read`.
+    pub fn get_row<R>(&self, index_id: u32, key: &[u8], part_count: u32, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.index(index_id)?.find_key(key, part_count).map(|item| read(row_of(item)))
+    }
+
+    /// The row with the primary key of `row`.
+    pub fn get_same_key(&self, row: &[u8]) -> Option<Tuple> {
+        self.indexes.first()?.find_row(row).map(tuple_of)
+    }
+
+    /// Hands the rows of a scan to `visit` until it returns false.
+    pub fn scan(
+        &self,
+        index_id: u32,
+        kind: IteratorKind,
+        key: &[u8],
+        part_count: u32,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) {
+        if let Some(index) = self.index(index_id) {
+            index.scan(kind, key, part_count, |item| visit(row_of(item)));
+        }
+    }
+
+    /// As `scan`, with references to the rows.
+    pub fn scan_tuples(
+        &self,
+        index_id: u32,
+        kind: IteratorKind,
+        key: &[u8],
+        part_count: u32,
+        mut visit: impl FnMut(Tuple) -> bool,
+    ) {
+        if let Some(index) = self.index(index_id) {
+            index.scan(kind, key, part_count, |item| visit(tuple_of(item)));
+        }
+    }
+
+    /// Number of rows of a scan.
+    pub fn count(&self, index_id: u32, kind: IteratorKind, key: &[u8], part_count: u32) -> usize {
+        if part_count == 0 {
+            return self.len();
+        }
+        let mut count = 0;
+        self.scan(index_id, kind, key, part_count, |_| {
+            count += 1;
+            true
+        });
+        count
+    }
+
+    /// Some row, chosen by `seed`.
+    pub fn random(&self, index_id: u32, seed: u64) -> Option<Tuple> {
+        match &self.index(index_id)?.structure {
+            Structure::Tree(tree) => tree.random(seed).map(|entry| tuple_of(entry.item)),
+            Structure::Hash(hash) => hash.random(seed).map(tuple_of),
+        }
+    }
+
+    /// Adds an index and fills it from the primary. On a duplicate nothing is added.
+    ///
+    /// Takes time proportional to the number of rows.
+    pub fn create_index(&mut self, def: IndexDef) -> Result<(), StorageError> {
+        let mut index = MemoryIndex::new(def);
+        if let Some(primary) = self.indexes.first() {
+            let mut conflict = None;
+            primary.scan(IteratorKind::All, &[], 0, |item| {
+                conflict = index.conflict(row_of(item), None);
+                if conflict.is_none() {
+                    index.put(&tuple_of(item));
+                }
+                conflict.is_none()
+            });
+            if let Some(existing) = conflict {
+                return Err(StorageError::Duplicate { index_id: index.def.id, existing: tuple_of(existing) });
+            }
+        }
+        let at = self.indexes.partition_point(|other| other.def.id < index.def.id);
+        self.indexes.insert(at, index);
+        self.charge();
+        Ok(())
+    }
+
+    /// Takes a secondary index away, or the primary of an empty space. Its memory is freed with the returned value.
+    pub fn drop_index(&mut self, index_id: u32) -> Option<DetachedIndex> {
+        let at = self.indexes.iter().position(|index| index.def.id == index_id)?;
+        assert!(at != 0 || self.indexes.len() == 1 && self.is_empty(), "rows need their primary index");
+        let index = self.indexes.remove(at);
+        self.charge();
+        Some(DetachedIndex { index })
+    }
+
+    /// Puts back what `drop_index` took; the rows must be the same as then.
+    pub fn restore_index(&mut self, detached: DetachedIndex) {
+        let at = self.indexes.partition_point(|other| other.def.id < detached.index.def.id);
+        self.indexes.insert(at, detached.index);
+        self.charge();
+    }
+
+    /// Puts new key definitions in place of those of existing indexes whose order stays the same (the types of parts changed to
+    /// compatible ones, or the primary key's parts that follow).
+    pub fn redefine_index(&mut self, def: IndexDef) {
+        if let Some(index) = self.indexes.iter_mut().find(|index| index.def.id == def.id) {
+            index.def = def;
+        }
+    }
+
+    /// The same rows under other index definitions, the primary first; this space stays as it is.
+    ///
+    /// Takes time proportional to the number of rows.
+    pub fn rebuilt(&self, defs: Vec<IndexDef>) -> Result<MemorySpace, StorageError> {
+        let mut other = MemorySpace::new(&self.arena);
+        other.indexes = defs.into_iter().map(MemoryIndex::new).collect();
+        let mut result = Ok(());
+        if let Some(primary) = self.indexes.first() {
+            primary.scan(IteratorKind::All, &[], 0, |item| {
+                result = other.replace(tuple_of(item), Mode::Insert).map(|_| ());
+                result.is_ok()
+            });
+        }
+        result.map(|()| other)
+    }
+
+    /// True if `view` was opened on this space's present primary index.
+    pub fn owns_view(&self, view: &MemoryView) -> bool {
+        match (view.as_tree(), self.indexes.first().map(|index| &index.structure)) {
+            (Some(view), Some(Structure::Tree(tree))) => tree.owns(view),
+            _ => false,
+        }
+    }
+
+    /// Moves all rows and indexes out and leaves an empty space with the same index definitions. For truncate: the
+    /// result is restored on rollback or dismantled in slices.
+    pub fn take_all(&mut self) -> MemorySpace {
+        let mut empty = MemorySpace::new(&self.arena);
+        empty.indexes = self.indexes.iter().map(|index| MemoryIndex::new(index.def.clone())).collect();
+        std::mem::replace(self, empty)
+    }
+
+    /// Frees up to about `max` rows of a space that is out of use. Returns true while something is left.
+    pub fn dismantle_some(&mut self, max: usize) -> bool {
+        // Secondary indexes hold no references: only their nodes are freed.
+        while self.indexes.len() > 1 {
+            let last = self.indexes.len() - 1;
+            let more = match &mut self.indexes[last].structure {
+                Structure::Tree(tree) => tree.drain_some(max, |_| {}),
+                Structure::Hash(hash) => hash.drain_some(|_| {}),
+            };
+            if more {
+                self.charge();
+                return true;
+            }
+            self.indexes.pop();
+        }
+        let Some(primary) = self.indexes.first_mut() else {
+            return false;
+        };
+        let more = match &mut primary.structure {
+            Structure::Tree(tree) => {
+                let more = tree.drain_some(max, drop_item);
+                tree.collect(max);
+                more
+            }
+            Structure::Hash(hash) => hash.drain_some(drop_item),
+        };
+        if !more {
+            self.row_bytes = 0;
+        }
+        self.charge();
+        more
+    }
+
+    /// Freezes the rows as they are, in primary key order. Close it with [`MemorySpace::close_view`].
+    pub fn open_view(&mut self) -> Option<MemoryView> {
+        match &mut self.indexes.first_mut()?.structure {
+            Structure::Tree(tree) => Some(MemoryView::tree(tree.open_view())),
+            Structure::Hash(hash) => Some(MemoryView::hash(hash.open_view())),
+        }
+    }
+
+    /// Gives a view back.
+    pub fn close_view(&mut self, view: MemoryView) {
+        if let (Some(view), Some(MemoryIndex { structure: Structure::Tree(tree), .. })) =
+            (view.into_tree(), self.indexes.first_mut())
+        {
+            tree.close_view(view);
+        }
+    }
+
+    /// Frees a slice of the index nodes that only closed views held. Returns true while there may be more.
+    pub fn collect(&mut self, max: usize) -> bool {
+        match self.indexes.first_mut().map(|index| &mut index.structure) {
+            Some(Structure::Tree(tree)) => tree.collect(max),
+            _ => false,
+        }
+    }
+}
+
+impl Drop for MemorySpace {
+    fn drop(&mut self) {
+        while self.dismantle_some(usize::MAX) {}
+        self.indexes.clear();
+        self.charge();
+    }
+}
+
+/// An index taken out of its space.
+pub struct DetachedIndex {
+    index: MemoryIndex,
+}
+
+/// Drops the reference that the primary index held.
+fn drop_index_reference(tuple: &Tuple) {
+    drop_item(item_of(tuple));
+}
+
+#[expect(unsafe_code, reason = "the reference that an index held is given up")]
+fn drop_item(item: u64) {
+    // SAFETY: called once for each item that leaves the primary index, which held one reference to it.
+    drop(unsafe { Tuple::from_raw(item) });
+}

@@ -1,0 +1,373 @@
+//! Memory for rows: slabs with size classes and a hard limit.
+//!
+//! The idea. Rows up to a quarter of a slab are cut from 1 MiB slabs, each serving one size class; a slab is aligned to its
+//! size, so the address of a row leads to the slab's header and from there to the arena. Free blocks of a class form a
+//! list through the blocks themselves. Larger rows get a block of their own, told apart by their size. Size classes go in
+//! steps of 8 bytes up to 1 KiB and by an eighth above, so the waste is a few bytes a row. Refused: the global allocator
+//! (16 bytes of overhead and rounding a row, and no limit).
+//!
+//! Read views. While a view is open, rows that existed when it was opened may be read by another thread: they are queued
+//! instead of freed and given back in slices by `collect` when no view is left.
+#![expect(unsafe_code, reason = "an allocator hands out raw blocks")]
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+const SLAB_BYTES: usize = 1 << 20;
+const SLAB_HEADER_BYTES: usize = 64;
+const STEP: usize = 8;
+const STEPPED_MAX: usize = 1024;
+/// Largest block that is cut from a slab.
+const SMALL_MAX: usize = SLAB_BYTES / 4;
+/// Header of a block of its own: its arena, before the block.
+const LARGE_HEADER_BYTES: usize = 16;
+
+/// The memory limit is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{requested} bytes are over the limit of {limit}")]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub requested: usize,
+    /// Bytes allowed in all.
+    pub limit: usize,
+}
+
+#[repr(C)]
+struct SlabHeader {
+    arena: *const Inner,
+}
+
+#[derive(Default)]
+struct Class {
+    /// First free block; each holds the address of the next.
+    free: Cell<usize>,
+    /// The part of the newest slab that was never used.
+    fresh: Cell<usize>,
+    fresh_end: Cell<usize>,
+}
+
+struct Inner {
+    limit: Cell<usize>,
+    /// Bytes in blocks in use.
+    used: Cell<usize>,
+    /// Bytes in slabs and large blocks.
+    reserved: Cell<usize>,
+    /// Bytes of indexes that count against the limit.
+    charged: Cell<usize>,
+    classes: Vec<Class>,
+    slabs: RefCell<Vec<NonNull<u8>>>,
+    views: Cell<u32>,
+    generation: Cell<u32>,
+    delayed: RefCell<VecDeque<(NonNull<u8>, usize)>>,
+}
+
+/// A shared handle to an arena; clones are the same arena. All of it belongs to one thread.
+///
+/// Rows keep no handle: the arena must outlive them. It frees its slabs when the last handle is dropped.
+#[derive(Clone)]
+pub struct Arena {
+    inner: Rc<Inner>,
+}
+
+/// Sizes of classes in order.
+fn class_sizes() -> Vec<usize> {
+    let mut sizes: Vec<usize> = (1..=STEPPED_MAX / STEP).map(|i| i * STEP).collect();
+    let mut size = STEPPED_MAX;
+    while size < SMALL_MAX {
+        size = (size + size / 8).next_multiple_of(64).min(SMALL_MAX);
+        sizes.push(size);
+    }
+    sizes
+}
+
+thread_local! {
+    static CLASS_SIZES: Vec<usize> = class_sizes();
+}
+
+fn class_of(size: usize) -> (usize, usize) {
+    if size <= STEPPED_MAX {
+        let at = size.div_ceil(STEP).max(2) - 1;
+        return (at, (at + 1) * STEP);
+    }
+    CLASS_SIZES.with(|sizes| {
+        let at = sizes.partition_point(|&class| class < size);
+        (at, sizes[at])
+    })
+}
+
+impl Arena {
+    /// An arena that gives out at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        let classes = CLASS_SIZES.with(|sizes| sizes.iter().map(|_| Class::default()).collect());
+        Arena {
+            inner: Rc::new(Inner {
+                limit: Cell::new(limit),
+                used: Cell::new(0),
+                reserved: Cell::new(0),
+                charged: Cell::new(0),
+                classes,
+                slabs: RefCell::default(),
+                views: Cell::new(0),
+                generation: Cell::new(1),
+                delayed: RefCell::default(),
+            }),
+        }
+    }
+
+    /// Bytes of rows in use, rounded to their classes.
+    pub fn used(&self) -> usize {
+        self.inner.used.get()
+    }
+
+    /// Bytes taken from the system for rows.
+    pub fn reserved(&self) -> usize {
+        self.inner.reserved.get()
+    }
+
+    /// Bytes that indexes hold.
+    pub fn charged(&self) -> usize {
+        self.inner.charged.get()
+    }
+
+    /// The limit for rows and indexes together.
+    pub fn limit(&self) -> usize {
+        self.inner.limit.get()
+    }
+
+    /// Moves the limit; what is in use stays.
+    pub fn set_limit(&self, limit: usize) {
+        self.inner.limit.set(limit);
+    }
+
+    /// Counts memory of indexes against the limit. Never fails: an index must be able to split while a row goes in; the
+    /// next row is refused instead.
+    pub fn charge_unchecked(&self, bytes: usize) {
+        self.inner.charged.set(self.inner.charged.get() + bytes);
+    }
+
+    /// Takes a charge back.
+    pub fn release(&self, bytes: usize) {
+        self.inner.charged.set(self.inner.charged.get().saturating_sub(bytes));
+    }
+
+    /// The view counter that new rows carry.
+    pub fn generation(&self) -> u32 {
+        self.inner.generation.get()
+    }
+
+    /// From now on rows that exist stay readable for other threads, until the view is closed.
+    pub fn open_view(&self) {
+        self.inner.views.set(self.inner.views.get() + 1);
+        self.inner.generation.set(self.inner.generation.get() + 1);
+    }
+
+    /// Closes a view. Its rows are freed by `collect` once no view is open.
+    pub fn close_view(&self) {
+        self.inner.views.set(self.inner.views.get().checked_sub(1).expect("a view is closed once"));
+    }
+
+    /// Frees up to `max` rows that only closed views held. Returns how many it freed.
+    pub fn collect(&self, max: usize) -> usize {
+        if self.inner.views.get() > 0 {
+            return 0;
+        }
+        for freed in 0..max {
+            let Some((block, size)) = self.inner.delayed.borrow_mut().pop_front() else {
+                return freed;
+            };
+            self.inner.give_back(block, size);
+        }
+        max
+    }
+
+    pub(crate) fn allocate(&self, size: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        let inner = &*self.inner;
+        let refused = OutOfMemory { requested: size, limit: inner.limit.get() };
+        let taken = inner.used.get() + inner.charged.get();
+        if taken + size > inner.limit.get() {
+            return Err(refused);
+        }
+        if size > SMALL_MAX {
+            return inner.allocate_large(size).ok_or(refused);
+        }
+        let (at, class_size) = class_of(size);
+        let class = &inner.classes[at];
+        inner.used.set(inner.used.get() + class_size);
+        let free = class.free.get();
+        if free != 0 {
+            // SAFETY: a block on the free list holds the address of the next one and is used by nobody.
+            unsafe {
+                class.free.set(*(free as *const usize));
+                return Ok(NonNull::new_unchecked(free as *mut u8));
+            }
+        }
+        if class.fresh.get() + class_size > class.fresh_end.get() {
+            let Some(slab) = inner.new_slab() else {
+                inner.used.set(inner.used.get() - class_size);
+                return Err(refused);
+            };
+            class.fresh.set(slab.as_ptr() as usize + SLAB_HEADER_BYTES);
+            class.fresh_end.set(slab.as_ptr() as usize + SLAB_BYTES);
+        }
+        let block = class.fresh.get();
+        class.fresh.set(block + class_size);
+        // SAFETY: inside a slab, so not null.
+        Ok(unsafe { NonNull::new_unchecked(block as *mut u8) })
+    }
+
+    /// Gives a row's block back to the arena it came from.
+    ///
+    /// # Safety
+    /// `block` comes from `allocate` with this `size`, its arena lives, and it is not used again.
+    pub(crate) unsafe fn free(block: NonNull<u8>, size: usize, generation: u32) {
+        // SAFETY: the arena outlives its rows.
+        let inner = unsafe { &*Inner::of(block, size) };
+        if inner.is_unseen(generation) {
+            inner.give_back(block, size);
+        } else {
+            inner.delayed.borrow_mut().push_back((block, size));
+        }
+    }
+}
+
+impl Inner {
+    /// The arena of a block.
+    unsafe fn of(block: NonNull<u8>, size: usize) -> *const Inner {
+        let at = block.as_ptr() as usize;
+        let header = if size > SMALL_MAX { at - LARGE_HEADER_BYTES } else { at & !(SLAB_BYTES - 1) };
+        // SAFETY: both kinds of header begin with the address of the arena.
+        unsafe { (*(header as *const SlabHeader)).arena }
+    }
+
+    /// Rows made after the newest view opened are seen by no view.
+    fn is_unseen(&self, generation: u32) -> bool {
+        self.views.get() == 0 || generation == self.generation.get()
+    }
+
+    fn slab_layout() -> Layout {
+        Layout::from_size_align(SLAB_BYTES, SLAB_BYTES).expect("a power of two")
+    }
+
+    fn large_layout(size: usize) -> Layout {
+        Layout::from_size_align(size + LARGE_HEADER_BYTES, LARGE_HEADER_BYTES).expect("a row is far below the limit")
+    }
+
+    fn new_slab(&self) -> Option<NonNull<u8>> {
+        // SAFETY: the layout is not empty.
+        let slab = NonNull::new(unsafe { alloc(Self::slab_layout()) })?;
+        // SAFETY: large enough and aligned for the header.
+        unsafe { slab.cast::<SlabHeader>().write(SlabHeader { arena: self }) };
+        self.slabs.borrow_mut().push(slab);
+        self.reserved.set(self.reserved.get() + SLAB_BYTES);
+        Some(slab)
+    }
+
+    fn allocate_large(&self, size: usize) -> Option<NonNull<u8>> {
+        // SAFETY: the layout is not empty.
+        let start = NonNull::new(unsafe { alloc(Self::large_layout(size)) })?;
+        self.used.set(self.used.get() + size);
+        self.reserved.set(self.reserved.get() + size);
+        // SAFETY: the block has room for the header and the row.
+        unsafe {
+            start.cast::<SlabHeader>().write(SlabHeader { arena: self });
+            Some(start.add(LARGE_HEADER_BYTES))
+        }
+    }
+
+    fn give_back(&self, block: NonNull<u8>, size: usize) {
+        if size > SMALL_MAX {
+            self.used.set(self.used.get() - size);
+            self.reserved.set(self.reserved.get() - size);
+            // SAFETY: made by `allocate_large` with the same size.
+            unsafe { dealloc(block.as_ptr().sub(LARGE_HEADER_BYTES), Self::large_layout(size)) };
+            return;
+        }
+        let (at, class_size) = class_of(size);
+        let class = &self.classes[at];
+        self.used.set(self.used.get() - class_size);
+        // SAFETY: the block is ours again; classes are at least two words.
+        unsafe { block.cast::<usize>().write(class.free.get()) };
+        class.free.set(block.as_ptr() as usize);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let delayed = std::mem::take(&mut *self.delayed.borrow_mut());
+        for (block, size) in delayed {
+            self.give_back(block, size);
+        }
+        for slab in self.slabs.borrow().iter() {
+            // SAFETY: made by `new_slab`.
+            unsafe { dealloc(slab.as_ptr(), Self::slab_layout()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Tuple;
+    use proptest::prelude::*;
+
+    fn row(length: usize, seed: u8) -> Vec<u8> {
+        let mut out = vec![0x91];
+        crate::msgpack::encode_bin(&mut out, &vec![seed; length]);
+        out
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn rows_keep_their_bytes_and_memory_comes_back(
+            steps in proptest::collection::vec((0..5u8, 0..3000usize, any::<u8>()), 1..400)
+        ) {
+            let arena = Arena::new(64 << 20);
+            let mut rows: Vec<(Tuple, Vec<u8>)> = Vec::new();
+            let mut views = 0;
+            for (kind, size, seed) in steps {
+                match kind {
+                    0..=2 => {
+                        let length = if seed == 0 { size * 200 } else { size };
+                        let bytes = row(length, seed);
+                        rows.push((Tuple::new(&arena, 7, &bytes).expect("below the limit"), bytes));
+                    }
+                    3 if !rows.is_empty() => { let at = size % rows.len(); rows.swap_remove(at); }
+                    4 if views > 0 && seed % 2 == 0 => { arena.close_view(); views -= 1; }
+                    4 if views < 3 => { arena.open_view(); views += 1; }
+                    _ => {}
+                }
+                if let Some((tuple, _)) = rows.last() { let copy = tuple.clone(); drop(copy); }
+            }
+            for (tuple, bytes) in &rows {
+                prop_assert_eq!(tuple.data(), &bytes[..]);
+                prop_assert_eq!(tuple.format_id(), 7);
+            }
+            rows.clear();
+            for _ in 0..views { arena.close_view(); }
+            while arena.collect(10) > 0 {}
+            prop_assert_eq!(arena.used(), 0);
+        }
+    }
+
+    #[test]
+    fn the_limit_holds_and_frees_make_room() {
+        let arena = Arena::new(1 << 20);
+        let mut rows = Vec::new();
+        let bytes = row(1000, 1);
+        let refused = loop {
+            match Tuple::new(&arena, 0, &bytes) {
+                Ok(tuple) => rows.push(tuple),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.limit, 1 << 20);
+        assert!(rows.len() > 900 && arena.used() <= 1 << 20);
+        rows.pop();
+        rows.pop();
+        assert!(Tuple::new(&arena, 0, &bytes).is_ok());
+    }
+}

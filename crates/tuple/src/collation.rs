@@ -1,0 +1,160 @@
+//! Collations: how strings compare.
+//!
+//! `BINARY` compares bytes. `ICU` compares by the Unicode collation algorithm with a locale and the options of a `_collation` row. The
+//! collator of a locale is made when it is first used: there are hundreds of rows and few uses.
+
+use crate::msgpack::Reader;
+use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
+use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
+use icu_locale::Locale;
+use std::cmp::Ordering;
+use std::sync::OnceLock;
+
+/// A row of `_collation`.
+pub struct Collation {
+    id: u32,
+    name: String,
+    /// `None` for byte order.
+    icu: Option<Icu>,
+}
+
+struct Icu {
+    locale: Locale,
+    strength: Strength,
+    is_shifted: bool,
+    has_case_level: bool,
+    collator: OnceLock<Option<CollatorBorrowed<'static>>>,
+}
+
+impl std::fmt::Debug for Collation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "collation {}", self.name)
+    }
+}
+
+impl Collation {
+    /// Understands a row of `_collation`: type `BINARY` or `ICU`, locale such as `de_AT_u_co_phonebk`, options as an encoded
+    /// map. Errors: a text that says what is wrong.
+    pub fn from_row(id: u32, name: &str, kind: &str, locale: &str, options: &[u8]) -> Result<Self, String> {
+        let icu = match kind {
+            "BINARY" => None,
+            "ICU" => Some(Icu::parse(locale, options)?),
+            other => return Err(format!("unknown collation type '{other}'")),
+        };
+        Ok(Collation { id, name: name.to_string(), icu })
+    }
+
+    /// Number.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True if strings compare as bytes.
+    pub fn is_binary(&self) -> bool {
+        self.icu.is_none()
+    }
+
+    /// Order of two strings. Bytes that are not UTF-8 compare as replacement characters.
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self.collator() {
+            Some(collator) => collator.compare_utf8(a, b),
+            None => a.cmp(b),
+        }
+    }
+
+    /// A hash that is equal for strings that compare as equal.
+    pub fn hash(&self, text: &[u8]) -> u64 {
+        match self.collator() {
+            Some(collator) => {
+                let mut key = Vec::new();
+                // Writing to a vector cannot fail.
+                let _ = collator.write_sort_key_utf8_to(text, &mut key);
+                crate::key::hash_bytes(&key)
+            }
+            None => crate::key::hash_bytes(text),
+        }
+    }
+
+    fn collator(&self) -> Option<&CollatorBorrowed<'static>> {
+        let icu = self.icu.as_ref()?;
+        icu.collator
+            .get_or_init(|| {
+                let mut options = CollatorOptions::default();
+                options.strength = Some(icu.strength);
+                if icu.is_shifted {
+                    options.alternate_handling = Some(AlternateHandling::Shifted);
+                }
+                if icu.has_case_level {
+                    options.case_level = Some(CaseLevel::On);
+                }
+                Collator::try_new(CollatorPreferences::from(&icu.locale), options).ok()
+            })
+            .as_ref()
+    }
+}
+
+impl Icu {
+    fn parse(locale: &str, options: &[u8]) -> Result<Self, String> {
+        let tag = locale.replace('_', "-");
+        let locale = if tag.is_empty() {
+            Locale::UNKNOWN
+        } else {
+            Locale::try_from_str(&tag).map_err(|_| format!("unknown locale '{locale}'"))?
+        };
+        let mut icu = Icu {
+            locale,
+            strength: Strength::Tertiary,
+            is_shifted: false,
+            has_case_level: false,
+            collator: OnceLock::new(),
+        };
+        let mut reader = Reader::new(options);
+        let count = reader.read_map().unwrap_or(0);
+        for _ in 0..count {
+            let malformed = |_| "malformed options".to_string();
+            let key = reader.read_str().map_err(malformed)?;
+            let value = reader.read_value().map_err(malformed)?;
+            let text = Reader::new(value).read_str().unwrap_or(b"");
+            match (key, text) {
+                (b"strength", b"primary") => icu.strength = Strength::Primary,
+                (b"strength", b"secondary") => icu.strength = Strength::Secondary,
+                (b"strength", b"tertiary") => icu.strength = Strength::Tertiary,
+                (b"strength", b"quaternary") => icu.strength = Strength::Quaternary,
+                (b"strength", b"identical") => icu.strength = Strength::Identical,
+                (b"alternate_handling", b"shifted") => icu.is_shifted = true,
+                (b"case_level", b"on") => icu.has_case_level = true,
+                _ => {}
+            }
+        }
+        Ok(icu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::msgpack::{encode_map, encode_str};
+
+    fn collation(strength: &str) -> Collation {
+        let mut options = Vec::new();
+        encode_map(&mut options, 1);
+        encode_str(&mut options, b"strength");
+        encode_str(&mut options, strength.as_bytes());
+        Collation::from_row(1, "test", "ICU", "", &options).expect("a good row")
+    }
+
+    #[test]
+    fn unicode_ci_ignores_case_and_unicode_does_not() {
+        let ci = collation("primary");
+        assert_eq!(ci.compare("ёлка".as_bytes(), "ЁЛКА".as_bytes()), Ordering::Equal);
+        assert_eq!(ci.hash("ёлка".as_bytes()), ci.hash("ЁЛКА".as_bytes()));
+        let full = collation("tertiary");
+        assert_eq!(full.compare(b"a", b"A"), Ordering::Less);
+        assert_eq!(full.compare(b"A", b"b"), Ordering::Less);
+    }
+}

@@ -1,0 +1,496 @@
+//! Key definitions: which fields make a key, and how keys compare.
+//!
+//! A comparison that an index asks for is decided by 64-bit hints in most cases; what remains is done here. The common
+//! shapes (one unsigned or string field at the front of the row) have their own paths, everything else goes part by part.
+
+use crate::collation::Collation;
+use crate::error::KeyError;
+use crate::field::FieldType;
+use crate::msgpack::{self, EXT_UUID, Kind, Reader};
+use crate::number::{Number, ordered_bits};
+use crate::row::field_from;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// One part of a key.
+#[derive(Clone, Debug)]
+pub struct KeyPart {
+    /// Field, from 0.
+    pub field_no: u32,
+    /// Type.
+    pub field_type: FieldType,
+    /// nil and absence are allowed; they compare below everything.
+    pub is_nullable: bool,
+    /// How strings compare; bytes if none.
+    pub collation: Option<Arc<Collation>>,
+}
+
+impl KeyPart {
+    /// A part without collation that must not be nil.
+    pub fn new(field_no: u32, field_type: FieldType) -> Self {
+        KeyPart { field_no, field_type, is_nullable: false, collation: None }
+    }
+
+    fn text_collation(&self) -> Option<&Collation> {
+        self.collation.as_deref().filter(|collation| !collation.is_binary())
+    }
+}
+
+/// Which path comparisons take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// One unsigned part.
+    Unsigned,
+    /// One string part that compares as bytes.
+    Bytes,
+    General,
+}
+
+/// The parts of a key, in order.
+#[derive(Debug)]
+pub struct KeyDef {
+    parts: Vec<KeyPart>,
+    shape: Shape,
+    is_nullable: bool,
+}
+
+impl KeyDef {
+    /// A definition; there must be at least one part.
+    pub fn new(parts: Vec<KeyPart>) -> Self {
+        let shape = match &parts[..] {
+            [part] if part.is_nullable => Shape::General,
+            [part] if part.field_type == FieldType::Unsigned => Shape::Unsigned,
+            [part] if part.field_type == FieldType::String && part.text_collation().is_none() => Shape::Bytes,
+            _ => Shape::General,
+        };
+        let is_nullable = parts.iter().any(|part| part.is_nullable);
+        KeyDef { parts, shape, is_nullable }
+    }
+
+    /// The parts of `first` and those of `second` that it lacks: what a non-unique index is ordered by.
+    pub fn merge(first: &KeyDef, second: &KeyDef) -> Self {
+        let mut parts = first.parts.clone();
+        for part in &second.parts {
+            let has_it = parts.iter().any(|other| {
+                other.field_no == part.field_no
+                    && other.collation.as_ref().map(|c| c.id()) == part.collation.as_ref().map(|c| c.id())
+            });
+            if !has_it {
+                parts.push(part.clone());
+            }
+        }
+        Self::new(parts)
+    }
+
+    /// The parts.
+    pub fn parts(&self) -> &[KeyPart] {
+        &self.parts
+    }
+
+    /// Number of parts.
+    pub fn part_count(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// True if a part may be nil.
+    pub fn is_nullable(&self) -> bool {
+        self.is_nullable
+    }
+
+    /// True if a part of this row's key is nil.
+    pub fn has_null_in(&self, row: &[u8]) -> bool {
+        self.is_nullable && self.parts.iter().any(|part| is_nil(field_from(row, part.field_no)))
+    }
+
+    /// Order of two rows.
+    #[inline]
+    pub fn compare_rows(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self.shape {
+            Shape::Unsigned => {
+                let field_no = self.parts[0].field_no;
+                unsigned_field(a, field_no).cmp(&unsigned_field(b, field_no))
+            }
+            Shape::Bytes => {
+                let field_no = self.parts[0].field_no;
+                text_field(a, field_no).cmp(text_field(b, field_no))
+            }
+            Shape::General => {
+                let (mut left, mut right) = (RowCursor::new(a), RowCursor::new(b));
+                for part in &self.parts {
+                    let order = compare_part(part, left.field(part.field_no), right.field(part.field_no));
+                    if order.is_ne() {
+                        return order;
+                    }
+                }
+                Ordering::Equal
+            }
+        }
+    }
+
+    /// Order of a row against the first `part_count` parts of a key (encoded one after the other, checked).
+    #[inline]
+    pub fn compare_row_key(&self, row: &[u8], key: &[u8], part_count: u32) -> Ordering {
+        if part_count == 0 {
+            return Ordering::Equal;
+        }
+        match self.shape {
+            Shape::Unsigned => {
+                unsigned_field(row, self.parts[0].field_no).cmp(&Reader::new(key).read_uint().unwrap_or(0))
+            }
+            Shape::Bytes => text_field(row, self.parts[0].field_no).cmp(Reader::new(key).read_str().unwrap_or(b"")),
+            Shape::General => {
+                let mut row = RowCursor::new(row);
+                let mut key = Reader::new(key);
+                for part in self.parts.iter().take(part_count as usize) {
+                    let order = compare_part(part, row.field(part.field_no), Some(key.rest()));
+                    if order.is_ne() {
+                        return order;
+                    }
+                    key.skip_checked();
+                }
+                Ordering::Equal
+            }
+        }
+    }
+
+    /// A number that sorts as the key of a row does, ties excepted.
+    #[inline]
+    pub fn hint(&self, row: &[u8]) -> u64 {
+        let part = &self.parts[0];
+        hint_of(part, field_from(row, part.field_no))
+    }
+
+    /// As `hint`, for a key with at least one part.
+    #[inline]
+    pub fn key_hint(&self, key: &[u8], _part_count: u32) -> u64 {
+        hint_of(&self.parts[0], Some(key))
+    }
+
+    /// Checks the types of `part_count` encoded parts (any bytes).
+    ///
+    /// Errors: a wrong number of parts (`is_partial_allowed`: too many), a wrong type, not msgpack.
+    pub fn validate_key(&self, key: &[u8], part_count: u32, is_partial_allowed: bool) -> Result<(), KeyError> {
+        let expected = self.parts.len() as u32;
+        if part_count > expected || !is_partial_allowed && part_count != expected {
+            return Err(KeyError::PartCount { got: part_count, expected });
+        }
+        let mut reader = Reader::new(key);
+        for (at, part) in self.parts.iter().enumerate().take(part_count as usize) {
+            let value = reader.read_value().map_err(KeyError::Msgpack)?;
+            let is_good = part.field_type.accepts(value) || part.is_nullable && is_nil(Some(value));
+            if !is_good {
+                return Err(KeyError::PartType { part: at as u32, expected: part.field_type });
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the key of a row as an array.
+    pub fn extract_key(&self, row: &[u8], out: &mut Vec<u8>) {
+        msgpack::encode_array(out, self.parts.len() as u32);
+        let mut cursor = RowCursor::new(row);
+        for part in &self.parts {
+            match cursor.field(part.field_no) {
+                Some(value) => out.extend_from_slice(&value[..msgpack::skip(value)]),
+                None => msgpack::encode_nil(out),
+            }
+        }
+    }
+
+    /// A hash of a row's key; equal keys have equal hashes.
+    pub fn hash_row(&self, row: &[u8]) -> u64 {
+        let mut cursor = RowCursor::new(row);
+        self.parts.iter().fold(0, |hash, part| mix(hash, hash_part(part, cursor.field(part.field_no))))
+    }
+
+    /// As `hash_row`, for all parts of a key.
+    pub fn hash_key(&self, key: &[u8]) -> u64 {
+        let mut reader = Reader::new(key);
+        self.parts.iter().fold(0, |hash, part| {
+            let value = reader.rest();
+            reader.skip_checked();
+            mix(hash, hash_part(part, Some(value)))
+        })
+    }
+}
+
+/// Finds fields of a row; going forward costs each field once.
+struct RowCursor<'a> {
+    row: &'a [u8],
+    reader: Reader<'a>,
+    next: u32,
+    count: u32,
+}
+
+impl<'a> RowCursor<'a> {
+    fn new(row: &'a [u8]) -> Self {
+        let mut reader = Reader::new(row);
+        let count = reader.read_array().unwrap_or(0);
+        RowCursor { row, reader, next: 0, count }
+    }
+
+    fn field(&mut self, field_no: u32) -> Option<&'a [u8]> {
+        if field_no >= self.count {
+            return None;
+        }
+        if field_no < self.next {
+            *self = RowCursor::new(self.row);
+        }
+        while self.next < field_no {
+            self.reader.skip_checked();
+            self.next += 1;
+        }
+        Some(self.reader.rest())
+    }
+}
+
+#[inline]
+fn unsigned_field(row: &[u8], field_no: u32) -> u64 {
+    field_from(row, field_no).and_then(|value| Reader::new(value).read_uint().ok()).unwrap_or(0)
+}
+
+#[inline]
+fn text_field(row: &[u8], field_no: u32) -> &[u8] {
+    field_from(row, field_no).and_then(|value| Reader::new(value).read_str().ok()).unwrap_or(b"")
+}
+
+fn is_nil(value: Option<&[u8]>) -> bool {
+    value.is_none_or(|value| Reader::new(value).kind() == Ok(Kind::Nil))
+}
+
+/// Values of different kinds in a scalar field: nil < boolean < number < string < varbinary < uuid.
+fn class_of(value: &[u8]) -> u8 {
+    let reader = Reader::new(value);
+    match reader.kind() {
+        Ok(Kind::Nil) | Err(_) => 0,
+        Ok(Kind::Bool) => 1,
+        Ok(Kind::Uint | Kind::Int | Kind::Float | Kind::Double) => 2,
+        Ok(Kind::Str) => 3,
+        Ok(Kind::Bin) => 4,
+        Ok(Kind::Ext) => match reader.clone().read_ext() {
+            Ok((EXT_UUID, _)) => 5,
+            _ => 2,
+        },
+        Ok(Kind::Array) => 6,
+        Ok(Kind::Map) => 7,
+    }
+}
+
+fn compare_part(part: &KeyPart, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
+    let (Some(a), Some(b)) = (a, b) else {
+        return is_nil(b).cmp(&is_nil(a));
+    };
+    if part.is_nullable {
+        match (is_nil(Some(a)), is_nil(Some(b))) {
+            (false, false) => {}
+            (a, b) => return b.cmp(&a),
+        }
+    }
+    match part.field_type {
+        FieldType::Unsigned => Reader::new(a).read_uint().unwrap_or(0).cmp(&Reader::new(b).read_uint().unwrap_or(0)),
+        FieldType::Integer => Reader::new(a).read_i128().unwrap_or(0).cmp(&Reader::new(b).read_i128().unwrap_or(0)),
+        FieldType::String => compare_text(part, a, b),
+        _ => compare_scalars(part, a, b),
+    }
+}
+
+fn compare_text(part: &KeyPart, a: &[u8], b: &[u8]) -> Ordering {
+    let a = Reader::new(a).read_str().unwrap_or(b"");
+    let b = Reader::new(b).read_str().unwrap_or(b"");
+    match part.text_collation() {
+        Some(collation) => collation.compare(a, b),
+        None => a.cmp(b),
+    }
+}
+
+fn compare_scalars(part: &KeyPart, a: &[u8], b: &[u8]) -> Ordering {
+    let class = class_of(a);
+    let by_class = class.cmp(&class_of(b));
+    if by_class.is_ne() {
+        return by_class;
+    }
+    match class {
+        1 => Reader::new(a).read_bool().ok().cmp(&Reader::new(b).read_bool().ok()),
+        2 => match (Number::read(a), Number::read(b)) {
+            (Some(a), Some(b)) => a.compare(b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        },
+        3 => compare_text(part, a, b),
+        4 => Reader::new(a).read_bin().unwrap_or(b"").cmp(Reader::new(b).read_bin().unwrap_or(b"")),
+        5 => {
+            let body = |value| Reader::new(value).read_ext().map_or(&b""[..], |(_, body)| body);
+            body(a).cmp(body(b))
+        }
+        _ => Ordering::Equal,
+    }
+}
+
+#[inline]
+fn prefix(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => {
+            let mut buffer = [0; 8];
+            buffer[..bytes.len()].copy_from_slice(bytes);
+            u64::from_be_bytes(buffer)
+        }
+    }
+}
+
+#[inline]
+fn hint_of(part: &KeyPart, value: Option<&[u8]>) -> u64 {
+    let Some(value) = value else {
+        return 0;
+    };
+    if part.is_nullable && is_nil(Some(value)) {
+        return 0;
+    }
+    match part.field_type {
+        FieldType::Unsigned => Reader::new(value).read_uint().unwrap_or(0),
+        FieldType::Integer => integer_hint(Reader::new(value).read_i128().unwrap_or(0)),
+        FieldType::String if part.text_collation().is_none() => prefix(Reader::new(value).read_str().unwrap_or(b"")),
+        FieldType::String => 0,
+        _ => {
+            let class = class_of(value);
+            let within = match class {
+                1 => u64::from(Reader::new(value).read_bool().unwrap_or(false)) << 32,
+                2 => Number::read(value).map_or(0, |number| ordered_bits(number.to_f64())),
+                3 if part.text_collation().is_none() => prefix(Reader::new(value).read_str().unwrap_or(b"")),
+                4 => prefix(Reader::new(value).read_bin().unwrap_or(b"")),
+                5 => prefix(Reader::new(value).read_ext().map_or(b"", |(_, body)| body)),
+                _ => 0,
+            };
+            u64::from(class) << 60 | within >> 4
+        }
+    }
+}
+
+fn integer_hint(value: i128) -> u64 {
+    ((value - i128::from(i64::MIN)) >> 1) as u64
+}
+
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Mixes a value into a hash: a folded 128-bit product, as wyhash does.
+#[inline]
+fn mix(hash: u64, value: u64) -> u64 {
+    let product = u128::from(hash ^ value ^ 0xa076_1d64_78bd_642f) * u128::from(MULTIPLIER | 1);
+    (product as u64 ^ (product >> 64) as u64).rotate_left(23) ^ value.wrapping_mul(MULTIPLIER)
+}
+
+/// A hash of bytes.
+pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut hash = bytes.len() as u64;
+    for chunk in bytes.chunks(8) {
+        hash = mix(hash, prefix(chunk));
+    }
+    mix(hash, 0x5bd1_e995)
+}
+
+fn hash_part(part: &KeyPart, value: Option<&[u8]>) -> u64 {
+    let Some(value) = value else {
+        return 0;
+    };
+    let mut reader = Reader::new(value);
+    match class_of(value) {
+        1 => 1 + u64::from(reader.read_bool().unwrap_or(false)),
+        2 => match Number::read(value) {
+            Some(number) => match number.to_integer() {
+                Some(integer) => mix(integer as u64, (integer >> 64) as u64),
+                None => mix(ordered_bits(number.to_f64()), 7),
+            },
+            None => 0,
+        },
+        3 => {
+            let text = reader.read_str().unwrap_or(b"");
+            part.text_collation().map_or_else(|| hash_bytes(text), |collation| collation.hash(text))
+        }
+        4 => hash_bytes(reader.read_bin().unwrap_or(b"")),
+        5 => hash_bytes(reader.read_ext().map_or(b"", |(_, body)| body)),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decimal::Decimal;
+    use proptest::prelude::*;
+
+    /// A scalar value, encoded.
+    fn scalar() -> impl Strategy<Value = Vec<u8>> {
+        let encode = |write: &dyn Fn(&mut Vec<u8>)| {
+            let mut out = Vec::new();
+            write(&mut out);
+            out
+        };
+        prop_oneof![
+            any::<bool>().prop_map(move |v| encode(&|o| msgpack::encode_bool(o, v))),
+            any::<u64>().prop_map(move |v| encode(&|o| msgpack::encode_uint(o, v))),
+            (-300..300i64).prop_map(move |v| encode(&|o| msgpack::encode_int(o, v))),
+            any::<i64>().prop_map(move |v| encode(&|o| msgpack::encode_int(o, v))),
+            (-1200..1200i64).prop_map(move |v| encode(&|o| msgpack::encode_f64(o, v as f64 / 4.0))),
+            any::<f64>().prop_map(move |v| encode(&|o| msgpack::encode_f64(o, v))),
+            (-1200..1200i64).prop_map(move |v| encode(&|o| {
+                let mut body = Vec::new();
+                Decimal::new(i128::from(v), 2).expect("few digits").encode(&mut body);
+                msgpack::encode_ext(o, 1, &body);
+            })),
+            "[ab]{0,10}".prop_map(move |v| encode(&|o| msgpack::encode_str(o, v.as_bytes()))),
+            proptest::collection::vec(any::<u8>(), 0..10).prop_map(move |v| encode(&|o| msgpack::encode_bin(o, &v))),
+            any::<[u8; 16]>().prop_map(move |v| encode(&|o| msgpack::encode_ext(o, 2, &v))),
+        ]
+    }
+
+    fn row_of(value: &[u8]) -> Vec<u8> {
+        let mut row = vec![0x92, 0x01];
+        row.extend_from_slice(value);
+        row
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #[test]
+        fn scalars_are_totally_ordered_and_hints_and_hashes_agree(a in scalar(), b in scalar(), c in scalar()) {
+            let def = KeyDef::new(vec![KeyPart::new(1, FieldType::Scalar)]);
+            let (ra, rb, rc) = (row_of(&a), row_of(&b), row_of(&c));
+            let ab = def.compare_rows(&ra, &rb);
+            prop_assert_eq!(def.compare_rows(&rb, &ra), ab.reverse());
+            prop_assert_eq!(def.compare_row_key(&ra, &b, 1), ab);
+            if ab.is_le() && def.compare_rows(&rb, &rc).is_le() {
+                prop_assert!(def.compare_rows(&ra, &rc).is_le());
+            }
+            match ab {
+                Ordering::Less => prop_assert!(def.hint(&ra) <= def.hint(&rb)),
+                Ordering::Greater => prop_assert!(def.hint(&ra) >= def.hint(&rb)),
+                Ordering::Equal => {
+                    prop_assert_eq!(def.hint(&ra), def.hint(&rb));
+                    prop_assert_eq!(def.hash_row(&ra), def.hash_key(&b));
+                }
+            }
+            prop_assert_eq!(def.hint(&ra), def.key_hint(&a, 1));
+        }
+
+        #[test]
+        fn any_bytes_as_a_key_are_refused_or_good(bytes in proptest::collection::vec(any::<u8>(), 0..40), n in 0..4u32) {
+            let def = KeyDef::new(vec![
+                KeyPart::new(0, FieldType::Unsigned), KeyPart::new(1, FieldType::String), KeyPart::new(2, FieldType::Scalar),
+            ]);
+            if def.validate_key(&bytes, n, true).is_ok() && n > 0 {
+                def.key_hint(&bytes, n);
+                def.compare_row_key(&[0x93, 1, 0xa1, b'x', 3], &bytes, n);
+            }
+        }
+    }
+
+    #[test]
+    fn nil_and_absence_are_equal_and_lowest() {
+        let mut part = KeyPart::new(1, FieldType::Integer);
+        part.is_nullable = true;
+        let def = KeyDef::new(vec![part]);
+        let (absent, nil, least) = ([0x91, 1], [0x92, 1, 0xc0], [0x92, 1, 0xff]);
+        assert!(def.compare_rows(&absent, &nil).is_eq());
+        assert!(def.compare_rows(&nil, &least).is_lt());
+        assert!(def.has_null_in(&absent) && !def.has_null_in(&least));
+    }
+}

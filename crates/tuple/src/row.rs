@@ -1,0 +1,174 @@
+//! A row: one pointer to a header and the row's bytes.
+//!
+//! ```text
+//! 0        4        8          12           16
+//! refs u32 size u32 format u32 generation u32 row bytes ...
+//! ```
+//!
+//! The layout is fixed: Lua reads it through ffi. Reference counts are plain integers, so a row never leaves its thread;
+//! read views of other threads read the bytes only, and the arena keeps rows that a view may reach.
+#![expect(unsafe_code, reason = "rows are counted by hand to stay one pointer wide and 16 bytes of overhead")]
+
+use crate::arena::{Arena, OutOfMemory};
+use crate::msgpack::Reader;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// What stands before the bytes of a row.
+#[repr(C)]
+pub struct TupleHeader {
+    /// Number of [`Tuple`]s that share the row.
+    pub refs: u32,
+    /// Bytes of the row, header not included.
+    pub size: u32,
+    /// Number of the format it was made with.
+    pub format_id: u32,
+    /// The arena's view counter when it was made.
+    pub generation: u32,
+}
+
+const _: () = assert!(size_of::<TupleHeader>() == 16);
+
+/// A reference to a row in an [`Arena`]. Cloning counts; the last one dropped frees the row.
+pub struct Tuple {
+    header: NonNull<TupleHeader>,
+    /// Not `Send`: counts are plain integers.
+    thread: PhantomData<*const ()>,
+}
+
+impl Tuple {
+    /// Copies `row`, one checked msgpack array, into the arena.
+    pub fn new(arena: &Arena, format_id: u32, row: &[u8]) -> Result<Tuple, OutOfMemory> {
+        let block = arena.allocate(size_of::<TupleHeader>() + row.len())?;
+        let header = block.cast::<TupleHeader>();
+        // SAFETY: `allocate` gave a block of that size, aligned to 8, that nobody else uses.
+        unsafe {
+            header.write(TupleHeader { refs: 1, size: row.len() as u32, format_id, generation: arena.generation() });
+            header.add(1).cast::<u8>().copy_from_nonoverlapping(NonNull::from(row).cast(), row.len());
+        }
+        Ok(Tuple { header, thread: PhantomData })
+    }
+
+    fn header(&self) -> &TupleHeader {
+        // SAFETY: a live Tuple points to a live header.
+        unsafe { self.header.as_ref() }
+    }
+
+    /// The bytes: one msgpack array.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        // SAFETY: the row is alive as long as this reference.
+        unsafe { Self::data_of_raw(self.as_raw()) }
+    }
+
+    /// Number of bytes.
+    pub fn size(&self) -> usize {
+        self.header().size as usize
+    }
+
+    /// Number of the format it was made with.
+    pub fn format_id(&self) -> u32 {
+        self.header().format_id
+    }
+
+    /// Number of fields.
+    pub fn field_count(&self) -> u32 {
+        Reader::new(self.data()).read_array().unwrap_or(0)
+    }
+
+    /// The raw bytes of a field, counted from 0.
+    pub fn field(&self, field_no: u32) -> Option<&[u8]> {
+        field_of(self.data(), field_no)
+    }
+
+    /// True if both are the same row in memory.
+    pub fn ptr_eq(&self, other: &Tuple) -> bool {
+        self.header == other.header
+    }
+
+    /// The address, as indexes store it. No reference is counted.
+    #[inline]
+    pub fn as_raw(&self) -> u64 {
+        self.header.as_ptr() as u64
+    }
+
+    /// The address; the reference is kept by whoever holds it until `from_raw`.
+    pub fn into_raw(self) -> u64 {
+        let raw = self.as_raw();
+        std::mem::forget(self);
+        raw
+    }
+
+    /// Takes over the reference that `into_raw` gave away.
+    ///
+    /// # Safety
+    /// `raw` comes from `into_raw`, on the same thread, and is used once.
+    pub unsafe fn from_raw(raw: u64) -> Tuple {
+        // SAFETY: addresses of rows are never null.
+        Tuple { header: unsafe { NonNull::new_unchecked(raw as *mut TupleHeader) }, thread: PhantomData }
+    }
+
+    /// The bytes of a row by its address.
+    ///
+    /// # Safety
+    /// The row stays alive for `'a`: a reference is held, or a view is open that was opened while it was alive.
+    #[inline]
+    pub unsafe fn data_of_raw<'a>(raw: u64) -> &'a [u8] {
+        let header = raw as *const TupleHeader;
+        // SAFETY: by the caller's promise the header and the bytes behind it are alive; `size` is never changed.
+        unsafe { std::slice::from_raw_parts(header.add(1).cast::<u8>(), (*header).size as usize) }
+    }
+}
+
+impl Clone for Tuple {
+    fn clone(&self) -> Self {
+        // SAFETY: the row is alive and belongs to this thread.
+        unsafe {
+            let refs = &mut (*self.header.as_ptr()).refs;
+            *refs = refs.checked_add(1).expect("fewer than 2^32 references fit into memory");
+        }
+        Tuple { header: self.header, thread: PhantomData }
+    }
+}
+
+impl Drop for Tuple {
+    fn drop(&mut self) {
+        // SAFETY: the row is alive and belongs to this thread; the last reference gives the block back.
+        unsafe {
+            let header = self.header.as_ptr();
+            (*header).refs -= 1;
+            if (*header).refs == 0 {
+                let size = size_of::<TupleHeader>() + (*header).size as usize;
+                Arena::free(self.header.cast(), size, (*header).generation);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Tuple {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = String::new();
+        crate::msgpack::format_value(self.data(), &mut text);
+        f.write_str(&text)
+    }
+}
+
+/// The raw bytes of a field of a row (checked bytes), counted from 0, and whatever follows.
+#[inline]
+pub(crate) fn field_from(row: &[u8], field_no: u32) -> Option<&[u8]> {
+    let mut reader = Reader::new(row);
+    let count = reader.read_array().ok()?;
+    if field_no >= count {
+        return None;
+    }
+    for _ in 0..field_no {
+        reader.skip_checked();
+    }
+    Some(reader.rest())
+}
+
+/// The raw bytes of a field of a row (checked bytes), counted from 0.
+pub(crate) fn field_of(row: &[u8], field_no: u32) -> Option<&[u8]> {
+    let rest = field_from(row, field_no)?;
+    Some(&rest[..crate::msgpack::skip(rest)])
+}
