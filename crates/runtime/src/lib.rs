@@ -1,1 +1,21 @@
-//! runtime
+//! The machine: files, clock, randomness, threads and fibers, each with a real and a simulated half.
+//!
+//! The only crate that meets the operating system. Code above it is given a [`FileSystem`], a [`Clock`] and a [`Randomness`] and cannot
+//! tell which half it has. Fibers are the same in both: their clock is set from outside.
+//!
+//! Invariants:
+//! * Nothing here knows rows, logs or protocols.
+//! * A write that was not synced may be lost or torn by the simulated half, always.
+
+mod clock;
+pub mod fiber;
+mod file;
+mod notify;
+mod random;
+mod thread;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use file::{Fault, File, FileSystem, OpenMode, SimulatedFiles, SystemFiles};
+pub use notify::Notifier;
+pub use random::{Randomness, SeededRandomness, SystemRandomness};
+pub use thread::spawn_thread;

@@ -1,0 +1,57 @@
+//! Time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Two clocks: one that only goes forward and one that shows the time of day.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since some moment; never goes back.
+    fn monotonic_ns(&self) -> u64;
+    /// Nanoseconds since 1970 in UTC; may jump.
+    fn wall_ns(&self) -> u64;
+}
+
+/// The clocks of the operating system.
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        SystemClock { start: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn monotonic_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn wall_ns(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    }
+}
+
+/// A clock that stands still until it is moved.
+#[derive(Default)]
+pub struct ManualClock {
+    now_ns: AtomicU64,
+}
+
+impl ManualClock {
+    /// Moves the clock forward.
+    pub fn advance(&self, ns: u64) {
+        self.now_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn monotonic_ns(&self) -> u64 {
+        self.now_ns.load(Ordering::Relaxed)
+    }
+
+    fn wall_ns(&self) -> u64 {
+        // Some moment in 2026, so that times look like times.
+        1_790_000_000_000_000_000 + self.monotonic_ns()
+    }
+}

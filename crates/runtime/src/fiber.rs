@@ -1,0 +1,455 @@
+//! Fibers: stackful coroutines that a thread runs one at a time.
+//!
+//! A fiber is straight-line code that may wait: `park` leaves the thread to others until somebody wakes it. Nothing is
+//! preempted, so between two waits the state of the thread may be trusted. There is one scheduler per thread; the event loop
+//! calls `run_ready` in every turn and sleeps no longer than `next_deadline`.
+//!
+//! Rules of the stacks underneath: a suspended coroutine is never dropped (that would unwind it by a panic); a fiber ends by
+//! returning. Cancelling sets a flag and wakes the fiber; its waits report it. At the end of the process fibers
+//! are simply left.
+#![expect(unsafe_code, reason = "a fiber reaches its yielder through a pointer kept while it runs")]
+
+use corosensei::stack::{DefaultStack, Stack};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// Address space of one stack. Memory is used only as far as the stack is.
+const STACK_BYTES: usize = 1 << 20;
+/// Stacks kept for reuse.
+const POOL_MAX: usize = 256;
+
+/// Names a fiber; never used twice in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FiberId(pub u64);
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// Somebody called `wake`.
+    Woken,
+    /// The deadline came.
+    Timeout,
+    /// The fiber was cancelled, now or before.
+    Cancelled,
+}
+
+/// What a fiber is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// On the processor.
+    Running,
+    /// Waiting or ready.
+    Suspended,
+    /// Ended.
+    Dead,
+}
+
+type Work = Coroutine<(), (), (), DefaultStack>;
+
+struct Fiber {
+    name: RefCell<String>,
+    coroutine: RefCell<Option<Work>>,
+    yielder: Cell<*const Yielder<(), ()>>,
+    stack_limit: Cell<usize>,
+    is_parked: Cell<bool>,
+    is_cancelled: Cell<bool>,
+    wake: Cell<Wake>,
+    /// Tells the timer of this wait from those of earlier ones.
+    wait: Cell<u64>,
+    switches: Cell<u64>,
+    locals: RefCell<HashMap<&'static str, Rc<dyn Any>>>,
+    joiners: RefCell<Vec<FiberId>>,
+}
+
+struct Scheduler {
+    fibers: RefCell<BTreeMap<FiberId, Rc<Fiber>>>,
+    ready: RefCell<VecDeque<FiberId>>,
+    timers: RefCell<BinaryHeap<Reverse<(u64, u64, FiberId)>>>,
+    current: Cell<Option<FiberId>>,
+    running: RefCell<Option<Rc<Fiber>>>,
+    pool: RefCell<Vec<DefaultStack>>,
+    clock: RefCell<Rc<dyn Fn() -> u64>>,
+    on_yield: RefCell<Vec<Rc<dyn Fn()>>>,
+    next_id: Cell<u64>,
+}
+
+thread_local! {
+    static SCHEDULER: Scheduler = Scheduler {
+        fibers: RefCell::default(),
+        ready: RefCell::default(),
+        timers: RefCell::default(),
+        current: Cell::new(None),
+        running: RefCell::default(),
+        pool: RefCell::default(),
+        clock: RefCell::new(Rc::new(|| 0)),
+        on_yield: RefCell::default(),
+        // Numbers below 101 are left for the system's, as Tarantool does.
+        next_id: Cell::new(101),
+    };
+}
+
+fn with<T>(work: impl FnOnce(&Scheduler) -> T) -> T {
+    SCHEDULER.with(work)
+}
+
+/// Sets the clock that deadlines are compared with: nanoseconds that only grow.
+pub fn set_clock(clock: Rc<dyn Fn() -> u64>) {
+    with(|scheduler| *scheduler.clock.borrow_mut() = clock);
+}
+
+/// The scheduler's time in nanoseconds.
+pub fn now_ns() -> u64 {
+    let clock = with(|scheduler| Rc::clone(&scheduler.clock.borrow()));
+    clock()
+}
+
+/// Adds a function that is called in a fiber just before it waits.
+pub fn on_yield(hook: Rc<dyn Fn()>) {
+    with(|scheduler| scheduler.on_yield.borrow_mut().push(hook));
+}
+
+/// Makes a fiber; it starts when the scheduler runs.
+pub fn spawn(name: &str, work: impl FnOnce() + 'static) -> FiberId {
+    let id = create(name, work);
+    with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
+    id
+}
+
+/// Makes a fiber and runs it until its first wait or its end. Inside a fiber it only becomes ready.
+pub fn run_now(name: &str, work: impl FnOnce() + 'static) -> FiberId {
+    if current().is_some() {
+        return spawn(name, work);
+    }
+    let id = create(name, work);
+    resume(id);
+    id
+}
+
+fn create(name: &str, work: impl FnOnce() + 'static) -> FiberId {
+    with(|scheduler| {
+        let id = FiberId(scheduler.next_id.get());
+        scheduler.next_id.set(id.0 + 1);
+        let stack = scheduler.pool.borrow_mut().pop();
+        let stack = stack
+            .unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("address space for a fiber's stack is there"));
+        let stack_limit = stack.limit().get();
+        let fiber = Rc::new(Fiber {
+            name: RefCell::new(name.to_string()),
+            coroutine: RefCell::new(None),
+            yielder: Cell::new(std::ptr::null()),
+            stack_limit: Cell::new(stack_limit),
+            is_parked: Cell::new(false),
+            is_cancelled: Cell::new(false),
+            wake: Cell::new(Wake::Woken),
+            wait: Cell::new(0),
+            switches: Cell::new(0),
+            locals: RefCell::default(),
+            joiners: RefCell::default(),
+        });
+        let own = Rc::clone(&fiber);
+        let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
+            own.yielder.set(yielder);
+            drop(own);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+                let text = panic
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| panic.downcast_ref::<&str>().copied());
+                tracing::error!("a fiber panicked: {}", text.unwrap_or("no message"));
+            }
+        });
+        *fiber.coroutine.borrow_mut() = Some(coroutine);
+        scheduler.fibers.borrow_mut().insert(id, fiber);
+        id
+    })
+}
+
+/// Runs a fiber until it waits or ends. Called by the loop only.
+fn resume(id: FiberId) {
+    let Some(fiber) = with(|scheduler| scheduler.fibers.borrow().get(&id).cloned()) else {
+        return;
+    };
+    let Some(mut coroutine) = fiber.coroutine.borrow_mut().take() else {
+        return;
+    };
+    fiber.switches.set(fiber.switches.get() + 1);
+    with(|scheduler| {
+        scheduler.current.set(Some(id));
+        *scheduler.running.borrow_mut() = Some(Rc::clone(&fiber));
+    });
+    let result = coroutine.resume(());
+    with(|scheduler| {
+        scheduler.current.set(None);
+        *scheduler.running.borrow_mut() = None;
+    });
+    match result {
+        CoroutineResult::Yield(()) => *fiber.coroutine.borrow_mut() = Some(coroutine),
+        CoroutineResult::Return(()) => {
+            with(|scheduler| {
+                scheduler.fibers.borrow_mut().remove(&id);
+                let mut pool = scheduler.pool.borrow_mut();
+                if pool.len() < POOL_MAX {
+                    pool.push(coroutine.into_stack());
+                }
+            });
+            let joiners = fiber.joiners.take();
+            // Locals may run destructors that call back here.
+            let locals = fiber.locals.take();
+            drop(locals);
+            for joiner in joiners {
+                wake(joiner);
+            }
+        }
+    }
+}
+
+/// Runs fibers that are ready, at most `max` switches. Returns true if more are ready. Called by the loop.
+pub fn run_ready(max: usize) -> bool {
+    expire_timers();
+    for _ in 0..max {
+        let Some(id) = with(|scheduler| scheduler.ready.borrow_mut().pop_front()) else {
+            return false;
+        };
+        resume(id);
+    }
+    with(|scheduler| !scheduler.ready.borrow().is_empty())
+}
+
+fn expire_timers() {
+    let now = now_ns();
+    loop {
+        let expired = with(|scheduler| {
+            let mut timers = scheduler.timers.borrow_mut();
+            match timers.peek() {
+                Some(Reverse((deadline, ..))) if *deadline <= now => timers.pop(),
+                _ => None,
+            }
+        });
+        let Some(Reverse((_, wait, id))) = expired else {
+            return;
+        };
+        let fiber = with(|scheduler| scheduler.fibers.borrow().get(&id).cloned());
+        if let Some(fiber) = fiber
+            && fiber.wait.get() == wait
+        {
+            make_ready(id, &fiber, Wake::Timeout);
+        }
+    }
+}
+
+/// When the next timed wait ends, in the clock's nanoseconds; 0 if a fiber is ready now.
+pub fn next_deadline() -> Option<u64> {
+    with(|scheduler| {
+        if !scheduler.ready.borrow().is_empty() {
+            return Some(0);
+        }
+        scheduler.timers.borrow().peek().map(|Reverse((deadline, ..))| *deadline)
+    })
+}
+
+fn make_ready(id: FiberId, fiber: &Fiber, reason: Wake) {
+    if fiber.is_parked.replace(false) {
+        fiber.wake.set(reason);
+        fiber.wait.set(fiber.wait.get() + 1);
+        with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
+    }
+}
+
+fn running() -> Option<Rc<Fiber>> {
+    with(|scheduler| scheduler.running.borrow().clone())
+}
+
+fn find(id: FiberId) -> Option<Rc<Fiber>> {
+    with(|scheduler| scheduler.fibers.borrow().get(&id).cloned())
+}
+
+/// The fiber that calls, if it is one.
+pub fn current() -> Option<FiberId> {
+    with(|scheduler| scheduler.current.get())
+}
+
+/// Waits until woken. Yields; outside a fiber returns at once.
+pub fn park() -> Wake {
+    park_until(None)
+}
+
+/// Waits until woken or until a deadline of the scheduler's clock. Yields; outside a fiber returns at once.
+pub fn park_until(deadline_ns: Option<u64>) -> Wake {
+    let (Some(fiber), Some(id)) = (running(), current()) else {
+        return Wake::Woken;
+    };
+    if let Some(deadline) = deadline_ns {
+        let timer = Reverse((deadline, fiber.wait.get(), id));
+        with(|scheduler| scheduler.timers.borrow_mut().push(timer));
+    }
+    fiber.is_parked.set(true);
+    suspend(&fiber);
+    if fiber.is_cancelled.get() { Wake::Cancelled } else { fiber.wake.get() }
+}
+
+/// Lets the other ready fibers run. Yields.
+pub fn yield_now() -> Wake {
+    let (Some(fiber), Some(id)) = (running(), current()) else {
+        return Wake::Woken;
+    };
+    with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
+    suspend(&fiber);
+    if fiber.is_cancelled.get() { Wake::Cancelled } else { Wake::Woken }
+}
+
+/// Waits for a time. Yields.
+pub fn sleep(ns: u64) -> Wake {
+    if ns == 0 {
+        return yield_now();
+    }
+    park_until(Some(now_ns().saturating_add(ns)))
+}
+
+fn suspend(fiber: &Rc<Fiber>) {
+    let hooks = with(|scheduler| scheduler.on_yield.borrow().clone());
+    for hook in hooks {
+        hook();
+    }
+    // SAFETY: the yielder lives on this fiber's own stack for as long as its work runs, and this is that fiber: it is the running one.
+    let yielder = unsafe { &*fiber.yielder.get() };
+    yielder.suspend(());
+}
+
+/// Makes a waiting fiber ready; does nothing if it is not waiting.
+pub fn wake(id: FiberId) {
+    if let Some(fiber) = find(id) {
+        make_ready(id, &fiber, Wake::Woken);
+    }
+}
+
+/// Marks a fiber as cancelled and ends its wait.
+pub fn cancel(id: FiberId) {
+    if let Some(fiber) = find(id) {
+        fiber.is_cancelled.set(true);
+        make_ready(id, &fiber, Wake::Cancelled);
+    }
+}
+
+/// True if the running fiber was cancelled.
+pub fn is_cancelled() -> bool {
+    running().is_some_and(|fiber| fiber.is_cancelled.get())
+}
+
+/// Waits until another fiber has ended. Yields.
+pub fn join(id: FiberId) -> Wake {
+    while let Some(fiber) = find(id) {
+        let Some(own) = current() else {
+            return Wake::Woken;
+        };
+        fiber.joiners.borrow_mut().push(own);
+        if park() == Wake::Cancelled {
+            return Wake::Cancelled;
+        }
+    }
+    Wake::Woken
+}
+
+/// What a fiber is doing.
+pub fn status(id: FiberId) -> Status {
+    match find(id) {
+        None => Status::Dead,
+        Some(_) if current() == Some(id) => Status::Running,
+        Some(_) => Status::Suspended,
+    }
+}
+
+/// Name of a living fiber.
+pub fn name(id: FiberId) -> Option<String> {
+    find(id).map(|fiber| fiber.name.borrow().clone())
+}
+
+/// Renames a living fiber.
+pub fn set_name(id: FiberId, name: &str) {
+    if let Some(fiber) = find(id) {
+        *fiber.name.borrow_mut() = name.to_string();
+    }
+}
+
+/// Living fibers: number, name, times it was switched to.
+pub fn list() -> Vec<(FiberId, String, u64)> {
+    with(|scheduler| {
+        let fibers = scheduler.fibers.borrow();
+        fibers.iter().map(|(&id, fiber)| (id, fiber.name.borrow().clone(), fiber.switches.get())).collect()
+    })
+}
+
+/// The lowest address that the running fiber's stack may reach.
+pub fn stack_limit() -> Option<usize> {
+    running().map(|fiber| fiber.stack_limit.get())
+}
+
+/// A value kept with the running fiber under a name.
+pub fn local<T: 'static>(key: &'static str) -> Option<Rc<T>> {
+    let value = running()?.locals.borrow().get(key).cloned()?;
+    value.downcast().ok()
+}
+
+/// Keeps a value with the running fiber; it is dropped when the fiber ends.
+pub fn set_local(key: &'static str, value: Rc<dyn Any>) {
+    if let Some(fiber) = running() {
+        fiber.locals.borrow_mut().insert(key, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fibers_wait_and_are_woken_in_order() {
+        let now = Rc::new(Cell::new(0));
+        let clock = Rc::clone(&now);
+        set_clock(Rc::new(move || clock.get()));
+        let log = Rc::new(RefCell::new(Vec::new()));
+        let sleeper = {
+            let log = Rc::clone(&log);
+            run_now("sleeper", move || {
+                log.borrow_mut().push(format!("{:?}", sleep(100)));
+                log.borrow_mut().push(format!("{:?}", park()));
+                log.borrow_mut().push(format!("{:?}", park()));
+            })
+        };
+        let joiner = Rc::clone(&log);
+        spawn("joiner", move || {
+            join(sleeper);
+            joiner.borrow_mut().push("joined".to_string());
+        });
+        assert!(!run_ready(10));
+        assert_eq!(next_deadline(), Some(100));
+        now.set(100);
+        run_ready(10);
+        wake(sleeper);
+        run_ready(10);
+        cancel(sleeper);
+        run_ready(10);
+        assert_eq!(*log.borrow(), ["Timeout", "Woken", "Cancelled", "joined"]);
+        assert_eq!(status(sleeper), Status::Dead);
+        assert!(list().is_empty());
+    }
+
+    #[test]
+    fn a_panic_stays_in_its_fiber() {
+        let id = run_now("bad", || panic!("oops"));
+        assert_eq!(status(id), Status::Dead);
+        let done = Rc::new(Cell::new(0));
+        for _ in 0..1000 {
+            let done = Rc::clone(&done);
+            spawn("many", move || {
+                yield_now();
+                done.set(done.get() + 1);
+            });
+        }
+        while run_ready(100) {}
+        assert_eq!(done.get(), 1000);
+    }
+}

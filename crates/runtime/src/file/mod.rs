@@ -1,0 +1,89 @@
+//! Files and directories.
+
+mod simulated;
+mod system;
+
+pub use simulated::{Fault, SimulatedFiles};
+pub use system::SystemFiles;
+
+use std::any::Any;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenMode {
+    /// Writes are allowed.
+    pub write: bool,
+    /// Made if it does not exist.
+    pub create: bool,
+    /// Emptied.
+    pub truncate: bool,
+    /// Every write is on stable storage when it returns.
+    pub synced: bool,
+    /// Past the page cache: offsets, lengths and buffers must be multiples of 4 KiB. Ignored where the file system refuses.
+    pub direct: bool,
+}
+
+impl OpenMode {
+    /// For reading.
+    pub const READ: OpenMode = OpenMode { write: false, create: false, truncate: false, synced: false, direct: false };
+    /// For writing a new file.
+    pub const CREATE: OpenMode = OpenMode { write: true, create: true, truncate: true, ..Self::READ };
+    /// For changing an existing file.
+    pub const MODIFY: OpenMode = OpenMode { write: true, ..Self::READ };
+}
+
+/// An open file. All methods may be called from any thread.
+pub trait File: Send + Sync {
+    /// Reads at most `out.len()` bytes; 0 at the end.
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all of `bytes`.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Cuts or extends with zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Makes data and length durable.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Reads exactly `out.len()` bytes unless the file ends; returns how many.
+    fn read_full_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut at = 0;
+        while at < out.len() {
+            match self.read_at(&mut out[at..], offset + at as u64)? {
+                0 => break,
+                got => at += got,
+            }
+        }
+        Ok(at)
+    }
+
+    /// True if the file holds nothing.
+    fn is_empty(&self) -> io::Result<bool> {
+        self.len().map(|len| len == 0)
+    }
+}
+
+/// A file system.
+pub trait FileSystem: Send + Sync {
+    /// Opens a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+    /// Makes a directory and those above it.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Names in a directory, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Gives a file another name, replacing what had it. Durable after `sync_dir`.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file. Durable after `sync_dir`.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes creations, renames and removals in a directory durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// True if the file or directory exists.
+    fn exists(&self, path: &Path) -> bool;
+    /// Locks a file (made if needed) against other processes for as long as the result lives.
+    ///
+    /// Errors: `WouldBlock` if it is locked.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>>;
+}

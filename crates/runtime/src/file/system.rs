@@ -1,0 +1,96 @@
+//! Files of the operating system.
+#![expect(unsafe_code, reason = "flock(2)")]
+
+use super::{File, FileSystem, OpenMode};
+use std::any::Any;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The real file system.
+#[derive(Default)]
+pub struct SystemFiles;
+
+/// Adds the path to an error.
+fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
+    result.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+impl FileSystem for SystemFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(mode.write).create(mode.create).truncate(mode.truncate);
+        let sync_flag = if mode.synced { libc::O_DSYNC } else { 0 };
+        if mode.direct {
+            options.custom_flags(libc::O_DIRECT | sync_flag);
+            if let Ok(file) = options.open(path) {
+                return Ok(Arc::new(file));
+            }
+        }
+        options.custom_flags(sync_flag);
+        Ok(Arc::new(at(path, options.open(path))?))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        at(path, fs::create_dir_all(path))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in at(dir, fs::read_dir(dir))? {
+            names.push(at(dir, entry)?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        at(from, fs::rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        at(path, fs::remove_file(path))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        at(dir, fs::File::open(dir).and_then(|dir| dir.sync_all()))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
+        let file = at(path, fs::OpenOptions::new().create(true).write(true).truncate(false).open(path))?;
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            return at(path, Err(io::Error::last_os_error()));
+        }
+        Ok(Box::new(file))
+    }
+}
+
+impl File for fs::File {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, out, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.metadata().map(|metadata| metadata.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        fs::File::set_len(self, len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
