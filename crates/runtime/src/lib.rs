@@ -7,6 +7,7 @@
 //! * Nothing here knows rows, logs or protocols.
 //! * A write that was not synced may be lost or torn by the simulated half, always.
 
+mod aligned;
 mod clock;
 pub mod fiber;
 mod file;
@@ -14,8 +15,9 @@ mod notify;
 mod random;
 mod thread;
 
+pub use aligned::{AlignedBuffer, PAGE_BYTES};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use file::{Fault, File, FileSystem, OpenMode, SimulatedFiles, SystemFiles};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
-pub use thread::spawn_thread;
+pub use thread::{pause, spawn_thread};

@@ -1,5 +1,5 @@
 //! The memory engine against a model: a map of rows, with secondary indexes computed from it when asked.
-#![expect(missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;

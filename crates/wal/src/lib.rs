@@ -1,1 +1,29 @@
-//! wal
+//! Durable rows: the log, snapshots, and reading both back.
+//!
+//! The files are Tarantool's `.xlog` and `.snap` (docs/formats/xlog.md). [`Journal`] is the seam to everything above: it takes
+//! transactions, gives positions, and says up to which position everything is durable; nothing outside this crate knows what
+//! that means. Who calls it: `database`, from the transaction thread.
+//!
+//! Invariants:
+//! * `durable()` never covers a position that a crash could take back.
+//! * After a failed write or sync nothing is accepted any more in this life.
+//! * Bytes from disk are checked before they are believed; damage is reported with file and offset, or cut and reported
+//!   where it can only be the torn end of unacknowledged writes.
+
+mod block;
+mod error;
+mod journal;
+mod recovery;
+mod row;
+mod snapshot;
+mod vclock;
+mod writer;
+mod xlog;
+
+pub use error::WalError;
+pub use journal::{Journal, JournalConfig, JournalState, Position, WalMode};
+pub use recovery::{Cut, RecoveryReport, recover};
+pub use row::{Row, RowHeader};
+pub use snapshot::{FinishedSnapshot, SnapshotWriter, remove_unfinished, snapshots};
+pub use vclock::{REPLICA_MAX, Vclock};
+pub use xlog::{Damage, FileMeta, XlogReader, file_name, logs};

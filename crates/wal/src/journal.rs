@@ -1,0 +1,660 @@
+//! The log writer: transactions are appended to an open group, groups are written and acknowledged in order.
+//!
+//! ```text
+//! commit -> open group (memory) -> submit: one write of whole pages, several in flight -> durable in order
+//! ```
+//!
+//! In `fsync` mode a group overwrites preallocated pages of the segment with a synced write: no file metadata changes, so the
+//! device does little more than the data. Space is prepared ahead by a thread of its own and a transaction is taken only
+//! if its pages are there, so that a full disk is known before anything is promised. In `write` mode groups are plain
+//! blocks appended through the page cache by the caller. In `none` nothing is written.
+//!
+//! Invariant: `durable` moves over a group only when it and all before it are written. After one failed write everything behind
+//! the durable position is lost and nothing is accepted again.
+
+use crate::block::{self, EOF_MAGIC, Note, encode_filler, encode_group, encode_plain, group_pages};
+use crate::error::WalError;
+use crate::row::{self, RowHeader};
+use crate::vclock::Vclock;
+use crate::writer::{Done, Job, Writer};
+use crate::xlog::{FileMeta, file_name, logs};
+use runtime::{AlignedBuffer, Clock, File, FileSystem, Notifier, OpenMode, PAGE_BYTES, spawn_thread};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Space prepared when a segment is made.
+const PREPARED_FIRST: u64 = 1 << 20;
+/// Space kept ready ahead of the writer.
+const PREPARED_AHEAD: u64 = 16 << 20;
+/// Written at once when preparing space.
+const PREPARE_CHUNK: u64 = 1 << 20;
+/// A group is handed over at the latest when it has so many bytes.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// When a transaction counts as durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalMode {
+    /// When it is on stable storage.
+    Fsync,
+    /// When the operating system has it.
+    Write,
+    /// At once; nothing is logged.
+    None,
+}
+
+/// A place in the log: the sum of the vclock behind a transaction. Grows with every transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(pub i64);
+
+/// What a journal needs to know.
+#[derive(Clone)]
+pub struct JournalConfig {
+    /// Files.
+    pub files: Arc<dyn FileSystem>,
+    /// Clock for timestamps of rows.
+    pub clock: Arc<dyn Clock>,
+    /// Directory of the log.
+    pub dir: PathBuf,
+    /// When a transaction counts as durable.
+    pub mode: WalMode,
+    /// A file larger than this is followed by another.
+    pub wal_max_size: u64,
+    /// Identity for file headers.
+    pub instance_uuid: String,
+    /// Number of this instance in its replica set.
+    pub replica_id: u32,
+    /// Synced writes in flight; 0 writes on the calling thread.
+    pub in_flight_max: usize,
+    /// Bytes of transactions that may wait for the disk before `is_congested`.
+    pub queue_bytes_max: usize,
+}
+
+/// How far the log is.
+#[derive(Debug)]
+pub struct JournalState {
+    /// Everything up to here survives a crash.
+    pub durable: Position,
+    /// The first position that was lost, and why; given once.
+    pub failed: Option<(Position, WalError)>,
+}
+
+/// The file being written.
+struct Segment {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    /// Where the next group goes.
+    offset: u64,
+    /// Everything before this is durable.
+    durable_offset: u64,
+    groups: u64,
+    prepared: Arc<Prepared>,
+    preparer: Option<JoinHandle<()>>,
+}
+
+/// Shared with the thread that prepares space.
+struct Prepared {
+    /// Space is ready up to here.
+    end: AtomicU64,
+    /// Space is wanted up to here.
+    wanted: Mutex<u64>,
+    changed: Condvar,
+    is_closed: AtomicBool,
+    is_full: AtomicBool,
+}
+
+struct InFlight {
+    number: u64,
+    end: Position,
+    end_offset: u64,
+    bytes: usize,
+}
+
+struct PendingRow {
+    kind: u16,
+    group_id: u32,
+    end: usize,
+}
+
+/// The log of one instance. Owned and called by one thread.
+pub struct Journal {
+    config: JournalConfig,
+    vclock: Vclock,
+    /// The vclock behind the last group that was handed over.
+    flushed: Vclock,
+    /// Rows of the open group.
+    group: Vec<u8>,
+    /// Rows of the transaction being built.
+    bodies: Vec<u8>,
+    rows: Vec<PendingRow>,
+    segment: Option<Segment>,
+    writer: Writer,
+    in_flight: VecDeque<InFlight>,
+    in_flight_bytes: usize,
+    finished: BTreeMap<u64, io::Result<()>>,
+    done: Vec<Done>,
+    buffers: Vec<AlignedBuffer>,
+    next_group: u64,
+    appended: Position,
+    durable: Position,
+    failure: Option<String>,
+    failed: Option<(Position, WalError)>,
+    previous: Option<Vclock>,
+    /// Bytes logged since the last `mark_checkpoint`.
+    bytes_since_checkpoint: u64,
+    now: f64,
+}
+
+impl Journal {
+    /// Starts a new log file at `vclock`, which recovery found.
+    pub fn open(config: JournalConfig, vclock: Vclock) -> Result<Self, WalError> {
+        let notifier = Arc::new(Notifier::new().map_err(WalError::io("making a notifier"))?);
+        let threads = if config.mode == WalMode::Fsync { config.in_flight_max } else { 0 };
+        let writer = Writer::start(threads, notifier)?;
+        let position = Position(vclock.signature());
+        let mut journal = Journal {
+            config,
+            vclock,
+            flushed: vclock,
+            group: Vec::new(),
+            bodies: Vec::new(),
+            rows: Vec::new(),
+            segment: None,
+            writer,
+            in_flight: VecDeque::new(),
+            in_flight_bytes: 0,
+            finished: BTreeMap::new(),
+            done: Vec::new(),
+            buffers: Vec::new(),
+            next_group: 1,
+            appended: position,
+            durable: position,
+            failure: None,
+            failed: None,
+            previous: None,
+            bytes_since_checkpoint: 0,
+            now: 0.0,
+        };
+        if journal.config.mode != WalMode::None {
+            journal.open_segment()?;
+        }
+        Ok(journal)
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&mut self) {
+        self.bodies.clear();
+        self.rows.clear();
+        if self.group.is_empty() {
+            self.now = self.config.clock.wall_ns() as f64 / 1e9;
+        }
+    }
+
+    /// Adds a row to the transaction; `body` writes its map.
+    pub fn row(&mut self, kind: u16, group_id: u32, body: impl FnOnce(&mut Vec<u8>)) {
+        body(&mut self.bodies);
+        self.rows.push(PendingRow { kind, group_id, end: self.bodies.len() });
+    }
+
+    /// Appends the transaction to the open group.
+    ///
+    /// Errors: `DiskFull`, `Failed`, `TooLarge`: nothing was appended and the caller takes its changes back.
+    pub fn commit(&mut self) -> Result<Position, WalError> {
+        if let Some(reason) = &self.failure {
+            return Err(WalError::Failed(reason.clone()));
+        }
+        // A row's header takes less than 64 bytes.
+        let row_bytes = self.bodies.len() + 64 * self.rows.len();
+        if row_bytes > block::CONTENT_MAX / 2 {
+            return Err(WalError::TooLarge { bytes: row_bytes, max: block::CONTENT_MAX / 2 });
+        }
+        if self.config.mode == WalMode::Fsync {
+            self.reserve(row_bytes)?;
+        }
+        let is_single = self.rows.len() == 1;
+        let mut start = 0;
+        let mut tsn = 0;
+        for (at, pending) in self.rows.iter().enumerate() {
+            let component = if pending.group_id == 1 { 0 } else { self.config.replica_id };
+            let lsn = self.vclock.get(component) + 1;
+            self.vclock.set(component, lsn);
+            if at == 0 {
+                tsn = lsn;
+            }
+            let header = RowHeader {
+                kind: pending.kind,
+                replica_id: self.config.replica_id,
+                group_id: pending.group_id,
+                lsn,
+                timestamp: self.now,
+                tsn,
+                is_commit: at + 1 == self.rows.len(),
+            };
+            if self.config.mode != WalMode::None {
+                row::encode(&mut self.group, &header, is_single, &self.bodies[start..pending.end]);
+            }
+            start = pending.end;
+        }
+        self.appended = Position(self.vclock.signature());
+        if self.config.mode == WalMode::None {
+            self.durable = self.appended;
+        } else if self.group.len() >= GROUP_BYTES_MAX {
+            self.send_group();
+        }
+        Ok(self.appended)
+    }
+
+    /// Makes sure that the open group with so many bytes more has its pages. Errors: `DiskFull`.
+    fn reserve(&mut self, more: usize) -> Result<(), WalError> {
+        let pages = group_pages(self.group.len() + more) as u64 * PAGE_BYTES as u64;
+        let Some(segment) = &self.segment else {
+            return self.open_segment();
+        };
+        if segment.offset + pages > self.config.wal_max_size && segment.groups > 0 {
+            self.rotate()?;
+            return self.reserve(more);
+        }
+        if segment.ensure(segment.offset + pages) {
+            Ok(())
+        } else {
+            Err(WalError::DiskFull { dir: self.config.dir.clone() })
+        }
+    }
+
+    /// Hands the open group to the disk if a write may start; called at the end of every turn of the event loop.
+    pub fn submit(&mut self) {
+        if self.group.is_empty() || self.failure.is_some() {
+            return;
+        }
+        if self.config.mode == WalMode::Write || self.in_flight.len() < self.config.in_flight_max.max(1) {
+            self.send_group();
+        }
+    }
+
+    fn send_group(&mut self) {
+        if self.config.mode == WalMode::Write {
+            return self.write_plain();
+        }
+        let Some(segment) = &mut self.segment else { return };
+        let mut buffer = self.buffers.pop().unwrap_or_default();
+        segment.groups += 1;
+        let note = Note { number: segment.groups, durable_offset: segment.durable_offset };
+        encode_group(&self.group, note, &mut buffer);
+        let bytes = buffer.bytes().len();
+        let offset = segment.offset;
+        segment.offset += bytes as u64;
+        let number = self.next_group;
+        self.next_group += 1;
+        self.in_flight.push_back(InFlight { number, end: self.appended, end_offset: segment.offset, bytes });
+        self.in_flight_bytes += bytes;
+        self.bytes_since_checkpoint += bytes as u64;
+        self.group.clear();
+        self.flushed = self.vclock;
+        self.writer.submit(Job { number, file: Arc::clone(&segment.file), offset, buffer });
+    }
+
+    fn write_plain(&mut self) {
+        let wanted = self.group.len() as u64;
+        if let Some(segment) = &self.segment
+            && segment.offset + wanted > self.config.wal_max_size
+            && segment.groups > 0
+            && let Err(error) = self.rotate_plain()
+        {
+            return self.fail(error);
+        }
+        let Some(segment) = &mut self.segment else { return };
+        let mut block = Vec::with_capacity(self.group.len() + block::FIXHEADER_BYTES);
+        encode_plain(&self.group, &mut block);
+        match segment.file.write_all_at(&block, segment.offset) {
+            Ok(()) => {
+                segment.offset += block.len() as u64;
+                segment.groups += 1;
+                self.bytes_since_checkpoint += block.len() as u64;
+                self.group.clear();
+                self.flushed = self.vclock;
+                self.durable = self.appended;
+            }
+            Err(source) => {
+                let what = format!("writing {}", segment.path.display());
+                self.fail(WalError::Io { what, source });
+            }
+        }
+    }
+
+    /// Takes notice of finished writes.
+    pub fn poll(&mut self) -> JournalState {
+        self.writer.take_done(&mut self.done);
+        for done in self.done.drain(..) {
+            self.finished.insert(done.number, done.result);
+            if self.buffers.len() < 16 && done.buffer.bytes().len() <= 1 << 20 {
+                self.buffers.push(done.buffer);
+            }
+        }
+        while let Some(first) = self.in_flight.front() {
+            let Some(result) = self.finished.remove(&first.number) else { break };
+            match result {
+                Ok(()) => {
+                    self.durable = first.end;
+                    if let Some(segment) = &mut self.segment {
+                        segment.durable_offset = first.end_offset;
+                    }
+                    self.in_flight_bytes -= first.bytes;
+                    self.in_flight.pop_front();
+                }
+                Err(source) => {
+                    let what = "writing the log".to_string();
+                    self.in_flight.clear();
+                    self.fail(WalError::Io { what, source });
+                }
+            }
+        }
+        JournalState { durable: self.durable, failed: self.failed.take() }
+    }
+
+    /// Nothing behind the durable position counts any more.
+    fn fail(&mut self, error: WalError) {
+        if self.failure.is_none() {
+            self.failure = Some(error.to_string());
+            self.failed = Some((Position(self.durable.0 + 1), error));
+            self.group.clear();
+        }
+    }
+
+    /// Blocks the thread until a position is durable. For start, stop and rotation.
+    pub fn wait(&mut self, position: Position) -> Result<(), WalError> {
+        loop {
+            self.submit();
+            let state = self.poll();
+            // Put back: the caller of `poll` must hear of it.
+            self.failed = state.failed;
+            if let Some(reason) = &self.failure {
+                return Err(WalError::Failed(reason.clone()));
+            }
+            if self.durable >= position {
+                return Ok(());
+            }
+            self.writer.notifier().wait(Duration::from_millis(100));
+        }
+    }
+
+    /// Newest position of a transaction.
+    pub fn appended(&self) -> Position {
+        self.appended
+    }
+
+    /// Everything up to here survives a crash.
+    pub fn durable(&self) -> Position {
+        self.durable
+    }
+
+    /// The vclock behind the newest transaction.
+    pub fn vclock(&self) -> Vclock {
+        self.vclock
+    }
+
+    /// Readable when `poll` has news.
+    pub fn notifier(&self) -> &Notifier {
+        self.writer.notifier()
+    }
+
+    /// True if more bytes wait for the disk than the bound.
+    pub fn is_congested(&self) -> bool {
+        self.group.len() + self.in_flight_bytes > self.config.queue_bytes_max
+    }
+
+    /// Bytes logged since the last checkpoint.
+    pub fn bytes_since_checkpoint(&self) -> u64 {
+        self.bytes_since_checkpoint
+    }
+
+    /// Begins a new file at the present position, so that a checkpoint's logs begin where it ends. Waits for what is in flight.
+    pub fn rotate(&mut self) -> Result<(), WalError> {
+        self.bytes_since_checkpoint = 0;
+        match self.config.mode {
+            WalMode::None => Ok(()),
+            WalMode::Write => {
+                self.submit();
+                self.rotate_plain()
+            }
+            WalMode::Fsync => {
+                self.wait(self.appended)?;
+                self.rotate_plain()
+            }
+        }
+    }
+
+    fn rotate_plain(&mut self) -> Result<(), WalError> {
+        let has_rows = self.segment.as_ref().is_some_and(|segment| segment.groups > 0);
+        if !has_rows {
+            return Ok(());
+        }
+        self.close_segment()?;
+        self.open_segment()
+    }
+
+    /// Cuts what is prepared behind the last group and marks the file as complete.
+    fn close_segment(&mut self) -> Result<(), WalError> {
+        let Some(mut segment) = self.segment.take() else {
+            return Ok(());
+        };
+        segment.stop_preparing();
+        let what = || format!("closing {}", segment.path.display());
+        let mode = OpenMode::MODIFY;
+        let file = self.config.files.open(&segment.path, mode).map_err(WalError::io(what()))?;
+        let cut = |file: &dyn File| {
+            file.set_len(segment.offset)?;
+            file.write_all_at(&EOF_MAGIC, segment.offset)?;
+            file.sync()
+        };
+        cut(&*file).map_err(WalError::io(what()))
+    }
+
+    fn open_segment(&mut self) -> Result<(), WalError> {
+        // Rows of the open group belong to the new file and are behind its vclock.
+        let start = if self.group.is_empty() { self.vclock } else { self.flushed };
+        let path = self.config.dir.join(file_name(start.signature(), "xlog"));
+        let meta = FileMeta::encode("XLOG", &self.config.instance_uuid, &start, self.previous.as_ref());
+        let is_direct = self.config.mode == WalMode::Fsync;
+        let segment = Segment::create(
+            &self.config.files,
+            &path,
+            &meta,
+            is_direct,
+            self.config.wal_max_size,
+            self.config.in_flight_max,
+        )
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::StorageFull => WalError::DiskFull { dir: self.config.dir.clone() },
+            _ => WalError::Io { what: format!("making {}", path.display()), source },
+        })?;
+        self.previous = Some(start);
+        self.segment = Some(segment);
+        Ok(())
+    }
+
+    /// Removes log files that no snapshot from `signature` on needs. Returns how many.
+    pub fn remove_older_than(&self, signature: i64) -> Result<usize, WalError> {
+        let dir = &self.config.dir;
+        let found = logs(&*self.config.files, dir)?;
+        // A file is needed if rows behind the snapshot are in it: that is, unless the next one begins early enough.
+        let obsolete: Vec<&PathBuf> =
+            found.windows(2).filter(|pair| pair[1].0 <= signature).map(|pair| &pair[0].1).collect();
+        for path in &obsolete {
+            self.config.files.remove(path).map_err(WalError::io(format!("removing {}", path.display())))?;
+        }
+        if !obsolete.is_empty() {
+            self.config.files.sync_dir(dir).map_err(WalError::io(format!("syncing {}", dir.display())))?;
+        }
+        Ok(obsolete.len())
+    }
+
+    /// Writes everything out and completes the file.
+    pub fn close(mut self) -> Result<(), WalError> {
+        if self.config.mode != WalMode::None {
+            self.wait(self.appended)?;
+            self.close_segment()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if let Some(segment) = &mut self.segment {
+            segment.stop_preparing();
+        }
+    }
+}
+
+impl Segment {
+    fn create(
+        files: &Arc<dyn FileSystem>,
+        path: &Path,
+        meta: &str,
+        is_direct: bool,
+        max: u64,
+        threads: usize,
+    ) -> io::Result<Self> {
+        let file = files.open(path, OpenMode::CREATE)?;
+        let mut head = meta.as_bytes().to_vec();
+        if is_direct {
+            // Groups begin at page boundaries: an empty block fills the first page.
+            let text = head.len();
+            head.resize(PAGE_BYTES, 0);
+            encode_filler(&mut head[text..]);
+        }
+        let made = (|| {
+            file.write_all_at(&head, 0)?;
+            let end = head.len() as u64;
+            if is_direct {
+                prepare(&*file, end, end + PREPARED_FIRST.min(max.next_multiple_of(PAGE_BYTES as u64)))?;
+            }
+            file.sync()?;
+            if let Some(dir) = path.parent() {
+                files.sync_dir(dir)?;
+            }
+            file.len()
+        })();
+        let prepared_end = match made {
+            Ok(end) => end,
+            Err(error) => {
+                // Nothing was promised on this file: it must not be taken for a log later.
+                let _ = files.remove(path);
+                return Err(error);
+            }
+        };
+        let prepared = Arc::new(Prepared {
+            end: AtomicU64::new(prepared_end),
+            wanted: Mutex::new(prepared_end),
+            changed: Condvar::new(),
+            is_closed: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+        });
+        let (file, preparer) = if is_direct {
+            let direct = files.open(path, OpenMode { synced: true, direct: true, ..OpenMode::MODIFY })?;
+            let shared = Arc::clone(&prepared);
+            let preparer = match threads {
+                0 => None,
+                _ => Some(spawn_thread("wal-prepare", move || keep_prepared(&*file, &shared))?),
+            };
+            (direct, preparer)
+        } else {
+            (file, None)
+        };
+        let offset = head.len() as u64;
+        Ok(Segment { path: path.to_path_buf(), file, offset, durable_offset: offset, groups: 0, prepared, preparer })
+    }
+
+    /// True if space is ready up to `end`; asks for more ahead.
+    fn ensure(&self, end: u64) -> bool {
+        let ready = self.prepared.end.load(Ordering::Acquire);
+        if ready < end + PREPARED_AHEAD / 2 {
+            self.want(end + PREPARED_AHEAD);
+        }
+        if end <= ready {
+            return true;
+        }
+        if self.preparer.is_none() {
+            // Without threads space is prepared here.
+            let upto = end.next_multiple_of(PREPARE_CHUNK);
+            if prepare(&*self.file, ready, upto).and_then(|()| self.file.sync()).is_err() {
+                return false;
+            }
+            self.prepared.end.store(upto, Ordering::Release);
+            return true;
+        }
+        // The writer has overtaken the preparation: wait for it as long as it makes progress.
+        while !self.prepared.is_full.load(Ordering::Acquire) {
+            if self.prepared.end.load(Ordering::Acquire) >= end {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        self.prepared.end.load(Ordering::Acquire) >= end
+    }
+
+    fn want(&self, end: u64) {
+        let mut wanted = self.prepared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if *wanted < end {
+            *wanted = end;
+        }
+        self.prepared.changed.notify_one();
+    }
+
+    fn stop_preparing(&mut self) {
+        self.prepared.is_closed.store(true, Ordering::Release);
+        drop(self.prepared.wanted.lock());
+        self.prepared.changed.notify_one();
+        if let Some(preparer) = self.preparer.take() {
+            let _ = preparer.join();
+        }
+    }
+}
+
+/// Fills a stretch of a file with empty blocks of a page each.
+fn prepare(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
+    let mut page = vec![0; PAGE_BYTES];
+    encode_filler(&mut page);
+    let mut at = from;
+    while at < to {
+        let pages = (to - at).min(PREPARE_CHUNK) / PAGE_BYTES as u64;
+        let chunk = page.repeat(pages as usize);
+        file.write_all_at(&chunk, at)?;
+        at += chunk.len() as u64;
+    }
+    Ok(())
+}
+
+/// The thread that prepares space ahead. On a full disk it tries again now and then.
+fn keep_prepared(file: &dyn File, shared: &Prepared) {
+    loop {
+        let mut wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        while !shared.is_closed.load(Ordering::Acquire) && *wanted <= shared.end.load(Ordering::Relaxed) {
+            wanted = shared.changed.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+        }
+        let target = *wanted;
+        drop(wanted);
+        if shared.is_closed.load(Ordering::Acquire) {
+            return;
+        }
+        let from = shared.end.load(Ordering::Relaxed);
+        let to = target.min(from + PREPARE_CHUNK).next_multiple_of(PAGE_BYTES as u64);
+        match prepare(file, from, to).and_then(|()| file.sync()) {
+            Ok(()) => {
+                shared.end.store(to, Ordering::Release);
+                shared.is_full.store(false, Ordering::Release);
+            }
+            Err(error) => {
+                if !shared.is_full.swap(true, Ordering::AcqRel) {
+                    tracing::warn!("no space for the log: {error}; writes are refused until there is");
+                }
+                let wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = shared.changed.wait_timeout(wanted, Duration::from_millis(100));
+            }
+        }
+    }
+}

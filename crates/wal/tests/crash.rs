@@ -1,0 +1,256 @@
+//! The log under power loss, damage and full disks: what was reported durable is there, nothing is there in part.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use runtime::{Fault, File, FileSystem, ManualClock, OpenMode, SimulatedFiles, SystemFiles};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tuple::msgpack;
+use wal::{Journal, JournalConfig, Position, SnapshotWriter, Vclock, WalError, WalMode, XlogReader, recover};
+
+const DIR: &str = "/db";
+
+fn config(files: Arc<dyn FileSystem>, dir: &Path, in_flight_max: usize, wal_max_size: u64) -> JournalConfig {
+    JournalConfig {
+        files,
+        clock: Arc::new(ManualClock::default()),
+        dir: dir.to_path_buf(),
+        mode: WalMode::Fsync,
+        wal_max_size,
+        instance_uuid: "00000000-0000-0000-0000-000000000001".to_string(),
+        replica_id: 1,
+        in_flight_max,
+        queue_bytes_max: 16 << 20,
+    }
+}
+
+fn body(value: u64, padding: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    msgpack::encode_map(&mut out, 1);
+    msgpack::encode_uint(&mut out, 0x21);
+    msgpack::encode_array(&mut out, 2);
+    msgpack::encode_uint(&mut out, value);
+    msgpack::encode_bin(&mut out, &vec![7; padding]);
+    out
+}
+
+/// A transaction of `rows` rows.
+fn commit(journal: &mut Journal, value: u64, rows: usize, padding: usize) -> Result<Position, WalError> {
+    journal.begin();
+    for _ in 0..rows {
+        journal.row(2, 0, |out| out.extend_from_slice(&body(value, padding)));
+    }
+    journal.commit()
+}
+
+/// The lsns that recovery finds, checked to be whole transactions without gaps.
+fn recovered(files: &dyn FileSystem, dir: &Path) -> Result<(i64, wal::RecoveryReport), WalError> {
+    let mut last = 0;
+    let mut whole = 0;
+    let report = recover(files, dir, &Vclock::default(), false, |row| {
+        assert_eq!(row.header.lsn, last + 1);
+        last = row.header.lsn;
+        if row.header.is_commit {
+            whole = last;
+        }
+        Ok(())
+    })?;
+    assert_eq!(last, whole, "no transaction is there in part");
+    Ok((last, report))
+}
+
+#[test]
+fn whatever_the_moment_of_power_loss_durable_transactions_survive() {
+    let mut runs = 0;
+    for off_at in 0..400 {
+        let files = SimulatedFiles::default();
+        files.set_fault(Fault { changes_until_off: Some(off_at), ..Fault::default() });
+        let mut durable = 0;
+        if let Ok(mut journal) =
+            Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 40_000), Vclock::default())
+        {
+            for value in 0..30 {
+                let padding = if value % 7 == 0 { 9000 } else { 50 };
+                if commit(&mut journal, value, 1 + value as usize % 3, padding).is_err() {
+                    break;
+                }
+                journal.submit();
+                let state = journal.poll();
+                durable = state.durable.0;
+                if state.failed.is_some() {
+                    break;
+                }
+            }
+        }
+        for seed in 0..6 {
+            let after = files.crash(seed * 1000 + off_at);
+            let (last, _) = recovered(&after, Path::new(DIR)).unwrap();
+            assert!(last >= durable, "off at {off_at}, seed {seed}: {last} of {durable} durable rows");
+            // A second crash during or after recovery changes nothing.
+            let (again, _) = recovered(&after.crash(seed), Path::new(DIR)).unwrap();
+            assert_eq!(again, last);
+            runs += 1;
+        }
+    }
+    assert_eq!(runs, 2400);
+}
+
+#[test]
+fn a_failed_sync_loses_what_was_not_durable_and_stops_the_log() {
+    let files = SimulatedFiles::default();
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+    commit(&mut journal, 1, 1, 10).unwrap();
+    journal.submit();
+    assert_eq!(journal.poll().durable, Position(1));
+    files.set_fault(Fault { syncs_until_error: Some(0), ..Fault::default() });
+    commit(&mut journal, 2, 1, 10).unwrap();
+    journal.submit();
+    let state = journal.poll();
+    assert_eq!(state.durable, Position(1));
+    assert_eq!(state.failed.map(|(lost, _)| lost), Some(Position(2)));
+    files.set_fault(Fault::default());
+    assert!(matches!(commit(&mut journal, 3, 1, 10), Err(WalError::Failed(_))));
+}
+
+#[test]
+fn a_full_disk_refuses_before_anything_is_taken_and_recovers_by_itself() {
+    let files = SimulatedFiles::default();
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 64 << 20), Vclock::default()).unwrap();
+    files.set_fault(Fault { space_left: Some(0), ..Fault::default() });
+    let mut taken = 0;
+    let refused = loop {
+        match commit(&mut journal, 1, 1, 100_000) {
+            Ok(_) => taken += 1,
+            Err(error) => break error,
+        }
+        journal.submit();
+        journal.poll();
+    };
+    assert!(matches!(refused, WalError::DiskFull { .. }) && taken > 3);
+    files.set_fault(Fault::default());
+    assert_eq!(commit(&mut journal, 1, 1, 100_000).unwrap(), Position(taken + 1));
+    journal.close().unwrap();
+    assert_eq!(recovered(&files, Path::new(DIR)).unwrap().0, taken + 1);
+}
+
+#[test]
+fn every_flipped_bit_of_a_completed_log_is_found() {
+    let dir = Path::new(DIR);
+    let make = || {
+        let files = SimulatedFiles::default();
+        let mut journal = Journal::open(config(Arc::new(files.clone()), dir, 0, 1 << 20), Vclock::default()).unwrap();
+        for value in 0..3 {
+            commit(&mut journal, value, 2, 30).unwrap();
+            journal.wait(journal.appended()).unwrap();
+        }
+        journal.close().unwrap();
+        files
+    };
+    let path = dir.join("00000000000000000000.xlog");
+    let len = make().open(&path, OpenMode::READ).unwrap().len().unwrap();
+    for byte in 4096..len {
+        let files = make();
+        files.flip_bit(&path, byte * 8 + byte % 8);
+        match recovered(&files, dir) {
+            Err(WalError::Corrupt { file, offset, what }) => {
+                assert_eq!(file, path);
+                assert!(offset <= byte && byte < offset + 8192, "{offset} for a flip at {byte}: {what}");
+            }
+            // Without its end marker the file looks like one that a crash left.
+            other => assert!(byte >= len - 4, "{byte}: {other:?}"),
+        }
+    }
+}
+
+/// Writes groups, several in flight or each durable before the next, and damages the second.
+fn damaged_group(wait_for_each: bool) -> (PathBuf, Result<(i64, wal::RecoveryReport), WalError>) {
+    let dir = tempfile::tempdir().unwrap();
+    let files: Arc<dyn FileSystem> = Arc::new(SystemFiles);
+    let mut journal = Journal::open(config(Arc::clone(&files), dir.path(), 8, 1 << 20), Vclock::default()).unwrap();
+    for value in 0..4 {
+        commit(&mut journal, value, 1, 30).unwrap();
+        journal.submit();
+        if wait_for_each {
+            journal.wait(journal.appended()).unwrap();
+        }
+    }
+    journal.wait(journal.appended()).unwrap();
+    // As kill -9 leaves it: not closed.
+    drop(journal);
+    let path = dir.path().join("00000000000000000000.xlog");
+    let file = files.open(&path, OpenMode::MODIFY).unwrap();
+    file.write_all_at(b"XX", 2 * 4096 + 40).unwrap();
+    let result = recovered(&*files, dir.path());
+    (path, result)
+}
+
+#[test]
+fn a_damaged_group_that_was_acknowledged_is_refused_and_one_that_was_not_is_cut() {
+    let (path, refused) = damaged_group(true);
+    match refused {
+        Err(WalError::Corrupt { file, offset, what }) => {
+            assert_eq!((file, offset), (path, 8192));
+            assert!(what.contains("force_recovery would lose"), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let (_, cut) = damaged_group(false);
+    let (last, report) = cut.unwrap();
+    assert_eq!(last, 1);
+    let cut = report.cut.unwrap();
+    assert_eq!((cut.offset, cut.bytes), (8192, 8192));
+}
+
+#[test]
+fn a_snapshot_cut_anywhere_is_not_taken_for_a_complete_one() {
+    let files: Arc<dyn FileSystem> = Arc::new(SimulatedFiles::default());
+    let mut vclock = Vclock::default();
+    vclock.set(1, 77);
+    let clock = Arc::new(ManualClock::default());
+    let mut writer = SnapshotWriter::create(Arc::clone(&files), clock, Path::new(DIR), &vclock, "uuid", 0).unwrap();
+    for value in 0..100 {
+        writer.row(2, 0, &body(value, 40)).unwrap();
+    }
+    let finished = writer.finish().unwrap();
+    assert!(wal::snapshots(&*files, Path::new(DIR)).unwrap().is_empty(), "it has no name before it is published");
+    let path = finished.publish().unwrap();
+    let mut rows = 0;
+    let mut reader = XlogReader::open(&*files, &path).unwrap();
+    assert_eq!(reader.meta.vclock, vclock);
+    assert_eq!(reader.for_each_row(|_, _| rows += 1), Ok(true));
+    assert_eq!(rows, 100);
+    let file = files.open(&path, OpenMode::MODIFY).unwrap();
+    for len in (0..file.len().unwrap()).rev() {
+        file.set_len(len).unwrap();
+        let complete = XlogReader::open(&*files, &path).ok().map(|mut reader| reader.for_each_row(|_, _| {}));
+        assert!(!matches!(complete, Some(Ok(true))), "cut to {len}");
+    }
+}
+
+#[test]
+fn mutated_files_never_panic_the_reader() {
+    let dir = Path::new(DIR);
+    let random = runtime::SeededRandomness::new(5);
+    use runtime::Randomness;
+    let files = SimulatedFiles::default();
+    let mut journal = Journal::open(config(Arc::new(files.clone()), dir, 0, 1 << 20), Vclock::default()).unwrap();
+    commit(&mut journal, 1, 3, 30).unwrap();
+    journal.close().unwrap();
+    let path = dir.join("00000000000000000000.xlog");
+    let file: Arc<dyn File> = files.open(&path, OpenMode::READ).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_full_at(&mut bytes, 0).unwrap();
+    for _ in 0..2000 {
+        let mut mutated = bytes.clone();
+        for _ in 0..1 + random.next_u64() % 8 {
+            let at = 4000 + random.next_u64() as usize % (mutated.len() - 4000);
+            mutated[at] = random.next_u64() as u8;
+        }
+        mutated.truncate(mutated.len() - random.next_u64() as usize % 200);
+        let copy = SimulatedFiles::default();
+        let file = copy.open(&path, OpenMode::CREATE).unwrap();
+        file.write_all_at(&mutated, 0).unwrap();
+        let _ = recover(&copy, dir, &Vclock::default(), random.next_u64() % 2 == 0, |_| Ok(()));
+    }
+}
