@@ -46,7 +46,7 @@ const NAMES: [&str; 15] = [
 ];
 
 /// Name of the lowest privilege of a set, as errors print it.
-pub fn privilege_name(bits: u32) -> &'static str {
+pub(crate) fn privilege_name(bits: u32) -> &'static str {
     NAMES.get(bits.trailing_zeros() as usize).copied().unwrap_or("Unknown")
 }
 
@@ -145,7 +145,7 @@ impl Rights {
 ///
 /// Errors: 42 naming the first missing privilege, the object and the user.
 #[expect(clippy::too_many_arguments, reason = "each is a different fact of one question")]
-pub fn check(
+pub(crate) fn check(
     rights: &Rights,
     user: UserId,
     user_name: impl Fn() -> String,
@@ -169,7 +169,7 @@ pub fn check(
 }
 
 /// Error 42.
-pub fn denied(missing: u32, kind: ObjectType, object_name: &str, user_name: &str) -> Error {
+pub(crate) fn denied(missing: u32, kind: ObjectType, object_name: &str, user_name: &str) -> Error {
     Error::new(ErrorCode::AccessDenied, &[&privilege_name(missing), &kind.name(), &object_name, &user_name])
         .with("access_type", privilege_name(missing))
         .with("object_type", kind.name())

@@ -44,7 +44,7 @@ struct Pending {
 
 pub(crate) enum Garbage {
     Space(MemorySpace),
-    Value(#[expect(dead_code, reason = "kept only to be dropped")] Box<dyn std::any::Any>),
+    Index(storage::DetachedIndex),
 }
 
 /// See the head of this file.
@@ -56,6 +56,8 @@ pub struct Database {
     /// The options in force.
     pub config: RefCell<Config>,
     pub(crate) arena: Arena,
+    /// `memtx_max_tuple_size`, where every row is checked against it.
+    pub(crate) max_tuple_size: Cell<usize>,
     pub(crate) environment: Environment,
     journal: RefCell<Option<Journal>>,
     state: RefCell<State>,
@@ -66,6 +68,8 @@ pub struct Database {
     durable: Cell<Position>,
     lost_from: Cell<Option<Position>>,
     garbage: RefCell<VecDeque<Garbage>>,
+    /// Views whose rows were taken out of their space while they were read.
+    orphaned_views: RefCell<Vec<storage::MemoryView>>,
     pub(crate) scratch: RefCell<Vec<u8>>,
     txn_ids: Cell<u64>,
     session_ids: Cell<u64>,
@@ -96,12 +100,14 @@ impl Database {
     /// A database with built-in system spaces and no rows; `open` reads the data directory.
     pub fn new(config: Config, environment: Environment) -> Result<Rc<Self>> {
         let arena = Arena::new(config.memtx_memory as usize);
+        let max_tuple_size = Cell::new(config.memtx_max_tuple_size as usize);
         let started_at_ns = environment.clock.monotonic_ns();
         let database = Rc::new(Database {
             catalog: Catalog::new(),
             statistics: Statistics::default(),
             config: RefCell::new(config),
             arena,
+            max_tuple_size,
             environment,
             journal: RefCell::new(None),
             state: RefCell::new(State::Loading),
@@ -110,6 +116,7 @@ impl Database {
             durable: Cell::default(),
             lost_from: Cell::new(None),
             garbage: RefCell::default(),
+            orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
             txn_ids: Cell::new(0),
             session_ids: Cell::new(0),
@@ -153,6 +160,14 @@ impl Database {
     pub(crate) fn next_txn_id(&self) -> u64 {
         self.txn_ids.set(self.txn_ids.get() + 1);
         self.txn_ids.get()
+    }
+
+    /// Changes an option while running: `apply` edits the options, limits follow.
+    pub fn reconfigure(&self, apply: impl FnOnce(&mut Config)) {
+        let mut config = self.config.borrow_mut();
+        apply(&mut config);
+        self.max_tuple_size.set(config.memtx_max_tuple_size as usize);
+        self.arena.set_limit(config.memtx_memory as usize);
     }
 
     /// Whether requests are served.
@@ -270,6 +285,35 @@ impl Database {
 
     pub(crate) fn discard(&self, garbage: Garbage) {
         self.garbage.borrow_mut().push_back(garbage);
+    }
+
+    pub(crate) fn set_durable(&self, durable: Position) {
+        self.durable.set(durable);
+    }
+
+    /// A view whose space holds other rows by now: it is closed where its rows turn up.
+    pub(crate) fn close_orphaned_view(&self, view: storage::MemoryView) {
+        self.orphaned_views.borrow_mut().push(view);
+    }
+
+    fn close_orphaned_views(&self) {
+        let views = self.orphaned_views.take();
+        for view in views {
+            let mut garbage = self.garbage.borrow_mut();
+            let discarded = garbage.iter_mut().find_map(|garbage| match garbage {
+                Garbage::Space(space) if space.owns_view(&view) => Some(space),
+                _ => None,
+            });
+            if let Some(space) = discarded {
+                space.close_view(view);
+                continue;
+            }
+            let spaces = self.catalog.spaces();
+            match spaces.iter().find(|space| space.store.borrow().owns_view(&view)) {
+                Some(space) => space.store.borrow_mut().close_view(view),
+                None => self.orphaned_views.borrow_mut().push(view),
+            }
+        }
     }
 
     /// The fd that becomes readable when the log has news; the event loop watches it and calls `turn`.
@@ -391,6 +435,9 @@ impl Database {
         if self.checkpoint.borrow().is_running() {
             return false;
         }
+        if !self.orphaned_views.borrow().is_empty() {
+            self.close_orphaned_views();
+        }
         let first = self.garbage.borrow_mut().pop_front();
         match first {
             Some(Garbage::Space(mut space)) => {
@@ -398,7 +445,7 @@ impl Database {
                     self.garbage.borrow_mut().push_front(Garbage::Space(space));
                 }
             }
-            Some(Garbage::Value(value)) => drop(value),
+            Some(Garbage::Index(index)) => drop(index),
             None => return self.arena.collect(GARBAGE_SLICE) > 0,
         }
         true
@@ -411,9 +458,7 @@ impl Database {
 
     /// A space by number. Errors: 36.
     pub fn space(&self, id: u32) -> Result<Rc<Space>> {
-        self.catalog.space(id).ok_or_else(|| {
-            Error::new(ErrorCode::NoSuchSpace, &[&id]).with("space_id", id)
-        })
+        self.catalog.space(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSpace, &[&id]).with("space_id", id))
     }
 }
 

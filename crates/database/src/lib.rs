@@ -1,1 +1,49 @@
-//! database
+//! What a request means: catalog, access, statements, transactions, commit, recovery, checkpoints, and every error a client
+//! can see.
+//!
+//! A write on one page: [`Database::execute`] checks access and the row, puts it in force in all indexes, appends it to the log
+//! and remembers how to undo it until the log says it is durable. Who calls it: `protocol` for connections, `lua` for
+//! procedures, `server` for start and stop.
+//!
+//! Invariants:
+//! * Everything runs on one thread, between waits without interruption.
+//! * A statement, and a transaction, is in force wholly or not at all, in all indexes.
+//! * Nothing tells a client of a change that is not durable: results carry the position they depend on (`Context::seen`).
+//! * The catalog is what the rows of the system spaces say.
+
+mod access;
+mod alter;
+mod bootstrap;
+mod call;
+mod catalog;
+mod checkpoint;
+mod config;
+mod convert;
+mod database;
+mod error;
+mod fields;
+mod hooks;
+mod recovery;
+mod session;
+mod statement;
+mod statistics;
+mod txn;
+
+pub use access::{Grant, ObjectType, Privileges, Rights};
+pub use alter::{
+    CLUSTER_ID, COLLATION_ID, FUNC_ID, INDEX_ID, PRIV_ID, SCHEMA_ID, SEQUENCE_DATA_ID, SEQUENCE_ID, SPACE_ID,
+    SPACE_SEQUENCE_ID, TRUNCATE_ID, USER_ID,
+};
+pub use call::password_hash;
+pub use catalog::{
+    Catalog, Function, IndexInfo, ReplaceTrigger, Sequence, SequenceDef, Space, SpaceDef, SpaceKind, SpaceSequence,
+    User, UserKind,
+};
+pub use config::Config;
+pub use database::{Database, Environment, State};
+pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
+pub use hooks::Procedures;
+pub use session::{ADMIN, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};
+pub use statement::{Key, Operation, body_key, index_by_name, no_such_index, row_kind};
+pub use statistics::{Statistics, increment};
+pub use txn::{Savepoint, Txn, TxnCallback};

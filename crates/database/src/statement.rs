@@ -184,13 +184,29 @@ impl Database {
         self.in_statement(context, || self.execute_in_txn(context, space, operation))
     }
 
+    /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
+    pub(crate) fn replay(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
+        let Some(prepared) = self.prepare(space, operation)? else {
+            return Ok(());
+        };
+        let change = self.apply(space, prepared)?;
+        if space.is_system()
+            && let Some(effect) = alter::on_system_row(self, context, space, change.old.as_ref(), change.new.as_ref())?
+            && let Some(finish) = effect.finish
+        {
+            finish(self);
+        }
+        if let (Some(attached), Some(new)) = (&*space.sequence.borrow(), &change.new)
+            && let Some(value) = new.field(attached.field_no)
+            && let Ok(value) = msgpack::Reader::new(value).read_int()
+        {
+            attached.sequence.advance(value);
+        }
+        Ok(())
+    }
+
     /// The short way: one statement, one log row, no transaction object.
-    fn execute_plain(
-        &self,
-        context: &Context,
-        space: &Rc<Space>,
-        operation: Operation<'_>,
-    ) -> Result<Option<Tuple>> {
+    fn execute_plain(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
         let Some(prepared) = self.prepare(space, operation)? else {
             return Ok(None);
         };
@@ -220,12 +236,7 @@ impl Database {
     }
 
     /// The long way: triggers, sequences, schema changes.
-    fn execute_in_txn(
-        &self,
-        context: &Context,
-        space: &Rc<Space>,
-        operation: Operation<'_>,
-    ) -> Result<Option<Tuple>> {
+    fn execute_in_txn(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
         let filled;
         let operation = match operation {
             Operation::Insert { tuple } => {
@@ -251,9 +262,8 @@ impl Database {
             let name = operation.trigger_name();
             let mut new = prepared.new.clone();
             for trigger in before {
-                new = self.run_trigger(context, || {
-                    trigger.run(context, prepared.old.as_ref(), new.as_ref(), space, name)
-                })?;
+                new = self
+                    .run_trigger(context, || trigger.run(context, prepared.old.as_ref(), new.as_ref(), space, name))?;
             }
             let changed = match (&new, &prepared.new) {
                 (Some(a), Some(b)) => !a.ptr_eq(b),
@@ -290,13 +300,7 @@ impl Database {
         let on_replace = space.on_replace.borrow().clone();
         for trigger in on_replace {
             self.run_trigger(context, || {
-                trigger.run(
-                    context,
-                    change.old.as_ref(),
-                    change.new.as_ref(),
-                    space,
-                    operation.trigger_name(),
-                )
+                trigger.run(context, change.old.as_ref(), change.new.as_ref(), space, operation.trigger_name())
             })?;
         }
         Ok(answer)
@@ -388,8 +392,8 @@ impl Database {
         self.check_has_primary(space)?;
         let format = space.format();
         format.check(row).map_err(|error| self.tuple_error(error, space))?;
-        let max = self.config.borrow().memtx_max_tuple_size as usize;
-        if row.len() > max {
+        let max = self.max_tuple_size.get();
+        if row.len() > max && self.state() != crate::database::State::Loading {
             return Err(Error::new(ErrorCode::MemtxMaxTupleSize, &[&row.len()])
                 .with("space", space.name())
                 .with("limit", max));
@@ -438,7 +442,9 @@ impl Database {
                 .with("space", space.name())
                 .with("index", space.index_name(index_id)));
         }
-        def.key_def.validate_key(key.parts, key.part_count, false).map_err(|error| self.key_error(error, space, index_id))
+        def.key_def
+            .validate_key(key.parts, key.part_count, false)
+            .map_err(|error| self.key_error(error, space, index_id))
     }
 
     /// Checks that a scan makes sense. Errors: 35, 31, 18, 112, 136.
@@ -668,12 +674,7 @@ impl Database {
     }
 
     /// Checks that the context's user may do `wanted` to a sequence.
-    pub fn check_sequence(
-        &self,
-        context: &Context,
-        sequence: &crate::catalog::Sequence,
-        wanted: u32,
-    ) -> Result<()> {
+    pub fn check_sequence(&self, context: &Context, sequence: &crate::catalog::Sequence, wanted: u32) -> Result<()> {
         let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
         let user = context.user.get();
         let def = sequence.def();

@@ -202,8 +202,7 @@ impl Database {
         let Some(txn) = txn.as_mut() else {
             return Err(Error::new(ErrorCode::NoTransaction, &[]));
         };
-        let savepoint =
-            Savepoint { txn_id: txn.id, statement_count: txn.statements.len(), row_count: txn.rows.len() };
+        let savepoint = Savepoint { txn_id: txn.id, statement_count: txn.statements.len(), row_count: txn.rows.len() };
         if let Some(name) = name {
             txn.savepoints.retain(|(other, ..)| other != name);
             txn.savepoints.push((name.to_string(), savepoint.statement_count, savepoint.row_count));

@@ -44,7 +44,10 @@ fn parse_user(row: &[u8]) -> Result<User> {
         })
         .map_err(|error| {
             error.unwrap_or_else(|| {
-                Error::new(ErrorCode::CreateUser, &[&name, &"invalid password format, use box.schema.user.passwd() to reset password"])
+                Error::new(
+                    ErrorCode::CreateUser,
+                    &[&name, &"invalid password format, use box.schema.user.passwd() to reset password"],
+                )
             })
         })?;
     }
@@ -117,8 +120,8 @@ fn parse_grant(row: &[u8]) -> Result<Grant> {
     let grantor = fields.uint()?;
     let grantee = fields.uint()?;
     let type_name = fields.str()?;
-    let object_type = ObjectType::from_name(type_name)
-        .ok_or_else(|| Error::new(ErrorCode::UnknownSchemaObject, &[&type_name]))?;
+    let object_type =
+        ObjectType::from_name(type_name).ok_or_else(|| Error::new(ErrorCode::UnknownSchemaObject, &[&type_name]))?;
     let raw = fields.raw()?;
     let mut reader = Reader::new(raw);
     let object_id = match reader.kind() {
@@ -139,9 +142,7 @@ fn check_grant(database: &Database, context: &Context, grant: &Grant) -> Result<
     }
     let catalog = &database.catalog;
     let user = context.user.get();
-    let grantee = catalog
-        .user(grant.grantee)
-        .ok_or_else(|| Error::new(ErrorCode::NoSuchUser, &[&grant.grantee]))?;
+    let grantee = catalog.user(grant.grantee).ok_or_else(|| Error::new(ErrorCode::NoSuchUser, &[&grant.grantee]))?;
     let (owner, name) = match (grant.object_type, grant.object_id) {
         (ObjectType::Universe, _) | (_, None) => (ADMIN, String::new()),
         (ObjectType::Space, Some(id)) => {

@@ -63,8 +63,17 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
                     return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"functional indexes yet"]));
                 }
             }
-            "dimension" | "distance" | "page_size" | "range_size" | "run_count_per_level" | "run_size_ratio"
-            | "bloom_fpr" | "lsn" | "stat" | "hint" | "sql" => {}
+            "dimension"
+            | "distance"
+            | "page_size"
+            | "range_size"
+            | "run_count_per_level"
+            | "run_size_ratio"
+            | "bloom_fpr"
+            | "lsn"
+            | "stat"
+            | "hint"
+            | "sql" => {}
             other => return Err(wrong(format!("unexpected option '{other}'"))),
         }
         Ok(())
@@ -146,8 +155,7 @@ fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<K
                             collation = Some(find_collation(database, id as u32)?);
                         }
                         "is_nullable" => {
-                            is_nullable =
-                                Some(as_bool(value).ok_or_else(|| wrong("'is_nullable' must be boolean"))?);
+                            is_nullable = Some(as_bool(value).ok_or_else(|| wrong("'is_nullable' must be boolean"))?);
                         }
                         "path" => {
                             return Err(Error::new(
@@ -239,10 +247,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
         return Err(Error::new(ErrorCode::Unsupported, &[&"sysview", &"create index"]));
     }
     if id != 0 && !space.has_index(0) {
-        return Err(Error::new(
-            ErrorCode::AlterSpace,
-            &[&space.name(), &"can not add a secondary key before primary"],
-        ));
+        return Err(Error::new(ErrorCode::AlterSpace, &[&space.name(), &"can not add a secondary key before primary"]));
     }
     let primary = if id == 0 { None } else { space.index(0) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
@@ -255,9 +260,9 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     let name = parsed.info.name.clone();
     let built = space.store.borrow_mut().create_index(def);
     built.map_err(|error| match error {
-        StorageError::Duplicate { .. } => Error::new(ErrorCode::TupleFound, &[&name, &space.name()])
-            .with("space", space.name())
-            .with("index", &name),
+        StorageError::Duplicate { .. } => {
+            Error::new(ErrorCode::TupleFound, &[&name, &space.name()]).with("space", space.name()).with("index", &name)
+        }
         other => database.storage_error(other, &space),
     })?;
     let old_format = space.format();
@@ -270,7 +275,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
             space.set_format(old_format);
             // Rows that came after the index was made are undone before, so a primary index is empty again.
             if let Some(index) = space.store.borrow_mut().drop_index(id) {
-                database.discard(Garbage::Value(Box::new(index)));
+                database.discard(Garbage::Index(index));
             }
             database.catalog.bump_schema_version();
         }),
@@ -338,7 +343,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
         }),
         finish: Some(Box::new(move |database| {
             if let Some(index) = kept.borrow_mut().take() {
-                database.discard(Garbage::Value(Box::new(index)));
+                database.discard(Garbage::Index(index));
             }
         })),
     }))

@@ -50,9 +50,10 @@ pub(super) fn on_sequence(
         let def = parse(old.data(), ErrorCode::DropSequence)?;
         check_change(database, context, Privileges::DROP, ObjectType::Sequence, def.id, def.owner, &def.name)?;
         let refuse = |why: &str| Err(Error::new(ErrorCode::DropSequence, &[&def.name, &why]));
-        let is_used = database.catalog.spaces().iter().any(|space| {
-            space.sequence.borrow().as_ref().is_some_and(|attached| attached.sequence.def().id == def.id)
-        });
+        let is_used =
+            database.catalog.spaces().iter().any(|space| {
+                space.sequence.borrow().as_ref().is_some_and(|attached| attached.sequence.def().id == def.id)
+            });
         if is_used {
             return refuse("the sequence is in use");
         }

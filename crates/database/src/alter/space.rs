@@ -80,7 +80,8 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
 /// Reads a space format. Errors: 141, 149.
 fn parse_format(database: &Database, format: &[u8]) -> Result<Vec<FieldDef>> {
     let mut reader = Reader::new(format);
-    let count = reader.read_array().map_err(|_| Error::new(ErrorCode::WrongSpaceFormat, &[&1, &"expected an array"]))?;
+    let count =
+        reader.read_array().map_err(|_| Error::new(ErrorCode::WrongSpaceFormat, &[&1, &"expected an array"]))?;
     let mut fields: Vec<FieldDef> = Vec::new();
     for number in 1..=count {
         let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceFormat, &[&number, &what]);
@@ -123,22 +124,17 @@ fn parse_format(database: &Database, format: &[u8]) -> Result<Vec<FieldDef>> {
 }
 
 pub(super) fn find_collation(database: &Database, id: u32) -> Result<Arc<Collation>> {
-    database
-        .catalog
-        .collation(id)
-        .ok_or_else(|| Error::new(ErrorCode::NoSuchCollation, &[&id]))
+    database.catalog.collation(id).ok_or_else(|| Error::new(ErrorCode::NoSuchCollation, &[&id]))
 }
 
 /// The format of a space: its declared fields and what its indexes require.
 pub(crate) fn make_format(database: &Database, def: &SpaceDef, parts: &[KeyPart]) -> Result<Rc<Format>> {
     let mut result = Ok(());
-    let format = database.catalog.add_format(|id| {
-        match Format::new(id, def.fields.clone(), def.field_count, parts) {
-            Ok(format) => format,
-            Err(error) => {
-                result = Err(database.format_error(error));
-                Format::any(id)
-            }
+    let format = database.catalog.add_format(|id| match Format::new(id, def.fields.clone(), def.field_count, parts) {
+        Ok(format) => format,
+        Err(error) => {
+            result = Err(database.format_error(error));
+            Format::any(id)
         }
     });
     result.map(|()| format)
@@ -198,7 +194,12 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     if !space.indexes().is_empty() {
         return refuse("the space has indexes");
     }
-    if database.catalog.grants().iter().any(|grant| grant.object_type == ObjectType::Space && grant.object_id == Some(id)) {
+    if database
+        .catalog
+        .grants()
+        .iter()
+        .any(|grant| grant.object_type == ObjectType::Space && grant.object_id == Some(id))
+    {
         return refuse("the space has grants");
     }
     if has_row(database, super::TRUNCATE_ID, id)? {
@@ -241,7 +242,11 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     if def.is_temporary != old_def.is_temporary && !space.store.borrow().is_empty() {
         return refuse("can not switch temporary flag on a non-empty space");
     }
-    if def.field_count != old_def.field_count && def.field_count != 0 && !space.store.borrow().is_empty() && old_def.field_count != 0 {
+    if def.field_count != old_def.field_count
+        && def.field_count != 0
+        && !space.store.borrow().is_empty()
+        && old_def.field_count != 0
+    {
         return refuse("can not change field count on a non-empty space");
     }
     if space.is_system() && def.name != old_def.name && !is_recovering(database) {
@@ -253,10 +258,7 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     }
     let old_format = space.format();
     apply_def(database, &space, Rc::new(def), format);
-    Ok(Some(Effect {
-        undo: Box::new(move |database| apply_def(database, &space, old_def, old_format)),
-        finish: None,
-    }))
+    Ok(Some(Effect { undo: Box::new(move |database| apply_def(database, &space, old_def, old_format)), finish: None }))
 }
 
 /// The row of a space that exists already (a built-in one) came from a snapshot.

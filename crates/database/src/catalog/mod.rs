@@ -232,9 +232,7 @@ impl Catalog {
             next.extend(
                 grants
                     .iter()
-                    .filter(|grant| {
-                        grant.grantee == current && grant.object_type == crate::access::ObjectType::Role
-                    })
+                    .filter(|grant| grant.grantee == current && grant.object_type == crate::access::ObjectType::Role)
                     .filter_map(|grant| grant.object_id),
             );
         }

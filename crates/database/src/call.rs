@@ -1,0 +1,170 @@
+//! Logging in, calling procedures, and what a user may see of the schema.
+
+use crate::access::{ObjectType, Privileges, Rights, denied};
+use crate::alter;
+use crate::catalog::UserKind;
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::session::{ADMIN, Context, Session, UserId};
+use crate::statistics::increment;
+use sha1::{Digest, Sha1};
+use std::rc::Rc;
+use tuple::msgpack::{Kind, Reader};
+
+fn sha1(parts: &[&[u8]]) -> [u8; 20] {
+    let mut hasher = Sha1::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+/// sha1(sha1(password)), as `_user` keeps it.
+pub fn password_hash(password: &[u8]) -> [u8; 20] {
+    sha1(&[&sha1(&[password])])
+}
+
+impl Database {
+    /// Logs a session in by chap-sha1. `scramble` answers the first 20 bytes of `salt`.
+    ///
+    /// Errors: 47, whether the user is unknown or the password wrong; 42 if the user may open no session.
+    pub fn authenticate(&self, session: &Session, name: &str, scramble: &[u8], salt: &[u8]) -> Result<()> {
+        increment(&self.statistics.auths);
+        let mismatch = || Error::new(ErrorCode::CredsMismatch, &[]);
+        let user = self.catalog.user_by_name(name).filter(|user| user.kind == UserKind::User).ok_or_else(mismatch)?;
+        let (Some(stored), Ok(scramble)) = (user.password_hash, <[u8; 20]>::try_from(scramble)) else {
+            return Err(mismatch());
+        };
+        // scramble = sha1(password) xor sha1(salt + sha1(sha1(password)))
+        let mask = sha1(&[&salt[..20.min(salt.len())], &stored]);
+        let mut hash = scramble;
+        hash.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+        if sha1(&[&hash]) != stored {
+            return Err(mismatch());
+        }
+        self.log_in(session, user.id)
+    }
+
+    /// Makes a session a user's, if the user may open sessions.
+    pub fn log_in(&self, session: &Session, user: UserId) -> Result<()> {
+        let rights = self.catalog.rights_of(user);
+        if rights.universe & Privileges::SESSION == 0 {
+            let name = self.catalog.user_name(user);
+            return Err(denied(Privileges::SESSION, ObjectType::Universe, "", &name));
+        }
+        session.user.set(user);
+        Ok(())
+    }
+
+    fn rights(&self, context: &Context) -> Rc<Rights> {
+        context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user))
+    }
+
+    /// Calls a procedure for a client after checking access. Appends the encoded results to `out`; returns how many there are.
+    ///
+    /// May wait. Errors: 42, 33, and whatever the procedure raises. A transaction left open is rolled back (code 30).
+    pub fn call(
+        &self,
+        context: &Rc<Context>,
+        name: &str,
+        arguments: &[u8],
+        is_old_style: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<u32> {
+        increment(&self.statistics.calls);
+        let function = self.catalog.function_by_name(name);
+        let rights = self.rights(context);
+        let user = context.user.get();
+        let user_name = || self.catalog.user_name(user);
+        let universal = Privileges::EXECUTE | Privileges::USAGE;
+        if rights.universe & universal != universal && user != ADMIN {
+            if rights.universe & Privileges::USAGE == 0 {
+                return Err(denied(Privileges::USAGE, ObjectType::Universe, "", &user_name()));
+            }
+            let granted = match &function {
+                Some(function) => {
+                    function.owner == user || rights.on(ObjectType::Function, function.id) & Privileges::EXECUTE != 0
+                }
+                None => rights.on_kind(ObjectType::Function) & Privileges::EXECUTE != 0,
+            };
+            if !granted {
+                return Err(denied(Privileges::EXECUTE, ObjectType::Function, name, &user_name()));
+            }
+        }
+        let procedures = self.procedures().ok_or_else(|| Error::new(ErrorCode::NoSuchProc, &[&name]))?;
+        if let Some(function) = function.as_ref().filter(|function| function.is_setuid) {
+            context.user.set(function.owner);
+        }
+        let result = procedures.call(context, name, function.as_ref(), arguments, is_old_style, out);
+        context.user.set(user);
+        self.end_request(context, result)
+    }
+
+    /// Runs source text for a client. As `call`.
+    pub fn eval(&self, context: &Rc<Context>, source: &str, arguments: &[u8], out: &mut Vec<u8>) -> Result<u32> {
+        increment(&self.statistics.evals);
+        self.check_execute_universe(context)?;
+        let procedures = self.procedures().ok_or_else(|| Error::system("there is no Lua"))?;
+        let result = procedures.eval(context, source, arguments, out);
+        self.end_request(context, result)
+    }
+
+    /// Checks the right to run anything. Errors: 42.
+    pub fn check_execute_universe(&self, context: &Context) -> Result<()> {
+        let rights = self.rights(context);
+        let missing = (Privileges::EXECUTE | Privileges::USAGE) & !rights.universe;
+        if missing != 0 && context.user.get() != ADMIN {
+            let name = self.catalog.user_name(context.user.get());
+            return Err(denied(missing, ObjectType::Universe, "", &name));
+        }
+        Ok(())
+    }
+
+    fn end_request(&self, context: &Context, result: Result<u32>) -> Result<u32> {
+        if context.is_in_txn() {
+            self.abandon(context);
+            return result.and(Err(Error::new(ErrorCode::FunctionTxActive, &[])));
+        }
+        result
+    }
+
+    /// True if a row of a system space shows in its view for a user.
+    pub(crate) fn is_visible(&self, rights: &Rights, user: UserId, view: u32, row: &[u8]) -> bool {
+        const ANY: u32 = Privileges::READ
+            | Privileges::WRITE
+            | Privileges::EXECUTE
+            | Privileges::CREATE
+            | Privileges::ALTER
+            | Privileges::DROP;
+        if user == ADMIN || rights.universe & (Privileges::READ | Privileges::WRITE) != 0 {
+            return true;
+        }
+        let number = |at: u32| {
+            let mut reader = Reader::new(row);
+            let count = reader.read_array().ok()?;
+            (at < count).then_some(())?;
+            for _ in 0..at {
+                reader.skip_checked();
+            }
+            match reader.kind().ok()? {
+                Kind::Uint => reader.read_uint().ok().map(|value| value as u32),
+                _ => None,
+            }
+        };
+        let (Some(first), second) = (number(0), number(1)) else {
+            return false;
+        };
+        let has = |kind, id| rights.on(kind, id) & ANY != 0;
+        match view - 1 {
+            alter::COLLATION_ID => true,
+            alter::SPACE_ID => second == Some(user) || has(ObjectType::Space, first),
+            alter::INDEX_ID => {
+                self.catalog.space(first).is_some_and(|space| space.owner() == user) || has(ObjectType::Space, first)
+            }
+            alter::FUNC_ID => second == Some(user) || has(ObjectType::Function, first),
+            alter::USER_ID => first == user || second == Some(user) || has(ObjectType::User, first),
+            alter::PRIV_ID => first == user || second == Some(user),
+            _ => second == Some(user) || has(ObjectType::Sequence, first),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The options of the database, by Tarantool's names.
+
+use std::path::PathBuf;
+use wal::WalMode;
+
+/// Options that the database itself obeys. Those of the process (listen, log ...) are `server`'s.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Directory of log files.
+    pub wal_dir: PathBuf,
+    /// Directory of snapshots.
+    pub memtx_dir: PathBuf,
+    /// Bytes for rows and indexes.
+    pub memtx_memory: u64,
+    /// Bytes of the largest row.
+    pub memtx_max_tuple_size: u64,
+    /// When a transaction counts as durable.
+    pub wal_mode: WalMode,
+    /// A log file larger than this is followed by another, in bytes.
+    pub wal_max_size: u64,
+    /// Bytes of transactions that may wait for the disk.
+    pub wal_queue_max_size: u64,
+    /// Synced log writes in flight; 0 writes on the transaction thread (simulation).
+    pub wal_writes_in_flight: usize,
+    /// Seconds between checkpoints; 0 for none.
+    pub checkpoint_interval: u64,
+    /// Snapshots kept.
+    pub checkpoint_count: usize,
+    /// Bytes of log after which a checkpoint is made.
+    pub checkpoint_wal_threshold: u64,
+    /// Bytes a second of a checkpoint; 0 for no limit.
+    pub snap_io_rate_limit: u64,
+    /// Damage found at start is passed over and reported instead of refused.
+    pub force_recovery: bool,
+    /// Writes are refused.
+    pub read_only: bool,
+    /// Identity to take in an empty directory.
+    pub instance_uuid: Option<String>,
+    /// Identity of the replica set to take in an empty directory.
+    pub replicaset_uuid: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            wal_dir: PathBuf::from("."),
+            memtx_dir: PathBuf::from("."),
+            memtx_memory: 1 << 30,
+            memtx_max_tuple_size: 1 << 20,
+            wal_mode: WalMode::Fsync,
+            wal_max_size: 256 << 20,
+            wal_queue_max_size: 16 << 20,
+            wal_writes_in_flight: 8,
+            checkpoint_interval: 3600,
+            checkpoint_count: 2,
+            checkpoint_wal_threshold: 1 << 60,
+            snap_io_rate_limit: 0,
+            force_recovery: false,
+            read_only: false,
+            instance_uuid: None,
+            replicaset_uuid: None,
+        }
+    }
+}

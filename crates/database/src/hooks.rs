@@ -1,0 +1,29 @@
+//! What the database needs from crates above it. `server` fills these.
+
+use crate::catalog::Function;
+use crate::error::Result;
+use crate::session::Context;
+use std::rc::Rc;
+
+/// Stored procedures.
+pub trait Procedures {
+    /// Calls a function by name (dots and a colon lead into tables) with encoded arguments (an array). Appends the results
+    /// to `out`, one after the other, and returns how many there are. `is_old_style`: results are tuples, as CALL_16 has it.
+    ///
+    /// May wait.
+    fn call(
+        &self,
+        context: &Rc<Context>,
+        name: &str,
+        function: Option<&Rc<Function>>,
+        arguments: &[u8],
+        is_old_style: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<u32>;
+
+    /// Runs source text with encoded arguments. As `call`.
+    fn eval(&self, context: &Rc<Context>, source: &str, arguments: &[u8], out: &mut Vec<u8>) -> Result<u32>;
+
+    /// Checks that the body of a persistent function is a function.
+    fn check_function(&self, function: &Function) -> Result<()>;
+}

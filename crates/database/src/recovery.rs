@@ -1,0 +1,218 @@
+//! Start and stop: the newest snapshot and the log behind it are read before anything is answered.
+
+use crate::bootstrap;
+use crate::checkpoint;
+use crate::config::Config;
+use crate::database::{Database, State};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::session::Context;
+use crate::statement::{Operation, body_key, row_kind};
+use std::path::Path;
+use tuple::msgpack::{self, Reader};
+use wal::{Journal, JournalConfig, RecoveryReport, Row, Vclock, WalError, XlogReader};
+
+/// Progress of a long start: a line for each so many rows.
+const PROGRESS_ROWS: u64 = 1_000_000;
+
+/// An error of reading files, as the start reports it.
+fn start_error(error: WalError) -> Error {
+    let code = match error {
+        WalError::Gap { .. } => ErrorCode::XlogGap as u32,
+        _ => ErrorCode::System as u32,
+    };
+    Error::raw(code, ErrorKind::Xlog, error.to_string())
+}
+
+/// What a body of a log row says.
+struct Body<'a> {
+    space_id: u32,
+    index_id: u32,
+    index_base: u32,
+    key: &'a [u8],
+    tuple: &'a [u8],
+    ops: &'a [u8],
+}
+
+fn decode_body(body: &[u8]) -> std::result::Result<Body<'_>, msgpack::MsgpackError> {
+    const EMPTY: &[u8] = &[0x90];
+    let mut decoded = Body { space_id: 0, index_id: 0, index_base: 0, key: EMPTY, tuple: EMPTY, ops: EMPTY };
+    let mut reader = Reader::new(body);
+    for _ in 0..reader.read_map()? {
+        match reader.read_uint()? {
+            body_key::SPACE_ID => decoded.space_id = reader.read_uint()? as u32,
+            body_key::INDEX_ID => decoded.index_id = reader.read_uint()? as u32,
+            body_key::INDEX_BASE => decoded.index_base = reader.read_uint()? as u32,
+            body_key::KEY => decoded.key = reader.read_value()?,
+            body_key::TUPLE => decoded.tuple = reader.read_value()?,
+            body_key::OPS => decoded.ops = reader.read_value()?,
+            _ => {
+                reader.read_value()?;
+            }
+        }
+    }
+    Ok(decoded)
+}
+
+impl Database {
+    /// Reads the data directory, or makes a new database in an empty one, and begins to log. Blocks until it is over; until then
+    /// every request is refused.
+    ///
+    /// Errors: the directory is locked by another process; damage (file, offset, what `force_recovery` would lose).
+    pub fn open(&self) -> Result<()> {
+        let config = self.config.borrow().clone();
+        let files = self.environment.files.clone();
+        for dir in [&config.wal_dir, &config.memtx_dir] {
+            files.create_dir_all(dir).map_err(Error::system)?;
+        }
+        let lock = files.lock(&config.wal_dir.join("lycosa.lock")).map_err(|error| {
+            if error.kind() != std::io::ErrorKind::WouldBlock && !error.to_string().contains("Resource temporarily") {
+                return Error::system(error);
+            }
+            Error::new(ErrorCode::AlreadyRunning, &[&config.wal_dir.display()])
+        })?;
+        *self.directory_lock.borrow_mut() = Some(lock);
+        for name in wal::remove_unfinished(&*files, &config.memtx_dir).map_err(start_error)? {
+            tracing::info!("removed {name}, which was being written when the server stopped");
+        }
+        let snapshots = wal::snapshots(&*files, &config.memtx_dir).map_err(start_error)?;
+        let vclock = match snapshots.last() {
+            Some((_, path)) => self.read_directory(&config, path)?,
+            None => self.bootstrap(&config)?,
+        };
+        let journal = Journal::open(
+            JournalConfig {
+                files,
+                clock: self.environment.clock.clone(),
+                dir: config.wal_dir.clone(),
+                mode: config.wal_mode,
+                wal_max_size: config.wal_max_size,
+                instance_uuid: self.instance_uuid(),
+                replica_id: 1,
+                in_flight_max: config.wal_writes_in_flight,
+                queue_bytes_max: config.wal_queue_max_size as usize,
+            },
+            vclock,
+        )
+        .map_err(start_error)?;
+        self.set_durable(journal.durable());
+        self.set_journal(Some(journal));
+        self.set_state(State::Running);
+        Ok(())
+    }
+
+    fn bootstrap(&self, config: &Config) -> Result<Vclock> {
+        if !wal::logs(&*self.environment.files, &config.wal_dir).map_err(start_error)?.is_empty() {
+            return Err(Error::new(ErrorCode::MissingSnapshot, &[]).with("dir", config.memtx_dir.display()));
+        }
+        let uuid = |given: &Option<String>| match given {
+            Some(uuid) => uuid.clone(),
+            None => self.random_uuid(),
+        };
+        *self.instance_uuid.borrow_mut() = uuid(&config.instance_uuid);
+        *self.replicaset_uuid.borrow_mut() = uuid(&config.replicaset_uuid);
+        bootstrap::fill(self)?;
+        checkpoint::write_first(self, &Vclock::default())?;
+        tracing::info!("a new database in {}", config.memtx_dir.display());
+        Ok(Vclock::default())
+    }
+
+    fn random_uuid(&self) -> String {
+        let mut bytes = [0; 16];
+        self.environment.randomness.fill(&mut bytes);
+        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+    }
+
+    fn read_directory(&self, config: &Config, snapshot: &Path) -> Result<Vclock> {
+        let files = &*self.environment.files;
+        let context = self.admin_context();
+        let mut reader = XlogReader::open(files, snapshot).map_err(start_error)?;
+        let vclock = reader.meta.vclock;
+        *self.instance_uuid.borrow_mut() = reader.meta.instance_uuid.clone();
+        let mut rows = 0u64;
+        let mut refused = None;
+        let started = self.environment.clock.monotonic_ns();
+        let outcome = reader.for_each_row(|row, offset| {
+            if refused.is_some() {
+                return;
+            }
+            rows += 1;
+            if rows.is_multiple_of(PROGRESS_ROWS) {
+                tracing::info!("{rows} rows read from {}", snapshot.display());
+            }
+            if let Err(error) = self.apply_row(&context, row) {
+                refused = Some((offset, error));
+            }
+        });
+        let damaged =
+            |offset, what: String| start_error(WalError::Corrupt { file: snapshot.to_path_buf(), offset, what });
+        match (outcome, refused) {
+            (_, Some((offset, what))) => return Err(damaged(offset, format!("a row cannot be applied: {what}"))),
+            (Ok(true), None) => {}
+            (Ok(false), None) => return Err(damaged(reader.len(), "has no EOF marker".to_string())),
+            (Err(damage), None) => return Err(damaged(damage.offset, damage.what.to_string())),
+        }
+        let elapsed_ms = (self.environment.clock.monotonic_ns() - started) / 1_000_000;
+        tracing::info!("{rows} rows from {} in {elapsed_ms} ms", snapshot.display());
+        self.find_replicaset();
+        let report: RecoveryReport = wal::recover(files, &config.wal_dir, &vclock, config.force_recovery, |row| {
+            self.apply_row(&context, row).map_err(|error| error.to_string())
+        })
+        .map_err(start_error)?;
+        if report.cut.is_some() || !report.skipped.is_empty() {
+            tracing::warn!("{report}");
+        } else {
+            tracing::info!("{report}");
+        }
+        let end = report.vclock;
+        *self.recovery_report.borrow_mut() = Some(report);
+        Ok(end)
+    }
+
+    fn find_replicaset(&self) {
+        if let Some(schema) = self.catalog.space(crate::alter::SCHEMA_ID) {
+            schema.store.borrow().scan(0, storage::IteratorKind::All, &[], 0, |row| {
+                let mut reader = Reader::new(row);
+                let key = reader.read_array().and_then(|_| reader.read_str());
+                if let (Ok(b"cluster" | b"replicaset_uuid"), Ok(uuid)) = (key, reader.read_str()) {
+                    *self.replicaset_uuid.borrow_mut() = String::from_utf8_lossy(uuid).into_owned();
+                }
+                true
+            });
+        }
+    }
+
+    fn apply_row(&self, context: &Context, row: &Row<'_>) -> Result<()> {
+        let kind = row.header.kind;
+        if !matches!(
+            kind,
+            row_kind::INSERT | row_kind::REPLACE | row_kind::UPDATE | row_kind::DELETE | row_kind::UPSERT
+        ) {
+            // NOP, and rows of synchronous replication: nothing to do to rows.
+            return Ok(());
+        }
+        let body = decode_body(row.body).map_err(Error::illegal)?;
+        let space = match self.space(body.space_id) {
+            Ok(space) => space,
+            Err(error) => return Err(error),
+        };
+        let Body { index_id, index_base, key, tuple, ops, .. } = body;
+        let operation = match kind {
+            row_kind::INSERT => Operation::Insert { tuple },
+            row_kind::REPLACE => Operation::Replace { tuple },
+            row_kind::UPDATE => Operation::Update { index_id, key, ops: tuple, index_base },
+            row_kind::DELETE => Operation::Delete { index_id, key },
+            _ => Operation::Upsert { tuple, ops, index_base },
+        };
+        self.replay(context, &space, operation)
+    }
+
+    /// Completes the log and the files. No request may follow.
+    pub fn close(&self) -> Result<()> {
+        self.set_state(State::Stopped);
+        if let Some(journal) = self.take_journal() {
+            journal.close().map_err(|error| Error::system(error.to_string()))?;
+        }
+        *self.directory_lock.borrow_mut() = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Counters of requests, as `box.stat` shows them.
+
+use crate::statement::Operation;
+use std::cell::Cell;
+
+/// How often each kind of request was executed.
+#[derive(Default)]
+#[expect(missing_docs, reason = "each counts the requests it is named after")]
+pub struct Statistics {
+    pub selects: Cell<u64>,
+    pub inserts: Cell<u64>,
+    pub replaces: Cell<u64>,
+    pub updates: Cell<u64>,
+    pub upserts: Cell<u64>,
+    pub deletes: Cell<u64>,
+    pub calls: Cell<u64>,
+    pub evals: Cell<u64>,
+    pub auths: Cell<u64>,
+    pub errors: Cell<u64>,
+}
+
+/// Adds one.
+pub fn increment(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+impl Statistics {
+    pub(crate) fn count(&self, operation: &Operation<'_>) {
+        increment(match operation {
+            Operation::Insert { .. } => &self.inserts,
+            Operation::Replace { .. } => &self.replaces,
+            Operation::Update { .. } => &self.updates,
+            Operation::Upsert { .. } => &self.upserts,
+            Operation::Delete { .. } => &self.deletes,
+        });
+    }
+
+    /// Names and counts, by name.
+    pub fn all(&self) -> [(&'static str, u64); 10] {
+        [
+            ("AUTH", self.auths.get()),
+            ("CALL", self.calls.get()),
+            ("DELETE", self.deletes.get()),
+            ("ERROR", self.errors.get()),
+            ("EVAL", self.evals.get()),
+            ("INSERT", self.inserts.get()),
+            ("REPLACE", self.replaces.get()),
+            ("SELECT", self.selects.get()),
+            ("UPDATE", self.updates.get()),
+            ("UPSERT", self.upserts.get()),
+        ]
+    }
+}

@@ -1,0 +1,223 @@
+//! The whole database over simulated files: power loss at every change, restarts, a failing log, checkpoints under writes.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use database::{
+    Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, SessionKind, State,
+};
+use runtime::{Fault, ManualClock, SeededRandomness, SimulatedFiles};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use storage::IteratorKind;
+use tuple::msgpack::{self, Reader};
+
+fn open(files: &SimulatedFiles) -> database::Result<Rc<Database>> {
+    let config = Config {
+        wal_dir: PathBuf::from("/db"),
+        memtx_dir: PathBuf::from("/db"),
+        memtx_memory: 64 << 20,
+        wal_writes_in_flight: 0,
+        wal_max_size: 100_000,
+        checkpoint_interval: 0,
+        ..Config::default()
+    };
+    let environment = Environment {
+        files: Arc::new(files.clone()),
+        clock: Arc::new(ManualClock::default()),
+        randomness: Arc::new(SeededRandomness::new(1)),
+        wake: Arc::new(|| {}),
+    };
+    let database = Database::new(config, environment)?;
+    database.open()?;
+    Ok(database)
+}
+
+fn json(text: &str) -> Vec<u8> {
+    fn encode(value: &serde_json::Value, out: &mut Vec<u8>) {
+        match value {
+            serde_json::Value::Null => msgpack::encode_nil(out),
+            serde_json::Value::Bool(value) => msgpack::encode_bool(out, *value),
+            serde_json::Value::Number(value) => msgpack::encode_int(out, value.as_i64().unwrap()),
+            serde_json::Value::String(value) => msgpack::encode_str(out, value.as_bytes()),
+            serde_json::Value::Array(values) => {
+                msgpack::encode_array(out, values.len() as u32);
+                values.iter().for_each(|value| encode(value, out));
+            }
+            serde_json::Value::Object(pairs) => {
+                msgpack::encode_map(out, pairs.len() as u32);
+                for (key, value) in pairs {
+                    msgpack::encode_str(out, key.as_bytes());
+                    encode(value, out);
+                }
+            }
+        }
+    }
+    let mut out = Vec::new();
+    encode(&serde_json::from_str(text).unwrap(), &mut out);
+    out
+}
+
+fn request(database: &Database) -> Context {
+    let session = database.open_session(SessionKind::Background, None);
+    Context::for_request(session)
+}
+
+fn insert(database: &Database, context: &Context, space: u32, row: &str) -> database::Result<()> {
+    let space = database.space(space)?;
+    database.execute(context, &space, Operation::Insert { tuple: &json(row) }).map(|_| ())
+}
+
+fn create_space(database: &Database, context: &Context) -> database::Result<()> {
+    insert(database, context, SPACE_ID, r#"[512, 1, "stock", "memtx", 0, {}, [{"name": "id", "type": "unsigned"}]]"#)?;
+    insert(database, context, INDEX_ID, r#"[512, 0, "primary", "tree", {"unique": true}, [[0, "unsigned"]]]"#)?;
+    insert(database, context, INDEX_ID, r#"[512, 1, "count", "tree", {"unique": false}, [[1, "unsigned"]]]"#)
+}
+
+fn rows(database: &Database, index_id: u32) -> BTreeMap<u64, u64> {
+    let context = request(database);
+    let Some(space) = database.catalog.space(512) else { return BTreeMap::new() };
+    if !space.has_index(index_id) {
+        return BTreeMap::new();
+    }
+    let mut rows = BTreeMap::new();
+    database
+        .select(&context, &space, index_id, IteratorKind::All, Key::EMPTY, 0, u64::MAX, |row| {
+            let mut reader = Reader::new(row);
+            reader.read_array().unwrap();
+            rows.insert(reader.read_uint().unwrap(), reader.read_uint().unwrap());
+            true
+        })
+        .unwrap();
+    rows
+}
+
+fn drive(database: &Database) {
+    database.submit();
+    database.turn();
+}
+
+#[test]
+fn power_loss_at_any_change_keeps_acknowledged_writes_and_splits_no_transaction() {
+    let mut checked = 0;
+    for off_at in (0..260).chain((260..700).step_by(7)) {
+        let files = SimulatedFiles::default();
+        files.set_fault(Fault { changes_until_off: Some(off_at), ..Fault::default() });
+        let mut acknowledged = 0;
+        if let Ok(database) = open(&files) {
+            let context = request(&database);
+            let mut positions = Vec::new();
+            if create_space(&database, &context).is_ok() {
+                for value in 0..60u64 {
+                    // Two rows that must come together.
+                    database.begin(&context).unwrap();
+                    let done = insert(&database, &context, 512, &format!("[{}, {value}]", value * 2))
+                        .and_then(|()| insert(&database, &context, 512, &format!("[{}, {value}]", value * 2 + 1)))
+                        .and_then(|()| database.commit(&context));
+                    if done.is_err() {
+                        database.abandon(&context);
+                        break;
+                    }
+                    positions.push(database.appended());
+                    drive(&database);
+                    if value % 20 == 10 {
+                        let _ = database.make_checkpoint();
+                        drive(&database);
+                    }
+                }
+            }
+            drive(&database);
+            acknowledged = positions.iter().filter(|position| **position <= database.durable()).count();
+        }
+        for seed in 0..3 {
+            let after = files.crash(off_at * 10 + seed);
+            let reopened = match open(&after) {
+                Ok(reopened) => reopened,
+                Err(error) => panic!("off at {off_at}, seed {seed}: {error}"),
+            };
+            let found = rows(&reopened, 0);
+            assert!(found.len() / 2 >= acknowledged, "off at {off_at}: {} of {acknowledged}", found.len() / 2);
+            assert_eq!(found.len() % 2, 0, "a transaction is there in part");
+            assert!(found.iter().all(|(id, value)| id / 2 == *value));
+            assert_eq!(found, rows(&reopened, 1));
+            checked += 1;
+        }
+    }
+    assert!(checked > 900);
+}
+
+#[test]
+fn a_failed_log_takes_back_what_was_not_durable_and_refuses_writes() {
+    let files = SimulatedFiles::default();
+    let database = open(&files).unwrap();
+    let context = request(&database);
+    create_space(&database, &context).unwrap();
+    insert(&database, &context, 512, "[1, 10]").unwrap();
+    drive(&database);
+    let before = rows(&database, 0);
+    files.set_fault(Fault { syncs_until_error: Some(0), ..Fault::default() });
+    insert(&database, &context, 512, "[2, 20]").unwrap();
+    let space = database.space(512).unwrap();
+    database.execute(&context, &space, Operation::Replace { tuple: &json("[1, 99]") }).unwrap();
+    assert!(context.seen.get() > database.durable(), "the answers are held");
+    drive(&database);
+    assert_eq!(rows(&database, 0), before);
+    assert_eq!(rows(&database, 1), before);
+    assert!(matches!(database.state(), State::LogFailed(_)));
+    let refused = insert(&database, &context, 512, "[3, 30]").unwrap_err();
+    assert!(refused.is(ErrorCode::WalIo), "{refused}");
+}
+
+#[test]
+fn a_checkpoint_holds_what_its_vclock_covers_and_logs_before_it_go() {
+    let files = SimulatedFiles::default();
+    let database = open(&files).unwrap();
+    let context = request(&database);
+    create_space(&database, &context).unwrap();
+    for round in 0..5u64 {
+        for id in 0..500 {
+            insert(&database, &context, 512, &format!("[{}, {round}]", round * 1000 + id)).unwrap();
+            drive(&database);
+        }
+        database.make_checkpoint().unwrap();
+        drive(&database);
+    }
+    let names = runtime::FileSystem::list(&files, &PathBuf::from("/db")).unwrap();
+    assert_eq!(names.iter().filter(|name| name.ends_with(".snap")).count(), 2, "{names:?}");
+    let expected = rows(&database, 0);
+    assert_eq!(expected.len(), 2500);
+    database.close().unwrap();
+    let reopened = open(&files).unwrap();
+    assert_eq!(rows(&reopened, 0), expected);
+    assert_eq!(reopened.recovery_report().unwrap().rows, 0);
+}
+
+#[test]
+fn a_rolled_back_schema_change_leaves_nothing() {
+    let files = SimulatedFiles::default();
+    let database = open(&files).unwrap();
+    let context = request(&database);
+    create_space(&database, &context).unwrap();
+    insert(&database, &context, 512, "[1, 10]").unwrap();
+    database.begin(&context).unwrap();
+    insert(&database, &context, 512, "[2, 20]").unwrap();
+    insert(
+        &database,
+        &context,
+        INDEX_ID,
+        r#"[512, 2, "both", "tree", {"unique": true}, [[1, "unsigned"], [0, "unsigned"]]]"#,
+    )
+    .unwrap();
+    insert(&database, &context, 512, "[3, 30]").unwrap();
+    let space = database.space(512).unwrap();
+    database.truncate(&context, &space).unwrap();
+    insert(&database, &context, 512, "[4, 40]").unwrap();
+    insert(&database, &context, SPACE_ID, r#"[513, 1, "other", "memtx", 0, {}, []]"#).unwrap();
+    assert_eq!(rows(&database, 2).len(), 1);
+    database.rollback(&context).unwrap();
+    assert_eq!(rows(&database, 0), BTreeMap::from([(1, 10)]));
+    assert_eq!(rows(&database, 1), BTreeMap::from([(1, 10)]));
+    assert!(!space.has_index(2) && database.catalog.space(513).is_none());
+    let duplicate = insert(&database, &context, 512, "[1, 11]").unwrap_err();
+    assert_eq!(duplicate.message(), "Duplicate key exists in unique index 'primary' in space 'stock'");
+}
