@@ -11,8 +11,10 @@ mod aligned;
 mod clock;
 pub mod fiber;
 mod file;
+pub mod net;
 mod notify;
 mod random;
+pub mod signals;
 mod thread;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};

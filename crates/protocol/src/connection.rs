@@ -1,0 +1,188 @@
+//! What every connection has: a socket, input not understood yet, answers that may leave and answers that wait.
+//!
+//! ```text
+//! answers --> ready (may leave) ------------------------------> socket
+//!        \--> parked, marked with a log position --(durable)--> ready
+//! ```
+//!
+//! Parked answers leave in the order in which they were parked; ready ones pass them, as the protocol allows.
+
+use crate::iproto;
+use database::{Context, Database, Error, Session};
+use runtime::net::{TcpStream, Token};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::rc::Rc;
+use wal::Position;
+
+/// A buffer that has grown beyond this is given back when it is empty.
+const BUFFER_KEPT_MAX: usize = 64 << 10;
+
+/// A parked answer.
+struct Mark {
+    position: Position,
+    /// End of its bytes in `parked`, counted from the beginning of all time.
+    end: u64,
+    /// Identifier of its request, for an error in its place.
+    sync: u64,
+}
+
+/// Bytes on their way to the client.
+#[derive(Default)]
+pub(crate) struct Output {
+    ready: Vec<u8>,
+    /// Bytes of `ready` that the socket has taken.
+    sent: usize,
+    parked: Vec<u8>,
+    /// Bytes of `parked` that were moved to `ready` before, in all.
+    moved: u64,
+    marks: VecDeque<Mark>,
+}
+
+impl Output {
+    /// The buffer to encode an answer into, and where it begins.
+    pub(crate) fn begin(&mut self, is_parked: bool) -> &mut Vec<u8> {
+        if is_parked { &mut self.parked } else { &mut self.ready }
+    }
+
+    /// Marks the end of a parked answer.
+    pub(crate) fn park(&mut self, position: Position, sync: u64) {
+        let end = self.moved + self.parked.len() as u64;
+        let position = self.marks.back().map_or(position, |last| last.position.max(position));
+        self.marks.push_back(Mark { position, end, sync });
+    }
+
+    /// Lets answers leave that wait for nothing beyond `durable`.
+    pub(crate) fn release(&mut self, durable: Position) {
+        let mut end = self.moved;
+        while let Some(mark) = self.marks.front()
+            && mark.position <= durable
+        {
+            end = mark.end;
+            self.marks.pop_front();
+        }
+        let count = (end - self.moved) as usize;
+        if count == 0 {
+            return;
+        }
+        if count == self.parked.len() && self.ready.is_empty() {
+            std::mem::swap(&mut self.ready, &mut self.parked);
+        } else {
+            self.ready.extend_from_slice(&self.parked[..count]);
+            self.parked.drain(..count);
+        }
+        self.moved = end;
+    }
+
+    /// The log failed: every parked answer becomes an error.
+    pub(crate) fn fail(&mut self, error: &Error, schema_version: u64) {
+        self.moved += self.parked.len() as u64;
+        self.parked.clear();
+        for mark in self.marks.drain(..) {
+            iproto::encode_error(&mut self.ready, mark.sync, schema_version, error);
+        }
+    }
+
+    /// Bytes that the client has not taken.
+    pub(crate) fn unsent(&self) -> usize {
+        self.ready.len() - self.sent + self.parked.len()
+    }
+
+    pub(crate) fn has_parked(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    fn flush(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        while self.sent < self.ready.len() {
+            match stream.write(&self.ready[self.sent..]) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.ready.clear();
+        self.sent = 0;
+        if self.ready.capacity() > BUFFER_KEPT_MAX {
+            self.ready = Vec::new();
+        }
+        if self.parked.is_empty() && self.parked.capacity() > BUFFER_KEPT_MAX {
+            self.parked = Vec::new();
+        }
+        Ok(())
+    }
+}
+
+/// One client. Shared between the event loop and the fibers that serve its requests.
+pub(crate) struct Connection {
+    pub(crate) token: Token,
+    pub(crate) stream: RefCell<TcpStream>,
+    pub(crate) session: Rc<Session>,
+    /// Requests that cannot wait share this; others get their own.
+    pub(crate) context: Rc<Context>,
+    pub(crate) salt: [u8; 32],
+    /// The beginning of a packet whose rest has not come.
+    pub(crate) input: RefCell<Vec<u8>>,
+    pub(crate) output: RefCell<Output>,
+    /// Requests in fibers.
+    pub(crate) in_flight: Cell<usize>,
+    /// The socket may have more to read.
+    pub(crate) is_readable: Cell<bool>,
+    /// In the list of connections to flush.
+    pub(crate) is_dirty: Cell<bool>,
+    /// No more requests are read; the socket is closed when the answers are out.
+    pub(crate) is_closing: Cell<bool>,
+}
+
+impl Connection {
+    /// Reads what is there, at most what `buffer` takes. Returns the number of bytes; 0 at the end of the stream.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.borrow_mut().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Sends what may leave.
+    pub(crate) fn flush(&self, database: &Database) -> io::Result<()> {
+        let mut output = self.output.borrow_mut();
+        output.release(database.durable());
+        output.flush(&mut self.stream.borrow_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parked_answers_leave_in_order_and_ready_ones_pass_them() {
+        let mut output = Output::default();
+        for (position, text) in [(5, &b"five"[..]), (7, b"seven"), (6, b"six")] {
+            output.begin(true).extend_from_slice(text);
+            output.park(Position(position), 0);
+        }
+        output.begin(false).extend_from_slice(b"read,");
+        output.release(Position(4));
+        assert_eq!(output.ready, b"read,");
+        output.release(Position(6));
+        assert_eq!(output.ready, b"read,five");
+        output.release(Position(7));
+        assert_eq!(output.ready, b"read,fivesevensix");
+        assert!(!output.has_parked());
+    }
+
+    #[test]
+    fn parked_answers_become_errors_when_the_log_fails() {
+        let mut output = Output::default();
+        output.begin(true).extend_from_slice(b"done");
+        output.park(Position(5), 42);
+        output.fail(&Error::system("disk"), 1);
+        assert!(!output.ready.windows(4).any(|bytes| bytes == b"done"));
+        assert!(!output.ready.is_empty() && !output.has_parked());
+    }
+}

@@ -1,0 +1,370 @@
+//! The event loop of the transaction thread: sockets, fibers, the log.
+//!
+//! One turn: wait for readiness; read and serve every complete packet of every ready connection; run fibers; hand the open group
+//! to the log; take notice of what became durable; send everything that may leave, one write a connection.
+
+use crate::connection::Connection;
+use crate::iproto::{self, DecodeError, Packet};
+use database::{Context, Database, Error, SessionKind, State};
+use runtime::fiber;
+use runtime::net::{Events, Interest, Poll, SourceFd, TcpListener, Token, Waker};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const WAKE: Token = Token(0);
+const LOG: Token = Token(1);
+const FIRST_LISTENER: usize = 2;
+const FIRST_CONNECTION: usize = 1024;
+/// Read from one connection in one turn, so that all have their turn.
+const READ_BYTES_MAX: usize = 256 << 10;
+/// Fibers switched to in one turn.
+const SWITCHES_MAX: usize = 1000;
+/// Longest sleep: work that nobody announces (checkpoints by time) is found in time.
+const SLEEP_NS_MAX: u64 = 1_000_000_000;
+
+/// Bounds of the network side.
+#[derive(Clone, Copy, Debug)]
+pub struct NetConfig {
+    /// Requests in fibers over all connections; beyond it nothing is read (`net_msg_max`).
+    pub requests_max: usize,
+    /// Unread answers of one connection; beyond it nothing is read from it.
+    pub unread_bytes_max: usize,
+    /// Connections; further ones are closed at once.
+    pub connections_max: usize,
+}
+
+impl Default for NetConfig {
+    fn default() -> Self {
+        NetConfig { requests_max: 768, unread_bytes_max: 16 << 20, connections_max: 100_000 }
+    }
+}
+
+/// Connections with something to do besides reading.
+#[derive(Default)]
+struct Todo {
+    /// Something to send.
+    dirty: RefCell<Vec<Rc<Connection>>>,
+    /// Requests in fibers.
+    in_flight: Cell<usize>,
+}
+
+impl Todo {
+    fn mark(&self, connection: &Rc<Connection>) {
+        if !connection.is_dirty.replace(true) {
+            self.dirty.borrow_mut().push(Rc::clone(connection));
+        }
+    }
+}
+
+/// The event loop.
+pub struct EventLoop {
+    poll: Poll,
+    waker: Arc<Waker>,
+    database: Rc<Database>,
+    config: NetConfig,
+    listeners: HashMap<usize, TcpListener>,
+    connections: HashMap<usize, Rc<Connection>>,
+    next_token: usize,
+    /// Connections whose sockets may have more.
+    readable: Vec<Rc<Connection>>,
+    /// Those that a bound holds back; looked at again in the next turn.
+    held_back: Vec<Rc<Connection>>,
+    todo: Rc<Todo>,
+    request_events: iproto::RequestEvents,
+    buffer: Vec<u8>,
+    has_failed: bool,
+    stop: Arc<AtomicBool>,
+}
+
+impl EventLoop {
+    /// A loop over an open database. `waker` made by [`EventLoop::waker`] of `poll` is what the database's environment calls.
+    pub fn new(poll: Poll, waker: Arc<Waker>, database: Rc<Database>, config: NetConfig) -> io::Result<Self> {
+        if let Some(fd) = database.log_notifier() {
+            poll.registry().register(&mut SourceFd(&fd), LOG, Interest::READABLE)?;
+        }
+        let clock = Arc::clone(&database.environment().clock);
+        fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
+        let aborter = Rc::clone(&database);
+        fiber::on_yield(Rc::new(move || {
+            if let Some(context) = fiber::local::<Context>("context") {
+                aborter.abort_by_yield(&context);
+            }
+        }));
+        let todo = Rc::new(Todo::default());
+        let for_fibers = Rc::clone(&todo);
+        let finished: iproto::RequestEvents = Rc::new(move |connection, is_over| {
+            let count = for_fibers.in_flight.get();
+            if is_over {
+                for_fibers.in_flight.set(count - 1);
+                for_fibers.mark(connection);
+            } else {
+                for_fibers.in_flight.set(count + 1);
+            }
+        });
+        Ok(EventLoop {
+            poll,
+            waker,
+            database,
+            config,
+            listeners: HashMap::new(),
+            connections: HashMap::new(),
+            next_token: FIRST_CONNECTION,
+            readable: Vec::new(),
+            held_back: Vec::new(),
+            todo,
+            request_events: finished,
+            buffer: vec![0; READ_BYTES_MAX],
+            has_failed: false,
+            stop: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// A poll and the waker that ends its sleep.
+    pub fn poll() -> io::Result<(Poll, Arc<Waker>)> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
+        Ok((poll, waker))
+    }
+
+    /// Ends `run` when set and woken; for signal handlers and `os.exit`.
+    pub fn stop_flag(&self) -> (Arc<AtomicBool>, Arc<Waker>) {
+        (Arc::clone(&self.stop), Arc::clone(&self.waker))
+    }
+
+    /// Begins to accept connections of the binary protocol. Returns the address, with the port if it was 0.
+    pub fn listen(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let mut listener = TcpListener::bind(address)?;
+        let token = FIRST_LISTENER + self.listeners.len();
+        self.poll.registry().register(&mut listener, Token(token), Interest::READABLE)?;
+        let local = listener.local_addr()?;
+        self.listeners.insert(token, listener);
+        Ok(local)
+    }
+
+    /// Number of open connections.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Runs until the stop flag is set or `is_done` says so.
+    pub fn run(&mut self, is_done: impl Fn() -> bool) -> io::Result<()> {
+        let mut events = Events::with_capacity(1024);
+        let mut is_busy = false;
+        while !self.stop.load(Ordering::Acquire) && !is_done() {
+            let timeout = if is_busy || !self.readable.is_empty() { Duration::ZERO } else { self.sleep_time() };
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            }
+            for event in &events {
+                match event.token() {
+                    WAKE | LOG => {}
+                    Token(token) if token < FIRST_CONNECTION => self.accept(token),
+                    Token(token) => {
+                        if let Some(connection) = self.connections.get(&token) {
+                            if event.is_readable() && !connection.is_readable.replace(true) {
+                                self.readable.push(Rc::clone(connection));
+                            }
+                            if event.is_writable() {
+                                self.todo.mark(connection);
+                            }
+                        }
+                    }
+                }
+            }
+            self.read();
+            let more_fibers = fiber::run_ready(SWITCHES_MAX);
+            self.database.submit();
+            let more_work = self.database.turn();
+            // What became durable may let the next group go.
+            self.database.submit();
+            self.settle();
+            is_busy = more_fibers || more_work;
+        }
+        Ok(())
+    }
+
+    fn sleep_time(&self) -> Duration {
+        let now = fiber::now_ns();
+        let until = fiber::next_deadline().map_or(SLEEP_NS_MAX, |deadline| deadline.saturating_sub(now));
+        Duration::from_nanos(until.min(SLEEP_NS_MAX))
+    }
+
+    fn accept(&mut self, token: usize) {
+        loop {
+            let Some(listener) = self.listeners.get(&token) else { return };
+            let (mut stream, peer) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    // Out of descriptors, most likely: the others go on.
+                    tracing::warn!("a connection cannot be accepted: {error}");
+                    return;
+                }
+            };
+            if self.connections.len() >= self.config.connections_max {
+                tracing::warn!("connection from {peer} is refused: there are {} already", self.connections.len());
+                continue;
+            }
+            let _ = stream.set_nodelay(true);
+            let mut salt = [0; 32];
+            self.database.environment().randomness.fill(&mut salt);
+            let greeting = iproto::greeting(&self.database.instance_uuid(), &salt);
+            let token = Token(self.next_token);
+            self.next_token += 1;
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            // A fresh socket takes 128 bytes at once.
+            let greeted = stream.write_all(&greeting);
+            if greeted.and_then(|()| self.poll.registry().register(&mut stream, token, interest)).is_err() {
+                continue;
+            }
+            let session = self.database.open_session(SessionKind::Binary, Some(peer.to_string()));
+            let context = Rc::new(Context::for_request(Rc::clone(&session)));
+            let connection = Rc::new(Connection {
+                token,
+                stream: RefCell::new(stream),
+                session,
+                context,
+                salt,
+                input: RefCell::default(),
+                output: RefCell::default(),
+                in_flight: Cell::new(0),
+                is_readable: Cell::new(false),
+                is_dirty: Cell::new(false),
+                is_closing: Cell::new(false),
+            });
+            self.connections.insert(token.0, connection);
+        }
+    }
+
+    /// Reads from every connection that has something, as far as the bounds allow.
+    fn read(&mut self) {
+        let mut ready = std::mem::take(&mut self.readable);
+        ready.append(&mut self.held_back);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for connection in ready {
+            if !self.connections.contains_key(&connection.token.0) || connection.is_closing.get() {
+                continue;
+            }
+            let is_held_back = self.todo.in_flight.get() >= self.config.requests_max
+                || connection.in_flight.get() >= self.config.requests_max
+                || connection.output.borrow().unsent() > self.config.unread_bytes_max
+                || self.database.is_log_congested();
+            if is_held_back {
+                self.held_back.push(connection);
+                continue;
+            }
+            match connection.read(&mut buffer) {
+                Ok(0) => {
+                    connection.is_readable.set(false);
+                    connection.is_closing.set(true);
+                    self.todo.mark(&connection);
+                }
+                Ok(count) => {
+                    self.serve(&connection, &buffer[..count]);
+                    if count == buffer.len() {
+                        self.readable.push(connection);
+                    } else {
+                        // The socket was emptied: the next bytes raise a new event.
+                        connection.is_readable.set(false);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.is_readable.set(false),
+                Err(_) => self.close(&connection),
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// Serves all complete packets of what was read.
+    fn serve(&self, connection: &Rc<Connection>, bytes: &[u8]) {
+        let mut kept = connection.input.take();
+        let joined = if kept.is_empty() {
+            None
+        } else {
+            kept.extend_from_slice(bytes);
+            Some(&kept[..])
+        };
+        let input = joined.unwrap_or(bytes);
+        let mut at = 0;
+        while !connection.is_closing.get() {
+            let outcome = match iproto::next_packet(&input[at..]) {
+                Ok(Packet::Incomplete) => break,
+                Ok(Packet::Complete(packet, length)) => {
+                    at += length;
+                    iproto::serve(&self.database, connection, packet, &self.request_events)
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                self.refuse(connection, error);
+            }
+        }
+        self.todo.mark(connection);
+        let rest = &input[at..];
+        if !rest.is_empty() {
+            let rest = rest.to_vec();
+            *connection.input.borrow_mut() = rest;
+        }
+    }
+
+    /// Tells a client that its bytes are no request. Without a length nothing behind them can be understood.
+    fn refuse(&self, connection: &Rc<Connection>, error: DecodeError) {
+        let reply = iproto::decode_error(error);
+        let schema_version = self.database.catalog.schema_version();
+        iproto::encode_error(connection.output.borrow_mut().begin(false), 0, schema_version, &reply);
+        if matches!(error, DecodeError::Length(_) | DecodeError::Header(_)) {
+            connection.is_closing.set(true);
+        }
+    }
+
+    /// Sends what may leave, and closes what is done.
+    fn settle(&mut self) {
+        let durable = self.database.durable();
+        let state = self.database.state();
+        if let (State::LogFailed(reason), false) = (&state, self.has_failed) {
+            self.has_failed = true;
+            let error = Error::system(format!("Failed to write to disk: {reason}"));
+            let schema_version = self.database.catalog.schema_version();
+            for connection in self.connections.values() {
+                let mut output = connection.output.borrow_mut();
+                output.release(durable);
+                if output.has_parked() {
+                    output.fail(&error, schema_version);
+                    drop(output);
+                    self.todo.mark(connection);
+                }
+            }
+        }
+        let dirty = self.todo.dirty.take();
+        for connection in dirty {
+            connection.is_dirty.set(false);
+            let is_over = connection.flush(&self.database).is_err();
+            let output = connection.output.borrow();
+            let is_done = connection.is_closing.get() && connection.in_flight.get() == 0 && output.unsent() == 0;
+            let waits_for_log = output.has_parked();
+            drop(output);
+            if is_over || is_done {
+                self.close(&connection);
+                continue;
+            }
+            if waits_for_log {
+                // Tried again when the log has news, which ends the sleep.
+                self.todo.mark(&connection);
+            }
+        }
+    }
+
+    fn close(&mut self, connection: &Rc<Connection>) {
+        connection.is_closing.set(true);
+        connection.session.is_alive.set(false);
+        let _ = self.poll.registry().deregister(&mut *connection.stream.borrow_mut());
+        self.connections.remove(&connection.token.0);
+    }
+}

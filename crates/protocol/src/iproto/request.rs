@@ -1,0 +1,307 @@
+//! Serving one request.
+//!
+//! Reads and writes of rows run at once, on the stack of the event loop, and encode their answer straight into the connection's
+//! buffer. What may run Lua (calls, evaluation, spaces with triggers) gets a fiber.
+
+use super::decode::{DecodeError, Header, Request};
+use super::encode::{begin_answer, begin_data, encode_error, encode_ok, end_answer, end_data};
+use super::{FEATURES, PROTOCOL_VERSION, key, request_type};
+use crate::connection::Connection;
+use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, Space, index_by_name, no_such_index};
+use runtime::fiber;
+use std::rc::Rc;
+use storage::IteratorKind;
+use tuple::msgpack::{self, Reader};
+use wal::Position;
+
+/// Called when a request gets a fiber (false) and when it is answered (true): the connection has something to send.
+pub(crate) type RequestEvents = Rc<dyn Fn(&Rc<Connection>, bool)>;
+
+/// The error that a client gets for bytes that are no request.
+pub(crate) fn decode_error(error: DecodeError) -> Error {
+    let (DecodeError::Length(what) | DecodeError::Header(what) | DecodeError::Body(what)) = error;
+    Error::new(ErrorCode::InvalidMsgpack, &[&what])
+}
+
+/// Serves a packet. The answer goes to the connection's output now or, from a fiber, later.
+///
+/// Errors: the packet has no readable header; the connection is told and goes on.
+pub(crate) fn serve(
+    database: &Rc<Database>,
+    connection: &Rc<Connection>,
+    packet: &[u8],
+    events: &RequestEvents,
+) -> std::result::Result<(), DecodeError> {
+    let (header, body) = Header::decode(packet)?;
+    connection.session.sync.set(header.sync);
+    if let Err(error) = dispatch(database, connection, header, body, events) {
+        answer_error(database, connection, header.sync, &error);
+    }
+    Ok(())
+}
+
+fn answer_error(database: &Database, connection: &Connection, sync: u64, error: &Error) {
+    database::increment(&database.statistics.errors);
+    let schema_version = database.catalog.schema_version();
+    encode_error(connection.output.borrow_mut().begin(false), sync, schema_version, error);
+}
+
+fn missing(name: &str) -> Error {
+    Error::new(ErrorCode::MissingRequestField, &[&name])
+}
+
+fn dispatch(
+    database: &Rc<Database>,
+    connection: &Rc<Connection>,
+    header: Header,
+    body: &[u8],
+    events: &RequestEvents,
+) -> Result<()> {
+    let schema_version = database.catalog.schema_version();
+    if header.schema_version != 0 && header.schema_version != schema_version {
+        return Err(Error::new(ErrorCode::WrongSchemaVersion, &[&schema_version, &header.schema_version]));
+    }
+    if header.stream_id != 0 {
+        return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"streams yet"]));
+    }
+    let decode = || Request::decode(body).map_err(decode_error);
+    match header.request_type {
+        request_type::SELECT => select(database, connection, header.sync, &decode()?),
+        request_type::INSERT
+        | request_type::REPLACE
+        | request_type::UPDATE
+        | request_type::DELETE
+        | request_type::UPSERT => write(database, connection, header, &decode()?, body, events),
+        request_type::CALL | request_type::CALL_16 | request_type::EVAL => {
+            call(database, connection, header, &decode()?, events)
+        }
+        request_type::PING => {
+            decode()?;
+            encode_ok(connection.output.borrow_mut().begin(false), header.sync, schema_version);
+            Ok(())
+        }
+        request_type::AUTH => authenticate(database, connection, header.sync, &decode()?),
+        request_type::ID => {
+            decode()?;
+            let mut output = connection.output.borrow_mut();
+            let out = output.begin(false);
+            let start = begin_answer(out, 0, header.sync, schema_version);
+            msgpack::encode_map(out, 3);
+            msgpack::encode_uint(out, key::VERSION);
+            msgpack::encode_uint(out, PROTOCOL_VERSION);
+            msgpack::encode_uint(out, key::FEATURES);
+            msgpack::encode_array(out, FEATURES.len() as u32);
+            FEATURES.iter().for_each(|feature| msgpack::encode_uint(out, *feature));
+            msgpack::encode_uint(out, key::AUTH_TYPE);
+            msgpack::encode_str(out, b"chap-sha1");
+            end_answer(out, start);
+            Ok(())
+        }
+        request_type::EXECUTE | request_type::PREPARE => {
+            Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"SQL yet"]))
+        }
+        request_type::BEGIN => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"BEGIN"])),
+        request_type::COMMIT => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"COMMIT"])),
+        request_type::ROLLBACK => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"ROLLBACK"])),
+        request_type::JOIN..=72 => Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"replication yet"])),
+        other => Err(Error::new(ErrorCode::UnknownRequestType, &[&other])),
+    }
+}
+
+fn find_space(database: &Database, request: &Request<'_>) -> Result<Rc<Space>> {
+    match (request.space_id, request.space_name) {
+        (Some(id), _) => database.space(id),
+        (None, Some(name)) => {
+            let name = String::from_utf8_lossy(name);
+            database.catalog.space_by_name(&name).ok_or_else(|| Error::new(ErrorCode::NoSuchSpace, &[&name]))
+        }
+        (None, None) => Err(missing("space id")),
+    }
+}
+
+fn find_index(space: &Space, request: &Request<'_>) -> Result<u32> {
+    match (request.index_id, request.index_name) {
+        (None, Some(name)) => Ok(index_by_name(space, &String::from_utf8_lossy(name))?.id),
+        (id, _) => Ok(id.unwrap_or(0)),
+    }
+}
+
+fn select(database: &Database, connection: &Connection, sync: u64, request: &Request<'_>) -> Result<()> {
+    let space = find_space(database, request)?;
+    let index_id = find_index(&space, request)?;
+    let limit = request.limit.ok_or_else(|| missing("limit"))?;
+    let key = Key::decode(request.key.ok_or_else(|| missing("key"))?)?;
+    let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
+    if !space.has_index(index_id) {
+        return Err(no_such_index(&space, index_id));
+    }
+    let context = &*connection.context;
+    context.user.set(connection.session.user.get());
+    context.seen.set(space.last_write.get());
+    let is_parked = space.last_write.get() > database.durable();
+    let mut output = connection.output.borrow_mut();
+    let out = output.begin(is_parked);
+    let start = begin_answer(out, 0, sync, database.catalog.schema_version());
+    let at = begin_data(out);
+    let mut count = 0;
+    let result = database.select(context, &space, index_id, kind, key, request.offset, limit, |row| {
+        out.extend_from_slice(row);
+        count += 1;
+        true
+    });
+    if let Err(error) = result {
+        out.truncate(start);
+        return Err(error);
+    }
+    end_data(out, at, count);
+    end_answer(out, start);
+    if is_parked {
+        output.park(context.seen.get(), sync);
+    }
+    Ok(())
+}
+
+fn operation<'a>(request_type: u64, index_id: u32, request: &Request<'a>) -> Result<Operation<'a>> {
+    let tuple = || request.tuple.ok_or_else(|| missing("tuple"));
+    let key = || request.key.ok_or_else(|| missing("key"));
+    let index_base = request.index_base;
+    Ok(match request_type {
+        request_type::INSERT => Operation::Insert { tuple: tuple()? },
+        request_type::REPLACE => Operation::Replace { tuple: tuple()? },
+        request_type::UPDATE => Operation::Update { index_id, key: key()?, ops: tuple()?, index_base },
+        request_type::DELETE => Operation::Delete { index_id, key: key()? },
+        _ => {
+            let ops = request.ops.ok_or_else(|| missing("operations"))?;
+            Operation::Upsert { tuple: tuple()?, ops, index_base }
+        }
+    })
+}
+
+fn write(
+    database: &Rc<Database>,
+    connection: &Rc<Connection>,
+    header: Header,
+    request: &Request<'_>,
+    body: &[u8],
+    events: &RequestEvents,
+) -> Result<()> {
+    let space = find_space(database, request)?;
+    let index_id = find_index(&space, request)?;
+    let operation = operation(header.request_type, index_id, request)?;
+    if space.has_triggers() {
+        let body = body.to_vec();
+        return in_fiber(database, connection, header.sync, events, move |database, context, out| {
+            let request = Request::decode(&body).map_err(decode_error)?;
+            let space = find_space(database, &request)?;
+            let operation = self::operation(header.request_type, index_id, &request)?;
+            let row = database.execute(context, &space, operation)?;
+            Ok(row.map_or(0, |row| {
+                out.extend_from_slice(row.data());
+                1
+            }))
+        });
+    }
+    let context = &*connection.context;
+    context.user.set(connection.session.user.get());
+    context.seen.set(Position::default());
+    let row = database.execute(context, &space, operation)?;
+    let row = row.as_ref().map(|row| row.data());
+    answer_data(database, connection, header.sync, context.seen.get(), u32::from(row.is_some()), row.unwrap_or(&[]));
+    Ok(())
+}
+
+/// An answer with encoded values that depends on a log position.
+fn answer_data(database: &Database, connection: &Connection, sync: u64, seen: Position, count: u32, values: &[u8]) {
+    let is_parked = seen > database.durable();
+    let mut output = connection.output.borrow_mut();
+    let out = output.begin(is_parked);
+    let start = begin_answer(out, 0, sync, database.catalog.schema_version());
+    let at = begin_data(out);
+    out.extend_from_slice(values);
+    end_data(out, at, count);
+    end_answer(out, start);
+    if is_parked {
+        output.park(seen, sync);
+    }
+}
+
+fn call(
+    database: &Rc<Database>,
+    connection: &Rc<Connection>,
+    header: Header,
+    request: &Request<'_>,
+    events: &RequestEvents,
+) -> Result<()> {
+    let arguments = request.tuple.unwrap_or(&[0x90]).to_vec();
+    if header.request_type == request_type::EVAL {
+        let source = request.expression.ok_or_else(|| missing("expression"))?;
+        let source = String::from_utf8_lossy(source).into_owned();
+        return in_fiber(database, connection, header.sync, events, move |database, context, out| {
+            database.eval(context, &source, &arguments, out)
+        });
+    }
+    let name = request.function_name.ok_or_else(|| missing("function name"))?;
+    let name = String::from_utf8_lossy(name).into_owned();
+    let is_old_style = header.request_type == request_type::CALL_16;
+    in_fiber(database, connection, header.sync, events, move |database, context, out| {
+        database.call(context, &name, &arguments, is_old_style, out)
+    })
+}
+
+/// Runs `work` in a fiber with a context of its own and answers with the values it encodes.
+fn in_fiber(
+    database: &Rc<Database>,
+    connection: &Rc<Connection>,
+    sync: u64,
+    events: &RequestEvents,
+    work: impl FnOnce(&Rc<Database>, &Rc<Context>, &mut Vec<u8>) -> Result<u32> + 'static,
+) -> Result<()> {
+    let database = Rc::clone(database);
+    let connection = Rc::clone(connection);
+    let events = Rc::clone(events);
+    connection.in_flight.set(connection.in_flight.get() + 1);
+    events(&connection, false);
+    fiber::run_now("iproto", move || {
+        let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
+        fiber::set_local("context", Rc::clone(&context) as Rc<dyn std::any::Any>);
+        let mut values = Vec::new();
+        match work(&database, &context, &mut values) {
+            Ok(count) => answer_data(&database, &connection, sync, context.seen.get(), count, &values),
+            Err(error) => {
+                // An error, too, may tell of rows that are not durable yet.
+                let seen = context.seen.get();
+                if seen > database.durable() && database.wait_durable(seen).is_err() {
+                    tracing::debug!("the log failed while an error waited for it");
+                }
+                answer_error(&database, &connection, sync, &error);
+            }
+        }
+        connection.in_flight.set(connection.in_flight.get() - 1);
+        events(&connection, true);
+    });
+    Ok(())
+}
+
+fn authenticate(database: &Database, connection: &Connection, sync: u64, request: &Request<'_>) -> Result<()> {
+    let name = request.user_name.ok_or_else(|| missing("user name"))?;
+    let name = String::from_utf8_lossy(name);
+    let raw = request.tuple.ok_or_else(|| missing("tuple"))?;
+    let malformed = |_| Error::new(ErrorCode::InvalidMsgpack, &[&"authentication request body"]);
+    let mut reader = Reader::new(raw);
+    if reader.read_array().map_err(malformed)? == 0 {
+        if name != "guest" {
+            return Err(Error::new(ErrorCode::CredsMismatch, &[]));
+        }
+        database.log_in(&connection.session, database::GUEST)?;
+    } else {
+        let method = reader.read_str().map_err(malformed)?;
+        if method != b"chap-sha1" {
+            let method = String::from_utf8_lossy(method);
+            return Err(Error::illegal(format_args!("unknown authentication method '{method}'")));
+        }
+        let scramble = reader.read_str_or_bin().map_err(malformed)?;
+        database.authenticate(&connection.session, &name, scramble, &connection.salt)?;
+    }
+    encode_ok(connection.output.borrow_mut().begin(false), sync, database.catalog.schema_version());
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! `lycosa cat` and `lycosa check`: looking at files without starting a server.
+
+use runtime::{FileSystem, SystemFiles};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use tuple::msgpack::{Kind, Reader};
+use wal::{Row, XlogReader};
+
+fn to_json(reader: &mut Reader<'_>) -> Value {
+    let kind = reader.kind();
+    match kind {
+        Ok(Kind::Nil) => reader.read_nil().map_or(Value::Null, |()| Value::Null),
+        Ok(Kind::Bool) => reader.read_bool().map_or(Value::Null, Value::Bool),
+        Ok(Kind::Uint) => reader.read_uint().map_or(Value::Null, Value::from),
+        Ok(Kind::Int) => reader.read_int().map_or(Value::Null, Value::from),
+        Ok(Kind::Float | Kind::Double) => reader.read_double().map_or(Value::Null, Value::from),
+        Ok(Kind::Str) => reader.read_str().map_or(Value::Null, |text| String::from_utf8_lossy(text).into()),
+        Ok(Kind::Bin) => reader.read_bin().map_or(Value::Null, |text| String::from_utf8_lossy(text).into()),
+        Ok(Kind::Array) => {
+            let count = reader.read_array().unwrap_or(0);
+            (0..count).map(|_| to_json(reader)).collect()
+        }
+        Ok(Kind::Map) => {
+            let mut object = Map::new();
+            for _ in 0..reader.read_map().unwrap_or(0) {
+                let key = match to_json(reader) {
+                    Value::String(key) => key,
+                    other => other.to_string(),
+                };
+                object.insert(key, to_json(reader));
+            }
+            Value::Object(object)
+        }
+        Ok(Kind::Ext) => {
+            let mut text = String::new();
+            match reader.read_value() {
+                Ok(raw) => tuple::msgpack::format_value(raw, &mut text),
+                Err(_) => text.push('?'),
+            }
+            text.into()
+        }
+        Err(_) => Value::Null,
+    }
+}
+
+fn type_name(kind: u16) -> String {
+    match kind {
+        2 => "INSERT".into(),
+        3 => "REPLACE".into(),
+        4 => "UPDATE".into(),
+        5 => "DELETE".into(),
+        9 => "UPSERT".into(),
+        12 => "NOP".into(),
+        30 => "RAFT".into(),
+        31 => "PROMOTE".into(),
+        40 => "CONFIRM".into(),
+        41 => "ROLLBACK".into(),
+        other => other.to_string(),
+    }
+}
+
+fn row_to_json(row: &Row<'_>) -> Value {
+    let header = &row.header;
+    let mut head = Map::new();
+    head.insert("type".into(), type_name(header.kind).into());
+    head.insert("lsn".into(), header.lsn.into());
+    if header.replica_id != 0 {
+        head.insert("replica_id".into(), header.replica_id.into());
+    }
+    if header.group_id != 0 {
+        head.insert("group_id".into(), header.group_id.into());
+    }
+    head.insert("timestamp".into(), header.timestamp.into());
+    if !header.is_commit || header.tsn != header.lsn {
+        head.insert("tsn".into(), header.tsn.into());
+    }
+    let mut body = Map::new();
+    let mut reader = Reader::new(row.body);
+    for _ in 0..reader.read_map().unwrap_or(0) {
+        let key = reader.read_uint().unwrap_or(0);
+        let name = match key {
+            0x10 => "space_id",
+            0x11 => "index_id",
+            0x15 => "index_base",
+            0x20 => "key",
+            0x21 => "tuple",
+            0x28 => "operations",
+            _ => "other",
+        };
+        body.insert(name.into(), to_json(&mut reader));
+    }
+    json!({ "HEADER": head, "BODY": body })
+}
+
+/// The text form of `cat`.
+fn print_yaml(row: &Value) {
+    println!("---");
+    for part in ["HEADER", "BODY"] {
+        println!("{part}:");
+        for (key, value) in row[part].as_object().into_iter().flatten() {
+            println!("  {key}: {value}");
+        }
+    }
+}
+
+/// Prints the rows of a log or snapshot. Errors: damage, with what was readable before it printed.
+pub(crate) fn cat(path: &Path, as_json: bool, with_system: bool) -> Result<(), String> {
+    let mut reader = XlogReader::open(&SystemFiles, path).map_err(|error| error.to_string())?;
+    let outcome = reader.for_each_row(|row, _| {
+        let value = row_to_json(row);
+        let is_system = value["BODY"]["space_id"].as_u64().is_some_and(|id| id < 512);
+        if is_system && !with_system {
+            return;
+        }
+        if as_json {
+            println!("{value}");
+        } else {
+            print_yaml(&value);
+        }
+    });
+    match outcome {
+        Ok(_) => Ok(()),
+        Err(damage) => Err(format!("{}: damaged at byte {}: {}", path.display(), damage.offset, damage.what)),
+    }
+}
+
+/// Reads every block of every file of a directory. Errors: the number of damaged files, after a line for each.
+pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
+    let names = SystemFiles.list(dir).map_err(|error| error.to_string())?;
+    let files: Vec<PathBuf> = names
+        .iter()
+        .filter(|name| name.ends_with(".snap") || name.ends_with(".xlog"))
+        .map(|name| dir.join(name))
+        .collect();
+    let newest_log = files.iter().rev().find(|path| path.extension().is_some_and(|e| e == "xlog")).cloned();
+    let mut damaged = 0;
+    let mut report = Vec::new();
+    for path in &files {
+        let mut rows = 0u64;
+        let is_snapshot = path.extension().is_some_and(|extension| extension == "snap");
+        let problem = match XlogReader::open(&SystemFiles, path) {
+            Err(error) => Some((0, error.to_string())),
+            Ok(mut reader) => match reader.for_each_row(|_, _| rows += 1) {
+                Ok(true) => None,
+                Ok(false) if is_snapshot => Some((reader.len(), "has no EOF marker".to_string())),
+                Ok(false) if Some(path) == newest_log.as_ref() => None,
+                Ok(false) => Some((reader.len(), "has no EOF marker although a later log exists".to_string())),
+                Err(damage) => Some((damage.offset, damage.what.to_string())),
+            },
+        };
+        damaged += u32::from(problem.is_some());
+        if as_json {
+            report.push(match &problem {
+                None => json!({ "file": path, "rows": rows, "ok": true }),
+                Some((offset, what)) => {
+                    json!({ "file": path, "rows": rows, "ok": false, "offset": offset, "problem": what })
+                }
+            });
+        } else {
+            match &problem {
+                None => println!("{}: {rows} rows, good", path.display()),
+                Some((offset, what)) => {
+                    println!("{}: DAMAGED at byte {offset} behind {rows} rows: {what}", path.display());
+                }
+            }
+        }
+    }
+    if as_json {
+        println!("{}", Value::from(report));
+    }
+    if damaged > 0 { Err(format!("{damaged} of {} files are damaged", files.len())) } else { Ok(()) }
+}
