@@ -48,7 +48,7 @@ impl Database {
     }
 
     /// Operations that cannot be applied.
-    pub(crate) fn update_error(&self, error: UpdateError) -> Error {
+    pub fn update_error(&self, error: UpdateError) -> Error {
         match error {
             UpdateError::Msgpack(error) => Error::new(ErrorCode::InvalidMsgpack, &[&error]),
             UpdateError::Illegal(what) => Error::illegal(what),

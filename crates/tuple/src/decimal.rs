@@ -32,6 +32,11 @@ impl Decimal {
         (digit_count(coefficient) <= DIGITS_MAX).then_some(Decimal { coefficient, scale })
     }
 
+    /// Coefficient and scale.
+    pub fn parts(&self) -> (i128, i32) {
+        (self.coefficient, self.scale)
+    }
+
     /// Reads the body of extension type 1.
     pub fn decode(body: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(body);

@@ -1,0 +1,24 @@
+//! Builds the vendored LuaJIT and a shim over its private headers.
+
+use std::env;
+use std::path::PathBuf;
+
+fn main() {
+    // Loops in compiled code look at hooks, so that an endless one can be ended. luajit-src has no switch for it, but it
+    // hands the C compiler's environment flags on.
+    let flags = env::var("CFLAGS").unwrap_or_default();
+    // SAFETY: a build script has one thread here.
+    unsafe { env::set_var("CFLAGS", format!("{flags} -DLUAJIT_ENABLE_CHECKHOOK")) };
+    let artifacts = luajit_src::Build::new().debug(false).build();
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    cc::Build::new()
+        .file("src/shim.c")
+        .include(out.join("luajit-build/src"))
+        .warnings(false)
+        .opt_level(2)
+        .flag_if_supported("-fexceptions")
+        .compile("ljshim");
+    artifacts.print_cargo_metadata();
+    println!("cargo:rerun-if-changed=src/shim.c");
+    println!("cargo:rerun-if-changed=build.rs");
+}

@@ -1,0 +1,939 @@
+//! The C functions under `box`: statements, reads, transactions, the schema as tables. `modules/box.lua` makes the public API of them.
+
+use crate::convert::{encode, encode_array, encode_key, is_null, push_bytes_value, push_tuple, tuple_at};
+use crate::registry::{context, database, registry};
+use crate::state::{Function, Raise, State};
+use database::{Context, Error, ErrorCode, Key, Operation, ReplaceTrigger, Savepoint, Space, SpaceKind};
+use mlua_sys as ffi;
+use std::ffi::c_int;
+use std::rc::Rc;
+use storage::{IteratorKind, MemoryIterator};
+use tuple::{Tuple, msgpack, update};
+
+type Outcome = Result<c_int, Raise>;
+
+fn space_at(state: State, index: c_int) -> Result<Rc<Space>, Raise> {
+    let id = state.check_number(index, "space id")?;
+    Ok(database().space(id as u32)?)
+}
+
+fn id_at(state: State, index: c_int) -> Result<u32, Raise> {
+    Ok(state.check_number(index, "id")? as u32)
+}
+
+fn push_found(state: State, tuple: Option<Tuple>) -> c_int {
+    match tuple {
+        Some(tuple) => push_tuple(state, &tuple),
+        None => state.push_nil(),
+    }
+    1
+}
+
+/// Pushes results so that a full log queue makes the procedure wait, as every write of Tarantool's does.
+fn after_write(state: State) -> Result<(), Raise> {
+    let database = database();
+    let context = context();
+    if context.answers_wait && database.is_log_congested() && !context.is_in_txn() {
+        state.check_may_wait()?;
+        database.submit();
+        database.wait_durable(context.seen.get())?;
+    }
+    Ok(())
+}
+
+/// insert(space, tuple), replace(space, tuple)
+fn write_row(state: State, is_insert: bool) -> Outcome {
+    let space = space_at(state, 1)?;
+    let mut row = Vec::new();
+    encode_array(state, 2, &mut row)?;
+    let operation = if is_insert { Operation::Insert { tuple: &row } } else { Operation::Replace { tuple: &row } };
+    let result = database().execute(&context(), &space, operation)?;
+    after_write(state)?;
+    Ok(push_found(state, result))
+}
+
+fn insert(state: State) -> Outcome {
+    write_row(state, true)
+}
+
+fn replace(state: State) -> Outcome {
+    write_row(state, false)
+}
+
+/// update(space, index, key, ops)
+fn update_row(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let (mut key, mut ops) = (Vec::new(), Vec::new());
+    encode_key(state, 3, &mut key)?;
+    encode_ops(state, 4, &mut ops)?;
+    let operation = Operation::Update { index_id, key: &key, ops: &ops, index_base: 1 };
+    let result = database().execute(&context(), &space, operation)?;
+    after_write(state)?;
+    Ok(push_found(state, result))
+}
+
+fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    if state.kind(index) != ffi::LUA_TTABLE {
+        return Err(Error::illegal("update operations must be an array {{op,..}, {op,..}}").into());
+    }
+    encode(state, index, out)
+}
+
+/// upsert(space, tuple, ops)
+fn upsert(state: State) -> Outcome {
+    let space = space_at(state, 1)?;
+    let (mut row, mut ops) = (Vec::new(), Vec::new());
+    encode_array(state, 2, &mut row)?;
+    encode_ops(state, 3, &mut ops)?;
+    database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
+    after_write(state)?;
+    Ok(0)
+}
+
+/// delete(space, index, key)
+fn delete(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let mut key = Vec::new();
+    encode_key(state, 3, &mut key)?;
+    let result = database().execute(&context(), &space, Operation::Delete { index_id, key: &key })?;
+    after_write(state)?;
+    Ok(push_found(state, result))
+}
+
+/// get(space, index, key)
+fn get(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let mut key = Vec::new();
+    encode_key(state, 3, &mut key)?;
+    let result = database().get(&context(), &space, index_id, Key::decode(&key)?)?;
+    Ok(push_found(state, result))
+}
+
+fn iterator_at(state: State, index: c_int) -> Result<IteratorKind, Raise> {
+    let code = state.check_number(index, "iterator")?;
+    Ok(IteratorKind::from_code(code as u64).ok_or_else(|| Error::illegal("Invalid iterator type"))?)
+}
+
+/// Rows of a scan as tuples. Views have rows of no arena: they are copied.
+fn collect(
+    context: &Context,
+    space: &Rc<Space>,
+    index_id: u32,
+    kind: IteratorKind,
+    key: Key<'_>,
+    offset: u64,
+    limit: u64,
+) -> Result<Vec<Tuple>, Raise> {
+    let database = database();
+    let mut rows = Vec::new();
+    let mut failed = None;
+    let format_id = space.format().id();
+    if space.kind == SpaceKind::Memory {
+        // The check of access and key, without rows.
+        database.select(context, space, index_id, kind, key, 0, 0, |_| false)?;
+        context.see(space.last_write.get());
+        if limit == 0 {
+            return Ok(rows);
+        }
+        let (mut skip, mut left) = (offset, limit);
+        space.store.borrow().scan_tuples(index_id, kind, key.parts, key.part_count, |row| {
+            if skip > 0 {
+                skip -= 1;
+                return true;
+            }
+            rows.push(row);
+            left -= 1;
+            left > 0
+        });
+        return Ok(rows);
+    }
+    database.select(context, space, index_id, kind, key, offset, limit, |row| {
+        match Tuple::new(database.arena(), format_id, row) {
+            Ok(row) => rows.push(row),
+            Err(error) => failed = Some(error),
+        }
+        failed.is_none()
+    })?;
+    match failed {
+        Some(error) => Err(Raise::Message(error.to_string())),
+        None => Ok(rows),
+    }
+}
+
+/// select(space, index, iterator, key, offset, limit)
+fn select(state: State) -> Outcome {
+    let (space, index_id, kind) = (space_at(state, 1)?, id_at(state, 2)?, iterator_at(state, 3)?);
+    let mut key = Vec::new();
+    encode_key(state, 4, &mut key)?;
+    let offset = state.number(5).unwrap_or(0.0) as u64;
+    let limit = state.number(6).unwrap_or(4_294_967_295.0) as u64;
+    let rows = collect(&context(), &space, index_id, kind, Key::decode(&key)?, offset, limit)?;
+    state.new_table(rows.len(), 0);
+    let table = state.top();
+    for (at, row) in rows.iter().enumerate() {
+        push_tuple(state, row);
+        state.raw_set_index(table, at as c_int + 1);
+    }
+    Ok(1)
+}
+
+/// A suspended scan of `pairs`.
+enum Scan {
+    Memory(Rc<Space>, Box<MemoryIterator>),
+    Copied(std::vec::IntoIter<Tuple>),
+}
+
+/// iterator(space, index, iterator, key) -> handle
+fn iterator(state: State) -> Outcome {
+    let (space, index_id, kind) = (space_at(state, 1)?, id_at(state, 2)?, iterator_at(state, 3)?);
+    let mut key = Vec::new();
+    encode_key(state, 4, &mut key)?;
+    let key = Key::decode(&key)?;
+    let context = context();
+    let scan = if space.kind == SpaceKind::Memory {
+        database().select(&context, &space, index_id, kind, key, 0, 0, |_| false)?;
+        let iterator = MemoryIterator::new(index_id, kind, key.parts, key.part_count);
+        Scan::Memory(space, Box::new(iterator))
+    } else {
+        Scan::Copied(collect(&context, &space, index_id, kind, key, 0, u64::MAX)?.into_iter())
+    };
+    state.push_pointer(Box::into_raw(Box::new(scan)).cast());
+    Ok(1)
+}
+
+#[expect(unsafe_code, reason = "handles of scans are boxed pointers kept by one Lua object each")]
+fn iterator_next(state: State) -> Outcome {
+    // SAFETY: the Lua side keeps the handle of `iterator` in an object and clears it when it is closed.
+    let scan = unsafe { state.pointer(1).cast::<Scan>().as_mut() };
+    let found = match scan {
+        Some(Scan::Memory(space, iterator)) => {
+            context().see(space.last_write.get());
+            iterator.next(&space.store.borrow())
+        }
+        Some(Scan::Copied(rows)) => rows.next(),
+        None => None,
+    };
+    Ok(push_found(state, found))
+}
+
+#[expect(unsafe_code, reason = "handles of scans are boxed pointers kept by one Lua object each")]
+fn iterator_close(state: State) -> Outcome {
+    let scan = state.pointer(1).cast::<Scan>();
+    if !scan.is_null() {
+        // SAFETY: closed once, by the finalizer of the Lua object that holds the handle.
+        drop(unsafe { Box::from_raw(scan) });
+    }
+    Ok(0)
+}
+
+/// count(space, index, iterator, key)
+fn count(state: State) -> Outcome {
+    let (space, index_id, kind) = (space_at(state, 1)?, id_at(state, 2)?, iterator_at(state, 3)?);
+    let mut key = Vec::new();
+    encode_key(state, 4, &mut key)?;
+    let count = database().count(&context(), &space, index_id, kind, Key::decode(&key)?)?;
+    state.push_number(count as f64);
+    Ok(1)
+}
+
+/// random(space, index, seed)
+fn random(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let seed = state.number(3).unwrap_or(0.0) as u64;
+    database().check_space_access(&context(), &space, database::Privileges::READ)?;
+    let found = space.store.borrow().random(index_id, seed);
+    Ok(push_found(state, found))
+}
+
+/// size(space) -> rows, bytes
+fn size(state: State) -> Outcome {
+    let space = space_at(state, 1)?;
+    let store = space.store.borrow();
+    state.push_number(store.len() as f64);
+    state.push_number(store.row_bytes() as f64);
+    Ok(2)
+}
+
+/// index_size(space, index) -> bytes
+fn index_size(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    state.push_number(space.store.borrow().index_bytes(index_id) as f64);
+    Ok(1)
+}
+
+fn truncate(state: State) -> Outcome {
+    let space = space_at(state, 1)?;
+    database().truncate(&context(), &space)?;
+    Ok(0)
+}
+
+fn begin(_state: State) -> Outcome {
+    database().begin(&context())?;
+    Ok(0)
+}
+
+fn commit(state: State) -> Outcome {
+    let context = context();
+    if !context.answers_wait {
+        state.check_may_wait()?;
+    }
+    database().commit(&context)?;
+    after_write(state)?;
+    Ok(0)
+}
+
+fn rollback(_state: State) -> Outcome {
+    database().rollback(&context())?;
+    Ok(0)
+}
+
+fn is_in_txn(state: State) -> Outcome {
+    state.push_bool(context().is_in_txn());
+    Ok(1)
+}
+
+/// savepoint() -> handle
+fn savepoint(state: State) -> Outcome {
+    let savepoint = database().savepoint(&context(), None)?;
+    state.push_pointer(Box::into_raw(Box::new(savepoint)).cast());
+    Ok(1)
+}
+
+#[expect(unsafe_code, reason = "handles of savepoints are boxed pointers")]
+fn rollback_to_savepoint(state: State) -> Outcome {
+    // SAFETY: the Lua side hands over what `savepoint` gave.
+    match unsafe { state.pointer(1).cast::<Savepoint>().as_ref() } {
+        Some(savepoint) => {
+            database().rollback_to_savepoint(&context(), savepoint)?;
+            Ok(0)
+        }
+        None => Err(Error::new(ErrorCode::NoSuchSavepoint, &[]).into()),
+    }
+}
+
+#[expect(unsafe_code, reason = "handles of savepoints are boxed pointers")]
+fn savepoint_close(state: State) -> Outcome {
+    let savepoint = state.pointer(1).cast::<Savepoint>();
+    if !savepoint.is_null() {
+        // SAFETY: closed once, by the finalizer of the object that holds the handle.
+        drop(unsafe { Box::from_raw(savepoint) });
+    }
+    Ok(0)
+}
+
+/// A Lua function kept by reference and called later.
+struct Callback {
+    reference: c_int,
+}
+
+impl Callback {
+    fn new(state: State, index: c_int) -> Callback {
+        state.push_value(index);
+        Callback { reference: state.make_ref() }
+    }
+
+    fn call(&self) {
+        let thread = crate::registry::Thread::take();
+        thread.state.push_ref(self.reference);
+        if thread.state.pcall(0, 0).is_err() {
+            let error = crate::error::take_error(thread.state);
+            tracing::error!("a transaction trigger failed: {error}");
+        }
+    }
+}
+
+impl Drop for Callback {
+    fn drop(&mut self) {
+        if let Some(main) = registry().main.get() {
+            main.drop_ref(self.reference);
+        }
+    }
+}
+
+fn on_commit(state: State) -> Outcome {
+    let callback = Callback::new(state, 1);
+    database().on_commit(&context(), Box::new(move |_| callback.call()))?;
+    Ok(0)
+}
+
+fn on_rollback(state: State) -> Outcome {
+    let callback = Callback::new(state, 1);
+    database().on_rollback(&context(), Box::new(move |_| callback.call()))?;
+    Ok(0)
+}
+
+/// A replace trigger in Lua.
+struct LuaTrigger {
+    callback: Callback,
+}
+
+impl ReplaceTrigger for LuaTrigger {
+    fn run(
+        &self,
+        context: &Context,
+        old: Option<&Tuple>,
+        new: Option<&Tuple>,
+        space: &Rc<Space>,
+        operation: &str,
+    ) -> database::Result<Option<Tuple>> {
+        let thread = crate::registry::Thread::take();
+        let state = thread.state;
+        let _ = context;
+        state.push_ref(self.callback.reference);
+        push_found(state, old.cloned());
+        push_found(state, new.cloned());
+        state.push_str(&space.name());
+        state.push_str(operation);
+        if state.pcall(4, ffi::LUA_MULTRET).is_err() {
+            return Err(crate::error::take_error(state));
+        }
+        if state.top() == 0 {
+            // A trigger that returns nothing changes nothing.
+            return Ok(new.cloned());
+        }
+        if is_null(state, 1) {
+            return Ok(None);
+        }
+        if let Some(tuple) = tuple_at(state, 1) {
+            return Ok(Some(tuple));
+        }
+        let mut row = Vec::new();
+        if state.kind(1) != ffi::LUA_TTABLE || encode_array(state, 1, &mut row).is_err() {
+            return Err(Error::new(ErrorCode::BeforeReplaceRet, &[&state.kind_name(1)]));
+        }
+        Tuple::new(database().arena(), space.format().id(), &row)
+            .map(Some)
+            .map_err(|error| Error::system(error.to_string()))
+    }
+}
+
+/// set_triggers(space, is_before, list of functions)
+fn set_triggers(state: State) -> Outcome {
+    let space = space_at(state, 1)?;
+    let is_before = state.boolean(2);
+    let mut triggers: Vec<Rc<dyn ReplaceTrigger>> = Vec::new();
+    for i in 1..=state.raw_length(3) {
+        state.raw_get_index(3, i as c_int);
+        let callback = Callback::new(state, state.top());
+        state.pop(1);
+        triggers.push(Rc::new(LuaTrigger { callback }));
+    }
+    let list = if is_before { &space.before_replace } else { &space.on_replace };
+    *list.borrow_mut() = triggers;
+    Ok(0)
+}
+
+fn schema_version(state: State) -> Outcome {
+    state.push_number(database().catalog.schema_version() as f64);
+    Ok(1)
+}
+
+/// spaces() -> list of {id, name, engine, field_count, is_local, temporary, index = {{id, name, type, unique, parts}}}
+fn spaces(state: State) -> Outcome {
+    let database = database();
+    let spaces = database.catalog.spaces();
+    state.new_table(spaces.len(), 0);
+    let list = state.top();
+    for (at, space) in spaces.iter().enumerate() {
+        let def = space.def();
+        state.new_table(0, 10);
+        let table = state.top();
+        state.push_number(f64::from(space.id));
+        state.set_field(table, "id");
+        state.push_str(&def.name);
+        state.set_field(table, "name");
+        state.push_str(&def.engine);
+        state.set_field(table, "engine");
+        state.push_number(f64::from(def.field_count));
+        state.set_field(table, "field_count");
+        state.push_bool(def.group_id == 1);
+        state.set_field(table, "is_local");
+        state.push_bool(def.is_temporary);
+        state.set_field(table, "temporary");
+        state.push_bool(space.has_index(0));
+        state.set_field(table, "enabled");
+        push_indexes(state, space);
+        state.set_field(table, "indexes");
+        state.raw_set_index(list, at as c_int + 1);
+    }
+    Ok(1)
+}
+
+fn push_indexes(state: State, space: &Space) {
+    let indexes = space.indexes();
+    state.new_table(indexes.len(), 0);
+    let list = state.top();
+    for (at, index) in indexes.iter().enumerate() {
+        let store = space.store.borrow();
+        let Some(def) = store.index_def(index.id) else { continue };
+        state.new_table(0, 6);
+        let table = state.top();
+        state.push_number(f64::from(index.id));
+        state.set_field(table, "id");
+        state.push_str(&index.name);
+        state.set_field(table, "name");
+        state.push_str(if def.kind == storage::IndexKind::Tree { "TREE" } else { "HASH" });
+        state.set_field(table, "type");
+        state.push_bool(def.is_unique);
+        state.set_field(table, "unique");
+        state.new_table(index.parts.len(), 0);
+        let parts = state.top();
+        for (number, part) in index.parts.iter().enumerate() {
+            state.new_table(0, 4);
+            let table = state.top();
+            state.push_number(f64::from(part.field_no) + 1.0);
+            state.set_field(table, "fieldno");
+            state.push_str(part.field_type.name());
+            state.set_field(table, "type");
+            state.push_bool(part.is_nullable);
+            state.set_field(table, "is_nullable");
+            if let Some(collation) = &part.collation {
+                state.push_str(collation.name());
+                state.set_field(table, "collation");
+            }
+            state.raw_set_index(parts, number as c_int + 1);
+        }
+        state.set_field(table, "parts");
+        if let Some(sequence) = space.sequence.borrow().as_ref()
+            && index.id == 0
+        {
+            state.push_number(f64::from(sequence.sequence.def().id));
+            state.set_field(table, "sequence_id");
+            state.push_number(f64::from(sequence.field_no) + 1.0);
+            state.set_field(table, "sequence_fieldno");
+        }
+        state.raw_set_index(list, at as c_int + 1);
+    }
+}
+
+fn sequence_next(state: State) -> Outcome {
+    let value = database().sequence_next(&context(), id_at(state, 1)?)?;
+    let mut bytes = Vec::new();
+    msgpack::encode_int(&mut bytes, value);
+    push_bytes_value(state, &bytes)?;
+    Ok(1)
+}
+
+fn sequence_set(state: State) -> Outcome {
+    let value = state.check_number(2, "value")?;
+    database().sequence_set(&context(), id_at(state, 1)?, value as i64)?;
+    Ok(0)
+}
+
+fn sequence_reset(state: State) -> Outcome {
+    database().sequence_reset(&context(), id_at(state, 1)?)?;
+    Ok(0)
+}
+
+fn sequence_current(state: State) -> Outcome {
+    let id = id_at(state, 1)?;
+    let sequence =
+        database().catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))?;
+    match sequence.value() {
+        Some(value) => state.push_number(value as f64),
+        None => return Err(Error::new(ErrorCode::SequenceNotStarted, &[&sequence.def().name]).into()),
+    }
+    Ok(1)
+}
+
+fn snapshot(state: State) -> Outcome {
+    state.check_may_wait()?;
+    database().make_checkpoint()?;
+    Ok(0)
+}
+
+/// error(code, arguments...) -> the text of a code with its holes filled
+fn error_text(state: State) -> Outcome {
+    let code = id_at(state, 1)?;
+    let mut arguments = Vec::new();
+    for index in 2..=state.top() {
+        state.get_global("tostring");
+        state.push_value(index);
+        state.pcall(1, 1)?;
+        arguments.push(state.string(-1).unwrap_or_default());
+        state.pop(1);
+    }
+    let row = database::ERROR_TABLE.iter().find(|row| row.0 as u32 == code);
+    let shown: Vec<&dyn std::fmt::Display> = arguments.iter().map(|text| text as &dyn std::fmt::Display).collect();
+    match row {
+        Some((_, _, text)) => state.push_str(&database::fill(text, &shown)),
+        None => state.push_str("Unknown error"),
+    }
+    Ok(1)
+}
+
+/// error_codes() -> {NAME = code}
+fn error_codes(state: State) -> Outcome {
+    state.new_table(0, database::ERROR_TABLE.len());
+    let table = state.top();
+    for (code, name, _) in database::ERROR_TABLE {
+        state.push_number(f64::from(*code as u32));
+        state.set_field(table, name);
+    }
+    Ok(1)
+}
+
+/// raise(code, arguments...): raises a client error by its number
+fn raise(state: State) -> Outcome {
+    let code = id_at(state, 1)?;
+    error_text(state)?;
+    let message = state.string(-1).unwrap_or_default();
+    let kind = if code == ErrorCode::AccessDenied as u32 {
+        database::ErrorKind::AccessDenied
+    } else {
+        database::ErrorKind::Client
+    };
+    Err(Error::raw(code, kind, message).into())
+}
+
+/// session() -> id, user id, effective user id, kind, peer, sync
+fn session(state: State) -> Outcome {
+    let context = context();
+    let session = &context.session;
+    state.push_number(session.id as f64);
+    state.push_number(f64::from(session.user.get()));
+    state.push_number(f64::from(context.user.get()));
+    state.push_str(session.kind.name());
+    match &session.peer {
+        Some(peer) => state.push_str(peer),
+        None => state.push_nil(),
+    }
+    state.push_number(session.sync.get() as f64);
+    state.push_bool(session.is_alive.get());
+    Ok(7)
+}
+
+/// set_user(id, is_session): makes the context, or the whole session, another user's
+fn set_user(state: State) -> Outcome {
+    let id = id_at(state, 1)?;
+    let context = context();
+    context.user.set(id);
+    if state.boolean(2) {
+        context.session.user.set(id);
+    }
+    Ok(0)
+}
+
+/// user_by_name(name) -> id, kind; user_name(id) -> name
+fn user_name(state: State) -> Outcome {
+    let id = id_at(state, 1)?;
+    state.push_str(&database().catalog.user_name(id));
+    Ok(1)
+}
+
+fn check_universe(_state: State) -> Outcome {
+    database().check_execute_universe(&context())?;
+    Ok(0)
+}
+
+fn password_hash(state: State) -> Outcome {
+    use base64::Engine;
+    let password = state.check_string(1, "password")?;
+    let hash = database::password_hash(password.as_bytes());
+    state.push_str(&base64::engine::general_purpose::STANDARD.encode(hash));
+    Ok(1)
+}
+
+/// info() -> table
+fn info(state: State) -> Outcome {
+    let database = database();
+    state.new_table(0, 16);
+    let table = state.top();
+    state.push_str(&database.instance_uuid());
+    state.set_field(table, "uuid");
+    state.push_str(&database.replicaset_uuid());
+    state.set_field(table, "cluster_uuid");
+    state.push_bool(database.config.borrow().read_only || database.state() != database::State::Running);
+    state.set_field(table, "ro");
+    state.push_number(database.vclock().get(1) as f64);
+    state.set_field(table, "lsn");
+    state.push_number(database.vclock().signature() as f64);
+    state.set_field(table, "signature");
+    state.push_number((database.uptime_ns() / 1_000_000_000) as f64);
+    state.set_field(table, "uptime");
+    state.push_str(match database.state() {
+        database::State::Loading => "loading",
+        database::State::Running => "running",
+        database::State::LogFailed(_) => "log failed",
+        database::State::Stopped => "stopped",
+    });
+    state.set_field(table, "status");
+    state.push_number(database.catalog.schema_version() as f64);
+    state.set_field(table, "schema_version");
+    state.new_table(0, 2);
+    let vclock = state.top();
+    for (id, lsn) in database.vclock().components() {
+        state.push_number(f64::from(id));
+        state.push_number(lsn as f64);
+        state.raw_set(vclock);
+    }
+    state.set_field(table, "vclock");
+    let arena = database.arena();
+    for (name, value) in [
+        ("memory_used", arena.used() + arena.charged()),
+        ("memory_limit", arena.limit()),
+        ("memory_rows", arena.used()),
+        ("memory_indexes", arena.charged()),
+        ("memory_reserved", arena.reserved()),
+        ("lua_kb", state.memory_kb()),
+    ] {
+        state.push_number(value as f64);
+        state.set_field(table, name);
+    }
+    state.new_table(0, 10);
+    let statistics = state.top();
+    for (name, count) in database.statistics.all() {
+        state.push_number(count as f64);
+        state.set_field(statistics, name);
+    }
+    state.set_field(table, "statistics");
+    Ok(1)
+}
+
+/// configure(options as a table of plain values) -> nil, or raises
+fn configure(state: State) -> Outcome {
+    let mut bytes = Vec::new();
+    encode(state, 1, &mut bytes)?;
+    let host = registry().host.borrow().clone();
+    match host {
+        Some(host) => host.configure(&bytes)?,
+        None => return Err("box.cfg is not available here".into()),
+    }
+    Ok(0)
+}
+
+/// exit(code)
+fn exit(state: State) -> Outcome {
+    let code = match state.kind(1) {
+        ffi::LUA_TBOOLEAN => i32::from(!state.boolean(1)),
+        _ => state.number(1).unwrap_or(0.0) as i32,
+    };
+    let host = registry().host.borrow().clone();
+    if let Some(host) = host {
+        host.exit(code);
+    }
+    // The process ends in the next turn of the event loop; this fiber never goes on.
+    loop {
+        if runtime::fiber::current().is_none() {
+            return Ok(0);
+        }
+        runtime::fiber::park();
+    }
+}
+
+fn format_of(tuple: &Tuple) -> Option<Rc<tuple::Format>> {
+    database().catalog.format(tuple.format_id())
+}
+
+fn tuple_argument(state: State, index: c_int) -> Result<Tuple, Raise> {
+    tuple_at(state, index)
+        .ok_or_else(|| Raise::Message(format!("Invalid argument (tuple expected, got {})", state.kind_name(index))))
+}
+
+/// tuple_new(value)
+fn tuple_new(state: State) -> Outcome {
+    let mut row = Vec::new();
+    encode_array(state, 1, &mut row)?;
+    let format = registry().runtime_format();
+    let tuple = Tuple::new(database().arena(), format, &row).map_err(|error| Raise::Message(error.to_string()))?;
+    push_tuple(state, &tuple);
+    Ok(1)
+}
+
+/// tuple_field(tuple, number or name) -> value, or nothing if there is no such field
+fn tuple_field(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    let field = match state.kind(2) {
+        ffi::LUA_TNUMBER => {
+            let number = state.number(2).unwrap_or(0.0);
+            if number < 1.0 {
+                return Ok(0);
+            }
+            tuple.field(number as u32 - 1)
+        }
+        ffi::LUA_TSTRING => {
+            let name = state.string(2).unwrap_or_default();
+            let format = format_of(&tuple);
+            match format.as_ref().and_then(|format| format.field_no(&name)) {
+                Some(field_no) => match tuple.field(field_no) {
+                    Some(field) => Some(field),
+                    None => {
+                        state.push_ref(registry().null.get());
+                        return Ok(1);
+                    }
+                },
+                None => return push_path(state, &tuple, &name, format.as_deref()),
+            }
+        }
+        _ => None,
+    };
+    match field {
+        Some(field) => {
+            push_bytes_value(state, field)?;
+            Ok(1)
+        }
+        None => Ok(0),
+    }
+}
+
+/// A JSON path into a tuple.
+fn push_path(state: State, tuple: &Tuple, text: &str, format: Option<&tuple::Format>) -> Outcome {
+    use tuple::path::Step;
+    if !text.contains(['.', '[']) {
+        return Ok(0);
+    }
+    let Some(steps) = tuple::path::parse(text, 1) else { return Ok(0) };
+    let first = match &steps[0] {
+        Step::Index(index) => Some(*index),
+        Step::Key(name) => format.and_then(|format| format.field_no(name)),
+    };
+    let Some(mut value) = first.and_then(|field_no| tuple.field(field_no)) else { return Ok(0) };
+    for step in &steps[1..] {
+        let mut reader = msgpack::Reader::new(value);
+        let found = match step {
+            Step::Index(index) => reader.read_array().ok().filter(|count| index < count).and_then(|_| {
+                for _ in 0..*index {
+                    reader.read_value().ok()?;
+                }
+                reader.read_value().ok()
+            }),
+            Step::Key(key) => {
+                let count = reader.read_map().unwrap_or(0);
+                (0..count).find_map(|_| {
+                    let name = reader.read_value().ok()?;
+                    let inner = reader.read_value().ok()?;
+                    (msgpack::Reader::new(name).read_str() == Ok(key.as_bytes())).then_some(inner)
+                })
+            }
+        };
+        match found {
+            Some(inner) => value = inner,
+            None => return Ok(0),
+        }
+    }
+    push_bytes_value(state, value)?;
+    Ok(1)
+}
+
+/// tuple_table(tuple, from, to) -> table of the fields
+fn tuple_table(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    push_bytes_value(state, tuple.data())?;
+    Ok(1)
+}
+
+fn tuple_text(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    let mut text = String::new();
+    msgpack::format_value(tuple.data(), &mut text);
+    state.push_str(&text);
+    Ok(1)
+}
+
+/// tuple_info(tuple) -> number of fields, bytes
+fn tuple_info(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    state.push_number(f64::from(tuple.field_count()));
+    state.push_number(tuple.size() as f64);
+    Ok(2)
+}
+
+/// tuple_names(tuple) -> names of the declared fields, in order
+fn tuple_names(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    state.new_table(0, 0);
+    let table = state.top();
+    if let Some(format) = format_of(&tuple) {
+        for (at, field) in format.fields().iter().enumerate() {
+            state.push_str(&field.name);
+            state.raw_set_index(table, at as c_int + 1);
+        }
+    }
+    Ok(1)
+}
+
+/// tuple_update(tuple, ops, is_upsert)
+fn tuple_update(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    let (mut ops, mut row) = (Vec::new(), Vec::new());
+    encode_ops(state, 2, &mut ops)?;
+    let format = format_of(&tuple);
+    let apply = if state.boolean(3) { update::upsert } else { update::apply };
+    apply(&ops, tuple.data(), format.as_deref(), 1, &mut row).map_err(|error| database().update_error(error))?;
+    let updated = Tuple::new(database().arena(), tuple.format_id(), &row)
+        .map_err(|error| Raise::Message(error.to_string()))?;
+    push_tuple(state, &updated);
+    Ok(1)
+}
+
+/// tuple_equals(a, b)
+fn tuple_equals(state: State) -> Outcome {
+    let same = match (tuple_at(state, 1), tuple_at(state, 2)) {
+        (Some(a), Some(b)) => a.ptr_eq(&b) || a.data() == b.data(),
+        _ => false,
+    };
+    state.push_bool(same);
+    Ok(1)
+}
+
+impl crate::registry::Registry {
+    /// The format of tuples that belong to no space.
+    fn runtime_format(&self) -> u32 {
+        u32::MAX
+    }
+}
+
+/// What `box.internal` offers.
+pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
+    ("insert", insert),
+    ("replace", replace),
+    ("update", update_row),
+    ("upsert", upsert),
+    ("delete", delete),
+    ("get", get),
+    ("select", select),
+    ("iterator", iterator),
+    ("iterator_next", iterator_next),
+    ("iterator_close", iterator_close),
+    ("count", count),
+    ("random", random),
+    ("size", size),
+    ("index_size", index_size),
+    ("truncate", truncate),
+    ("begin", begin),
+    ("commit", commit),
+    ("rollback", rollback),
+    ("is_in_txn", is_in_txn),
+    ("savepoint", savepoint),
+    ("savepoint_close", savepoint_close),
+    ("rollback_to_savepoint", rollback_to_savepoint),
+    ("on_commit", on_commit),
+    ("on_rollback", on_rollback),
+    ("set_triggers", set_triggers),
+    ("schema_version", schema_version),
+    ("spaces", spaces),
+    ("sequence_next", sequence_next),
+    ("sequence_set", sequence_set),
+    ("sequence_reset", sequence_reset),
+    ("sequence_current", sequence_current),
+    ("snapshot", snapshot),
+    ("error_text", error_text),
+    ("error_codes", error_codes),
+    ("raise", raise),
+    ("session", session),
+    ("set_user", set_user),
+    ("user_name", user_name),
+    ("check_universe", check_universe),
+    ("password_hash", password_hash),
+    ("info", info),
+    ("configure", configure),
+    ("exit", exit),
+    ("tuple_new", tuple_new),
+    ("tuple_field", tuple_field),
+    ("tuple_table", tuple_table),
+    ("tuple_text", tuple_text),
+    ("tuple_info", tuple_info),
+    ("tuple_names", tuple_names),
+    ("tuple_update", tuple_update),
+    ("tuple_equals", tuple_equals),
+];

@@ -1,0 +1,534 @@
+//! Values between Lua and msgpack, by Tarantool's rules.
+//!
+//! Encoding: numbers without a fraction become integers; a table is an array if its keys are 1..n (or nearly), or as its metatable's
+//! `__serialize` says; cdata are 64-bit integers, NULL, tuples, uuids, decimals. Decoding: integers beyond 10^14 become cdata, nil inside
+//! anything becomes `box.NULL`, arrays and maps get metatables that remember what they were.
+
+use crate::registry::{CtypeIds, Registry, registry};
+use crate::state::{Raise, State, TYPE_CDATA};
+use mlua_sys as ffi;
+use std::ffi::c_int;
+use tuple::msgpack::{self, Kind, Reader};
+use tuple::{Tuple, decimal::Decimal};
+
+/// How deep values may nest.
+const DEPTH_MAX: usize = 128;
+/// Integers up to here are plain Lua numbers.
+const PLAIN_MAX: u64 = 99_999_999_999_999;
+/// An array may have so many times more places than values ...
+const SPARSE_RATIO: usize = 2;
+/// ... if it has more places than this; otherwise it is a map.
+const SPARSE_SAFE: usize = 10;
+
+fn absolute(state: State, index: c_int) -> c_int {
+    if index < 0 && index > ffi::LUA_REGISTRYINDEX { state.top() + index + 1 } else { index }
+}
+
+/// Reads eight bytes of a cdata.
+#[expect(unsafe_code, reason = "payloads of cdata")]
+fn read_u64(payload: *mut std::ffi::c_void) -> u64 {
+    // SAFETY: callers know from the type id that the payload has eight bytes.
+    unsafe { payload.cast::<u64>().read_unaligned() }
+}
+
+/// The number in a 64-bit integer cdata.
+pub(crate) fn cdata_number(state: State, index: c_int) -> Option<f64> {
+    let (payload, id) = state.cdata(index)?;
+    let ids = registry().ids.get();
+    match id {
+        id if id == ids.int64 => Some(read_u64(payload) as i64 as f64),
+        id if id == ids.uint64 => Some(read_u64(payload) as f64),
+        _ => None,
+    }
+}
+
+/// True for nil and for `box.NULL`.
+pub(crate) fn is_null(state: State, index: c_int) -> bool {
+    if state.is_nil(index) {
+        return true;
+    }
+    state.cdata(index).is_some_and(|(payload, id)| id == registry().ids.get().null && read_u64(payload) == 0)
+}
+
+/// The row behind a tuple object.
+pub(crate) fn tuple_at(state: State, index: c_int) -> Option<Tuple> {
+    let (payload, id) = state.cdata(index)?;
+    if id != registry().ids.get().tuple {
+        return None;
+    }
+    Some(tuple_from_address(read_u64(payload)))
+}
+
+#[expect(unsafe_code, reason = "tuple objects hold a counted address")]
+fn tuple_from_address(address: u64) -> Tuple {
+    // SAFETY: a tuple object holds one reference until its finalizer runs, so the row is alive; the clone is ours and the object's
+    // reference is left to it.
+    let held = unsafe { Tuple::from_raw(address) };
+    let tuple = held.clone();
+    std::mem::forget(held);
+    tuple
+}
+
+/// Pushes a tuple object that holds its own reference.
+#[expect(unsafe_code, reason = "a counted address in a cdata")]
+pub(crate) fn push_tuple(state: State, tuple: &Tuple) {
+    let registry = registry();
+    let payload = state.push_cdata(registry.ids.get().tuple);
+    // SAFETY: the payload of a pointer cdata has eight bytes.
+    unsafe { payload.cast::<u64>().write_unaligned(tuple.clone().into_raw()) };
+    state.push_ref(registry.tuple_finalizer.get());
+    state.set_finalizer();
+}
+
+/// The finalizer of tuple objects.
+#[expect(unsafe_code, reason = "gives a counted address back")]
+pub(crate) fn release_tuple(state: State) -> Result<c_int, Raise> {
+    if let Some((payload, id)) = state.cdata(1)
+        && id == registry().ids.get().tuple
+    {
+        // SAFETY: runs once for each object, which held one reference; the address is cleared.
+        unsafe {
+            let address = payload.cast::<u64>().replace(0);
+            if address != 0 {
+                drop(Tuple::from_raw(address));
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Appends the value at `index`.
+pub(crate) fn encode(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    encode_value(state, absolute(state, index), out, 0)
+}
+
+/// Appends the value at `index`, which must be a table or tuple, as an array.
+pub(crate) fn encode_array(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    let start = out.len();
+    encode(state, index, out)?;
+    match Reader::new(&out[start..]).kind() {
+        Ok(Kind::Array) => Ok(()),
+        // An empty table without a hint is an array too.
+        Ok(Kind::Map) if out[start] == 0x80 => {
+            out[start] = 0x90;
+            Ok(())
+        }
+        _ => Err(database::Error::new(database::ErrorCode::TupleNotArray, &[]).into()),
+    }
+}
+
+/// Appends the key at `index`: a scalar stands for an array of one, nil for an empty one.
+pub(crate) fn encode_key(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    match state.kind(index) {
+        ffi::LUA_TNIL | ffi::LUA_TNONE => out.push(0x90),
+        ffi::LUA_TTABLE => return encode_array(state, index, out),
+        TYPE_CDATA if tuple_at(state, index).is_some() => return encode(state, index, out),
+        _ => {
+            out.push(0x91);
+            encode(state, index, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn encode_number(value: f64, out: &mut Vec<u8>) {
+    if value.fract() == 0.0 && value.is_finite() {
+        if (0.0..18_446_744_073_709_551_616.0).contains(&value) {
+            return msgpack::encode_uint(out, value as u64);
+        }
+        if (-9_223_372_036_854_775_808.0..0.0).contains(&value) {
+            return msgpack::encode_int(out, value as i64);
+        }
+    }
+    msgpack::encode_f64(out, value);
+}
+
+fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> Result<(), Raise> {
+    match state.kind(index) {
+        ffi::LUA_TNIL | ffi::LUA_TNONE => msgpack::encode_nil(out),
+        ffi::LUA_TBOOLEAN => msgpack::encode_bool(out, state.boolean(index)),
+        ffi::LUA_TNUMBER => encode_number(state.number(index).unwrap_or(0.0), out),
+        ffi::LUA_TSTRING => msgpack::encode_str(out, state.bytes(index).unwrap_or(b"")),
+        ffi::LUA_TTABLE => {
+            if depth >= DEPTH_MAX {
+                msgpack::encode_nil(out);
+                return Ok(());
+            }
+            return encode_table(state, index, out, depth);
+        }
+        ffi::LUA_TLIGHTUSERDATA if state.pointer(index).is_null() => msgpack::encode_nil(out),
+        TYPE_CDATA => return encode_cdata(state, index, out),
+        _ => {
+            let what = state.kind_name(index);
+            return Err(format!("unsupported Lua type '{what}'").into());
+        }
+    }
+    Ok(())
+}
+
+#[expect(unsafe_code, reason = "payloads of cdata")]
+fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    let ids: CtypeIds = registry().ids.get();
+    let Some((payload, id)) = state.cdata(index) else {
+        return Err("unsupported Lua type 'cdata'".into());
+    };
+    // SAFETY: the type ids tell how many bytes the payloads have.
+    unsafe {
+        match id {
+            id if id == ids.int64 => msgpack::encode_int(out, payload.cast::<i64>().read_unaligned()),
+            id if id == ids.uint64 => msgpack::encode_uint(out, payload.cast::<u64>().read_unaligned()),
+            id if id == ids.null => msgpack::encode_nil(out),
+            id if id == ids.tuple => out.extend_from_slice(tuple_from_address(read_u64(payload)).data()),
+            id if id == ids.uuid => {
+                let bytes = uuid_bytes(payload.cast::<[u8; 16]>().read_unaligned());
+                msgpack::encode_ext(out, msgpack::EXT_UUID, &bytes);
+            }
+            id if id == ids.decimal => {
+                let (coefficient, scale) = payload.cast::<DecimalPayload>().read_unaligned().parts();
+                let mut body = Vec::new();
+                if let Some(decimal) = Decimal::new(coefficient, scale) {
+                    decimal.encode(&mut body);
+                }
+                msgpack::encode_ext(out, msgpack::EXT_DECIMAL, &body);
+            }
+            _ => {
+                // Other integer types and error objects: what Lua makes of them.
+                state.push_ref(registry().to_plain.get());
+                state.push_value(index);
+                state.pcall(1, 1)?;
+                if state.kind(-1) == TYPE_CDATA && state.cdata(state.top()).is_none_or(|(_, other)| other == id) {
+                    state.pop(1);
+                    return Err("unsupported Lua type 'cdata'".into());
+                }
+                let result = encode_value(state, state.top(), out, 0);
+                state.pop(1);
+                return result;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `struct lycosa_decimal`: the coefficient in two halves and the scale.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct DecimalPayload {
+    low: u64,
+    high: i64,
+    scale: i32,
+    padding: i32,
+}
+
+impl DecimalPayload {
+    fn parts(self) -> (i128, i32) {
+        (i128::from(self.high) << 64 | i128::from(self.low), self.scale)
+    }
+}
+
+/// `struct tt_uuid` keeps the first three parts in the machine's byte order; on the wire all are big endian.
+pub(crate) fn uuid_bytes(mut bytes: [u8; 16]) -> [u8; 16] {
+    if cfg!(target_endian = "little") {
+        bytes[0..4].reverse();
+        bytes[4..6].reverse();
+        bytes[6..8].reverse();
+    }
+    bytes
+}
+
+/// What a table is to become.
+enum Shape {
+    Array(usize),
+    Map,
+}
+
+fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> Result<(), Raise> {
+    if !state.reserve(8) {
+        return Err("stack overflow".into());
+    }
+    let mut hint = None;
+    if state.get_metatable(index) {
+        let metatable = state.top();
+        state.get_field(metatable, "__serialize");
+        match state.kind(-1) {
+            ffi::LUA_TSTRING => {
+                hint = match state.bytes(-1).unwrap_or(b"") {
+                    b"seq" | b"sequence" | b"array" => Some(true),
+                    b"map" | b"mapping" => Some(false),
+                    _ => None,
+                };
+            }
+            ffi::LUA_TFUNCTION => {
+                state.push_value(index);
+                state.pcall(1, 1)?;
+                let is_same = state.kind(-1) == ffi::LUA_TTABLE && state.get_metatable(state.top()) && {
+                    state.pop(1);
+                    true
+                };
+                let result = if is_same && depth > 16 {
+                    Err("__serialize returns tables that serialize themselves without end".into())
+                } else {
+                    encode_value(state, state.top(), out, depth + 1)
+                };
+                state.pop(2);
+                return result;
+            }
+            _ => {}
+        }
+        state.pop(2);
+    }
+    match shape_of(state, index, hint) {
+        Shape::Array(length) => {
+            msgpack::encode_array(out, length as u32);
+            for i in 1..=length {
+                state.raw_get_index(index, i as c_int);
+                let result = encode_value(state, state.top(), out, depth + 1);
+                if result.is_err() && matches!(result, Err(Raise::OnStack)) {
+                    return result;
+                }
+                state.pop(1);
+                result?;
+            }
+        }
+        Shape::Map => {
+            // The number of pairs is not known before they are walked: room for the longest header.
+            let start = out.len();
+            out.extend_from_slice(&[0xdf, 0, 0, 0, 0]);
+            let mut count = 0u32;
+            state.push_nil();
+            while state.next(index) {
+                let value = state.top();
+                encode_value(state, value - 1, out, depth + 1)?;
+                encode_value(state, value, out, depth + 1)?;
+                state.pop(1);
+                count += 1;
+            }
+            if count < 16 {
+                out[start] = 0x80 | count as u8;
+                out.drain(start + 1..start + 5);
+            } else {
+                out[start + 1..start + 5].copy_from_slice(&count.to_be_bytes());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn shape_of(state: State, index: c_int, hint: Option<bool>) -> Shape {
+    match hint {
+        Some(true) => {
+            let mut max = 0;
+            state.push_nil();
+            while state.next(index) {
+                state.pop(1);
+                if let Some(key) = state.number(-1)
+                    && key.fract() == 0.0
+                    && key >= 1.0
+                {
+                    max = max.max(key as usize);
+                }
+            }
+            return Shape::Array(max);
+        }
+        Some(false) => return Shape::Map,
+        None => {}
+    }
+    let length = state.raw_length(index);
+    // The common case: exactly the keys 1..n.
+    let (mut count, mut max) = (0usize, 0usize);
+    state.push_nil();
+    while state.next(index) {
+        state.pop(1);
+        let key = if state.kind(-1) == ffi::LUA_TNUMBER { state.number(-1) } else { None };
+        match key {
+            Some(key) if key.fract() == 0.0 && (1.0..=4_294_967_295.0).contains(&key) => {
+                count += 1;
+                max = max.max(key as usize);
+            }
+            _ => {
+                state.pop(1);
+                return Shape::Map;
+            }
+        }
+    }
+    if count == 0 && length == 0 {
+        return Shape::Array(0);
+    }
+    if max > SPARSE_SAFE && max > count * SPARSE_RATIO { Shape::Map } else { Shape::Array(max) }
+}
+
+/// Pushes the next value of a reader over checked bytes.
+pub(crate) fn push_next(state: State, reader: &mut Reader<'_>) -> Result<(), Raise> {
+    push_value(state, reader, 0)
+}
+
+/// Pushes one checked value.
+pub(crate) fn push_bytes_value(state: State, bytes: &[u8]) -> Result<(), Raise> {
+    push_value(state, &mut Reader::new(bytes), 0)
+}
+
+fn malformed(error: msgpack::MsgpackError) -> Raise {
+    Raise::Message(format!("invalid MsgPack: {error}"))
+}
+
+#[expect(unsafe_code, reason = "payloads of cdata")]
+fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(), Raise> {
+    if depth > DEPTH_MAX || !state.reserve(8) {
+        return Err("stack overflow".into());
+    }
+    let registry: &Registry = registry();
+    match reader.kind().map_err(malformed)? {
+        Kind::Nil => {
+            reader.read_nil().map_err(malformed)?;
+            state.push_ref(registry.null.get());
+        }
+        Kind::Bool => state.push_bool(reader.read_bool().map_err(malformed)?),
+        Kind::Uint => {
+            let value = reader.read_uint().map_err(malformed)?;
+            if value <= PLAIN_MAX {
+                state.push_number(value as f64);
+            } else {
+                let payload = state.push_cdata(registry.ids.get().uint64);
+                // SAFETY: eight bytes.
+                unsafe { payload.cast::<u64>().write_unaligned(value) };
+            }
+        }
+        Kind::Int => {
+            let value = reader.read_int().map_err(malformed)?;
+            if value.unsigned_abs() <= PLAIN_MAX {
+                state.push_number(value as f64);
+            } else {
+                let payload = state.push_cdata(registry.ids.get().int64);
+                // SAFETY: eight bytes.
+                unsafe { payload.cast::<i64>().write_unaligned(value) };
+            }
+        }
+        Kind::Float | Kind::Double => state.push_number(reader.read_double().map_err(malformed)?),
+        Kind::Str => state.push_bytes(reader.read_str().map_err(malformed)?),
+        Kind::Bin => state.push_bytes(reader.read_bin().map_err(malformed)?),
+        Kind::Array => {
+            let count = reader.read_array().map_err(malformed)?;
+            state.new_table(count as usize, 0);
+            let table = state.top();
+            for i in 1..=count {
+                push_value(state, reader, depth + 1)?;
+                state.raw_set_index(table, i as c_int);
+            }
+            state.push_ref(registry.array_metatable.get());
+            state.set_metatable(table);
+        }
+        Kind::Map => {
+            let count = reader.read_map().map_err(malformed)?;
+            state.new_table(0, count as usize);
+            let table = state.top();
+            for _ in 0..count {
+                push_value(state, reader, depth + 1)?;
+                push_value(state, reader, depth + 1)?;
+                // NaN cannot be a key.
+                let is_nan = state.kind(-2) == ffi::LUA_TNUMBER && state.number(-2).is_some_and(f64::is_nan);
+                if is_nan {
+                    state.pop(2);
+                } else {
+                    state.raw_set(table);
+                }
+            }
+            state.push_ref(registry.map_metatable.get());
+            state.set_metatable(table);
+        }
+        Kind::Ext => match reader.read_ext().map_err(malformed)? {
+            (msgpack::EXT_UUID, body) if body.len() == 16 => {
+                let payload = state.push_cdata(registry.ids.get().uuid);
+                let mut bytes = [0; 16];
+                bytes.copy_from_slice(body);
+                // SAFETY: sixteen bytes.
+                unsafe { payload.cast::<[u8; 16]>().write_unaligned(uuid_bytes(bytes)) };
+            }
+            (msgpack::EXT_DECIMAL, body) => match Decimal::decode(body) {
+                Some(decimal) => push_decimal(state, &decimal),
+                None => return Err("malformed decimal".into()),
+            },
+            (kind, _) => return Err(format!("unsupported extension type {kind}").into()),
+        },
+    }
+    Ok(())
+}
+
+/// Pushes a decimal object.
+#[expect(unsafe_code, reason = "payloads of cdata")]
+pub(crate) fn push_decimal(state: State, decimal: &Decimal) {
+    let (coefficient, scale) = decimal.parts();
+    let payload = state.push_cdata(registry().ids.get().decimal);
+    let value =
+        DecimalPayload { low: coefficient as u64, high: (coefficient >> 64) as i64, scale, padding: 0 };
+    // SAFETY: the payload is a `struct lycosa_decimal`.
+    unsafe { payload.cast::<DecimalPayload>().write_unaligned(value) };
+}
+
+/// The decimal at an index: a decimal object, a number or a string.
+#[expect(unsafe_code, reason = "payloads of cdata")]
+pub(crate) fn decimal_at(state: State, index: c_int) -> Option<Decimal> {
+    if let Some((payload, id)) = state.cdata(index) {
+        let ids = registry().ids.get();
+        return match id {
+            id if id == ids.decimal => {
+                // SAFETY: the payload is a `struct lycosa_decimal`.
+                let (coefficient, scale) = unsafe { payload.cast::<DecimalPayload>().read_unaligned() }.parts();
+                Decimal::new(coefficient, scale)
+            }
+            id if id == ids.int64 => Some(Decimal::from(read_u64(payload) as i64)),
+            id if id == ids.uint64 => Some(Decimal::from(read_u64(payload))),
+            _ => None,
+        };
+    }
+    match state.kind(index) {
+        ffi::LUA_TNUMBER => Decimal::from_f64(state.number(index)?),
+        ffi::LUA_TSTRING => state.string(index)?.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// Encodes the results of a procedure: values `first..=top`. Returns how many there are.
+///
+/// `is_old_style` (CALL_16): each value becomes a tuple, and a single list of tuples or tables is spread.
+pub(crate) fn encode_results(
+    state: State,
+    first: c_int,
+    is_old_style: bool,
+    out: &mut Vec<u8>,
+) -> Result<u32, Raise> {
+    let top = state.top();
+    if !is_old_style {
+        for index in first..=top {
+            encode_value(state, index, out, 0)?;
+        }
+        return Ok((top - first + 1) as u32);
+    }
+    if top == first && state.kind(first) == ffi::LUA_TTABLE {
+        state.raw_get_index(first, 1);
+        let first_kind = state.kind(-1);
+        let is_list = first_kind == ffi::LUA_TTABLE || first_kind == TYPE_CDATA && tuple_at(state, state.top()).is_some();
+        state.pop(1);
+        if is_list {
+            let length = state.raw_length(first);
+            for i in 1..=length {
+                state.raw_get_index(first, i as c_int);
+                encode_tuple(state, state.top(), out)?;
+                state.pop(1);
+            }
+            return Ok(length as u32);
+        }
+    }
+    for index in first..=top {
+        encode_tuple(state, index, out)?;
+    }
+    Ok((top - first + 1) as u32)
+}
+
+/// A value as a tuple: arrays as they are, everything else in an array of one.
+fn encode_tuple(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    let start = out.len();
+    encode_value(state, index, out, 0)?;
+    if Reader::new(&out[start..]).kind() != Ok(Kind::Array) {
+        out.insert(start, 0x91);
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Errors into Lua as objects, and out of Lua as codes and texts.
+
+use crate::registry::registry;
+use crate::state::{Raise, State, TYPE_CDATA};
+use database::{Error, ErrorCode, ErrorKind};
+use mlua_sys as ffi;
+
+/// Pushes the value that is raised.
+pub(crate) fn push_raise(state: State, raise: Raise) {
+    match raise {
+        Raise::OnStack => {}
+        Raise::Message(message) => state.push_str(&message),
+        Raise::Database(error) => push_error(state, &error),
+    }
+}
+
+/// Pushes an error object.
+pub(crate) fn push_error(state: State, error: &Error) {
+    let body = error.body();
+    state.reserve(10);
+    state.push_ref(registry().make_error.get());
+    if state.is_nil(-1) {
+        state.pop(1);
+        return state.push_str(&body.message);
+    }
+    state.push_number(f64::from(body.code));
+    state.push_str(error.kind_name());
+    state.push_str(&body.message);
+    state.new_table(0, body.fields.len());
+    let fields = state.top();
+    for (name, value) in &body.fields {
+        state.push_str(value);
+        state.set_field(fields, name);
+    }
+    let mut arguments = 4;
+    if let Some(previous) = &body.previous {
+        push_error(state, previous);
+        arguments = 5;
+    }
+    if state.pcall(arguments, 1).is_err() {
+        state.pop(1);
+        state.push_str(&body.message);
+    }
+}
+
+/// Takes the error value on top of the stack.
+pub(crate) fn take_error(state: State) -> Error {
+    let error = error_at_top(state);
+    state.pop(1);
+    error
+}
+
+fn error_at_top(state: State) -> Error {
+    let top = state.top();
+    let lua_error = |text: String| Error::raw(ErrorCode::ProcLua as u32, ErrorKind::Lua, text);
+    match state.kind(top) {
+        ffi::LUA_TSTRING => lua_error(state.string(top).unwrap_or_default()),
+        TYPE_CDATA if state.cdata(top).is_some_and(|(_, id)| id == registry().ids.get().error) => {
+            state.push_ref(registry().error_parts.get());
+            state.push_value(top);
+            if state.pcall(1, 3).is_err() {
+                state.set_top(top);
+                return lua_error("an error object that cannot be read".to_string());
+            }
+            let code = state.number(top + 1).unwrap_or(0.0) as u32;
+            let kind = match state.string(top + 2).unwrap_or_default().as_str() {
+                "ClientError" => ErrorKind::Client,
+                "AccessDeniedError" => ErrorKind::AccessDenied,
+                "OutOfMemory" => ErrorKind::OutOfMemory,
+                "SystemError" => ErrorKind::System,
+                "XlogError" => ErrorKind::Xlog,
+                "CustomError" => ErrorKind::Custom,
+                _ => ErrorKind::Lua,
+            };
+            let message = state.string(top + 3).unwrap_or_default();
+            state.set_top(top);
+            Error::raw(code, kind, message)
+        }
+        _ => {
+            state.get_global("tostring");
+            state.push_value(top);
+            let text = match state.pcall(1, 1) {
+                Ok(()) => state.string(-1).unwrap_or_else(|| "unknown error".to_string()),
+                Err(_) => "unknown error".to_string(),
+            };
+            state.set_top(top);
+            lua_error(text)
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the boundary code needs at hand: numbers of C types, references to Lua values, the database.
+
+use crate::state::State;
+use database::{Context, Database};
+use runtime::fiber;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::c_int;
+use std::rc::Rc;
+
+/// LuaJIT's numbers of the C types that values are told apart by.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CtypeIds {
+    pub(crate) int64: u32,
+    pub(crate) uint64: u32,
+    pub(crate) null: u32,
+    pub(crate) tuple: u32,
+    pub(crate) uuid: u32,
+    pub(crate) decimal: u32,
+    pub(crate) error: u32,
+}
+
+/// One per process: there is one Lua state.
+#[derive(Default)]
+pub(crate) struct Registry {
+    pub(crate) ids: Cell<CtypeIds>,
+    pub(crate) null: Cell<c_int>,
+    pub(crate) array_metatable: Cell<c_int>,
+    pub(crate) map_metatable: Cell<c_int>,
+    pub(crate) tuple_finalizer: Cell<c_int>,
+    /// Lua function: a cdata of any other kind as a plain value.
+    pub(crate) to_plain: Cell<c_int>,
+    /// Lua function: makes an error object of its parts.
+    pub(crate) make_error: Cell<c_int>,
+    /// Lua function: the parts of an error object.
+    pub(crate) error_parts: Cell<c_int>,
+    pub(crate) database: RefCell<Option<Rc<Database>>>,
+    pub(crate) main: Cell<Option<State>>,
+    /// Lua threads that no fiber uses: thread and its reference.
+    pub(crate) threads: RefCell<Vec<(State, c_int)>>,
+    /// A context for code that runs outside of requests.
+    pub(crate) background: RefCell<Option<Rc<Context>>>,
+    pub(crate) host: RefCell<Option<Rc<dyn crate::Host>>>,
+}
+
+thread_local! {
+    static REGISTRY: OnceCell<&'static Registry> = const { OnceCell::new() };
+}
+
+/// The registry of this thread.
+pub(crate) fn registry() -> &'static Registry {
+    REGISTRY.with(|cell| *cell.get_or_init(|| Box::leak(Box::default())))
+}
+
+/// The database.
+pub(crate) fn database() -> Rc<Database> {
+    registry().database.borrow().clone().expect("set before any Lua code runs")
+}
+
+/// The context of the running fiber.
+pub(crate) fn context() -> Rc<Context> {
+    if let Some(context) = fiber::local::<Context>("context") {
+        return context;
+    }
+    let registry = registry();
+    let mut background = registry.background.borrow_mut();
+    Rc::clone(background.get_or_insert_with(|| {
+        let database = database();
+        let session = database.open_session(database::SessionKind::Background, None);
+        Rc::new(Context::for_background(session))
+    }))
+}
+
+/// A Lua thread for one fiber: taken from the pool, given back when dropped.
+pub(crate) struct Thread {
+    pub(crate) state: State,
+    reference: c_int,
+}
+
+impl Thread {
+    pub(crate) fn take() -> Thread {
+        let registry = registry();
+        if let Some((state, reference)) = registry.threads.borrow_mut().pop() {
+            return Thread { state, reference };
+        }
+        let main = registry.main.get().expect("the state is made first");
+        main.reserve(4);
+        let state = main.new_thread();
+        let reference = main.make_ref();
+        Thread { state, reference }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.state.set_top(0);
+        let mut threads = registry().threads.borrow_mut();
+        if threads.len() < 1024 {
+            threads.push((self.state, self.reference));
+        } else if let Some(main) = registry().main.get() {
+            main.drop_ref(self.reference);
+        }
+    }
+}

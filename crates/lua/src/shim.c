@@ -1,0 +1,59 @@
+/*
+ * What LuaJIT's public API does not offer: cdata by type, and whether a yield is safe now.
+ * Re-check against lj_obj.h, lj_cdata.h and lj_jit.h at every update of LuaJIT.
+ */
+#define LUA_CORE
+#include "lua.h"
+#include "lauxlib.h"
+#include "lj_obj.h"
+#include "lj_gc.h"
+#include "lj_state.h"
+#include "lj_ctype.h"
+#include "lj_cdata.h"
+#include "lj_jit.h"
+
+/* The payload of the cdata at a positive index and its type; NULL if it is no cdata. */
+void *ljshim_to_cdata(lua_State *L, int index, uint32_t *type_id)
+{
+	TValue *o = L->base + (index - 1);
+	if (o >= L->top || !tviscdata(o))
+		return NULL;
+	GCcdata *cd = cdataV(o);
+	*type_id = cd->ctypeid;
+	return cdataptr(cd);
+}
+
+/* Pushes a new cdata of a type and returns its payload. */
+void *ljshim_push_cdata(lua_State *L, uint32_t type_id)
+{
+	CTState *cts = ctype_cts(L);
+	CTSize size = 0;
+	GCcdata *cd;
+	lj_ctype_info(cts, type_id, &size);
+	lj_gc_check(L);
+	cd = lj_cdata_new(cts, type_id, size);
+	setcdataV(L, L->top, cd);
+	incr_top(L);
+	return cdataptr(cd);
+}
+
+/* Makes the function on top the finalizer of the cdata below it, and pops it. */
+void ljshim_set_finalizer(lua_State *L)
+{
+	TValue *fn = L->top - 1;
+	TValue *o = L->top - 2;
+	lj_cdata_setfin(L, cdataV(o), gcval(fn), itype(fn));
+	L->top--;
+	lj_gc_check(L);
+}
+
+/* 0 if the running fiber may wait; 1 inside an ffi call on a trace, 2 inside a finalizer or hook. */
+int ljshim_yield_blocked(lua_State *L)
+{
+	global_State *g = G(L);
+	if (tvref(g->jit_base))
+		return 1;
+	if (g->hookmask & (HOOK_ACTIVE | HOOK_GC | HOOK_VMEVENT))
+		return 2;
+	return 0;
+}
