@@ -2,11 +2,13 @@
 
 use crate::access::{ObjectType, Privileges, Rights, denied};
 use crate::alter;
-use crate::catalog::UserKind;
+use crate::catalog::{Function, UserKind};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
+use crate::hooks::SessionEvent;
 use crate::session::{ADMIN, Context, Session, UserId};
 use crate::statistics::increment;
+use runtime::fiber;
 use sha1::{Digest, Sha1};
 use std::rc::Rc;
 use tuple::msgpack::{Kind, Reader};
@@ -47,11 +49,7 @@ impl Database {
 
     /// Makes a session a user's, if the user may open sessions.
     pub fn log_in(&self, session: &Session, user: UserId) -> Result<()> {
-        let rights = self.catalog.rights_of(user);
-        if rights.universe & Privileges::SESSION == 0 {
-            let name = self.catalog.user_name(user);
-            return Err(denied(Privileges::SESSION, ObjectType::Universe, "", &name));
-        }
+        self.check_session(user)?;
         session.user.set(user);
         Ok(())
     }
@@ -73,6 +71,19 @@ impl Database {
     ) -> Result<u32> {
         increment(&self.statistics.calls);
         let function = self.catalog.function_by_name(name);
+        let user = context.user.get();
+        self.check_execute(context, name, function.as_ref())?;
+        let procedures = self.procedures().ok_or_else(|| Error::new(ErrorCode::NoSuchProc, &[&name]))?;
+        if let Some(function) = function.as_ref().filter(|function| function.is_setuid) {
+            context.user.set(function.owner);
+        }
+        let result = procedures.call(context, name, function.as_ref(), arguments, is_old_style, out);
+        context.user.set(user);
+        self.end_request(context, result)
+    }
+
+    /// Checks the right to call a function, which may be one that only Lua knows. Errors: 42.
+    pub fn check_execute(&self, context: &Context, name: &str, function: Option<&Rc<Function>>) -> Result<()> {
         let rights = self.rights(context);
         let user = context.user.get();
         let user_name = || self.catalog.user_name(user);
@@ -81,7 +92,7 @@ impl Database {
             if rights.universe & Privileges::USAGE == 0 {
                 return Err(denied(Privileges::USAGE, ObjectType::Universe, "", &user_name()));
             }
-            let granted = match &function {
+            let granted = match function {
                 Some(function) => {
                     function.owner == user || rights.on(ObjectType::Function, function.id) & Privileges::EXECUTE != 0
                 }
@@ -91,13 +102,37 @@ impl Database {
                 return Err(denied(Privileges::EXECUTE, ObjectType::Function, name, &user_name()));
             }
         }
-        let procedures = self.procedures().ok_or_else(|| Error::new(ErrorCode::NoSuchProc, &[&name]))?;
-        if let Some(function) = function.as_ref().filter(|function| function.is_setuid) {
-            context.user.set(function.owner);
+        Ok(())
+    }
+
+    /// Checks that a user may open sessions. Errors: 42; 45 if there is no such user.
+    pub fn check_session(&self, user: UserId) -> Result<()> {
+        if self.catalog.user(user).is_none() {
+            return Err(Error::new(ErrorCode::NoSuchUser, &[&user]));
         }
-        let result = procedures.call(context, name, function.as_ref(), arguments, is_old_style, out);
-        context.user.set(user);
-        self.end_request(context, result)
+        let rights = self.catalog.rights_of(user);
+        if rights.universe & Privileges::SESSION == 0 {
+            let name = self.catalog.user_name(user);
+            return Err(denied(Privileges::SESSION, ObjectType::Universe, "", &name));
+        }
+        Ok(())
+    }
+
+    /// Tells procedures of a session's life, in a fiber of its own, if they want to know.
+    pub fn announce(self: &Rc<Self>, session: &Rc<Session>, event: SessionEvent) {
+        let Some(procedures) = self.procedures() else { return };
+        if !procedures.wants(event) {
+            return;
+        }
+        let context = Rc::new(Context::for_background(Rc::clone(session)));
+        let database = Rc::clone(self);
+        fiber::spawn("session trigger", move || {
+            fiber::set_local("context", Rc::clone(&context) as Rc<dyn std::any::Any>);
+            procedures.session_event(&context, event);
+            if context.is_in_txn() {
+                database.abandon(&context);
+            }
+        });
     }
 
     /// Runs source text for a client. As `call`.

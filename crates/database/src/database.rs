@@ -13,8 +13,8 @@ use crate::statistics::Statistics;
 use crate::txn::Statement;
 use runtime::fiber::{self, FiberId};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::rc::Rc;
+use std::collections::{HashMap, VecDeque};
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use storage::MemorySpace;
 use tuple::Arena;
@@ -73,6 +73,7 @@ pub struct Database {
     pub(crate) scratch: RefCell<Vec<u8>>,
     txn_ids: Cell<u64>,
     session_ids: Cell<u64>,
+    sessions: RefCell<HashMap<u64, Weak<Session>>>,
     pub(crate) instance_uuid: RefCell<String>,
     pub(crate) replicaset_uuid: RefCell<String>,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
@@ -120,6 +121,7 @@ impl Database {
             scratch: RefCell::default(),
             txn_ids: Cell::new(0),
             session_ids: Cell::new(0),
+            sessions: RefCell::default(),
             instance_uuid: RefCell::default(),
             replicaset_uuid: RefCell::default(),
             hooks: RefCell::default(),
@@ -146,15 +148,31 @@ impl Database {
         let id = self.session_ids.get() + 1;
         self.session_ids.set(id);
         let user = if kind == SessionKind::Binary { crate::session::GUEST } else { ADMIN };
-        Rc::new(Session {
+        let session = Rc::new(Session {
             id,
             kind,
             peer,
             user: Cell::new(user),
             sync: Cell::new(0),
-            storage: RefCell::default(),
             is_alive: Cell::new(true),
-        })
+        });
+        self.sessions.borrow_mut().insert(id, Rc::downgrade(&session));
+        session
+    }
+
+    /// A living session.
+    pub fn session(&self, id: u64) -> Option<Rc<Session>> {
+        let found = self.sessions.borrow().get(&id)?.upgrade().filter(|session| session.is_alive.get());
+        if found.is_none() {
+            self.sessions.borrow_mut().remove(&id);
+        }
+        found
+    }
+
+    /// Forgets a session whose connection is gone.
+    pub fn close_session(&self, session: &Session) {
+        session.is_alive.set(false);
+        self.sessions.borrow_mut().remove(&session.id);
     }
 
     pub(crate) fn next_txn_id(&self) -> u64 {

@@ -26,4 +26,34 @@ pub trait Procedures {
 
     /// Checks that the body of a persistent function is a function.
     fn check_function(&self, function: &Function) -> Result<()>;
+
+    /// Whether `session_event` is to be called for this kind of event.
+    fn wants(&self, _event: SessionEvent) -> bool {
+        false
+    }
+
+    /// A session began, ended or has logged in. May wait.
+    fn session_event(&self, _context: &Rc<Context>, _event: SessionEvent) {}
+}
+
+/// What happens to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEvent {
+    /// A connection was accepted.
+    Connect,
+    /// A connection is gone.
+    Disconnect,
+    /// Its user has logged in.
+    Auth,
+}
+
+impl SessionEvent {
+    /// Name of the trigger of `box.session`.
+    pub fn name(self) -> &'static str {
+        match self {
+            SessionEvent::Connect => "on_connect",
+            SessionEvent::Disconnect => "on_disconnect",
+            SessionEvent::Auth => "on_auth",
+        }
+    }
 }

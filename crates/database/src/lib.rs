@@ -42,7 +42,7 @@ pub use catalog::{
 pub use config::Config;
 pub use database::{Database, Environment, State};
 pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
-pub use hooks::Procedures;
+pub use hooks::{Procedures, SessionEvent};
 pub use session::{ADMIN, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};
 pub use statement::{Key, Operation, body_key, index_by_name, no_such_index, row_kind};
 pub use statistics::{Statistics, increment};

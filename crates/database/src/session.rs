@@ -2,7 +2,6 @@
 
 use crate::access::Rights;
 use crate::txn::Txn;
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use wal::Position;
@@ -53,8 +52,6 @@ pub struct Session {
     pub user: Cell<UserId>,
     /// Identifier of the request being served.
     pub sync: Cell<u64>,
-    /// What `box.session.storage` is for the Lua layer.
-    pub storage: RefCell<Option<Box<dyn Any>>>,
     /// Cleared when the connection is gone.
     pub is_alive: Cell<bool>,
 }

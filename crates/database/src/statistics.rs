@@ -35,6 +35,15 @@ impl Statistics {
         });
     }
 
+    /// Starts all counts at zero again.
+    pub fn reset(&self) {
+        let counters = [
+            &self.selects, &self.inserts, &self.replaces, &self.updates, &self.upserts, &self.deletes, &self.calls,
+            &self.evals, &self.auths, &self.errors,
+        ];
+        counters.iter().for_each(|counter| counter.set(0));
+    }
+
     /// Names and counts, by name.
     pub fn all(&self) -> [(&'static str, u64); 10] {
         [

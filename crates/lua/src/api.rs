@@ -536,6 +536,193 @@ fn sequence_current(state: State) -> Outcome {
     Ok(1)
 }
 
+/// sequences() -> list of definitions
+fn sequences(state: State) -> Outcome {
+    let sequences = database().catalog.sequences();
+    state.new_table(sequences.len(), 0);
+    let list = state.top();
+    for (at, sequence) in sequences.iter().enumerate() {
+        let def = sequence.def();
+        state.new_table(0, 8);
+        let table = state.top();
+        state.push_number(f64::from(def.id));
+        state.set_field(table, "id");
+        state.push_number(f64::from(def.owner));
+        state.set_field(table, "uid");
+        state.push_str(&def.name);
+        state.set_field(table, "name");
+        for (name, value) in [("step", def.step), ("min", def.min), ("max", def.max), ("start", def.start)] {
+            let mut bytes = Vec::new();
+            msgpack::encode_int(&mut bytes, value);
+            push_bytes_value(state, &bytes)?;
+            state.set_field(table, name);
+        }
+        state.push_bool(def.is_cyclic);
+        state.set_field(table, "cycle");
+        state.push_number(0.0);
+        state.set_field(table, "cache");
+        state.raw_set_index(list, at as c_int + 1);
+    }
+    Ok(1)
+}
+
+/// functions() -> list of definitions
+fn functions(state: State) -> Outcome {
+    let functions = database().catalog.functions();
+    state.new_table(functions.len(), 0);
+    let list = state.top();
+    for (at, function) in functions.iter().enumerate() {
+        state.new_table(0, 8);
+        let table = state.top();
+        state.push_number(f64::from(function.id));
+        state.set_field(table, "id");
+        state.push_number(f64::from(function.owner));
+        state.set_field(table, "uid");
+        for (name, value) in [("name", &function.name), ("language", &function.language)] {
+            state.push_str(value);
+            state.set_field(table, name);
+        }
+        if !function.body.is_empty() {
+            state.push_str(&function.body);
+            state.set_field(table, "body");
+        }
+        for (name, value) in [
+            ("setuid", function.is_setuid),
+            ("is_deterministic", function.is_deterministic),
+            ("is_sandboxed", function.is_sandboxed),
+        ] {
+            state.push_bool(value);
+            state.set_field(table, name);
+        }
+        state.new_table(0, 2);
+        let exports = state.top();
+        for name in ["LUA", "SQL"] {
+            state.push_bool(function.exports.iter().any(|export| export == name));
+            state.set_field(exports, &name.to_lowercase());
+        }
+        state.set_field(table, "exports");
+        state.raw_set_index(list, at as c_int + 1);
+    }
+    Ok(1)
+}
+
+/// check_function_access(id): raises 42 if the user may not execute it
+fn check_function_access(state: State) -> Outcome {
+    let id = id_at(state, 1)?;
+    let database = database();
+    if let Some(function) = database.catalog.function(id) {
+        database.check_execute(&context(), &function.name, Some(&function))?;
+    }
+    Ok(0)
+}
+
+/// check_su(id): raises if the user may open no session
+fn check_su(state: State) -> Outcome {
+    database().check_session(id_at(state, 1)?)?;
+    Ok(0)
+}
+
+fn session_exists(state: State) -> Outcome {
+    let id = state.check_number(1, "id")? as u64;
+    state.push_bool(database().session(id).is_some());
+    Ok(1)
+}
+
+/// session_peer(id) -> address or nil
+fn session_peer(state: State) -> Outcome {
+    let id = state.check_number(1, "id")? as u64;
+    match database().session(id) {
+        None => return Err(Error::new(ErrorCode::SessionClosed, &[]).into()),
+        Some(session) => match &session.peer {
+            Some(peer) => state.push_str(peer),
+            None => state.push_nil(),
+        },
+    }
+    Ok(1)
+}
+
+/// set_session_triggers(name, whether there are any)
+fn set_session_triggers(state: State) -> Outcome {
+    let name = state.check_string(1, "name")?;
+    let mut triggers = registry().session_triggers.borrow_mut();
+    if state.boolean(2) {
+        triggers.insert(name);
+    } else {
+        triggers.remove(&name);
+    }
+    Ok(0)
+}
+
+/// refresh_now(): `box.space` and its like show the schema
+fn refresh_now(state: State) -> Outcome {
+    crate::lua::sync_schema(state);
+    Ok(0)
+}
+
+/// listen_address() -> text or nil
+fn listen_address(state: State) -> Outcome {
+    match registry().host.borrow().as_ref().and_then(|host| host.listen_address()) {
+        Some(address) => state.push_str(&address),
+        None => state.push_nil(),
+    }
+    Ok(1)
+}
+
+fn rotate_log(_state: State) -> Outcome {
+    if let Some(host) = registry().host.borrow().clone() {
+        host.rotate_log();
+    }
+    Ok(0)
+}
+
+/// recovery_report() -> {files, rows, bytes, cut_bytes}
+fn recovery_report(state: State) -> Outcome {
+    let Some(report) = database().recovery_report() else {
+        state.push_nil();
+        return Ok(1);
+    };
+    state.new_table(0, 4);
+    let table = state.top();
+    for (name, value) in [
+        ("files", report.files as u64),
+        ("rows", report.rows),
+        ("bytes", report.bytes),
+        ("cut_bytes", report.cut.map_or(0, |cut| cut.bytes)),
+    ] {
+        state.push_number(value as f64);
+        state.set_field(table, name);
+    }
+    Ok(1)
+}
+
+fn reset_statistics(_state: State) -> Outcome {
+    database().statistics.reset();
+    Ok(0)
+}
+
+/// tuple_format(tuple) -> list of declared fields
+fn tuple_format(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    state.new_table(0, 0);
+    let list = state.top();
+    if let Some(format) = format_of(&tuple) {
+        for (at, field) in format.fields().iter().enumerate() {
+            state.new_table(0, 3);
+            let table = state.top();
+            state.push_str(&field.name);
+            state.set_field(table, "name");
+            state.push_str(field.field_type.name());
+            state.set_field(table, "type");
+            if field.is_nullable {
+                state.push_bool(true);
+                state.set_field(table, "is_nullable");
+            }
+            state.raw_set_index(list, at as c_int + 1);
+        }
+    }
+    Ok(1)
+}
+
 fn snapshot(state: State) -> Outcome {
     state.check_may_wait()?;
     database().make_checkpoint()?;
@@ -917,6 +1104,19 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("sequence_reset", sequence_reset),
     ("sequence_current", sequence_current),
     ("snapshot", snapshot),
+    ("sequences", sequences),
+    ("functions", functions),
+    ("check_function_access", check_function_access),
+    ("check_su", check_su),
+    ("session_exists", session_exists),
+    ("session_peer", session_peer),
+    ("set_session_triggers", set_session_triggers),
+    ("refresh_now", refresh_now),
+    ("listen_address", listen_address),
+    ("rotate_log", rotate_log),
+    ("recovery_report", recovery_report),
+    ("reset_statistics", reset_statistics),
+    ("tuple_format", tuple_format),
     ("error_text", error_text),
     ("error_codes", error_codes),
     ("raise", raise),

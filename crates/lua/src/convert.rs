@@ -121,6 +121,7 @@ pub(crate) fn encode_array(state: State, index: c_int, out: &mut Vec<u8>) -> Res
 pub(crate) fn encode_key(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
     match state.kind(index) {
         ffi::LUA_TNIL | ffi::LUA_TNONE => out.push(0x90),
+        TYPE_CDATA if is_null(state, index) => out.push(0x90),
         ffi::LUA_TTABLE => return encode_array(state, index, out),
         TYPE_CDATA if tuple_at(state, index).is_some() => return encode(state, index, out),
         _ => {

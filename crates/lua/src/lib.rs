@@ -1,1 +1,23 @@
-//! lua
+//! LuaJIT beside the rows: procedures, the `box` API, built-in modules.
+//!
+//! One Lua state lives on the transaction thread; every fiber that runs Lua has a Lua thread of its own, so that Lua may wait anywhere. The
+//! C functions here are the small set that needs the database or the machine (`api.rs`, `library.rs`); the public API is Lua
+//! over them, in `modules/`. Who calls it: `server` makes it and hands it to the database, which calls through
+//! [`database::Procedures`].
+//!
+//! Invariants:
+//! * No Lua error crosses a Rust frame that has destructors, and no panic crosses a Lua frame (`state.rs`).
+//! * Lua code that does not end, recurses without end or allocates without end gets an error in its own request.
+//! * `box.space` and its like show the schema as it is whenever Lua code runs.
+
+mod api;
+mod convert;
+mod error;
+mod library;
+mod lua;
+mod modules;
+mod registry;
+mod state;
+mod watchdog;
+
+pub use lua::{Host, Lua, LuaConfig};

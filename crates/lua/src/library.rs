@@ -2,7 +2,7 @@
 
 use crate::convert::{self, decimal_at, encode, push_bytes_value, push_decimal, push_next};
 use crate::registry::{Thread, context, database, registry};
-use crate::state::{Function, Raise, State};
+use crate::state::{Function, Raise, State, is_stack_low};
 use database::Context;
 use mlua_sys as ffi;
 use runtime::fiber::{self, FiberId, Wake};
@@ -12,6 +12,8 @@ use std::any::Any;
 use std::ffi::c_int;
 use std::path::Path;
 use std::rc::Rc;
+use dashu_float::DBig;
+use tuple::decimal::Decimal;
 use tuple::msgpack::{Kind, Reader};
 
 type Outcome = Result<c_int, Raise>;
@@ -37,7 +39,7 @@ fn fiber_spawn(state: State) -> Outcome {
     new_context.user.set(creator.user.get());
     let id = fiber::spawn("lua", move || {
         fiber::set_local("context", Rc::clone(&new_context) as Rc<dyn Any>);
-        let outcome = thread.state.pcall(count - 1, ffi::LUA_MULTRET);
+        let outcome = thread.state.call_root(count - 1, ffi::LUA_MULTRET);
         if new_context.is_in_txn() {
             database().abandon(&new_context);
         }
@@ -459,6 +461,23 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize) -> Resul
     Ok(())
 }
 
+/// As `yaml_encode`, with the outermost list always one item a line: answers of a console.
+fn yaml_encode_list(state: State) -> Outcome {
+    let mut bytes = Vec::new();
+    encode(state, 1, &mut bytes)?;
+    let mut reader = Reader::new(&bytes);
+    let count = reader.read_array().map_err(|_| "a list is expected")?;
+    let mut out = String::from("---\n");
+    for _ in 0..count {
+        out.push_str("- ");
+        write_yaml(&mut reader, &mut out, 2)?;
+        out.push('\n');
+    }
+    out.push_str("...\n");
+    state.push_str(&out);
+    Ok(1)
+}
+
 fn yaml_encode(state: State) -> Outcome {
     let mut bytes = Vec::new();
     encode(state, 1, &mut bytes)?;
@@ -499,7 +518,6 @@ fn digest(state: State) -> Outcome {
         "sha384" => sha2::Sha384::digest(text).to_vec(),
         "sha512" => sha2::Sha512::digest(text).to_vec(),
         "md5" => md5::Md5::digest(text).to_vec(),
-        "crc32" => (!crc32c::crc32c_append(0, text) ^ 0).to_be_bytes().to_vec(),
         other => return Err(format!("unknown digest {other}").into()),
     };
     state.push_bytes(&hash);
@@ -567,44 +585,206 @@ fn decimal_text(state: State) -> Outcome {
     Ok(1)
 }
 
+/// Digits of results that are not exact.
+const DECIMAL_DIGITS: usize = 38;
+
+fn wide(decimal: &Decimal) -> Result<DBig, Raise> {
+    let value: DBig = decimal.to_string().parse().map_err(|_| Raise::from("a decimal is expected"))?;
+    Ok(value.with_precision(2 * DECIMAL_DIGITS).value())
+}
+
+/// A result of at most 38 digits. Errors: it is larger.
+fn narrow(value: DBig) -> Result<Decimal, Raise> {
+    let (mut significand, mut exponent) =
+        value.with_precision(DECIMAL_DIGITS).value().into_repr().into_parts();
+    let ten = dashu_int::IBig::from(10);
+    // Not more than 38 digits behind the point.
+    while exponent < -(DECIMAL_DIGITS as isize) {
+        significand /= &ten;
+        exponent += 1;
+    }
+    let mut coefficient = i128::try_from(significand).map_err(|_| Raise::from("decimal overflow"))?;
+    while exponent > 0 {
+        coefficient = coefficient.checked_mul(10).ok_or("decimal overflow")?;
+        exponent -= 1;
+    }
+    Decimal::new(coefficient, -exponent as i32).map(Decimal::normalized).ok_or_else(|| "decimal overflow".into())
+}
+
 /// decimal_combine(operation, a, b)
 fn decimal_combine(state: State) -> Outcome {
     let operation = state.check_string(1, "operation")?;
     let (Some(a), Some(b)) = (decimal_at(state, 2), decimal_at(state, 3)) else {
         return Err("incorrect value to convert to decimal".into());
     };
-    match operation.as_str() {
+    let zero = Decimal::from(0i64);
+    let result = match operation.as_str() {
         "compare" => {
             state.push_number(f64::from(a.cmp(&b) as i32));
             return Ok(1);
         }
-        "+" => push_decimal(state, &a.checked_add(b).ok_or("decimal overflow")?),
-        "-" => push_decimal(state, &a.checked_sub(b).ok_or("decimal overflow")?),
-        _ => {
-            // Products and quotients go through the nearest doubles' decimals when they do not fit exactly.
-            let (x, y) = (a.to_f64(), b.to_f64());
-            let result = if operation == "*" { x * y } else { x / y };
-            let decimal = tuple::decimal::Decimal::from_f64(result).ok_or("decimal overflow")?;
-            push_decimal(state, &decimal);
+        "+" => a.checked_add(b).ok_or("decimal overflow")?,
+        "-" => a.checked_sub(b).ok_or("decimal overflow")?,
+        "*" => narrow(wide(&a)? * wide(&b)?)?,
+        "/" | "%" if b == zero => return Err("division by zero".into()),
+        "/" => narrow(wide(&a)? / wide(&b)?)?,
+        "%" => narrow(wide(&a)? % wide(&b)?)?,
+        "^" => match b.to_integer() {
+            Some(exponent) if exponent.unsigned_abs() < 10_000 => {
+                narrow(wide(&a)?.powi((exponent as i64).into()))?
+            }
+            _ if a <= zero => return Err("decimal operation failed".into()),
+            _ => narrow(wide(&a)?.powf(&wide(&b)?))?,
+        },
+        "sqrt" if a >= zero => narrow(wide(&a)?.sqrt())?,
+        "exp" if a.to_f64() < 90.0 => narrow(wide(&a)?.exp())?,
+        "ln" if a > zero => narrow(wide(&a)?.ln())?,
+        "log10" if a > zero => {
+            let ten = wide(&Decimal::from(10i64))?;
+            narrow(wide(&a)?.ln() / ten.ln())?
+        }
+        _ => return Err("decimal operation failed".into()),
+    };
+    push_decimal(state, &result);
+    Ok(1)
+}
+
+/// decimal_parts(decimal) -> digits, scale
+fn decimal_parts(state: State) -> Outcome {
+    let decimal = decimal_at(state, 1).ok_or("a decimal is expected")?;
+    let (coefficient, scale) = decimal.parts();
+    let digits = coefficient.unsigned_abs().to_string().len();
+    state.push_number(digits.max(scale.max(0) as usize) as f64);
+    state.push_number(f64::from(scale.max(0)));
+    Ok(2)
+}
+
+/// decimal_round(decimal, digits behind the point, true to drop zeros or "rescale" to add them)
+fn decimal_round(state: State) -> Outcome {
+    let decimal = decimal_at(state, 1).ok_or("a decimal is expected")?;
+    let wanted = state.check_number(2, "scale")? as i32;
+    let (mut coefficient, mut scale) = decimal.parts();
+    if state.boolean(3) && state.string(3).is_none() {
+        push_decimal(state, &decimal.normalized());
+        return Ok(1);
+    }
+    if wanted < scale && (0..=38).contains(&wanted) {
+        // Half away from zero, in one step.
+        let factor = 10i128.checked_pow((scale - wanted) as u32).ok_or("decimal overflow")?;
+        let rest = coefficient % factor;
+        coefficient /= factor;
+        if rest.unsigned_abs() * 2 >= factor.unsigned_abs() {
+            coefficient += rest.signum();
+        }
+        scale = wanted;
+    } else if state.string(3).is_some() && wanted > scale && wanted <= 38 {
+        let factor = 10i128.checked_pow((wanted - scale) as u32).ok_or("decimal overflow")?;
+        coefficient = coefficient.checked_mul(factor).ok_or("decimal overflow")?;
+        scale = wanted;
+    }
+    let result = Decimal::new(coefficient, scale).ok_or("decimal overflow")?;
+    push_decimal(state, &result);
+    Ok(1)
+}
+
+/// crc32(start, text): CRC-32C without inversions
+fn crc32(state: State) -> Outcome {
+    let start = state.check_number(1, "crc")? as u32;
+    let text = state.bytes(2).ok_or("a string is expected")?;
+    state.push_number(f64::from(!crc32c::crc32c_append(!start, text)));
+    Ok(1)
+}
+
+/// pbkdf2(password, salt, iterations, bytes): with HMAC-SHA256
+fn pbkdf2(state: State) -> Outcome {
+    use sha2::Digest;
+    let (password, salt) = match (state.bytes(1), state.bytes(2)) {
+        (Some(password), Some(salt)) => (password, salt),
+        _ => return Err("strings are expected".into()),
+    };
+    let iterations = state.check_number(3, "iterations")?.clamp(1.0, 1e7) as u32;
+    let length = state.check_number(4, "digest length")?.clamp(1.0, 1024.0) as usize;
+    let mut block_key = [0u8; 64];
+    if password.len() > 64 {
+        block_key[..32].copy_from_slice(&sha2::Sha256::digest(password));
+    } else {
+        block_key[..password.len()].copy_from_slice(password);
+    }
+    let keyed = |byte: u8| block_key.map(|key| key ^ byte);
+    let (inner, outer) = (keyed(0x36), keyed(0x5c));
+    let hmac = |parts: &[&[u8]]| -> [u8; 32] {
+        let mut hash = sha2::Sha256::new_with_prefix(inner);
+        parts.iter().for_each(|part| hash.update(part));
+        sha2::Sha256::new_with_prefix(outer).chain_update(hash.finalize()).finalize().into()
+    };
+    let mut out = Vec::new();
+    for number in 1u32.. {
+        let mut last = hmac(&[salt, &number.to_be_bytes()]);
+        let mut block = last;
+        for _ in 1..iterations {
+            last = hmac(&[&last]);
+            block.iter_mut().zip(last).for_each(|(byte, other)| *byte ^= other);
+        }
+        out.extend_from_slice(&block);
+        if out.len() >= length {
+            break;
         }
     }
+    out.truncate(length);
+    state.push_bytes(&out);
     Ok(1)
+}
+
+/// utf8_case(text, is_upper)
+fn utf8_case(state: State) -> Outcome {
+    let text = state.check_string(1, "text")?;
+    state.push_str(&if state.boolean(2) { text.to_uppercase() } else { text.to_lowercase() });
+    Ok(1)
+}
+
+/// utf8_compare(a, b, collation) -> -1, 0 or 1
+fn utf8_compare(state: State) -> Outcome {
+    let (a, b) = (state.check_string(1, "text")?, state.check_string(2, "text")?);
+    let name = state.check_string(3, "collation")?;
+    let collation = database().catalog.collation_by_name(&name).ok_or("there is no such collation")?;
+    state.push_number(f64::from(collation.compare(a.as_bytes(), b.as_bytes()) as i32));
+    Ok(1)
+}
+
+/// version() -> this server's version
+fn version(state: State) -> Outcome {
+    state.push_str(env!("CARGO_PKG_VERSION"));
+    Ok(1)
+}
+
+/// set_max_slice(seconds): how long code may run without waiting
+fn set_max_slice(state: State) -> Outcome {
+    let seconds = state.check_number(1, "slice")?.clamp(0.0, 1e6);
+    crate::watchdog::set_slice_max_ms((seconds * 1000.0) as u64);
+    Ok(0)
+}
+
+/// file_kind(path) -> "file", "directory" or "link", bytes, time of change; or nil
+fn file_kind(state: State) -> Outcome {
+    let path = state.check_string(1, "path")?;
+    match runtime::describe(Path::new(&path)) {
+        Ok(found) => {
+            state.push_str(if found.is_directory { "directory" } else { "file" });
+            state.push_number(found.bytes as f64);
+            state.push_number(found.modified_at);
+            Ok(3)
+        }
+        Err(_) => {
+            state.push_nil();
+            Ok(1)
+        }
+    }
 }
 
 /// check_stack(): raises when the C stack of the fiber is nearly used up
 fn check_stack(_state: State) -> Outcome {
-    let here = 0u8;
-    let at = std::ptr::from_ref(&here) as usize;
-    if let Some(limit) = fiber::stack_limit()
-        && at < limit + STACK_RESERVE
-    {
-        return Err("C stack overflow".into());
-    }
-    Ok(0)
+    if is_stack_low() { Err("C stack overflow".into()) } else { Ok(0) }
 }
-
-/// Left for what a C function needs, a message included.
-const STACK_RESERVE: usize = 160 << 10;
 
 /// file_read(path) -> text, or nil and a message
 fn file_read(state: State) -> Outcome {
@@ -703,6 +883,13 @@ fn setup(state: State) -> Outcome {
         ("to_plain", &registry.to_plain),
         ("make_error", &registry.make_error),
         ("error_parts", &registry.error_parts),
+        ("call", &registry.call),
+        ("call_persistent", &registry.call_persistent),
+        ("refresh", &registry.refresh),
+        ("console", &registry.console),
+        ("opened", &registry.opened),
+        ("shutdown", &registry.shutdown),
+        ("session_event", &registry.session_event),
     ] {
         state.get_field(2, name);
         slot.set(state.make_ref());
@@ -749,6 +936,16 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("decimal_new", decimal_new),
     ("decimal_text", decimal_text),
     ("decimal_combine", decimal_combine),
+    ("decimal_parts", decimal_parts),
+    ("decimal_round", decimal_round),
+    ("yaml_encode_list", yaml_encode_list),
+    ("crc32", crc32),
+    ("pbkdf2", pbkdf2),
+    ("utf8_case", utf8_case),
+    ("utf8_compare", utf8_compare),
+    ("version", version),
+    ("set_max_slice", set_max_slice),
+    ("file_kind", file_kind),
     ("check_stack", check_stack),
     ("file_read", file_read),
     ("file_operation", file_operation),

@@ -1,8 +1,9 @@
 //! What the boundary code needs at hand: numbers of C types, references to Lua values, the database.
 
-use crate::state::State;
+use crate::state::{Memory, State};
 use database::{Context, Database};
 use runtime::fiber;
+use std::collections::HashSet;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -40,6 +41,32 @@ pub(crate) struct Registry {
     /// A context for code that runs outside of requests.
     pub(crate) background: RefCell<Option<Rc<Context>>>,
     pub(crate) host: RefCell<Option<Rc<dyn crate::Host>>>,
+    pub(crate) memory: Cell<Option<&'static Memory>>,
+    /// Lua function: calls a procedure by name.
+    pub(crate) call: Cell<c_int>,
+    /// Lua function: calls a persistent function with a body.
+    pub(crate) call_persistent: Cell<c_int>,
+    /// Lua function: makes `box.space` and its like follow the schema.
+    pub(crate) refresh: Cell<c_int>,
+    /// The schema version that Lua's tables show.
+    pub(crate) schema_version: Cell<u64>,
+    /// Lua function: runs a line of a console, gives text.
+    pub(crate) console: Cell<c_int>,
+    /// Lua function: takes notice of options that were set from outside.
+    pub(crate) opened: Cell<c_int>,
+    /// Lua function: runs what is to run before the process ends.
+    pub(crate) shutdown: Cell<c_int>,
+    /// Lua function: runs triggers of sessions.
+    pub(crate) session_event: Cell<c_int>,
+    /// Which triggers of sessions there are.
+    pub(crate) session_triggers: RefCell<HashSet<String>>,
+}
+
+impl Registry {
+    /// The memory account of the state.
+    pub(crate) fn memory(&self) -> &'static Memory {
+        self.memory.get().expect("set with the state")
+    }
 }
 
 thread_local! {

@@ -5,8 +5,10 @@
 //! `lua_error` outside of everything that has a destructor, and inside only calls are made that cannot raise.
 #![expect(unsafe_code, reason = "the boundary to C")]
 
+use crate::registry::registry;
 use database::Error;
 use mlua_sys as ffi;
+use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -61,8 +63,27 @@ pub(crate) struct State(pub(crate) *mut lua_State);
 pub(crate) type Function = fn(State) -> Result<c_int, Raise>;
 
 /// Runs the function and leaves an error value on the stack instead of raising it.
+///
+/// While it runs memory may be had beyond the limit: an error for lack of it would have to cross frames with destructors. What
+/// was taken too much is found here, behind those frames.
 #[inline(never)]
 fn call_inner(state: State, function: Function) -> c_int {
+    let memory = registry().memory();
+    let depth = memory.exempt.replace(memory.exempt.get() + 1);
+    let count = call_caught(state, function);
+    memory.exempt.set(depth);
+    if depth == 0 && memory.is_exceeded() && count >= 0 {
+        state.collect_garbage();
+        if memory.is_exceeded() {
+            state.set_top(0);
+            state.push_str("not enough memory");
+            return -1;
+        }
+    }
+    count
+}
+
+fn call_caught(state: State, function: Function) -> c_int {
     match catch_unwind(AssertUnwindSafe(|| function(state))) {
         Ok(Ok(count)) => count,
         Ok(Err(raise)) => {
@@ -322,11 +343,37 @@ impl State {
 
     /// Calls a function below its arguments. On failure the error value is on top.
     pub(crate) fn pcall(self, arguments: c_int, results: c_int) -> Result<(), Raise> {
-        // SAFETY: function and arguments are on the stack. Errors stop at this call.
-        match unsafe { ffi::lua_pcall(self.0, arguments, results, 0) } {
-            0 => Ok(()),
-            _ => Err(Raise::OnStack),
+        if is_stack_low() {
+            self.pop(arguments + 1);
+            self.push_str("C stack overflow");
+            return Err(Raise::OnStack);
         }
+        // Inside the call the limit of memory holds again: an error stops at it.
+        let memory = registry().memory();
+        let depth = memory.exempt.replace(0);
+        // SAFETY: function and arguments are on the stack. Errors stop at this call.
+        let status = unsafe { ffi::lua_pcall(self.0, arguments, results, 0) };
+        registry().memory().exempt.set(depth);
+        if status == 0 { Ok(()) } else { Err(Raise::OnStack) }
+    }
+
+    /// As `pcall`, for the outermost call of a fiber: it also takes an interruption back.
+    pub(crate) fn call_root(self, arguments: c_int, results: c_int) -> Result<(), Raise> {
+        let result = self.pcall(arguments, results);
+        clear_interrupt(self.0);
+        result
+    }
+
+    /// Errors: Lua holds more than it may. For loops in functions that make many values.
+    pub(crate) fn check_memory(self) -> Result<(), Raise> {
+        let memory = registry().memory();
+        if memory.is_exceeded() {
+            self.collect_garbage();
+            if memory.is_exceeded() {
+                return Err("not enough memory".into());
+            }
+        }
+        Ok(())
     }
 
     /// Compiles source text; the function or the error message is on top.
@@ -380,10 +427,29 @@ impl State {
     }
 }
 
+/// Left for what a C function needs, a message included.
+const STACK_RESERVE: usize = 160 << 10;
+
+/// True when the C stack of the running fiber is nearly used up.
+pub(crate) fn is_stack_low() -> bool {
+    let here = 0u8;
+    let at = std::ptr::from_ref(&here) as usize;
+    runtime::fiber::stack_limit().is_some_and(|limit| at < limit + STACK_RESERVE)
+}
+
 /// Memory that Lua may use: the allocator refuses more.
+#[derive(Default)]
 pub(crate) struct Memory {
-    pub(crate) used: std::cell::Cell<usize>,
-    pub(crate) limit: std::cell::Cell<usize>,
+    pub(crate) used: Cell<usize>,
+    pub(crate) limit: Cell<usize>,
+    /// Above zero while functions of ours run: the limit is checked when they return.
+    pub(crate) exempt: Cell<u32>,
+}
+
+impl Memory {
+    fn is_exceeded(&self) -> bool {
+        self.used.get() > self.limit.get()
+    }
 }
 
 /// The allocator: the system's with a limit.
@@ -402,7 +468,7 @@ unsafe extern "C" fn allocate(data: *mut c_void, block: *mut c_void, old: usize,
         return std::ptr::null_mut();
     }
     let old = if block.is_null() { 0 } else { old };
-    if new > old && used + (new - old) > memory.limit.get() {
+    if new > old && used + (new - old) > memory.limit.get() && memory.exempt.get() == 0 {
         return std::ptr::null_mut();
     }
     let Some(new_layout) = layout(new) else { return std::ptr::null_mut() };
@@ -422,7 +488,7 @@ unsafe extern "C" fn allocate(data: *mut c_void, block: *mut c_void, old: usize,
 /// A new Lua state with the standard libraries and a limit of memory in bytes. Lives until the process ends.
 pub(crate) fn new_state(limit: usize) -> Option<(State, &'static Memory)> {
     let memory: &'static Memory =
-        Box::leak(Box::new(Memory { used: std::cell::Cell::new(0), limit: std::cell::Cell::new(limit) }));
+        Box::leak(Box::new(Memory { limit: Cell::new(limit), ..Memory::default() }));
     // SAFETY: the allocator keeps to the contract of lua_Alloc; its data lives for ever.
     unsafe {
         let raw = ffi::lua_newstate(allocate, std::ptr::from_ref(memory).cast_mut().cast());
@@ -434,22 +500,25 @@ pub(crate) fn new_state(limit: usize) -> Option<(State, &'static Memory)> {
     }
 }
 
-/// Ends the Lua code that runs too long: the next check of hooks raises an error. Safe to call from another thread.
+/// Ends the Lua code that runs too long: from the next check of hooks on, every instruction raises an error until the outermost call of
+/// the fiber has returned, so that no `pcall` can go on. Called by a signal handler on the transaction thread.
 pub(crate) fn interrupt(raw: *mut lua_State) {
-    // SAFETY: lua_sethook only writes three fields of the state and the dispatch table; LuaJIT documents it as usable from signal
-    // handlers. The state lives until the process ends.
+    // SAFETY: LuaJIT documents lua_sethook as usable from signal handlers. The state lives until the process ends.
     unsafe { ffi::lua_sethook(raw, Some(stop_hook), ffi::LUA_MASKCOUNT | ffi::LUA_MASKCALL | ffi::LUA_MASKRET, 1) };
 }
 
 /// Takes an interruption back.
 pub(crate) fn clear_interrupt(raw: *mut lua_State) {
     // SAFETY: as `interrupt`.
-    unsafe { ffi::lua_sethook(raw, None, 0, 0) };
+    unsafe {
+        if ffi::lua_gethookmask(raw) != 0 {
+            ffi::lua_sethook(raw, None, 0, 0);
+        }
+    }
 }
 
 unsafe extern "C-unwind" fn stop_hook(raw: *mut lua_State, _activation: *mut ffi::lua_Debug) {
-    clear_interrupt(raw);
-    State(raw).push_str("fiber slice is exceeded: the procedure ran too long without waiting");
+    State(raw).push_str("fiber slice is exceeded: the code ran too long without waiting");
     // SAFETY: the message is on top; no destructor is alive.
     unsafe { ffi::lua_error(raw) };
 }

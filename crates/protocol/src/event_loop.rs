@@ -5,11 +5,11 @@
 
 use crate::connection::Connection;
 use crate::iproto::{self, DecodeError, Packet};
-use database::{Context, Database, Error, SessionKind, State};
+use database::{Context, Database, Error, SessionEvent, SessionKind, State};
 use runtime::fiber;
-use runtime::net::{Events, Interest, Poll, SourceFd, TcpListener, Token, Waker};
+use runtime::net::{Events, Interest, Poll, Registry, SourceFd, TcpListener, Token, Waker};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -62,13 +62,53 @@ impl Todo {
     }
 }
 
+/// Where the loop listens: may be changed while it runs.
+pub struct Listeners {
+    registry: Registry,
+    open: RefCell<BTreeMap<usize, TcpListener>>,
+    next_token: Cell<usize>,
+}
+
+impl Listeners {
+    /// Begins to accept connections of the binary protocol. Returns the address, with the port if it was 0.
+    pub fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let mut listener = TcpListener::bind(address)?;
+        let token = self.next_token.get();
+        if token >= FIRST_CONNECTION {
+            return Err(io::Error::other("listened at too many addresses"));
+        }
+        self.next_token.set(token + 1);
+        self.registry.register(&mut listener, Token(token), Interest::READABLE)?;
+        let local = listener.local_addr()?;
+        self.open.borrow_mut().insert(token, listener);
+        Ok(local)
+    }
+
+    /// Stops listening everywhere; open connections stay.
+    pub fn close(&self) {
+        for listener in self.open.take().values_mut() {
+            // It is closed anyway when it is dropped.
+            let _ = self.registry.deregister(listener);
+        }
+    }
+
+    /// Addresses listened at.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.open.borrow().values().filter_map(|listener| listener.local_addr().ok()).collect()
+    }
+}
+
 /// The event loop.
 pub struct EventLoop {
     poll: Poll,
     waker: Arc<Waker>,
     database: Rc<Database>,
     config: NetConfig,
-    listeners: HashMap<usize, TcpListener>,
+    listeners: Rc<Listeners>,
+    /// Called in every turn, on the transaction thread.
+    on_turn: Vec<Box<dyn FnMut()>>,
+    /// The log's descriptor that is watched.
+    log_fd: Option<std::os::fd::RawFd>,
     connections: HashMap<usize, Rc<Connection>>,
     next_token: usize,
     /// Connections whose sockets may have more.
@@ -85,9 +125,11 @@ pub struct EventLoop {
 impl EventLoop {
     /// A loop over an open database. `waker` made by [`EventLoop::waker`] of `poll` is what the database's environment calls.
     pub fn new(poll: Poll, waker: Arc<Waker>, database: Rc<Database>, config: NetConfig) -> io::Result<Self> {
-        if let Some(fd) = database.log_notifier() {
-            poll.registry().register(&mut SourceFd(&fd), LOG, Interest::READABLE)?;
-        }
+        let listeners = Rc::new(Listeners {
+            registry: poll.registry().try_clone()?,
+            open: RefCell::default(),
+            next_token: Cell::new(FIRST_LISTENER),
+        });
         let clock = Arc::clone(&database.environment().clock);
         fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
         let aborter = Rc::clone(&database);
@@ -112,7 +154,9 @@ impl EventLoop {
             waker,
             database,
             config,
-            listeners: HashMap::new(),
+            listeners,
+            on_turn: Vec::new(),
+            log_fd: None,
             connections: HashMap::new(),
             next_token: FIRST_CONNECTION,
             readable: Vec::new(),
@@ -137,14 +181,26 @@ impl EventLoop {
         (Arc::clone(&self.stop), Arc::clone(&self.waker))
     }
 
-    /// Begins to accept connections of the binary protocol. Returns the address, with the port if it was 0.
-    pub fn listen(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let mut listener = TcpListener::bind(address)?;
-        let token = FIRST_LISTENER + self.listeners.len();
-        self.poll.registry().register(&mut listener, Token(token), Interest::READABLE)?;
-        let local = listener.local_addr()?;
-        self.listeners.insert(token, listener);
-        Ok(local)
+    /// Where the loop listens.
+    pub fn listeners(&self) -> Rc<Listeners> {
+        Rc::clone(&self.listeners)
+    }
+
+    /// Adds a function that is called in every turn, before fibers run. Whoever gives it work wakes the loop.
+    pub fn on_turn(&mut self, work: Box<dyn FnMut()>) {
+        self.on_turn.push(work);
+    }
+
+    /// The log is there once the database has been opened, which a script may do late.
+    fn watch_log(&mut self) -> io::Result<()> {
+        let fd = self.database.log_notifier();
+        if fd != self.log_fd {
+            if let Some(fd) = fd {
+                self.poll.registry().register(&mut SourceFd(&fd), LOG, Interest::READABLE)?;
+            }
+            self.log_fd = fd;
+        }
+        Ok(())
     }
 
     /// Number of open connections.
@@ -157,6 +213,7 @@ impl EventLoop {
         let mut events = Events::with_capacity(1024);
         let mut is_busy = false;
         while !self.stop.load(Ordering::Acquire) && !is_done() {
+            self.watch_log()?;
             let timeout = if is_busy || !self.readable.is_empty() { Duration::ZERO } else { self.sleep_time() };
             match self.poll.poll(&mut events, Some(timeout)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -179,6 +236,7 @@ impl EventLoop {
                 }
             }
             self.read();
+            self.on_turn.iter_mut().for_each(|work| work());
             let more_fibers = fiber::run_ready(SWITCHES_MAX);
             self.database.submit();
             let more_work = self.database.turn();
@@ -198,8 +256,11 @@ impl EventLoop {
 
     fn accept(&mut self, token: usize) {
         loop {
-            let Some(listener) = self.listeners.get(&token) else { return };
-            let (mut stream, peer) = match listener.accept() {
+            let accepted = match self.listeners.open.borrow().get(&token) {
+                Some(listener) => listener.accept(),
+                None => return,
+            };
+            let (mut stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
@@ -225,6 +286,7 @@ impl EventLoop {
                 continue;
             }
             let session = self.database.open_session(SessionKind::Binary, Some(peer.to_string()));
+            self.database.announce(&session, SessionEvent::Connect);
             let context = Rc::new(Context::for_request(Rc::clone(&session)));
             let connection = Rc::new(Connection {
                 token,
@@ -363,7 +425,8 @@ impl EventLoop {
 
     fn close(&mut self, connection: &Rc<Connection>) {
         connection.is_closing.set(true);
-        connection.session.is_alive.set(false);
+        self.database.announce(&connection.session, SessionEvent::Disconnect);
+        self.database.close_session(&connection.session);
         let _ = self.poll.registry().deregister(&mut *connection.stream.borrow_mut());
         self.connections.remove(&connection.token.0);
     }

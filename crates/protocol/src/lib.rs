@@ -12,4 +12,4 @@ mod connection;
 mod event_loop;
 pub mod iproto;
 
-pub use event_loop::{EventLoop, NetConfig};
+pub use event_loop::{EventLoop, Listeners, NetConfig};

@@ -17,6 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Address space of one stack. Memory is used only as far as the stack is.
 const STACK_BYTES: usize = 1 << 20;
@@ -62,6 +63,8 @@ struct Fiber {
     /// Tells the timer of this wait from those of earlier ones.
     wait: Cell<u64>,
     switches: Cell<u64>,
+    /// Long slices of this fiber are reported by `running_slice`.
+    is_slice_bounded: Cell<bool>,
     locals: RefCell<HashMap<&'static str, Rc<dyn Any>>>,
     joiners: RefCell<Vec<FiberId>>,
 }
@@ -76,6 +79,32 @@ struct Scheduler {
     clock: RefCell<Rc<dyn Fn() -> u64>>,
     on_yield: RefCell<Vec<Rc<dyn Fn()>>>,
     next_id: Cell<u64>,
+}
+
+/// The slice that the thread with fibers is in, for a watchdog; 0 outside of fibers and in unbounded ones.
+static RUNNING_SLICE: AtomicU64 = AtomicU64::new(0);
+static NEXT_SLICE: AtomicU64 = AtomicU64::new(1);
+
+/// Numbers the time between two waits of the running fiber; 0 if no fiber runs or it is not bounded. Any thread may ask; it makes sense if
+/// one thread has fibers.
+pub fn running_slice() -> u64 {
+    RUNNING_SLICE.load(Ordering::Relaxed)
+}
+
+/// Begins a new slice of the running fiber: after long work that was not its fault.
+pub fn restart_slice() {
+    if running_slice() != 0 {
+        RUNNING_SLICE.store(NEXT_SLICE.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Says whether the running fiber's slices count.
+pub fn set_slice_bounded(is_bounded: bool) {
+    if let Some(fiber) = running() {
+        fiber.is_slice_bounded.set(is_bounded);
+        let slice = if is_bounded { NEXT_SLICE.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        RUNNING_SLICE.store(slice, Ordering::Relaxed);
+    }
 }
 
 thread_local! {
@@ -148,6 +177,7 @@ fn create(name: &str, work: impl FnOnce() + 'static) -> FiberId {
             wake: Cell::new(Wake::Woken),
             wait: Cell::new(0),
             switches: Cell::new(0),
+            is_slice_bounded: Cell::new(true),
             locals: RefCell::default(),
             joiners: RefCell::default(),
         });
@@ -182,7 +212,10 @@ fn resume(id: FiberId) {
         scheduler.current.set(Some(id));
         *scheduler.running.borrow_mut() = Some(Rc::clone(&fiber));
     });
+    let slice = if fiber.is_slice_bounded.get() { NEXT_SLICE.fetch_add(1, Ordering::Relaxed) } else { 0 };
+    RUNNING_SLICE.store(slice, Ordering::Relaxed);
     let result = coroutine.resume(());
+    RUNNING_SLICE.store(0, Ordering::Relaxed);
     with(|scheduler| {
         scheduler.current.set(None);
         *scheduler.running.borrow_mut() = None;

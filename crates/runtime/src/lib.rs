@@ -19,7 +19,8 @@ mod thread;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use file::{Fault, File, FileSystem, OpenMode, SimulatedFiles, SystemFiles};
+pub use file::{Fault, File, FileDescription, FileSystem, OpenMode, SimulatedFiles, SystemFiles};
+pub use file::{describe, enter_directory, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use thread::{pause, spawn_thread};

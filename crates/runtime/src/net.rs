@@ -16,3 +16,15 @@ pub fn resolve(text: &str) -> std::io::Result<Vec<std::net::SocketAddr>> {
     }
     Ok(text.to_socket_addrs()?.collect())
 }
+
+/// A blocking connection, for tools that have a thread to themselves.
+pub fn connect(address: &str, timeout: std::time::Duration) -> std::io::Result<std::net::TcpStream> {
+    let mut last = std::io::Error::other("no such address");
+    for address in resolve(address)? {
+        match std::net::TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

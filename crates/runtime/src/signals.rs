@@ -3,6 +3,7 @@
 
 use crate::thread::spawn_thread;
 use std::io;
+use std::sync::OnceLock;
 
 /// Ask the process to end.
 pub const TERMINATE: i32 = libc::SIGTERM;
@@ -34,6 +35,46 @@ pub fn handle_signals(signals: &[i32], handle: impl Fn(i32) + Send + 'static) ->
         }
     })?;
     Ok(())
+}
+
+static THREAD_HANDLER: OnceLock<fn()> = OnceLock::new();
+
+extern "C" fn run_thread_handler(_signal: i32) {
+    if let Some(handler) = THREAD_HANDLER.get() {
+        handler();
+    }
+}
+
+/// A thread that can be interrupted to run the handler of [`on_thread_signal`].
+#[derive(Clone, Copy)]
+pub struct SignalTarget {
+    thread: libc::pthread_t,
+}
+
+impl SignalTarget {
+    /// Interrupts the thread, wherever it is. The thread must still live.
+    pub fn send(self) {
+        // SAFETY: the caller of `on_thread_signal` promised that its thread lives as long as the process.
+        unsafe { libc::pthread_kill(self.thread, libc::SIGURG) };
+    }
+}
+
+/// Makes `handler` what the calling thread runs when it is interrupted through the returned target. The handler runs between any two
+/// instructions: it may only read atomics and call what is documented as safe there. The thread must live as long as the process.
+/// One handler per process.
+pub fn on_thread_signal(handler: fn()) -> io::Result<SignalTarget> {
+    let _ = THREAD_HANDLER.set(handler);
+    // SAFETY: the structure is zeroed, which is valid, and filled; the handler is async-signal-safe by the contract above.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = run_thread_handler as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        if libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(SignalTarget { thread: libc::pthread_self() })
+    }
 }
 
 /// Raises the limit of open files as far as allowed and returns it.

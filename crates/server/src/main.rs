@@ -1,8 +1,12 @@
 //! `lycosa`: the command line. Each command is a module; this page only chooses.
 
+mod client;
+mod console;
 mod files;
 mod logging;
 mod options;
+mod process;
+mod script;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -15,6 +19,8 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A database server that takes Tarantool's place: rows in memory, every acknowledged write on disk.
+///
+/// `lycosa SCRIPT.lua [ARGS]` runs a script as `tarantool` does, with its options -e, -l, -i; a link named `tarantool` behaves wholly like it.
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 struct Cli {
@@ -31,6 +37,15 @@ enum Command {
         config: Option<PathBuf>,
         #[command(flatten)]
         options: Box<Options>,
+    },
+    /// Type Lua at a running server
+    Console {
+        /// [user:password@]host:port or port
+        #[arg(default_value = "127.0.0.1:3301")]
+        uri: String,
+        /// Run this instead of reading from the terminal
+        #[arg(short)]
+        execute: Option<String>,
     },
     /// Print the rows of a log or snapshot
     Cat {
@@ -53,17 +68,40 @@ enum Command {
     },
 }
 
-fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+/// The first argument is one of our own commands or a wish for help.
+fn is_own_command(argument: &str) -> bool {
+    matches!(argument, "serve" | "console" | "cat" | "check" | "help" | "--help" | "-h" | "--version")
+}
+
+/// True if the command line is to be read as Tarantool's.
+fn is_tarantool_style(arguments: &[String]) -> bool {
+    let name = arguments.first().map(PathBuf::from).unwrap_or_default();
+    if name.file_name().is_some_and(|name| name == "tarantool") {
+        return true;
+    }
+    arguments.get(1).is_some_and(|first| !is_own_command(first))
+}
+
+fn run() -> Result<i32, String> {
+    let arguments: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    if is_tarantool_style(&arguments) {
+        return script::run(&arguments[1..]);
+    }
+    match Cli::parse().command {
         Command::Serve { config, options } => match config {
             Some(path) => options.with_file(&path).and_then(|options| serve::serve(&options)),
             None => serve::serve(&options),
         },
-        Command::Cat { file, json, show_system } => files::cat(&file, json, show_system),
-        Command::Check { dir, json } => files::check(&dir, json),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Command::Console { uri, execute } => console::connect(&uri, execute.as_deref()),
+        Command::Cat { file, json, show_system } => files::cat(&file, json, show_system).map(|()| 0),
+        Command::Check { dir, json } => files::check(&dir, json).map(|()| 0),
+    }
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => ExitCode::from(code.rem_euclid(256) as u8),
         Err(error) => {
             eprintln!("lycosa: {error}");
             ExitCode::FAILURE

@@ -59,6 +59,34 @@ pub(crate) struct Options {
     /// What is logged: error, warn, info, debug [default: info]
     #[arg(long, env = "LYCOSA_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
+    /// File that gets the number of the process
+    #[arg(long, env = "LYCOSA_PID_FILE")]
+    pub(crate) pid_file: Option<PathBuf>,
+    /// Memory that Lua may have for itself [default: 2GiB]
+    #[arg(long, env = "LYCOSA_LUA_MEMORY")]
+    pub(crate) lua_memory: Option<String>,
+    /// Seconds that a procedure may run without waiting before it is ended, 0 for no bound [default: 5]
+    #[arg(long, env = "LYCOSA_LUA_SLICE_MAX")]
+    pub(crate) lua_slice_max: Option<f64>,
+    /// Directory of logs, if it is another one. Only through `box.cfg`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) wal_dir: Option<PathBuf>,
+    /// Directory of snapshots, if it is another one. Only through `box.cfg`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) memtx_dir: Option<PathBuf>,
+    /// Identities to take in an empty directory. Only through `box.cfg`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) instance_uuid: Option<String>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) replicaset_uuid: Option<String>,
+    /// Bytes of transactions that may wait for the disk. Only through `box.cfg`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) wal_queue_max_size: Option<String>,
     /// Lua script run once the server is up
     #[arg(long, env = "LYCOSA_SCRIPT")]
     pub(crate) script: Option<PathBuf>,
@@ -78,8 +106,133 @@ impl Options {
         self.read_only |= file.read_only;
         fill!(self, file: listen, work_dir, wal_mode, memtx_memory, memtx_max_tuple_size, wal_max_size,
             checkpoint_interval, checkpoint_count, checkpoint_wal_threshold, snap_io_rate_limit, net_msg_max, log,
-            log_level, script);
+            log_level, pid_file, lua_memory, lua_slice_max, script);
         Ok(self)
+    }
+
+    /// With the defaults of `lycosa serve`.
+    pub(crate) fn for_serve(&self) -> Self {
+        let mut options = self.clone();
+        options.listen.get_or_insert_with(|| "127.0.0.1:3301".to_string());
+        options.work_dir.get_or_insert_with(|| PathBuf::from("data"));
+        options
+    }
+
+    /// Bytes that Lua may have, if they are given.
+    pub(crate) fn lua_memory_bytes(&self) -> Result<Option<usize>, String> {
+        match &self.lua_memory {
+            None => Ok(None),
+            Some(text) => match parse_size(text) {
+                Some(bytes) => Ok(Some(bytes as usize)),
+                None => Err(format!("Incorrect value for option 'lua_memory': '{text}' is no size")),
+            },
+        }
+    }
+
+    /// The options as `box.cfg` shows them: a msgpack map by Tarantool's names.
+    pub(crate) fn shown(&self) -> Vec<u8> {
+        use tuple::msgpack::{encode_bool, encode_map, encode_str, encode_uint};
+        let Ok(config) = self.database() else { return vec![0x80] };
+        let texts = [
+            ("listen", self.listen.clone().unwrap_or_default()),
+            ("wal_dir", config.wal_dir.display().to_string()),
+            ("memtx_dir", config.memtx_dir.display().to_string()),
+            ("wal_mode", self.wal_mode.clone().unwrap_or_else(|| "fsync".to_string())),
+        ];
+        let numbers = [
+            ("memtx_memory", config.memtx_memory),
+            ("memtx_max_tuple_size", config.memtx_max_tuple_size),
+            ("wal_max_size", config.wal_max_size),
+            ("checkpoint_interval", config.checkpoint_interval),
+            ("checkpoint_count", config.checkpoint_count as u64),
+            ("checkpoint_wal_threshold", config.checkpoint_wal_threshold),
+        ];
+        let flags = [("read_only", config.read_only), ("force_recovery", config.force_recovery)];
+        let mut out = Vec::new();
+        encode_map(&mut out, (texts.len() + numbers.len() + flags.len()) as u32);
+        for (name, text) in &texts {
+            encode_str(&mut out, name.as_bytes());
+            encode_str(&mut out, text.as_bytes());
+        }
+        for (name, number) in numbers {
+            encode_str(&mut out, name.as_bytes());
+            encode_uint(&mut out, number);
+        }
+        for (name, flag) in flags {
+            encode_str(&mut out, name.as_bytes());
+            encode_bool(&mut out, flag);
+        }
+        out
+    }
+
+    /// The options with what `box.cfg` was given over them: a msgpack map by Tarantool's names, nil for "no longer". Names that have
+    /// nothing to act on here are passed over. Errors: name and reason.
+    pub(crate) fn with_changes(&self, changes: &[u8]) -> Result<Self, (String, String)> {
+        use tuple::msgpack::{Kind, Reader};
+        let mut options = self.clone();
+        let malformed = |_| ("options".to_string(), "malformed".to_string());
+        let mut reader = Reader::new(changes);
+        for _ in 0..reader.read_map().map_err(malformed)? {
+            let name = String::from_utf8_lossy(reader.read_str().map_err(malformed)?).into_owned();
+            // Every value as text: the names know what they are.
+            let text = match reader.kind().map_err(malformed)? {
+                Kind::Nil => {
+                    reader.read_nil().map_err(malformed)?;
+                    None
+                }
+                Kind::Str => Some(String::from_utf8_lossy(reader.read_str().map_err(malformed)?).into_owned()),
+                Kind::Bool => Some(reader.read_bool().map_err(malformed)?.to_string()),
+                Kind::Uint | Kind::Int => Some(reader.read_i128().map_err(malformed)?.to_string()),
+                Kind::Float | Kind::Double => Some(reader.read_double().map_err(malformed)?.to_string()),
+                _ => {
+                    reader.skip_checked();
+                    continue;
+                }
+            };
+            let number = || match &text {
+                None => Ok(None),
+                Some(text) => match text.parse::<f64>() {
+                    Ok(number) if number >= 0.0 => Ok(Some(number as u64)),
+                    _ => Err((name.clone(), "must be a number that is not negative".to_string())),
+                },
+            };
+            // A float of no fraction is written without one.
+            let size = || number().map(|number| number.map(|number| number.to_string()));
+            let path = || text.clone().map(PathBuf::from);
+            match name.as_str() {
+                "listen" => options.listen = text,
+                "work_dir" => options.work_dir = path(),
+                "wal_dir" => options.wal_dir = path(),
+                "memtx_dir" => options.memtx_dir = path(),
+                "wal_mode" => options.wal_mode = text,
+                "memtx_memory" => options.memtx_memory = size()?,
+                "memtx_max_tuple_size" => options.memtx_max_tuple_size = size()?,
+                "wal_max_size" => options.wal_max_size = size()?,
+                "wal_queue_max_size" => options.wal_queue_max_size = size()?,
+                "checkpoint_interval" => options.checkpoint_interval = number()?,
+                "checkpoint_count" => {
+                    options.checkpoint_count = number()?.map(|number| number as usize);
+                    if options.checkpoint_count == Some(0) {
+                        return Err((name, "the value must not be less than one".to_string()));
+                    }
+                }
+                "checkpoint_wal_threshold" => options.checkpoint_wal_threshold = size()?,
+                // Tarantool's unit is a megabyte.
+                "snap_io_rate_limit" => {
+                    options.snap_io_rate_limit = number()?.map(|number| (number << 20).to_string());
+                }
+                "force_recovery" => options.force_recovery = text.as_deref() == Some("true"),
+                "read_only" => options.read_only = text.as_deref() == Some("true"),
+                "net_msg_max" => options.net_msg_max = number()?.map(|number| number as usize),
+                "log" => options.log = path(),
+                "log_level" => options.log_level = text,
+                "pid_file" => options.pid_file = path(),
+                "instance_uuid" => options.instance_uuid = text,
+                "replicaset_uuid" => options.replicaset_uuid = text,
+                _ => {}
+            }
+        }
+        Ok(options)
     }
 
     /// The database's part. Errors: a size that is none.
@@ -93,8 +246,11 @@ impl Options {
             }
         };
         Ok(Config {
-            wal_dir: dir.clone(),
-            memtx_dir: dir,
+            wal_dir: self.wal_dir.clone().unwrap_or_else(|| dir.clone()),
+            memtx_dir: self.memtx_dir.clone().unwrap_or(dir),
+            wal_queue_max_size: size("wal_queue_max_size", &self.wal_queue_max_size, default.wal_queue_max_size)?,
+            instance_uuid: self.instance_uuid.clone(),
+            replicaset_uuid: self.replicaset_uuid.clone(),
             memtx_memory: size("memtx_memory", &self.memtx_memory, default.memtx_memory)?,
             memtx_max_tuple_size: size(
                 "memtx_max_tuple_size",
@@ -125,12 +281,7 @@ impl Options {
 
 /// A text file, through the runtime.
 pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
-    use runtime::{FileSystem, OpenMode, SystemFiles};
-    let file = SystemFiles.open(path, OpenMode::READ)?;
-    let mut bytes = vec![0; file.len()? as usize];
-    let got = file.read_full_at(&mut bytes, 0)?;
-    bytes.truncate(got);
-    String::from_utf8(bytes).map_err(|_| std::io::Error::other("not UTF-8"))
+    String::from_utf8(runtime::read_file(path)?).map_err(|_| std::io::Error::other("not UTF-8"))
 }
 
 /// `1048576`, `1MiB`, `1.5 GB`.

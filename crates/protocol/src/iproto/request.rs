@@ -7,7 +7,7 @@ use super::decode::{DecodeError, Header, Request};
 use super::encode::{begin_answer, begin_data, encode_error, encode_ok, end_answer, end_data};
 use super::{FEATURES, PROTOCOL_VERSION, key, request_type};
 use crate::connection::Connection;
-use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, Space, index_by_name, no_such_index};
+use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, SessionEvent, Space, index_by_name, no_such_index};
 use runtime::fiber;
 use std::rc::Rc;
 use storage::IteratorKind;
@@ -282,7 +282,7 @@ fn in_fiber(
     Ok(())
 }
 
-fn authenticate(database: &Database, connection: &Connection, sync: u64, request: &Request<'_>) -> Result<()> {
+fn authenticate(database: &Rc<Database>, connection: &Connection, sync: u64, request: &Request<'_>) -> Result<()> {
     let name = request.user_name.ok_or_else(|| missing("user name"))?;
     let name = String::from_utf8_lossy(name);
     let raw = request.tuple.ok_or_else(|| missing("tuple"))?;
@@ -303,5 +303,6 @@ fn authenticate(database: &Database, connection: &Connection, sync: u64, request
         database.authenticate(&connection.session, &name, scramble, &connection.salt)?;
     }
     encode_ok(connection.output.borrow_mut().begin(false), sync, database.catalog.schema_version());
+    database.announce(&connection.session, SessionEvent::Auth);
     Ok(())
 }

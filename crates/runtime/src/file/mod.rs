@@ -11,6 +11,39 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+/// What is known of a file without opening it.
+#[derive(Clone, Copy, Debug)]
+pub struct FileDescription {
+    /// A directory.
+    pub is_directory: bool,
+    /// Size.
+    pub bytes: u64,
+    /// Seconds since 1970 of the last change.
+    pub modified_at: f64,
+}
+
+/// A whole file of the machine.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    std::fs::read(path)
+}
+
+/// Writes a whole file of the machine, without syncing it.
+pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    std::fs::write(path, bytes)
+}
+
+/// Makes a directory the one that relative paths begin at.
+pub fn enter_directory(path: &Path) -> io::Result<()> {
+    std::env::set_current_dir(path)
+}
+
+/// Describes a file of the machine.
+pub fn describe(path: &Path) -> io::Result<FileDescription> {
+    let found = std::fs::metadata(path)?;
+    let modified = found.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Ok(FileDescription { is_directory: found.is_dir(), bytes: found.len(), modified_at: modified.as_secs_f64() })
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenMode {

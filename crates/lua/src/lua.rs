@@ -1,0 +1,284 @@
+//! The one Lua state of the process, and how procedures are reached.
+
+use crate::convert::{encode_results, push_next};
+use crate::error::take_error;
+use crate::modules::MODULES;
+use crate::registry::{Thread, database, registry};
+use crate::state::{Raise, State, new_state};
+use crate::{api, error, library, watchdog};
+use database::{Context, Database, Error, ErrorCode, Function, Procedures, Result, SessionEvent, SessionKind};
+use mlua_sys as ffi;
+use runtime::fiber;
+use std::any::Any;
+use std::rc::Rc;
+use tuple::msgpack::{self, Reader};
+
+/// What Lua needs of the process around it. `server` fills it.
+pub trait Host {
+    /// `box.cfg`: applies options given as a msgpack map of Tarantool's names. The first call opens the database. May wait.
+    fn configure(&self, options: &[u8]) -> Result<()>;
+    /// `os.exit`: ends the process soon; the caller's fiber does not go on.
+    fn exit(&self, code: i32);
+    /// Where the binary protocol listens.
+    fn listen_address(&self) -> Option<String>;
+    /// Opens the log of events anew.
+    fn rotate_log(&self);
+}
+
+/// Bounds on Lua code.
+#[derive(Clone, Copy, Debug)]
+pub struct LuaConfig {
+    /// Bytes that Lua's own heap may have.
+    pub memory: usize,
+    /// Milliseconds that code may run without waiting; 0 for no bound.
+    pub slice_max_ms: u64,
+}
+
+impl Default for LuaConfig {
+    fn default() -> Self {
+        LuaConfig { memory: 2 << 30, slice_max_ms: 5000 }
+    }
+}
+
+/// See the head of this file. There is one per thread, for the life of the process.
+pub struct Lua {
+    _one_per_thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Lua {
+    /// Makes the Lua state over a database (that need not be open yet) and becomes its procedures.
+    ///
+    /// Errors: LuaJIT cannot start; a built-in module is broken.
+    pub fn start(database: &Rc<Database>, host: Rc<dyn Host>, config: LuaConfig) -> std::result::Result<(), String> {
+        let (state, memory) = new_state(config.memory).ok_or("LuaJIT cannot start")?;
+        let registry = registry();
+        registry.memory.set(Some(memory));
+        registry.main.set(Some(state));
+        *registry.database.borrow_mut() = Some(Rc::clone(database));
+        *registry.host.borrow_mut() = Some(host);
+        state.new_table(0, 128);
+        let internal = state.top();
+        for (name, function) in api::FUNCTIONS.iter().chain(library::FUNCTIONS) {
+            state.push_function(*function);
+            state.set_field(internal, name);
+        }
+        for (name, source) in MODULES {
+            let outcome = state.load(source.as_bytes(), &format!("@builtin/{name}.lua")).and_then(|()| {
+                state.push_value(internal);
+                state.pcall(1, 0)
+            });
+            if outcome.is_err() {
+                return Err(format!("built-in module {name}: {}", take_error(state)));
+            }
+        }
+        state.set_top(0);
+        watchdog::set_slice_max_ms(config.slice_max_ms);
+        watchdog::start(state).map_err(|error| error.to_string())?;
+        database.set_procedures(Rc::new(Lua { _one_per_thread: std::marker::PhantomData }));
+        Ok(())
+    }
+
+    /// Runs work with a Lua thread in a fiber of its own, as the administrator.
+    fn in_fiber(name: &str, kind: SessionKind, is_bounded: bool, work: impl FnOnce(State) + 'static) {
+        let database = database();
+        let context = Rc::new(Context::for_background(database.open_session(kind, None)));
+        fiber::spawn(name, move || {
+            fiber::set_slice_bounded(is_bounded);
+            fiber::set_local("context", Rc::clone(&context) as Rc<dyn Any>);
+            let thread = Thread::take();
+            work(thread.state);
+            if context.is_in_txn() {
+                database.abandon(&context);
+            }
+        });
+    }
+
+    /// Runs a script in a fiber. `arguments`: what `arg` and `...` are to be, from the script's name at 0. `done` gets the outcome.
+    pub fn run_script(
+        name: &str,
+        source: Vec<u8>,
+        arguments: Vec<String>,
+        done: impl FnOnce(Result<()>) + 'static,
+    ) {
+        let chunk = if name.starts_with('=') { name.to_string() } else { format!("@{name}") };
+        Self::in_fiber("main", SessionKind::Background, false, move |state| {
+            sync_schema(state);
+            state.new_table(arguments.len(), 2);
+            for (at, argument) in arguments.iter().enumerate() {
+                state.push_str(argument);
+                state.raw_set_index(1, at as i32);
+            }
+            state.set_field(ffi::LUA_GLOBALSINDEX, "arg");
+            // A first line for the shell is not Lua.
+            let source = match source.strip_prefix(b"#") {
+                Some(_) => [b"--".as_slice(), &source].concat(),
+                None => source,
+            };
+            let outcome = state.load(&source, &chunk).and_then(|()| {
+                for argument in arguments.iter().skip(1) {
+                    state.push_str(argument);
+                }
+                state.call_root(arguments.len().saturating_sub(1) as i32, 0)
+            });
+            done(outcome.map_err(|raise| raised(state, raise)));
+        });
+    }
+
+    /// Tells Lua that the database is open and which options are in force, as a msgpack map of Tarantool's names.
+    pub fn opened(options: &[u8]) {
+        let thread = Thread::take();
+        let state = thread.state;
+        state.push_ref(registry().opened.get());
+        let outcome = push_next(state, &mut Reader::new(options)).and_then(|()| state.pcall(1, 0));
+        if let Err(raise) = outcome {
+            tracing::error!("options cannot be shown to Lua: {}", raised(state, raise));
+        }
+        sync_schema(state);
+    }
+
+    /// Runs what `box.ctl.on_shutdown` holds, then `done`, in a fiber.
+    pub fn shut_down(done: impl FnOnce() + 'static) {
+        Self::in_fiber("shutdown", SessionKind::Background, true, move |state| {
+            state.push_ref(registry().shutdown.get());
+            if let Err(raise) = state.call_root(0, 0) {
+                tracing::error!("on_shutdown: {}", raised(state, raise));
+            }
+            done();
+        });
+    }
+
+    /// Runs one input of a console in a fiber, as the administrator; `done` gets the answer as text.
+    pub fn run_console(input: String, done: impl FnOnce(String) + 'static) {
+        Self::in_fiber("console", SessionKind::Console, true, move |state| {
+            sync_schema(state);
+            state.push_ref(registry().console.get());
+            state.push_str(&input);
+            let text = match state.call_root(1, 1) {
+                Ok(()) => state.string(-1).unwrap_or_default(),
+                Err(raise) => format!("---\n- error: {}\n...\n", raised(state, raise)),
+            };
+            done(text);
+        });
+    }
+}
+
+fn raised(state: State, raise: Raise) -> Error {
+    error::push_raise(state, raise);
+    take_error(state)
+}
+
+/// Makes `box.space` and its like show the schema as it is.
+pub(crate) fn sync_schema(state: State) {
+    let registry = registry();
+    let version = database().catalog.schema_version();
+    if registry.schema_version.get() == version || registry.refresh.get() == 0 {
+        return;
+    }
+    registry.schema_version.set(version);
+    state.reserve(4);
+    state.push_ref(registry.refresh.get());
+    if state.pcall(0, 0).is_err() {
+        let error = take_error(state);
+        tracing::error!("the schema cannot be shown to Lua: {error}");
+    }
+}
+
+/// Pushes the values of an encoded array; returns how many.
+fn push_arguments(state: State, arguments: &[u8]) -> std::result::Result<i32, Raise> {
+    let length = msgpack::check(arguments).map_err(|_| Error::new(ErrorCode::InvalidMsgpack, &[&"arguments"]))?;
+    let mut reader = Reader::new(&arguments[..length]);
+    let count = reader.read_array().map_err(|_| Error::new(ErrorCode::InvalidMsgpack, &[&"arguments"]))?;
+    if count > 8000 || !state.reserve(count as i32 + 10) {
+        return Err("too many arguments".into());
+    }
+    for _ in 0..count {
+        push_next(state, &mut reader)?;
+    }
+    Ok(count as i32)
+}
+
+/// Calls what `prepare` pushed, with the arguments, and encodes the results.
+fn call_and_encode(
+    prepare: impl FnOnce(State) -> std::result::Result<i32, Raise>,
+    arguments: &[u8],
+    is_old_style: bool,
+    out: &mut Vec<u8>,
+) -> Result<u32> {
+    let thread = Thread::take();
+    let state = thread.state;
+    sync_schema(state);
+    let run = || -> std::result::Result<u32, Raise> {
+        let before = prepare(state)?;
+        let count = push_arguments(state, arguments)?;
+        state.call_root(before + count, ffi::LUA_MULTRET)?;
+        encode_results(state, 1, is_old_style, out)
+    };
+    let memory = registry().memory();
+    let depth = memory.exempt.replace(1);
+    let outcome = run().map_err(|raise| raised(state, raise));
+    memory.exempt.set(depth);
+    outcome
+}
+
+impl Procedures for Lua {
+    fn call(
+        &self,
+        _context: &Rc<Context>,
+        name: &str,
+        function: Option<&Rc<Function>>,
+        arguments: &[u8],
+        is_old_style: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<u32> {
+        let registry = registry();
+        let prepare = |state: State| match function {
+            Some(function) if !function.body.is_empty() => {
+                state.push_ref(registry.call_persistent.get());
+                state.push_number(f64::from(function.id));
+                state.push_str(&function.body);
+                state.push_bool(function.is_sandboxed);
+                Ok(3)
+            }
+            _ => {
+                state.push_ref(registry.call.get());
+                state.push_str(name);
+                Ok(1)
+            }
+        };
+        call_and_encode(prepare, arguments, is_old_style, out)
+    }
+
+    fn eval(&self, _context: &Rc<Context>, source: &str, arguments: &[u8], out: &mut Vec<u8>) -> Result<u32> {
+        call_and_encode(|state| state.load(source.as_bytes(), "=eval").map(|()| 0), arguments, false, out)
+    }
+
+    fn check_function(&self, function: &Function) -> Result<()> {
+        let thread = Thread::take();
+        let state = thread.state;
+        let failed = |text: &str| Error::new(ErrorCode::LoadFunction, &[&function.name, &text]);
+        let outcome = state
+            .load(format!("return {}", function.body).as_bytes(), &format!("={}", function.name))
+            .and_then(|()| state.pcall(0, 1));
+        if outcome.is_err() {
+            return Err(failed(take_error(state).message()));
+        }
+        if state.kind(-1) != ffi::LUA_TFUNCTION {
+            return Err(failed("given body doesn't define a function"));
+        }
+        Ok(())
+    }
+
+    fn wants(&self, event: SessionEvent) -> bool {
+        registry().session_triggers.borrow().contains(event.name())
+    }
+
+    fn session_event(&self, _context: &Rc<Context>, event: SessionEvent) {
+        let thread = Thread::take();
+        let state = thread.state;
+        state.push_ref(registry().session_event.get());
+        state.push_str(event.name());
+        if let Err(raise) = state.call_root(1, 0) {
+            tracing::error!("{}: {}", event.name(), raised(state, raise));
+        }
+    }
+}

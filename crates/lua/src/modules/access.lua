@@ -1,0 +1,675 @@
+-- box.schema.user, .role and .func, box.session, box.func.
+local internal = ...
+
+local check_options, check_value, fail, illegal = internal.check_options, internal.check_value, internal.fail, internal.illegal
+local atomically, array, map = internal.atomically, internal.array, internal.map
+
+function internal.effective_user()
+    return (select(3, internal.session()))
+end
+
+-- Runs `work` with the administrator's rights: bookkeeping that follows from what the caller may do.
+function internal.as_admin(work, ...)
+    local user = internal.effective_user()
+    internal.set_user(1, false)
+    local function finish(ok, ...)
+        internal.set_user(user, false)
+        if not ok then
+            error((...), 0)
+        end
+        return ...
+    end
+    return finish(pcall(work, ...))
+end
+local as_admin = internal.as_admin
+
+-- Privileges --------------------------------------------------------------------------------------------------------
+local bits = {
+    read = 1, write = 2, execute = 4, session = 8, usage = 16, create = 32, drop = 64, alter = 128, reference = 256,
+    trigger = 512, insert = 1024, update = 2048, delete = 4096,
+}
+local bit_names = {
+    'read', 'write', 'execute', 'session', 'usage', 'create', 'drop', 'alter', 'reference', 'trigger', 'insert',
+    'update', 'delete',
+}
+local object_types = { universe = true, space = true, ['function'] = true, sequence = true, role = true, user = true }
+
+local allowed = {
+    universe = 255 + 256 + 512 + 1024 + 2048 + 4096, space = 1 + 2 + 32 + 64 + 128 + 256 + 512 + 1024 + 2048 + 4096,
+    ['function'] = 4 + 16 + 32 + 64, sequence = 1 + 2 + 16 + 32 + 64 + 128, role = 4 + 16 + 32 + 64, user = 32 + 64 + 128,
+}
+
+local function check_privileges(privilege, object_type)
+    local wanted
+    if type(privilege) == 'string' then
+        wanted = 0
+        for word in privilege:lower():gmatch('[^,%s]+') do
+            local one = bits[word]
+            if one == nil or bit.band(one, allowed[object_type] or 0) == 0 then
+                fail('UNSUPPORTED_PRIV', object_type, privilege)
+            end
+            wanted = bit.bor(wanted, one)
+        end
+        return wanted
+    end
+    if type(privilege) == 'number' then
+        return privilege
+    end
+    fail('UNSUPPORTED_PRIV', object_type, tostring(privilege))
+end
+
+local function object_id(object_type, name)
+    if name == nil or name == '' then
+        if object_type == 'universe' then
+            return 0
+        end
+        return ''
+    end
+    if object_type == 'universe' then
+        return 0
+    end
+    if object_type == 'space' then
+        local row = type(name) == 'number' and box.space._vspace:get(name) or type(name) == 'string' and
+            box.space._vspace.index.name:get(name) or nil
+        if row == nil then
+            fail('NO_SUCH_SPACE', tostring(name))
+        end
+        return row[1]
+    elseif object_type == 'function' then
+        local row = box.space._vfunc.index.name:get(name)
+        if row == nil then
+            fail('NO_SUCH_FUNCTION', tostring(name))
+        end
+        return row[1]
+    elseif object_type == 'sequence' then
+        local row = box.space._vsequence.index.name:get(name)
+        if row == nil then
+            fail('NO_SUCH_SEQUENCE', tostring(name))
+        end
+        return row[1]
+    elseif object_type == 'role' or object_type == 'user' then
+        local row = type(name) == 'number' and box.space._vuser:get(name) or box.space._vuser.index.name:get(name)
+        if row == nil or row[4] ~= object_type then
+            fail(object_type == 'role' and 'NO_SUCH_ROLE' or 'NO_SUCH_USER', tostring(name))
+        end
+        return row[1]
+    end
+    fail('UNKNOWN_SCHEMA_OBJECT', object_type)
+end
+
+local function object_name(object_type, id)
+    if id == '' or object_type == 'universe' then
+        return ''
+    end
+    local space = ({ space = '_space', ['function'] = '_func', sequence = '_sequence', role = '_user', user = '_user' })[object_type]
+    local row = space and as_admin(function() return box.space[space]:get(id) end)
+    return row and row[3] or '#' .. tostring(id)
+end
+
+local function grantee_id(name, kind)
+    local row = type(name) == 'number' and box.space._vuser:get(name) or type(name) == 'string' and
+        box.space._vuser.index.name:get(name) or nil
+    if row == nil or row[4] ~= kind then
+        fail(kind == 'role' and 'NO_SUCH_ROLE' or 'NO_SUCH_USER', tostring(name))
+    end
+    return row[1], row[3]
+end
+
+local function old_privileges(grantee, object_type, id)
+    local row = as_admin(function() return box.space._priv:get({ grantee, object_type, id }) end)
+    return row and row[5] or 0
+end
+
+-- grant(who, role), grant(who, privileges, type[, name[, options]])
+local function grant(grantee, name, privilege, object_type, object, options)
+    if object_type == nil then
+        object_type, object, privilege = 'role', privilege, 'execute'
+    end
+    object_type = tostring(object_type):lower()
+    if not object_types[object_type] then
+        fail('UNKNOWN_SCHEMA_OBJECT', object_type)
+    end
+    if type(object) == 'table' then
+        options, object = object, nil
+    end
+    options = check_options(options, { grantor = 'string, number', if_not_exists = 'boolean' })
+    local wanted = check_privileges(privilege, object_type)
+    local id = object_id(object_type, object)
+    local grantor = options.grantor and internal.user_id(options.grantor) or internal.effective_user()
+    local before = old_privileges(grantee, object_type, id)
+    local after = bit.bor(before, wanted)
+    if after == before then
+        if options.if_not_exists then
+            return
+        end
+        if object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute' then
+            fail('ROLE_GRANTED', name, object)
+        end
+        fail('PRIV_GRANTED', name, privilege, object_type, object_name(object_type, id))
+    end
+    box.space._priv:replace({ grantor, grantee, object_type, id, after })
+end
+
+local function revoke(grantee, name, privilege, object_type, object, options)
+    if object_type == nil then
+        object_type, object, privilege = 'role', privilege, 'execute'
+    end
+    object_type = tostring(object_type):lower()
+    if not object_types[object_type] then
+        fail('UNKNOWN_SCHEMA_OBJECT', object_type)
+    end
+    if type(object) == 'table' then
+        options, object = object, nil
+    end
+    options = check_options(options, { if_exists = 'boolean' })
+    local wanted = check_privileges(privilege, object_type)
+    local id = object_id(object_type, object)
+    local before = old_privileges(grantee, object_type, id)
+    if bit.band(before, wanted) == 0 then
+        if options.if_exists then
+            return
+        end
+        if object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute' then
+            fail('ROLE_NOT_GRANTED', name, object)
+        end
+        fail('PRIV_NOT_GRANTED', name, privilege, object_type, object_name(object_type, id))
+    end
+    local after = bit.band(before, bit.bnot(wanted))
+    if after ~= 0 then
+        box.space._priv:replace({ internal.effective_user(), grantee, object_type, id, after })
+    else
+        box.space._priv:delete({ grantee, object_type, id })
+    end
+end
+
+local function privileges_text(value)
+    local names = {}
+    for i, name in ipairs(bit_names) do
+        if bit.band(value, bit.lshift(1, i - 1)) ~= 0 then
+            names[#names + 1] = name
+        end
+    end
+    return table.concat(names, ',')
+end
+
+local function info(id)
+    local result = {}
+    for _, row in ipairs(as_admin(function() return box.space._priv:select({ id }) end)) do
+        result[#result + 1] = { privileges_text(row[5]), row[3], object_name(row[3], row[4]) }
+    end
+    return result
+end
+
+-- Drops what a user or role owns and has, then itself.
+local function drop_grantee(id)
+    as_admin(function()
+        for _, row in ipairs(box.space._priv:select({ id })) do
+            box.space._priv:delete({ row[2], row[3], row[4] })
+        end
+    end)
+end
+
+-- Users -------------------------------------------------------------------------------------------------------------
+local user = {}
+box.schema.user = user
+
+local function auth_of(password)
+    return map({ ['chap-sha1'] = internal.password_hash(password) })
+end
+
+function user.password(text)
+    if type(text) ~= 'string' then
+        error('Usage: box.schema.user.password(string)', 2)
+    end
+    return internal.password_hash(text)
+end
+
+local function next_user_id()
+    local top = as_admin(function() return box.space._user.index[0]:select({}, { iterator = 'REQ' }) end)
+    local id = 32
+    for _, row in ipairs(top) do
+        id = math.max(id, row[1] + 1)
+    end
+    return id
+end
+
+function user.create(name, options)
+    check_value(name, 'name', 'string')
+    options = check_options(options, { password = 'string', if_not_exists = 'boolean' })
+    local row = box.space._vuser.index.name:get(name)
+    if row ~= nil then
+        if options.if_not_exists then
+            return
+        end
+        fail(row[4] == 'role' and 'ROLE_EXISTS' or 'USER_EXISTS', name)
+    end
+    local auth = options.password and auth_of(options.password) or map({})
+    atomically(function()
+        local id = next_user_id()
+        box.space._user:insert({ id, internal.effective_user(), name, 'user', auth })
+        -- Everybody has the role `public` and may open a session and work.
+        as_admin(function()
+            box.space._priv:replace({ 1, id, 'role', 2, 4 })
+            box.space._priv:replace({ 1, id, 'universe', 0, 24 })
+            box.space._priv:replace({ 1, id, 'user', id, 128 })
+        end)
+    end)
+end
+
+function user.exists(name)
+    local row = box.space._vuser.index.name:get(name)
+    return row ~= nil and row[4] == 'user'
+end
+
+function user.passwd(name, password)
+    if password == nil then
+        if type(name) ~= 'string' then
+            error('Usage: box.schema.user.passwd([user,] password)', 2)
+        end
+        -- One's own password.
+        local id = internal.effective_user()
+        as_admin(function()
+            box.space._user:update(id, { { '=', 5, auth_of(name) } })
+        end)
+        return
+    end
+    local id = grantee_id(name, 'user')
+    if type(password) ~= 'string' then
+        error('Usage: box.schema.user.passwd([user,] password)', 2)
+    end
+    box.space._user:update(id, { { '=', 5, auth_of(password) } })
+end
+
+function user.drop(name, options)
+    options = check_options(options, { if_exists = 'boolean' })
+    check_value(name, 'user_name', 'string')
+    local row = box.space._vuser.index.name:get(name)
+    if row == nil or row[4] ~= 'user' then
+        if options.if_exists then
+            return
+        end
+        fail('NO_SUCH_USER', name)
+    end
+    local id = row[1]
+    if id == box.schema.GUEST_ID or id == box.schema.ADMIN_ID then
+        fail('DROP_USER', name, 'the user or the role is a system')
+    end
+    if id == internal.effective_user() then
+        fail('DROP_USER', name, 'the user is active in the current session')
+    end
+    atomically(function()
+        as_admin(function()
+            for _, space in ipairs(box.space._space.index.owner:select({ id })) do
+                box.space[space[1]]:drop()
+            end
+            for _, func in ipairs(box.space._func.index.owner:select({ id })) do
+                box.schema.func.drop(func[3])
+            end
+            for _, sequence in ipairs(box.space._sequence.index.owner:select({ id })) do
+                box.schema.sequence.drop(sequence[1])
+            end
+        end)
+        drop_grantee(id)
+        box.space._user:delete(id)
+    end)
+end
+
+function user.grant(name, ...)
+    if name == nil then
+        illegal("user.grant(): user name is expected")
+    end
+    local id, text = grantee_id(name, 'user')
+    grant(id, text, ...)
+end
+
+function user.revoke(name, ...)
+    local id, text = grantee_id(name, 'user')
+    revoke(id, text, ...)
+end
+
+function user.enable(name)
+    user.grant(name, 'session,usage', 'universe', nil, { if_not_exists = true })
+end
+
+function user.disable(name)
+    user.revoke(name, 'session,usage', 'universe', nil, { if_exists = true })
+end
+
+function user.info(name)
+    local id
+    if name == nil then
+        id = internal.effective_user()
+    else
+        id = grantee_id(name, 'user')
+    end
+    return info(id)
+end
+
+-- Roles -------------------------------------------------------------------------------------------------------------
+local role = {}
+box.schema.role = role
+
+function role.create(name, options)
+    check_value(name, 'name', 'string')
+    options = check_options(options, { if_not_exists = 'boolean' })
+    local row = box.space._vuser.index.name:get(name)
+    if row ~= nil then
+        if options.if_not_exists then
+            return
+        end
+        fail(row[4] == 'role' and 'ROLE_EXISTS' or 'USER_EXISTS', name)
+    end
+    box.space._user:insert({ next_user_id(), internal.effective_user(), name, 'role', map({}) })
+end
+
+function role.exists(name)
+    local row = box.space._vuser.index.name:get(name)
+    return row ~= nil and row[4] == 'role'
+end
+
+function role.drop(name, options)
+    options = check_options(options, { if_exists = 'boolean' })
+    check_value(name, 'role_name', 'string')
+    local row = box.space._vuser.index.name:get(name)
+    if row == nil or row[4] ~= 'role' then
+        if options.if_exists then
+            return
+        end
+        fail('NO_SUCH_ROLE', name)
+    end
+    if row[1] == box.schema.PUBLIC_ROLE_ID or row[1] == box.schema.SUPER_ROLE_ID then
+        fail('DROP_USER', name, 'the user or the role is a system')
+    end
+    atomically(function()
+        as_admin(function()
+            for _, grant_row in ipairs(box.space._priv.index.object:select({ 'role', row[1] })) do
+                box.space._priv:delete({ grant_row[2], grant_row[3], grant_row[4] })
+            end
+        end)
+        drop_grantee(row[1])
+        box.space._user:delete(row[1])
+    end)
+end
+
+function role.grant(name, ...)
+    local id, text = grantee_id(name, 'role')
+    grant(id, text, ...)
+end
+
+function role.revoke(name, ...)
+    local id, text = grantee_id(name, 'role')
+    revoke(id, text, ...)
+end
+
+function role.info(name)
+    return info((grantee_id(name, 'role')))
+end
+
+-- Functions ---------------------------------------------------------------------------------------------------------
+local func = {}
+box.schema.func = func
+
+function func.create(name, options)
+    check_value(name, 'name', 'string')
+    options = check_options(options, {
+        setuid = 'boolean', if_not_exists = 'boolean', language = 'string', body = 'string', is_deterministic = 'boolean',
+        is_sandboxed = 'boolean', is_multikey = 'boolean', aggregate = 'string', takes_raw_args = 'boolean',
+        comment = 'string', param_list = 'table', returns = 'string', exports = 'table', opts = 'table',
+    })
+    local row = box.space._vfunc.index.name:get(name)
+    if row ~= nil then
+        if options.if_not_exists then
+            return
+        end
+        fail('FUNCTION_EXISTS', name)
+    end
+    local language = (options.language or 'LUA'):upper()
+    local now = os.date('%Y-%m-%d %H:%M:%S')
+    atomically(function()
+        local top = as_admin(function() return box.space._func.index[0]:max() end)
+        local id = (top and top[1] or 0) + 1
+        box.space._func:insert({
+            id, internal.effective_user(), name, options.setuid and 1 or 0, language, options.body or '', 'function',
+            array(options.param_list or {}), options.returns or 'any', options.aggregate or 'none', 'none',
+            options.is_deterministic or false, options.is_sandboxed or false, true, array(options.exports or { 'LUA' }),
+            map(options.opts or (options.is_multikey and { is_multikey = true } or {})), options.comment or '', now, now,
+        })
+    end)
+end
+
+function func.exists(name)
+    if type(name) == 'number' then
+        return box.space._vfunc:get(name) ~= nil
+    end
+    return box.space._vfunc.index.name:get(name) ~= nil
+end
+
+function func.drop(name, options)
+    options = check_options(options, { if_exists = 'boolean' })
+    local row = type(name) == 'number' and box.space._vfunc:get(name) or box.space._vfunc.index.name:get(name)
+    if row == nil then
+        if options.if_exists then
+            return
+        end
+        fail('NO_SUCH_FUNCTION', tostring(name))
+    end
+    atomically(function()
+        as_admin(function()
+            for _, grant_row in ipairs(box.space._priv.index.object:select({ 'function', row[1] })) do
+                box.space._priv:delete({ grant_row[2], grant_row[3], grant_row[4] })
+            end
+        end)
+        box.space._func:delete(row[1])
+    end)
+end
+
+function func.call(name, ...)
+    return internal.values.call(name, ...)
+end
+function func.reload() end
+
+-- Calling -----------------------------------------------------------------------------------------------------------
+local function resolve(name)
+    local head, method = name:match('^([^:]*):(.*)$')
+    local value, owner = _G, nil
+    for part in (head or name):gmatch('[^%.]+') do
+        if type(value) ~= 'table' and type(value) ~= 'cdata' then
+            return nil
+        end
+        value = value[part]
+        if value == nil then
+            return nil
+        end
+    end
+    if method then
+        owner = value
+        value = value[method]
+    end
+    return value, owner
+end
+
+local function is_callable(value)
+    if type(value) == 'function' then
+        return true
+    end
+    local metatable = type(value) == 'table' and getmetatable(value)
+    return metatable and metatable.__call ~= nil
+end
+
+function internal.values.call(name, ...)
+    local f = rawget(_G, name)
+    if type(f) == 'function' then
+        return f(...)
+    end
+    local value, owner = resolve(name)
+    if not is_callable(value) then
+        fail('NO_SUCH_PROC', name)
+    end
+    if owner ~= nil then
+        return value(owner, ...)
+    end
+    return value(...)
+end
+
+local sandbox_names = {
+    'assert', 'error', 'ipairs', 'math', 'next', 'pairs', 'pcall', 'print', 'select', 'string', 'table', 'tonumber',
+    'tostring', 'type', 'unpack', 'xpcall', 'utf8',
+}
+local compiled = {}
+
+function internal.values.call_persistent(id, body, is_sandboxed, ...)
+    local known = compiled[id]
+    if known == nil or known.body ~= body then
+        local chunk, reason = loadstring('return ' .. body, '=' .. 'function')
+        if chunk == nil then
+            error(reason, 0)
+        end
+        local f = chunk()
+        if is_sandboxed then
+            local environment = {}
+            for _, name in ipairs(sandbox_names) do
+                local value = _G[name]
+                environment[name] = type(value) == 'table' and table.deepcopy(value) or value
+            end
+            setfenv(f, environment)
+        end
+        known = { body = body, f = f }
+        compiled[id] = known
+    end
+    return known.f(...)
+end
+
+local function_methods = {}
+internal.function_metatable = { __index = function_methods }
+
+function function_methods.call(self, arguments)
+    if type(self) ~= 'table' or self.id == nil then
+        error('Use func:call(...)', 2)
+    end
+    if arguments ~= nil and type(arguments) ~= 'table' then
+        error('Use func:call(table)', 2)
+    end
+    internal.check_function_access(self.id)
+    if self.body ~= nil and self.body ~= '' then
+        return internal.values.call_persistent(self.id, self.body, self.is_sandboxed, unpack(arguments or {}))
+    end
+    return internal.values.call(self.name, unpack(arguments or {}))
+end
+
+function function_methods.drop(self)
+    box.schema.func.drop(self.name)
+end
+
+-- Session -----------------------------------------------------------------------------------------------------------
+local storages = {}
+local session = {}
+
+function session.id() return (internal.session()) end
+function session.uid() return (select(2, internal.session())) end
+function session.euid() return (select(3, internal.session())) end
+function session.type() return (select(4, internal.session())) end
+function session.sync() return (select(6, internal.session())) end
+function session.user() return internal.user_name((select(2, internal.session()))) end
+function session.effective_user() return internal.user_name((select(3, internal.session()))) end
+function session.fd() return -1 end
+function session.exists(id)
+    if type(id) ~= 'number' then
+        error('session.exists(sid): bad arguments', 2)
+    end
+    return internal.session_exists(id)
+end
+function session.peer(id)
+    if id == nil then
+        return (select(5, internal.session()))
+    end
+    return internal.session_peer(id)
+end
+
+function session.su(name, work, ...)
+    if name == nil then
+        error('session.su(user): bad arguments', 2)
+    end
+    local id
+    if type(name) == 'number' then
+        id = name
+    else
+        local row = as_admin(function() return box.space._user.index.name:get(name) end)
+        if row == nil or row[4] ~= 'user' then
+            fail('NO_SUCH_USER', tostring(name))
+        end
+        id = row[1]
+    end
+    internal.check_su(id)
+    if work == nil then
+        internal.set_user(id, true)
+        return
+    end
+    local before = internal.effective_user()
+    internal.set_user(id, false)
+    local function finish(ok, ...)
+        internal.set_user(before, false)
+        if not ok then
+            error((...), 0)
+        end
+        return ...
+    end
+    return finish(pcall(work, ...))
+end
+
+setmetatable(session, {
+    __index = function(_, key)
+        if key == 'storage' then
+            local id = internal.session()
+            if storages[id] == nil then
+                storages[id] = {}
+            end
+            return storages[id]
+        end
+    end,
+})
+
+-- Storages of sessions that are gone are dropped when the next session of a connection asks for its own.
+function internal.forget_session(id)
+    storages[id] = nil
+end
+
+-- What runs when a connection comes, goes, or has logged in.
+local triggers = { on_connect = {}, on_disconnect = {}, on_auth = {} }
+for name, list in pairs(triggers) do
+    session[name] = function(new, old)
+        if new == nil and old == nil then
+            return { unpack(list) }
+        end
+        if new ~= nil and type(new) ~= 'function' or old ~= nil and type(old) ~= 'function' then
+            error('trigger reset: incorrect arguments', 2)
+        end
+        if old ~= nil then
+            local found
+            for i, f in ipairs(list) do
+                if f == old then
+                    found = i
+                end
+            end
+            if found == nil then
+                error('trigger reset: Trigger is not found', 2)
+            end
+            table.remove(list, found)
+        end
+        if new ~= nil then
+            table.insert(list, 1, new)
+        end
+        internal.set_session_triggers(name, #list > 0)
+        return new
+    end
+end
+
+function internal.values.session_event(name, ...)
+    for _, f in ipairs({ unpack(triggers[name]) }) do
+        local ok, reason = pcall(f, ...)
+        if not ok then
+            internal.log('error', name .. ': ' .. tostring(reason))
+        end
+    end
+end
+
+box.session = session

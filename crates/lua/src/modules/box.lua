@@ -1,0 +1,513 @@
+-- box itself: configuration, transactions, information.
+local internal = ...
+
+local fail, illegal = internal.fail, internal.illegal
+
+-- Configuration -----------------------------------------------------------------------------------------------------
+-- Options by Tarantool's names: the type of the value, and its default (nil: none).
+local options_known = {
+    listen = 'number, string', memtx_memory = 'number', memtx_dir = 'string', wal_dir = 'string', work_dir = 'string',
+    vinyl_dir = 'string', memtx_max_tuple_size = 'number', wal_mode = 'string', wal_max_size = 'number',
+    wal_queue_max_size = 'number', checkpoint_interval = 'number', checkpoint_count = 'number',
+    checkpoint_wal_threshold = 'number', snap_io_rate_limit = 'number', force_recovery = 'boolean',
+    read_only = 'boolean', instance_uuid = 'string', replicaset_uuid = 'string', net_msg_max = 'number',
+    log = 'string', log_level = 'number, string', log_format = 'string', log_nonblock = 'boolean',
+    pid_file = 'string', background = 'boolean', username = 'string', custom_proc_title = 'string',
+    -- Accepted so that configurations written for Tarantool load; they have nothing to act on here.
+    memtx_min_tuple_size = 'number', slab_alloc_factor = 'number', slab_alloc_granularity = 'number',
+    memtx_allocator = 'string', memtx_use_mvcc_engine = 'boolean', readahead = 'number', io_collect_interval = 'number',
+    too_long_threshold = 'number', wal_dir_rescan_delay = 'number', wal_cleanup_delay = 'number', coredump = 'boolean',
+    strip_core = 'boolean', hot_standby = 'boolean', worker_pool_threads = 'number', sql_cache_size = 'number',
+    feedback_enabled = 'boolean', feedback_host = 'string', feedback_interval = 'number', iproto_threads = 'number',
+    vinyl_memory = 'number', vinyl_cache = 'number', vinyl_max_tuple_size = 'number', vinyl_read_threads = 'number',
+    vinyl_write_threads = 'number', vinyl_timeout = 'number', vinyl_run_count_per_level = 'number',
+    vinyl_run_size_ratio = 'number', vinyl_range_size = 'number', vinyl_page_size = 'number', vinyl_bloom_fpr = 'number',
+    replication = 'string, number, table', replication_timeout = 'number', replication_connect_timeout = 'number',
+    replication_connect_quorum = 'number', replication_sync_lag = 'number', replication_sync_timeout = 'number',
+    replication_skip_conflict = 'boolean', replication_anon = 'boolean', replication_synchro_quorum = 'number, string',
+    replication_synchro_timeout = 'number', election_mode = 'string', election_timeout = 'number', txn_timeout = 'number',
+}
+
+local defaults = {
+    memtx_memory = 268435456, memtx_dir = '.', wal_dir = '.', vinyl_dir = '.', memtx_max_tuple_size = 1048576,
+    wal_mode = 'fsync', wal_max_size = 268435456, wal_queue_max_size = 16777216, checkpoint_interval = 3600,
+    checkpoint_count = 2, checkpoint_wal_threshold = 1e18, force_recovery = false, read_only = false, net_msg_max = 768,
+    log_level = 5, log_format = 'plain', log_nonblock = true, background = false, memtx_min_tuple_size = 16,
+    slab_alloc_factor = 1.05, readahead = 16320, too_long_threshold = 0.5, coredump = false, strip_core = true,
+    hot_standby = false, worker_pool_threads = 4, sql_cache_size = 5242880, feedback_enabled = false,
+    vinyl_memory = 134217728, vinyl_cache = 134217728, vinyl_max_tuple_size = 1048576, vinyl_read_threads = 1,
+    vinyl_write_threads = 4, vinyl_timeout = 60, vinyl_run_count_per_level = 2, vinyl_run_size_ratio = 3.5,
+    vinyl_page_size = 8192, vinyl_bloom_fpr = 0.05, replication_timeout = 1, replication_connect_timeout = 30,
+    replication_sync_lag = 10, replication_sync_timeout = 300, replication_skip_conflict = false, replication_anon = false,
+    replication_synchro_quorum = 1, replication_synchro_timeout = 5, election_mode = 'off', election_timeout = 5,
+    wal_dir_rescan_delay = 2, wal_cleanup_delay = 14400,
+}
+
+-- Options that may change while the server runs.
+local dynamic = {
+    listen = true, memtx_memory = true, memtx_max_tuple_size = true, wal_queue_max_size = true, checkpoint_interval = true,
+    checkpoint_count = true, checkpoint_wal_threshold = true, snap_io_rate_limit = true, read_only = true,
+    net_msg_max = true, log_level = true, too_long_threshold = true, readahead = true, custom_proc_title = true,
+    feedback_enabled = true, vinyl_memory = true, vinyl_cache = true, vinyl_timeout = true, replication = true,
+    replication_timeout = true, replication_connect_timeout = true, replication_connect_quorum = true,
+    replication_sync_lag = true, replication_sync_timeout = true, replication_skip_conflict = true,
+    io_collect_interval = true, force_recovery = true, worker_pool_threads = true, sql_cache_size = true,
+    replication_synchro_quorum = true, replication_synchro_timeout = true, txn_timeout = true, election_mode = true,
+    election_timeout = true, log_format = true, wal_dir_rescan_delay = true,
+}
+
+local units = { b = 1, kb = 1e3, kib = 1024, mb = 1e6, mib = 1048576, gb = 1e9, gib = 1073741824, s = 1, ms = 0.001, m = 60, h = 3600 }
+
+-- "256MiB" and "30s" for numbers, as newer configurations write them.
+local function number_of(value)
+    if type(value) ~= 'string' then
+        return value
+    end
+    local digits, unit = value:match('^%s*([%d%.]+)%s*(%a*)%s*$')
+    local factor = unit == '' and 1 or unit and units[unit:lower()]
+    return digits and factor and tonumber(digits) * factor or value
+end
+
+local has_type = {
+    number = function(value) return type(value) == 'number' end,
+    string = function(value) return type(value) == 'string' end,
+    boolean = function(value) return type(value) == 'boolean' end,
+    table = function(value) return type(value) == 'table' end,
+}
+
+local function check_cfg(changes)
+    if type(changes) ~= 'table' then
+        error('Error: cfg should be a table', 3)
+    end
+    local checked = {}
+    for name, value in pairs(changes) do
+        local wanted = options_known[name]
+        if wanted == nil then
+            fail('CFG', tostring(name), 'unexpected option')
+        end
+        if value == '' and name ~= 'listen' or value == nil then
+            value = nil
+        else
+            if wanted == 'number' then
+                value = number_of(value)
+            end
+            local ok = false
+            for kind in wanted:gmatch('%a+') do
+                ok = ok or has_type[kind](value)
+            end
+            if not ok then
+                if wanted:find(',') then
+                    fail('CFG', name, 'should be one of types ' .. wanted)
+                end
+                fail('CFG', name, 'should be of type ' .. wanted)
+            end
+        end
+        checked[name] = value == nil and box.NULL or value
+    end
+    if checked.wal_mode ~= nil and checked.wal_mode ~= 'none' and checked.wal_mode ~= 'write' and checked.wal_mode ~= 'fsync' then
+        fail('CFG', 'wal_mode', checked.wal_mode)
+    end
+    if checked.replication ~= nil and not (type(checked.replication) == 'table' and next(checked.replication) == nil) then
+        fail('UNSUPPORTED', 'Lycosa', 'replication yet')
+    end
+    if checked.hot_standby == true then
+        fail('UNSUPPORTED', 'Lycosa', 'hot standby yet')
+    end
+    return checked
+end
+
+local is_loaded = false
+local current = {}
+
+local guarded = { 'space', 'sequence', 'func', 'schema', 'session', 'slab', 'stat', 'info', 'begin', 'commit', 'rollback',
+    'snapshot', 'atomic', 'savepoint', 'rollback_to_savepoint', 'on_commit', 'on_rollback', 'once', 'is_in_txn' }
+local hidden = {}
+
+local function install()
+    setmetatable(box, nil)
+    for name, value in pairs(hidden) do
+        box[name] = value
+    end
+    hidden = {}
+    box.cfg = setmetatable({}, {
+        __index = current,
+        __call = function(_, changes) return internal.apply_cfg(changes or {}) end,
+        __newindex = function()
+            error('Attempt to modify a read-only table', 2)
+        end,
+        __serialize = function() return current end,
+        __pairs = function() return pairs(current) end,
+    })
+    is_loaded = true
+end
+
+-- Shows the options that are in force; called once the database is open.
+function internal.show_cfg(values)
+    for name, value in pairs(defaults) do
+        current[name] = value
+    end
+    for name, value in pairs(values) do
+        if value == nil then
+            current[name] = nil
+        else
+            current[name] = value
+        end
+    end
+end
+
+function internal.apply_cfg(changes)
+    local checked = check_cfg(changes)
+    if not is_loaded then
+        local values = {}
+        for name, value in pairs(defaults) do
+            values[name] = value
+        end
+        for name, value in pairs(checked) do
+            values[name] = value
+        end
+        internal.configure(values)
+        internal.show_cfg(values)
+        install()
+        internal.refresh_now()
+        for _, f in ipairs(internal.on_schema_init) do
+            f()
+        end
+        return
+    end
+    local changed = {}
+    for name, value in pairs(checked) do
+        if current[name] ~= value and not (value == nil and current[name] == nil) then
+            if not dynamic[name] then
+                fail('RELOAD_CFG', name)
+            end
+            changed[name] = value
+        end
+    end
+    if next(changed) ~= nil then
+        internal.configure(changed)
+        for name, value in pairs(changed) do
+            if value == nil then
+                current[name] = defaults[name]
+            else
+                current[name] = value
+            end
+        end
+    end
+end
+
+-- Called by the process when it has opened the database itself (`lycosa serve`).
+function internal.values.opened(values)
+    internal.show_cfg(values)
+    install()
+end
+
+-- Transactions ------------------------------------------------------------------------------------------------------
+function box.begin()
+    internal.begin()
+end
+
+function box.commit()
+    internal.commit()
+end
+
+function box.rollback()
+    internal.rollback()
+end
+
+box.is_in_txn = internal.is_in_txn
+
+local savepoint_metatable = { __name = 'savepoint' }
+
+function box.savepoint()
+    local handle = internal.savepoint()
+    local guard = newproxy(true)
+    getmetatable(guard).__gc = function() internal.savepoint_close(handle) end
+    return setmetatable({ handle = handle, guard = guard }, savepoint_metatable)
+end
+
+function box.rollback_to_savepoint(savepoint)
+    if getmetatable(savepoint) ~= savepoint_metatable then
+        error('Usage: box.rollback_to_savepoint(savepoint)', 2)
+    end
+    internal.rollback_to_savepoint(savepoint.handle)
+end
+
+local function finish_atomic(ok, ...)
+    if not ok then
+        box.rollback()
+        error((...), 0)
+    end
+    box.commit()
+    return ...
+end
+
+function box.atomic(first, ...)
+    if type(first) == 'table' and (getmetatable(first) or {}).__call == nil then
+        -- box.atomic(options, function, ...)
+        local work = ...
+        box.begin()
+        return finish_atomic(pcall(work, select(2, ...)))
+    end
+    box.begin()
+    return finish_atomic(pcall(first, ...))
+end
+
+local function trigger(name)
+    box[name] = function(new, old)
+        if type(new) ~= 'function' then
+            error('trigger reset: incorrect arguments', 2)
+        end
+        local _ = old
+        if not box.is_in_txn() then
+            fail('NO_TRANSACTION')
+        end
+        internal[name](new)
+        return new
+    end
+end
+trigger('on_commit')
+trigger('on_rollback')
+
+function box.once(key, work, ...)
+    if type(key) ~= 'string' or type(work) ~= 'function' then
+        illegal('Usage: box.once(key, func, ...)')
+    end
+    local name = 'once' .. key
+    if box.space._schema:get(name) ~= nil then
+        return
+    end
+    box.space._schema:put({ name })
+    return work(...)
+end
+
+function box.snapshot()
+    internal.snapshot()
+    return 'ok'
+end
+
+-- Information -------------------------------------------------------------------------------------------------------
+local info_fields = {
+    id = function() return 1 end,
+    uuid = function(now) return now.uuid end,
+    name = function() return box.NULL end,
+    lsn = function(now) return now.lsn end,
+    signature = function(now) return now.signature end,
+    vclock = function(now) return setmetatable(now.vclock, { __serialize = 'map' }) end,
+    ro = function(now) return now.ro end,
+    ro_reason = function(now) return now.ro and 'config' or nil end,
+    status = function(now) return now.status end,
+    uptime = function(now) return now.uptime end,
+    pid = function() return require('tarantool').pid() end,
+    package = function() return 'Tarantool' end,
+    version = function() return require('tarantool').version end,
+    cluster = function(now) return { uuid = now.cluster_uuid } end,
+    replicaset = function(now) return { uuid = now.cluster_uuid } end,
+    replication = function(now)
+        return { { id = 1, uuid = now.uuid, lsn = now.lsn } }
+    end,
+    replication_anon = function() return setmetatable({ count = 0 }, { __call = function() return {} end }) end,
+    listen = function() return internal.listen_address() end,
+    schema_version = function(now) return now.schema_version end,
+    election = function() return { state = 'follower', vote = 0, leader = 0, term = 1 } end,
+    synchro = function() return { queue = { owner = 0, term = 0, len = 0, busy = false }, quorum = 1 } end,
+    sql = function() return function() return { cache = { size = 0, stmt_count = 0 } } end end,
+    vinyl = function() return function() return {} end end,
+    memory = function(now)
+        return function()
+            return {
+                data = now.memory_rows, index = now.memory_indexes, cache = 0, tx = 0, net = 0, lua = now.lua_kb * 1024,
+            }
+        end
+    end,
+    recovery = function() return internal.recovery_report() end,
+}
+
+local function all_info()
+    local now, result = internal.info(), {}
+    for name, get in pairs(info_fields) do
+        result[name] = get(now)
+    end
+    return result
+end
+
+box.info = setmetatable({}, {
+    __index = function(_, name)
+        local get = info_fields[name]
+        return get and get(internal.info())
+    end,
+    __call = all_info,
+    __serialize = all_info,
+    __pairs = function() return pairs(all_info()) end,
+})
+
+local stat_names = {
+    'SELECT', 'INSERT', 'REPLACE', 'UPDATE', 'UPSERT', 'DELETE', 'CALL', 'EVAL', 'AUTH', 'ERROR', 'EXECUTE', 'PREPARE',
+    'BEGIN', 'COMMIT', 'ROLLBACK',
+}
+local function all_stat()
+    local counts, uptime, result = internal.info().statistics, math.max(internal.info().uptime, 1), {}
+    for _, name in ipairs(stat_names) do
+        local total = counts[name] or 0
+        result[name] = { total = total, rps = math.floor(total / uptime) }
+    end
+    return result
+end
+box.stat = setmetatable({
+    reset = function() internal.reset_statistics() end,
+}, {
+    __index = function(_, name) return all_stat()[name] end,
+    __call = all_stat,
+    __serialize = all_stat,
+})
+
+box.slab = {
+    info = function()
+        local now = internal.info()
+        local percent = ('%.2f%%'):format(100 * now.memory_used / math.max(now.memory_limit, 1))
+        return {
+            quota_size = now.memory_limit, quota_used = now.memory_reserved, quota_used_ratio = percent,
+            arena_size = now.memory_reserved, arena_used = now.memory_used, arena_used_ratio = percent,
+            items_size = now.memory_reserved, items_used = now.memory_rows, items_used_ratio = percent,
+        }
+    end,
+    stats = function() return {} end,
+    check = function() end,
+}
+
+box.runtime = {
+    info = function()
+        return { lua = internal.info().lua_kb * 1024, used = internal.info().lua_kb * 1024, maxalloc = internal.info().memory_limit }
+    end,
+}
+
+box.ctl = {
+    wait_rw = function(timeout)
+        local deadline = require('fiber').clock() + (timeout or 1e9)
+        while box.info.ro do
+            if require('fiber').clock() > deadline then
+                fail('TIMEOUT')
+            end
+            require('fiber').sleep(0.01)
+        end
+    end,
+    wait_ro = function(timeout)
+        local deadline = require('fiber').clock() + (timeout or 1e9)
+        while not box.info.ro do
+            if require('fiber').clock() > deadline then
+                fail('TIMEOUT')
+            end
+            require('fiber').sleep(0.01)
+        end
+    end,
+    on_shutdown = function(new, old) return internal.on_shutdown(new, old) end,
+    -- One instance alone is its own leader: nothing is waited for.
+    promote = function() end,
+    demote = function() end,
+    is_recovery_finished = function() return box.info.status == 'running' end,
+}
+
+-- Triggers of box.cfg: on_schema_init runs when the database has been read, before box.cfg returns.
+for _, name in ipairs({ 'on_schema_init', 'on_election' }) do
+    local list = {}
+    internal[name] = list
+    box.ctl[name] = function(new, old)
+        for i, f in ipairs(list) do
+            if f == old then
+                table.remove(list, i)
+            end
+        end
+        if new ~= nil then
+            table.insert(list, 1, new)
+        end
+        return new
+    end
+end
+
+-- Keys and who watches them -----------------------------------------------------------------------------------------
+local watchers, watched_values = {}, {}
+
+local function notify(watcher, key)
+    if watcher.is_running or watcher.is_gone then
+        watcher.has_news = true
+        return
+    end
+    watcher.is_running = true
+    require('fiber').new(function()
+        repeat
+            watcher.has_news = false
+            local ok, reason = pcall(watcher.callback, key, watched_values[key])
+            if not ok then
+                internal.log('error', 'box.watch: ' .. tostring(reason))
+            end
+        until not watcher.has_news or watcher.is_gone
+        watcher.is_running = false
+    end)
+end
+
+function box.watch(key, callback)
+    if type(key) ~= 'string' or type(callback) ~= 'function' then
+        error('Usage: box.watch(key, function)', 2)
+    end
+    local watcher = { callback = callback }
+    watchers[key] = watchers[key] or {}
+    watchers[key][watcher] = true
+    notify(watcher, key)
+    return { unregister = function()
+        if watcher.is_gone then
+            error('Watcher is already unregistered', 2)
+        end
+        watcher.is_gone = true
+        watchers[key][watcher] = nil
+    end }
+end
+
+function box.broadcast(key, value)
+    if type(key) ~= 'string' then
+        error('Usage: box.broadcast(key, value)', 2)
+    end
+    watched_values[key] = value
+    for watcher in pairs(watchers[key] or {}) do
+        notify(watcher, key)
+    end
+end
+
+local shutdown_list = {}
+function internal.on_shutdown(new, old)
+    for i, f in ipairs(shutdown_list) do
+        if f == old then
+            table.remove(shutdown_list, i)
+        end
+    end
+    if new ~= nil then
+        table.insert(shutdown_list, 1, new)
+    end
+    return new
+end
+function internal.values.shutdown()
+    for _, f in ipairs(shutdown_list) do
+        local ok, reason = pcall(f)
+        if not ok then
+            internal.log('error', 'on_shutdown: ' .. tostring(reason))
+        end
+    end
+end
+
+-- Before box.cfg nothing of the database is there.
+for _, name in ipairs(guarded) do
+    hidden[name] = box[name]
+    box[name] = nil
+end
+setmetatable(box, {
+    __index = function(_, name)
+        if hidden[name] ~= nil then
+            error('Please call box.cfg{} first', 2)
+        end
+    end,
+})
+
+box.cfg = setmetatable({}, {
+    __call = function(_, changes) return internal.apply_cfg(changes or {}) end,
+    __index = function() return nil end,
+    __newindex = function() error('Please call box.cfg{} first', 2) end,
+})
+package.loaded.box = box

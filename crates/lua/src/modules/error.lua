@@ -1,0 +1,216 @@
+-- Error objects: cdata `struct error` with code, type, message, prev, unpack, raise, match.
+local internal = ...
+
+local ffi = require('ffi')
+
+-- The parts of living error objects by slot.
+local parts_of = {}
+local next_slot = 0
+local last_error
+
+local function trace_at(level)
+    for at = level, level + 12 do
+        local info = debug.getinfo(at, 'Sl')
+        if info == nil then
+            break
+        end
+        if info.what ~= 'C' and info.source:sub(1, 8) ~= '@builtin' then
+            return { { file = info.short_src, line = info.currentline } }
+        end
+    end
+    return { { file = 'builtin', line = 0 } }
+end
+
+local function forget(object)
+    parts_of[tonumber(object.slot__)] = nil
+end
+
+local function make(code, kind, message, fields, previous, trace)
+    next_slot = next_slot + 1
+    local object = ffi.gc(ffi.new('struct error', next_slot), forget)
+    parts_of[next_slot] = {
+        code = code, type = kind, message = message, fields = fields, prev = previous, trace = trace or trace_at(3),
+    }
+    return object
+end
+
+local function parts(object)
+    return parts_of[tonumber(object.slot__)] or {}
+end
+
+function internal.values.make_error(code, kind, message, fields, previous)
+    return make(code, kind, message, fields, previous)
+end
+
+function internal.values.error_parts(object)
+    local own = parts(object)
+    return own.code, own.base_type or own.type, own.message
+end
+
+local function is_error(value)
+    return ffi.istype('struct error', value)
+end
+
+local methods = {}
+
+function methods.unpack(object)
+    local own = parts(object)
+    local result = {
+        type = own.type, message = own.message, trace = own.trace, code = own.code, base_type = own.base_type or own.type,
+        prev = own.prev,
+    }
+    if own.base_type ~= nil then
+        result.custom_type = own.type
+    end
+    if own.errno then
+        result.errno = own.errno
+    end
+    return result
+end
+
+function methods.raise(object)
+    error(object)
+end
+
+function methods.match(object, ...)
+    return string.match(parts(object).message, ...)
+end
+
+function methods.is(object, class)
+    return parts(object).type == class
+end
+
+function methods.set_prev(object, previous)
+    if previous ~= nil and not is_error(previous) then
+        error('Usage: error1:set_prev(error2)', 2)
+    end
+    local at = previous
+    while at ~= nil do
+        if at == object then
+            error('Cycles are not allowed', 2)
+        end
+        at = parts(at).prev
+    end
+    parts(object).prev = previous
+end
+
+ffi.metatype('struct error', {
+    __index = function(object, key)
+        if key == 'code' or key == 'type' or key == 'message' or key == 'trace' or key == 'prev' or key == 'errno' then
+            return parts(object)[key]
+        end
+        if key == 'base_type' then
+            return parts(object).base_type or parts(object).type
+        end
+        if methods[key] then
+            return methods[key]
+        end
+        local fields = parts(object).fields
+        return fields and fields[key]
+    end,
+    __tostring = function(object)
+        return parts(object).message
+    end,
+    __eq = function(a, b)
+        return is_error(a) and is_error(b) and a.slot__ == b.slot__
+    end,
+    __concat = function(a, b)
+        return tostring(a) .. tostring(b)
+    end,
+})
+
+local codes = internal.error_codes()
+local access_denied = codes.ACCESS_DENIED
+
+-- Makes an error object from what box.error and box.error.new take.
+local function build(code, ...)
+    if type(code) == 'table' then
+        local reason = code.reason or code.message or ''
+        if code.type ~= nil and code.type ~= 'ClientError' then
+            local object = make(code.code or 0, tostring(code.type), tostring(reason), nil, nil, trace_at(4))
+            parts(object).base_type = 'CustomError'
+            return object
+        end
+        return make(code.code or 0, 'ClientError', tostring(reason), nil, nil, trace_at(4))
+    end
+    if type(code) == 'string' then
+        local message = ...
+        local object = make(0, code, select('#', ...) > 0 and string.format(tostring(message), select(2, ...)) or '', nil, nil,
+            trace_at(4))
+        parts(object).base_type = 'CustomError'
+        return object
+    end
+    if type(code) ~= 'number' then
+        error('Usage: box.error.new(code, args) or box.error.new(type, args)', 3)
+    end
+    local kind = code == access_denied and 'AccessDeniedError' or 'ClientError'
+    return make(code, kind, internal.error_text(code, ...), nil, nil, trace_at(4))
+end
+
+local function raise(_, code, ...)
+    if code == nil then
+        if last_error == nil then
+            error('Usage: box.error(code, args)', 2)
+        end
+        error(last_error)
+    end
+    if is_error(code) then
+        last_error = code
+        error(code)
+    end
+    local object = build(code, ...)
+    last_error = object
+    error(object)
+end
+
+local api = {
+    new = function(...)
+        if select('#', ...) == 0 then
+            error('Usage: box.error.new(code, args) or box.error.new(type, args)', 2)
+        end
+        return build(...)
+    end,
+    last = function() return last_error end,
+    clear = function() last_error = nil end,
+    set = function(object)
+        if not is_error(object) then
+            error('Usage: box.error.set(error)', 2)
+        end
+        last_error = object
+    end,
+    is = is_error,
+}
+
+box.error = setmetatable({}, {
+    __index = function(_, key)
+        return api[key] or codes[key]
+    end,
+    __call = raise,
+    __serialize = function() return codes end,
+    __pairs = function() return pairs(codes) end,
+})
+
+-- pcall and xpcall note the error for box.error.last().
+local pcall_plain = pcall
+local function note(ok, ...)
+    if not ok and is_error((...)) then
+        last_error = ...
+    end
+    return ok, ...
+end
+
+function pcall(...)
+    return note(pcall_plain(...))
+end
+
+-- Raises a client error as C code of a request does; the caller is not named in the text.
+function internal.fail(name, ...)
+    error(build(codes[name], ...))
+end
+
+function internal.illegal(text, ...)
+    if select('#', ...) > 0 then
+        text = string.format(text, ...)
+    end
+    error(build(codes.ILLEGAL_PARAMS, text))
+end

@@ -1,0 +1,369 @@
+-- fio: paths, whole files, directories. File handles are plain and do not wait.
+local internal = ...
+
+local ffi = require('ffi')
+local fio = {}
+
+ffi.cdef[[
+int open(const char *path, int flags, ...);
+int close(int fd);
+long read(int fd, void *buf, size_t count);
+long write(int fd, const void *buf, size_t count);
+long pread(int fd, void *buf, size_t count, long offset);
+long pwrite(int fd, const void *buf, size_t count, long offset);
+long lseek(int fd, long offset, int whence);
+int fsync(int fd);
+int ftruncate(int fd, long length);
+int rmdir(const char *path);
+int mkdir(const char *path, unsigned int mode);
+int symlink(const char *target, const char *path);
+long readlink(const char *path, char *buf, size_t size);
+int chmod(const char *path, unsigned int mode);
+char *mkdtemp(char *template);
+]]
+
+local C = ffi.C
+
+local function failed(path)
+    local code = ffi.errno()
+    return nil, ('fio: %s: %s'):format(path, ffi.string(C.strerror(code)))
+end
+
+local function check_string(value, usage)
+    if type(value) ~= 'string' then
+        error('Usage: ' .. usage, 3)
+    end
+end
+
+fio.c = {
+    flag = {
+        O_RDONLY = 0, O_WRONLY = 1, O_RDWR = 2, O_CREAT = 64, O_EXCL = 128, O_TRUNC = 512, O_APPEND = 1024, O_NONBLOCK = 2048,
+        O_SYNC = 1052672,
+    },
+    mode = {
+        S_IRWXU = 448, S_IRUSR = 256, S_IWUSR = 128, S_IXUSR = 64, S_IRWXG = 56, S_IRGRP = 32, S_IWGRP = 16, S_IXGRP = 8,
+        S_IRWXO = 7, S_IROTH = 4, S_IWOTH = 2, S_IXOTH = 1,
+    },
+    seek = { SEEK_SET = 0, SEEK_CUR = 1, SEEK_END = 2 },
+}
+
+-- Paths -------------------------------------------------------------------------------------------------------------
+function fio.basename(path, suffix)
+    check_string(path, 'fio.basename(path[, suffix])')
+    local name = path:gsub('/+$', ''):match('([^/]*)$')
+    if suffix ~= nil and suffix ~= '' and name:sub(-#suffix) == suffix and #name > 0 then
+        name = name:sub(1, #name - #suffix)
+    end
+    return name
+end
+
+function fio.dirname(path)
+    check_string(path, 'fio.dirname(path)')
+    local stripped = path:gsub('/+$', '')
+    if stripped == '' then
+        return path:sub(1, 1) == '/' and '/' or '.'
+    end
+    local dir = stripped:match('^(.*)/[^/]*$')
+    if dir == nil then
+        return '.'
+    end
+    dir = dir:gsub('/+$', '')
+    return dir == '' and '/' or dir
+end
+
+function fio.pathjoin(...)
+    local parts = {}
+    for i = 1, select('#', ...) do
+        local part = select(i, ...)
+        if part == nil then
+            error(('Empty path part %d'):format(i - 1), 2)
+        end
+        parts[i] = tostring(part)
+    end
+    if #parts == 0 then
+        error('Empty path part', 2)
+    end
+    local path = table.concat(parts, '/'):gsub('/+', '/')
+    if #path > 1 then
+        path = path:gsub('/$', '')
+    end
+    return path
+end
+
+function fio.cwd()
+    local buffer = ffi.new('char[4096]')
+    if C.getcwd(buffer, 4096) == nil then
+        return failed('.')
+    end
+    return ffi.string(buffer)
+end
+
+function fio.abspath(path)
+    if path == nil then
+        error('Usage: fio.abspath(path)', 2)
+    end
+    if path:sub(1, 1) ~= '/' then
+        path = fio.cwd() .. '/' .. path
+    end
+    local parts = {}
+    for part in path:gmatch('[^/]+') do
+        if part == '..' then
+            parts[#parts] = nil
+        elseif part ~= '.' then
+            parts[#parts + 1] = part
+        end
+    end
+    return '/' .. table.concat(parts, '/')
+end
+
+fio.path = {}
+local function kind_of(path)
+    return internal.file_kind(path)
+end
+function fio.path.exists(path) return (kind_of(path)) ~= nil end
+function fio.path.is_file(path) return kind_of(path) == 'file' end
+function fio.path.is_dir(path) return kind_of(path) == 'directory' end
+function fio.path.is_link(path) return kind_of(path) == 'link' end
+function fio.path.lexists(path) return (kind_of(path)) ~= nil end
+
+-- Directories and names ---------------------------------------------------------------------------------------------
+function fio.listdir(path)
+    check_string(path, 'fio.listdir(path)')
+    local names, reason = internal.file_operation('list', path)
+    if names == nil then
+        return nil, ("fio: can't listdir %s: %s"):format(path, reason)
+    end
+    return names
+end
+
+function fio.mkdir(path, mode)
+    check_string(path, 'fio.mkdir(path[, mode])')
+    if C.mkdir(path, mode or 511) ~= 0 then
+        return failed(path)
+    end
+    return true
+end
+
+function fio.mktree(path)
+    check_string(path, 'Usage: fio.mktree(path[, mode])')
+    return internal.file_operation('mktree', path)
+end
+
+function fio.rmdir(path)
+    check_string(path, 'fio.rmdir(path)')
+    if C.rmdir(path) ~= 0 then
+        return failed(path)
+    end
+    return true
+end
+
+function fio.unlink(path)
+    check_string(path, 'fio.unlink(path)')
+    return internal.file_operation('unlink', path)
+end
+
+function fio.rmtree(path)
+    check_string(path, 'Usage: fio.rmtree(path)')
+    for _, name in ipairs(fio.listdir(path) or {}) do
+        local inner = fio.pathjoin(path, name)
+        if fio.path.is_dir(inner) then
+            fio.rmtree(inner)
+        else
+            fio.unlink(inner)
+        end
+    end
+    return fio.rmdir(path)
+end
+
+function fio.rename(from, to)
+    check_string(from, 'fio.rename(filepath, newpath)')
+    check_string(to, 'fio.rename(filepath, newpath)')
+    return internal.file_operation('rename', from, to)
+end
+
+function fio.copyfile(from, to)
+    check_string(from, 'Usage: fio.copyfile(src, dst)')
+    local text, reason = internal.file_read(from)
+    if text == nil then
+        return nil, reason
+    end
+    if fio.path.is_dir(to) then
+        to = fio.pathjoin(to, fio.basename(from))
+    end
+    return internal.file_operation('write', to, text)
+end
+
+function fio.symlink(target, path)
+    if C.symlink(target, path) ~= 0 then
+        return failed(path)
+    end
+    return true
+end
+
+function fio.readlink(path)
+    local buffer = ffi.new('char[4096]')
+    local size = C.readlink(path, buffer, 4096)
+    if size < 0 then
+        return failed(path)
+    end
+    return ffi.string(buffer, size)
+end
+
+function fio.chdir(path)
+    check_string(path, 'fio.chdir(path)')
+    return C.chdir(path) == 0
+end
+
+function fio.chmod(path, mode)
+    if C.chmod(path, mode) ~= 0 then
+        return failed(path)
+    end
+    return true
+end
+
+function fio.tempdir()
+    local base = (os.getenv('TMPDIR') or '/tmp') .. '/XXXXXX'
+    local buffer = ffi.new('char[?]', #base + 1, base)
+    if C.mkdtemp(buffer) == nil then
+        return failed(base)
+    end
+    return ffi.string(buffer)
+end
+
+function fio.glob(pattern)
+    check_string(pattern, 'fio.glob(pattern)')
+    local dir = pattern:match('^(.*)/[^/]*$')
+    local name = pattern:match('([^/]*)$')
+    local expression = '^' .. name:gsub('[%^%$%(%)%%%.%[%]%+%-]', '%%%0'):gsub('%*', '.*'):gsub('%?', '.') .. '$'
+    local found = {}
+    for _, entry in ipairs(fio.listdir(dir == nil and '.' or dir == '' and '/' or dir) or {}) do
+        if entry:match(expression) and (entry:sub(1, 1) ~= '.' or name:sub(1, 1) == '.') then
+            found[#found + 1] = dir and dir .. '/' .. entry or entry
+        end
+    end
+    table.sort(found)
+    return found
+end
+
+local kinds = { file = 'is_reg', directory = 'is_dir', link = 'is_link' }
+function fio.stat(path)
+    check_string(path, 'fio.stat(path)')
+    local kind, size, modified = internal.file_kind(path)
+    if kind == nil then
+        return nil, ('fio: %s: No such file or directory'):format(path)
+    end
+    local stat = { size = size, mtime = modified }
+    for name, method in pairs(kinds) do
+        stat[method] = function() return kind == name end
+    end
+    return stat
+end
+fio.lstat = fio.stat
+
+-- Open files --------------------------------------------------------------------------------------------------------
+local file = {}
+file.__index = file
+
+function file:read(buffer_or_size, size)
+    if type(buffer_or_size) == 'cdata' then
+        local got = C.read(self.fh, buffer_or_size, size)
+        if got < 0 then
+            return failed(self.path)
+        end
+        return tonumber(got)
+    end
+    local wanted = buffer_or_size
+    if wanted == nil then
+        local stat = internal.file_kind(self.path) and select(2, internal.file_kind(self.path)) or 0
+        wanted = math.max(stat, 4096)
+    end
+    local buffer = ffi.new('char[?]', wanted)
+    local got = C.read(self.fh, buffer, wanted)
+    if got < 0 then
+        return failed(self.path)
+    end
+    return ffi.string(buffer, got)
+end
+
+function file:write(text)
+    local done = 0
+    while done < #text do
+        local put = C.write(self.fh, ffi.cast('const char *', text) + done, #text - done)
+        if put < 0 then
+            return false, select(2, failed(self.path))
+        end
+        done = done + tonumber(put)
+    end
+    return true
+end
+
+function file:pread(size, offset)
+    local buffer = ffi.new('char[?]', size)
+    local got = C.pread(self.fh, buffer, size, offset)
+    if got < 0 then
+        return failed(self.path)
+    end
+    return ffi.string(buffer, got)
+end
+
+function file:pwrite(text, offset)
+    return C.pwrite(self.fh, text, #text, offset) == #text
+end
+
+function file:seek(offset, whence)
+    local names = { SEEK_SET = 0, SEEK_CUR = 1, SEEK_END = 2 }
+    local at = C.lseek(self.fh, offset or 0, names[whence] or whence or 0)
+    if at < 0 then
+        return failed(self.path)
+    end
+    return tonumber(at)
+end
+
+function file:truncate(size) return C.ftruncate(self.fh, size or 0) == 0 end
+function file:fsync() return C.fsync(self.fh) == 0 end
+file.fdatasync = file.fsync
+function file:stat() return fio.stat(self.path) end
+function file:close()
+    if self.fh < 0 then
+        return false
+    end
+    local ok = C.close(self.fh) == 0
+    self.fh = -1
+    return ok
+end
+
+function fio.open(path, flags, mode)
+    check_string(path, 'fio.open(path[, flags[, mode]])')
+    local bits = 0
+    if type(flags) == 'number' then
+        bits = flags
+    elseif type(flags) == 'string' then
+        flags = { flags }
+    end
+    if type(flags) == 'table' then
+        for _, flag in ipairs(flags) do
+            if type(flag) ~= 'number' then
+                local known = fio.c.flag[flag]
+                if known == nil then
+                    error(("fio.open(): unknown flag: %s"):format(tostring(flag)), 2)
+                end
+                flag = known
+            end
+            bits = bit.bor(bits, flag)
+        end
+    end
+    if type(mode) == 'table' then
+        local all = 0
+        for _, name in ipairs(mode) do
+            all = bit.bor(all, fio.c.mode[name] or name)
+        end
+        mode = all
+    end
+    local fd = C.open(path, bits, ffi.cast('int', mode or 438))
+    if fd < 0 then
+        return failed(path)
+    end
+    return setmetatable({ fh = fd, path = path }, file)
+end
+
+package.loaded.fio = fio

@@ -1,0 +1,775 @@
+-- box.schema.space, .index and .sequence: rows of the system spaces, written by names.
+local internal = ...
+
+box.schema = {
+    SPACE_ID = 280, VSPACE_ID = 281, INDEX_ID = 288, VINDEX_ID = 289, FUNC_ID = 296, VFUNC_ID = 297, USER_ID = 304,
+    VUSER_ID = 305, PRIV_ID = 312, VPRIV_ID = 313, CLUSTER_ID = 320, TRUNCATE_ID = 330, SCHEMA_ID = 272,
+    SYSTEM_ID_MIN = 256, SYSTEM_ID_MAX = 511, SYSTEM_USER_ID_MIN = 0, SYSTEM_USER_ID_MAX = 32, ADMIN_ID = 1, GUEST_ID = 0,
+    PUBLIC_ROLE_ID = 2, SUPER_ROLE_ID = 31, SYSTEM_ROLE_ID_MIN = 2, SPACE_MAX = 2147483647, INDEX_MAX = 128, FIELD_MAX = 2147483647,
+    NAME_MAX = 65000, FORMAT_ID_MAX = 16777215, REPLICA_MAX = 32,
+}
+
+local illegal, fail = internal.illegal, internal.fail
+
+local function array(list)
+    return setmetatable(list, internal.values.array_metatable)
+end
+
+local function map(table)
+    return setmetatable(table, internal.values.map_metatable)
+end
+internal.array, internal.map = array, map
+
+local type_names = { number = true, string = true, boolean = true, table = true, ['function'] = true }
+
+-- Checks that a value is of one of the types that a template names ("number, string", "any").
+local function has_type(value, wanted)
+    if wanted == 'any' then
+        return true
+    end
+    for name in wanted:gmatch('[%a]+') do
+        if type_names[name] and type(value) == name or name == 'tuple' and internal.is_tuple(value) then
+            return true
+        end
+    end
+    return false
+end
+
+-- Checks options against {name = type}. Errors: code 1, as Tarantool words it.
+local function check_options(options, template)
+    if options == nil then
+        return {}
+    end
+    if type(options) ~= 'table' then
+        illegal('options should be a table')
+    end
+    for name, value in pairs(options) do
+        local wanted = template[name]
+        if wanted == nil then
+            illegal("unexpected option '%s'", tostring(name))
+        end
+        if value ~= nil and not has_type(value, wanted) then
+            if wanted:find(',') then
+                illegal("options parameter '%s' should be one of types: %s", name, wanted)
+            end
+            illegal("options parameter '%s' should be of type %s", name, wanted)
+        end
+    end
+    return options
+end
+
+local function check_value(value, name, wanted)
+    if not has_type(value, wanted) then
+        illegal('%s should be a %s', name, wanted)
+    end
+end
+
+internal.check_options, internal.check_value = check_options, check_value
+
+local function with_defaults(options, defaults)
+    local result = {}
+    for name, value in pairs(defaults) do
+        result[name] = value
+    end
+    for name, value in pairs(options) do
+        result[name] = value
+    end
+    return result
+end
+
+-- Runs steps in one transaction, or in the one that is open.
+local function atomically(steps)
+    if box.is_in_txn() then
+        return steps()
+    end
+    box.begin()
+    local ok, result = pcall(steps)
+    if not ok then
+        box.rollback()
+        error(result, 0)
+    end
+    box.commit()
+    return result
+end
+internal.atomically = atomically
+
+local function user_id(user)
+    if type(user) == 'number' then
+        return user
+    end
+    local row = box.space._vuser.index.name:get(user)
+    if row == nil then
+        fail('NO_SUCH_USER', tostring(user))
+    end
+    return row[1]
+end
+internal.user_id = user_id
+
+local function collation_id(name)
+    if type(name) == 'number' then
+        return name
+    end
+    local row = box.space._vcollation and box.space._vcollation.index.name:get(name) or
+        box.space._collation.index.name:get(name)
+    if row == nil then
+        illegal('format[%d]: collation was not found by name \'%s\'', 0, name)
+    end
+    return row[1]
+end
+
+-- Formats -----------------------------------------------------------------------------------------------------------
+local function format_rows(format)
+    local rows = {}
+    if format == nil then
+        return array(rows)
+    end
+    for i, given in ipairs(format) do
+        local field = {}
+        if type(given) == 'table' then
+            for key, value in pairs(given) do
+                if key == 1 or key == 'name' then
+                    if type(value) ~= 'string' then
+                        illegal('format[%d]: name (string) is expected', i)
+                    end
+                    field.name = value
+                elseif key == 2 or key == 'type' then
+                    if type(value) ~= 'string' then
+                        illegal('format[%d]: type must be a string', i)
+                    end
+                    field.type = value
+                elseif type(key) == 'string' then
+                    field[key] = value
+                else
+                    field.type = field.type
+                end
+            end
+        elseif type(given) == 'string' then
+            field.name = given
+        else
+            illegal('format[%d]: name (string) is expected', i)
+        end
+        if type(field.name) ~= 'string' then
+            illegal('format[%d]: name (string) is expected', i)
+        end
+        if field.type == nil then
+            field.type = 'any'
+        elseif field.type == 'num' then
+            field.type = 'unsigned'
+        elseif field.type == 'str' then
+            field.type = 'string'
+        end
+        if type(field.collation) == 'string' then
+            local row = box.space._vcollation.index.name:get(field.collation)
+            if row == nil then
+                illegal('format[%d]: collation was not found by name \'%s\'', i, field.collation)
+            end
+            field.collation = row[1]
+        end
+        rows[i] = map(field)
+    end
+    return array(rows)
+end
+
+-- Spaces ------------------------------------------------------------------------------------------------------------
+box.schema.space = {}
+
+local function next_space_id()
+    local _schema = box.space._schema
+    local row = _schema:get('max_id')
+    local id
+    if row == nil then
+        local top = box.space._space.index[0]:max()
+        id = math.max(top and top[1] or 0, box.schema.SYSTEM_ID_MAX)
+        _schema:insert({ 'max_id', id })
+    end
+    row = _schema:update('max_id', { { '+', 2, 1 } })
+    id = row[2]
+    while box.space._space:get(id) ~= nil do
+        row = _schema:update('max_id', { { '+', 2, 1 } })
+        id = row[2]
+    end
+    return id
+end
+
+function box.schema.space.create(name, options)
+    check_value(name, 'name', 'string')
+    options = check_options(options, {
+        if_not_exists = 'boolean', engine = 'string', id = 'number', field_count = 'number', user = 'string, number',
+        format = 'table', is_local = 'boolean', temporary = 'boolean', is_sync = 'boolean',
+    })
+    options = with_defaults(options, { engine = 'memtx', field_count = 0, temporary = false })
+    if options.engine == 'vinyl' and options.temporary then
+        illegal('engine does not support temporary flag')
+    end
+    local existing = box.space[name]
+    if existing then
+        if options.if_not_exists then
+            return existing, 'not created'
+        end
+        fail('SPACE_EXISTS', name)
+    end
+    local owner = options.user and user_id(options.user) or internal.effective_user()
+    local format = format_rows(options.format)
+    local flags = map({})
+    if options.is_local then
+        flags.group_id = 1
+    end
+    if options.temporary then
+        flags.temporary = true
+    end
+    if options.is_sync then
+        flags.is_sync = true
+    end
+    local id = atomically(function()
+        local id = options.id or internal.as_admin(next_space_id)
+        box.space._space:insert({ id, owner, name, options.engine, options.field_count, flags, format })
+        return id
+    end)
+    return box.space[id], 'created'
+end
+box.schema.create_space = box.schema.space.create
+
+function box.schema.space.format(id, format)
+    local row = box.space._vspace:get(id)
+    if row == nil then
+        fail('NO_SUCH_SPACE', '#' .. tostring(id))
+    end
+    if format == nil then
+        return row[7]
+    end
+    if type(format) ~= 'table' then
+        illegal("format should be a table")
+    end
+    box.space._space:update(id, { { '=', 7, format_rows(format) } })
+end
+
+function box.schema.space.drop(id, name, options)
+    check_value(id, 'space_id', 'number')
+    options = check_options(options, { if_exists = 'boolean' })
+    if box.space[id] == nil then
+        if options.if_exists then
+            return
+        end
+        fail('NO_SUCH_SPACE', name or '#' .. tostring(id))
+    end
+    atomically(function()
+        local links = box.space._space_sequence:get(id)
+        if links ~= nil then
+            box.space._space_sequence:delete(id)
+            if links[3] then
+                internal.as_admin(function() box.schema.sequence.drop(links[2]) end)
+            end
+        end
+        local indexes = box.space._vindex:select({ id })
+        for i = #indexes, 1, -1 do
+            box.space._index:delete({ id, indexes[i][2] })
+        end
+        internal.as_admin(function()
+            for _, grant in ipairs(box.space._priv.index.object:select({ 'space', id })) do
+                box.space._priv:delete({ grant[2], grant[3], grant[4] })
+            end
+            box.space._truncate:delete(id)
+        end)
+        if box.space._space:delete(id) == nil then
+            fail('NO_SUCH_SPACE', name or '#' .. tostring(id))
+        end
+    end)
+end
+
+function box.schema.space.rename(id, name)
+    check_value(id, 'space_id', 'number')
+    check_value(name, 'space_name', 'string')
+    box.space._space:update(id, { { '=', 3, name } })
+end
+
+function box.schema.space.alter(id, options)
+    local space = box.space[id]
+    if space == nil then
+        fail('NO_SUCH_SPACE', '#' .. tostring(id))
+    end
+    options = check_options(options, {
+        field_count = 'number', user = 'string, number', format = 'table', temporary = 'boolean', is_sync = 'boolean',
+        name = 'string',
+    })
+    local row = box.space._space:get(id)
+    local operations = {}
+    if options.user then
+        table.insert(operations, { '=', 2, user_id(options.user) })
+    end
+    if options.name then
+        table.insert(operations, { '=', 3, options.name })
+    end
+    if options.field_count then
+        table.insert(operations, { '=', 5, options.field_count })
+    end
+    if options.temporary ~= nil then
+        local flags = row[6]
+        flags.temporary = options.temporary and true or nil
+        table.insert(operations, { '=', 6, map(flags) })
+    end
+    if options.format then
+        table.insert(operations, { '=', 7, format_rows(options.format) })
+    end
+    if #operations > 0 then
+        box.space._space:update(id, operations)
+    end
+end
+
+-- Indexes -----------------------------------------------------------------------------------------------------------
+box.schema.index = {}
+
+local function field_by_name(space_id, name)
+    for i, field in ipairs(box.schema.space.format(space_id)) do
+        if field.name == name then
+            return i, field
+        end
+    end
+end
+
+local type_aliases = { num = 'unsigned', str = 'string', int = 'integer', bool = 'boolean' }
+local field_types = {
+    any = true, unsigned = true, string = true, number = true, double = true, integer = true, boolean = true,
+    varbinary = true, scalar = true, decimal = true, uuid = true, array = true, map = true,
+}
+
+local function is_type_name(text)
+    return field_types[text:lower()] or type_aliases[text:lower()]
+end
+
+-- The four spellings of parts as rows: {{field=0.., type=.., collation=, is_nullable=, path=}}
+local function parts_of(space_id, given)
+    if type(given) == 'string' or type(given) == 'number' then
+        given = { given }
+    end
+    if type(given) ~= 'table' then
+        illegal("options.parts should be a table")
+    end
+    if #given == 0 then
+        illegal('options.parts must have at least one part')
+    end
+    -- A flat list: field, type, field, type ... or names and numbers only.
+    local list = {}
+    if type(given[1]) == 'table' then
+        list = given
+    elseif #given == 1 or is_type_name(tostring(given[2])) == nil then
+        local is_pairs = #given >= 2 and type(given[2]) == 'string' and #given % 2 == 0 and type(given[1]) == 'number'
+        if is_pairs then
+            for i = 1, #given, 2 do
+                list[#list + 1] = { given[i], given[i + 1] }
+            end
+        else
+            for i = 1, #given do
+                list[i] = { given[i] }
+            end
+        end
+        if given.is_nullable ~= nil or given.collation ~= nil then
+            list[1].is_nullable, list[1].collation = given.is_nullable, given.collation
+        end
+    else
+        if #given % 2 ~= 0 then
+            illegal('options.parts: expected field_no (number), type (string) pairs')
+        end
+        for i = 1, #given, 2 do
+            list[#list + 1] = { given[i], given[i + 1] }
+        end
+        if #list == 1 then
+            list[1].is_nullable, list[1].collation = given.is_nullable, given.collation
+        end
+    end
+    local format = box.schema.space.format(space_id)
+    local parts, is_simple = {}, true
+    for i, one in ipairs(list) do
+        if type(one) ~= 'table' then
+            one = { one }
+        end
+        local part = {}
+        for key, value in pairs(one) do
+            if key == 1 or key == 'field' then
+                part.field = value
+            elseif key == 2 or key == 'type' then
+                if type(value) ~= 'string' then
+                    illegal('options.parts[%d]: type (string) is expected', i)
+                end
+                part.type = value
+            elseif key == 'collation' then
+                local row
+                if type(value) == 'string' then
+                    row = box.space._vcollation.index.name:get(value)
+                else
+                    row = box.space._vcollation:get(value)
+                end
+                if row == nil then
+                    illegal('options.parts[%d]: collation was not found by name \'%s\'', i, tostring(value))
+                end
+                part.collation = row[1]
+            elseif key == 'is_nullable' then
+                part.is_nullable = value
+            elseif key == 'path' then
+                part.path = value
+            elseif type(key) == 'string' then
+                part[key] = value
+            end
+        end
+        local field = part.field
+        if type(field) == 'string' then
+            local number = field_by_name(space_id, field)
+            if number == nil then
+                local head = field:match('^([^%.%[]+)[%.%[]')
+                if head and field_by_name(space_id, head) then
+                    fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
+                end
+                illegal('options.parts[%d]: field was not found by name \'%s\'', i, field)
+            end
+            field = number
+        elseif type(field) ~= 'number' then
+            illegal('options.parts[%d]: field (name or number) is expected', i)
+        elseif field == 0 then
+            illegal('options.parts[%d]: field (number) must be one-based', i)
+        end
+        if part.path ~= nil then
+            fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
+        end
+        local known = format[field]
+        local kind = part.type and part.type:lower()
+        kind = type_aliases[kind] or kind
+        if kind == nil then
+            kind = known and known.type ~= 'any' and known.type or 'scalar'
+        end
+        part.field, part.type = field - 1, kind
+        if part.is_nullable == nil and known and known.is_nullable then
+            part.is_nullable = true
+        end
+        if part.collation == nil and known and known.collation ~= nil then
+            part.collation = known.collation
+        end
+        for key in pairs(part) do
+            if key ~= 'field' and key ~= 'type' then
+                is_simple = false
+            end
+        end
+        parts[i] = part
+    end
+    for i, part in ipairs(parts) do
+        parts[i] = is_simple and array({ part.field, part.type }) or map(part)
+    end
+    return array(parts)
+end
+
+local index_options = {
+    parts = 'table, number, string', unique = 'boolean', id = 'number', if_not_exists = 'boolean', dimension = 'number',
+    distance = 'string', sequence = 'boolean, number, string, table', type = 'string', func = 'number, string',
+    hint = 'boolean', page_size = 'number', range_size = 'number', run_count_per_level = 'number',
+    run_size_ratio = 'number', bloom_fpr = 'number',
+}
+
+-- Connects a space's primary key with a sequence as the `sequence` option asks.
+local function sequence_for(space, parts, wanted, index_id)
+    if wanted == nil or wanted == false then
+        return nil
+    end
+    if index_id ~= 0 then
+        fail('MODIFY_INDEX', box.space[space.id].name, space.name, 'sequence cannot be used with a secondary key')
+    end
+    local field_no, id = 0, nil
+    local options = type(wanted) == 'table' and wanted or { id = wanted }
+    if type(wanted) == 'table' then
+        check_options(wanted, { id = 'number, string', field = 'number, string' })
+    end
+    if options.field ~= nil then
+        local number = options.field
+        if type(number) == 'string' then
+            number = field_by_name(space.id, number)
+            if number == nil then
+                illegal('sequence field was not found by name \'%s\'', tostring(options.field))
+            end
+        end
+        field_no = number - 1
+    else
+        local part = parts[1]
+        field_no = part.field or part[1]
+    end
+    id = options.id
+    local is_generated = false
+    if id == nil or id == true then
+        id, is_generated = nil, true
+    else
+        local row = type(id) == 'string' and box.space._vsequence.index.name:get(id) or
+            type(id) == 'number' and box.space._vsequence:get(id) or nil
+        if row == nil then
+            fail('NO_SUCH_SEQUENCE', tostring(id))
+        end
+        id = row[1]
+    end
+    return { id = id, field_no = field_no, is_generated = is_generated }
+end
+
+local function connect_sequence(space_id, connection)
+    if connection.is_generated and connection.id == nil then
+        connection.id = box.schema.sequence.create(box.space[space_id].name .. '_seq', {}).id
+    end
+    box.space._space_sequence:replace({ space_id, connection.id, connection.is_generated, connection.field_no, '' })
+end
+
+function box.schema.index.create(space_id, name, options)
+    check_value(space_id, 'space_id', 'number')
+    check_value(name, 'name', 'string')
+    options = check_options(options, index_options)
+    local space = box.space[space_id]
+    if space == nil then
+        fail('NO_SUCH_SPACE', '#' .. tostring(space_id))
+    end
+    local existing = space.index[name]
+    if existing then
+        if options.if_not_exists then
+            return existing, 'not created'
+        end
+        fail('INDEX_EXISTS', name)
+    end
+    local kind = (options.type or 'tree'):lower()
+    if kind == 'bitset' or kind == 'rtree' then
+        fail('UNSUPPORTED', 'Lycosa', kind .. ' indexes yet')
+    end
+    if options.func ~= nil then
+        fail('UNSUPPORTED', 'Lycosa', 'functional indexes yet')
+    end
+    local parts
+    if options.parts == nil then
+        local format = box.schema.space.format(space_id)
+        local known = format[1]
+        parts = parts_of(space_id, { { 1, known and known.type ~= 'any' and known.type or 'unsigned' } })
+    else
+        parts = parts_of(space_id, options.parts)
+    end
+    local id = options.id
+    if id == nil then
+        id = 0
+        for _, row in ipairs(box.space._vindex:select({ space_id })) do
+            if row[2] >= id then
+                id = row[2] + 1
+            end
+        end
+    end
+    local flags = map({ unique = options.unique ~= false })
+    if options.dimension ~= nil then
+        flags.dimension = options.dimension
+    end
+    local connection = sequence_for({ id = space_id, name = name }, parts, options.sequence, id)
+    atomically(function()
+        box.space._index:insert({ space_id, id, name, kind, flags, parts })
+        if connection then
+            connect_sequence(space_id, connection)
+        end
+    end)
+    return box.space[space_id].index[name]
+end
+
+local function index_row(space_id, index_id)
+    local row = box.space._index:get({ space_id, index_id })
+    if row == nil then
+        fail('NO_SUCH_INDEX_ID', index_id, box.space[space_id] and box.space[space_id].name or '#' .. tostring(space_id))
+    end
+    return row
+end
+
+local function drop_generated_sequence(space_id)
+    local link = box.space._space_sequence:get(space_id)
+    if link ~= nil then
+        box.space._space_sequence:delete(space_id)
+        if link[3] then
+            internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
+        end
+    end
+end
+
+function box.schema.index.drop(space_id, index_id)
+    check_value(space_id, 'space_id', 'number')
+    check_value(index_id, 'index_id', 'number')
+    atomically(function()
+        if index_id == 0 then
+            drop_generated_sequence(space_id)
+        end
+        box.space._index:delete({ space_id, index_id })
+    end)
+end
+
+function box.schema.index.rename(space_id, index_id, name)
+    check_value(name, 'name', 'string')
+    box.space._index:update({ space_id, index_id }, { { '=', 3, name } })
+end
+
+function box.schema.index.alter(space_id, index_id, options)
+    options = check_options(options, with_defaults({ name = 'string' }, index_options))
+    local row = index_row(space_id, index_id):totable()
+    if options.id ~= nil then
+        illegal('Index id can not be changed: operation is not supported')
+    end
+    if options.name then
+        row[3] = options.name
+    end
+    if options.type then
+        row[4] = options.type:lower()
+    end
+    if options.unique ~= nil then
+        row[5].unique = options.unique
+    end
+    if options.parts then
+        row[6] = parts_of(space_id, options.parts)
+    end
+    local sequence = options.sequence
+    local connection = sequence_for({ id = space_id, name = row[3] }, row[6], sequence, index_id)
+    atomically(function()
+        if sequence == false then
+            drop_generated_sequence(space_id)
+        end
+        box.space._index:replace(row)
+        if connection then
+            connect_sequence(space_id, connection)
+        end
+    end)
+end
+
+-- Sequences ---------------------------------------------------------------------------------------------------------
+box.schema.sequence = {}
+box.sequence = {}
+
+local INT64_MAX, INT64_MIN = 9223372036854775807ULL, -9223372036854775807LL - 1
+
+local sequence_template = {
+    step = 'number', min = 'any', max = 'any', start = 'any', cycle = 'boolean', cache = 'number',
+    if_not_exists = 'boolean', name = 'string',
+}
+
+function box.schema.sequence.create(name, options)
+    check_value(name, 'name', 'string')
+    options = check_options(options, sequence_template)
+    local existing = box.space._vsequence.index.name:get(name)
+    if existing ~= nil then
+        if options.if_not_exists then
+            return box.sequence[name], 'not created'
+        end
+        fail('SEQUENCE_EXISTS', name)
+    end
+    local step = options.step or 1
+    local is_up = step > 0
+    local min = options.min ~= nil and options.min or is_up and 1 or INT64_MIN
+    local max = options.max ~= nil and options.max or is_up and INT64_MAX or -1
+    local start = options.start ~= nil and options.start or is_up and min or max
+    local id = atomically(function()
+        local top = internal.as_admin(function() return box.space._sequence.index[0]:max() end)
+        local id = (top and top[1] or 0) + 1
+        box.space._sequence:insert({
+            id, internal.effective_user(), name, step, min, max, start, options.cache or 0, options.cycle or false,
+        })
+        return id
+    end)
+    local _ = id
+    return box.sequence[name]
+end
+
+local function sequence_row(name)
+    local row = type(name) == 'number' and box.space._vsequence:get(name) or type(name) == 'string' and
+        box.space._vsequence.index.name:get(name) or nil
+    return row
+end
+
+function box.schema.sequence.alter(name, options)
+    options = check_options(options, sequence_template)
+    local row = sequence_row(name)
+    if row == nil then
+        fail('NO_SUCH_SEQUENCE', tostring(name))
+    end
+    local fields = { name = 3, step = 4, min = 5, max = 6, start = 7, cache = 8, cycle = 9 }
+    local operations = {}
+    for key, value in pairs(options) do
+        if fields[key] then
+            table.insert(operations, { '=', fields[key], value })
+        end
+    end
+    if #operations > 0 then
+        box.space._sequence:update(row[1], operations)
+    end
+end
+
+function box.schema.sequence.drop(name, options)
+    options = check_options(options, { if_exists = 'boolean' })
+    local row = sequence_row(name)
+    if row == nil then
+        if options.if_exists then
+            return
+        end
+        fail('NO_SUCH_SEQUENCE', tostring(name))
+    end
+    atomically(function()
+        internal.as_admin(function()
+            for _, grant in ipairs(box.space._priv.index.object:select({ 'sequence', row[1] })) do
+                box.space._priv:delete({ grant[2], grant[3], grant[4] })
+            end
+            box.space._sequence_data:delete(row[1])
+        end)
+        box.space._sequence:delete(row[1])
+    end)
+end
+
+local sequence_methods = {}
+local sequence_metatable = { __index = sequence_methods }
+
+local function check_sequence(sequence, method)
+    if type(sequence) ~= 'table' or sequence.id == nil then
+        error(('Use sequence:%s(...) instead of sequence.%s(...)'):format(method, method), 3)
+    end
+end
+
+function sequence_methods.next(sequence)
+    check_sequence(sequence, 'next')
+    return internal.sequence_next(sequence.id)
+end
+function sequence_methods.current(sequence)
+    check_sequence(sequence, 'current')
+    return internal.sequence_current(sequence.id)
+end
+function sequence_methods.set(sequence, value)
+    check_sequence(sequence, 'set')
+    internal.sequence_set(sequence.id, value)
+end
+function sequence_methods.reset(sequence)
+    check_sequence(sequence, 'reset')
+    internal.sequence_reset(sequence.id)
+end
+function sequence_methods.alter(sequence, options)
+    check_sequence(sequence, 'alter')
+    box.schema.sequence.alter(sequence.id, options)
+end
+function sequence_methods.drop(sequence)
+    check_sequence(sequence, 'drop')
+    box.schema.sequence.drop(sequence.id)
+end
+
+-- Sequences and functions by name follow the schema -----------------------------------------------------------------
+local function follow(target, list, metatable)
+    local alive = {}
+    for _, def in ipairs(list) do
+        alive[def.name] = def
+    end
+    for key in pairs(target) do
+        if alive[key] == nil then
+            target[key] = nil
+        end
+    end
+    for name, def in pairs(alive) do
+        local object = target[name]
+        if object == nil or object.id ~= def.id then
+            object = setmetatable({}, metatable)
+            target[name] = object
+        end
+        for key, value in pairs(def) do
+            object[key] = value
+        end
+    end
+end
+
+local sequence_root, function_root = box.sequence, {}
+box.func = function_root
+function internal.refresh_objects()
+    follow(sequence_root, internal.sequences(), sequence_metatable)
+    follow(function_root, internal.functions(), internal.function_metatable)
+end

@@ -1,0 +1,430 @@
+-- Small modules: clock, errno, uuid, digest, log, uri, tarantool, pickle-free.
+local internal = ...
+
+local ffi = require('ffi')
+
+-- clock -------------------------------------------------------------------------------------------------------------
+local clock = {
+    time = internal.clock_wall, realtime = internal.clock_wall, monotonic = internal.clock_monotonic,
+    time64 = function() return internal.clock_ns(true) end,
+    realtime64 = function() return internal.clock_ns(true) end,
+    monotonic64 = function() return internal.clock_ns(false) end,
+    proc = os.clock, thread = os.clock,
+    proc64 = function() return ffi.cast('uint64_t', os.clock() * 1e9) end,
+    thread64 = function() return ffi.cast('uint64_t', os.clock() * 1e9) end,
+}
+
+function clock.bench(f, ...)
+    local start = clock.proc()
+    local results = { f(...) }
+    table.insert(results, 1, clock.proc() - start)
+    return results
+end
+
+package.loaded.clock = clock
+
+-- errno -------------------------------------------------------------------------------------------------------------
+ffi.cdef[[
+char *strerror(int errnum);
+int getpid(void);
+char *getcwd(char *buf, size_t size);
+int chdir(const char *path);
+]]
+
+local errno_codes = {
+    EPERM = 1, ENOENT = 2, ESRCH = 3, EINTR = 4, EIO = 5, ENXIO = 6, E2BIG = 7, ENOEXEC = 8, EBADF = 9, ECHILD = 10,
+    EAGAIN = 11, EWOULDBLOCK = 11, ENOMEM = 12, EACCES = 13, EFAULT = 14, EBUSY = 16, EEXIST = 17, EXDEV = 18,
+    ENODEV = 19, ENOTDIR = 20, EISDIR = 21, EINVAL = 22, ENFILE = 23, EMFILE = 24, ENOTTY = 25, EFBIG = 27, ENOSPC = 28,
+    ESPIPE = 29, EROFS = 30, EMLINK = 31, EPIPE = 32, EDOM = 33, ERANGE = 34, EDEADLK = 35, ENAMETOOLONG = 36,
+    ENOSYS = 38, ENOTEMPTY = 39, ELOOP = 40, EPROTO = 71, EOVERFLOW = 75, EILSEQ = 84, ENOTSOCK = 88, EMSGSIZE = 90,
+    EPROTOTYPE = 91, ENOPROTOOPT = 92, EPROTONOSUPPORT = 93, ENOTSUP = 95, EOPNOTSUPP = 95, EAFNOSUPPORT = 97,
+    EADDRINUSE = 98, EADDRNOTAVAIL = 99, ENETDOWN = 100, ENETUNREACH = 101, ENETRESET = 102, ECONNABORTED = 103,
+    ECONNRESET = 104, ENOBUFS = 105, EISCONN = 106, ENOTCONN = 107, ETIMEDOUT = 110, ECONNREFUSED = 111,
+    EHOSTUNREACH = 113, EALREADY = 114, EINPROGRESS = 115, ESTALE = 116, EDQUOT = 122, ECANCELED = 125,
+}
+package.loaded.errno = setmetatable({
+    strerror = function(code) return ffi.string(ffi.C.strerror(code or ffi.errno())) end,
+}, {
+    __index = errno_codes,
+    __call = function(_, code) return ffi.errno(code) end,
+})
+
+-- uuid --------------------------------------------------------------------------------------------------------------
+local uuid = {}
+local uuid_type = internal.types.uuid
+
+local function is_uuid(value)
+    return ffi.istype(uuid_type, value)
+end
+
+local function uuid_text(value)
+    if not is_uuid(value) then
+        error('Usage: uuid:str()', 2)
+    end
+    local n = value.node
+    return ('%08x-%04x-%04x-%02x%02x-%02x%02x%02x%02x%02x%02x'):format(value.time_low, value.time_mid,
+        value.time_hi_and_version, value.clock_seq_hi_and_reserved, value.clock_seq_low, n[0], n[1], n[2], n[3], n[4], n[5])
+end
+
+local function from_bytes(bytes, order)
+    local value = uuid_type()
+    ffi.copy(value, bytes, 16)
+    if order ~= 'l' and order ~= 'host' and order ~= 'h' then
+        value.time_low = bit.bswap(value.time_low)
+        value.time_mid = bit.rshift(bit.bswap(value.time_mid), 16)
+        value.time_hi_and_version = bit.rshift(bit.bswap(value.time_hi_and_version), 16)
+    end
+    return value
+end
+
+local function uuid_bin(value, order)
+    local copy = uuid_type(value)
+    if order == 'n' or order == 'network' or order == 'b' or order == 'big' then
+        copy.time_low = bit.bswap(copy.time_low)
+        copy.time_mid = bit.rshift(bit.bswap(copy.time_mid), 16)
+        copy.time_hi_and_version = bit.rshift(bit.bswap(copy.time_hi_and_version), 16)
+    end
+    return ffi.string(copy, 16)
+end
+
+local function fromstr(text)
+    if type(text) ~= 'string' then
+        error('fromstr(str)', 2)
+    end
+    if not text:match('^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$') then
+        return nil
+    end
+    return from_bytes(string.fromhex((text:gsub('-', ''))))
+end
+
+local function is_nil(value)
+    for i = 1, 16 do
+        if uuid_bin(value):byte(i) ~= 0 then
+            return false
+        end
+    end
+    return true
+end
+
+ffi.metatype('struct tt_uuid', {
+    __tostring = uuid_text,
+    __eq = function(a, b)
+        if type(b) == 'string' then
+            b = fromstr(b)
+        elseif type(a) == 'string' then
+            a = fromstr(a)
+        end
+        return is_uuid(a) and is_uuid(b) and uuid_bin(a) == uuid_bin(b)
+    end,
+    __lt = function(a, b) return uuid_bin(a, 'n') < uuid_bin(b, 'n') end,
+    __le = function(a, b) return uuid_bin(a, 'n') <= uuid_bin(b, 'n') end,
+    __index = {
+        isnil = is_nil, bin = uuid_bin, str = uuid_text, __serialize = uuid_text,
+    },
+})
+
+local function new_uuid()
+    local bytes = { internal.random_bytes(16):byte(1, 16) }
+    bytes[7] = bit.bor(bit.band(bytes[7], 0x0f), 0x40)
+    bytes[9] = bit.bor(bit.band(bytes[9], 0x3f), 0x80)
+    return from_bytes(string.char(unpack(bytes)))
+end
+
+uuid.NULL = uuid_type()
+uuid.new = new_uuid
+uuid.fromstr = fromstr
+uuid.frombin = function(bytes, order)
+    if type(bytes) ~= 'string' or #bytes ~= 16 then
+        error('frombin(bin, [byteorder])', 2)
+    end
+    return from_bytes(bytes, order or 'l')
+end
+uuid.is_uuid = is_uuid
+uuid.bin = function(order) return uuid_bin(new_uuid(), order) end
+uuid.str = function() return uuid_text(new_uuid()) end
+package.loaded.uuid = setmetatable(uuid, { __call = new_uuid })
+
+-- digest ------------------------------------------------------------------------------------------------------------
+local digest = {}
+for _, name in ipairs({ 'sha1', 'sha224', 'sha256', 'sha384', 'sha512', 'md5', 'md4' }) do
+    local function hash(text)
+        if type(text) ~= 'string' then
+            error(("Usage: digest.%s(string)"):format(name), 2)
+        end
+        return internal.digest(name, text)
+    end
+    if name ~= 'md4' then
+        digest[name] = hash
+        digest[name .. '_hex'] = function(text)
+            if type(text) ~= 'string' then
+                error(("Usage: digest.%s_hex(string)"):format(name), 2)
+            end
+            return internal.digest(name, text):hex()
+        end
+    end
+end
+
+function digest.base64_encode(text, options)
+    if type(text) ~= 'string' then
+        error('Usage: digest.base64_encode(string[, table])', 2)
+    end
+    options = options or {}
+    local encoded = internal.base64_encode(text, options.urlsafe or false)
+    if options.urlsafe or options.nowrap then
+        return options.nopad and encoded:gsub('=+$', '') or encoded
+    end
+    -- Lines of 72 characters, as the format's oldest readers want.
+    local lines = {}
+    for at = 1, #encoded, 72 do
+        lines[#lines + 1] = encoded:sub(at, at + 71)
+    end
+    local wrapped = table.concat(lines, '\n')
+    if options.nopad then
+        wrapped = wrapped:gsub('=+$', '')
+    end
+    return wrapped
+end
+
+function digest.base64_decode(text)
+    if type(text) ~= 'string' then
+        error('Usage: digest.base64_decode(string)', 2)
+    end
+    return internal.base64_decode(text)
+end
+
+function digest.urandom(count)
+    if count == nil then
+        error('Usage: digest.urandom(len)', 2)
+    end
+    return internal.random_bytes(count)
+end
+
+-- CRC-32C without the usual inversions, as Tarantool has it.
+local function crc32_update(crc, text)
+    if type(text) ~= 'string' then
+        error('Usage digest.crc32_update(crc, string)', 2)
+    end
+    return internal.crc32(crc, text)
+end
+digest.crc32_update = crc32_update
+digest.crc32 = setmetatable({
+    crc_begin = 4294967295,
+    new = function()
+        local state = { value = 4294967295 }
+        return {
+            update = function(_, text) state.value = crc32_update(state.value, text) end,
+            result = function() return state.value end,
+            clear = function() state.value = 4294967295 end,
+        }
+    end,
+}, {
+    __call = function(_, text)
+        if type(text) ~= 'string' then
+            error('Usage digest.crc32(string)', 2)
+        end
+        return crc32_update(4294967295, text)
+    end,
+})
+
+-- guava's consistent hash of a 64-bit number over buckets.
+function digest.guava(state, buckets)
+    local seed = ffi.cast('uint64_t', state)
+    local candidate, next_bucket = 0, 0
+    while true do
+        seed = seed * 2862933555777941757ULL + 1
+        local shifted = tonumber(bit.rshift(seed, 33)) + 1
+        next_bucket = math.floor((candidate + 1) * (2147483648 / shifted))
+        if next_bucket < 0 or next_bucket >= buckets then
+            return candidate
+        end
+        candidate = next_bucket
+    end
+end
+
+function digest.pbkdf2(password, salt, iterations, length)
+    if type(password) ~= 'string' or type(salt) ~= 'string' then
+        error('Usage: digest.pbkdf2(pass, salt[,iters[,digest_len]])', 2)
+    end
+    return internal.pbkdf2(password, salt, iterations or 100000, length or 128)
+end
+
+function digest.pbkdf2_hex(...)
+    return digest.pbkdf2(...):hex()
+end
+
+package.loaded.digest = digest
+
+-- log ---------------------------------------------------------------------------------------------------------------
+local levels = { fatal = 0, syserror = 1, error = 2, crit = 3, warn = 4, info = 5, verbose = 6, debug = 7 }
+local log_level = 5
+local log = { cfg = nil }
+
+local function logger(level, name)
+    return function(text, ...)
+        if levels[level] > log_level then
+            return
+        end
+        if select('#', ...) > 0 and type(text) == 'string' then
+            text = text:format(...)
+        elseif type(text) == 'table' then
+            text = package.loaded.json.encode(text)
+        end
+        text = tostring(text)
+        internal.log(level, name and name .. ': ' .. text or text)
+    end
+end
+
+local function fill_log(target, name)
+    for _, level in ipairs({ 'error', 'crit', 'warn', 'info', 'verbose', 'debug' }) do
+        target[level] = logger(level, name)
+    end
+    return target
+end
+
+fill_log(log)
+function log.level(level)
+    level = levels[level] or level
+    if type(level) == 'number' then
+        log_level = level
+    end
+    return log_level
+end
+function log.new(name)
+    return fill_log({}, name)
+end
+function log.rotate() internal.rotate_log() end
+function log.pid() return ffi.C.getpid() end
+function log.log_format(format)
+    if format ~= 'plain' and format ~= 'json' then
+        error("log_format: expected 'json' or 'plain'", 2)
+    end
+end
+log.cfg = setmetatable({ level = 5, format = 'plain' }, {
+    __call = function(self, options)
+        for key, value in pairs(options or {}) do
+            if key == 'level' then
+                log.level(value)
+            end
+            rawset(self, key, value)
+        end
+    end,
+})
+package.loaded.log = log
+
+-- tarantool ---------------------------------------------------------------------------------------------------------
+-- The version that programs decide their behaviour by.
+local version = '2.11.0-0-glycosa'
+package.loaded.tarantool = {
+    version = version, package = 'Tarantool', _TARANTOOL = version,
+    build = {
+        target = jit.os .. '-' .. (jit.arch == 'x64' and 'x86_64' or jit.arch) .. '-Release', options = 'lycosa',
+        compiler = 'rustc', flags = '', mod_format = 'so',
+    },
+    pid = function() return ffi.C.getpid() end,
+    uptime = function() return internal.info().uptime end,
+    lycosa = internal.version(),
+}
+_G._TARANTOOL = version
+function _G.tonumber64(value, base)
+    if type(value) == 'cdata' then
+        return value
+    end
+    if type(value) == 'number' then
+        return value
+    end
+    if type(value) ~= 'string' then
+        error('bad argument #1 to \'tonumber64\' (string expected, got ' .. type(value) .. ')', 2)
+    end
+    if base ~= nil and base ~= 10 then
+        return tonumber(value, base)
+    end
+    local digits = value:match('^%s*(-?%d+)%s*$')
+    if digits == nil then
+        return tonumber(value)
+    end
+    if #digits < 15 then
+        return tonumber(digits)
+    end
+    return loadstring('return ' .. digits .. (digits:sub(1, 1) == '-' and 'LL' or 'ULL'))()
+end
+
+-- uri ---------------------------------------------------------------------------------------------------------------
+local uri = {}
+function uri.parse(text)
+    if type(text) == 'number' then
+        text = tostring(text)
+    end
+    if type(text) ~= 'string' then
+        error('Usage: uri.parse(string)', 2)
+    end
+    if text:match('^%d+$') then
+        return { service = text }
+    end
+    local rest, result = text, {}
+    local scheme, behind = rest:match('^(%a[%w+.-]*)://(.*)$')
+    if scheme then
+        result.scheme, rest = scheme, behind
+    end
+    if rest:sub(1, 1) == '/' or rest:match('^unix/:') then
+        return { host = 'unix/', service = rest:match('^unix/:(.*)$') or rest, unix = rest:match('^unix/:(.*)$') or rest }
+    end
+    local head, fragment = rest:match('^([^#]*)#(.*)$')
+    if head then
+        rest, result.fragment = head, fragment
+    end
+    local before, query = rest:match('^([^?]*)%?(.*)$')
+    if before then
+        rest, result.query = before, query
+    end
+    local authority, path = rest:match('^([^/]*)(/.*)$')
+    if authority then
+        rest, result.path = authority, path
+    end
+    local login, host = rest:match('^(.*)@(.*)$')
+    if login then
+        rest = host
+        local user, password = login:match('^([^:]*):(.*)$')
+        result.login, result.password = user or login, password
+    end
+    local name, port = rest:match('^(.*):([%w]*)$')
+    if name and not rest:match('^%[[^%]]*%]$') then
+        rest = name
+        result.service = port ~= '' and port or nil
+    end
+    local v6 = rest:match('^%[(.*)%]$')
+    if v6 then
+        result.ipv6, rest = v6, v6
+    elseif rest:match('^%d+%.%d+%.%d+%.%d+$') then
+        result.ipv4 = rest
+    end
+    if rest ~= '' then
+        result.host = rest
+    end
+    if next(result) == nil then
+        return nil
+    end
+    return result
+end
+
+function uri.format(parts, with_password)
+    local text = parts.scheme and parts.scheme .. '://' or ''
+    if parts.login then
+        text = text .. parts.login
+        if parts.password and with_password then
+            text = text .. ':' .. parts.password
+        end
+        text = text .. '@'
+    end
+    text = text .. (parts.ipv6 and '[' .. parts.ipv6 .. ']' or parts.host or '')
+    if parts.service then
+        text = text .. (text == '' and '' or ':') .. parts.service
+    end
+    return text .. (parts.path or '') .. (parts.query and '?' .. parts.query or '')
+        .. (parts.fragment and '#' .. parts.fragment or '')
+end
+package.loaded.uri = uri
+
+package.loaded.title = {
+    update = function() end, get = function() return 'lycosa' end, get_custom = function() return '' end,
+    set_custom = function() end,
+}

@@ -1,0 +1,440 @@
+-- box.space, spaces and indexes as objects. They follow the schema: `internal.values.refresh` is called when it has changed.
+local internal = ...
+
+local fun = require('fun')
+
+local space_methods, index_methods = {}, {}
+local space_metatable = { __index = space_methods }
+local index_metatable = { __index = index_methods }
+
+-- All objects by space id: identity is kept while a space lives.
+local objects = {}
+local shown = {}
+
+box.space = setmetatable({}, {
+    __serialize = function(self)
+        local result = {}
+        for name, space in pairs(self) do
+            if type(name) == 'string' then
+                result[name] = space
+            end
+        end
+        return result
+    end,
+})
+
+local root = box.space
+
+local iterators = {
+    EQ = 0, REQ = 1, ALL = 2, LT = 3, LE = 4, GE = 5, GT = 6, BITS_ALL_SET = 7, BITS_ANY_SET = 8, BITS_ALL_NOT_SET = 9,
+    OVERLAPS = 10, NEIGHBOR = 11,
+}
+box.index = {}
+for name, code in pairs(iterators) do
+    box.index[name] = code
+end
+
+local function iterator_of(options, is_key_empty)
+    local iterator = options and options.iterator
+    if iterator == nil then
+        return is_key_empty and 2 or 0
+    end
+    if type(iterator) == 'number' then
+        return iterator
+    end
+    if type(iterator) == 'string' then
+        local code = iterators[iterator:upper()]
+        if code ~= nil then
+            return code
+        end
+        internal.fail('ITERATOR_TYPE', iterator)
+    end
+    internal.fail('ITERATOR_TYPE', tostring(iterator))
+end
+
+local function is_empty_key(key)
+    return key == nil or type(key) == 'table' and next(key) == nil or internal.is_tuple(key) and #key == 0
+end
+
+local function check_space(space, method)
+    if type(space) ~= 'table' or rawget(space, 'id') == nil then
+        error(('Use space:%s(...) instead of space.%s(...)'):format(method, method), 3)
+    end
+end
+
+local function check_index(index, method)
+    if type(index) ~= 'table' or rawget(index, 'id') == nil or rawget(index, 'space_id') == nil then
+        error(('Use index:%s(...) instead of index.%s(...)'):format(method, method), 3)
+    end
+end
+
+local function primary(space)
+    local index = space.index[0]
+    if index == nil then
+        internal.fail('NO_SUCH_INDEX_ID', 0, space.name)
+    end
+    return index
+end
+
+-- Rows of system spaces change the schema: the objects must follow before the next line runs.
+local SYSTEM_MAX = 511
+
+-- Space methods -----------------------------------------------------------------------------------------------------
+function space_methods.insert(space, tuple)
+    check_space(space, 'insert')
+    return internal.insert(space.id, tuple)
+end
+
+function space_methods.replace(space, tuple)
+    check_space(space, 'replace')
+    return internal.replace(space.id, tuple)
+end
+
+function space_methods.put(space, tuple)
+    check_space(space, 'put')
+    return internal.replace(space.id, tuple)
+end
+
+function space_methods.update(space, key, operations)
+    check_space(space, 'update')
+    return primary(space):update(key, operations)
+end
+
+function space_methods.upsert(space, tuple, operations, deprecated)
+    check_space(space, 'upsert')
+    if deprecated ~= nil then
+        error('Usage: space:upsert(tuple, operations)', 2)
+    end
+    return internal.upsert(space.id, tuple, operations)
+end
+
+function space_methods.delete(space, key)
+    check_space(space, 'delete')
+    return primary(space):delete(key)
+end
+
+function space_methods.get(space, key)
+    check_space(space, 'get')
+    return primary(space):get(key)
+end
+
+function space_methods.select(space, key, options)
+    check_space(space, 'select')
+    return primary(space):select(key, options)
+end
+
+function space_methods.pairs(space, key, options)
+    check_space(space, 'pairs')
+    if space.index[0] == nil then
+        -- A space without indexes has no rows.
+        return fun.iter({})
+    end
+    return primary(space):pairs(key, options)
+end
+
+function space_methods.count(space, key, options)
+    check_space(space, 'count')
+    if space.index[0] == nil then
+        return 0
+    end
+    return primary(space):count(key, options)
+end
+
+function space_methods.len(space)
+    check_space(space, 'len')
+    if space.index[0] == nil then
+        return 0
+    end
+    return (internal.size(space.id))
+end
+
+function space_methods.bsize(space)
+    check_space(space, 'bsize')
+    return (select(2, internal.size(space.id)))
+end
+
+function space_methods.truncate(space)
+    check_space(space, 'truncate')
+    internal.truncate(space.id)
+end
+
+function space_methods.auto_increment(space, tuple)
+    check_space(space, 'auto_increment')
+    local index = primary(space)
+    local top = index:max()
+    local id = top and top[index.parts[1].fieldno] or 0
+    table.insert(tuple, index.parts[1].fieldno, id + 1)
+    return space:insert(tuple)
+end
+
+function space_methods.format(space, format)
+    check_space(space, 'format')
+    return box.schema.space.format(space.id, format)
+end
+
+function space_methods.frommap(space, map, options)
+    check_space(space, 'frommap')
+    if type(map) ~= 'table' or options ~= nil and type(options) ~= 'table' then
+        error('Usage: space:frommap(map, opts)', 2)
+    end
+    local row, positions, last = {}, {}, 0
+    for i, field in ipairs(space:format()) do
+        positions[field.name] = i
+    end
+    for name, value in pairs(map) do
+        local position = positions[name]
+        if position == nil then
+            return nil, ("Unknown field '%s'"):format(tostring(name))
+        end
+        row[position] = value
+        last = math.max(last, position)
+    end
+    for i = 1, last do
+        if row[i] == nil then
+            row[i] = box.NULL
+        end
+    end
+    -- Fields behind the last given one are null where they may not be left out.
+    if options and options.table then
+        return row
+    end
+    return box.tuple.new(setmetatable(row, internal.values.array_metatable))
+end
+
+function space_methods.create_index(space, name, options)
+    check_space(space, 'create_index')
+    return box.schema.index.create(space.id, name, options)
+end
+
+function space_methods.drop(space)
+    check_space(space, 'drop')
+    box.schema.space.drop(space.id, space.name)
+end
+
+function space_methods.rename(space, name)
+    check_space(space, 'rename')
+    box.schema.space.rename(space.id, name)
+end
+
+function space_methods.alter(space, options)
+    check_space(space, 'alter')
+    box.schema.space.alter(space.id, options)
+end
+
+local function trigger_setter(name, is_before)
+    local lists = {}
+    space_methods[name] = function(space, new, old)
+        check_space(space, name)
+        local list = lists[space.id] or {}
+        lists[space.id] = list
+        if new == nil and old == nil and type(new) ~= 'cdata' then
+            local copy = {}
+            for i, f in ipairs(list) do
+                copy[i] = f
+            end
+            return copy
+        end
+        for position, value in ipairs({ new or false, old or false }) do
+            if value and type(value) ~= 'function' then
+                error('trigger reset: incorrect arguments', 2)
+            end
+            local _ = position
+        end
+        local found
+        if old ~= nil then
+            for i, f in ipairs(list) do
+                if f == old then
+                    found = i
+                end
+            end
+            if found == nil then
+                error('trigger reset: Trigger is not found', 2)
+            end
+        end
+        -- The newest runs first.
+        if found and new ~= nil then
+            list[found] = new
+        elseif found then
+            table.remove(list, found)
+        else
+            table.insert(list, 1, new)
+        end
+        internal.set_triggers(space.id, is_before, list)
+        return new ~= nil and new or nil
+    end
+end
+trigger_setter('on_replace', false)
+trigger_setter('before_replace', true)
+
+-- Index methods -----------------------------------------------------------------------------------------------------
+function index_methods.get(index, key)
+    check_index(index, 'get')
+    return internal.get(index.space_id, index.id, key)
+end
+
+function index_methods.select(index, key, options)
+    check_index(index, 'select')
+    local offset, limit = 0, 4294967295
+    if options ~= nil then
+        if type(options) ~= 'table' then
+            options = { iterator = options }
+        end
+        offset = options.offset or 0
+        limit = options.limit or limit
+    end
+    return internal.select(index.space_id, index.id, iterator_of(options, is_empty_key(key)), key, offset, limit)
+end
+
+local function scan_next(scan, state)
+    local tuple = internal.iterator_next(scan.handle)
+    if tuple == nil then
+        return nil
+    end
+    return state, tuple
+end
+
+function index_methods.pairs(index, key, options)
+    check_index(index, 'pairs')
+    if options ~= nil and type(options) ~= 'table' then
+        options = { iterator = options }
+    end
+    local handle = internal.iterator(index.space_id, index.id, iterator_of(options, is_empty_key(key)), key)
+    local guard = newproxy(true)
+    getmetatable(guard).__gc = function() internal.iterator_close(handle) end
+    return fun.wrap(scan_next, { handle = handle, guard = guard, key = key }, true)
+end
+
+function index_methods.count(index, key, options)
+    check_index(index, 'count')
+    if options ~= nil and type(options) ~= 'table' then
+        options = { iterator = options }
+    end
+    return internal.count(index.space_id, index.id, iterator_of(options, is_empty_key(key)), key)
+end
+
+function index_methods.len(index)
+    check_index(index, 'len')
+    return (internal.size(index.space_id))
+end
+
+local function end_of(name, iterator, partial)
+    index_methods[name] = function(index, key)
+        check_index(index, name)
+        if index.type == 'HASH' then
+            internal.fail('UNSUPPORTED', ("Index '%s' (%s) of space '%s' (%s)"):format(index.name, 'HASH',
+                objects[index.space_id].name, 'memtx'), name .. '()')
+        end
+        local kind = is_empty_key(key) and iterator or partial
+        return internal.select(index.space_id, index.id, kind, key, 0, 1)[1]
+    end
+end
+end_of('min', iterators.GE, iterators.EQ)
+end_of('max', iterators.LE, iterators.REQ)
+
+function index_methods.random(index, seed)
+    check_index(index, 'random')
+    return internal.random(index.space_id, index.id, seed)
+end
+
+function index_methods.update(index, key, operations)
+    check_index(index, 'update')
+    return internal.update(index.space_id, index.id, key, operations)
+end
+
+function index_methods.delete(index, key)
+    check_index(index, 'delete')
+    return internal.delete(index.space_id, index.id, key)
+end
+
+function index_methods.bsize(index)
+    check_index(index, 'bsize')
+    return internal.index_size(index.space_id, index.id)
+end
+
+function index_methods.drop(index)
+    check_index(index, 'drop')
+    box.schema.index.drop(index.space_id, index.id)
+end
+
+function index_methods.rename(index, name)
+    check_index(index, 'rename')
+    box.schema.index.rename(index.space_id, index.id, name)
+end
+
+function index_methods.alter(index, options)
+    check_index(index, 'alter')
+    if type(options) ~= 'table' then
+        error('Usage: index:alter{opts}', 2)
+    end
+    box.schema.index.alter(index.space_id, index.id, options)
+end
+
+function index_methods.compact() end
+function index_methods.stat() return {} end
+
+-- Objects that follow the schema ------------------------------------------------------------------------------------
+local function clear(object)
+    for key in pairs(object) do
+        object[key] = nil
+    end
+end
+
+local function refresh_indexes(space, list)
+    local old = space.index
+    local fresh = {}
+    for _, def in ipairs(list) do
+        local index = old and rawget(old, def.id) or setmetatable({}, index_metatable)
+        clear(index)
+        for key, value in pairs(def) do
+            index[key] = value
+        end
+        index.space_id = space.id
+        fresh[def.id] = index
+        fresh[def.name] = index
+    end
+    if old then
+        clear(old)
+        for key, index in pairs(fresh) do
+            old[key] = index
+        end
+    else
+        space.index = fresh
+    end
+end
+
+local function refresh_spaces()
+    local alive = {}
+    for _, def in ipairs(internal.spaces()) do
+        alive[def.id] = def
+    end
+    for name in pairs(shown) do
+        rawset(root, name, nil)
+    end
+    shown = {}
+    for id in pairs(objects) do
+        if alive[id] == nil then
+            objects[id] = nil
+        end
+    end
+    for id, def in pairs(alive) do
+        local space = objects[id] or setmetatable({}, space_metatable)
+        objects[id] = space
+        for _, key in ipairs({ 'id', 'name', 'engine', 'field_count', 'is_local', 'temporary', 'enabled' }) do
+            space[key] = def[key]
+        end
+        space.is_sync = false
+        space.ck_constraint = space.ck_constraint or {}
+        refresh_indexes(space, def.indexes)
+        rawset(root, id, space)
+        rawset(root, def.name, space)
+        shown[id], shown[def.name] = true, true
+    end
+end
+
+function internal.values.refresh()
+    refresh_spaces()
+    if internal.refresh_objects then
+        internal.refresh_objects()
+    end
+end
+internal.SYSTEM_MAX = SYSTEM_MAX

@@ -1,0 +1,275 @@
+-- Tuple objects: cdata `struct tuple *` that holds one reference to a row. Field names win over method names.
+local internal = ...
+
+local ffi = require('ffi')
+
+local field, names_of = internal.tuple_field, internal.tuple_names
+local methods = {}
+
+local function is_tuple(value)
+    return ffi.istype('struct tuple', value)
+end
+internal.is_tuple = is_tuple
+
+local function check_tuple(value, usage)
+    if not is_tuple(value) then
+        error('Usage: ' .. usage, 3)
+    end
+    return value
+end
+
+local function count_of(tuple)
+    return (internal.tuple_info(tuple))
+end
+
+function methods.next(tuple, position)
+    check_tuple(tuple, 'tuple:next(tuple, pos)')
+    position = position == nil and 0 or position
+    local count = count_of(tuple)
+    if type(position) ~= 'number' or position < 0 or position > count then
+        error('error: invalid key to \'next\'', 2)
+    end
+    if position >= count then
+        return nil
+    end
+    return position + 1, field(tuple, position + 1)
+end
+
+local function iterate(state, position)
+    position = position + 1
+    if position > state.count then
+        return nil
+    end
+    return position, field(state.tuple, position)
+end
+
+function methods.pairs(tuple)
+    check_tuple(tuple, 'tuple:pairs(tuple)')
+    local fun = require('fun')
+    return fun.wrap(iterate, { tuple = tuple, count = count_of(tuple) }, 0)
+end
+methods.ipairs = methods.pairs
+
+function internal.tuple_pairs(tuple)
+    return iterate, { tuple = tuple, count = count_of(tuple) }, 0
+end
+
+function methods.totable(tuple, from, to)
+    check_tuple(tuple, 'tuple:totable([from[, to]])')
+    local all = internal.tuple_table(tuple)
+    if from == nil and to == nil then
+        return all
+    end
+    local count = #all
+    from, to = from or 1, to or count
+    if type(from) ~= 'number' then
+        error('tuple.totable: invalid second argument', 2)
+    end
+    if type(to) ~= 'number' then
+        error('tuple.totable: invalid third argument', 2)
+    end
+    local part = {}
+    for i = math.max(from, 1), math.min(to, count) do
+        part[#part + 1] = all[i]
+    end
+    return setmetatable(part, internal.values.array_metatable)
+end
+
+function methods.tomap(tuple, options)
+    check_tuple(tuple, 'tuple:tomap(opts)')
+    local map = {}
+    local names = names_of(tuple)
+    local all = internal.tuple_table(tuple)
+    for i, name in ipairs(names) do
+        if i <= #all then
+            map[name] = all[i]
+        end
+    end
+    if not (options and options.names_only) then
+        for i = 1, #all do
+            map[i] = all[i]
+        end
+    end
+    return setmetatable(map, internal.values.map_metatable)
+end
+
+function methods.unpack(tuple, from, to)
+    check_tuple(tuple, 'tuple:unpack([from[, to]])')
+    local all = internal.tuple_table(tuple)
+    return unpack(all, from or 1, to or #all)
+end
+
+function methods.slice(tuple, from, to)
+    check_tuple(tuple, 'tuple:slice(start[, end])')
+    if type(from) ~= 'number' then
+        error('Usage: tuple:slice(start, end)', 2)
+    end
+    local all = internal.tuple_table(tuple)
+    local count = #all
+    local first = from
+    if first < 0 then
+        first = first + count
+    end
+    if first < 0 or first >= count then
+        error('tuple.slice(): start >= field count', 2)
+    end
+    local last = to or count
+    if last < 0 then
+        last = last + count
+    elseif last > count then
+        last = count
+    end
+    if to ~= nil and last <= first then
+        error('tuple.slice(): start must be less than end', 2)
+    end
+    return unpack(all, first + 1, last)
+end
+
+local function find_in(tuple, start, value, is_all)
+    local all = internal.tuple_table(tuple)
+    local found = {}
+    for i = start + 1, #all do
+        if all[i] == value then
+            if not is_all then
+                return i
+            end
+            found[#found + 1] = i
+        end
+    end
+    return found
+end
+
+local function find_arguments(usage, ...)
+    local start, value = 0, ...
+    if select('#', ...) >= 2 then
+        start, value = ...
+        start = tonumber(start) or error('Usage: ' .. usage, 3)
+        if start < 1 then
+            start = 1
+        end
+        start = start - 1
+    elseif select('#', ...) == 0 then
+        error('Usage: ' .. usage, 3)
+    end
+    return start, value
+end
+
+function methods.find(tuple, ...)
+    check_tuple(tuple, 'tuple:find([offset, ]val)')
+    local start, value = find_arguments('tuple:find([offset, ]val)', ...)
+    local found = find_in(tuple, start, value, false)
+    if type(found) == 'number' then
+        return found
+    end
+end
+
+function methods.findall(tuple, ...)
+    check_tuple(tuple, 'tuple:findall([offset, ]val)')
+    local start, value = find_arguments('tuple:findall([offset, ]val)', ...)
+    return unpack(find_in(tuple, start, value, true))
+end
+
+function methods.transform(tuple, position, count, ...)
+    check_tuple(tuple, 'tuple:transform()')
+    if type(position) ~= 'number' then
+        error('tuple.transform(): bad arguments', 2)
+    end
+    local fields = count_of(tuple)
+    if position == 0 or position > fields + 1 or position < -fields then
+        error('tuple.transform(): offset is out of bound', 2)
+    end
+    local all = internal.tuple_table(tuple)
+    local first = position < 0 and position + fields + 1 or position
+    local remove = math.min(count or 0, fields - first + 1)
+    local result = {}
+    for i = 1, first - 1 do
+        result[#result + 1] = all[i]
+    end
+    for i = 1, select('#', ...) do
+        local value = select(i, ...)
+        result[#result + 1] = value == nil and box.NULL or value
+    end
+    for i = first + remove, fields do
+        result[#result + 1] = all[i]
+    end
+    return internal.tuple_new(result)
+end
+
+function methods.update(tuple, operations)
+    check_tuple(tuple, 'tuple:update({ { op, field, arg}+ })')
+    if type(operations) ~= 'table' then
+        error('Usage: tuple:update({ { op, field, arg}+ })', 2)
+    end
+    return internal.tuple_update(tuple, operations, false)
+end
+
+function methods.upsert(tuple, operations)
+    check_tuple(tuple, 'tuple:upsert({ { op, field, arg}+ })')
+    if type(operations) ~= 'table' then
+        error('Usage: tuple:upsert({ { op, field, arg}+ })', 2)
+    end
+    return internal.tuple_update(tuple, operations, true)
+end
+
+function methods.bsize(tuple)
+    check_tuple(tuple, 'tuple:bsize()')
+    return select(2, internal.tuple_info(tuple))
+end
+
+function methods.format(tuple)
+    return internal.tuple_format(tuple)
+end
+
+methods.__serialize = methods.totable
+
+ffi.metatype('struct tuple', {
+    __index = function(tuple, key)
+        local value = field(tuple, key)
+        if value ~= nil or type(key) == 'number' then
+            return value
+        end
+        -- A declared field that is null is there, too.
+        if type(value) == 'cdata' then
+            return value
+        end
+        return methods[key]
+    end,
+    __len = function(tuple)
+        return count_of(tuple)
+    end,
+    __tostring = function(tuple)
+        return internal.tuple_text(tuple)
+    end,
+    __eq = function(a, b)
+        if not is_tuple(a) or not is_tuple(b) then
+            -- Two null pointers, or a tuple beside something else.
+            return false
+        end
+        return internal.tuple_equals(a, b)
+    end,
+})
+
+box.tuple = {
+    new = function(...)
+        if select('#', ...) == 0 then
+            error('Usage: box.tuple.new(...)', 2)
+        end
+        local first = ...
+        if select('#', ...) == 1 then
+            if type(first) == 'table' or is_tuple(first) then
+                return internal.tuple_new(first)
+            end
+            return internal.tuple_new({ first == nil and box.NULL or first })
+        end
+        local list = {}
+        for i = 1, select('#', ...) do
+            local value = select(i, ...)
+            list[i] = value == nil and box.NULL or value
+        end
+        return internal.tuple_new(setmetatable(list, internal.values.array_metatable))
+    end,
+    is = is_tuple,
+    bsize = methods.bsize, find = methods.find, findall = methods.findall, unpack = methods.unpack,
+    totable = methods.totable, tomap = methods.tomap, slice = methods.slice, transform = methods.transform,
+    update = methods.update, upsert = methods.upsert, next = methods.next, pairs = methods.pairs,
+}

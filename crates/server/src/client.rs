@@ -1,0 +1,154 @@
+//! A client of the binary protocol for the console: connects, logs in, evaluates. One request at a time.
+
+use database::password_hash;
+use runtime::net;
+use serde_json::Value;
+use sha1::{Digest, Sha1};
+use std::io::{Read, Write};
+use std::time::Duration;
+use tuple::msgpack::{self, Kind, Reader};
+
+/// Connecting and answers that take longer are given up.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection.
+pub(crate) struct Client {
+    stream: std::net::TcpStream,
+    address: String,
+}
+
+/// `user:password@host:port`, each part but host and port optional.
+fn split(uri: &str) -> (Option<(&str, &str)>, String) {
+    let (login, address) = match uri.rsplit_once('@') {
+        Some((login, address)) => (Some(login.split_once(':').unwrap_or((login, ""))), address),
+        None => (None, uri),
+    };
+    let address = if address.parse::<u16>().is_ok() { format!("127.0.0.1:{address}") } else { address.to_string() };
+    (login, address)
+}
+
+impl Client {
+    /// Connects and logs in. Errors: what went wrong, as text.
+    pub(crate) fn connect(uri: &str) -> Result<Self, String> {
+        let (login, address) = split(uri);
+        let failed = |error: std::io::Error| format!("{address}: {error}");
+        let stream = net::connect(&address, CONNECT_TIMEOUT).map_err(failed)?;
+        let mut client = Client { stream, address: address.clone() };
+        let mut greeting = [0; 128];
+        client.stream.read_exact(&mut greeting).map_err(failed)?;
+        let salt = String::from_utf8_lossy(&greeting[64..108]).trim().to_string();
+        let Some(salt) = greeting.starts_with(b"Tarantool").then(|| decode_base64(&salt)).flatten() else {
+            return Err(format!("{address}: this is no Tarantool or Lycosa"));
+        };
+        if let Some((user, password)) = login {
+            client.log_in(user, password, &salt)?;
+        }
+        Ok(client)
+    }
+
+    /// Where it is connected to.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn log_in(&mut self, user: &str, password: &str, salt: &[u8]) -> Result<(), String> {
+        let stored = password_hash(password.as_bytes());
+        let mut mask = Sha1::new();
+        mask.update(&salt[..20.min(salt.len())]);
+        mask.update(stored);
+        let mut scramble: [u8; 20] = Sha1::digest(password.as_bytes()).into();
+        let mask: [u8; 20] = mask.finalize().into();
+        scramble.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+        let mut body = vec![0x82, 0x23];
+        msgpack::encode_str(&mut body, user.as_bytes());
+        body.extend_from_slice(&[0x21, 0x92]);
+        msgpack::encode_str(&mut body, b"chap-sha1");
+        msgpack::encode_str(&mut body, &scramble);
+        self.request(7, &body).map(|_| ())
+    }
+
+    /// Runs source text with one argument; the first result.
+    pub(crate) fn eval(&mut self, source: &str, argument: &str) -> Result<Value, String> {
+        let mut body = vec![0x82, 0x27];
+        msgpack::encode_str(&mut body, source.as_bytes());
+        body.extend_from_slice(&[0x21, 0x91]);
+        msgpack::encode_str(&mut body, argument.as_bytes());
+        let answer = self.request(8, &body)?;
+        let values = answer.get("48").and_then(Value::as_array).cloned().unwrap_or_default();
+        Ok(values.into_iter().next().unwrap_or(Value::Null))
+    }
+
+    /// Sends a request and waits for its answer: the body as a map by decimal keys.
+    fn request(&mut self, kind: u8, body: &[u8]) -> Result<Value, String> {
+        let mut packet = vec![0xce];
+        packet.extend_from_slice(&(body.len() as u32 + 5).to_be_bytes());
+        packet.extend_from_slice(&[0x82, 0x00, kind, 0x01, 0x00]);
+        packet.extend_from_slice(body);
+        let failed = |error: std::io::Error| error.to_string();
+        self.stream.write_all(&packet).map_err(failed)?;
+        let mut length = [0; 5];
+        self.stream.read_exact(&mut length).map_err(failed)?;
+        let size = u32::from_be_bytes([length[1], length[2], length[3], length[4]]) as usize;
+        let mut answer = vec![0; size];
+        self.stream.read_exact(&mut answer).map_err(failed)?;
+        msgpack::check(&answer).map_err(|_| "the server answered something malformed".to_string())?;
+        let mut reader = Reader::new(&answer);
+        let header = to_json(&mut reader).ok_or("the server answered something malformed")?;
+        let body = to_json(&mut reader).unwrap_or(Value::Null);
+        match header.get("0").and_then(Value::as_u64) {
+            Some(0) => Ok(body),
+            _ => Err(body.get("49").and_then(Value::as_str).unwrap_or("unknown error").to_string()),
+        }
+    }
+}
+
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}
+
+/// A value of an answer as JSON: keys become text.
+fn to_json(reader: &mut Reader<'_>) -> Option<Value> {
+    Some(match reader.kind().ok()? {
+        Kind::Nil => {
+            reader.read_nil().ok()?;
+            Value::Null
+        }
+        Kind::Bool => Value::Bool(reader.read_bool().ok()?),
+        Kind::Uint => Value::from(reader.read_uint().ok()?),
+        Kind::Int => Value::from(reader.read_int().ok()?),
+        Kind::Float | Kind::Double => Value::from(reader.read_double().ok()?),
+        Kind::Str | Kind::Bin => Value::from(String::from_utf8_lossy(reader.read_str_or_bin().ok()?).into_owned()),
+        Kind::Array => {
+            let count = reader.read_array().ok()?;
+            Value::Array((0..count).map(|_| to_json(reader)).collect::<Option<_>>()?)
+        }
+        Kind::Map => {
+            let count = reader.read_map().ok()?;
+            let mut map = serde_json::Map::new();
+            for _ in 0..count {
+                let key = to_json(reader)?;
+                let key = key.as_str().map_or_else(|| key.to_string(), ToString::to_string);
+                map.insert(key, to_json(reader)?);
+            }
+            Value::Object(map)
+        }
+        Kind::Ext => {
+            let mut text = String::new();
+            msgpack::format_value(reader.read_value().ok()?, &mut text);
+            Value::from(text)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_have_optional_parts() {
+        assert_eq!(split("3301"), (None, "127.0.0.1:3301".to_string()));
+        assert_eq!(split("u:p@host:1"), (Some(("u", "p")), "host:1".to_string()));
+        assert_eq!(split("u@host:1"), (Some(("u", "")), "host:1".to_string()));
+    }
+}

@@ -1,0 +1,265 @@
+//! The server process: database, event loop, Lua, and what Lua asks of the process.
+
+use crate::logging::{self, Log};
+use crate::options::Options;
+use database::{Database, Environment, Error, ErrorCode, GUEST, UserKind};
+use lua::{Host, Lua, LuaConfig};
+use protocol::{EventLoop, Listeners, NetConfig};
+use runtime::net::Waker;
+use runtime::signals::{HANG_UP, INTERRUPT, TERMINATE, handle_signals, raise_open_files_limit};
+use runtime::{SystemClock, SystemFiles, SystemRandomness, fiber, net};
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A clean stop takes at most so long before it goes on without what Lua still wants to do.
+const SHUTDOWN_NS: u64 = 800_000_000;
+
+/// A request to end the process.
+#[derive(Clone)]
+pub(crate) struct Stop {
+    flag: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+}
+
+impl Stop {
+    /// Asks the event loop to end. From any thread.
+    pub(crate) fn request(&self) {
+        self.flag.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Makes the event loop run a turn. From any thread.
+    pub(crate) fn wake(&self) {
+        // A loop that cannot be woken has ended.
+        let _ = self.waker.wake();
+    }
+}
+
+/// What the process runs.
+pub(crate) struct Process {
+    pub(crate) database: Rc<Database>,
+    pub(crate) event_loop: EventLoop,
+    pub(crate) host: Rc<ProcessHost>,
+    pub(crate) stop: Stop,
+}
+
+/// The side of the process that Lua sees.
+pub(crate) struct ProcessHost {
+    database: Rc<Database>,
+    listeners: Rc<Listeners>,
+    /// The options in force: flags and file first, `box.cfg` over them.
+    options: RefCell<Options>,
+    log: Log,
+    stop: Stop,
+    is_open: Cell<bool>,
+    exit_code: Cell<i32>,
+    /// An open address without a password is refused rather than only warned of.
+    is_strict: bool,
+}
+
+impl Process {
+    /// Makes database, event loop and Lua; nothing is read or listened to yet.
+    pub(crate) fn new(options: &Options, is_strict: bool) -> Result<Self, String> {
+        let log = Log::start(logging::level(options.log_level.as_deref().unwrap_or("info"))?);
+        if let Some(path) = &options.log {
+            log.set_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let (poll, waker) = EventLoop::poll().map_err(|error| error.to_string())?;
+        let for_database = Arc::clone(&waker);
+        let environment = Environment {
+            files: Arc::new(SystemFiles),
+            clock: Arc::new(SystemClock::default()),
+            randomness: Arc::new(SystemRandomness),
+            wake: Arc::new(move || {
+                // A loop that cannot be woken has ended.
+                let _ = for_database.wake();
+            }),
+        };
+        let stop = Stop { flag: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
+        let (for_signals, log_of_signals) = (stop.clone(), log.clone());
+        handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| {
+            if signal == HANG_UP {
+                log_of_signals.rotate();
+            } else {
+                for_signals.request();
+            }
+        })
+        .map_err(|error| error.to_string())?;
+        raise_open_files_limit();
+        let database = Database::new(options.database()?, environment).map_err(|error| error.to_string())?;
+        let net = NetConfig {
+            requests_max: options.net_msg_max.unwrap_or(NetConfig::default().requests_max),
+            ..NetConfig::default()
+        };
+        let event_loop = EventLoop::new(poll, waker, Rc::clone(&database), net).map_err(|error| error.to_string())?;
+        let host = Rc::new(ProcessHost {
+            database: Rc::clone(&database),
+            listeners: event_loop.listeners(),
+            options: RefCell::new(options.clone()),
+            log,
+            stop: stop.clone(),
+            is_open: Cell::new(false),
+            exit_code: Cell::new(0),
+            is_strict,
+        });
+        let lua = LuaConfig {
+            memory: options.lua_memory_bytes()?.unwrap_or(LuaConfig::default().memory),
+            slice_max_ms: options.lua_slice_max.map_or(LuaConfig::default().slice_max_ms, |s| (s * 1000.0) as u64),
+        };
+        Lua::start(&database, Rc::clone(&host) as Rc<dyn Host>, lua)?;
+        Ok(Process { database, event_loop, host, stop })
+    }
+
+    /// Runs until the process is asked to stop, then stops cleanly. Returns the exit code.
+    pub(crate) fn run(mut self) -> Result<i32, String> {
+        let flag = Arc::clone(&self.stop.flag);
+        let text = |error: std::io::Error| error.to_string();
+        self.event_loop.run(|| flag.load(Ordering::Acquire)).map_err(text)?;
+        let is_done = Rc::new(Cell::new(false));
+        let done = Rc::clone(&is_done);
+        Lua::shut_down(move || done.set(true));
+        let deadline = fiber::now_ns() + SHUTDOWN_NS;
+        self.stop.wake();
+        self.event_loop.run(|| is_done.get() || fiber::now_ns() > deadline).map_err(text)?;
+        if self.host.is_open.get() {
+            self.database.close().map_err(|error| error.to_string())?;
+            tracing::info!("stopped");
+        }
+        Ok(self.host.exit_code.get())
+    }
+}
+
+impl ProcessHost {
+    /// True once `box.cfg` or `serve` has opened the database.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.get()
+    }
+
+    /// Makes the process end with a code.
+    pub(crate) fn end_with(&self, code: i32) {
+        self.exit_code.set(code);
+        self.stop.request();
+    }
+
+    /// Opens the database with the options in force and listens.
+    pub(crate) fn open(&self) -> Result<(), Error> {
+        let options = self.options.borrow().clone();
+        let config = options.database().map_err(Error::illegal)?;
+        if let Some(path) = &options.pid_file {
+            let text = std::process::id().to_string();
+            runtime::write_file(path, text.as_bytes())
+                .map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
+        }
+        self.database.reconfigure(|current| *current = config);
+        self.database.open()?;
+        self.is_open.set(true);
+        fiber::restart_slice();
+        if let Some(address) = &options.listen {
+            self.listen(address)?;
+        }
+        Ok(())
+    }
+
+    /// Listens at an address instead of where it listened. Errors: the address is taken or no address; it is open to the world and nobody
+    /// needs a password.
+    fn listen(&self, address: &str) -> Result<(), Error> {
+        let failed = |reason: &dyn std::fmt::Display| Error::system(format!("cannot listen at {address}: {reason}"));
+        let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+        let addresses = net::resolve(host_and_port).map_err(|error| failed(&error))?;
+        let found = *addresses.first().ok_or_else(|| failed(&"no such address"))?;
+        if !found.ip().is_loopback() && !self.has_password() {
+            if self.is_strict {
+                return Err(Error::system(format!(
+                    "refusing to listen at {found}: no user has a password, so anybody could try. Start at 127.0.0.1 and run\n  \
+                     box.schema.user.create('me', {{password = 'a secret'}})\n  \
+                     box.schema.user.grant('me', 'read,write,execute', 'universe')"
+                )));
+            }
+            tracing::warn!("listening at {found}, open to other machines, although no user has a password");
+        }
+        self.listeners.close();
+        let local = self.listeners.listen(found).map_err(|error| failed(&error))?;
+        let rights = self.database.catalog.rights_of(GUEST);
+        let guest = if rights.universe & database::Privileges::READ == 0 {
+            "; guest may do nothing until granted"
+        } else {
+            ""
+        };
+        tracing::info!("ready: connect to {local} with any Tarantool connector{guest}");
+        Ok(())
+    }
+
+    fn has_password(&self) -> bool {
+        self.database
+            .catalog
+            .users()
+            .iter()
+            .any(|user| user.kind == UserKind::User && user.id != GUEST && user.password_hash.is_some())
+    }
+}
+
+impl Host for ProcessHost {
+    fn configure(&self, changes: &[u8]) -> database::Result<()> {
+        let before = self.options.borrow().clone();
+        let options = before.with_changes(changes).map_err(|(name, reason)| {
+            Error::new(ErrorCode::Cfg, &[&name, &reason])
+        })?;
+        if options.log_level != before.log_level
+            && let Some(level) = &options.log_level
+        {
+            self.log.set_level(logging::level(level).map_err(Error::illegal)?);
+        }
+        if options.log != before.log
+            && let Some(path) = &options.log
+        {
+            self.log.set_file(path).map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
+        }
+        *self.options.borrow_mut() = options.clone();
+        if !self.is_open.get() {
+            if let Some(dir) = &options.work_dir
+                && options.wal_dir.is_some()
+            {
+                // A script's work_dir is where it works; the other directories are relative to it.
+                runtime::enter_directory(Path::new(dir))
+                    .map_err(|error| Error::system(format!("{}: {error}", dir.display())))?;
+            }
+            let opened = self.open();
+            if opened.is_err() {
+                *self.options.borrow_mut() = before;
+            }
+            return opened;
+        }
+        let config = options.database().map_err(Error::illegal)?;
+        self.database.reconfigure(|current| {
+            current.memtx_memory = config.memtx_memory;
+            current.memtx_max_tuple_size = config.memtx_max_tuple_size;
+            current.checkpoint_interval = config.checkpoint_interval;
+            current.checkpoint_count = config.checkpoint_count;
+            current.checkpoint_wal_threshold = config.checkpoint_wal_threshold;
+            current.snap_io_rate_limit = config.snap_io_rate_limit;
+            current.read_only = config.read_only;
+        });
+        if options.listen != before.listen {
+            match &options.listen {
+                Some(address) => self.listen(address)?,
+                None => self.listeners.close(),
+            }
+        }
+        Ok(())
+    }
+
+    fn exit(&self, code: i32) {
+        self.end_with(code);
+    }
+
+    fn listen_address(&self) -> Option<String> {
+        self.listeners.addresses().first().map(ToString::to_string)
+    }
+
+    fn rotate_log(&self) {
+        self.log.rotate();
+    }
+}
