@@ -38,6 +38,7 @@ fn after_write(state: State) -> Result<(), Raise> {
         database.submit();
         database.wait_durable(context.seen.get())?;
     }
+    crate::lua::sync_schema(state);
     Ok(())
 }
 
@@ -282,8 +283,9 @@ fn commit(state: State) -> Outcome {
     Ok(0)
 }
 
-fn rollback(_state: State) -> Outcome {
+fn rollback(state: State) -> Outcome {
     database().rollback(&context())?;
+    crate::lua::sync_schema(state);
     Ok(0)
 }
 
@@ -305,6 +307,7 @@ fn rollback_to_savepoint(state: State) -> Outcome {
     match unsafe { state.pointer(1).cast::<Savepoint>().as_ref() } {
         Some(savepoint) => {
             database().rollback_to_savepoint(&context(), savepoint)?;
+            crate::lua::sync_schema(state);
             Ok(0)
         }
         None => Err(Error::new(ErrorCode::NoSuchSavepoint, &[]).into()),

@@ -38,6 +38,8 @@ fn fiber_spawn(state: State) -> Outcome {
     let new_context = Rc::new(Context::for_background(Rc::clone(&creator.session)));
     new_context.user.set(creator.user.get());
     let id = fiber::spawn("lua", move || {
+        // The whole of it, so that the thread goes back when the fiber ends and not before.
+        let thread: Thread = thread;
         fiber::set_local("context", Rc::clone(&new_context) as Rc<dyn Any>);
         let outcome = thread.state.call_root(count - 1, ffi::LUA_MULTRET);
         if new_context.is_in_txn() {
@@ -77,7 +79,9 @@ fn outcome_of(wake: Wake) -> Result<(), Raise> {
 fn fiber_sleep(state: State) -> Outcome {
     state.check_may_wait()?;
     let seconds = state.number(1).unwrap_or(0.0).clamp(0.0, 1e9);
-    outcome_of(fiber::sleep((seconds * 1e9) as u64))?;
+    let wake = fiber::sleep((seconds * 1e9) as u64);
+    crate::lua::sync_schema(state);
+    outcome_of(wake)?;
     Ok(0)
 }
 
@@ -89,6 +93,7 @@ fn fiber_park(state: State) -> Outcome {
         .filter(|seconds| *seconds < 1e9)
         .map(|seconds| fiber::now_ns().saturating_add((seconds.max(0.0) * 1e9) as u64));
     let wake = fiber::park_until(deadline);
+    crate::lua::sync_schema(state);
     outcome_of(wake)?;
     state.push_bool(wake == Wake::Woken);
     Ok(1)
@@ -356,7 +361,8 @@ fn needs_quotes(text: &str) -> bool {
         || text.starts_with("---")
 }
 
-fn yaml_scalar(text: &[u8], out: &mut String) {
+/// A string. Inside brackets strings are always quoted.
+fn yaml_scalar(text: &[u8], is_in_line: bool, out: &mut String) {
     use std::fmt::Write;
     match std::str::from_utf8(text) {
         Err(_) => {
@@ -373,7 +379,7 @@ fn yaml_scalar(text: &[u8], out: &mut String) {
             write_json_string(text.as_bytes(), &mut quoted);
             out.push_str(&String::from_utf8_lossy(&quoted));
         }
-        Ok(text) if needs_quotes(text) => {
+        Ok(text) if is_in_line || needs_quotes(text) => {
             let _ = write!(out, "'{}'", text.replace('\'', "''"));
         }
         Ok(text) => out.push_str(text),
@@ -381,7 +387,7 @@ fn yaml_scalar(text: &[u8], out: &mut String) {
 }
 
 /// Appends YAML of checked msgpack as libyaml prints it: collections of scalars only in one line.
-fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize) -> Result<(), Raise> {
+fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize, is_in_line: bool) -> Result<(), Raise> {
     use std::fmt::Write;
     let broken = |_| Raise::from("value cannot be shown as YAML");
     let is_flat = |reader: &Reader<'_>, count: u32| {
@@ -402,7 +408,7 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize) -> Resul
             let _ = write!(out, "{}", reader.read_i128().map_err(broken)?);
         }
         Kind::Float | Kind::Double => out.push_str(&tuple::format_double(reader.read_double().map_err(broken)?)),
-        Kind::Str | Kind::Bin => yaml_scalar(reader.read_str_or_bin().map_err(broken)?, out),
+        Kind::Str | Kind::Bin => yaml_scalar(reader.read_str_or_bin().map_err(broken)?, is_in_line, out),
         Kind::Ext => {
             let raw = reader.read_value().map_err(broken)?;
             tuple::msgpack::format_value(raw, out);
@@ -413,7 +419,7 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize) -> Resul
                 out.push('[');
                 for at in 0..count {
                     out.push_str(if at > 0 { ", " } else { "" });
-                    write_yaml(reader, out, indent + 2)?;
+                    write_yaml(reader, out, indent + 2, true)?;
                 }
                 out.push(']');
                 return Ok(());
@@ -423,7 +429,7 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize) -> Resul
                     let _ = write!(out, "\n{:indent$}", "");
                 }
                 out.push_str("- ");
-                write_yaml(reader, out, indent + 2)?;
+                write_yaml(reader, out, indent + 2, is_in_line)?;
             }
         }
         Kind::Map => {
@@ -436,7 +442,7 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize) -> Resul
                 if at > 0 {
                     let _ = write!(out, "\n{:indent$}", "");
                 }
-                write_yaml(reader, out, indent + 2)?;
+                write_yaml(reader, out, indent + 2, is_in_line)?;
                 out.push(':');
                 let mut ahead = *reader;
                 let nests = match ahead.kind() {
@@ -450,10 +456,10 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize) -> Resul
                 if nests {
                     let inner = if matches!(reader.kind(), Ok(Kind::Map)) { indent + 2 } else { indent };
                     let _ = write!(out, "\n{:inner$}", "");
-                    write_yaml(reader, out, inner)?;
+                    write_yaml(reader, out, inner, is_in_line)?;
                 } else {
                     out.push(' ');
-                    write_yaml(reader, out, indent + 2)?;
+                    write_yaml(reader, out, indent + 2, is_in_line)?;
                 }
             }
         }
@@ -470,7 +476,7 @@ fn yaml_encode_list(state: State) -> Outcome {
     let mut out = String::from("---\n");
     for _ in 0..count {
         out.push_str("- ");
-        write_yaml(&mut reader, &mut out, 2)?;
+        write_yaml(&mut reader, &mut out, 2, false)?;
         out.push('\n');
     }
     out.push_str("...\n");
@@ -500,7 +506,7 @@ fn yaml_encode(state: State) -> Outcome {
         out.pop();
         out.push('\n');
     }
-    write_yaml(&mut reader, &mut out, 0)?;
+    write_yaml(&mut reader, &mut out, 0, false)?;
     out.push_str("\n...\n");
     state.push_str(&out);
     Ok(1)
