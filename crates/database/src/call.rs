@@ -190,7 +190,7 @@ impl Database {
             return false;
         };
         let has = |kind, id| rights.on(kind, id) & ANY != 0;
-        match view - 1 {
+        match alter::view_base(view) {
             alter::COLLATION_ID => true,
             alter::SPACE_ID => second == Some(user) || has(ObjectType::Space, first),
             alter::INDEX_ID => {

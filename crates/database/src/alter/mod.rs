@@ -45,7 +45,7 @@ pub const TRUNCATE_ID: u32 = 330;
 pub const SPACE_SEQUENCE_ID: u32 = 340;
 
 pub(crate) use index::{define_engine_indexes, parse_index};
-pub(crate) use space::{make_format, parse_space};
+pub(crate) use space::{kind_of, make_format, parse_space, view_base};
 
 /// Puts a changed row of a system space in force.
 pub(crate) fn on_system_row(

@@ -1,6 +1,6 @@
 //! Rows of `_space`, `_truncate` and `_collation`.
 
-use super::{check_change, is_recovering};
+use super::{SEQUENCE_ID, check_change, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{Space, SpaceDef, SpaceKind};
 use crate::database::{Database, Garbage};
@@ -140,9 +140,15 @@ pub(crate) fn make_format(database: &Database, def: &SpaceDef, parts: &[KeyPart]
     result.map(|()| format)
 }
 
-fn kind_of(def: &SpaceDef) -> SpaceKind {
+/// The space that a view shows. `_vsequence` is the one that does not stand right behind its space.
+pub(crate) fn view_base(view: u32) -> u32 {
+    if view == SEQUENCE_ID + 2 { SEQUENCE_ID } else { view - 1 }
+}
+
+/// How the rows of a space are kept, by its engine.
+pub(crate) fn kind_of(def: &SpaceDef) -> SpaceKind {
     match def.engine.as_str() {
-        "sysview" => SpaceKind::View { base: def.id - 1 },
+        "sysview" => SpaceKind::View { base: view_base(def.id) },
         "blackhole" => SpaceKind::Blackhole,
         "service" => SpaceKind::Service,
         _ => SpaceKind::Memory,

@@ -5,7 +5,7 @@
 //! empty directory.
 
 use crate::alter;
-use crate::catalog::{Space, SpaceKind};
+use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::session::Context;
@@ -57,14 +57,8 @@ pub(crate) fn create_system_spaces(database: &Database) -> Result<()> {
     for (id, row) in rows().filter(|(id, _)| *id == alter::SPACE_ID) {
         debug_assert_eq!(id, alter::SPACE_ID);
         let def = alter::parse_space(database, &row, crate::error::ErrorCode::CreateSpace)?;
-        let kind = match def.engine.as_str() {
-            "sysview" => SpaceKind::View { base: def.id - 1 },
-            "blackhole" => SpaceKind::Blackhole,
-            "service" => SpaceKind::Service,
-            _ => SpaceKind::Memory,
-        };
         let format = alter::make_format(database, &def, &[])?;
-        let space = Space::new(kind, def, format, MemorySpace::new(database.arena()));
+        let space = Space::new(alter::kind_of(&def), def, format, MemorySpace::new(database.arena()));
         database.catalog.add_space(Rc::new(space));
     }
     for (_, row) in rows().filter(|(id, _)| *id == alter::INDEX_ID) {
