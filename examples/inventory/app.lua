@@ -8,8 +8,8 @@ end
 options.memtx_memory = tonumber(os.getenv('MEMTX_MEMORY') or 1024 * 1024 * 1024)
 
 -- The modules beside this file.
-local here = arg[0]:match('^(.*/)') or './'
-package.path = here .. '?.lua;' .. package.path
+local fio = require('fio')
+package.path = fio.pathjoin(fio.dirname(fio.abspath(arg[0])), '?.lua') .. ';' .. package.path
 
 box.cfg(options)
 inventory = require('inventory')

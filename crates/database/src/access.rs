@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::{ADMIN, UserId};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// A set of privileges, by Tarantool's bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

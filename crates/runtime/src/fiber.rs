@@ -14,7 +14,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +65,7 @@ struct Fiber {
     switches: Cell<u64>,
     /// Long slices of this fiber are reported by `running_slice`.
     is_slice_bounded: Cell<bool>,
-    locals: RefCell<HashMap<&'static str, Rc<dyn Any>>>,
+    locals: RefCell<Vec<(&'static str, Rc<dyn Any>)>>,
     joiners: RefCell<Vec<FiberId>>,
 }
 
@@ -344,9 +344,12 @@ pub fn sleep(ns: u64) -> Wake {
 }
 
 fn suspend(fiber: &Rc<Fiber>) {
-    let hooks = with(|scheduler| scheduler.on_yield.borrow().clone());
-    for hook in hooks {
-        hook();
+    for at in 0.. {
+        let hook = with(|scheduler| scheduler.on_yield.borrow().get(at).cloned());
+        match hook {
+            Some(hook) => hook(),
+            None => break,
+        }
     }
     // SAFETY: the yielder lives on this fiber's own stack for as long as its work runs, and this is that fiber: it is the running one.
     let yielder = unsafe { &*fiber.yielder.get() };
@@ -423,14 +426,20 @@ pub fn stack_limit() -> Option<usize> {
 
 /// A value kept with the running fiber under a name.
 pub fn local<T: 'static>(key: &'static str) -> Option<Rc<T>> {
-    let value = running()?.locals.borrow().get(key).cloned()?;
-    value.downcast().ok()
+    with(|scheduler| {
+        let running = scheduler.running.borrow();
+        let locals = running.as_ref()?.locals.borrow();
+        let (_, value) = locals.iter().find(|(name, _)| *name == key)?;
+        Rc::clone(value).downcast().ok()
+    })
 }
 
 /// Keeps a value with the running fiber; it is dropped when the fiber ends.
 pub fn set_local(key: &'static str, value: Rc<dyn Any>) {
     if let Some(fiber) = running() {
-        fiber.locals.borrow_mut().insert(key, value);
+        let mut locals = fiber.locals.borrow_mut();
+        locals.retain(|(name, _)| *name != key);
+        locals.push((key, value));
     }
 }
 

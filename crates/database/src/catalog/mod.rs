@@ -16,7 +16,8 @@ pub use user::{User, UserKind};
 use crate::access::{Grant, Rights};
 use crate::session::{ADMIN, PUBLIC, UserId};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tuple::{Collation, Format};
@@ -37,6 +38,8 @@ pub struct Catalog {
     formats: RefCell<Vec<Rc<Format>>>,
     schema_version: Cell<u64>,
     access_version: Cell<u64>,
+    /// Rights of users as of an access version.
+    rights: RefCell<(u64, BTreeMap<UserId, Rc<Rights>>)>,
 }
 
 impl Default for Catalog {
@@ -61,6 +64,7 @@ impl Catalog {
             formats: RefCell::default(),
             schema_version: Cell::new(1),
             access_version: Cell::new(1),
+            rights: RefCell::default(),
         }
     }
 
@@ -190,8 +194,17 @@ impl Catalog {
         }
     }
 
-    /// The rights of a user with those of all its roles.
+    /// The rights of a user with those of all its roles. Computed again only when grants have changed.
     pub fn rights_of(&self, user: UserId) -> Rc<Rights> {
+        let version = self.access_version();
+        let mut cached = self.rights.borrow_mut();
+        if cached.0 != version {
+            *cached = (version, BTreeMap::new());
+        }
+        Rc::clone(cached.1.entry(user).or_insert_with(|| self.compute_rights(user)))
+    }
+
+    fn compute_rights(&self, user: UserId) -> Rc<Rights> {
         let grants = self.grants.borrow();
         let mut rights = Rights::default();
         let mut members = vec![user];
