@@ -16,6 +16,7 @@ mod notify;
 mod random;
 pub mod signals;
 mod thread;
+mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -24,3 +25,4 @@ pub use file::{describe, enter_directory, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use thread::{pause, spawn_thread};
+pub use write_ring::WriteRing;

@@ -367,6 +367,8 @@ impl Journal {
     /// Blocks the thread until a position is durable. For start, stop and rotation.
     pub fn wait(&mut self, position: Position) -> Result<(), WalError> {
         loop {
+            // Before the look, so that what ends after it is noticed.
+            self.writer.notifier().clear();
             self.submit();
             let state = self.poll();
             // Put back: the caller of `poll` must hear of it.

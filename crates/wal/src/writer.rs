@@ -1,11 +1,12 @@
-//! The threads that write groups: several synced writes in flight, results in any order.
+//! Writing groups: several synced writes in flight, results in any order.
 //!
-//! Why threads: one synced overwrite takes 110-270 us and the device does several at once; each thread has one in flight and sleeps
-//! in the system call. With no threads (`in_flight_max` 0) a write happens on the caller, which is what simulations and the
-//! unsynced modes use.
+//! One synced overwrite takes 110-270 us and the device does several at once. The kernel keeps them in flight for us (io_uring) where it
+//! may; otherwise each of some threads has one in flight and sleeps in the system call. With `in_flight_max` 0 a write
+//! happens on the caller, which is what simulations and the unsynced modes use.
 
 use crate::error::WalError;
-use runtime::{AlignedBuffer, File, Notifier, spawn_thread};
+use runtime::{AlignedBuffer, File, Notifier, WriteRing, spawn_thread};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -45,14 +46,21 @@ impl Shared {
     }
 }
 
-/// A pool of writer threads, or none.
+/// A ring, a pool of threads, or neither.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
+    ring: Option<RefCell<WriteRing>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub(crate) fn start(threads: usize, notifier: Arc<Notifier>) -> Result<Self, WalError> {
+    pub(crate) fn start(in_flight_max: usize, notifier: Arc<Notifier>) -> Result<Self, WalError> {
+        let ring = match in_flight_max {
+            0 => None,
+            // One entry more than is ever used.
+            count => WriteRing::new(count as u32 + 1, &notifier).ok().map(RefCell::new),
+        };
+        let threads = if ring.is_some() { 0 } else { in_flight_max };
         let shared = Arc::new(Shared { queue: Mutex::default(), has_jobs: Condvar::new(), notifier });
         let threads = (0..threads)
             .map(|number| {
@@ -61,11 +69,18 @@ impl Writer {
             })
             .collect::<io::Result<Vec<_>>>()
             .map_err(WalError::io("starting a log writer"))?;
-        Ok(Writer { shared, threads })
+        Ok(Writer { shared, ring, threads })
     }
 
-    /// Hands a group over. With no threads it is written before this returns.
-    pub(crate) fn submit(&self, job: Job) {
+    /// Hands a group over. With neither ring nor threads it is written before this returns.
+    pub(crate) fn submit(&self, mut job: Job) {
+        if let Some(ring) = &self.ring {
+            match ring.borrow_mut().submit(job.number, &job.file, job.offset, std::mem::take(&mut job.buffer)) {
+                Ok(()) => return,
+                // A file that is none of the machine's is written here.
+                Err(buffer) => job.buffer = buffer,
+            }
+        }
         if self.threads.is_empty() {
             let done = write(job);
             self.shared.queue().done.push(done);
@@ -77,7 +92,9 @@ impl Writer {
 
     /// What was finished since the last call.
     pub(crate) fn take_done(&self, into: &mut Vec<Done>) {
-        self.shared.notifier.clear();
+        if let Some(ring) = &self.ring {
+            ring.borrow_mut().complete(|number, result, buffer| into.push(Done { number, result, buffer }));
+        }
         into.append(&mut self.shared.queue().done);
     }
 

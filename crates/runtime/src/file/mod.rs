@@ -93,6 +93,11 @@ pub trait File: Send + Sync {
         Ok(at)
     }
 
+    /// The descriptor, if it is a file of the machine.
+    fn raw_fd(&self) -> Option<std::os::fd::RawFd> {
+        None
+    }
+
     /// True if the file holds nothing.
     fn is_empty(&self) -> io::Result<bool> {
         self.len().map(|len| len == 0)

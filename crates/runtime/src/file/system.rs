@@ -93,4 +93,8 @@ impl File for fs::File {
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
     }
+
+    fn raw_fd(&self) -> Option<std::os::fd::RawFd> {
+        Some(self.as_raw_fd())
+    }
 }
