@@ -9,15 +9,14 @@
 
 use crate::iproto;
 use database::{Context, Database, Error, Session};
-use runtime::net::{TcpStream, Token};
+use crate::sender::Outlet;
+use runtime::net::Token;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::rc::Rc;
+use std::sync::Arc;
 use wal::Position;
-
-/// A buffer that has grown beyond this is given back when it is empty.
-const BUFFER_KEPT_MAX: usize = 64 << 10;
 
 /// A parked answer.
 struct Mark {
@@ -32,8 +31,6 @@ struct Mark {
 #[derive(Default)]
 pub(crate) struct Output {
     ready: Vec<u8>,
-    /// Bytes of `ready` that the socket has taken.
-    sent: usize,
     parked: Vec<u8>,
     /// Bytes of `parked` that were moved to `ready` before, in all.
     moved: u64,
@@ -84,41 +81,20 @@ impl Output {
         }
     }
 
-    /// Bytes that the client has not taken.
-    pub(crate) fn unsent(&self) -> usize {
-        self.ready.len() - self.sent + self.parked.len()
+    /// Bytes of answers that are not with the socket yet.
+    fn held(&self) -> usize {
+        self.ready.len() + self.parked.len()
     }
 
     pub(crate) fn has_parked(&self) -> bool {
         !self.marks.is_empty()
-    }
-
-    fn flush(&mut self, stream: &mut TcpStream) -> io::Result<()> {
-        while self.sent < self.ready.len() {
-            match stream.write(&self.ready[self.sent..]) {
-                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
-                Ok(count) => self.sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.ready.clear();
-        self.sent = 0;
-        if self.ready.capacity() > BUFFER_KEPT_MAX {
-            self.ready = Vec::new();
-        }
-        if self.parked.is_empty() && self.parked.capacity() > BUFFER_KEPT_MAX {
-            self.parked = Vec::new();
-        }
-        Ok(())
     }
 }
 
 /// One client. Shared between the event loop and the fibers that serve its requests.
 pub(crate) struct Connection {
     pub(crate) token: Token,
-    pub(crate) stream: RefCell<TcpStream>,
+    pub(crate) outlet: Arc<Outlet>,
     pub(crate) session: Rc<Session>,
     /// Requests that cannot wait share this; others get their own.
     pub(crate) context: Rc<Context>,
@@ -140,20 +116,34 @@ impl Connection {
     /// Reads what is there, at most what `buffer` takes. Returns the number of bytes; 0 at the end of the stream.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.stream.borrow_mut().read(buffer) {
+            match (&self.outlet.stream).read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
             }
         }
     }
 
-    /// Sends what may leave.
-    pub(crate) fn flush(&self, database: &Database) -> io::Result<()> {
+    /// Bytes that the client has not taken.
+    pub(crate) fn unsent(&self) -> usize {
+        self.output.borrow().held() + self.outlet.unsent()
+    }
+
+    /// Hands what may leave to the outlet. True if the outlet has something to send.
+    pub(crate) fn release(&self, database: &Database) -> bool {
         let mut output = self.output.borrow_mut();
         output.release(database.durable());
-        output.flush(&mut self.stream.borrow_mut())
+        if !output.ready.is_empty() {
+            self.outlet.push(&mut output.ready);
+        }
+        if output.parked.is_empty() && output.parked.capacity() > BUFFER_KEPT_MAX {
+            output.parked = Vec::new();
+        }
+        self.outlet.unsent() > 0
     }
 }
+
+/// A buffer that has grown beyond this is given back when it is empty.
+const BUFFER_KEPT_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

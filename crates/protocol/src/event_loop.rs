@@ -4,6 +4,7 @@
 //! to the log; take notice of what became durable; send everything that may leave, one write a connection.
 
 use crate::connection::Connection;
+use crate::sender::{Outlet, Sender};
 use crate::iproto::{self, DecodeError, Packet};
 use database::{Context, Database, Error, SessionEvent, SessionKind, State};
 use runtime::fiber;
@@ -12,7 +13,8 @@ use std::cell::{Cell, RefCell};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +26,8 @@ const FIRST_LISTENER: usize = 2;
 const FIRST_CONNECTION: usize = 1024;
 /// Read from one connection in one turn, so that all have their turn.
 const READ_BYTES_MAX: usize = 256 << 10;
+/// So many connections with answers in one turn are worth waking the sender.
+const HANDED_OVER_MIN: usize = 2;
 /// Fibers switched to in one turn.
 const SWITCHES_MAX: usize = 1000;
 /// Longest sleep: work that nobody announces (checkpoints by time) is found in time.
@@ -118,6 +122,11 @@ pub struct EventLoop {
     held_back: Vec<Rc<Connection>>,
     todo: Rc<Todo>,
     request_events: iproto::RequestEvents,
+    sender: Sender,
+    /// Scratch of `settle`.
+    outlets: Vec<Arc<Outlet>>,
+    /// Connections to close once their last answers are out.
+    leaving: Vec<Rc<Connection>>,
     buffer: Vec<u8>,
     has_failed: bool,
     stop: Arc<AtomicBool>,
@@ -164,6 +173,9 @@ impl EventLoop {
             held_back: Vec::new(),
             todo,
             request_events: finished,
+            sender: Sender::start()?,
+            outlets: Vec::new(),
+            leaving: Vec::new(),
             buffer: vec![0; READ_BYTES_MAX],
             has_failed: false,
             stop: Arc::new(AtomicBool::new(false)),
@@ -291,7 +303,7 @@ impl EventLoop {
             let context = Rc::new(Context::for_request(Rc::clone(&session)));
             let connection = Rc::new(Connection {
                 token,
-                stream: RefCell::new(stream),
+                outlet: Outlet::new(stream),
                 session,
                 context,
                 salt,
@@ -317,7 +329,7 @@ impl EventLoop {
             }
             let is_held_back = self.todo.in_flight.get() >= self.config.requests_max
                 || connection.in_flight.get() >= self.config.requests_max
-                || connection.output.borrow().unsent() > self.config.unread_bytes_max
+                || connection.unsent() > self.config.unread_bytes_max
                 || self.database.is_log_congested();
             if is_held_back {
                 self.held_back.push(connection);
@@ -389,6 +401,9 @@ impl EventLoop {
 
     /// Sends what may leave, and closes what is done.
     fn settle(&mut self) {
+        for connection in std::mem::take(&mut self.leaving) {
+            self.todo.mark(&connection);
+        }
         let durable = self.database.durable();
         let state = self.database.state();
         if let (State::LogFailed(reason), false) = (&state, self.has_failed) {
@@ -406,18 +421,33 @@ impl EventLoop {
             }
         }
         let dirty = self.todo.dirty.take();
-        for connection in dirty {
+        let mut outlets = std::mem::take(&mut self.outlets);
+        for connection in &dirty {
             connection.is_dirty.set(false);
-            let is_over = connection.flush(&self.database).is_err();
-            let output = connection.output.borrow();
-            let is_done = connection.is_closing.get() && connection.in_flight.get() == 0 && output.unsent() == 0;
-            let waits_for_log = output.has_parked();
-            drop(output);
-            if is_over || is_done {
+            if connection.release(&self.database) {
+                outlets.push(Arc::clone(&connection.outlet));
+            }
+        }
+        if outlets.len() >= HANDED_OVER_MIN {
+            self.sender.send(&mut outlets);
+        } else {
+            outlets.drain(..).for_each(|outlet| outlet.send());
+        }
+        self.outlets = outlets;
+        for connection in dirty {
+            if connection.outlet.has_failed() {
                 self.close(&connection);
                 continue;
             }
-            if waits_for_log {
+            if connection.is_closing.get() && connection.in_flight.get() == 0 {
+                if connection.unsent() == 0 {
+                    self.close(&connection);
+                } else {
+                    self.leaving.push(connection);
+                }
+                continue;
+            }
+            if connection.output.borrow().has_parked() {
                 // Tried again when the log has news, which ends the sleep.
                 self.todo.mark(&connection);
             }
@@ -428,7 +458,9 @@ impl EventLoop {
         connection.is_closing.set(true);
         self.database.announce(&connection.session, SessionEvent::Disconnect);
         self.database.close_session(&connection.session);
-        let _ = self.poll.registry().deregister(&mut *connection.stream.borrow_mut());
+        let fd = connection.outlet.stream.as_raw_fd();
+        let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
+        let _ = connection.outlet.stream.shutdown(Shutdown::Both);
         self.connections.remove(&connection.token.0);
     }
 }

@@ -11,5 +11,6 @@
 mod connection;
 mod event_loop;
 pub mod iproto;
+mod sender;
 
 pub use event_loop::{EventLoop, Listeners, NetConfig};
