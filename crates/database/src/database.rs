@@ -433,6 +433,10 @@ impl Database {
             if position <= self.durable.get() {
                 return Ok(());
             }
+            if self.config.borrow().wal_mode == wal::WalMode::None {
+                self.poll_log();
+                continue;
+            }
             if let State::LogFailed(reason) = &*self.state.borrow() {
                 return Err(log_error(reason));
             }

@@ -172,6 +172,9 @@ fn select(state: State) -> Outcome {
     state.new_table(rows.len(), 0);
     let table = state.top();
     for (at, row) in rows.iter().enumerate() {
+        if at % 4096 == 4095 {
+            state.check_memory()?;
+        }
         push_tuple(state, row);
         state.raw_set_index(table, at as c_int + 1);
     }

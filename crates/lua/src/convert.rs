@@ -16,9 +16,9 @@ const DEPTH_MAX: usize = 128;
 /// Integers up to here are plain Lua numbers.
 const PLAIN_MAX: u64 = 99_999_999_999_999;
 /// An array may have so many times more places than values ...
-const SPARSE_RATIO: usize = 2;
+const SPARSE_RATIO: c_int = 2;
 /// ... if it has more places than this; otherwise it is a map.
-const SPARSE_SAFE: usize = 10;
+const SPARSE_SAFE: c_int = 10;
 
 fn absolute(state: State, index: c_int) -> c_int {
     if index < 0 && index > ffi::LUA_REGISTRYINDEX { state.top() + index + 1 } else { index }
@@ -333,28 +333,10 @@ fn shape_of(state: State, index: c_int, hint: Option<bool>) -> Shape {
         Some(false) => return Shape::Map,
         None => {}
     }
-    let length = state.raw_length(index);
-    // The common case: exactly the keys 1..n.
-    let (mut count, mut max) = (0usize, 0usize);
-    state.push_nil();
-    while state.next(index) {
-        state.pop(1);
-        let key = if state.kind(-1) == ffi::LUA_TNUMBER { state.number(-1) } else { None };
-        match key {
-            Some(key) if key.fract() == 0.0 && (1.0..=4_294_967_295.0).contains(&key) => {
-                count += 1;
-                max = max.max(key as usize);
-            }
-            _ => {
-                state.pop(1);
-                return Shape::Map;
-            }
-        }
+    match state.array_length(index, SPARSE_RATIO, SPARSE_SAFE) {
+        Some(length) => Shape::Array(length),
+        None => Shape::Map,
     }
-    if count == 0 && length == 0 {
-        return Shape::Array(0);
-    }
-    if max > SPARSE_SAFE && max > count * SPARSE_RATIO { Shape::Map } else { Shape::Array(max) }
 }
 
 /// Pushes the next value of a reader over checked bytes.
@@ -411,6 +393,9 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
             state.new_table(count as usize, 0);
             let table = state.top();
             for i in 1..=count {
+                if i % 4096 == 0 {
+                    state.check_memory()?;
+                }
                 push_value(state, reader, depth + 1)?;
                 state.raw_set_index(table, i as c_int);
             }

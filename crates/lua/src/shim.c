@@ -10,6 +10,7 @@
 #include "lj_state.h"
 #include "lj_ctype.h"
 #include "lj_cdata.h"
+#include "lj_tab.h"
 #include "lj_jit.h"
 
 /* The payload of the cdata at a positive index and its type; NULL if it is no cdata. */
@@ -45,6 +46,44 @@ void ljshim_set_finalizer(lua_State *L)
 	lj_cdata_setfin(L, cdataV(o), gcval(fn), itype(fn));
 	L->top--;
 	lj_gc_check(L);
+}
+
+/*
+ * How the table at a positive index is to be encoded, without its metatable: the length of an array, -1 for a map.
+ * An array's keys are 1..n, or nearly: up to `safe` places, or not more than `ratio` times as many places as values.
+ */
+int ljshim_array_length(lua_State *L, int index, int ratio, int safe)
+{
+	GCtab *t = tabV(L->base + (index - 1));
+	int count = 0, max = 0;
+	uint32_t i;
+	for (i = 0; i < t->asize; i++) {
+		if (tvisnil(arrayslot(t, i)))
+			continue;
+		if (i == 0)
+			return -1;
+		count++;
+		max = (int)i;
+	}
+	if (t->hmask > 0) {
+		Node *node = noderef(t->node);
+		for (i = 0; i <= t->hmask; i++) {
+			lua_Number key;
+			if (tvisnil(&node[i].val))
+				continue;
+			if (!tvisnumber(&node[i].key))
+				return -1;
+			key = numberVnum(&node[i].key);
+			if (key < 1 || key > 2147483647.0 || key != (lua_Number)(int)key)
+				return -1;
+			count++;
+			if ((int)key > max)
+				max = (int)key;
+		}
+	}
+	if (max > safe && (lua_Number)max > (lua_Number)count * ratio)
+		return -1;
+	return max;
 }
 
 /* 0 if the running fiber may wait; 1 inside an ffi call on a trace, 2 inside a finalizer or hook. */

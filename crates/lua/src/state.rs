@@ -16,6 +16,7 @@ pub(crate) use ffi::lua_State;
 
 unsafe extern "C" {
     fn ljshim_to_cdata(state: *mut lua_State, index: c_int, type_id: *mut u32) -> *mut c_void;
+    fn ljshim_array_length(state: *mut lua_State, index: c_int, ratio: c_int, safe: c_int) -> c_int;
     fn ljshim_yield_blocked(state: *mut lua_State) -> c_int;
 }
 unsafe extern "C-unwind" {
@@ -268,12 +269,6 @@ impl State {
         unsafe { ffi::lua_rawget_(self.0, table) }
     }
 
-    /// Pushes `t[top]` in place of the key, without metamethods.
-    pub(crate) fn raw_get(self, table: c_int) {
-        // SAFETY: a key is above the table.
-        unsafe { ffi::lua_rawget_(self.0, table) }
-    }
-
     /// Sets `t[k] = v` for the two values on top and pops them.
     pub(crate) fn raw_set(self, table: c_int) {
         // SAFETY: key and value are above the table; keys are neither nil nor NaN by the callers.
@@ -391,6 +386,12 @@ impl State {
         // SAFETY: the index is positive.
         let payload = unsafe { ljshim_to_cdata(self.0, index, &raw mut type_id) };
         (!payload.is_null()).then_some((payload, type_id))
+    }
+
+    /// The length of the table at a positive index if it is to be an array, by its keys alone.
+    pub(crate) fn array_length(self, index: c_int, ratio: c_int, safe: c_int) -> Option<usize> {
+        // SAFETY: callers have seen that the value is a table.
+        usize::try_from(unsafe { ljshim_array_length(self.0, index, ratio, safe) }).ok()
     }
 
     pub(crate) fn push_cdata(self, type_id: u32) -> *mut c_void {

@@ -43,6 +43,9 @@ enum Shape {
     Unsigned,
     /// One string part that compares as bytes.
     Bytes,
+    /// Several unsigned parts.
+    Unsigneds,
+    /// Anything else.
     General,
 }
 
@@ -61,6 +64,7 @@ impl KeyDef {
             [part] if part.is_nullable => Shape::General,
             [part] if part.field_type == FieldType::Unsigned => Shape::Unsigned,
             [part] if part.field_type == FieldType::String && part.text_collation().is_none() => Shape::Bytes,
+            all if all.iter().all(|part| part.field_type == FieldType::Unsigned && !part.is_nullable) => Shape::Unsigneds,
             _ => Shape::General,
         };
         let is_nullable = parts.iter().any(|part| part.is_nullable);
@@ -114,6 +118,16 @@ impl KeyDef {
                 let field_no = self.parts[0].field_no;
                 text_field(a, field_no).cmp(text_field(b, field_no))
             }
+            Shape::Unsigneds => {
+                let (mut left, mut right) = (RowCursor::new(a), RowCursor::new(b));
+                for part in &self.parts {
+                    let order = left.unsigned(part.field_no).cmp(&right.unsigned(part.field_no));
+                    if order.is_ne() {
+                        return order;
+                    }
+                }
+                Ordering::Equal
+            }
             Shape::General => {
                 let (mut left, mut right) = (RowCursor::new(a), RowCursor::new(b));
                 for part in &self.parts {
@@ -138,6 +152,17 @@ impl KeyDef {
                 unsigned_field(row, self.parts[0].field_no).cmp(&Reader::new(key).read_uint().unwrap_or(0))
             }
             Shape::Bytes => text_field(row, self.parts[0].field_no).cmp(Reader::new(key).read_str().unwrap_or(b"")),
+            Shape::Unsigneds => {
+                let mut row = RowCursor::new(row);
+                let mut key = Reader::new(key);
+                for part in self.parts.iter().take(part_count as usize) {
+                    let order = row.unsigned(part.field_no).cmp(&key.read_uint().unwrap_or(0));
+                    if order.is_ne() {
+                        return order;
+                    }
+                }
+                Ordering::Equal
+            }
             Shape::General => {
                 let mut row = RowCursor::new(row);
                 let mut key = Reader::new(key);
@@ -151,6 +176,11 @@ impl KeyDef {
                 Ordering::Equal
             }
         }
+    }
+
+    /// True if equal hints mean equal keys: rows need not be compared.
+    pub fn is_hint_exact(&self) -> bool {
+        matches!(self.shape, Shape::Unsigned)
     }
 
     /// A number that sorts as the key of a row does, ties excepted.
@@ -229,6 +259,12 @@ impl<'a> RowCursor<'a> {
         RowCursor { row, reader, next: 0, count }
     }
 
+    #[inline]
+    fn unsigned(&mut self, field_no: u32) -> u64 {
+        self.field(field_no).and_then(|value| Reader::new(value).read_uint().ok()).unwrap_or(0)
+    }
+
+    #[inline]
     fn field(&mut self, field_no: u32) -> Option<&'a [u8]> {
         if field_no >= self.count {
             return None;

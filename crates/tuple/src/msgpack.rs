@@ -105,9 +105,13 @@ fn header(bytes: &[u8]) -> Option<Header> {
 
 /// Checks one value, nested ones and known extensions included, and returns its length in bytes. Trailing bytes are allowed.
 pub fn check(bytes: &[u8]) -> Result<usize, MsgpackError> {
+    // Most values are scalars or short flat arrays.
+    if let Some(length) = check_flat(bytes) {
+        return Ok(length);
+    }
     let mut at = 0;
     // Elements still to come on each level.
-    let mut levels = [0usize; DEPTH_MAX];
+    let mut levels = [0u32; DEPTH_MAX];
     let mut depth = 0;
     loop {
         let start = at;
@@ -130,7 +134,7 @@ pub fn check(bytes: &[u8]) -> Result<usize, MsgpackError> {
                     if depth == DEPTH_MAX {
                         return fail("nesting is too deep");
                     }
-                    levels[depth] = header.length;
+                    levels[depth] = header.length as u32;
                     depth += 1;
                     continue;
                 }
@@ -164,9 +168,55 @@ pub fn check(bytes: &[u8]) -> Result<usize, MsgpackError> {
     }
 }
 
+/// Lengths of the values that their first byte tells the length of; 0 for the others.
+const PLAIN_BYTES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut first = 0;
+    while first < 256 {
+        table[first] = match first {
+            0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => 1,
+            0xa0..=0xbf => 1 + (first & 0x1f) as u8,
+            0xcc | 0xd0 => 2,
+            0xcd | 0xd1 => 3,
+            0xca | 0xce | 0xd2 => 5,
+            0xcb | 0xcf | 0xd3 => 9,
+            _ => 0,
+        };
+        first += 1;
+    }
+    table
+};
+
+/// The length of a value that is plain or a short array of plain values, if it is whole. Anything else is `None`, good or not.
+fn check_flat(bytes: &[u8]) -> Option<usize> {
+    let first = *bytes.first()?;
+    let (mut at, count) = match first {
+        0x90..=0x9f => (1, usize::from(first & 0x0f)),
+        _ => (0, 1),
+    };
+    for _ in 0..count {
+        match PLAIN_BYTES[usize::from(*bytes.get(at)?)] {
+            0 => return None,
+            length => at += usize::from(length),
+        }
+    }
+    (at <= bytes.len()).then_some(at)
+}
+
 /// Length in bytes of the first value of checked bytes. On malformed bytes the result is some length within them.
 #[inline]
 pub fn skip(bytes: &[u8]) -> usize {
+    match bytes.first() {
+        None => return 0,
+        Some(&first) => match PLAIN_BYTES[usize::from(first)] {
+            0 => {}
+            length => return usize::from(length).min(bytes.len()),
+        },
+    }
+    skip_nested(bytes)
+}
+
+fn skip_nested(bytes: &[u8]) -> usize {
     let mut at = 0;
     let mut left = 1usize;
     while left > 0 {
@@ -260,7 +310,33 @@ impl<'a> Reader<'a> {
     }
 
     /// An integer that is not negative.
+    #[inline]
     pub fn read_uint(&mut self) -> Read<u64> {
+        // The usual forms first.
+        let rest = &self.bytes[self.at.min(self.bytes.len())..];
+        match rest {
+            [first @ 0..=0x7f, ..] => {
+                self.at += 1;
+                return Ok(u64::from(*first));
+            }
+            [0xcc, value, ..] => {
+                self.at += 2;
+                return Ok(u64::from(*value));
+            }
+            [0xcd, a, b, ..] => {
+                self.at += 3;
+                return Ok(u64::from(u16::from_be_bytes([*a, *b])));
+            }
+            [0xce, a, b, c, d, ..] => {
+                self.at += 5;
+                return Ok(u64::from(u32::from_be_bytes([*a, *b, *c, *d])));
+            }
+            _ => {}
+        }
+        self.read_uint_slowly()
+    }
+
+    fn read_uint_slowly(&mut self) -> Read<u64> {
         let header = self.header()?;
         if header.kind != Kind::Uint {
             return self.fail("an unsigned integer is expected");
@@ -373,6 +449,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes over the next value of bytes that were checked before.
+    #[inline]
     pub fn skip_checked(&mut self) {
         self.at += skip(self.rest());
     }

@@ -3,6 +3,7 @@
 
 use crate::engine::{IndexDef, IndexKind, IteratorKind};
 use index::{Cursor, Entry, Hash, HashCursor, Tree};
+use std::cmp::Ordering;
 use tuple::Tuple;
 
 pub(crate) enum Structure {
@@ -63,6 +64,7 @@ impl MemoryIndex {
     pub(crate) fn find_row(&self, row: &[u8]) -> Option<u64> {
         let def = &self.def.compare_def;
         match &self.structure {
+            Structure::Tree(tree) if def.is_hint_exact() => tree.get(def.hint(row), |_| Ordering::Equal),
             Structure::Tree(tree) => tree.get(def.hint(row), |item| def.compare_rows(row_of(item), row)),
             Structure::Hash(hash) => hash.get(def.hash_row(row), |item| def.compare_rows(row_of(item), row).is_eq()),
         }
@@ -92,6 +94,9 @@ impl MemoryIndex {
     pub(crate) fn find_key(&self, key: &[u8], part_count: u32) -> Option<u64> {
         let def = &self.def.key_def;
         match &self.structure {
+            Structure::Tree(tree) if part_count == 1 && self.def.compare_def.is_hint_exact() => {
+                tree.get(def.key_hint(key, part_count), |_| Ordering::Equal)
+            }
             Structure::Tree(tree) if self.def.compare_def.part_count() == part_count as usize => {
                 tree.get(def.key_hint(key, part_count), |item| def.compare_row_key(row_of(item), key, part_count))
             }
@@ -114,7 +119,11 @@ impl MemoryIndex {
         match &mut self.structure {
             Structure::Tree(tree) => {
                 let hint = def.hint(row);
-                let slot = tree.locate(hint, |other| def.compare_rows(row_of(other), row));
+                let slot = if def.is_hint_exact() {
+                    tree.locate(hint, |_| Ordering::Equal)
+                } else {
+                    tree.locate(hint, |other| def.compare_rows(row_of(other), row))
+                };
                 match slot.found {
                     Some(_) => tree.replace_at(slot, Entry { hint, item }),
                     None => tree.insert_at(slot, Entry { hint, item }),
