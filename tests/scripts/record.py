@@ -24,10 +24,11 @@ RUNNER = HERE / "runner.lua"
 class Answer:
     """What one server printed for one script."""
 
-    def __init__(self, script, text, failure):
+    def __init__(self, script, text, failure, complaint=""):
         self.script = script
         self.text = text
         self.failure = failure  # None, or why the run did not end by itself
+        self.complaint = complaint  # stderr; shown beside a failure, never compared
 
     @property
     def result_path(self):
@@ -47,7 +48,7 @@ def run_script(server, script, timeout_s):
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stderr=subprocess.PIPE,
                 timeout=timeout_s,
             )
         except subprocess.TimeoutExpired as error:
@@ -55,7 +56,7 @@ def run_script(server, script, timeout_s):
             return Answer(script, text, f"no end after {timeout_s} s")
         text = done.stdout.decode("utf-8", "replace")
         failure = None if done.returncode == 0 else f"exit status {done.returncode}"
-        return Answer(script, text, failure)
+        return Answer(script, text, failure, done.stderr.decode("utf-8", "replace"))
 
 
 def find_scripts(names):
@@ -85,10 +86,15 @@ def count_equal(kept, given):
     return sum(a.strip() == b.strip() for a, b in zip(blocks(kept), blocks(given)) if "\n=>" in a or "\n!!" in a)
 
 
+def show_complaint(answer):
+    lines = answer.text.splitlines()[-3:] + answer.complaint.splitlines()[-5:]
+    print("".join(f"    {line}\n" for line in lines), end="")
+
+
 def record(answer):
     if answer.failure:
         print(f"{answer.name}: {answer.failure}, not recorded")
-        print("".join(f"    {line}\n" for line in answer.text.splitlines()[-5:]), end="")
+        show_complaint(answer)
         return False
     old = answer.result_path.read_text() if answer.result_path.exists() else None
     if old != answer.text:
@@ -108,6 +114,7 @@ def check(answer, quiet):
     equal = count_equal(kept, answer.text)
     if answer.failure:
         print(f"{answer.name}: {answer.failure}")
+        show_complaint(answer)
     if quiet:
         print(f"{answer.name}: {equal} of {statements} statements agree")
     else:

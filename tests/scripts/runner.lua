@@ -19,7 +19,6 @@ box.cfg{
     wal_mode = 'none',
 }
 
-local uuid = require('uuid')
 local has_decimal, decimal = pcall(require, 'decimal')
 
 -- The scripts may break what they like in the global table: keep our own.
@@ -103,8 +102,12 @@ local function number_text(value)
     return format('%.14g', value)
 end
 
+local function is_struct(value, name)
+    return type(value) == 'cdata' and find(tostring(ffi.typeof(value)), 'struct ' .. name, 1, true) ~= nil
+end
+
 local function is_error(value)
-    return type(value) == 'cdata' and find(tostring(ffi.typeof(value)), 'struct error', 1, true) ~= nil
+    return is_struct(value, 'error')
 end
 
 local function error_text(value)
@@ -126,9 +129,9 @@ local function encode_cdata(value, depth, seen)
         return 'tuple' .. encode(value:totable(), depth + 1, seen)
     elseif ffi.istype('int64_t', value) or ffi.istype('uint64_t', value) then
         return tostring(value)
-    elseif value == nil then
+    elseif ffi.istype('void *', value) and value == nil then
         return 'box.NULL'
-    elseif uuid.is_uuid(value) then
+    elseif is_struct(value, 'tt_uuid') then
         return 'uuid ' .. tostring(value)
     elseif has_decimal and decimal.is_decimal(value) then
         return 'decimal ' .. tostring(value)
