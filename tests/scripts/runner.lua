@@ -12,11 +12,23 @@ local LINE_BYTES_MAX = 100
 
 local ffi = require('ffi')
 
+-- A script may ask for a log by a line `-- wal_mode: write`. Without a log no
+-- commit yields, so that statements answer the same however the disk is.
+local function wal_mode_of(path)
+    for line in io.lines(path) do
+        local mode = string.match(line, '^%-%- wal_mode: (%w+)$')
+        if mode then
+            return mode
+        end
+    end
+    return 'none'
+end
+
 box.cfg{
     log = 'server.log',
     log_level = 1,
     memtx_memory = 64 * 1024 * 1024,
-    wal_mode = 'none',
+    wal_mode = wal_mode_of(arg[1]),
 }
 
 local has_decimal, decimal = pcall(require, 'decimal')
@@ -298,6 +310,9 @@ local function run(chunk)
     end
     print_answer(pcall(program))
 end
+
+-- A server that dies shall still have told how far it came.
+io.stdout:setvbuf('line')
 
 local chunks = read_chunks(arg[1])
 for i, chunk in ipairs(chunks) do

@@ -66,4 +66,4 @@ box.space.u:create_index('primary', {sequence = true, parts = {1, 'string'}})
 
 box.space.u:create_index('primary', {sequence = {id = 'ticket', field = 1}}).sequence_id ~= nil
 
-box.space.u:insert{nil}
+box.space.u:insert{nil, 1}
