@@ -96,9 +96,9 @@ def record(answer):
         print(f"{answer.name}: {answer.failure}, not recorded")
         show_complaint(answer)
         return False
-    old = answer.result_path.read_text() if answer.result_path.exists() else None
+    old = answer.result_path.read_text(encoding="utf-8") if answer.result_path.exists() else None
     if old != answer.text:
-        answer.result_path.write_text(answer.text)
+        answer.result_path.write_text(answer.text, encoding="utf-8")
         print(f"{answer.name}: {'renewed' if old is not None else 'new'}")
     return True
 
@@ -107,7 +107,7 @@ def check(answer, quiet):
     if not answer.result_path.exists():
         print(f"{answer.name}: no kept answer, record it first")
         return False, 0, 0
-    kept = answer.result_path.read_text()
+    kept = answer.result_path.read_text(encoding="utf-8")
     statements = count_statements(kept)
     if kept == answer.text and not answer.failure:
         return True, statements, statements

@@ -100,9 +100,19 @@ end
 
 -- `file:line: text` becomes `text`. See the head of this file.
 local function cut_place(text)
-    text = gsub(text, '^%[string "[^\n]-"%]:%d+: ', '')
-    text = gsub(text, '^[%w_./-]+%.lua:%d+: ', '')
-    return (gsub(text, '^script:%d+: ', ''))
+    local before
+    repeat
+        before = text
+        text = gsub(text, '^%[string "[^\n]-"%]:%d+: ', '')
+        text = gsub(text, '^[%w_./-]+%.lua:%d+: ', '')
+        text = gsub(text, '^script:%d+: ', '')
+    until text == before
+    return text
+end
+
+-- In the message of an error object the place of a script's own error stays.
+local function cut_builtin_place(text)
+    return (gsub(text, '^builtin/[%w_./-]+%.lua:%d+: ', ''))
 end
 
 local function number_text(value)
@@ -125,7 +135,7 @@ end
 local function error_text(value)
     if is_error(value) then
         return format('error %s %s: %s', tostring(value.code), tostring(value.type),
-            mask_addresses(tostring(value.message)))
+            mask_addresses(cut_builtin_place(tostring(value.message))))
     elseif type(value) == 'string' then
         return 'error: ' .. mask_addresses(cut_place(value))
     end

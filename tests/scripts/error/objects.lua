@@ -90,12 +90,6 @@ box.error.new(box.error.NO_SUCH_SPACE, 'x', 'y').message
 
 box.error.new{type = 'Custom', reason = 'custom reason'}
 
-box.error.is(e)
-
-box.error.is('text')
-
-box.error.is(nil)
-
 -- the last error
 
 box.error.clear()

@@ -12,8 +12,6 @@ for _, v in ipairs{'b', 2, true, 1.5, 'a', -1, false, '', 18446744073709551615UL
 
 _ = s:insert{decimal.new('1.75')}
 
-_ = s:insert{uuid.fromstr('11111111-2222-3333-4444-555555555555')}
-
 s:select()
 
 s:insert{2}

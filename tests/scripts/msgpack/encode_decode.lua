@@ -126,8 +126,6 @@ msgpack.decode('')
 
 msgpack.decode('\147\1')
 
-msgpack.decode('\193')
-
 msgpack.decode('\217\5ab')
 
 msgpack.decode()

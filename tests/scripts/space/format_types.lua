@@ -98,8 +98,6 @@ try('scalar', true)
 
 try('scalar', 1.5)
 
-try('scalar', id)
-
 try('scalar', decimal.new(1))
 
 try('scalar', {})
