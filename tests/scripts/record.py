@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Golden scripts: records the answers of Tarantool, or checks another server against them.
+
+    record.py                                record every script on tarantool
+    record.py tuple/methods.lua fiber        record one script and one area
+    record.py --check                        are the kept answers still Tarantool's?
+    record.py --check --server target/release/lycosa
+"""
+
+import argparse
+import concurrent.futures
+import difflib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+RUNNER = HERE / "runner.lua"
+
+
+class Answer:
+    """What one server printed for one script."""
+
+    def __init__(self, script, text, failure, complaint=""):
+        self.script = script
+        self.text = text
+        self.failure = failure  # None, or why the run did not end by itself
+        self.complaint = complaint  # stderr; shown beside a failure, never compared
+
+    @property
+    def result_path(self):
+        return self.script.with_suffix(".result")
+
+    @property
+    def name(self):
+        return str(self.script.relative_to(HERE))
+
+
+def run_script(server, script, timeout_s):
+    """Runs one script in a directory of its own, which is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="golden-") as directory:
+        try:
+            done = subprocess.run(
+                [server, str(RUNNER), str(script)],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                timeout=timeout_s,
+            )
+        except subprocess.TimeoutExpired as error:
+            text = (error.stdout or b"").decode("utf-8", "replace")
+            return Answer(script, text, f"no end after {timeout_s} s")
+        text = done.stdout.decode("utf-8", "replace")
+        failure = None if done.returncode == 0 else f"exit status {done.returncode}"
+        return Answer(script, text, failure, done.stderr.decode("utf-8", "replace"))
+
+
+def find_scripts(names):
+    """All scripts, or those named: a script, an area, with or without tests/scripts/."""
+    if not names:
+        return sorted(HERE.glob("*/*.lua"))
+    scripts = []
+    for name in names:
+        path = next((p for p in (HERE / name, pathlib.Path(name).resolve()) if p.exists()), None)
+        if path is None or HERE not in path.resolve().parents:
+            sys.exit(f"record.py: no such script or area: {name}")
+        scripts += sorted(path.glob("*.lua")) if path.is_dir() else [path.resolve()]
+    return scripts
+
+
+def blocks(text):
+    """A statement with its answer is a block; blocks are separated by blank lines."""
+    return [block for block in text.split("\n\n") if block.strip()]
+
+
+def count_statements(text):
+    return sum("\n=>" in block or "\n!!" in block for block in blocks(text))
+
+
+def count_equal(kept, given):
+    """Statements of `kept` whose whole block is the same in `given`, in order."""
+    return sum(a.strip() == b.strip() for a, b in zip(blocks(kept), blocks(given)) if "\n=>" in a or "\n!!" in a)
+
+
+def show_complaint(answer):
+    lines = answer.text.splitlines()[-3:] + answer.complaint.splitlines()[-5:]
+    print("".join(f"    {line}\n" for line in lines), end="")
+
+
+def record(answer):
+    if answer.failure:
+        print(f"{answer.name}: {answer.failure}, not recorded")
+        show_complaint(answer)
+        return False
+    old = answer.result_path.read_text(encoding="utf-8") if answer.result_path.exists() else None
+    if old != answer.text:
+        answer.result_path.write_text(answer.text, encoding="utf-8")
+        print(f"{answer.name}: {'renewed' if old is not None else 'new'}")
+    return True
+
+
+def check(answer, quiet):
+    if not answer.result_path.exists():
+        print(f"{answer.name}: no kept answer, record it first")
+        return False, 0, 0
+    kept = answer.result_path.read_text(encoding="utf-8")
+    statements = count_statements(kept)
+    if kept == answer.text and not answer.failure:
+        return True, statements, statements
+    equal = count_equal(kept, answer.text)
+    if answer.failure:
+        print(f"{answer.name}: {answer.failure}")
+        show_complaint(answer)
+    if quiet:
+        print(f"{answer.name}: {equal} of {statements} statements agree")
+    else:
+        sys.stdout.writelines(
+            line if line.endswith("\n") else line + "\n"
+            for line in difflib.unified_diff(
+                kept.splitlines(keepends=True),
+                answer.text.splitlines(keepends=True),
+                str(answer.result_path.relative_to(HERE)),
+                "given",
+            )
+        )
+    return False, equal, statements
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="scripts or areas (default: all)")
+    parser.add_argument("--server", default="tarantool", help="binary to run (default: tarantool)")
+    parser.add_argument("--check", action="store_true", help="compare with the kept answers, change nothing")
+    parser.add_argument("--quiet", action="store_true", help="with --check: one line for each script, no diffs")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scripts run at once")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one script (default: 60)")
+    options = parser.parse_args()
+
+    server = shutil.which(options.server)
+    if server is None:
+        sys.exit(f"record.py: no such server: {options.server}")
+    server = str(pathlib.Path(server).absolute())
+    scripts = find_scripts(options.names)
+
+    failed = equal_sum = statements_sum = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        runs = pool.map(lambda script: run_script(server, script, options.timeout), scripts)
+        for answer in runs:
+            if options.check:
+                ok, equal, statements = check(answer, options.quiet)
+            else:
+                ok = record(answer)
+                equal = statements = count_statements(answer.text)
+            failed += not ok
+            equal_sum += equal
+            statements_sum += statements
+    if options.check:
+        print(
+            f"{len(scripts) - failed} of {len(scripts)} scripts, "
+            f"{equal_sum} of {statements_sum} statements agree"
+        )
+    else:
+        print(f"{len(scripts) - failed} of {len(scripts)} scripts recorded, {statements_sum} statements")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
