@@ -532,6 +532,13 @@ impl Database {
         Ok(())
     }
 
+    /// A hint that requests of these values of the first field of the primary key are about to come.
+    pub fn prefetch(&self, space: &Space, values: &[u64]) {
+        if space.kind == SpaceKind::Memory {
+            space.store.borrow().prefetch(values);
+        }
+    }
+
     /// The row that a full key of a unique index names, after checking access. Errors: 41, 19, 18.
     pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: Key<'_>) -> Result<Option<Tuple>> {
         self.check_space_access(context, space, Privileges::READ)?;

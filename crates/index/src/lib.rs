@@ -15,4 +15,4 @@ mod hash;
 mod tree;
 
 pub use hash::{Hash, HashCursor, HashView};
-pub use tree::{Cursor, Entry, NODE_BYTES, Slot, Tree, TreeView};
+pub use tree::{Cursor, Entry, NODE_BYTES, PREFETCH_MAX, Slot, Tree, TreeView, prefetch_bytes};

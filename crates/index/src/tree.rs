@@ -34,6 +34,35 @@ const HEIGHT_MAX: usize = 12;
 /// Size of one tree node in bytes, for memory accounting.
 pub const NODE_BYTES: usize = 1024;
 
+/// Look-ups that [`Tree::prefetch`] overlaps.
+pub const PREFETCH_MAX: usize = 16;
+/// Of a node: what a search of its hints may touch.
+const PREFETCHED_BYTES: usize = 512;
+
+/// How many of the sorted hints come first by `is_before`. Without branches that depend on the data.
+#[inline]
+fn count_before(hints: &[u64], is_before: impl Fn(u64) -> bool) -> usize {
+    let (mut base, mut size) = (0, hints.len());
+    while size > 1 {
+        let half = size / 2;
+        base += if is_before(hints[base + half - 1]) { half } else { 0 };
+        size -= half;
+    }
+    base + usize::from(size == 1 && is_before(hints[base]))
+}
+
+/// Asks the processor for cache lines. Any address may be asked for.
+#[inline]
+pub fn prefetch_bytes(start: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for offset in (0..bytes).step_by(64) {
+        // SAFETY: a prefetch reads nothing and faults at no address.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(start.wrapping_add(offset).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (start, bytes);
+}
+
 const _: () = assert!(size_of::<Leaf>() <= NODE_BYTES && size_of::<Inner>() <= NODE_BYTES);
 
 /// What the tree stores: an order-preserving prefix of the key and the caller's item (a row pointer).
@@ -369,22 +398,68 @@ impl Tree {
     }
 
     /// Finds an entry by equality. Cheaper than `lower_bound` when only the item is wanted.
+    #[inline]
     pub fn get(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Option<u64> {
-        let mut equal = None;
-        let cursor = self.root.partition(|h, item| {
-            h < hint
-                || (h == hint && {
-                    let order = compare(item);
-                    if order == Ordering::Equal {
-                        equal = Some(item);
-                    }
-                    order == Ordering::Less
-                })
-        });
-        // Every entry that the search called equal is the entry itself or its copy in an inner node. If none was met,
-        // the entry at the bound was not compared only if the leaf ended before it, and then it is not equal.
-        let _ = cursor;
-        equal
+        if self.root.node.is_null() {
+            return None;
+        }
+        let mut node = self.root.node;
+        for _ in 0..self.root.height {
+            // SAFETY: nodes above the leaves are inner nodes of the live tree, which is not modified meanwhile.
+            let inner = unsafe { &*node.cast::<Inner>() };
+            // The last child whose smallest entry is not greater than the probe.
+            let mut at = count_before(&inner.hints[1..inner.len], |other| other < hint);
+            while at + 1 < inner.len && inner.hints[at + 1] == hint && compare(inner.items[at + 1]) != Ordering::Greater {
+                at += 1;
+            }
+            node = inner.children[at];
+        }
+        // SAFETY: level 0 nodes are leaves.
+        let leaf = unsafe { &*node.cast::<Leaf>() };
+        let first = count_before(&leaf.hints[..leaf.len], |other| other < hint);
+        // Entries of equal hints stand in order; most often there is one.
+        let equal = leaf.hints[first..leaf.len].iter().take_while(|other| **other == hint).count();
+        leaf.items[first..first + equal]
+            .binary_search_by(|item| compare(*item))
+            .ok()
+            .map(|at| leaf.items[first + at])
+    }
+
+    /// Brings what look-ups of these hints will touch into the processor's caches, and hands the item at each place to `visit`, which may
+    /// do the same for what it points to. The misses of all look-ups overlap: one after the other they cost most of a read.
+    ///
+    /// At most [`PREFETCH_MAX`] hints are taken.
+    pub fn prefetch(&self, hints: &[u64], mut visit: impl FnMut(u64)) {
+        let hints = &hints[..hints.len().min(PREFETCH_MAX)];
+        if self.root.node.is_null() {
+            return;
+        }
+        let mut nodes = [self.root.node; PREFETCH_MAX];
+        for _ in 0..self.root.height {
+            for (node, hint) in nodes.iter_mut().zip(hints) {
+                // SAFETY: nodes above the leaves are inner nodes of the live tree, which is not modified meanwhile.
+                let inner = unsafe { &*node.cast::<Inner>() };
+                let at = count_before(&inner.hints[1..inner.len], |other| other <= *hint);
+                *node = inner.children[at];
+                prefetch_bytes(node.cast_const(), PREFETCHED_BYTES);
+            }
+        }
+        let mut places = [0; PREFETCH_MAX];
+        for ((node, hint), place) in nodes.iter().zip(hints).zip(&mut places) {
+            // SAFETY: level 0 nodes are leaves of the live tree.
+            let leaf = unsafe { &*node.cast::<Leaf>() };
+            *place = count_before(&leaf.hints[..leaf.len], |other| other < *hint);
+            if *place < leaf.len {
+                prefetch_bytes((&raw const leaf.items[*place]).cast(), 8);
+            }
+        }
+        for (node, place) in nodes.iter().zip(places).take(hints.len()) {
+            // SAFETY: as above.
+            let leaf = unsafe { &*node.cast::<Leaf>() };
+            if place < leaf.len {
+                visit(leaf.items[place]);
+            }
+        }
     }
 
     /// Finds the place of a key for a following `insert_at`, `replace_at` or `remove_at`.

@@ -8,6 +8,7 @@ use crate::sender::{Outlet, Sender};
 use crate::iproto::{self, DecodeError, Packet};
 use database::{Context, Database, Error, SessionEvent, SessionKind, State};
 use runtime::fiber;
+use storage::PREFETCH_MAX;
 use runtime::net::{Events, Interest, Poll, Registry, SourceFd, TcpListener, Token, Waker};
 use std::cell::{Cell, RefCell};
 use hashbrown::HashMap;
@@ -368,16 +369,36 @@ impl EventLoop {
         };
         let input = joined.unwrap_or(bytes);
         let mut at = 0;
+        let mut group = Vec::with_capacity(PREFETCH_MAX);
         while !connection.is_closing.get() {
-            let outcome = match iproto::next_packet(&input[at..]) {
-                Ok(Packet::Incomplete) => break,
-                Ok(Packet::Complete(packet, length)) => {
-                    at += length;
-                    iproto::serve(&self.database, connection, packet, &self.request_events)
+            // Requests that are here already are decoded together, so that the rows they want are fetched together.
+            let mut failure = None;
+            while group.len() < PREFETCH_MAX {
+                match iproto::next_packet(&input[at..]) {
+                    Ok(Packet::Incomplete) => break,
+                    Ok(Packet::Complete(packet, length)) => {
+                        at += length;
+                        match iproto::decode_packet(packet) {
+                            Ok(decoded) => group.push(decoded),
+                            Err(error) => failure = Some(error),
+                        }
+                    }
+                    Err(error) => failure = Some(error),
                 }
-                Err(error) => Err(error),
-            };
-            if let Err(error) = outcome {
+                if failure.is_some() {
+                    break;
+                }
+            }
+            if group.is_empty() && failure.is_none() {
+                break;
+            }
+            if group.len() > 1 {
+                iproto::prefetch(&self.database, &group);
+            }
+            for decoded in group.drain(..) {
+                iproto::serve(&self.database, connection, &decoded, &self.request_events);
+            }
+            if let Some(error) = failure {
                 self.refuse(connection, error);
             }
         }

@@ -12,4 +12,6 @@ mod engine;
 mod memory;
 
 pub use engine::{Change, IndexDef, IndexKind, IteratorKind, Mode, StorageError};
+/// Look-ups that one hint may announce.
+pub use index::PREFETCH_MAX;
 pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView};

@@ -36,6 +36,9 @@ const PREPARE_CHUNK: u64 = 1 << 20;
 /// A group is handed over at the latest when it has so many bytes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
+/// Transactions that make a group worth a third write in flight.
+const GROUP_WORTH_IT: usize = 6;
+
 /// When a transaction counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMode {
@@ -128,6 +131,7 @@ pub struct Journal {
     flushed: Vclock,
     /// Rows of the open group.
     group: Vec<u8>,
+    group_transactions: usize,
     /// Rows of the transaction being built.
     bodies: Vec<u8>,
     rows: Vec<PendingRow>,
@@ -161,6 +165,7 @@ impl Journal {
             vclock,
             flushed: vclock,
             group: Vec::new(),
+            group_transactions: 0,
             bodies: Vec::new(),
             rows: Vec::new(),
             segment: None,
@@ -240,6 +245,7 @@ impl Journal {
             start = pending.end;
         }
         self.appended = Position(self.vclock.signature());
+        self.group_transactions += 1;
         if self.config.mode == WalMode::None {
             self.durable = self.appended;
         } else if self.group.len() >= GROUP_BYTES_MAX {
@@ -270,7 +276,12 @@ impl Journal {
         if self.group.is_empty() || self.failure.is_some() {
             return;
         }
-        if self.config.mode == WalMode::Write || self.in_flight.len() < self.config.in_flight_max.max(1) {
+        // A write costs the processor as much as several transactions do: beyond two in flight only groups that are worth it go.
+        let max = match self.group_transactions {
+            ..GROUP_WORTH_IT => self.config.in_flight_max.min(2),
+            _ => self.config.in_flight_max,
+        };
+        if self.config.mode == WalMode::Write || self.in_flight.len() < max.max(1) {
             self.send_group();
         }
     }
@@ -293,6 +304,7 @@ impl Journal {
         self.in_flight_bytes += bytes;
         self.bytes_since_checkpoint += bytes as u64;
         self.group.clear();
+        self.group_transactions = 0;
         self.flushed = self.vclock;
         self.writer.submit(Job { number, file: Arc::clone(&segment.file), offset, buffer });
     }
@@ -315,6 +327,7 @@ impl Journal {
                 segment.groups += 1;
                 self.bytes_since_checkpoint += block.len() as u64;
                 self.group.clear();
+                self.group_transactions = 0;
                 self.flushed = self.vclock;
                 self.durable = self.appended;
             }

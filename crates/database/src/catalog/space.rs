@@ -161,6 +161,11 @@ impl Space {
         !self.on_replace.borrow().is_empty() || !self.before_replace.borrow().is_empty()
     }
 
+    /// True if the first field of a row is the first part of the primary key.
+    pub fn key_starts_rows(&self) -> bool {
+        self.indexes.borrow().first().is_some_and(|index| index.parts.first().is_some_and(|part| part.field_no == 0))
+    }
+
     /// Names and parts of the indexes, by id.
     pub fn indexes(&self) -> Vec<Rc<IndexInfo>> {
         self.indexes.borrow().clone()

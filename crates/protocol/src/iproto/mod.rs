@@ -6,7 +6,7 @@ mod request;
 
 pub use decode::{DecodeError, Header, Packet, Request, next_packet};
 pub use encode::{encode_error, greeting};
-pub(crate) use request::{RequestEvents, decode_error, serve};
+pub(crate) use request::{RequestEvents, decode_error, decode_packet, prefetch, serve};
 
 /// Request types.
 #[expect(missing_docs, reason = "the protocol's words")]

@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, SessionEvent, Space, index_by_name, no_such_index};
 use runtime::fiber;
 use std::rc::Rc;
-use storage::IteratorKind;
+use storage::{IteratorKind, PREFETCH_MAX};
 use tuple::msgpack::{self, Reader};
 use wal::Position;
 
@@ -23,21 +23,66 @@ pub(crate) fn decode_error(error: DecodeError) -> Error {
     Error::new(ErrorCode::InvalidMsgpack, &[&what])
 }
 
-/// Serves a packet. The answer goes to the connection's output now or, from a fiber, later.
-///
-/// Errors: the packet has no readable header; the connection is told and goes on.
+/// A packet whose header could be read. Requests that are no good are kept as such until it is their turn.
+pub(crate) struct Decoded<'a> {
+    header: Header,
+    body: &'a [u8],
+    request: std::result::Result<Request<'a>, DecodeError>,
+}
+
+/// Reads a packet. Errors: it has no readable header; the connection is told and ends.
+pub(crate) fn decode_packet(packet: &[u8]) -> std::result::Result<Decoded<'_>, DecodeError> {
+    let (header, body) = Header::decode(packet)?;
+    Ok(Decoded { header, body, request: Request::decode(body) })
+}
+
+/// Serves a request. The answer goes to the connection's output now or, from a fiber, later.
 pub(crate) fn serve(
     database: &Rc<Database>,
     connection: &Rc<Connection>,
-    packet: &[u8],
+    decoded: &Decoded<'_>,
     events: &RequestEvents,
-) -> std::result::Result<(), DecodeError> {
-    let (header, body) = Header::decode(packet)?;
+) {
+    let header = decoded.header;
     connection.session.sync.set(header.sync);
-    if let Err(error) = dispatch(database, connection, header, body, events) {
+    if let Err(error) = dispatch(database, connection, decoded, events) {
         answer_error(database, connection, header.sync, &error);
     }
-    Ok(())
+}
+
+/// Tells the database which rows a group of requests is about to look up by primary key.
+pub(crate) fn prefetch(database: &Database, group: &[Decoded<'_>]) {
+    let mut values = [0; PREFETCH_MAX];
+    let mut count = 0;
+    let mut space_id = None;
+    for decoded in group.iter().take(PREFETCH_MAX) {
+        let Ok(request) = &decoded.request else { continue };
+        let list = match decoded.header.request_type {
+            request_type::SELECT | request_type::UPDATE | request_type::DELETE => request.key,
+            request_type::INSERT | request_type::REPLACE => request.tuple,
+            _ => continue,
+        };
+        if request.space_id.is_none() || request.index_id.unwrap_or(0) != 0 {
+            continue;
+        }
+        if *space_id.get_or_insert(request.space_id) != request.space_id {
+            continue;
+        }
+        let mut reader = Reader::new(list.unwrap_or(&[]));
+        if reader.read_array().is_ok_and(|length| length > 0)
+            && let Ok(value) = reader.read_uint()
+        {
+            values[count] = value;
+            count += 1;
+        }
+    }
+    if count > 1
+        && let Some(Some(space_id)) = space_id
+        && let Some(space) = database.catalog.space(space_id)
+        && space.key_starts_rows()
+    {
+        database.prefetch(&space, &values[..count]);
+    }
 }
 
 fn answer_error(database: &Database, connection: &Connection, sync: u64, error: &Error) {
@@ -53,10 +98,10 @@ fn missing(name: &str) -> Error {
 fn dispatch(
     database: &Rc<Database>,
     connection: &Rc<Connection>,
-    header: Header,
-    body: &[u8],
+    decoded: &Decoded<'_>,
     events: &RequestEvents,
 ) -> Result<()> {
+    let (header, body) = (decoded.header, decoded.body);
     let schema_version = database.catalog.schema_version();
     if header.schema_version != 0 && header.schema_version != schema_version {
         return Err(Error::new(ErrorCode::WrongSchemaVersion, &[&schema_version, &header.schema_version]));
@@ -64,23 +109,23 @@ fn dispatch(
     if header.stream_id != 0 {
         return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"streams yet"]));
     }
-    let decode = || Request::decode(body).map_err(decode_error);
+    let decode = || decoded.request.as_ref().map_err(|error| decode_error(*error));
     match header.request_type {
-        request_type::SELECT => select(database, connection, header.sync, &decode()?),
+        request_type::SELECT => select(database, connection, header.sync, decode()?),
         request_type::INSERT
         | request_type::REPLACE
         | request_type::UPDATE
         | request_type::DELETE
-        | request_type::UPSERT => write(database, connection, header, &decode()?, body, events),
+        | request_type::UPSERT => write(database, connection, header, decode()?, body, events),
         request_type::CALL | request_type::CALL_16 | request_type::EVAL => {
-            call(database, connection, header, &decode()?, events)
+            call(database, connection, header, decode()?, events)
         }
         request_type::PING => {
             decode()?;
             encode_ok(connection.output.borrow_mut().begin(false), header.sync, schema_version);
             Ok(())
         }
-        request_type::AUTH => authenticate(database, connection, header.sync, &decode()?),
+        request_type::AUTH => authenticate(database, connection, header.sync, decode()?),
         request_type::ID => {
             decode()?;
             let mut output = connection.output.borrow_mut();
