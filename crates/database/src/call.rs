@@ -6,7 +6,7 @@ use crate::catalog::{Function, UserKind};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::SessionEvent;
-use crate::session::{ADMIN, Context, Session, UserId};
+use crate::session::{ADMIN, Context, PUBLIC, Session, UserId};
 use crate::statistics::increment;
 use runtime::fiber;
 use sha1::{Digest, Sha1};
@@ -197,7 +197,7 @@ impl Database {
                 self.catalog.space(first).is_some_and(|space| space.owner() == user) || has(ObjectType::Space, first)
             }
             alter::FUNC_ID => second == Some(user) || has(ObjectType::Function, first),
-            alter::USER_ID => first == user || second == Some(user) || has(ObjectType::User, first),
+            alter::USER_ID => first == user || first == PUBLIC || second == Some(user) || has(ObjectType::User, first),
             alter::PRIV_ID => first == user || second == Some(user),
             _ => second == Some(user) || has(ObjectType::Sequence, first),
         }

@@ -46,4 +46,4 @@ pub use hooks::{Procedures, SessionEvent};
 pub use session::{ADMIN, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};
 pub use statement::{Key, Operation, body_key, index_by_name, no_such_index, row_kind};
 pub use statistics::{Statistics, increment};
-pub use txn::{Savepoint, Txn, TxnCallback};
+pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};

@@ -230,7 +230,11 @@ impl Database {
         };
         space.last_write.set(position);
         context.see(position);
-        let answer = shown_of(&operation, &change);
+        let answer = match shown_of(&operation, &change) {
+            // A trigger turned a replacement into a deletion.
+            None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
+            shown => shown,
+        };
         self.push_pending(position, Statement { space: Rc::clone(space), change, effect: None });
         Ok(answer)
     }
@@ -252,7 +256,7 @@ impl Database {
         let Some(mut prepared) = self.prepare(space, operation)? else {
             return Ok(None);
         };
-        let before = space.before_replace.borrow().clone();
+        let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
         if !before.is_empty() {
             if prepared.old.is_none()
                 && let Some(new) = &prepared.new
@@ -281,14 +285,23 @@ impl Database {
                 prepared.mode = Mode::Replace;
                 prepared.new = new;
             }
-            if prepared.old.is_none() && prepared.new.is_none() {
+            let is_kept = match (&prepared.old, &prepared.new) {
+                (None, None) => true,
+                (Some(old), Some(new)) => changed && old.ptr_eq(new),
+                _ => false,
+            };
+            if is_kept {
                 return Ok(None);
             }
         }
         let kind = prepared.kind;
         let change = self.apply(space, prepared)?;
         let def = space.def();
-        let answer = shown_of(&operation, &change);
+        let answer = match shown_of(&operation, &change) {
+            // A trigger turned a replacement into a deletion.
+            None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
+            shown => shown,
+        };
         let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None };
         let log = (!def.is_temporary).then_some((kind, def.group_id));
         self.record(context, statement, log, |out| encode_body(out, space, &change));
@@ -297,7 +310,7 @@ impl Database {
         {
             self.attach_effect(context, effect);
         }
-        let on_replace = space.on_replace.borrow().clone();
+        let on_replace = if space.runs_triggers.get() { space.on_replace.borrow().clone() } else { Vec::new() };
         for trigger in on_replace {
             self.run_trigger(context, || {
                 trigger.run(context, change.old.as_ref(), change.new.as_ref(), space, operation.trigger_name())
@@ -442,9 +455,13 @@ impl Database {
                 .with("space", space.name())
                 .with("index", space.index_name(index_id)));
         }
-        def.key_def
-            .validate_key(key.parts, key.part_count, false)
-            .map_err(|error| self.key_error(error, space, index_id))
+        let refused = |error| self.key_error(error, space, index_id);
+        def.key_def.validate_key(key.parts, key.part_count, false).map_err(refused)?;
+        // Many rows may have a nil there: no row is named by it.
+        match def.key_def.first_nil_of(key.parts) {
+            Some((part, expected)) => Err(refused(tuple::KeyError::PartType { part, expected })),
+            None => Ok(()),
+        }
     }
 
     /// Checks that a scan makes sense. Errors: 35, 31, 18, 112, 136.
@@ -524,6 +541,7 @@ impl Database {
         match space.kind {
             SpaceKind::Memory => {
                 context.see(space.last_write.get());
+                self.note_read(context);
                 space.store.borrow().scan(index_id, kind, key.parts, key.part_count, take);
             }
             SpaceKind::View { base } => self.scan_view(context, space, base, index_id, kind, key, take)?,
@@ -547,6 +565,7 @@ impl Database {
         match space.kind {
             SpaceKind::Memory => {
                 context.see(space.last_write.get());
+                self.note_read(context);
                 Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
             }
             SpaceKind::View { base } => {

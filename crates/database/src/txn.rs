@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
 use std::rc::Rc;
 use storage::Change;
+use tuple::Tuple;
 use wal::Position;
 
 /// How deep triggers may cause statements.
@@ -40,7 +41,18 @@ struct LoggedRow {
 }
 
 /// Called once when its transaction ends.
-pub type TxnCallback = Box<dyn FnOnce(&Context)>;
+pub type TxnCallback = Box<dyn FnOnce(&Context, &[ChangedRow])>;
+
+/// What one statement of a transaction changed, for its callbacks.
+#[derive(Clone)]
+pub struct ChangedRow {
+    /// In which space.
+    pub space_id: u32,
+    /// The row that was there.
+    pub old: Option<Tuple>,
+    /// The row that came in its place.
+    pub new: Option<Tuple>,
+}
 
 /// An open transaction.
 #[derive(Default)]
@@ -50,6 +62,8 @@ pub struct Txn {
     /// Bodies of the rows, one after the other.
     bodies: Vec<u8>,
     savepoints: Vec<(String, usize, usize)>,
+    /// A row was read or a read was tried: what was seen may not be true after a yield.
+    has_read: bool,
     on_commit: Vec<TxnCallback>,
     on_rollback: Vec<TxnCallback>,
     aborted: Option<ErrorCode>,
@@ -66,6 +80,19 @@ impl Txn {
     pub(crate) fn log(&mut self, kind: u16, group_id: u32, encode: impl FnOnce(&mut Vec<u8>)) {
         encode(&mut self.bodies);
         self.rows.push(LoggedRow { kind, group_id, end: self.bodies.len() });
+    }
+
+    /// What the statements changed, if a callback wants to know.
+    fn changed_rows(&self) -> Vec<ChangedRow> {
+        if self.on_commit.is_empty() && self.on_rollback.is_empty() {
+            return Vec::new();
+        }
+        let row_of = |statement: &Statement| ChangedRow {
+            space_id: statement.space.id,
+            old: statement.change.old.clone(),
+            new: statement.change.new.clone(),
+        };
+        self.statements.iter().map(row_of).collect()
     }
 
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
@@ -98,6 +125,13 @@ impl Database {
         Ok(())
     }
 
+    /// Notes that the open transaction has read.
+    pub(crate) fn note_read(&self, context: &Context) {
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
+            txn.has_read = true;
+        }
+    }
+
     /// Number of the open transaction.
     pub fn txn_id(&self, context: &Context) -> Option<u64> {
         context.txn.borrow().as_ref().map(|txn| txn.id)
@@ -119,14 +153,15 @@ impl Database {
 
     fn finish_commit(&self, context: &Context, mut txn: Txn) -> Result<()> {
         if let Some(code) = txn.aborted {
-            self.run_callbacks(context, std::mem::take(&mut txn.on_rollback));
+            self.run_callbacks(context, std::mem::take(&mut txn.on_rollback), &[]);
             return Err(Error::new(code, &[]));
         }
+        let rows = txn.changed_rows();
         let position = match self.append(&mut txn) {
             Ok(position) => position,
             Err(error) => {
                 txn.undo_to(self, 0, 0);
-                self.run_callbacks(context, std::mem::take(&mut txn.on_rollback));
+                self.run_callbacks(context, std::mem::take(&mut txn.on_rollback), &rows);
                 return Err(error);
             }
         };
@@ -134,10 +169,10 @@ impl Database {
         let must_wait = !context.answers_wait || !txn.on_commit.is_empty();
         let on_rollback = std::mem::take(&mut txn.on_rollback);
         if must_wait && let Err(error) = self.wait_durable(position) {
-            self.run_callbacks(context, on_rollback);
+            self.run_callbacks(context, on_rollback, &rows);
             return Err(error);
         }
-        self.run_callbacks(context, txn.on_commit);
+        self.run_callbacks(context, txn.on_commit, &rows);
         Ok(())
     }
 
@@ -179,8 +214,10 @@ impl Database {
     pub fn abandon(&self, context: &Context) {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
+            let mut rows = txn.changed_rows();
+            rows.reverse();
             txn.undo_to(self, 0, 0);
-            self.run_callbacks(context, std::mem::take(&mut txn.on_rollback));
+            self.run_callbacks(context, std::mem::take(&mut txn.on_rollback), &rows);
         }
     }
 
@@ -188,7 +225,8 @@ impl Database {
     pub fn abort_by_yield(&self, context: &Context) {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
-            if txn.aborted.is_none() {
+            // A transaction that has done nothing has nothing to lose.
+            if txn.aborted.is_none() && (!txn.statements.is_empty() || txn.has_read) {
                 txn.undo_to(self, 0, 0);
                 txn.aborted = Some(ErrorCode::TransactionYield);
             }
@@ -247,9 +285,9 @@ impl Database {
         }
     }
 
-    fn run_callbacks(&self, context: &Context, callbacks: Vec<TxnCallback>) {
+    fn run_callbacks(&self, context: &Context, callbacks: Vec<TxnCallback>, rows: &[ChangedRow]) {
         for callback in callbacks {
-            callback(context);
+            callback(context, rows);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::convert::{encode, encode_array, encode_key, is_null, push_bytes_value, push_tuple, tuple_at};
 use crate::registry::{context, database, registry};
 use crate::state::{Function, Raise, State};
-use database::{Context, Error, ErrorCode, Key, Operation, ReplaceTrigger, Savepoint, Space, SpaceKind};
+use database::{ChangedRow, Context, Error, ErrorCode, Key, Operation, ReplaceTrigger, Savepoint, Space, SpaceKind};
 use mlua_sys as ffi;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -21,12 +21,22 @@ fn id_at(state: State, index: c_int) -> Result<u32, Raise> {
     Ok(state.check_number(index, "id")? as u32)
 }
 
+/// A row as a result; no result if there is none.
 fn push_found(state: State, tuple: Option<Tuple>) -> c_int {
     match tuple {
-        Some(tuple) => push_tuple(state, &tuple),
-        None => state.push_nil(),
+        Some(tuple) => {
+            push_tuple(state, &tuple);
+            1
+        }
+        None => 0,
     }
-    1
+}
+
+/// A row as an argument; nil if there is none.
+fn push_optional(state: State, tuple: Option<Tuple>) {
+    if push_found(state, tuple) == 0 {
+        state.push_nil();
+    }
 }
 
 /// Pushes results so that a full log queue makes the procedure wait, as every write of Tarantool's does.
@@ -252,9 +262,10 @@ fn random(state: State) -> Outcome {
 /// size(space) -> rows, bytes
 fn size(state: State) -> Outcome {
     let space = space_at(state, 1)?;
+    database().check_space_access(&context(), &space, database::Privileges::READ)?;
     let store = space.store.borrow();
     state.push_number(store.len() as f64);
-    state.push_number(store.row_bytes() as f64);
+    crate::convert::push_u64(state, store.row_bytes() as u64);
     Ok(2)
 }
 
@@ -295,6 +306,21 @@ fn rollback(state: State) -> Outcome {
 fn is_in_txn(state: State) -> Outcome {
     state.push_bool(context().is_in_txn());
     Ok(1)
+}
+
+/// txn_id() -> number of the open transaction or nil
+fn txn_id(state: State) -> Outcome {
+    match database().txn_id(&context()) {
+        Some(id) => state.push_number(id as f64),
+        None => state.push_nil(),
+    }
+    Ok(1)
+}
+
+/// run_triggers(space, flag)
+fn run_triggers(state: State) -> Outcome {
+    space_at(state, 1)?.runs_triggers.set(state.boolean(2));
+    Ok(0)
 }
 
 /// savepoint() -> handle
@@ -338,10 +364,23 @@ impl Callback {
         Callback { reference: state.make_ref() }
     }
 
-    fn call(&self) {
+    /// Calls with the rows that a transaction changed: {{space id, old, new}}
+    fn call(&self, rows: &[ChangedRow]) {
         let thread = crate::registry::Thread::take();
-        thread.state.push_ref(self.reference);
-        if thread.state.pcall(0, 0).is_err() {
+        let state = thread.state;
+        state.push_ref(self.reference);
+        state.new_table(rows.len(), 0);
+        for (at, row) in rows.iter().enumerate() {
+            state.new_table(3, 0);
+            state.push_number(f64::from(row.space_id));
+            state.raw_set_index(3, 1);
+            push_optional(state, row.old.clone());
+            state.raw_set_index(3, 2);
+            push_optional(state, row.new.clone());
+            state.raw_set_index(3, 3);
+            state.raw_set_index(2, at as c_int + 1);
+        }
+        if state.pcall(1, 0).is_err() {
             let error = crate::error::take_error(thread.state);
             tracing::error!("a transaction trigger failed: {error}");
         }
@@ -358,13 +397,13 @@ impl Drop for Callback {
 
 fn on_commit(state: State) -> Outcome {
     let callback = Callback::new(state, 1);
-    database().on_commit(&context(), Box::new(move |_| callback.call()))?;
+    database().on_commit(&context(), Box::new(move |_, rows| callback.call(rows)))?;
     Ok(0)
 }
 
 fn on_rollback(state: State) -> Outcome {
     let callback = Callback::new(state, 1);
-    database().on_rollback(&context(), Box::new(move |_| callback.call()))?;
+    database().on_rollback(&context(), Box::new(move |_, rows| callback.call(rows)))?;
     Ok(0)
 }
 
@@ -386,8 +425,8 @@ impl ReplaceTrigger for LuaTrigger {
         let state = thread.state;
         let _ = context;
         state.push_ref(self.callback.reference);
-        push_found(state, old.cloned());
-        push_found(state, new.cloned());
+        push_optional(state, old.cloned());
+        push_optional(state, new.cloned());
         state.push_str(&space.name());
         state.push_str(operation);
         if state.pcall(4, ffi::LUA_MULTRET).is_err() {
@@ -403,13 +442,7 @@ impl ReplaceTrigger for LuaTrigger {
         if let Some(tuple) = tuple_at(state, 1) {
             return Ok(Some(tuple));
         }
-        let mut row = Vec::new();
-        if state.kind(1) != ffi::LUA_TTABLE || encode_array(state, 1, &mut row).is_err() {
-            return Err(Error::new(ErrorCode::BeforeReplaceRet, &[&state.kind_name(1)]));
-        }
-        Tuple::new(database().arena(), space.format().id(), &row)
-            .map(Some)
-            .map_err(|error| Error::system(error.to_string()))
+        Err(Error::new(ErrorCode::BeforeReplaceRet, &[&state.kind_name(1)]))
     }
 }
 
@@ -536,7 +569,7 @@ fn sequence_current(state: State) -> Outcome {
     let sequence =
         database().catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))?;
     match sequence.value() {
-        Some(value) => state.push_number(value as f64),
+        Some(value) => crate::convert::push_i64(state, value),
         None => return Err(Error::new(ErrorCode::SequenceNotStarted, &[&sequence.def().name]).into()),
     }
     Ok(1)
@@ -558,9 +591,11 @@ fn sequences(state: State) -> Outcome {
         state.push_str(&def.name);
         state.set_field(table, "name");
         for (name, value) in [("step", def.step), ("min", def.min), ("max", def.max), ("start", def.start)] {
-            let mut bytes = Vec::new();
-            msgpack::encode_int(&mut bytes, value);
-            push_bytes_value(state, &bytes)?;
+            if value.unsigned_abs() < 1 << 53 {
+                state.push_number(value as f64);
+            } else {
+                crate::convert::push_i64(state, value);
+            }
             state.set_field(table, name);
         }
         state.push_bool(def.is_cyclic);
@@ -752,6 +787,14 @@ fn error_text(state: State) -> Outcome {
         Some((_, _, text)) => state.push_str(&database::fill(text, &shown)),
         None => state.push_str("Unknown error"),
     }
+    Ok(1)
+}
+
+/// error_template(code) -> the text of a code with its holes
+fn error_template(state: State) -> Outcome {
+    let code = id_at(state, 1)?;
+    let row = database::ERROR_TABLE.iter().find(|row| row.0 as u32 == code);
+    state.push_str(row.map_or("", |(_, _, text)| text));
     Ok(1)
 }
 
@@ -948,13 +991,8 @@ fn tuple_field(state: State) -> Outcome {
             let name = state.string(2).unwrap_or_default();
             let format = format_of(&tuple);
             match format.as_ref().and_then(|format| format.field_no(&name)) {
-                Some(field_no) => match tuple.field(field_no) {
-                    Some(field) => Some(field),
-                    None => {
-                        state.push_ref(registry().null.get());
-                        return Ok(1);
-                    }
-                },
+                // By name, a null is plain nil.
+                Some(field_no) => tuple.field(field_no).filter(|field| *field != [0xc0]),
                 None => return push_path(state, &tuple, &name, format.as_deref()),
             }
         }
@@ -1097,6 +1135,8 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("commit", commit),
     ("rollback", rollback),
     ("is_in_txn", is_in_txn),
+    ("txn_id", txn_id),
+    ("run_triggers", run_triggers),
     ("savepoint", savepoint),
     ("savepoint_close", savepoint_close),
     ("rollback_to_savepoint", rollback_to_savepoint),
@@ -1124,6 +1164,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("reset_statistics", reset_statistics),
     ("tuple_format", tuple_format),
     ("error_text", error_text),
+    ("error_template", error_template),
     ("error_codes", error_codes),
     ("raise", raise),
     ("session", session),

@@ -152,8 +152,7 @@ fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
         ffi::LUA_TSTRING => msgpack::encode_str(out, state.bytes(index).unwrap_or(b"")),
         ffi::LUA_TTABLE => {
             if depth >= DEPTH_MAX {
-                msgpack::encode_nil(out);
-                return Ok(());
+                return Err(format!("Too high nest level - {}", depth + 1).into());
             }
             return encode_table(state, index, out, depth);
         }
@@ -179,6 +178,11 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Rai
             id if id == ids.int64 => msgpack::encode_int(out, payload.cast::<i64>().read_unaligned()),
             id if id == ids.uint64 => msgpack::encode_uint(out, payload.cast::<u64>().read_unaligned()),
             id if id == ids.null => msgpack::encode_nil(out),
+            id if id == ids.float => {
+                out.push(0xca);
+                out.extend_from_slice(&payload.cast::<f32>().read_unaligned().to_be_bytes());
+            }
+            id if id == ids.double => msgpack::encode_f64(out, payload.cast::<f64>().read_unaligned()),
             id if id == ids.tuple => out.extend_from_slice(tuple_from_address(read_u64(payload)).data()),
             id if id == ids.uuid => {
                 let bytes = uuid_bytes(payload.cast::<[u8; 16]>().read_unaligned());
@@ -436,6 +440,22 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
         },
     }
     Ok(())
+}
+
+/// Pushes an unsigned 64-bit cdata, whatever the value.
+#[expect(unsafe_code, reason = "payloads of cdata")]
+pub(crate) fn push_u64(state: State, value: u64) {
+    let payload = state.push_cdata(registry().ids.get().uint64);
+    // SAFETY: eight bytes.
+    unsafe { payload.cast::<u64>().write_unaligned(value) };
+}
+
+/// Pushes a signed 64-bit cdata, whatever the value.
+#[expect(unsafe_code, reason = "payloads of cdata")]
+pub(crate) fn push_i64(state: State, value: i64) {
+    let payload = state.push_cdata(registry().ids.get().int64);
+    // SAFETY: eight bytes.
+    unsafe { payload.cast::<i64>().write_unaligned(value) };
 }
 
 /// Pushes a decimal object.

@@ -9,6 +9,16 @@ use mlua_sys as ffi;
 pub(crate) fn push_raise(state: State, raise: Raise) {
     match raise {
         Raise::OnStack => {}
+        Raise::Cancelled => {
+            state.push_ref(registry().make_error.get());
+            state.push_number(0.0);
+            state.push_str("FiberIsCancelled");
+            state.push_str("fiber is cancelled");
+            if state.pcall(3, 1).is_err() {
+                state.pop(1);
+                state.push_str("fiber is cancelled");
+            }
+        }
         Raise::Message(message) => state.push_str(&message),
         Raise::Database(error) => push_error(state, &error),
     }

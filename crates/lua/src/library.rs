@@ -66,13 +66,14 @@ fn fiber_spawn(state: State) -> Outcome {
     if !is_new && fiber::current().is_some() {
         state.check_may_wait()?;
         // `fiber.create` runs the new fiber first.
-        fiber::yield_now();
+        fiber::switch_to(id);
+        crate::lua::sync_schema(state);
     }
     Ok(1)
 }
 
 fn outcome_of(wake: Wake) -> Result<(), Raise> {
-    if wake == Wake::Cancelled { Err("fiber is cancelled".into()) } else { Ok(()) }
+    if wake == Wake::Cancelled { Err(Raise::Cancelled) } else { Ok(()) }
 }
 
 /// fiber_sleep(seconds)
@@ -175,10 +176,7 @@ fn clock_wall(state: State) -> Outcome {
 fn clock_ns(state: State) -> Outcome {
     let environment_database = database();
     let clock = &environment_database.environment().clock;
-    let ns = if state.boolean(1) { clock.wall_ns() } else { clock.monotonic_ns() };
-    let mut bytes = vec![0xcf];
-    bytes.extend_from_slice(&ns.to_be_bytes());
-    push_bytes_value(state, &bytes)?;
+    convert::push_u64(state, if state.boolean(1) { clock.wall_ns() } else { clock.monotonic_ns() });
     Ok(1)
 }
 
@@ -230,7 +228,7 @@ fn write_json(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Raise> {
         Kind::Float | Kind::Double => {
             out.extend_from_slice(tuple::format_double(reader.read_double().map_err(broken)?).as_bytes());
         }
-        Kind::Str | Kind::Bin => write_json_string(reader.read_str_or_bin().map_err(broken)?, out),
+        Kind::Str | Kind::Bin => write_json_string(reader.read_str_or_bin().map_err(broken)?, true, out),
         Kind::Array => {
             let count = reader.read_array().map_err(broken)?;
             out.push(b'[');
@@ -254,7 +252,7 @@ fn write_json(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Raise> {
                 } else {
                     let mut key = Vec::new();
                     write_json(reader, &mut key)?;
-                    write_json_string(&key, out);
+                    write_json_string(&key, true, out);
                 }
                 out.push(b':');
                 write_json(reader, out)?;
@@ -265,17 +263,18 @@ fn write_json(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Raise> {
             let raw = reader.read_value().map_err(broken)?;
             let mut text = String::new();
             tuple::msgpack::format_value(raw, &mut text);
-            write_json_string(text.as_bytes(), out);
+            write_json_string(text.as_bytes(), true, out);
         }
     }
     Ok(())
 }
 
-fn write_json_string(text: &[u8], out: &mut Vec<u8>) {
+fn write_json_string(text: &[u8], is_json: bool, out: &mut Vec<u8>) {
     out.push(b'"');
     for &byte in text {
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
+            b'/' if is_json => out.extend_from_slice(b"\\/"),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
@@ -371,12 +370,12 @@ fn yaml_scalar(text: &[u8], is_in_line: bool, out: &mut String) {
         }
         Ok(text) if text.chars().any(|c| c.is_control() && c != '\n') => {
             let mut quoted = Vec::new();
-            write_json_string(text.as_bytes(), &mut quoted);
+            write_json_string(text.as_bytes(), false, &mut quoted);
             out.push_str(&String::from_utf8_lossy(&quoted));
         }
         Ok(text) if text.contains('\n') => {
             let mut quoted = Vec::new();
-            write_json_string(text.as_bytes(), &mut quoted);
+            write_json_string(text.as_bytes(), false, &mut quoted);
             out.push_str(&String::from_utf8_lossy(&quoted));
         }
         Ok(text) if is_in_line || needs_quotes(text) => {
@@ -609,12 +608,12 @@ fn narrow(value: DBig) -> Result<Decimal, Raise> {
         significand /= &ten;
         exponent += 1;
     }
-    let mut coefficient = i128::try_from(significand).map_err(|_| Raise::from("decimal overflow"))?;
+    let mut coefficient = i128::try_from(significand).map_err(|_| Raise::from("decimal operation failed"))?;
     while exponent > 0 {
-        coefficient = coefficient.checked_mul(10).ok_or("decimal overflow")?;
+        coefficient = coefficient.checked_mul(10).ok_or("decimal operation failed")?;
         exponent -= 1;
     }
-    Decimal::new(coefficient, -exponent as i32).map(Decimal::normalized).ok_or_else(|| "decimal overflow".into())
+    Decimal::new(coefficient, -exponent as i32).map(Decimal::normalized).ok_or_else(|| "decimal operation failed".into())
 }
 
 /// decimal_combine(operation, a, b)
@@ -629,12 +628,16 @@ fn decimal_combine(state: State) -> Outcome {
             state.push_number(f64::from(a.cmp(&b) as i32));
             return Ok(1);
         }
-        "+" => a.checked_add(b).ok_or("decimal overflow")?,
-        "-" => a.checked_sub(b).ok_or("decimal overflow")?,
+        "+" => a.checked_add(b).ok_or("decimal operation failed")?,
+        "-" => a.checked_sub(b).ok_or("decimal operation failed")?,
         "*" => narrow(wide(&a)? * wide(&b)?)?,
-        "/" | "%" if b == zero => return Err("division by zero".into()),
+        "/" | "%" if b == zero => return Err("decimal operation failed".into()),
         "/" => narrow(wide(&a)? / wide(&b)?)?,
-        "%" => narrow(wide(&a)? % wide(&b)?)?,
+        "%" => {
+            let (x, y) = (wide(&a)?, wide(&b)?);
+            let whole = (x.clone() / y.clone()).trunc();
+            narrow(x - whole * y)?
+        }
         "^" => match b.to_integer() {
             Some(exponent) if exponent.unsigned_abs() < 10_000 => {
                 narrow(wide(&a)?.powi((exponent as i64).into()))?
@@ -676,7 +679,7 @@ fn decimal_round(state: State) -> Outcome {
     }
     if wanted < scale && (0..=38).contains(&wanted) {
         // Half away from zero, in one step.
-        let factor = 10i128.checked_pow((scale - wanted) as u32).ok_or("decimal overflow")?;
+        let factor = 10i128.checked_pow((scale - wanted) as u32).ok_or("decimal operation failed")?;
         let rest = coefficient % factor;
         coefficient /= factor;
         if rest.unsigned_abs() * 2 >= factor.unsigned_abs() {
@@ -684,11 +687,11 @@ fn decimal_round(state: State) -> Outcome {
         }
         scale = wanted;
     } else if state.string(3).is_some() && wanted > scale && wanted <= 38 {
-        let factor = 10i128.checked_pow((wanted - scale) as u32).ok_or("decimal overflow")?;
-        coefficient = coefficient.checked_mul(factor).ok_or("decimal overflow")?;
+        let factor = 10i128.checked_pow((wanted - scale) as u32).ok_or("decimal operation failed")?;
+        coefficient = coefficient.checked_mul(factor).ok_or("decimal operation failed")?;
         scale = wanted;
     }
-    let result = Decimal::new(coefficient, scale).ok_or("decimal overflow")?;
+    let result = Decimal::new(coefficient, scale).ok_or("decimal operation failed")?;
     push_decimal(state, &result);
     Ok(1)
 }
@@ -770,15 +773,21 @@ fn set_max_slice(state: State) -> Outcome {
     Ok(0)
 }
 
-/// file_kind(path) -> "file", "directory" or "link", bytes, time of change; or nil
+/// file_kind(path, follows links) -> "file", "directory" or "link", bytes, time of change, mode, links; or nil
 fn file_kind(state: State) -> Outcome {
     let path = state.check_string(1, "path")?;
-    match runtime::describe(Path::new(&path)) {
+    match runtime::describe(Path::new(&path), state.boolean(2)) {
         Ok(found) => {
-            state.push_str(if found.is_directory { "directory" } else { "file" });
+            state.push_str(match found.kind {
+                runtime::FileKind::Directory => "directory",
+                runtime::FileKind::Link => "link",
+                runtime::FileKind::Other => "file",
+            });
             state.push_number(found.bytes as f64);
             state.push_number(found.modified_at);
-            Ok(3)
+            state.push_number(f64::from(found.mode));
+            state.push_number(found.links as f64);
+            Ok(5)
         }
         Err(_) => {
             state.push_nil();
@@ -854,10 +863,17 @@ fn file_operation(state: State) -> Outcome {
         }
         Err(error) => {
             state.push_nil();
-            state.push_str(&error.to_string());
+            state.push_str(&strip_errno(&error));
             Ok(2)
         }
     }
+}
+
+/// The reason of an error alone: without the path and the number.
+fn strip_errno(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.rsplit(": ").next().unwrap_or(&text);
+    text.split(" (os error").next().unwrap_or(text).to_string()
 }
 
 fn release_tuple(state: State) -> Outcome {
@@ -877,6 +893,8 @@ fn setup(state: State) -> Outcome {
         int64: id("int64")?,
         uint64: id("uint64")?,
         null: id("null")?,
+        float: id("float")?,
+        double: id("double")?,
         tuple: id("tuple")?,
         uuid: id("uuid")?,
         decimal: id("decimal")?,

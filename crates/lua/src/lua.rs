@@ -101,7 +101,8 @@ impl Lua {
         done: impl FnOnce(Result<()>) + 'static,
     ) {
         let chunk = if name.starts_with('=') { name.to_string() } else { format!("@{name}") };
-        Self::in_fiber("main", SessionKind::Background, false, move |state| {
+        let fiber_name = name.rsplit('/').next().unwrap_or(name).to_string();
+        Self::in_fiber(&fiber_name, SessionKind::Background, false, move |state| {
             sync_schema(state);
             state.new_table(arguments.len(), 2);
             for (at, argument) in arguments.iter().enumerate() {
@@ -257,7 +258,7 @@ impl Procedures for Lua {
         let state = thread.state;
         let failed = |text: &str| Error::new(ErrorCode::LoadFunction, &[&function.name, &text]);
         let outcome = state
-            .load(format!("return {}", function.body).as_bytes(), &format!("={}", function.name))
+            .load(format!("return {}", function.body).as_bytes(), &format!("return {}", function.body))
             .and_then(|()| state.pcall(0, 1));
         if outcome.is_err() {
             return Err(failed(take_error(state).message()));

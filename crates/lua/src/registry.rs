@@ -14,6 +14,8 @@ pub(crate) struct CtypeIds {
     pub(crate) int64: u32,
     pub(crate) uint64: u32,
     pub(crate) null: u32,
+    pub(crate) float: u32,
+    pub(crate) double: u32,
     pub(crate) tuple: u32,
     pub(crate) uuid: u32,
     pub(crate) decimal: u32,

@@ -34,6 +34,8 @@ pub(crate) enum Raise {
     Message(String),
     /// An error object.
     Database(Error),
+    /// The fiber was cancelled.
+    Cancelled,
     /// The value is on top of the stack already.
     OnStack,
 }

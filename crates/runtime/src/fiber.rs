@@ -335,6 +335,21 @@ pub fn yield_now() -> Wake {
     if fiber.is_cancelled.get() { Wake::Cancelled } else { Wake::Woken }
 }
 
+/// Runs another ready fiber next and the calling one right after it, before all others. Yields.
+pub fn switch_to(id: FiberId) -> Wake {
+    let (Some(fiber), Some(own)) = (running(), current()) else {
+        return Wake::Woken;
+    };
+    with(|scheduler| {
+        let mut ready = scheduler.ready.borrow_mut();
+        ready.retain(|other| *other != id);
+        ready.push_front(own);
+        ready.push_front(id);
+    });
+    suspend(&fiber);
+    if fiber.is_cancelled.get() { Wake::Cancelled } else { Wake::Woken }
+}
+
 /// Waits for a time. Yields.
 pub fn sleep(ns: u64) -> Wake {
     if ns == 0 {

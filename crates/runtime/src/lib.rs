@@ -20,7 +20,7 @@ mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use file::{Fault, File, FileDescription, FileSystem, OpenMode, SimulatedFiles, SystemFiles};
+pub use file::{Fault, File, FileDescription, FileKind, FileSystem, OpenMode, SimulatedFiles, SystemFiles};
 pub use file::{describe, enter_directory, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};

@@ -215,6 +215,24 @@ impl KeyDef {
         Ok(())
     }
 
+    /// The first part of a checked key that is nil, and the type it should have.
+    pub fn first_nil_of(&self, key: &[u8]) -> Option<(u32, FieldType)> {
+        if !self.is_nullable {
+            return None;
+        }
+        let mut reader = Reader::new(key);
+        for (at, part) in self.parts.iter().enumerate() {
+            if reader.is_empty() {
+                return None;
+            }
+            if reader.kind() == Ok(Kind::Nil) {
+                return Some((at as u32, part.field_type));
+            }
+            reader.skip_checked();
+        }
+        None
+    }
+
     /// Appends the key of a row as an array.
     pub fn extract_key(&self, row: &[u8], out: &mut Vec<u8>) {
         msgpack::encode_array(out, self.parts.len() as u32);

@@ -30,21 +30,27 @@ fn format_next(reader: &mut Reader<'_>, out: &mut String, depth: usize) -> Resul
         Kind::Float | Kind::Double => out.push_str(&format_double(reader.read_double()?)),
         Kind::Str => {
             let text = String::from_utf8_lossy(reader.read_str()?);
-            out.push('\'');
-            for c in text.chars() {
-                match c {
-                    '\'' => out.push_str("\\'"),
-                    '\\' => out.push_str("\\\\"),
-                    '\n' => out.push_str("\\n"),
-                    '\t' => out.push_str("\\t"),
-                    '\r' => out.push_str("\\r"),
-                    c if c.is_control() => {
-                        let _ = write!(out, "\\x{:02X}", c as u32);
+            // As libyaml writes it: single quotes unless a character needs an escape.
+            if text.chars().any(char::is_control) {
+                out.push('"');
+                for c in text.chars() {
+                    match c {
+                        '"' => out.push_str("\\\""),
+                        '\\' => out.push_str("\\\\"),
+                        '\n' => out.push_str("\\n"),
+                        '\t' => out.push_str("\\t"),
+                        '\r' => out.push_str("\\r"),
+                        '\0' => out.push_str("\\0"),
+                        c if c.is_control() => {
+                            let _ = write!(out, "\\x{:02X}", c as u32);
+                        }
+                        c => out.push(c),
                     }
-                    c => out.push(c),
                 }
+                out.push('"');
+            } else {
+                let _ = write!(out, "'{}'", text.replace('\'', "''"));
             }
-            out.push('\'');
         }
         Kind::Bin => {
             out.push('\'');

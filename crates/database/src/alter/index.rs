@@ -207,7 +207,7 @@ pub(crate) fn define_engine_indexes(database: &Database, space: &Rc<Space>, pars
     space.store.borrow_mut().create_index(def).map_err(|error| database.storage_error(error, space))?;
     space.set_index(parsed.info.id, Some(Rc::new(parsed.info)));
     let format = make_format(database, &space.def(), &all_parts(space))?;
-    space.set_format(format);
+    database.catalog.set_format(&space, format);
     Ok(())
 }
 
@@ -267,12 +267,12 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     })?;
     let old_format = space.format();
     space.set_index(id, Some(Rc::new(parsed.info)));
-    space.set_format(format);
+    database.catalog.set_format(&space, format);
     database.catalog.bump_schema_version();
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, None);
-            space.set_format(old_format);
+            database.catalog.set_format(&space, old_format);
             // Rows that came after the index was made are undone before, so a primary index is empty again.
             if let Some(index) = space.store.borrow_mut().drop_index(id) {
                 database.discard(Garbage::Index(index));
@@ -306,7 +306,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     let info = space.set_index(id, None);
     let old_format = space.format();
     let format = make_format(database, &space.def(), &all_parts(&space))?;
-    space.set_format(format);
+    database.catalog.set_format(&space, format);
     database.catalog.bump_schema_version();
     if id == 0 {
         // The rows go with the primary index.
@@ -317,7 +317,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
         return Ok(Some(Effect {
             undo: Box::new(move |database| {
                 space.set_index(0, info);
-                space.set_format(old_format);
+                database.catalog.set_format(&space, old_format);
                 if let Some(rows) = rows.borrow_mut().take() {
                     *space.store.borrow_mut() = rows;
                 }
@@ -335,7 +335,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, info);
-            space.set_format(old_format);
+            database.catalog.set_format(&space, old_format);
             if let Some(index) = taken.borrow_mut().take() {
                 space.store.borrow_mut().restore_index(index);
             }
@@ -390,7 +390,7 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     })?;
     let before = std::mem::replace(&mut *space.store.borrow_mut(), rebuilt);
     space.set_index(id, Some(Rc::new(parsed.info)));
-    space.set_format(format);
+    database.catalog.set_format(&space, format);
     database.catalog.bump_schema_version();
     let before = Rc::new(RefCell::new(Some(before)));
     let kept = Rc::clone(&before);
@@ -399,7 +399,7 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
             for info in old_infos {
                 space.set_index(info.id, Some(info));
             }
-            space.set_format(old_format);
+            database.catalog.set_format(&space, old_format);
             if let Some(before) = before.borrow_mut().take() {
                 let rebuilt = std::mem::replace(&mut *space.store.borrow_mut(), before);
                 database.discard(Garbage::Space(rebuilt));

@@ -157,5 +157,12 @@ pub(super) fn on_space_sequence(
     }
     let attached = new.map(|_| SpaceSequence { sequence, field_no, is_generated });
     let before = std::mem::replace(&mut *space.sequence.borrow_mut(), attached);
-    Ok(Some(Effect { undo: Box::new(move |_| *space.sequence.borrow_mut() = before), finish: None }))
+    database.catalog.bump_schema_version();
+    Ok(Some(Effect {
+        undo: Box::new(move |database| {
+            *space.sequence.borrow_mut() = before;
+            database.catalog.bump_schema_version();
+        }),
+        finish: None,
+    }))
 }

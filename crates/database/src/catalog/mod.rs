@@ -141,7 +141,18 @@ impl Catalog {
         format
     }
 
-    /// The format that a row was made with.
+    /// Gives a space another format. Rows that were made with an earlier one show its names from now on.
+    pub(crate) fn set_format(&self, space: &Space, format: Rc<Format>) {
+        let ids = space.set_format(Rc::clone(&format));
+        let mut formats = self.formats.borrow_mut();
+        for id in ids {
+            if let Some(known) = formats.get_mut(id as usize) {
+                *known = Rc::clone(&format);
+            }
+        }
+    }
+
+    /// The format of rows that carry a number.
     pub fn format(&self, id: u32) -> Option<Rc<Format>> {
         self.formats.borrow().get(id as usize).cloned()
     }

@@ -99,6 +99,10 @@ pub struct Space {
     pub on_replace: RefCell<Vec<Rc<dyn ReplaceTrigger>>>,
     /// Triggers in the order they run.
     pub before_replace: RefCell<Vec<Rc<dyn ReplaceTrigger>>>,
+    /// Cleared by `space:run_triggers(false)`.
+    pub runs_triggers: Cell<bool>,
+    /// Every format the space has had: rows carry their numbers.
+    format_ids: RefCell<Vec<u32>>,
     /// Fills a nil field.
     pub sequence: RefCell<Option<SpaceSequence>>,
     /// Set when the space is dropped, for those who still hold it.
@@ -119,6 +123,8 @@ impl Space {
             on_replace: RefCell::default(),
             before_replace: RefCell::default(),
             sequence: RefCell::default(),
+            runs_triggers: Cell::new(true),
+            format_ids: RefCell::default(),
             is_dropped: Cell::new(false),
         }
     }
@@ -137,8 +143,16 @@ impl Space {
         Rc::clone(&self.format.borrow())
     }
 
-    pub(crate) fn set_format(&self, format: Rc<Format>) {
+    /// Sets the format; returns the numbers of those it had before.
+    pub(super) fn set_format(&self, format: Rc<Format>) -> Vec<u32> {
+        let mut ids = self.format_ids.borrow_mut();
+        for id in [self.format.borrow().id(), format.id()] {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
         *self.format.borrow_mut() = format;
+        ids.clone()
     }
 
     /// Name.
@@ -158,7 +172,7 @@ impl Space {
 
     /// True if a statement may run code that waits, so that it needs a fiber.
     pub fn has_triggers(&self) -> bool {
-        !self.on_replace.borrow().is_empty() || !self.before_replace.borrow().is_empty()
+        self.runs_triggers.get() && (!self.on_replace.borrow().is_empty() || !self.before_replace.borrow().is_empty())
     }
 
     /// True if the first field of a row is the first part of the primary key.

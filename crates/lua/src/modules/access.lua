@@ -23,6 +23,8 @@ function internal.as_admin(work, ...)
 end
 local as_admin = internal.as_admin
 
+local ffi = require('ffi')
+
 -- Privileges --------------------------------------------------------------------------------------------------------
 local bits = {
     read = 1, write = 2, execute = 4, session = 8, usage = 16, create = 32, drop = 64, alter = 128, reference = 256,
@@ -35,7 +37,7 @@ local bit_names = {
 local object_types = { universe = true, space = true, ['function'] = true, sequence = true, role = true, user = true }
 
 local allowed = {
-    universe = 255 + 256 + 512 + 1024 + 2048 + 4096, space = 1 + 2 + 32 + 64 + 128 + 256 + 512 + 1024 + 2048 + 4096,
+    universe = 255 + 256 + 512 + 1024 + 2048 + 4096, space = 1 + 2 + 4 + 32 + 64 + 128 + 256 + 512 + 1024 + 2048 + 4096,
     ['function'] = 4 + 16 + 32 + 64, sequence = 1 + 2 + 16 + 32 + 64 + 128, role = 4 + 16 + 32 + 64, user = 32 + 64 + 128,
 }
 
@@ -69,12 +71,11 @@ local function object_id(object_type, name)
         return 0
     end
     if object_type == 'space' then
-        local row = type(name) == 'number' and box.space._vspace:get(name) or type(name) == 'string' and
-            box.space._vspace.index.name:get(name) or nil
-        if row == nil then
+        local space = box.space[name]
+        if space == nil then
             fail('NO_SUCH_SPACE', tostring(name))
         end
-        return row[1]
+        return space.id
     elseif object_type == 'function' then
         local row = box.space._vfunc.index.name:get(name)
         if row == nil then
@@ -106,6 +107,11 @@ local function object_name(object_type, id)
     return row and row[3] or '#' .. tostring(id)
 end
 
+local function quoted(object_type, id)
+    local name = object_name(object_type, id)
+    return name == '' and '' or (" '%s'"):format(name)
+end
+
 local function grantee_id(name, kind)
     local row = type(name) == 'number' and box.space._vuser:get(name) or type(name) == 'string' and
         box.space._vuser.index.name:get(name) or nil
@@ -123,6 +129,9 @@ end
 -- grant(who, role), grant(who, privileges, type[, name[, options]])
 local function grant(grantee, name, privilege, object_type, object, options)
     if object_type == nil then
+        if privilege == nil then
+            box.space._vuser.index.name:get({})
+        end
         object_type, object, privilege = 'role', privilege, 'execute'
     end
     object_type = tostring(object_type):lower()
@@ -132,7 +141,7 @@ local function grant(grantee, name, privilege, object_type, object, options)
     if type(object) == 'table' then
         options, object = object, nil
     end
-    options = check_options(options, { grantor = 'string, number', if_not_exists = 'boolean' })
+    options = options or {}
     local wanted = check_privileges(privilege, object_type)
     local id = object_id(object_type, object)
     local grantor = options.grantor and internal.user_id(options.grantor) or internal.effective_user()
@@ -145,13 +154,16 @@ local function grant(grantee, name, privilege, object_type, object, options)
         if object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute' then
             fail('ROLE_GRANTED', name, object)
         end
-        fail('PRIV_GRANTED', name, privilege, object_type, object_name(object_type, id))
+        fail('PRIV_GRANTED', name, privilege, object_type, quoted(object_type, id))
     end
     box.space._priv:replace({ grantor, grantee, object_type, id, after })
 end
 
 local function revoke(grantee, name, privilege, object_type, object, options)
     if object_type == nil then
+        if privilege == nil then
+            box.space._vuser.index.name:get({})
+        end
         object_type, object, privilege = 'role', privilege, 'execute'
     end
     object_type = tostring(object_type):lower()
@@ -161,7 +173,7 @@ local function revoke(grantee, name, privilege, object_type, object, options)
     if type(object) == 'table' then
         options, object = object, nil
     end
-    options = check_options(options, { if_exists = 'boolean' })
+    options = options or {}
     local wanted = check_privileges(privilege, object_type)
     local id = object_id(object_type, object)
     local before = old_privileges(grantee, object_type, id)
@@ -172,7 +184,7 @@ local function revoke(grantee, name, privilege, object_type, object, options)
         if object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute' then
             fail('ROLE_NOT_GRANTED', name, object)
         end
-        fail('PRIV_NOT_GRANTED', name, privilege, object_type, object_name(object_type, id))
+        fail('PRIV_NOT_GRANTED', name, privilege, object_type, quoted(object_type, id))
     end
     local after = bit.band(before, bit.bnot(wanted))
     if after ~= 0 then
@@ -225,7 +237,7 @@ function user.password(text)
 end
 
 local function next_user_id()
-    local top = as_admin(function() return box.space._user.index[0]:select({}, { iterator = 'REQ' }) end)
+    local top = box.space._user.index[0]:select({}, { iterator = 'REQ' })
     local id = 32
     for _, row in ipairs(top) do
         id = math.max(id, row[1] + 1)
@@ -241,7 +253,7 @@ function user.create(name, options)
         if options.if_not_exists then
             return
         end
-        fail(row[4] == 'role' and 'ROLE_EXISTS' or 'USER_EXISTS', name)
+        fail('USER_EXISTS', name)
     end
     local auth = options.password and auth_of(options.password) or map({})
     atomically(function()
@@ -274,6 +286,9 @@ function user.passwd(name, password)
         return
     end
     local id = grantee_id(name, 'user')
+    if id == box.schema.GUEST_ID then
+        fail('GUEST_USER_PASSWORD')
+    end
     if type(password) ~= 'string' then
         error('Usage: box.schema.user.passwd([user,] password)', 2)
     end
@@ -315,9 +330,6 @@ function user.drop(name, options)
 end
 
 function user.grant(name, ...)
-    if name == nil then
-        illegal("user.grant(): user name is expected")
-    end
     local id, text = grantee_id(name, 'user')
     grant(id, text, ...)
 end
@@ -357,7 +369,7 @@ function role.create(name, options)
         if options.if_not_exists then
             return
         end
-        fail(row[4] == 'role' and 'ROLE_EXISTS' or 'USER_EXISTS', name)
+        fail('ROLE_EXISTS', name)
     end
     box.space._user:insert({ next_user_id(), internal.effective_user(), name, 'role', map({}) })
 end
@@ -426,7 +438,7 @@ function func.create(name, options)
     local language = (options.language or 'LUA'):upper()
     local now = os.date('%Y-%m-%d %H:%M:%S')
     atomically(function()
-        local top = as_admin(function() return box.space._func.index[0]:max() end)
+        local top = box.space._func.index[0]:max()
         local id = (top and top[1] or 0) + 1
         box.space._func:insert({
             id, internal.effective_user(), name, options.setuid and 1 or 0, language, options.body or '', 'function',
@@ -520,7 +532,7 @@ local compiled = {}
 function internal.values.call_persistent(id, body, is_sandboxed, ...)
     local known = compiled[id]
     if known == nil or known.body ~= body then
-        local chunk, reason = loadstring('return ' .. body, '=' .. 'function')
+        local chunk, reason = loadstring('return ' .. body)
         if chunk == nil then
             error(reason, 0)
         end
@@ -550,10 +562,25 @@ function function_methods.call(self, arguments)
         error('Use func:call(table)', 2)
     end
     internal.check_function_access(self.id)
-    if self.body ~= nil and self.body ~= '' then
-        return internal.values.call_persistent(self.id, self.body, self.is_sandboxed, unpack(arguments or {}))
+    local before = internal.effective_user()
+    if self.setuid then
+        internal.set_user(self.uid, false)
     end
-    return internal.values.call(self.name, unpack(arguments or {}))
+    local function finish(ok, ...)
+        internal.set_user(before, false)
+        if not ok then
+            local reason = ...
+            if not ffi.istype('struct error', reason) then
+                reason = internal.values.make_error(0, 'LuajitError', tostring(reason))
+            end
+            error(reason, 0)
+        end
+        return ...
+    end
+    if self.body ~= nil and self.body ~= '' then
+        return finish(pcall(internal.values.call_persistent, self.id, self.body, self.is_sandboxed, unpack(arguments or {})))
+    end
+    return finish(pcall(internal.values.call, self.name, unpack(arguments or {})))
 end
 
 function function_methods.drop(self)
@@ -573,8 +600,11 @@ function session.user() return internal.user_name((select(2, internal.session())
 function session.effective_user() return internal.user_name((select(3, internal.session()))) end
 function session.fd() return -1 end
 function session.exists(id)
+    if id == nil then
+        return true
+    end
     if type(id) ~= 'number' then
-        error('session.exists(sid): bad arguments', 2)
+        error('expected int64_t as -1 argument', 2)
     end
     return internal.session_exists(id)
 end
@@ -587,7 +617,7 @@ end
 
 function session.su(name, work, ...)
     if name == nil then
-        error('session.su(user): bad arguments', 2)
+        error('session.su(): bad arguments', 2)
     end
     local id
     if type(name) == 'number' then
@@ -614,6 +644,10 @@ function session.su(name, work, ...)
         return ...
     end
     return finish(pcall(work, ...))
+end
+
+function session.push()
+    return nil, internal.values.make_error(5, 'ClientError', ("Session '%s' does not support push()"):format(session.type()))
 end
 
 setmetatable(session, {
@@ -659,7 +693,9 @@ for name, list in pairs(triggers) do
             table.insert(list, 1, new)
         end
         internal.set_session_triggers(name, #list > 0)
-        return new
+        if new ~= nil then
+            return new
+        end
     end
 end
 

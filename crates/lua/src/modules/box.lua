@@ -56,6 +56,9 @@ local dynamic = {
     election_timeout = true, log_format = true, wal_dir_rescan_delay = true,
 }
 
+local is_loaded = false
+local current = {}
+
 local units = { b = 1, kb = 1e3, kib = 1024, mb = 1e6, mib = 1048576, gb = 1e9, gib = 1073741824, s = 1, ms = 0.001, m = 60, h = 3600 }
 
 -- "256MiB" and "30s" for numbers, as newer configurations write them.
@@ -107,6 +110,9 @@ local function check_cfg(changes)
     if checked.wal_mode ~= nil and checked.wal_mode ~= 'none' and checked.wal_mode ~= 'write' and checked.wal_mode ~= 'fsync' then
         fail('CFG', 'wal_mode', checked.wal_mode)
     end
+    if is_loaded and checked.memtx_memory ~= nil and checked.memtx_memory < current.memtx_memory then
+        fail('CFG', 'memtx_memory', 'cannot decrease memory size at runtime')
+    end
     if checked.replication ~= nil and not (type(checked.replication) == 'table' and next(checked.replication) == nil) then
         fail('UNSUPPORTED', 'Lycosa', 'replication yet')
     end
@@ -116,8 +122,6 @@ local function check_cfg(changes)
     return checked
 end
 
-local is_loaded = false
-local current = {}
 
 local guarded = { 'space', 'sequence', 'func', 'schema', 'session', 'slab', 'stat', 'info', 'begin', 'commit', 'rollback',
     'snapshot', 'atomic', 'savepoint', 'rollback_to_savepoint', 'on_commit', 'on_rollback', 'once', 'is_in_txn' }
@@ -229,6 +233,9 @@ function box.rollback_to_savepoint(savepoint)
     if getmetatable(savepoint) ~= savepoint_metatable then
         error('Usage: box.rollback_to_savepoint(savepoint)', 2)
     end
+    if not box.is_in_txn() then
+        fail('NO_SUCH_SAVEPOINT')
+    end
     internal.rollback_to_savepoint(savepoint.handle)
 end
 
@@ -252,17 +259,64 @@ function box.atomic(first, ...)
     return finish_atomic(pcall(first, ...))
 end
 
+-- The callbacks of open transactions: lists by the transaction's number.
 local function trigger(name)
+    local lists = {}
+    -- The rows of a transaction as an iterator: position, old, new, space.
+    local function iterator(rows)
+        return function()
+            return function(_, at)
+                at = at + 1
+                local row = rows[at]
+                if row == nil then
+                    return nil
+                end
+                return at, row[2], row[3], row[1]
+            end, nil, 0
+        end
+    end
     box[name] = function(new, old)
-        if type(new) ~= 'function' then
+        local id = internal.txn_id()
+        if id == nil then
+            error(('Usage inside a transaction: box.%s([function | nil, [function | nil]])'):format(name), 2)
+        end
+        local list = lists[id] or {}
+        if new == nil and old == nil then
+            return { unpack(list) }
+        end
+        if new ~= nil and type(new) ~= 'function' or old ~= nil and type(old) ~= 'function' then
             error('trigger reset: incorrect arguments', 2)
         end
-        local _ = old
-        if not box.is_in_txn() then
-            fail('NO_TRANSACTION')
+        if old ~= nil then
+            local found
+            for i, f in ipairs(list) do
+                if f == old then
+                    found = i
+                end
+            end
+            if found == nil then
+                error('trigger reset: Trigger is not found', 2)
+            end
+            table.remove(list, found)
         end
-        internal[name](new)
-        return new
+        if lists[id] == nil then
+            lists[id] = list
+            internal[name](function(rows)
+                lists[id] = nil
+                for _, f in ipairs(list) do
+                    local ok, reason = pcall(f, iterator(rows))
+                    if not ok then
+                        internal.log('error', name .. ': ' .. tostring(reason))
+                    end
+                end
+            end)
+            -- Whichever way it ends, the list goes.
+            internal[name == 'on_commit' and 'on_rollback' or 'on_commit'](function() lists[id] = nil end)
+        end
+        if new ~= nil then
+            table.insert(list, 1, new)
+            return new
+        end
     end
 end
 trigger('on_commit')
@@ -286,6 +340,23 @@ function box.snapshot()
 end
 
 -- Information -------------------------------------------------------------------------------------------------------
+local function callable(work)
+    return setmetatable({}, { __call = work, __serialize = function() return {} end })
+end
+
+-- The snapshots that there are, by the signatures in their names.
+local function checkpoints()
+    local list = {}
+    for _, name in ipairs(require('fio').listdir(box.cfg.memtx_dir) or {}) do
+        local signature = name:match('^(%d+)%.snap$')
+        if signature then
+            list[#list + 1] = { signature = tonumber(signature), references = {} }
+        end
+    end
+    table.sort(list, function(a, b) return a.signature < b.signature end)
+    return list
+end
+
 local info_fields = {
     id = function() return 1 end,
     uuid = function(now) return now.uuid end,
@@ -310,14 +381,19 @@ local info_fields = {
     schema_version = function(now) return now.schema_version end,
     election = function() return { state = 'follower', vote = 0, leader = 0, term = 1 } end,
     synchro = function() return { queue = { owner = 0, term = 0, len = 0, busy = false }, quorum = 1 } end,
-    sql = function() return function() return { cache = { size = 0, stmt_count = 0 } } end end,
-    vinyl = function() return function() return {} end end,
+    sql = function() return callable(function() return { cache = { size = 0, stmt_count = 0 } } end) end,
+    vinyl = function() return callable(function() return {} end) end,
     memory = function(now)
-        return function()
+        return callable(function()
             return {
                 data = now.memory_rows, index = now.memory_indexes, cache = 0, tx = 0, net = 0, lua = now.lua_kb * 1024,
             }
-        end
+        end)
+    end,
+    gc = function(now)
+        return callable(function()
+            return { vclock = now.vclock, signature = now.signature, checkpoints = checkpoints(), consumers = {} }
+        end)
     end,
     recovery = function() return internal.recovery_report() end,
 }
@@ -342,7 +418,6 @@ box.info = setmetatable({}, {
 
 local stat_names = {
     'SELECT', 'INSERT', 'REPLACE', 'UPDATE', 'UPSERT', 'DELETE', 'CALL', 'EVAL', 'AUTH', 'ERROR', 'EXECUTE', 'PREPARE',
-    'BEGIN', 'COMMIT', 'ROLLBACK',
 }
 local function all_stat()
     local counts, uptime, result = internal.info().statistics, math.max(internal.info().uptime, 1), {}
@@ -418,8 +493,8 @@ for _, name in ipairs({ 'on_schema_init', 'on_election' }) do
         end
         if new ~= nil then
             table.insert(list, 1, new)
+            return new
         end
-        return new
     end
 end
 
@@ -480,8 +555,8 @@ function internal.on_shutdown(new, old)
     end
     if new ~= nil then
         table.insert(shutdown_list, 1, new)
+        return new
     end
-    return new
 end
 function internal.values.shutdown()
     for _, f in ipairs(shutdown_list) do

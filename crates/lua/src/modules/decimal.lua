@@ -11,13 +11,16 @@ local function is_decimal(value)
     return ffi.istype(ctype, value)
 end
 
-local function made(value, name)
+local function made(value, position)
     if is_decimal(value) then
         return value
     end
     local kind = type(value)
     if kind ~= 'number' and kind ~= 'string' and kind ~= 'cdata' then
-        error(('incorrect value to convert to decimal as 1 argument'), name and 3 or 2)
+        error(('expected decimal, number or string as %d argument'):format(position or 1), 3)
+    end
+    if kind == 'string' and value:find('%s') then
+        error(('incorrect value to convert to decimal as %d argument'):format(position or 1), 3)
     end
     return new(value)
 end
@@ -33,7 +36,7 @@ decimal.is_decimal = is_decimal
 
 local function unary(name, body)
     decimal[name] = function(value)
-        return body(made(value, name))
+        return body(made(value))
     end
 end
 
@@ -47,21 +50,28 @@ for _, name in ipairs({ 'sqrt', 'exp', 'ln', 'log10' }) do
     unary(name, function(value) return combine(name, value, value) end)
 end
 
-function decimal.precision(value) return (internal.decimal_parts(made(value))) end
-function decimal.scale(value) return (select(2, internal.decimal_parts(made(value)))) end
+local function checked(value)
+    if not is_decimal(value) then
+        error('expected cdata as 1 argument', 3)
+    end
+    return value
+end
 
-function decimal.round(value, scale) return internal.decimal_round(made(value), scale or 0, false) end
-function decimal.trim(value) return internal.decimal_round(made(value), -1, true) end
-decimal.rescale = function(value, scale) return internal.decimal_round(made(value), scale, 'rescale') end
+function decimal.precision(value) return (internal.decimal_parts(checked(value))) end
+function decimal.scale(value) return (select(2, internal.decimal_parts(checked(value)))) end
+
+function decimal.round(value, scale) return internal.decimal_round(checked(value), scale or 0, false) end
+function decimal.trim(value) return internal.decimal_round(checked(value), -1, true) end
+function decimal.rescale(value, scale) return internal.decimal_round(checked(value), scale, 'rescale') end
 
 local function binary(operation)
     return function(a, b)
-        return combine(operation, made(a), made(b))
+        return combine(operation, made(a), made(b, 2))
     end
 end
 
 local function compare(a, b)
-    return combine('compare', made(a), made(b))
+    return combine('compare', made(a), made(b, 2))
 end
 
 ffi.metatype('struct lycosa_decimal', {

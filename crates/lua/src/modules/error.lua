@@ -42,9 +42,18 @@ function internal.values.make_error(code, kind, message, fields, previous)
     return make(code, kind, message, fields, previous)
 end
 
+-- Errors that are not the client's have no code.
+local without_code = {
+    LuajitError = true, SystemError = true, FiberIsCancelled = true, TimedOut = true, IllegalParams = true,
+}
+
 function internal.values.error_parts(object)
     local own = parts(object)
-    return own.code, own.base_type or own.type, own.message
+    local code = own.code
+    if code == nil or code == 0 and without_code[own.type] then
+        code = 32
+    end
+    return code, own.base_type or own.type, own.message
 end
 
 local function is_error(value)
@@ -96,6 +105,9 @@ end
 
 ffi.metatype('struct error', {
     __index = function(object, key)
+        if key == 'code' and without_code[parts(object).type] then
+            return nil
+        end
         if key == 'code' or key == 'type' or key == 'message' or key == 'trace' or key == 'prev' or key == 'errno' then
             return parts(object)[key]
         end
@@ -120,7 +132,11 @@ ffi.metatype('struct error', {
 })
 
 local codes = internal.error_codes()
-local access_denied = codes.ACCESS_DENIED
+-- How many arguments the text of each code wants.
+local function holes_of(code)
+    local _, count = internal.error_template(code):gsub('%%[sdu]', '')
+    return count
+end
 
 -- Makes an error object from what box.error and box.error.new take.
 local function build(code, ...)
@@ -133,22 +149,18 @@ local function build(code, ...)
         end
         return make(code.code or 0, 'ClientError', tostring(reason), nil, nil, trace_at(4))
     end
-    if type(code) == 'string' then
-        local message = ...
-        local object = make(0, code, select('#', ...) > 0 and string.format(tostring(message), select(2, ...)) or '', nil, nil,
-            trace_at(4))
-        parts(object).base_type = 'CustomError'
-        return object
-    end
     if type(code) ~= 'number' then
-        error('Usage: box.error.new(code, args) or box.error.new(type, args)', 3)
+        return nil, 'bad arguments'
     end
-    local kind = code == access_denied and 'AccessDeniedError' or 'ClientError'
-    return make(code, kind, internal.error_text(code, ...), nil, nil, trace_at(4))
+    if select('#', ...) < holes_of(code) then
+        return nil, 'bad arguments'
+    end
+    return make(code, 'ClientError', internal.error_text(code, ...), nil, nil, trace_at(4))
 end
 
-local function raise(_, code, ...)
-    if code == nil then
+local function raise(_, ...)
+    local code = ...
+    if select('#', ...) == 0 then
         if last_error == nil then
             error('Usage: box.error(code, args)', 2)
         end
@@ -158,17 +170,21 @@ local function raise(_, code, ...)
         last_error = code
         error(code)
     end
-    local object = build(code, ...)
+    local object = build(...)
+    if object == nil then
+        error('box.error(): bad arguments', 2)
+    end
     last_error = object
     error(object)
 end
 
 local api = {
     new = function(...)
-        if select('#', ...) == 0 then
+        local object = build(...)
+        if object == nil then
             error('Usage: box.error.new(code, args) or box.error.new(type, args)', 2)
         end
-        return build(...)
+        return object
     end,
     last = function() return last_error end,
     clear = function() last_error = nil end,

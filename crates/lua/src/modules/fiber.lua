@@ -67,7 +67,16 @@ metatable = {
 function internal.fiber_ended(id, ok, ...)
     storages[id] = nil
     if joinable[id] then
-        outcomes[id] = { ok, select('#', ...), ... }
+        local first = ...
+        if ok then
+            outcomes[id] = { true, select('#', ...), ... }
+        else
+            -- Who joins gets an error object, whatever was raised.
+            if not require('ffi').istype('struct error', first) then
+                first = internal.values.make_error(0, 'LuajitError', tostring(first))
+            end
+            outcomes[id] = { false, 1, first }
+        end
         for _, waiter in ipairs(joiners[id] or {}) do
             internal.fiber_wake(waiter)
         end
@@ -133,9 +142,7 @@ function fiber.name(object, name, options)
     end
     local id = id_of(object, 'fiber.name(fiber)')
     if name ~= nil then
-        if type(name) ~= 'string' then
-            error('fiber.name(id, name): bad arguments', 2)
-        end
+        name = tostring(name)
         if #name > 255 and not (options and options.truncate) then
             error('Fiber name is too long', 2)
         end
@@ -167,7 +174,7 @@ end
 
 function fiber.testcancel()
     if internal.fiber_is_cancelled() then
-        error('fiber is cancelled')
+        error(internal.values.make_error(0, 'FiberIsCancelled', 'fiber is cancelled'))
     end
 end
 
@@ -179,6 +186,9 @@ function fiber.cancel(object)
     if id == internal.fiber_self() then
         internal.fiber_cancel(id)
         return fiber.testcancel()
+    end
+    if internal.fiber_status(id) == 'dead' then
+        error('the fiber is dead', 2)
     end
     internal.fiber_cancel(id)
 end
@@ -200,7 +210,7 @@ end
 function fiber.join(object)
     local id = id_of(object, 'fiber.join(fiber)')
     if not joinable[id] then
-        error('the fiber is not joinable', 2)
+        error(internal.fiber_status(id) == 'dead' and 'the fiber is dead' or 'the fiber is not joinable', 2)
     end
     while outcomes[id] == nil do
         if internal.fiber_status(id) == 'dead' then
@@ -232,8 +242,8 @@ function fiber.top_disable() end
 
 fiber.time = internal.clock_wall
 fiber.clock = internal.clock_monotonic
-function fiber.time64() return internal.clock_ns(true) / 1000 end
-function fiber.clock64() return internal.clock_ns(false) / 1000 end
+function fiber.time64() return internal.clock_ns(true) / 1000ULL end
+function fiber.clock64() return internal.clock_ns(false) / 1000ULL end
 
 function fiber.set_max_slice(seconds)
     local bound = type(seconds) == 'table' and (seconds.err or 0) or seconds
@@ -312,9 +322,9 @@ end
 
 function cond:wait(timeout)
     if getmetatable(self) ~= cond then
-        error('Usage: cond:wait([timeout])', 2)
+        error('usage: cond:wait([timeout])', 2)
     end
-    check_timeout(timeout, 'Usage: cond:wait([timeout])')
+    check_timeout(timeout, 'usage: cond:wait([timeout])')
     local is_released = wait_in(self.waiters, deadline_of(timeout))
     return is_released
 end
@@ -335,7 +345,10 @@ local channel = {}
 channel.__index = channel
 
 function fiber.channel(size)
-    if size ~= nil and (type(size) ~= 'number' or size < 0) then
+    if size ~= nil and type(size) ~= 'number' then
+        error('fiber.channel(size): bad arguments', 2)
+    end
+    if size ~= nil and size < 0 then
         error('fiber.channel(size): negative size', 2)
     end
     return setmetatable({ size_ = size or 0, items = {}, first = 1, last = 0, readers = {}, writers = {} }, channel)
@@ -353,11 +366,12 @@ local function shift(self)
     return value
 end
 
-function channel:put(value, timeout)
-    if value == nil and type(value) ~= 'cdata' then
-        error('Usage: channel:put(var [, timeout])', 2)
+function channel:put(...)
+    local value, timeout = ...
+    if select('#', ...) == 0 then
+        error('usage: channel:put(var [, timeout])', 2)
     end
-    check_timeout(timeout, 'Usage: channel:put(var [, timeout])')
+    check_timeout(timeout, 'usage: channel:put(var [, timeout])')
     if self.is_closed_ then
         return false
     end
@@ -380,7 +394,7 @@ function channel:put(value, timeout)
 end
 
 function channel:get(timeout)
-    check_timeout(timeout, 'Usage: channel:get([timeout])')
+    check_timeout(timeout, 'usage: channel:get([timeout])')
     if self:count() > 0 then
         local value = shift(self)
         local writer = self.writers[1]

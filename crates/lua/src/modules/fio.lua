@@ -17,6 +17,8 @@ int ftruncate(int fd, long length);
 int rmdir(const char *path);
 int mkdir(const char *path, unsigned int mode);
 int symlink(const char *target, const char *path);
+int link(const char *target, const char *path);
+unsigned int umask(unsigned int mask);
 long readlink(const char *path, char *buf, size_t size);
 int chmod(const char *path, unsigned int mode);
 char *mkdtemp(char *template);
@@ -24,9 +26,25 @@ char *mkdtemp(char *template);
 
 local C = ffi.C
 
-local function failed(path)
-    local code = ffi.errno()
-    return nil, ('fio: %s: %s'):format(path, ffi.string(C.strerror(code)))
+-- What a failed call returns: nil (or false) and an error object.
+local function reason(text)
+    return internal.values.make_error(0, 'SystemError', 'fio: ' .. text)
+end
+
+local function failed()
+    return nil, reason(ffi.string(C.strerror(ffi.errno())))
+end
+
+local function refused()
+    return false, reason(ffi.string(C.strerror(ffi.errno())))
+end
+
+-- The outcome of an operation on names.
+local function outcome(ok, text)
+    if ok then
+        return true
+    end
+    return false, reason(text)
 end
 
 local function check_string(value, usage)
@@ -118,20 +136,20 @@ end
 
 fio.path = {}
 local function kind_of(path)
-    return internal.file_kind(path)
+    return internal.file_kind(path, true)
 end
 function fio.path.exists(path) return (kind_of(path)) ~= nil end
 function fio.path.is_file(path) return kind_of(path) == 'file' end
 function fio.path.is_dir(path) return kind_of(path) == 'directory' end
-function fio.path.is_link(path) return kind_of(path) == 'link' end
-function fio.path.lexists(path) return (kind_of(path)) ~= nil end
+function fio.path.is_link(path) return internal.file_kind(path, false) == 'link' end
+function fio.path.lexists(path) return (internal.file_kind(path, false)) ~= nil end
 
 -- Directories and names ---------------------------------------------------------------------------------------------
 function fio.listdir(path)
     check_string(path, 'fio.listdir(path)')
-    local names, reason = internal.file_operation('list', path)
+    local names, why = internal.file_operation('list', path)
     if names == nil then
-        return nil, ("fio: can't listdir %s: %s"):format(path, reason)
+        return nil, ("can't listdir %s: fio: %s"):format(path, why)
     end
     return names
 end
@@ -139,27 +157,27 @@ end
 function fio.mkdir(path, mode)
     check_string(path, 'fio.mkdir(path[, mode])')
     if C.mkdir(path, mode or 511) ~= 0 then
-        return failed(path)
+        return refused()
     end
     return true
 end
 
 function fio.mktree(path)
     check_string(path, 'Usage: fio.mktree(path[, mode])')
-    return internal.file_operation('mktree', path)
+    return outcome(internal.file_operation('mktree', path))
 end
 
 function fio.rmdir(path)
     check_string(path, 'fio.rmdir(path)')
     if C.rmdir(path) ~= 0 then
-        return failed(path)
+        return refused()
     end
     return true
 end
 
 function fio.unlink(path)
     check_string(path, 'fio.unlink(path)')
-    return internal.file_operation('unlink', path)
+    return outcome(internal.file_operation('unlink', path))
 end
 
 function fio.rmtree(path)
@@ -178,26 +196,42 @@ end
 function fio.rename(from, to)
     check_string(from, 'fio.rename(filepath, newpath)')
     check_string(to, 'fio.rename(filepath, newpath)')
-    return internal.file_operation('rename', from, to)
+    return outcome(internal.file_operation('rename', from, to))
 end
 
 function fio.copyfile(from, to)
     check_string(from, 'Usage: fio.copyfile(src, dst)')
-    local text, reason = internal.file_read(from)
+    local text, why = internal.file_read(from)
     if text == nil then
-        return nil, reason
+        return false, reason(why)
     end
     if fio.path.is_dir(to) then
         to = fio.pathjoin(to, fio.basename(from))
     end
-    return internal.file_operation('write', to, text)
+    return outcome(internal.file_operation('write', to, text))
 end
 
 function fio.symlink(target, path)
     if C.symlink(target, path) ~= 0 then
-        return failed(path)
+        return refused()
     end
     return true
+end
+
+function fio.link(target, path)
+    if C.link(target, path) ~= 0 then
+        return refused()
+    end
+    return true
+end
+
+function fio.umask(mask)
+    if mask == nil then
+        local old = C.umask(0)
+        C.umask(old)
+        return tonumber(old)
+    end
+    return tonumber(C.umask(mask))
 end
 
 function fio.readlink(path)
@@ -216,7 +250,7 @@ end
 
 function fio.chmod(path, mode)
     if C.chmod(path, mode) ~= 0 then
-        return failed(path)
+        return refused()
     end
     return true
 end
@@ -246,19 +280,27 @@ function fio.glob(pattern)
 end
 
 local kinds = { file = 'is_reg', directory = 'is_dir', link = 'is_link' }
-function fio.stat(path)
-    check_string(path, 'fio.stat(path)')
-    local kind, size, modified = internal.file_kind(path)
+local function describe(path, follows_links)
+    local kind, size, modified, mode, links = internal.file_kind(path, follows_links)
     if kind == nil then
-        return nil, ('fio: %s: No such file or directory'):format(path)
+        return nil, reason('No such file or directory')
     end
-    local stat = { size = size, mtime = modified }
+    local stat = { size = size, mtime = modified, mode = mode, nlink = links }
     for name, method in pairs(kinds) do
         stat[method] = function() return kind == name end
     end
     return stat
 end
-fio.lstat = fio.stat
+
+function fio.stat(path)
+    check_string(path, 'fio.stat(path)')
+    return describe(path, true)
+end
+
+function fio.lstat(path)
+    check_string(path, 'fio.lstat(path)')
+    return describe(path, false)
+end
 
 -- Open files --------------------------------------------------------------------------------------------------------
 local file = {}
@@ -274,7 +316,7 @@ function file:read(buffer_or_size, size)
     end
     local wanted = buffer_or_size
     if wanted == nil then
-        local stat = internal.file_kind(self.path) and select(2, internal.file_kind(self.path)) or 0
+        local stat = select(2, internal.file_kind(self.path, true)) or 0
         wanted = math.max(stat, 4096)
     end
     local buffer = ffi.new('char[?]', wanted)
@@ -290,7 +332,7 @@ function file:write(text)
     while done < #text do
         local put = C.write(self.fh, ffi.cast('const char *', text) + done, #text - done)
         if put < 0 then
-            return false, select(2, failed(self.path))
+            return refused()
         end
         done = done + tonumber(put)
     end

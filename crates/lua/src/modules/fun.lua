@@ -548,8 +548,21 @@ define('intersperse', 1, function(separator, gen, param, state)
 end)
 
 -- Compositions ------------------------------------------------------------------------------------------------------
-function fun.zip(...)
+-- How many of the arguments are iterators: the last may be an iterator followed by its param and state.
+local function count_of(...)
     local count = select('#', ...)
+    if count >= 3 then
+        local third = select(count - 2, ...)
+        if type(third) == 'table' and getmetatable(third) == iterator_metatable and third.param == select(count - 1, ...)
+            and third.state == select(count, ...) then
+            return count - 2
+        end
+    end
+    return count
+end
+
+function fun.zip(...)
+    local count = count_of(...)
     local gens, params, states = {}, {}, {}
     for i = 1, count do
         gens[i], params[i], states[i] = raw_iter((select(i, ...)))
@@ -579,7 +592,7 @@ define('cycle', 0, function(gen, param, state)
 end)
 
 function fun.chain(...)
-    local count = select('#', ...)
+    local count = count_of(...)
     local gens, params, states = {}, {}, {}
     for i = 1, count do
         gens[i], params[i], states[i] = raw_iter((select(i, ...)))

@@ -29,6 +29,8 @@ internal.types = {
     int64 = ffi.typeof('int64_t'),
     uint64 = ffi.typeof('uint64_t'),
     null = ffi.typeof('void *'),
+    float = ffi.typeof('float'),
+    double = ffi.typeof('double'),
     tuple = ffi.typeof('const struct tuple &'),
     uuid = ffi.typeof('struct tt_uuid'),
     decimal = ffi.typeof('struct lycosa_decimal'),
@@ -56,9 +58,6 @@ function internal.values.to_plain(value)
         if ffi.istype(ctype, value) then
             return uint64(value)
         end
-    end
-    if ffi.istype('float', value) or ffi.istype('double', value) then
-        return tonumber(value)
     end
     if ffi.istype('bool', value) then
         return value == ffi.new('bool', true)

@@ -6,7 +6,7 @@ box.schema = {
     VUSER_ID = 305, PRIV_ID = 312, VPRIV_ID = 313, CLUSTER_ID = 320, TRUNCATE_ID = 330, SCHEMA_ID = 272,
     SYSTEM_ID_MIN = 256, SYSTEM_ID_MAX = 511, SYSTEM_USER_ID_MIN = 0, SYSTEM_USER_ID_MAX = 32, ADMIN_ID = 1, GUEST_ID = 0,
     PUBLIC_ROLE_ID = 2, SUPER_ROLE_ID = 31, SYSTEM_ROLE_ID_MIN = 2, SPACE_MAX = 2147483647, INDEX_MAX = 128, FIELD_MAX = 2147483647,
-    NAME_MAX = 65000, FORMAT_ID_MAX = 16777215, REPLICA_MAX = 32,
+    NAME_MAX = 65000, FORMAT_ID_MAX = 65534, REPLICA_MAX = 32,
 }
 
 local illegal, fail = internal.illegal, internal.fail
@@ -221,7 +221,7 @@ function box.schema.space.create(name, options)
         flags.is_sync = true
     end
     local id = atomically(function()
-        local id = options.id or internal.as_admin(next_space_id)
+        local id = options.id or next_space_id()
         box.space._space:insert({ id, owner, name, options.engine, options.field_count, flags, format })
         return id
     end)
@@ -253,12 +253,9 @@ function box.schema.space.drop(id, name, options)
         fail('NO_SUCH_SPACE', name or '#' .. tostring(id))
     end
     atomically(function()
-        local links = box.space._space_sequence:get(id)
-        if links ~= nil then
-            box.space._space_sequence:delete(id)
-            if links[3] then
-                internal.as_admin(function() box.schema.sequence.drop(links[2]) end)
-            end
+        local link = box.space._space_sequence:delete(id)
+        if link ~= nil and link[3] then
+            internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
         end
         local indexes = box.space._vindex:select({ id })
         for i = #indexes, 1, -1 do
@@ -351,7 +348,7 @@ local function parts_of(space_id, given)
     local list = {}
     if type(given[1]) == 'table' then
         list = given
-    elseif #given == 1 or is_type_name(tostring(given[2])) == nil then
+    elseif type(given[1]) ~= 'number' or #given == 1 or is_type_name(tostring(given[2])) == nil then
         local is_pairs = #given >= 2 and type(given[2]) == 'string' and #given % 2 == 0 and type(given[1]) == 'number'
         if is_pairs then
             for i = 1, #given, 2 do
@@ -401,13 +398,18 @@ local function parts_of(space_id, given)
                 if row == nil then
                     illegal('options.parts[%d]: collation was not found by name \'%s\'', i, tostring(value))
                 end
-                part.collation = row[1]
+                part.collation = row[3] ~= 'none' and row[1] or row[2] ~= 'none' and row[1] or nil
             elseif key == 'is_nullable' then
+                if type(value) ~= 'boolean' then
+                    illegal('options.parts[%d]: type (boolean) is expected', i)
+                end
                 part.is_nullable = value
             elseif key == 'path' then
                 part.path = value
             elseif type(key) == 'string' then
-                part[key] = value
+                fail('WRONG_INDEX_OPTIONS', i, ("unexpected option '%s'"):format(key))
+            else
+                fail('WRONG_INDEX_OPTIONS', i, 'key must be a string')
             end
         end
         local field = part.field
@@ -435,12 +437,12 @@ local function parts_of(space_id, given)
         if kind == nil then
             kind = known and known.type ~= 'any' and known.type or 'scalar'
         end
+        if part.collation ~= nil and kind ~= 'string' and kind ~= 'scalar' then
+            fail('WRONG_INDEX_OPTIONS', i, 'collation is reasonable only for string and scalar parts')
+        end
         part.field, part.type = field - 1, kind
         if part.is_nullable == nil and known and known.is_nullable then
             part.is_nullable = true
-        end
-        if part.collation == nil and known and known.collation ~= nil then
-            part.collation = known.collation
         end
         for key in pairs(part) do
             if key ~= 'field' and key ~= 'type' then
@@ -456,7 +458,7 @@ local function parts_of(space_id, given)
 end
 
 local index_options = {
-    parts = 'table, number, string', unique = 'boolean', id = 'number', if_not_exists = 'boolean', dimension = 'number',
+    parts = 'table', unique = 'boolean', id = 'number', if_not_exists = 'boolean', dimension = 'number',
     distance = 'string', sequence = 'boolean, number, string, table', type = 'string', func = 'number, string',
     hint = 'boolean', page_size = 'number', range_size = 'number', run_count_per_level = 'number',
     run_size_ratio = 'number', bloom_fpr = 'number',
@@ -468,7 +470,7 @@ local function sequence_for(space, parts, wanted, index_id)
         return nil
     end
     if index_id ~= 0 then
-        fail('MODIFY_INDEX', box.space[space.id].name, space.name, 'sequence cannot be used with a secondary key')
+        fail('MODIFY_INDEX', space.name, box.space[space.id].name, 'sequence cannot be used with a secondary key')
     end
     local field_no, id = 0, nil
     local options = type(wanted) == 'table' and wanted or { id = wanted }
@@ -525,6 +527,7 @@ function box.schema.index.create(space_id, name, options)
         end
         fail('INDEX_EXISTS', name)
     end
+    box.space._space_sequence:get(space_id)
     local kind = (options.type or 'tree'):lower()
     if kind == 'bitset' or kind == 'rtree' then
         fail('UNSUPPORTED', 'Lycosa', kind .. ' indexes yet')
@@ -572,12 +575,9 @@ local function index_row(space_id, index_id)
 end
 
 local function drop_generated_sequence(space_id)
-    local link = box.space._space_sequence:get(space_id)
-    if link ~= nil then
-        box.space._space_sequence:delete(space_id)
-        if link[3] then
-            internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
-        end
+    local link = box.space._space_sequence:delete(space_id)
+    if link ~= nil and link[3] then
+        internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
     end
 end
 
@@ -655,7 +655,7 @@ function box.schema.sequence.create(name, options)
     local max = options.max ~= nil and options.max or is_up and INT64_MAX or -1
     local start = options.start ~= nil and options.start or is_up and min or max
     local id = atomically(function()
-        local top = internal.as_admin(function() return box.space._sequence.index[0]:max() end)
+        local top = box.space._sequence.index[0]:max()
         local id = (top and top[1] or 0) + 1
         box.space._sequence:insert({
             id, internal.effective_user(), name, step, min, max, start, options.cache or 0, options.cycle or false,

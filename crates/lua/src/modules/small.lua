@@ -46,7 +46,12 @@ package.loaded.errno = setmetatable({
     strerror = function(code) return ffi.string(ffi.C.strerror(code or ffi.errno())) end,
 }, {
     __index = errno_codes,
-    __call = function(_, code) return ffi.errno(code) end,
+    __call = function(_, code)
+        if code == nil then
+            return ffi.errno()
+        end
+        return ffi.errno(code)
+    end,
 })
 
 -- uuid --------------------------------------------------------------------------------------------------------------
@@ -109,11 +114,6 @@ end
 ffi.metatype('struct tt_uuid', {
     __tostring = uuid_text,
     __eq = function(a, b)
-        if type(b) == 'string' then
-            b = fromstr(b)
-        elseif type(a) == 'string' then
-            a = fromstr(a)
-        end
         return is_uuid(a) and is_uuid(b) and uuid_bin(a) == uuid_bin(b)
     end,
     __lt = function(a, b) return uuid_bin(a, 'n') < uuid_bin(b, 'n') end,
@@ -423,6 +423,35 @@ function uri.format(parts, with_password)
         .. (parts.fragment and '#' .. parts.fragment or '')
 end
 package.loaded.uri = uri
+
+ffi.cdef[[
+int setenv(const char *name, const char *value, int overwrite);
+int unsetenv(const char *name);
+extern char **environ;
+]]
+
+function os.setenv(name, value)
+    if type(name) ~= 'string' then
+        error('os.setenv(name, [value]): bad arguments', 2)
+    end
+    if value == nil then
+        ffi.C.unsetenv(name)
+    else
+        ffi.C.setenv(name, value, 1)
+    end
+end
+
+function os.environ()
+    local result, at = {}, 0
+    while ffi.C.environ[at] ~= nil do
+        local name, value = ffi.string(ffi.C.environ[at]):match('^([^=]*)=(.*)$')
+        if name then
+            result[name] = value
+        end
+        at = at + 1
+    end
+    return result
+end
 
 package.loaded.title = {
     update = function() end, get = function() return 'lycosa' end, get_custom = function() return '' end,

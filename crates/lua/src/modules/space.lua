@@ -68,6 +68,12 @@ local function check_index(index, method)
     end
 end
 
+local function check_alive(space)
+    if root[space.id] == nil then
+        internal.fail('NO_SUCH_SPACE', space.name)
+    end
+end
+
 local function primary(space)
     local index = space.index[0]
     if index == nil then
@@ -97,13 +103,16 @@ end
 
 function space_methods.update(space, key, operations)
     check_space(space, 'update')
+    if key == nil or type(operations) ~= 'table' then
+        error('Usage index:update(key, ops)', 2)
+    end
     return primary(space):update(key, operations)
 end
 
 function space_methods.upsert(space, tuple, operations, deprecated)
     check_space(space, 'upsert')
-    if deprecated ~= nil then
-        error('Usage: space:upsert(tuple, operations)', 2)
+    if deprecated ~= nil or tuple == nil or type(operations) ~= 'table' then
+        error('Usage space:upsert(tuple_key, ops)', 2)
     end
     return internal.upsert(space.id, tuple, operations)
 end
@@ -213,6 +222,7 @@ end
 
 function space_methods.rename(space, name)
     check_space(space, 'rename')
+    check_alive(space)
     box.schema.space.rename(space.id, name)
 end
 
@@ -221,10 +231,17 @@ function space_methods.alter(space, options)
     box.schema.space.alter(space.id, options)
 end
 
+function space_methods.run_triggers(space, is_enabled)
+    check_space(space, 'run_triggers')
+    internal.run_triggers(space.id, is_enabled)
+end
+
 local function trigger_setter(name, is_before)
     local lists = {}
     space_methods[name] = function(space, new, old)
-        check_space(space, name)
+        if type(space) ~= 'table' or rawget(space, 'id') == nil then
+            error(('usage: space:%s(function | nil, [function | nil])'):format(name), 2)
+        end
         local list = lists[space.id] or {}
         lists[space.id] = list
         if new == nil and old == nil and type(new) ~= 'cdata' then
@@ -260,7 +277,9 @@ local function trigger_setter(name, is_before)
             table.insert(list, 1, new)
         end
         internal.set_triggers(space.id, is_before, list)
-        return new ~= nil and new or nil
+        if new ~= nil then
+            return new
+        end
     end
 end
 trigger_setter('on_replace', false)
@@ -281,6 +300,12 @@ function index_methods.select(index, key, options)
         end
         offset = options.offset or 0
         limit = options.limit or limit
+        if type(offset) ~= 'number' and type(offset) ~= 'cdata' or type(limit) ~= 'number' and type(limit) ~= 'cdata' then
+            error('select: offset and limit must be numbers', 2)
+        end
+        -- What is negative is meant as very large.
+        offset = offset < 0 and 4294967295 or offset
+        limit = limit < 0 and 4294967295 or limit
     end
     return internal.select(index.space_id, index.id, iterator_of(options, is_empty_key(key)), key, offset, limit)
 end
@@ -321,11 +346,13 @@ local function end_of(name, iterator, partial)
     index_methods[name] = function(index, key)
         check_index(index, name)
         if index.type == 'HASH' then
-            internal.fail('UNSUPPORTED', ("Index '%s' (%s) of space '%s' (%s)"):format(index.name, 'HASH',
-                objects[index.space_id].name, 'memtx'), name .. '()')
+            internal.fail('UNSUPPORTED_INDEX_FEATURE', index.name, 'HASH', objects[index.space_id].name, 'memtx', name .. '()')
         end
         local kind = is_empty_key(key) and iterator or partial
-        return internal.select(index.space_id, index.id, kind, key, 0, 1)[1]
+        local found = internal.select(index.space_id, index.id, kind, key, 0, 1)[1]
+        if found ~= nil then
+            return found
+        end
     end
 end
 end_of('min', iterators.GE, iterators.EQ)
@@ -338,6 +365,9 @@ end
 
 function index_methods.update(index, key, operations)
     check_index(index, 'update')
+    if key == nil or type(operations) ~= 'table' then
+        error('Usage index:update(key, ops)', 2)
+    end
     return internal.update(index.space_id, index.id, key, operations)
 end
 

@@ -10,20 +10,13 @@ local function check_string(value, position, name)
     end
 end
 
-local function check_count(value, position, name)
-    if type(value) ~= 'number' then
-        error(("bad argument #%d to 'string.%s' (number expected, got %s)"):format(position, name,
-            value == nil and 'nil' or type(value)), 3)
-    end
-end
-
 function string.split(text, separator, max)
     check_string(text, 1, 'split')
     if separator ~= nil and type(separator) ~= 'string' then
         error(("bad argument #2 to 'string.split' (string expected, got %s)"):format(type(separator)), 2)
     end
     if separator == '' then
-        error('empty separator', 2)
+        error("bad argument #2 to 'string.split' (non-empty string expected, got empty string)", 2)
     end
     max = max or math.huge
     local parts, from = {}, 1
@@ -58,12 +51,15 @@ end
 local function pad(name, before, after)
     return function(text, width, char)
         check_string(text, 1, name)
-        check_count(width, 2, name)
+        if type(width) ~= 'number' or width < 0 then
+            error(("bad argument #2 to 'string.%s' (positive integer expected, got %s)"):format(name,
+                width == nil and 'nil' or type(width)), 2)
+        end
         if char ~= nil and (type(char) ~= 'string' or #char ~= 1) then
             if type(char) ~= 'string' then
                 error(("bad argument #3 to 'string.%s' (string expected, got %s)"):format(name, type(char)), 2)
             end
-            error(("bad argument #3 to 'string.%s' (1-character string expected)"):format(name), 2)
+            error(("bad argument #3 to 'string.%s' (char expected, got string)"):format(name), 2)
         end
         char = char or ' '
         local missing = math.max(width - #text, 0)

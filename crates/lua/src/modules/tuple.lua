@@ -26,7 +26,7 @@ function methods.next(tuple, position)
     check_tuple(tuple, 'tuple:next(tuple, pos)')
     position = position == nil and 0 or position
     local count = count_of(tuple)
-    if type(position) ~= 'number' or position < 0 or position > count then
+    if type(position) ~= 'number' or position < 0 then
         error('error: invalid key to \'next\'', 2)
     end
     if position >= count then
@@ -77,6 +77,9 @@ end
 
 function methods.tomap(tuple, options)
     check_tuple(tuple, 'tuple:tomap(opts)')
+    if options ~= nil and type(options) ~= 'table' then
+        error('Usage: tuple:tomap(opts)', 2)
+    end
     local map = {}
     local names = names_of(tuple)
     local all = internal.tuple_table(tuple)
@@ -101,8 +104,8 @@ end
 
 function methods.slice(tuple, from, to)
     check_tuple(tuple, 'tuple:slice(start[, end])')
-    if type(from) ~= 'number' then
-        error('Usage: tuple:slice(start, end)', 2)
+    if type(from) ~= 'number' or to ~= nil and type(to) ~= 'number' then
+        error('tuple.slice(): bad arguments', 2)
     end
     local all = internal.tuple_table(tuple)
     local count = #all
@@ -117,7 +120,7 @@ function methods.slice(tuple, from, to)
     if last < 0 then
         last = last + count
     elseif last > count then
-        last = count
+        error('tuple.slice(): end > field count', 2)
     end
     if to ~= nil and last <= first then
         error('tuple.slice(): start must be less than end', 2)
@@ -125,59 +128,61 @@ function methods.slice(tuple, from, to)
     return unpack(all, first + 1, last)
 end
 
-local function find_in(tuple, start, value, is_all)
+-- The arguments of find and findall: a value, or a position to begin at and a value.
+local function find_arguments(tuple, usage, ...)
+    local count = select('#', ...)
+    if count == 0 then
+        error('Usage: ' .. usage, 3)
+    end
+    local from, value = 1, ...
+    if count >= 2 then
+        from, value = ...
+        from = tonumber(from) or error('Usage: ' .. usage, 3)
+        from = math.max(from, 1)
+        if from > count_of(tuple) then
+            error('error: invalid key to \'next\'', 3)
+        end
+    end
+    return from, value
+end
+
+function methods.find(tuple, ...)
+    check_tuple(tuple, 'tuple:find([offset, ]val)')
+    local from, value = find_arguments(tuple, 'tuple:find([offset, ]val)', ...)
     local all = internal.tuple_table(tuple)
-    local found = {}
-    for i = start + 1, #all do
+    for i = from, #all do
         if all[i] == value then
-            if not is_all then
-                return i
-            end
+            return i
+        end
+    end
+    return nil
+end
+
+function methods.findall(tuple, ...)
+    check_tuple(tuple, 'tuple:findall([offset, ]val)')
+    local from, value = find_arguments(tuple, 'tuple:findall([offset, ]val)', ...)
+    local all, found = internal.tuple_table(tuple), {}
+    for i = from, #all do
+        if all[i] == value then
             found[#found + 1] = i
         end
     end
     return found
 end
 
-local function find_arguments(usage, ...)
-    local start, value = 0, ...
-    if select('#', ...) >= 2 then
-        start, value = ...
-        start = tonumber(start) or error('Usage: ' .. usage, 3)
-        if start < 1 then
-            start = 1
-        end
-        start = start - 1
-    elseif select('#', ...) == 0 then
-        error('Usage: ' .. usage, 3)
-    end
-    return start, value
-end
-
-function methods.find(tuple, ...)
-    check_tuple(tuple, 'tuple:find([offset, ]val)')
-    local start, value = find_arguments('tuple:find([offset, ]val)', ...)
-    local found = find_in(tuple, start, value, false)
-    if type(found) == 'number' then
-        return found
-    end
-end
-
-function methods.findall(tuple, ...)
-    check_tuple(tuple, 'tuple:findall([offset, ]val)')
-    local start, value = find_arguments('tuple:findall([offset, ]val)', ...)
-    return unpack(find_in(tuple, start, value, true))
-end
-
 function methods.transform(tuple, position, count, ...)
     check_tuple(tuple, 'tuple:transform()')
-    if type(position) ~= 'number' then
+    if type(position) ~= 'number' or type(count) ~= 'number' then
         error('tuple.transform(): bad arguments', 2)
     end
     local fields = count_of(tuple)
-    if position == 0 or position > fields + 1 or position < -fields then
+    if position == 0 or position < -fields then
         error('tuple.transform(): offset is out of bound', 2)
     end
+    if count < 0 then
+        error('tuple.transform(): len is negative', 2)
+    end
+    position = math.min(position, fields + 1)
     local all = internal.tuple_table(tuple)
     local first = position < 0 and position + fields + 1 or position
     local remove = math.min(count or 0, fields - first + 1)
@@ -228,10 +233,6 @@ ffi.metatype('struct tuple', {
         if value ~= nil or type(key) == 'number' then
             return value
         end
-        -- A declared field that is null is there, too.
-        if type(value) == 'cdata' then
-            return value
-        end
         return methods[key]
     end,
     __len = function(tuple)
@@ -240,19 +241,16 @@ ffi.metatype('struct tuple', {
     __tostring = function(tuple)
         return internal.tuple_text(tuple)
     end,
+    -- The same row, not an equal one.
     __eq = function(a, b)
-        if not is_tuple(a) or not is_tuple(b) then
-            -- Two null pointers, or a tuple beside something else.
-            return false
-        end
-        return internal.tuple_equals(a, b)
+        return ffi.cast('void *', a) == ffi.cast('void *', b)
     end,
 })
 
 box.tuple = {
     new = function(...)
         if select('#', ...) == 0 then
-            error('Usage: box.tuple.new(...)', 2)
+            return internal.tuple_new({})
         end
         local first = ...
         if select('#', ...) == 1 then

@@ -14,8 +14,12 @@ use std::sync::Arc;
 /// What is known of a file without opening it.
 #[derive(Clone, Copy, Debug)]
 pub struct FileDescription {
-    /// A directory.
-    pub is_directory: bool,
+    /// What it is.
+    pub kind: FileKind,
+    /// Type and permissions, as stat(2) has them.
+    pub mode: u32,
+    /// Names it has.
+    pub links: u64,
     /// Size.
     pub bytes: u64,
     /// Seconds since 1970 of the last change.
@@ -37,11 +41,34 @@ pub fn enter_directory(path: &Path) -> io::Result<()> {
     std::env::set_current_dir(path)
 }
 
-/// Describes a file of the machine.
-pub fn describe(path: &Path) -> io::Result<FileDescription> {
-    let found = std::fs::metadata(path)?;
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A directory.
+    Directory,
+    /// A symbolic link that was not followed.
+    Link,
+    /// A file.
+    Other,
+}
+
+/// Describes a file of the machine, or the link to it.
+pub fn describe(path: &Path, follows_links: bool) -> io::Result<FileDescription> {
+    use std::os::unix::fs::MetadataExt;
+    let found = if follows_links { std::fs::metadata(path)? } else { std::fs::symlink_metadata(path)? };
+    let kind = match found.file_type() {
+        kind if kind.is_dir() => FileKind::Directory,
+        kind if kind.is_symlink() => FileKind::Link,
+        _ => FileKind::Other,
+    };
     let modified = found.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Ok(FileDescription { is_directory: found.is_dir(), bytes: found.len(), modified_at: modified.as_secs_f64() })
+    Ok(FileDescription {
+        kind,
+        mode: found.mode(),
+        links: found.nlink(),
+        bytes: found.len(),
+        modified_at: modified.as_secs_f64(),
+    })
 }
 
 /// How a file is opened.
