@@ -12,9 +12,13 @@ pub const MEMORY: u64 = 64 << 20;
 /// Read, write and execute, beside the session and usage rights that guest has.
 const ALL_RIGHTS: u64 = 1 | 2 | 4 | 8 | 16;
 
-/// Opens a database over any files, without threads. Errors: what a server would say that refuses to start.
-pub fn open_database(files: Arc<dyn FileSystem>, dir: &Path) -> database::Result<Rc<Database>> {
-    let config = Config {
+/// Opens a database over any files, without threads, with changed options. Errors: what a server would say that refuses to start.
+pub fn open_database(
+    files: Arc<dyn FileSystem>,
+    dir: &Path,
+    change: impl FnOnce(&mut Config),
+) -> database::Result<Rc<Database>> {
+    let mut config = Config {
         wal_dir: dir.to_path_buf(),
         memtx_dir: dir.to_path_buf(),
         memtx_memory: MEMORY,
@@ -22,6 +26,7 @@ pub fn open_database(files: Arc<dyn FileSystem>, dir: &Path) -> database::Result
         checkpoint_interval: 0,
         ..Config::default()
     };
+    change(&mut config);
     let environment = Environment {
         files,
         clock: Arc::new(ManualClock::default()),
@@ -64,7 +69,16 @@ pub struct Seed {
 impl Seed {
     /// Opens, or makes, the database of a directory.
     pub fn open(files: Arc<dyn FileSystem>, dir: &Path) -> database::Result<Self> {
-        let database = open_database(files, dir)?;
+        Self::open_with(files, dir, |_| {})
+    }
+
+    /// As `open`, with changed options.
+    pub fn open_with(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        change: impl FnOnce(&mut Config),
+    ) -> database::Result<Self> {
+        let database = open_database(files, dir, change)?;
         let context = Context::for_request(database.open_session(SessionKind::Background, None));
         Ok(Seed { database, context })
     }
@@ -86,6 +100,16 @@ impl Seed {
             }
         }
         out
+    }
+
+    /// Carries out several statements as one transaction and waits until it is durable.
+    pub fn atomically(&self, statements: impl FnOnce(&Self) -> database::Result<()>) -> database::Result<()> {
+        self.database.begin(&self.context)?;
+        statements(self)?;
+        self.database.commit(&self.context)?;
+        self.database.submit();
+        self.database.turn();
+        Ok(())
     }
 
     /// Carries out one statement and waits until it is durable.
@@ -147,6 +171,14 @@ impl Seed {
     pub fn open_to_guest(&self) -> database::Result<()> {
         let (grantor, guest) = (u64::from(database::ADMIN), u64::from(database::GUEST));
         self.replace(PRIV_ID, &[grantor.into(), guest.into(), "universe".into(), 0.into(), ALL_RIGHTS.into()])
+    }
+
+    /// Makes a snapshot and waits until it is there.
+    pub fn checkpoint(&self) -> database::Result<()> {
+        self.database.make_checkpoint()?;
+        self.database.submit();
+        self.database.turn();
+        Ok(())
     }
 
     /// Completes the files.
