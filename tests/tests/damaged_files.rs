@@ -21,7 +21,7 @@ const SPACE: u32 = 512;
 const EOF_MAGIC: [u8; 4] = [0xd5, 0x10, 0xad, 0xed];
 const FIXHEADER_BYTES: usize = 19;
 /// A log that is still being written has at most this much prepared behind its rows.
-const WAL_MAX: u64 = 96 << 10;
+const WAL_MAX: u64 = 32 << 10;
 /// Of the zeros that fill blocks, every so many bytes are tried.
 const PADDING_STEP: usize = 61;
 
