@@ -702,6 +702,18 @@ fn a_client_that_never_reads_is_not_read_from_and_gets_its_answers_later() {
 }
 
 #[test]
+fn a_client_that_vanishes_without_having_read_leaves_nothing_behind() {
+    let Seeded { server, mut witness, .. } = seeded();
+    let before = server.descriptors();
+    let client = server.connect();
+    flood(&client, &packet(PING, 1, &[]).repeat(64 << 10), 512 * MIB).expect("the server stops reading");
+    drop(client);
+    let is_back = server.wait(&mut witness, Duration::from_secs(20), |server| server.descriptors() <= before);
+    assert!(is_back, "{} descriptors, {before} before", server.descriptors());
+    others_are_served(&server, &mut witness);
+}
+
+#[test]
 fn random_bytes_are_answered_or_refused() {
     let mut seeded = seeded();
     let random = SeededRandomness::new(20_260_717);

@@ -7,8 +7,8 @@
 use database::{
     CLUSTER_ID, Database, FUNC_ID, INDEX_ID, Operation, PRIV_ID, SCHEMA_ID, SEQUENCE_ID, SPACE_ID, USER_ID,
 };
-use lycosa_tests::{Field, Seed, open_database};
-use runtime::{FileSystem, OpenMode, SimulatedFiles};
+use lycosa_tests::{Field, Seed, Server, open_database};
+use runtime::{FileSystem, OpenMode, SimulatedFiles, SystemFiles};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -317,4 +317,26 @@ fn by_force_only_the_damaged_transaction_is_lost_and_that_is_told() {
         let lost = found[&SPACE].iter().zip(&expected[&SPACE]).filter(|(found, expected)| found != expected).count();
         assert_eq!(lost, 1);
     }
+}
+
+#[test]
+fn the_binary_refuses_damage_in_words_and_starts_on_it_by_force() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let seed = Seed::open(Arc::new(SystemFiles), dir.path()).unwrap();
+    create(&seed);
+    (1..=5).for_each(|id| seed.replace(SPACE, &[id.into()]).unwrap());
+    seed.close().unwrap();
+    Server::start_in(dir.path(), &[]).connect().ping();
+
+    let name = "00000000000000000000.xlog";
+    let file = SystemFiles.open(&dir.path().join(name), OpenMode::MODIFY).unwrap();
+    let offset = 4 * 4096;
+    file.write_all_at(b"XX", offset + 100).unwrap();
+    let refusal = Server::refused_in(dir.path(), &[]);
+    assert!(names_the_place(&refusal, name, offset as usize), "{refusal}");
+    assert!(refusal.contains("force_recovery would lose"), "{refusal}");
+
+    let server = Server::start_in(dir.path(), &["--force-recovery"]);
+    server.connect().ping();
+    assert!(names_the_place(&server.log(), name, offset as usize), "{}", server.log());
 }
