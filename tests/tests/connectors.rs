@@ -1,0 +1,39 @@
+//! Real connectors against the real binary: the programs of `tests/clients`, which pass against Tarantool too.
+
+use lycosa_tests::{binary, root};
+use std::process::{Command, Stdio};
+
+/// Runs `run.py` with one connector. A machine without Python or the package passes it over and says so.
+fn run(connector: &str) {
+    let mut command = Command::new("python3");
+    command.arg(root().join("tests/clients/run.py")).args(["--only", connector, "--server"]).arg(binary());
+    if std::env::var_os("LYCOSA_CLIENTS_DIR").is_none() {
+        // Beside this test, so that the packages stay from run to run.
+        let test = std::env::current_exe().expect("a running test has a path");
+        let target = test.ancestors().nth(3).expect("tests run in TARGET/PROFILE/deps");
+        command.env("LYCOSA_CLIENTS_DIR", target.join("clients"));
+    }
+    match command.stdin(Stdio::null()).output() {
+        Err(error) => println!("SKIPPED: python3 cannot be started: {error}"),
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            print!("{text}");
+            assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn tarantool_python_works() {
+    run("tarantool-python");
+}
+
+#[test]
+fn asynctnt_works() {
+    run("asynctnt");
+}
+
+#[test]
+fn node_tarantool_driver_works() {
+    run("tarantool-driver");
+}
