@@ -87,7 +87,7 @@ fn harass(
     Ok(kills_during_start)
 }
 
-/// Runs the work against a server that is killed `kills` times.
+/// Runs the work against a server that is killed `kills` times. If anything is wrong, the server's directory is kept and named.
 pub(crate) fn run(
     launch: &Launch,
     work: &Work,
@@ -98,21 +98,36 @@ pub(crate) fn run(
 ) -> Result<Verdict, String> {
     let mut server = Server::start(launch)?;
     let settings = Settings { address: server.address.clone(), clients, survive: true };
+    let verdict = judge(&mut server, &settings, work, kills, seed, is_quiet);
+    if !verdict.as_ref().is_ok_and(Verdict::is_right) {
+        eprintln!("the server's data and log are kept in {}", server.keep().display());
+    }
+    verdict
+}
+
+fn judge(
+    server: &mut Server,
+    settings: &Settings,
+    work: &Work,
+    kills: u64,
+    seed: u64,
+    is_quiet: bool,
+) -> Result<Verdict, String> {
     let total = work.operations.len() as u64;
     let mut random = Random::new(seed);
     let (driven, harassed) = report::with_progress("operations", total, is_quiet, |done| {
         std::thread::scope(|scope| {
-            let driver = scope.spawn(|| drive(&settings, work, done));
-            let harassed = harass(&mut server, kills, total, done, || driver.is_finished(), &mut random);
+            let driver = scope.spawn(|| drive(settings, work, done));
+            let harassed = harass(server, kills, total, done, || driver.is_finished(), &mut random);
             (driver.join().expect("the driver does not panic"), harassed)
         })
     });
     // A server that does not come back is the cause of what the driver complains about.
     let kills_during_start = harassed?;
     let mut outcome = driven?;
-    outcome.faults = check(&settings, &outcome.expected)?;
+    outcome.faults = check(settings, &outcome.expected)?;
     server.kill()?;
     server.restart()?;
-    let faults_after = check(&settings, &outcome.expected)?;
+    let faults_after = check(settings, &outcome.expected)?;
     Ok(Verdict { outcome, kills, kills_during_start, faults_after })
 }

@@ -98,6 +98,12 @@ impl Server {
         format!("{} {complaint}. The end of its log:\n  {tail}", self.launch.binary.display())
     }
 
+    /// Leaves the directory where it is when this server goes away, for somebody to look into; returns its place.
+    pub(crate) fn keep(&mut self) -> &Path {
+        self.dir.disable_cleanup(true);
+        self.dir.path()
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

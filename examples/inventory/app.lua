@@ -14,9 +14,10 @@ local options = {
 local fio = require('fio')
 package.path = fio.pathjoin(fio.dirname(fio.abspath(arg[0])), '?.lua') .. ';' .. package.path
 
--- Before the port is open: a client of a server that starts again never meets a procedure that is not there yet.
-inventory = require('inventory')
 box.cfg(options)
+-- Only now: Tarantool listens while it still reads its logs, and a procedure that was there already would decide on a state of the past. A
+-- client that is too early hears that there is no such procedure.
+inventory = require('inventory')
 inventory.create_schema()
 
 -- A space for plain load, and free access: this is an example at a loopback address.
