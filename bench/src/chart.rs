@@ -5,8 +5,8 @@ use crate::report::rounded;
 use std::fmt::Write;
 
 const WIDTH: usize = 720;
-const BAR_LEFT: usize = 190;
-const BAR_WIDTH: usize = 360;
+const BAR_LEFT: usize = 240;
+const BAR_WIDTH: usize = 330;
 const BAR_HEIGHT: usize = 16;
 const GROUP_HEIGHT: usize = 56;
 const TOP: usize = 92;
