@@ -1,43 +1,32 @@
-//! A small client of the binary protocol, cheap enough to load a server from the same two cores.
-//!
-//! Requests are encoded by hand into one buffer; answers are only looked at as far as their code, and, where a caller wants the data, decoded
-//! into [`Value`].
+//! A blocking client: one connection, requests one by one or several at once.
 
+use crate::wire::{
+    Answer, Malformed, Value, key, next_answer, put_array, put_call, put_packet, put_str, put_uint, request,
+};
 use base64::Engine;
 use sha1::{Digest, Sha1};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// Longest wait for an answer.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest wait for an answer or a connection.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const GREETING_BYTES: usize = 128;
+/// How much is asked of the socket at a time: all answers that the workloads ask for one by one, and most of the long ones.
+const READ_BYTES: usize = 1 << 16;
+/// Calls in flight while rows are loaded through procedures.
+const CALLS_IN_FLIGHT: usize = 128;
+/// The view of all spaces that a user may see, and its index by name.
+const VSPACE: u64 = 281;
+const VSPACE_BY_NAME: u64 = 2;
 
-/// A decoded value, as much of msgpack as the workloads see.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
-    Nil,
-    Bool(bool),
-    Int(i64),
-    Double(f64),
-    Str(String),
-    Array(Vec<Value>),
-    Map(Vec<(Value, Value)>),
-}
-
-impl Value {
-    pub(crate) fn int(&self) -> Option<i64> {
-        match self {
-            Value::Int(value) => Some(*value),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn array(&self) -> &[Value] {
-        match self {
-            Value::Array(values) => values,
-            _ => &[],
-        }
-    }
+/// Order of a select; the numbers are the protocol's.
+#[derive(Clone, Copy)]
+pub(crate) enum Order {
+    Equal = 0,
+    All = 2,
+    /// From the largest key down.
+    Less = 3,
 }
 
 /// Why a request has no answer.
@@ -46,7 +35,13 @@ pub(crate) enum ClientError {
     /// The connection is gone: whether the request was carried out is not known.
     Broken(io::Error),
     /// The server refused.
-    Refused(String),
+    Refused {
+        /// Tarantool's number of the error.
+        code: u32,
+        text: String,
+    },
+    /// The server answered something else than was asked for.
+    Absurd(String),
 }
 
 impl From<io::Error> for ClientError {
@@ -55,280 +50,234 @@ impl From<io::Error> for ClientError {
     }
 }
 
+impl From<Malformed> for ClientError {
+    fn from(error: Malformed) -> Self {
+        ClientError::Absurd(error.to_string())
+    }
+}
+
 impl std::fmt::Display for ClientError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             ClientError::Broken(error) => write!(f, "the connection broke: {error}"),
-            ClientError::Refused(text) => write!(f, "the server refused: {text}"),
+            ClientError::Refused { code, text } => write!(f, "the server refused: {text} (error {code})"),
+            ClientError::Absurd(text) => write!(f, "the answer makes no sense: {text}"),
         }
     }
 }
 
-pub(crate) fn put_uint(out: &mut Vec<u8>, value: u64) {
-    match value {
-        0..=0x7f => out.push(value as u8),
-        0x80..=0xff => out.extend_from_slice(&[0xcc, value as u8]),
-        0x100..=0xffff => {
-            out.push(0xcd);
-            out.extend_from_slice(&(value as u16).to_be_bytes());
-        }
-        0x1_0000..=0xffff_ffff => {
-            out.push(0xce);
-            out.extend_from_slice(&(value as u32).to_be_bytes());
-        }
-        _ => {
-            out.push(0xcf);
-            out.extend_from_slice(&value.to_be_bytes());
-        }
-    }
-}
-
-pub(crate) fn put_str(out: &mut Vec<u8>, text: &[u8]) {
-    match text.len() {
-        length @ 0..=31 => out.push(0xa0 | length as u8),
-        length @ 32..=255 => out.extend_from_slice(&[0xd9, length as u8]),
-        length => {
-            out.push(0xda);
-            out.extend_from_slice(&(length as u16).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(text);
-}
-
-/// Appends a packet: the header with a sync, then what `body` appends.
-pub(crate) fn put_packet(out: &mut Vec<u8>, kind: u8, sync: u32, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0xce, 0, 0, 0, 0, 0x82, 0x00, kind, 0x01, 0xce]);
-    out.extend_from_slice(&sync.to_be_bytes());
-    body(out);
-    let length = (out.len() - start - 5) as u32;
-    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
-}
-
-/// Appends a call with unsigned arguments.
-pub(crate) fn put_call(out: &mut Vec<u8>, sync: u32, name: &str, arguments: &[u64]) {
-    put_packet(out, 10, sync, |out| {
-        out.extend_from_slice(&[0x82, 0x22]);
-        put_str(out, name.as_bytes());
-        out.push(0x21);
-        out.push(0x90 | arguments.len() as u8);
-        arguments.iter().for_each(|argument| put_uint(out, *argument));
-    });
-}
-
-/// Reads one value.
-pub(crate) fn take_value(bytes: &mut &[u8]) -> Option<Value> {
-    fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
-        let (head, tail) = bytes.split_at_checked(count)?;
-        *bytes = tail;
-        Some(head)
-    }
-    fn number(bytes: &mut &[u8], count: usize) -> Option<u64> {
-        Some(take(bytes, count)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-    }
-    fn text(bytes: &mut &[u8], count: usize) -> Option<Value> {
-        Some(Value::Str(String::from_utf8_lossy(take(bytes, count)?).into_owned()))
-    }
-    fn array(bytes: &mut &[u8], count: usize) -> Option<Value> {
-        (0..count).map(|_| take_value(bytes)).collect::<Option<_>>().map(Value::Array)
-    }
-    fn map(bytes: &mut &[u8], count: usize) -> Option<Value> {
-        (0..count).map(|_| Some((take_value(bytes)?, take_value(bytes)?))).collect::<Option<_>>().map(Value::Map)
-    }
-    let first = take(bytes, 1)?[0];
-    Some(match first {
-        0..=0x7f => Value::Int(i64::from(first)),
-        0xe0..=0xff => Value::Int(i64::from(first as i8)),
-        0x80..=0x8f => map(bytes, usize::from(first & 15))?,
-        0x90..=0x9f => array(bytes, usize::from(first & 15))?,
-        0xa0..=0xbf => text(bytes, usize::from(first & 31))?,
-        0xc0 => Value::Nil,
-        0xc2 => Value::Bool(false),
-        0xc3 => Value::Bool(true),
-        0xca => Value::Double(f64::from(f32::from_bits(number(bytes, 4)? as u32))),
-        0xcb => Value::Double(f64::from_bits(number(bytes, 8)?)),
-        0xcc => Value::Int(number(bytes, 1)? as i64),
-        0xcd => Value::Int(number(bytes, 2)? as i64),
-        0xce => Value::Int(number(bytes, 4)? as i64),
-        0xcf => Value::Int(number(bytes, 8)? as i64),
-        0xd0 => Value::Int(i64::from(number(bytes, 1)? as i8)),
-        0xd1 => Value::Int(i64::from(number(bytes, 2)? as i16)),
-        0xd2 => Value::Int(i64::from(number(bytes, 4)? as i32)),
-        0xd3 => Value::Int(number(bytes, 8)? as i64),
-        0xc4 | 0xd9 => {
-            let count = number(bytes, 1)? as usize;
-            text(bytes, count)?
-        }
-        0xc5 | 0xda => {
-            let count = number(bytes, 2)? as usize;
-            text(bytes, count)?
-        }
-        0xc6 | 0xdb => {
-            let count = number(bytes, 4)? as usize;
-            text(bytes, count)?
-        }
-        0xdc => {
-            let count = number(bytes, 2)? as usize;
-            array(bytes, count)?
-        }
-        0xdd => {
-            let count = number(bytes, 4)? as usize;
-            array(bytes, count)?
-        }
-        0xde => {
-            let count = number(bytes, 2)? as usize;
-            map(bytes, count)?
-        }
-        0xdf => {
-            let count = number(bytes, 4)? as usize;
-            map(bytes, count)?
-        }
-        _ => return None,
-    })
-}
-
-/// The error code of a packet (without its length), 0 for success, its sync, and where the body begins.
-pub(crate) fn answer_header(packet: &[u8]) -> Option<(u32, u32, &[u8])> {
-    let mut rest = packet;
-    let Value::Map(header) = take_value(&mut rest)? else { return None };
-    let field = |key| header.iter().find(|(name, _)| *name == Value::Int(key)).and_then(|(_, value)| value.int());
-    Some((field(0)? as u32, field(1).unwrap_or(0) as u32, rest))
-}
-
-/// A connection with one request in flight.
+/// A connection.
 pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
+    stream: TcpStream,
+    /// Requests that are not sent yet.
     out: Vec<u8>,
-    answer: Vec<u8>,
+    /// Bytes of answers; the first `used` are done with, those after `filled` are not there yet.
+    input: Vec<u8>,
+    used: usize,
+    filled: usize,
 }
 
 impl Client {
     /// Connects and reads the greeting; logs in if a user is given.
     pub(crate) fn connect(address: &str, login: Option<(&str, &str)>) -> Result<Self, ClientError> {
-        let address = address
-            .to_socket_addrs()?
-            .next()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address"))?;
-        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        let mut client = Client { stream, out: Vec::new(), answer: Vec::new() };
-        let mut greeting = [0; 128];
-        client.stream.read_exact(&mut greeting)?;
+        let (stream, greeting) = open(address)?;
+        let mut client = Client { stream, out: Vec::new(), input: vec![0; READ_BYTES], used: 0, filled: 0 };
         if let Some((user, password)) = login {
-            let salt = base64::engine::general_purpose::STANDARD
-                .decode(String::from_utf8_lossy(&greeting[64..108]).trim())
-                .map_err(|_| io::Error::other("the greeting has no salt"))?;
+            let salt = salt_of(&greeting).ok_or_else(|| ClientError::Absurd("the greeting has no salt".into()))?;
             client.log_in(user, password, &salt)?;
         }
         Ok(client)
     }
 
-    fn log_in(&mut self, user: &str, password: &str, salt: &[u8]) -> Result<(), ClientError> {
-        let first: [u8; 20] = Sha1::digest(password.as_bytes()).into();
-        let second = Sha1::digest(first);
-        let mut hash = Sha1::new();
-        hash.update(&salt[..20.min(salt.len())]);
-        hash.update(second);
-        let mask: [u8; 20] = hash.finalize().into();
-        let scramble: Vec<u8> = first.iter().zip(mask).map(|(a, b)| a ^ b).collect();
-        self.out.clear();
-        put_packet(&mut self.out, 7, 0, |out| {
-            out.extend_from_slice(&[0x82, 0x23]);
+    fn log_in(&mut self, user: &str, password: &str, salt: &[u8; 20]) -> Result<(), ClientError> {
+        put_packet(&mut self.out, request::AUTH, 0, |out| {
+            out.extend_from_slice(&[0x82, key::USER_NAME]);
             put_str(out, user.as_bytes());
-            out.extend_from_slice(&[0x21, 0x92]);
+            out.push(key::TUPLE);
+            put_array(out, 2);
             put_str(out, b"chap-sha1");
-            put_str(out, &scramble);
+            put_str(out, &scramble(password, salt));
         });
         self.round_trip().map(|_| ())
     }
 
-    /// Sends what is in `out` and waits for the answer: its body.
-    fn round_trip(&mut self) -> Result<&[u8], ClientError> {
-        self.stream.write_all(&self.out)?;
-        let mut length = [0; 5];
-        self.stream.read_exact(&mut length)?;
-        let size = u32::from_be_bytes([length[1], length[2], length[3], length[4]]) as usize;
-        self.answer.resize(size, 0);
-        self.stream.read_exact(&mut self.answer)?;
-        let malformed = || ClientError::Broken(io::Error::other("malformed answer"));
-        let (code, _, mut body) = answer_header(&self.answer).ok_or_else(malformed)?;
-        if code == 0 {
-            return Ok(body);
-        }
-        let text = match take_value(&mut body) {
-            Some(Value::Map(fields)) => match fields.into_iter().find(|(key, _)| *key == Value::Int(0x31)) {
-                Some((_, Value::Str(text))) => text,
-                _ => String::new(),
-            },
-            _ => String::new(),
-        };
-        Err(ClientError::Refused(format!("{text} (code {})", code & 0x7fff)))
+    /// Sends what waits in `out` and waits for one answer.
+    fn round_trip(&mut self) -> Result<Answer<'_>, ClientError> {
+        self.send()?;
+        self.receive()
     }
 
-    /// The list of values that the answer's data has.
-    fn data(body: &[u8]) -> Vec<Value> {
-        let mut rest = body;
-        match take_value(&mut rest) {
-            Some(Value::Map(fields)) => match fields.into_iter().find(|(key, _)| *key == Value::Int(0x30)) {
-                Some((_, Value::Array(values))) => values,
-                _ => Vec::new(),
-            },
-            _ => Vec::new(),
+    fn send(&mut self) -> Result<(), ClientError> {
+        self.stream.write_all(&self.out)?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Waits for the next answer. Errors: it is an error.
+    fn receive(&mut self) -> Result<Answer<'_>, ClientError> {
+        // The borrow checker does not let an answer out of the loop, so the loop only finds out that there is one.
+        while next_answer(&self.input[self.used..self.filled])?.is_none() {
+            if self.used > 0 {
+                self.input.copy_within(self.used..self.filled, 0);
+                self.filled -= self.used;
+                self.used = 0;
+            }
+            if self.input.len() - self.filled < READ_BYTES / 2 {
+                self.input.resize(self.input.len() * 2, 0);
+            }
+            match self.stream.read(&mut self.input[self.filled..])? {
+                0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                got => self.filled += got,
+            }
+        }
+        let start = self.used;
+        let (answer, length) = next_answer(&self.input[start..self.filled])?.ok_or(Malformed)?;
+        self.used += length;
+        match answer.code {
+            0 => Ok(answer),
+            code => Err(ClientError::Refused { code, text: answer.error_text() }),
         }
     }
 
     /// Calls a procedure; the first value it returns.
     pub(crate) fn call(&mut self, name: &str, arguments: &[u64]) -> Result<Value, ClientError> {
-        self.out.clear();
         put_call(&mut self.out, 1, name, arguments);
-        let body = self.round_trip()?;
-        Ok(Self::data(body).into_iter().next().unwrap_or(Value::Nil))
+        Ok(self.round_trip()?.data()?.into_iter().next().unwrap_or(Value::Nil))
     }
 
-    /// Evaluates source text; the first value it returns.
-    pub(crate) fn eval(&mut self, source: &str) -> Result<Value, ClientError> {
-        self.out.clear();
-        put_packet(&mut self.out, 8, 1, |out| {
-            out.extend_from_slice(&[0x82, 0x27]);
-            put_str(out, source.as_bytes());
-            out.extend_from_slice(&[0x21, 0x90]);
+    /// Calls a procedure once for each list of arguments, many calls in flight; what they return is not looked at.
+    pub(crate) fn call_each<const N: usize>(
+        &mut self,
+        name: &str,
+        calls: impl Iterator<Item = [u64; N]>,
+    ) -> Result<(), ClientError> {
+        let mut waiting = 0;
+        for arguments in calls {
+            put_call(&mut self.out, 1, name, &arguments);
+            waiting += 1;
+            if waiting == CALLS_IN_FLIGHT {
+                self.send()?;
+                while waiting > 0 {
+                    self.receive()?;
+                    waiting -= 1;
+                }
+            }
+        }
+        self.send()?;
+        (0..waiting).try_for_each(|_| self.receive().map(|_| ()))
+    }
+
+    /// Rows of a space. The key has at most one part, which is written by `put_key`.
+    fn select(
+        &mut self,
+        space: u64,
+        index: u64,
+        order: Order,
+        limit: u32,
+        put_key: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Vec<Value>, ClientError> {
+        put_packet(&mut self.out, request::SELECT, 1, |out| {
+            out.push(0x85);
+            for (name, value) in [
+                (key::SPACE_ID, space),
+                (key::INDEX_ID, index),
+                (key::LIMIT, u64::from(limit)),
+                (key::ITERATOR, order as u64),
+            ] {
+                out.push(name);
+                put_uint(out, value);
+            }
+            out.push(key::KEY);
+            put_key(out);
         });
-        let body = self.round_trip()?;
-        Ok(Self::data(body).into_iter().next().unwrap_or(Value::Nil))
+        Ok(self.round_trip()?.data()?)
+    }
+
+    /// All rows of a space.
+    pub(crate) fn select_all(&mut self, space: u64) -> Result<Vec<Value>, ClientError> {
+        self.select(space, 0, Order::All, u32::MAX, |out| put_array(out, 0))
+    }
+
+    /// The row with the largest key.
+    pub(crate) fn last_row(&mut self, space: u64) -> Result<Option<Value>, ClientError> {
+        Ok(self.select(space, 0, Order::Less, 1, |out| put_array(out, 0))?.into_iter().next())
+    }
+
+    /// The number of a space.
+    pub(crate) fn space_id(&mut self, name: &str) -> Result<u64, ClientError> {
+        let rows = self.select(VSPACE, VSPACE_BY_NAME, Order::Equal, 1, |out| {
+            put_array(out, 1);
+            put_str(out, name.as_bytes());
+        })?;
+        let id = rows.first().and_then(|row| row.array().first()?.unsigned());
+        id.ok_or_else(|| {
+            let text = format!("there is no space `{name}`: start the server with examples/inventory/app.lua");
+            ClientError::Absurd(text)
+        })
     }
 
     pub(crate) fn ping(&mut self) -> Result<(), ClientError> {
-        self.out.clear();
-        put_packet(&mut self.out, 64, 1, |out| out.push(0x80));
+        put_packet(&mut self.out, request::PING, 1, |out| out.push(0x80));
         self.round_trip().map(|_| ())
     }
 }
 
+/// Opens a connection and reads the greeting. The stream blocks, at most `WAIT_MAX` at a time.
+pub(crate) fn open(address: &str) -> Result<(TcpStream, [u8; GREETING_BYTES]), ClientError> {
+    let resolved = address.to_socket_addrs()?.next();
+    let resolved = resolved.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address"))?;
+    let mut stream = TcpStream::connect_timeout(&resolved, WAIT_MAX)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(WAIT_MAX))?;
+    stream.set_write_timeout(Some(WAIT_MAX))?;
+    let mut greeting = [0; GREETING_BYTES];
+    stream.read_exact(&mut greeting)?;
+    Ok((stream, greeting))
+}
+
+/// The first 20 bytes of the salt in the greeting's second line; logging in needs no more.
+fn salt_of(greeting: &[u8; GREETING_BYTES]) -> Option<[u8; 20]> {
+    let salt = base64::engine::general_purpose::STANDARD.decode(greeting[64..108].trim_ascii()).ok()?;
+    salt.first_chunk().copied()
+}
+
+/// chap-sha1: what proves that the password is known without sending it.
+fn scramble(password: &str, salt: &[u8; 20]) -> [u8; 20] {
+    let once: [u8; 20] = Sha1::digest(password.as_bytes()).into();
+    let mut mask = Sha1::new();
+    mask.update(salt);
+    mask.update(Sha1::digest(once));
+    let mask: [u8; 20] = mask.finalize().into();
+    std::array::from_fn(|at| once[at] ^ mask[at])
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
     use super::*;
 
     #[test]
-    fn values_survive_the_wire_form() {
-        let mut out = Vec::new();
-        for value in [0u64, 127, 128, 255, 256, 65_535, 65_536, 1 << 40] {
-            out.clear();
-            put_uint(&mut out, value);
-            assert_eq!(take_value(&mut &out[..]), Some(Value::Int(value as i64)));
-        }
-        out.clear();
-        put_str(&mut out, &[b'x'; 300]);
-        assert_eq!(take_value(&mut &out[..]), Some(Value::Str("x".repeat(300))));
-        assert_eq!(take_value(&mut &[0x92, 0x01][..]), None);
+    fn the_salt_is_taken_from_the_second_line() {
+        let mut greeting = [b' '; GREETING_BYTES];
+        greeting[..31].copy_from_slice(b"Tarantool 2.6.0 (Binary) 1234-5");
+        let salt: Vec<u8> = (0..32).collect();
+        let text = base64::engine::general_purpose::STANDARD.encode(&salt);
+        greeting[64..108].copy_from_slice(text.as_bytes());
+        assert_eq!(salt_of(&greeting).unwrap(), salt[..20]);
+        greeting[64..108].fill(b' ');
+        assert_eq!(salt_of(&greeting), None);
     }
 
     #[test]
-    fn a_packet_has_its_length_in_front() {
-        let mut out = Vec::new();
-        put_call(&mut out, 7, "f", &[1, 2]);
-        assert_eq!(out.len(), 5 + u32::from_be_bytes([out[1], out[2], out[3], out[4]]) as usize);
-        let (code, sync, _) = answer_header(&out[5..]).expect("a header");
-        assert_eq!((code, sync), (10, 7));
+    fn a_scramble_proves_the_password_to_who_knows_its_double_hash() {
+        let salt = [7; 20];
+        let stored = Sha1::digest(Sha1::digest(b"secret"));
+        let mut mask = Sha1::new();
+        mask.update(salt);
+        mask.update(stored);
+        let mask: [u8; 20] = mask.finalize().into();
+        let once: Vec<u8> = scramble("secret", &salt).iter().zip(mask).map(|(a, b)| a ^ b).collect();
+        assert_eq!(Sha1::digest(once), stored);
     }
 }

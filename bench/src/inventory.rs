@@ -1,124 +1,41 @@
-//! The inventory workload: who wants what, in an order in which everything can be had, and the driver that runs it from many clients.
+//! The inventory workload: many clients capture and release, each with a connection of its own and one request in flight.
+//!
+//! With `survive`, clients outlive the server. An operation whose answer did not arrive may or may not have been carried out; the client asks again
+//! under the same number, and the procedures of examples/inventory answer a number that they have seen without doing it again. So after any number
+//! of crashes exactly the same state is expected as without: one that is off by a unit has lost or doubled something.
+//!
+//! No client can wait for ever. An operation that finds too little waits for releases that came before it in the queue, and those always succeed;
+//! what other captures took early, they gave up taking later. So a wait that lasts means lost units, and is an error after `STARVED`.
 
-use crate::client::{Client, ClientError, Value};
+use crate::client::{Client, ClientError};
+use crate::generator::{Group, Item, Operation, Place, Work};
 use crate::report::{self, Latencies};
+use crate::wire::Value;
 use hdrhistogram::Histogram;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A small generator of numbers: the same seed gives the same work everywhere (xorshift64*, Marsaglia and Vigna).
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A number of `low..=high`.
-    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.next() % (high - low + 1)
-    }
-}
-
-/// A row of stock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
-    sku: u64,
-    warehouse: u64,
-    condition: u64,
-    source: u64,
-    price: u64,
-    count: u64,
-}
-
-/// What a client asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Capture { sku: u64, condition: u64, source: u64, n: u64 },
-    Release { sku: u64, warehouse: u64, condition: u64, source: u64, n: u64 },
-}
-
-/// The work and its outcome.
-pub(crate) struct Work {
-    pub(crate) items: Vec<Item>,
-    pub(crate) operations: Vec<Operation>,
-    /// Units per (sku, condition, source) once everything is done.
-    pub(crate) totals: BTreeMap<(u64, u64, u64), u64>,
-}
-
-/// Makes the work of a seed. Every operation can be carried out when they run in order.
-pub(crate) fn generate(items: usize, operations: usize, seed: u64) -> Work {
-    let mut random = Random::new(seed);
-    let mut stock = Vec::with_capacity(items);
-    let mut places = BTreeSet::new();
-    let skus = items.max(1000) as u64;
-    while stock.len() < items {
-        let place = (random.between(1, skus), random.between(1, 3), random.between(1, 3), random.between(1, 3));
-        if places.insert(place) {
-            let (price, count) = (random.between(400, 1500), random.between(0, 10));
-            let (sku, warehouse, condition, source) = place;
-            stock.push(Item { sku, warehouse, condition, source, price, count });
-        }
-    }
-    let mut counts: Vec<u64> = stock.iter().map(|item| item.count).collect();
-    // Items that have units, so that one can be picked at once; `position` finds an item in it.
-    let mut filled: Vec<usize> = (0..items).filter(|&at| counts[at] > 0).collect();
-    let mut position = vec![usize::MAX; items];
-    filled.iter().enumerate().for_each(|(at, &item)| position[item] = at);
-    let mut work = Vec::with_capacity(operations);
-    for _ in 0..operations {
-        if random.next() & 1 == 0 && !filled.is_empty() {
-            let at = filled[random.between(0, filled.len() as u64 - 1) as usize];
-            let n = random.between(1, counts[at].min(3));
-            counts[at] -= n;
-            if counts[at] == 0 {
-                let hole = position[at];
-                filled.swap_remove(hole);
-                if let Some(&moved) = filled.get(hole) {
-                    position[moved] = hole;
-                }
-                position[at] = usize::MAX;
-            }
-            let Item { sku, condition, source, .. } = stock[at];
-            work.push(Operation::Capture { sku, condition, source, n });
-        } else {
-            let at = random.between(0, items as u64 - 1) as usize;
-            let n = random.between(1, 3);
-            if counts[at] == 0 {
-                position[at] = filled.len();
-                filled.push(at);
-            }
-            counts[at] += n;
-            let Item { sku, warehouse, condition, source, .. } = stock[at];
-            work.push(Operation::Release { sku, warehouse, condition, source, n });
-        }
-    }
-    let mut totals = BTreeMap::new();
-    for (item, count) in stock.iter().zip(&counts) {
-        *totals.entry((item.sku, item.condition, item.source)).or_default() += count;
-    }
-    Work { items: stock, operations: work, totals }
-}
+/// Pause of a capture that found too little.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
+/// After so long a capture gives up hope.
+const STARVED: Duration = Duration::from_secs(30);
+/// Longest time without a server that answers.
+const ABSENCE_MAX: Duration = Duration::from_secs(60);
+/// Pause between attempts to connect.
+const CONNECT_PAUSE: Duration = Duration::from_millis(10);
+/// What a server says while it starts: read-only, no such procedure, no such space, no access, not loaded yet.
+const STARTING: [u32; 5] = [7, 33, 36, 42, 116];
+/// So many faults of the final state are kept in words.
+const FAULTS_MAX: usize = 20;
 
 /// How to run.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) address: String,
-    pub(crate) items: usize,
-    pub(crate) operations: usize,
-    pub(crate) clients: usize,
-    pub(crate) seed: u64,
-    /// Clients outlive the server: they connect again and ask again under the same operation number.
+    pub(crate) clients: u64,
+    /// Clients connect again when the server goes away, and ask again under the same operation number.
     pub(crate) survive: bool,
 }
 
@@ -126,11 +43,16 @@ pub(crate) struct Settings {
 pub(crate) struct Outcome {
     pub(crate) operations: usize,
     pub(crate) seconds: f64,
-    pub(crate) retries: usize,
-    pub(crate) reconnects: usize,
+    /// Captures that found too little and were tried again.
+    pub(crate) retries: u64,
+    /// Connections made anew.
+    pub(crate) reconnects: u64,
+    /// Microseconds from asking for an operation to its success, with all retries.
     pub(crate) latencies: Histogram<u64>,
-    /// Empty if the final state is exactly the generator's.
-    pub(crate) wrong: Vec<String>,
+    /// What a right server holds now.
+    pub(crate) expected: Expected,
+    /// How the server's state differs from that; nothing if all is well.
+    pub(crate) faults: Faults,
 }
 
 impl Outcome {
@@ -143,258 +65,446 @@ impl Outcome {
             "operations": self.operations,
             "seconds": self.seconds,
             "per_second": self.per_second(),
+            "latency_us": Latencies::of(&self.latencies).json(),
             "retries": self.retries,
             "reconnects": self.reconnects,
-            "latency_us": Latencies::of(&self.latencies).json(),
-            "wrong": self.wrong,
+            "is_exact": self.faults.count == 0,
+            "faults": self.faults.words,
         })
     }
 
     pub(crate) fn print(&self) {
         println!("operations   {} in {:.1} s: {:.0} a second", self.operations, self.seconds, self.per_second());
         println!("latency      {}", Latencies::of(&self.latencies));
-        println!("retries      {} (captures that found too little and tried again)", self.retries);
+        println!("retries      {} captures found too little and tried again", self.retries);
         if self.reconnects > 0 {
             println!("reconnects   {}", self.reconnects);
         }
-        match self.wrong.len() {
-            0 => println!("final state  exact, nothing oversold"),
-            count => {
-                println!("final state  WRONG in {count} places:");
-                self.wrong.iter().take(20).for_each(|line| println!("  {line}"));
-            }
+        match self.faults.count {
+            0 => println!("final state  exact: every unit is where it should be, nothing oversold"),
+            _ => println!("final state  {}", self.faults),
         }
     }
+}
+
+/// Differences between what is and what should be: their number, and the first few in words.
+#[derive(Default)]
+pub(crate) struct Faults {
+    pub(crate) count: usize,
+    pub(crate) words: Vec<String>,
+}
+
+impl Faults {
+    fn add(&mut self, fault: String) {
+        self.count += 1;
+        if self.words.len() < FAULTS_MAX {
+            self.words.push(fault);
+        }
+    }
+}
+
+impl std::fmt::Display for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WRONG in {} places:", self.count)?;
+        self.words.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
+    }
+}
+
+/// What a server that lost and doubled nothing holds, from the generator and from the answers that clients got.
+#[derive(Clone)]
+pub(crate) struct Expected {
+    /// Units in all warehouses, by the generator: the same in whatever order the operations ran.
+    totals: BTreeMap<Group, u64>,
+    /// Units at each place, by the answers: captures said which warehouses they took from.
+    counts: BTreeMap<Place, i64>,
+    /// The last operation of each client and its answer, kept by the server with `survive`.
+    last: BTreeMap<u64, (u64, Value)>,
+}
+
+impl Expected {
+    fn new(work: &Work) -> Self {
+        let counts = work.items.iter().map(|item| (item.place, item.count as i64)).collect();
+        Expected { totals: work.totals.clone(), counts, last: BTreeMap::new() }
+    }
+
+    fn add(&mut self, client: ClientOutcome) {
+        for (place, change) in client.changes {
+            *self.counts.entry(place).or_default() += change;
+        }
+        if let Some(last) = client.last {
+            self.last.insert(client.id, last);
+        }
+    }
+}
+
+/// What one client did.
+struct ClientOutcome {
+    id: u64,
+    latencies: Histogram<u64>,
+    /// Units that answers put to places or took away.
+    changes: BTreeMap<Place, i64>,
+    /// Number and answer of the last operation, if they are numbered.
+    last: Option<(u64, Value)>,
 }
 
 /// What all clients share.
 struct Shared<'a> {
     settings: &'a Settings,
     work: &'a Work,
+    /// The queue: the next operation that nobody has taken.
     next: AtomicUsize,
-    done: &'a AtomicUsize,
-    retries: AtomicUsize,
-    reconnects: AtomicUsize,
-    stop: AtomicBool,
-    failures: Mutex<Vec<String>>,
-    latencies: Mutex<Histogram<u64>>,
+    /// Operations that succeeded, for whoever watches.
+    done: &'a AtomicU64,
+    retries: AtomicU64,
+    reconnects: AtomicU64,
+    /// Somebody failed: the others need not go on.
+    is_failed: AtomicBool,
 }
 
-/// Connects, waiting for a server that is being restarted.
+fn is_starting(error: &ClientError) -> bool {
+    match error {
+        ClientError::Broken(_) => true,
+        ClientError::Refused { code, .. } => STARTING.contains(code),
+        ClientError::Absurd(_) => false,
+    }
+}
+
+/// Connects, and with `survive` waits for a server that is being restarted.
 fn connect(shared: &Shared<'_>) -> Result<Client, ClientError> {
     let begun = Instant::now();
     loop {
         match Client::connect(&shared.settings.address, None) {
-            Ok(client) => return Ok(client),
-            Err(error) if !shared.settings.survive || begun.elapsed() > Duration::from_secs(60) => return Err(error),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            Err(error)
+                if shared.settings.survive
+                    && is_starting(&error)
+                    && begun.elapsed() < ABSENCE_MAX
+                    && !shared.is_failed.load(Ordering::Relaxed) =>
+            {
+                std::thread::sleep(CONNECT_PAUSE);
+            }
+            result => return result,
         }
     }
 }
 
+/// Asks for an operation. `identity` is the client and the operation's number.
 fn ask(client: &mut Client, operation: Operation, identity: Option<(u64, u64)>) -> Result<Value, ClientError> {
     match (operation, identity) {
-        (Operation::Capture { sku, condition, source, n }, None) => {
+        (Operation::Capture(Group { sku, condition, source }, n), None) => {
             client.call("inventory.capture", &[sku, condition, source, n])
         }
-        (Operation::Release { sku, warehouse, condition, source, n }, None) => {
+        (Operation::Release(Place { sku, warehouse, condition, source }, n), None) => {
             client.call("inventory.release", &[sku, warehouse, condition, source, n])
         }
-        (Operation::Capture { sku, condition, source, n }, Some((client_id, number))) => {
-            client.call("inventory.capture_once", &[client_id, number, sku, condition, source, n])
+        (Operation::Capture(Group { sku, condition, source }, n), Some((id, number))) => {
+            client.call("inventory.capture_once", &[id, number, sku, condition, source, n])
         }
-        (Operation::Release { sku, warehouse, condition, source, n }, Some((client_id, number))) => {
-            client.call("inventory.release_once", &[client_id, number, sku, warehouse, condition, source, n])
+        (Operation::Release(Place { sku, warehouse, condition, source }, n), Some((id, number))) => {
+            client.call("inventory.release_once", &[id, number, sku, warehouse, condition, source, n])
         }
     }
 }
 
-/// True if a restarted server may still answer this one: it refuses while it reads its files.
-fn is_passing(error: &ClientError) -> bool {
-    match error {
-        ClientError::Broken(_) => true,
-        ClientError::Refused(text) => text.contains("(code 116)") || text.contains("is not defined"),
-    }
+/// A captured part, `{sku, warehouse, condition, source, taken}`.
+fn part(value: &Value) -> Option<(Place, u64)> {
+    let [sku, warehouse, condition, source, taken] = value.array() else { return None };
+    let place = Place {
+        sku: sku.unsigned()?,
+        warehouse: warehouse.unsigned()?,
+        condition: condition.unsigned()?,
+        source: source.unsigned()?,
+    };
+    Some((place, taken.unsigned()?))
 }
 
-fn run_client(shared: &Shared<'_>, id: u64) -> Result<(), ClientError> {
-    let mut latencies = report::histogram();
-    let mut client = connect(shared)?;
-    let mut done = 0;
-    'next: loop {
-        let at = shared.next.fetch_add(1, Ordering::Relaxed);
-        let Some(&operation) = shared.work.operations.get(at) else { break };
-        let identity = shared.settings.survive.then_some((id, at as u64 + 1));
-        let begun = Instant::now();
-        loop {
-            if shared.stop.load(Ordering::Relaxed) {
-                break 'next;
+/// Checks an answer and books what it says. `Ok(false)`: there was too little.
+fn book(operation: Operation, answer: &Value, changes: &mut BTreeMap<Place, i64>) -> Result<bool, ClientError> {
+    let absurd = || Err(ClientError::Absurd(format!("{operation:?} was answered by {answer:?}")));
+    match (operation, answer) {
+        (Operation::Capture(..), Value::Bool(false)) => Ok(false),
+        (Operation::Capture(group, wanted), Value::Array(parts)) => {
+            let Some(parts) = parts.iter().map(part).collect::<Option<Vec<_>>>() else { return absurd() };
+            let is_right = parts.iter().all(|(place, taken)| place.group() == group && *taken > 0);
+            if !is_right || parts.iter().map(|(_, taken)| taken).sum::<u64>() != wanted {
+                return absurd();
             }
-            match ask(&mut client, operation, identity) {
-                Ok(Value::Bool(false)) => {
-                    shared.retries.fetch_add(1, Ordering::Relaxed);
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Ok(Value::Array(taken)) => {
-                    let wanted = match operation {
-                        Operation::Capture { n, .. } => n as i64,
-                        Operation::Release { .. } => -1,
-                    };
-                    let sum: i64 = taken.iter().filter_map(|one| one.array().get(4)?.int()).sum();
-                    if sum != wanted {
-                        return Err(ClientError::Refused(format!("asked for {wanted}, got {sum}: {taken:?}")));
+            for (place, taken) in parts {
+                *changes.entry(place).or_default() -= taken as i64;
+            }
+            Ok(true)
+        }
+        (Operation::Release(place, given), Value::Bool(true)) => {
+            *changes.entry(place).or_default() += given as i64;
+            Ok(true)
+        }
+        _ => absurd(),
+    }
+}
+
+fn run_client(shared: &Shared<'_>, id: u64) -> Result<ClientOutcome, ClientError> {
+    let survive = shared.settings.survive;
+    let mut outcome = ClientOutcome { id, latencies: report::histogram(), changes: BTreeMap::new(), last: None };
+    let mut client = connect(shared)?;
+    let mut number = 0;
+    while let Some(&operation) = shared.work.operations.get(shared.next.fetch_add(1, Ordering::Relaxed)) {
+        number += 1;
+        let begun = Instant::now();
+        // When the server was last seen to work, and since when a capture has been waiting while it does.
+        let (mut seen, mut waiting_since) = (begun, begun);
+        loop {
+            if shared.is_failed.load(Ordering::Relaxed) {
+                return Ok(outcome);
+            }
+            match ask(&mut client, operation, survive.then_some((id, number))) {
+                Ok(answer) => {
+                    if book(operation, &answer, &mut outcome.changes)? {
+                        outcome.last = survive.then_some((number, answer));
+                        break;
                     }
-                    break;
+                    if waiting_since.elapsed() > STARVED {
+                        return Err(ClientError::Absurd(format!("{operation:?} finds too little for {STARVED:?}")));
+                    }
+                    seen = Instant::now();
+                    shared.retries.fetch_add(1, Ordering::Relaxed);
+                    std::thread::sleep(RETRY_PAUSE);
                 }
-                Ok(Value::Bool(true)) => break,
-                Ok(other) => return Err(ClientError::Refused(format!("an answer that makes no sense: {other:?}"))),
-                Err(error) if shared.settings.survive && is_passing(&error) => {
+                Err(error) if survive && is_starting(&error) && seen.elapsed() < ABSENCE_MAX => {
                     shared.reconnects.fetch_add(1, Ordering::Relaxed);
-                    std::thread::sleep(Duration::from_millis(20));
+                    std::thread::sleep(CONNECT_PAUSE);
                     client = connect(shared)?;
+                    waiting_since = Instant::now();
                 }
                 Err(error) => return Err(error),
             }
         }
-        latencies.saturating_record(begun.elapsed().as_micros() as u64);
-        done += 1;
-        if done == 64 {
-            shared.done.fetch_add(done, Ordering::Relaxed);
-            done = 0;
-        }
+        outcome.latencies.saturating_record(begun.elapsed().as_micros() as u64);
+        shared.done.fetch_add(1, Ordering::Relaxed);
     }
-    shared.done.fetch_add(done, Ordering::Relaxed);
-    let mut all = shared.latencies.lock().unwrap_or_else(PoisonError::into_inner);
-    // Both histograms have the same bounds.
-    let _ = all.add(&latencies);
-    Ok(())
+    Ok(outcome)
 }
 
-/// Loads the initial stock, in statements of many rows.
+/// Empties the server and loads the initial stock.
 fn load(settings: &Settings, work: &Work) -> Result<(), ClientError> {
     let mut client = Client::connect(&settings.address, None)?;
     client.call("inventory.clear", &[])?;
-    for items in work.items.chunks(500) {
-        let rows: Vec<String> = items
-            .iter()
-            .map(|i| format!("{{{},{},{},{},{},{}}}", i.sku, i.warehouse, i.condition, i.source, i.price, i.count))
-            .collect();
-        client.eval(&format!("for _, r in ipairs({{{}}}) do inventory.add(unpack(r)) end", rows.join(",")))?;
-    }
-    Ok(())
+    let arguments =
+        |Item { place: p, price, count }: &Item| [p.sku, p.warehouse, p.condition, p.source, *price, *count];
+    client.call_each("inventory.add", work.items.iter().map(arguments))
 }
 
-/// Compares the server's stock with the generator's.
-fn check(settings: &Settings, work: &Work) -> Result<Vec<String>, ClientError> {
-    let mut client = Client::connect(&settings.address, None)?;
-    let mut wrong = Vec::new();
-    let totals = client.call("inventory.totals", &[])?;
-    let mut found = BTreeMap::new();
-    for row in totals.array() {
-        let numbers: Vec<i64> = row.array().iter().filter_map(Value::int).collect();
-        if let [sku, condition, source, count] = numbers[..] {
-            if count < 0 {
-                wrong.push(format!("oversold: {numbers:?}"));
+/// A row of stock, as the server holds it.
+fn stock_row(row: &Value) -> Option<(Place, i64)> {
+    let [_, sku, warehouse, condition, source, _, count] = row.array() else { return None };
+    let place = Place {
+        sku: sku.unsigned()?,
+        warehouse: warehouse.unsigned()?,
+        condition: condition.unsigned()?,
+        source: source.unsigned()?,
+    };
+    let Value::Int(count) = count else { return None };
+    Some((place, i64::try_from(*count).ok()?))
+}
+
+/// Compares the rows of the stock with what is expected.
+fn compare_stock(rows: &[Value], expected: &Expected, faults: &mut Faults) {
+    let mut counts = BTreeMap::new();
+    for row in rows {
+        match stock_row(row) {
+            None => faults.add(format!("a row that is no stock: {row:?}")),
+            Some((place, count)) => {
+                if count < 0 {
+                    faults.add(format!("oversold: {count} units at {place:?}"));
+                }
+                if counts.insert(place, count).is_some() {
+                    faults.add(format!("two rows for {place:?}"));
+                }
             }
-            found.insert((sku as u64, condition as u64, source as u64), count as u64);
         }
     }
-    for (key, wanted) in &work.totals {
-        match found.get(key) {
-            Some(count) if count == wanted => {}
-            other => wrong.push(format!("(sku, condition, source) {key:?}: {other:?} instead of {wanted}")),
+    let mut totals: BTreeMap<Group, i64> = BTreeMap::new();
+    for (place, count) in &counts {
+        *totals.entry(place.group()).or_default() += count;
+    }
+    for (group, wanted) in &expected.totals {
+        let found = totals.get(group).copied().unwrap_or(0);
+        if found != *wanted as i64 {
+            faults.add(format!("{found} units instead of {wanted} of {group:?}"));
         }
     }
-    let (sum, wanted): (u64, u64) = (found.values().sum(), work.totals.values().sum());
-    if sum != wanted {
-        wrong.push(format!("{sum} units in all instead of {wanted}"));
+    let (found, wanted) = (totals.values().sum::<i64>(), expected.totals.values().sum::<u64>());
+    if found != wanted as i64 {
+        faults.add(format!("{found} units instead of {wanted} in all"));
     }
-    if found.len() != work.totals.len() {
-        wrong.push(format!("{} items instead of {}", found.len(), work.totals.len()));
+    for (place, wanted) in &expected.counts {
+        match counts.remove(place) {
+            Some(found) if found == *wanted => {}
+            Some(found) => faults.add(format!("{found} units instead of {wanted} at {place:?}")),
+            None => faults.add(format!("no row for {place:?}")),
+        }
     }
-    Ok(wrong)
+    for place in counts.keys() {
+        faults.add(format!("a row for {place:?}, which nobody made"));
+    }
 }
 
-/// Runs the whole workload. `done` counts operations as they are done, for whoever watches.
-pub(crate) fn run(settings: &Settings, work: &Work, done: &AtomicUsize) -> Result<Outcome, String> {
+/// Compares the last operations that the server remembers with those that were acknowledged.
+fn compare_last(rows: &[Value], expected: &Expected, faults: &mut Faults) {
+    let mut found: BTreeMap<u64, (u64, Value)> = BTreeMap::new();
+    for row in rows {
+        match row.array() {
+            [Value::Int(client), Value::Int(number), answer] => {
+                found.insert(*client as u64, (*number as u64, answer.clone()));
+            }
+            _ => faults.add(format!("a row that is no client: {row:?}")),
+        }
+    }
+    for (client, wanted) in &expected.last {
+        if found.get(client) != Some(wanted) {
+            faults.add(format!("client {client} ended with {wanted:?}, the server remembers {:?}", found.get(client)));
+        }
+    }
+}
+
+/// Compares the server's state with what is expected.
+pub(crate) fn check(settings: &Settings, expected: &Expected) -> Result<Faults, String> {
+    let read = || {
+        let mut client = Client::connect(&settings.address, None)?;
+        let (stock, clients) = (client.space_id("stock")?, client.space_id("clients")?);
+        Ok((client.select_all(stock)?, client.select_all(clients)?))
+    };
+    let (stock, clients) = read().map_err(|error: ClientError| format!("reading the final state: {error}"))?;
+    let mut faults = Faults::default();
+    compare_stock(&stock, expected, &mut faults);
+    compare_last(&clients, expected, &mut faults);
+    Ok(faults)
+}
+
+/// Runs the whole workload and checks the state that it leaves.
+pub(crate) fn run(settings: &Settings, work: &Work, done: &AtomicU64) -> Result<Outcome, String> {
+    let mut outcome = drive(settings, work, done)?;
+    outcome.faults = check(settings, &outcome.expected)?;
+    Ok(outcome)
+}
+
+/// Loads the stock and runs all operations, without the check at the end. `done` counts operations as they succeed, for whoever watches.
+pub(crate) fn drive(settings: &Settings, work: &Work, done: &AtomicU64) -> Result<Outcome, String> {
     load(settings, work).map_err(|error| format!("loading the stock: {error}"))?;
     let shared = Shared {
         settings,
         work,
         next: AtomicUsize::new(0),
         done,
-        retries: AtomicUsize::new(0),
-        reconnects: AtomicUsize::new(0),
-        stop: AtomicBool::new(false),
-        failures: Mutex::default(),
-        latencies: Mutex::new(report::histogram()),
+        retries: AtomicU64::new(0),
+        reconnects: AtomicU64::new(0),
+        is_failed: AtomicBool::new(false),
     };
     let begun = Instant::now();
-    std::thread::scope(|scope| {
-        for id in 0..settings.clients {
+    let clients: Vec<Result<ClientOutcome, ClientError>> = std::thread::scope(|scope| {
+        let run = |id| {
             let shared = &shared;
             scope.spawn(move || {
-                if let Err(error) = run_client(shared, id as u64 + 1) {
-                    shared.stop.store(true, Ordering::Relaxed);
-                    shared.failures.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+                let result = run_client(shared, id);
+                if result.is_err() {
+                    shared.is_failed.store(true, Ordering::Relaxed);
                 }
-            });
-        }
+                result
+            })
+        };
+        let threads: Vec<_> = (1..=settings.clients).map(run).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a client does not panic")).collect()
     });
     let seconds = begun.elapsed().as_secs_f64();
-    let failures = shared.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(first) = failures.first() {
-        return Err(format!("{} of {} clients failed: {first}", failures.len(), settings.clients));
+    let mut expected = Expected::new(work);
+    let mut latencies = report::histogram();
+    for (client, number) in clients.into_iter().zip(1..) {
+        let client = client.map_err(|error| format!("client {number}: {error}"))?;
+        latencies.add(&client.latencies).expect("both histograms have the same bounds");
+        expected.add(client);
     }
-    let wrong = check(settings, work).map_err(|error| format!("checking the stock: {error}"))?;
     Ok(Outcome {
         operations: work.operations.len(),
         seconds,
         retries: shared.retries.into_inner(),
         reconnects: shared.reconnects.into_inner(),
-        latencies: shared.latencies.into_inner().unwrap_or_else(PoisonError::into_inner),
-        wrong,
+        latencies,
+        expected,
+        faults: Faults::default(),
     })
-}
-
-/// As `run`, with a progress bar unless `is_quiet`.
-pub(crate) fn run_shown(settings: &Settings, work: &Work, is_quiet: bool) -> Result<Outcome, String> {
-    let done = AtomicUsize::new(0);
-    report::with_progress(work.operations.len(), is_quiet, &done, || run(settings, work, &done))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    #![allow(clippy::unwrap_used, reason = "a test")]
 
-    #[test]
-    fn the_same_seed_gives_the_same_work() {
-        let (a, b, c) = (generate(100, 1000, 1), generate(100, 1000, 1), generate(100, 1000, 2));
-        assert_eq!((&a.items, &a.operations, &a.totals), (&b.items, &b.operations, &b.totals));
-        assert_ne!(a.operations, c.operations);
+    use super::*;
+    use crate::generator::generate;
+
+    const PLACE: Place = Place { sku: 7, warehouse: 2, condition: 1, source: 3 };
+
+    fn row(numbers: &[i128]) -> Value {
+        Value::Array(numbers.iter().map(|number| Value::Int(*number)).collect())
     }
 
     #[test]
-    fn in_order_every_operation_can_be_carried_out() {
-        let work = generate(200, 20_000, 7);
-        let mut stock: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
-        for item in &work.items {
-            *stock.entry((item.sku, item.condition, item.source)).or_default() += item.count;
+    fn an_answer_is_booked_only_if_it_is_what_was_asked() {
+        let mut changes = BTreeMap::new();
+        let capture = Operation::Capture(PLACE.group(), 3);
+        let other = Place { warehouse: 1, ..PLACE };
+        let taken = Value::Array(vec![row(&[7, 2, 1, 3, 1]), row(&[7, 1, 1, 3, 2])]);
+        assert!(book(capture, &taken, &mut changes).unwrap());
+        assert!(book(Operation::Release(PLACE, 5), &Value::Bool(true), &mut changes).unwrap());
+        assert!(!book(capture, &Value::Bool(false), &mut changes).unwrap());
+        assert_eq!(changes, BTreeMap::from([(PLACE, 4), (other, -2)]));
+        for absurd in [row(&[]), Value::Nil, Value::Array(vec![row(&[7, 2, 1, 3, 2])]), Value::Bool(true)] {
+            assert!(book(capture, &absurd, &mut changes).is_err(), "{absurd:?}");
         }
-        let mut captures = 0;
-        for operation in &work.operations {
-            match *operation {
-                Operation::Capture { sku, condition, source, n } => {
-                    captures += 1;
-                    let left = stock.get_mut(&(sku, condition, source)).expect("an item");
-                    *left = left.checked_sub(n).expect("there are enough");
-                }
-                Operation::Release { sku, condition, source, n, .. } => {
-                    *stock.get_mut(&(sku, condition, source)).expect("an item") += n;
-                }
-            }
-        }
-        assert_eq!(stock, work.totals);
-        assert!((8_000..12_000).contains(&captures), "{captures} of 20000 are captures");
+        let other_group = Value::Array(vec![row(&[8, 2, 1, 3, 3])]);
+        assert!(book(capture, &other_group, &mut changes).is_err());
+        assert!(book(Operation::Release(PLACE, 5), &Value::Bool(false), &mut changes).is_err());
+    }
+
+    #[test]
+    fn a_unit_that_is_lost_moved_or_doubled_is_seen() {
+        let work = generate(50, 0, 1);
+        let expected = Expected::new(&work);
+        let rows: Vec<Value> = work
+            .items
+            .iter()
+            .map(|Item { place: p, price, count }| {
+                row(&[1, p.sku, p.warehouse, p.condition, p.source, *price, *count].map(i128::from))
+            })
+            .collect();
+        let count = |rows: &[Value]| {
+            let mut faults = Faults::default();
+            compare_stock(rows, &expected, &mut faults);
+            faults.count
+        };
+        assert_eq!(count(&rows), 0);
+        let mut doubled = rows.clone();
+        let Value::Array(fields) = &mut doubled[0] else { panic!("a row") };
+        fields[6] = Value::Int(99);
+        // Of its group, in all, and at its place.
+        assert_eq!(count(&doubled), 3);
+        assert!(count(&rows[1..]) > 0 && count(&[rows.clone(), vec![rows[0].clone()]].concat()) > 0);
+        fields_negative(&mut doubled[0]);
+        assert!(count(&doubled) > 0);
+    }
+
+    fn fields_negative(row: &mut Value) {
+        let Value::Array(fields) = row else { panic!("a row") };
+        fields[6] = Value::Int(-1);
+    }
+
+    #[test]
+    fn a_forgotten_operation_is_seen() {
+        let mut expected = Expected::new(&generate(1, 0, 1));
+        expected.last.insert(1, (5, Value::Bool(true)));
+        let count = |rows: &[Value]| {
+            let mut faults = Faults::default();
+            compare_last(rows, &expected, &mut faults);
+            faults.count
+        };
+        let remembered = |number| Value::Array(vec![Value::Int(1), Value::Int(number), Value::Bool(true)]);
+        assert_eq!((count(&[remembered(5)]), count(&[remembered(4)]), count(&[])), (0, 1, 1));
     }
 }

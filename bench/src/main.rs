@@ -1,23 +1,40 @@
 //! `lycosa-bench`: the project's workloads, against Lycosa or the real Tarantool.
+//!
+//! It is a client and a starter of servers and uses no crate of ours, so that it measures from outside and both servers alike. The servers run
+//! examples/inventory/app.lua. Sockets, files and threads are the standard library's: nothing here is simulated.
+//!
+//! Reading order: `wire` (bytes), `client` (a connection), `generator` and `inventory` (the workload that the project is measured on), `load`,
+//! `connect`, `memory` (plain ones), `server` (starting and killing), `compare` and `crash` (which use all of these), `report` and `chart`.
 
+mod chart;
 mod client;
 mod compare;
+mod connect;
+mod crash;
+mod generator;
 mod inventory;
 mod load;
+mod memory;
+mod process;
+mod random;
 mod report;
 mod server;
+mod wire;
 
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
+use server::Launch;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-/// Runs the project's workloads. The servers run examples/inventory/app.lua.
+/// Runs the project's workloads against Lycosa or Tarantool.
+///
+/// Servers that are connected to run examples/inventory/app.lua; `compare` and `crash` start theirs themselves. The exit status says whether
+/// everything went well and every check held.
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
-    /// Machine-readable figures, no progress bars
+    /// Print figures as JSON, without progress bars
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -26,73 +43,76 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Captures and releases against a running server, then the check of the final state
+    /// Captures and releases by many clients, then the check of the final state
     Inventory {
-        /// host:port
+        /// Address and port of the server
         #[arg(long, default_value = "127.0.0.1:3301")]
         connect: String,
-        /// Distinct rows of stock
-        #[arg(long, default_value_t = 1000)]
-        items: usize,
-        /// Operations in all
-        #[arg(long, default_value_t = 1_000_000)]
-        operations: usize,
-        /// Connections, each with one request in flight
-        #[arg(long, default_value_t = 16)]
-        clients: usize,
-        /// The same seed gives the same work
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// Connect again and ask again when the server is restarted
+        #[command(flatten)]
+        work: InventoryWork,
+        /// Connect and ask again when the server goes away, so that it may be killed
         #[arg(long)]
         survive: bool,
     },
-    /// Pipelined single-row requests against a running server
+    /// Pipelined single-row requests on the space `bench`, which is filled first
     Load {
-        /// host:port
+        /// Address and port of the server
         #[arg(long, default_value = "127.0.0.1:3301")]
         connect: String,
         /// What is asked
         #[arg(long, value_enum, default_value = "replace")]
         operation: load::Kind,
         /// Connections
-        #[arg(long, default_value_t = 4)]
-        connections: usize,
-        /// Requests in flight on each
-        #[arg(long, default_value_t = 256)]
-        in_flight: usize,
-        /// Rows in the space, which is filled first
-        #[arg(long, default_value_t = 1_000_000)]
-        rows: u64,
-        /// Bytes of the string in each
-        #[arg(long, default_value_t = 100)]
-        row_bytes: usize,
+        #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+        connections: u16,
+        /// Requests in flight on each connection
+        #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        in_flight: u32,
+        #[command(flatten)]
+        rows: Rows,
         /// Requests in all
-        #[arg(long, default_value_t = 2_000_000)]
-        requests: usize,
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+        requests: u64,
+        /// The same seed asks for the same keys
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// The server's process, to take its processor time
+        #[arg(long)]
+        pid: Option<u32>,
     },
-    /// Connect, log in, ask once, close, in a loop
+    /// Clients that connect, log in, ask once and go, in a loop
     Connect {
-        /// host:port
+        /// Address and port of the server
         #[arg(long, default_value = "127.0.0.1:3301")]
         connect: String,
         /// Clients at once
-        #[arg(long, default_value_t = 16)]
-        clients: usize,
+        #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+        clients: u16,
         /// For how long
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
-        /// Number of the server's process, whose processor time is taken
-        #[arg(long)]
-        pid: u32,
         /// Who logs in
         #[arg(long, default_value = "bench")]
         user: String,
         /// With which password
         #[arg(long, default_value = "bench")]
         password: String,
+        /// The server's process, to take its processor time
+        #[arg(long)]
+        pid: Option<u32>,
     },
-    /// Starts Lycosa and Tarantool, runs the same work on both by turns, prints medians and ratios
+    /// Resident memory of a fresh server before and after filling the space `bench`
+    Memory {
+        /// Address and port of the server
+        #[arg(long, default_value = "127.0.0.1:3301")]
+        connect: String,
+        /// The server's process
+        #[arg(long)]
+        pid: u32,
+        #[command(flatten)]
+        rows: Rows,
+    },
+    /// Start Lycosa and Tarantool by turns, run the same work, print medians and ratios
     Compare {
         /// The binary of Lycosa
         #[arg(long, default_value = "target/release/lycosa")]
@@ -100,99 +120,197 @@ enum Command {
         /// The binary of Tarantool
         #[arg(long, default_value = "tarantool")]
         tarantool: PathBuf,
-        /// What Lycosa waits for; Tarantool runs in its default, write
+        /// What a write waits for in Lycosa; Tarantool runs in its default, write
         #[arg(long, default_value = "fsync", value_parser = ["fsync", "write", "none"])]
         lycosa_wal_mode: String,
-        /// Rounds, each in both orders by turns
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-        /// Which work
-        #[arg(long, value_enum, value_delimiter = ',', default_value = "inventory,replace,select,connect,memory")]
+        /// Turns of each server
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+        rounds: u64,
+        /// Which work, one or several with commas
+        #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
         workload: Vec<compare::Workload>,
-        /// Operations of one round
-        #[arg(long, default_value_t = 200_000)]
-        operations: usize,
-        /// Rows for load and memory
-        #[arg(long, default_value_t = 1_000_000)]
-        rows: u64,
+        /// Operations or requests of one turn
+        #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+        operations: u64,
+        /// Rows of load and memory
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+        rows: u32,
+        /// Length of a turn of `connect`
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
+        /// Directory for the servers' data, on the disk that is to be measured
+        #[arg(long)]
+        dir: Option<PathBuf>,
+        /// Draw the main figures into a file
+        #[arg(long, value_name = "FILE.svg")]
+        chart: Option<PathBuf>,
     },
-    /// Kills the server during the inventory workload, again and again; nothing acknowledged may be lost
+    /// Kill a server during the inventory workload, again and again; nothing acknowledged may be lost
     Crash {
-        /// The binary
+        /// The binary of the server
         #[arg(long, default_value = "target/release/lycosa")]
         server: PathBuf,
-        /// How often it is killed
+        /// How often it is killed while it works
         #[arg(long, default_value_t = 10)]
-        kills: usize,
-        /// Operations in all
-        #[arg(long, default_value_t = 1_000_000)]
-        operations: usize,
-        /// Connections
-        #[arg(long, default_value_t = 16)]
-        clients: usize,
-        /// The same seed gives the same work
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
+        kills: u64,
+        #[command(flatten)]
+        work: InventoryWork,
+        /// What a write waits for; `none` shows what a verdict of guilty looks like
+        #[arg(long, default_value = "fsync", value_parser = ["fsync", "write", "none"])]
+        wal_mode: String,
+        /// Directory for the server's data
+        #[arg(long)]
+        dir: Option<PathBuf>,
     },
 }
 
-fn show(outcome: &inventory::Outcome, is_json: bool) -> Result<(), String> {
-    if is_json {
-        println!("{}", outcome.json());
-    } else {
-        outcome.print();
+#[derive(clap::Args)]
+struct InventoryWork {
+    /// Distinct rows of stock
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=generator::ITEMS_MAX))]
+    items: u64,
+    /// Operations in all
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    operations: u32,
+    /// Clients, each with a connection and one request in flight
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    clients: u64,
+    /// The same seed gives the same work
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl InventoryWork {
+    fn generate(&self) -> generator::Work {
+        generator::generate(self.items, self.operations as usize, self.seed)
     }
-    match outcome.wrong.is_empty() {
-        true => Ok(()),
-        false => Err("the final state is wrong".to_string()),
+}
+
+#[derive(clap::Args)]
+struct Rows {
+    /// Rows in the space
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    rows: u32,
+    /// Bytes of the string in each
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    row_bytes: u32,
+}
+
+impl Rows {
+    /// Load that only fills, until something else is said.
+    fn load(&self, address: String) -> load::Settings {
+        load::Settings {
+            address,
+            kind: load::Kind::Replace,
+            connections: 1,
+            in_flight: 1,
+            rows: self.rows,
+            row_bytes: self.row_bytes as usize,
+            requests: 0,
+            seed: 1,
+            pid: None,
+        }
     }
+}
+
+/// Prints an outcome, one way or the other.
+fn show(is_json: bool, json: impl FnOnce() -> serde_json::Value, print: impl FnOnce()) {
+    if is_json { println!("{}", json()) } else { print() }
+}
+
+fn inventory(work: &InventoryWork, settings: &inventory::Settings, is_json: bool) -> Result<(), String> {
+    let generated = work.generate();
+    let outcome = report::with_progress("operations", u64::from(work.operations), is_json, |done| {
+        inventory::run(settings, &generated, done)
+    })?;
+    show(is_json, || outcome.json(), || outcome.print());
+    if outcome.faults.count == 0 { Ok(()) } else { Err("the final state is wrong".to_string()) }
+}
+
+fn load(settings: &load::Settings, is_json: bool) -> Result<(), String> {
+    load::fill(settings, is_json)?;
+    let outcome = load::run(settings, is_json)?;
+    show(is_json, || outcome.json(), || outcome.print());
+    Ok(())
+}
+
+fn compare(
+    workloads: &[compare::Workload],
+    settings: &compare::Settings,
+    chart: Option<&Path>,
+    is_json: bool,
+) -> Result<(), String> {
+    let outcome = compare::run(workloads, settings)?;
+    show(is_json, || outcome.json(), || outcome.print());
+    match chart {
+        None => Ok(()),
+        Some(path) => {
+            std::fs::write(path, chart::svg(&outcome)).map_err(|error| format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+fn crash(launch: &Launch, kills: u64, work: &InventoryWork, is_json: bool) -> Result<(), String> {
+    let verdict = crash::run(launch, &work.generate(), work.clients, kills, work.seed, is_json)?;
+    show(is_json, || verdict.json(), || verdict.print());
+    if verdict.is_right() { Ok(()) } else { Err("the server broke its word".to_string()) }
 }
 
 fn run(cli: Cli) -> Result<(), String> {
     let is_json = cli.json;
     match cli.command {
-        Command::Inventory { connect, items, operations, clients, seed, survive } => {
-            let settings = inventory::Settings { address: connect, items, operations, clients, seed, survive };
-            let work = inventory::generate(items, operations, seed);
-            show(&inventory::run_shown(&settings, &work, is_json)?, is_json)
+        Command::Inventory { connect: address, work, survive } => {
+            inventory(&work, &inventory::Settings { address, clients: work.clients, survive }, is_json)
         }
-        Command::Load { connect, operation, connections, in_flight, rows, row_bytes, requests } => {
-            load::fill(&connect, rows, row_bytes)?;
-            let settings =
-                load::Settings { address: connect, kind: operation, connections, in_flight, rows, row_bytes, requests };
-            let done = AtomicUsize::new(0);
-            let outcome = report::with_progress(requests, is_json, &done, || load::run(&settings, &done))?;
-            if is_json {
-                println!("{}", outcome.json());
-            } else {
-                outcome.print();
-            }
-            Ok(())
+        Command::Load { connect, operation, connections, in_flight, rows, requests, seed, pid } => {
+            let settings = load::Settings {
+                kind: operation,
+                connections: usize::from(connections),
+                in_flight: in_flight as usize,
+                requests,
+                seed,
+                pid,
+                ..rows.load(connect)
+            };
+            load(&settings, is_json)
         }
-        Command::Connect { connect, clients, seconds, pid, user, password } => {
+        Command::Connect { connect: address, clients, seconds, user, password, pid } => {
             let time = Duration::from_secs(seconds);
-            let outcome = load::connects(&connect, (&user, &password), clients, time, pid)?;
-            if is_json {
-                println!("{}", outcome.json());
-            } else {
-                outcome.print();
-            }
+            let settings = connect::Settings { address, user, password, clients: usize::from(clients), time, pid };
+            let outcome = connect::run(&settings, is_json)?;
+            show(is_json, || outcome.json(), || outcome.print());
             Ok(())
         }
-        Command::Compare { lycosa, tarantool, lycosa_wal_mode, rounds, workload, operations, rows } => {
+        Command::Memory { connect, pid, rows } => {
+            let outcome = memory::run(&rows.load(connect), pid, is_json)?;
+            show(is_json, || outcome.json(), || outcome.print());
+            Ok(())
+        }
+        Command::Compare {
+            lycosa,
+            tarantool,
+            lycosa_wal_mode,
+            rounds,
+            workload,
+            operations,
+            rows,
+            seconds,
+            dir,
+            chart,
+        } => {
             let settings = compare::Settings {
-                lycosa,
-                tarantool,
-                lycosa_wal_mode,
+                lycosa: Launch { binary: lycosa, wal_mode: lycosa_wal_mode, parent: dir.clone() },
+                tarantool: Launch { binary: tarantool, wal_mode: "write".to_string(), parent: dir },
                 rounds,
                 operations,
                 rows,
-                is_json,
+                time: Duration::from_secs(seconds),
+                is_quiet: is_json,
             };
-            compare::run(&workload, &settings)
+            compare(&workload, &settings, chart.as_deref(), is_json)
         }
-        Command::Crash { server, kills, operations, clients, seed } => {
-            show(&compare::crash(server, kills, operations, clients, seed, is_json)?, is_json)
+        Command::Crash { server, kills, work, wal_mode, dir } => {
+            crash(&Launch { binary: server, wal_mode, parent: dir }, kills, &work, is_json)
         }
     }
 }

@@ -4,26 +4,29 @@ use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Microseconds up to a minute.
+/// Microseconds up to a minute, three digits.
 pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000, 3).expect("the bounds are in order")
 }
 
 /// Percentiles in microseconds.
+#[derive(Clone, Copy)]
 pub(crate) struct Latencies {
-    median: u64,
-    p99: u64,
-    p999: u64,
-    max: u64,
+    pub(crate) median: u64,
+    pub(crate) p90: u64,
+    pub(crate) p99: u64,
+    pub(crate) p999: u64,
+    pub(crate) max: u64,
 }
 
 impl Latencies {
     pub(crate) fn of(histogram: &Histogram<u64>) -> Self {
         Latencies {
             median: histogram.value_at_quantile(0.5),
+            p90: histogram.value_at_quantile(0.9),
             p99: histogram.value_at_quantile(0.99),
             p999: histogram.value_at_quantile(0.999),
             max: histogram.max(),
@@ -31,13 +34,14 @@ impl Latencies {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        json!({"median": self.median, "p99": self.p99, "p999": self.p999, "max": self.max})
+        json!({"median": self.median, "p90": self.p90, "p99": self.p99, "p999": self.p999, "max": self.max})
     }
 }
 
 impl fmt::Display for Latencies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "median {} us, 99 % {} us, 99.9 % {} us, worst {} us", self.median, self.p99, self.p999, self.max)
+        let Latencies { median, p90, p99, p999, max } = self;
+        write!(f, "median {median} us, 90 % {p90} us, 99 % {p99} us, 99.9 % {p999} us, worst {max} us")
     }
 }
 
@@ -52,27 +56,49 @@ pub(crate) fn median(figures: &[f64]) -> f64 {
     }
 }
 
-/// Runs work while a bar follows what `done` counts.
-pub(crate) fn with_progress<T>(total: usize, is_quiet: bool, done: &AtomicUsize, work: impl FnOnce() -> T) -> T {
+/// A figure with as many digits as mean something.
+pub(crate) fn rounded(figure: f64) -> String {
+    let digits = match figure.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{figure:.digits$}")
+}
+
+/// Runs work while a bar on standard error follows what `done` counts. Without a terminal, or if `is_quiet`, there is no bar.
+pub(crate) fn with_progress<T>(what: &str, total: u64, is_quiet: bool, work: impl FnOnce(&AtomicU64) -> T) -> T {
+    let done = AtomicU64::new(0);
     if is_quiet {
-        return work();
+        return work(&done);
     }
-    let bar = ProgressBar::new(total as u64);
-    let style = "{elapsed_precise} {bar:40} {human_pos}/{human_len} {per_sec} eta {eta}";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = ProgressBar::new(total).with_message(what.to_string());
+    let style = "{msg:24} {elapsed_precise} {bar:32} {human_pos}/{human_len} {per_sec} eta {eta}";
+    bar.set_style(ProgressStyle::with_template(style).expect("the template is well formed"));
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                bar.set_position(done.load(Ordering::Relaxed) as u64);
-                std::thread::sleep(Duration::from_millis(100));
+        let watcher = scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                bar.set_position(done.load(Ordering::Relaxed));
+                std::thread::park_timeout(Duration::from_millis(100));
             }
             bar.finish_and_clear();
         });
-        let result = work();
-        is_over.store(true, Ordering::Relaxed);
+        // If the work panics the scope waits for the watcher, so the flag is set on the way out in any case.
+        let guard = SetOnDrop(&is_over);
+        let result = work(&done);
+        drop(guard);
+        watcher.thread().unpark();
         result
     })
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 #[cfg(test)]
@@ -83,5 +109,11 @@ mod tests {
     fn the_median_is_in_the_middle() {
         assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn small_figures_keep_their_digits() {
+        assert_eq!([1234.5, 12.34, 1.234].map(rounded), ["1234", "12.3", "1.23"]);
     }
 }

@@ -82,7 +82,7 @@ local function atomically(work, ...)
     local ok, answer = pcall(work, ...)
     if not ok then
         box.rollback()
-        error(answer)
+        error(answer, 0)
     end
     box.commit()
     return answer
@@ -96,13 +96,19 @@ function inventory.release(sku, warehouse, condition, source, n)
     return release(sku, warehouse, condition, source, n)
 end
 
--- The same for clients that may have to ask twice: an operation whose number was seen is answered as before and not done again. A capture
--- that found too little is not kept: it may be tried again under the same number.
+-- The same for clients that may have to ask twice, because a connection broke and the fate of their last operation is unknown. Each client
+-- numbers its operations 1, 2, 3...; the last number and its answer are kept in the same transaction as the change itself. A number that comes
+-- again is answered as before and not done again. Any other number than the next one means that somebody lost something, and is refused.
+-- A capture that found too little changed nothing and is not kept: it may be tried again under the same number.
 local function once(client, operation, work, ...)
     local clients = box.space.clients
-    local last = clients:get(client)
-    if last ~= nil and last.operation == operation then
-        return last.answer
+    local row = clients:get(client)
+    local last = row ~= nil and row.operation or 0
+    if operation == last then
+        return row.answer
+    end
+    if operation ~= last + 1 then
+        error(('client %d asks for operation %d after %d'):format(client, operation, last))
     end
     local answer = work(...)
     if answer ~= false then
