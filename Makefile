@@ -16,7 +16,7 @@ FUZZ_SECONDS = 60
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 17
 
-run: ## a server at $(LISTEN) with its files in $(WORK_DIR); with a console if there is a terminal
+run: ## a server at 127.0.0.1:3301 with its files in ./data; on a terminal with a console
 	@$(CARGO) run --quiet --release -p server -- serve --listen $(LISTEN) --work-dir $(WORK_DIR) $(ARGS)
 
 test: ## all tests; those in tests/ start the binary
@@ -44,7 +44,7 @@ fmt: ## formats the sources
 doc-links: ## every relative link of every page leads somewhere
 	python3 docs/check_links.py
 
-bench: ## pipelined replaces against a server that runs examples/inventory/app.lua at $(LISTEN)
+bench: ## pipelined replaces against a running server with examples/inventory/app.lua
 	$(BENCH) load --connect $(LISTEN) $(ARGS)
 
 bench-inventory: ## captures and releases by 16 clients against the same server
@@ -62,7 +62,7 @@ golden-record: ## renews the golden answers from an installed tarantool
 golden-check: release ## the golden scripts against Lycosa
 	tests/scripts/record.py --check --quiet --server $(abspath $(LYCOSA)) $(ARGS)
 
-fuzz: ## each fuzz target for $(FUZZ_SECONDS) seconds; needs a nightly compiler and cargo-fuzz
+fuzz: ## each fuzz target for a minute; needs a nightly compiler and cargo-fuzz
 	@test -d fuzz || { echo 'there are no fuzz targets here'; exit 1; }
 	@$(CARGO) fuzz --version >/dev/null || { echo 'install it first: cargo install cargo-fuzz'; exit 1; }
 	for target in $$($(CARGO) +nightly fuzz list); do \
