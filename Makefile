@@ -1,0 +1,75 @@
+# Every verb of the project. `make help` lists them; whatever is longer than a few lines is a program of its own.
+
+CARGO = cargo
+LYCOSA = target/release/lycosa
+BENCH = $(CARGO) run --quiet --release -p lycosa-bench --
+# Where the server of `make run` listens and keeps its files, and what the benches connect to.
+LISTEN = 127.0.0.1:3301
+WORK_DIR = ./data
+# Further arguments, as in `make bench-inventory ARGS='--operations 100000'`.
+ARGS =
+# Seconds that `make fuzz` gives each target.
+FUZZ_SECONDS = 60
+
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 17
+
+run: ## a server at 127.0.0.1:3301 with its files in ./data; on a terminal with a console
+	@$(CARGO) run --quiet --release -p server -- serve --listen $(LISTEN) --work-dir $(WORK_DIR) $(ARGS)
+
+test: ## all tests; those in tests/ start the binary
+	$(CARGO) build -p server
+	$(CARGO) test --workspace
+
+check: ## what has to pass before a merge: format, lint, tests, links
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(MAKE) test
+	$(MAKE) doc-links
+
+build: ## the workspace, for debugging
+	$(CARGO) build --workspace
+
+release: ## the server, optimised: target/release/lycosa
+	$(CARGO) build --release -p server
+
+lint: ## clippy, warnings are errors
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+fmt: ## formats the sources
+	$(CARGO) fmt --all
+
+doc-links: ## every relative link of every page leads somewhere
+	python3 docs/check_links.py
+
+bench: ## pipelined replaces against a running server with examples/inventory/app.lua
+	$(BENCH) load --connect $(LISTEN) $(ARGS)
+
+bench-inventory: ## captures and releases by 16 clients against the same server
+	$(BENCH) inventory --connect $(LISTEN) $(ARGS)
+
+bench-compare: release ## the same work on Lycosa and on an installed tarantool, by turns
+	$(BENCH) compare --lycosa $(LYCOSA) $(ARGS)
+
+bench-crash: release ## kills the server during the inventory again and again; nothing acknowledged may be lost
+	$(BENCH) crash --server $(LYCOSA) $(ARGS)
+
+golden-record: ## renews the golden answers from an installed tarantool
+	tests/scripts/record.py $(ARGS)
+
+golden-check: release ## the golden scripts against Lycosa
+	tests/scripts/record.py --check --quiet --server $(abspath $(LYCOSA)) $(ARGS)
+
+fuzz: ## each fuzz target for a minute; needs a nightly compiler and cargo-fuzz
+	@test -d fuzz || { echo 'there are no fuzz targets here'; exit 1; }
+	@$(CARGO) fuzz --version >/dev/null || { echo 'install it first: cargo install cargo-fuzz'; exit 1; }
+	for target in $$($(CARGO) +nightly fuzz list); do \
+	    $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+clean: ## removes what was built; data stays
+	$(CARGO) clean
+
+.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash \
+    golden-record golden-check fuzz clean
