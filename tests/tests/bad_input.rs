@@ -702,6 +702,26 @@ fn a_client_that_never_reads_is_not_read_from_and_gets_its_answers_later() {
 }
 
 #[test]
+fn clients_that_vanish_leave_nothing_behind() {
+    let mut seeded = seeded();
+    let before = seeded.server.descriptors();
+    let ping = packet(PING, 1, &[]);
+    for round in 0..300 {
+        let mut client = seeded.server.connect();
+        match round % 3 {
+            0 => {}
+            1 => client.send(&ping[..round % ping.len()]),
+            // Answers that nobody reads: the connection is reset.
+            _ => client.send(&ping.repeat(100)),
+        }
+    }
+    let Seeded { server, witness, .. } = &mut seeded;
+    let is_back = server.wait(witness, Duration::from_secs(20), |server| server.descriptors() <= before);
+    assert!(is_back, "{} descriptors, {before} before", server.descriptors());
+    seeded.others_are_served();
+}
+
+#[test]
 fn a_client_that_vanishes_without_having_read_leaves_nothing_behind() {
     let Seeded { server, mut witness, .. } = seeded();
     let before = server.descriptors();
@@ -762,6 +782,69 @@ fn mutated_requests_are_answered_one_by_one() {
     seeded.others_are_served();
 }
 
+#[test]
+fn a_client_that_says_it_is_done_is_answered_and_let_go() {
+    let mut seeded = seeded();
+    let ping = packet(PING, 1, &[]);
+    for round in 0..100 {
+        let mut client = seeded.server.connect();
+        // Whole requests, or the beginning of one, and the end of the stream right behind.
+        let cut = if round % 2 == 0 { ping.len() } else { 1 + round % (ping.len() - 1) };
+        client.send(&ping[..cut]);
+        client.finish();
+        if cut == ping.len() {
+            assert_eq!(client.receive().sync, 1);
+        }
+        assert!(client.is_closed(), "round {round}: {cut} of {} bytes and the end", ping.len());
+    }
+    seeded.others_are_served();
+}
+
+#[test]
+fn answers_to_pipelined_selects_that_nobody_reads_are_bounded() {
+    let mut seeded = seeded();
+    let mut client = seeded.server.connect();
+    let id = numbers();
+    for row in 0..1000 {
+        let row = array(&[row.into(), 1.into(), "x".repeat(1000).as_str().into()]);
+        assert_eq!(client.call(REPLACE, &request(&[(SPACE_ID, &id), (TUPLE, &row)])).error, None);
+    }
+    let all = packet(SELECT, 1, &request(&[(SPACE_ID, &id), (KEY, &[0x90]), (LIMIT, &[0xcd, 0xff, 0xff])]));
+    let before = seeded.server.memory();
+    // 400 answers of 1 MiB in one piece of input.
+    client.send(&all.repeat(400));
+    seeded.others_are_served();
+    let grown = seeded.server.memory().saturating_sub(before);
+    assert!(grown < 100 * MIB as u64, "answers that nobody reads take {} MiB", grown / MIB as u64);
+    for _ in 0..400 {
+        assert_eq!(client.receive().error, None);
+    }
+}
+
+#[test]
+fn a_huge_packet_stalls_nobody() {
+    let mut seeded = seeded();
+    let client = seeded.server.connect();
+    let mut stream = client.stream().try_clone().unwrap();
+    let size = 200 * MIB;
+    let upload = std::thread::spawn(move || {
+        stream.write_all(&[&[0xce][..], &(size as u32).to_be_bytes()].concat()).unwrap();
+        let piece = vec![0xc0; MIB];
+        (0..size / MIB).for_each(|_| stream.write_all(&piece).unwrap());
+    });
+    let begun = Instant::now();
+    let mut worst = Duration::ZERO;
+    while !upload.is_finished() {
+        let asked = Instant::now();
+        seeded.witness.ping();
+        worst = worst.max(asked.elapsed());
+    }
+    upload.join().unwrap();
+    println!("{size} bytes in {:?}; others waited at most {worst:?}", begun.elapsed());
+    assert!(worst < Duration::from_millis(300), "others waited {worst:?}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?} for {} MiB", begun.elapsed(), size / MIB);
+}
+
 /// The most descriptors this process may have.
 fn descriptors_max() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
@@ -790,4 +873,20 @@ fn ten_thousand_idle_connections_cost_the_others_nothing() {
     seeded.others_are_served();
     drop(idle);
     seeded.others_are_served();
+}
+
+#[test]
+fn a_request_that_ran_too_long_does_not_harm_the_next() {
+    let dir = TempDir::new().unwrap();
+    seed(dir.path());
+    let server = Server::start_in(dir.path(), &["--lua-slice-max", "0.2"]);
+    let mut client = server.connect();
+    let mut eval =
+        |text: &str| client.call(EVAL, &request(&[(EXPRESSION, &string(text.as_bytes())), (TUPLE, &[0x90])]));
+    let endless = ["while true do end", "return setmetatable({}, {__serialize = function() while true do end end})"];
+    for text in endless {
+        let reply = eval(text);
+        assert!(reply.error.as_ref().is_some_and(|(_, text)| text.contains("slice is exceeded")), "{reply:?}");
+        assert_eq!(eval("return 1").error, None, "behind {text}");
+    }
 }

@@ -226,6 +226,11 @@ fn check_header_flips(extension: &str) {
 }
 
 #[test]
+fn a_byte_flipped_in_the_header_of_a_snapshot_changes_no_row() {
+    check_header_flips(".snap");
+}
+
+#[test]
 fn a_byte_flipped_in_the_header_of_a_log_changes_no_row() {
     check_header_flips(".xlog");
 }
