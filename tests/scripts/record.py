@@ -5,6 +5,8 @@
     record.py tuple/methods.lua fiber        record one script and one area
     record.py --check                        are the kept answers still Tarantool's?
     record.py --check --server target/release/lycosa
+    record.py --check --known --server target/release/lycosa          differences that are kept are no failure
+    record.py --keep-differences --server target/release/lycosa       keep what differs now
 """
 
 import argparse
@@ -33,6 +35,11 @@ class Answer:
     @property
     def result_path(self):
         return self.script.with_suffix(".result")
+
+    @property
+    def differs_path(self):
+        """What Lycosa answers otherwise, as a diff; there is no file if nothing differs."""
+        return self.script.with_suffix(".differs")
 
     @property
     def name(self):
@@ -103,7 +110,32 @@ def record(answer):
     return True
 
 
-def check(answer, quiet):
+def difference(answer, kept):
+    """The lines of a diff from the kept answers to the given ones."""
+    lines = difflib.unified_diff(
+        kept.splitlines(keepends=True),
+        answer.text.splitlines(keepends=True),
+        str(answer.result_path.relative_to(HERE)),
+        "given",
+    )
+    return [line if line.endswith("\n") else line + "\n" for line in lines]
+
+
+def keep_difference(answer):
+    """Writes the difference beside the script, or removes the file if there is none any more."""
+    if answer.failure:
+        print(f"{answer.name}: {answer.failure}, not kept")
+        show_complaint(answer)
+        return False
+    lines = difference(answer, answer.result_path.read_text(encoding="utf-8"))
+    if lines:
+        answer.differs_path.write_text("".join(lines), encoding="utf-8")
+    elif answer.differs_path.exists():
+        answer.differs_path.unlink()
+    return True
+
+
+def check(answer, quiet, allows_known):
     if not answer.result_path.exists():
         print(f"{answer.name}: no kept answer, record it first")
         return False, 0, 0
@@ -112,21 +144,18 @@ def check(answer, quiet):
     if kept == answer.text and not answer.failure:
         return True, statements, statements
     equal = count_equal(kept, answer.text)
+    if allows_known and not answer.failure and answer.differs_path.exists():
+        known = answer.differs_path.read_text(encoding="utf-8")
+        if known == "".join(difference(answer, kept)):
+            return True, equal, statements
+        print(f"{answer.name}: differs otherwise than the kept difference says; see --keep-differences")
     if answer.failure:
         print(f"{answer.name}: {answer.failure}")
         show_complaint(answer)
     if quiet:
         print(f"{answer.name}: {equal} of {statements} statements agree")
     else:
-        sys.stdout.writelines(
-            line if line.endswith("\n") else line + "\n"
-            for line in difflib.unified_diff(
-                kept.splitlines(keepends=True),
-                answer.text.splitlines(keepends=True),
-                str(answer.result_path.relative_to(HERE)),
-                "given",
-            )
-        )
+        sys.stdout.writelines(difference(answer, kept))
     return False, equal, statements
 
 
@@ -137,6 +166,8 @@ def main():
     parser.add_argument("names", nargs="*", help="scripts or areas (default: all)")
     parser.add_argument("--server", default="tarantool", help="binary to run (default: tarantool)")
     parser.add_argument("--check", action="store_true", help="compare with the kept answers, change nothing")
+    parser.add_argument("--known", action="store_true", help="with --check: differences kept beside the scripts are no failure")
+    parser.add_argument("--keep-differences", action="store_true", help="write what differs beside the scripts")
     parser.add_argument("--quiet", action="store_true", help="with --check: one line for each script, no diffs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scripts run at once")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one script (default: 60)")
@@ -152,8 +183,11 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         runs = pool.map(lambda script: run_script(server, script, options.timeout), scripts)
         for answer in runs:
-            if options.check:
-                ok, equal, statements = check(answer, options.quiet)
+            if options.keep_differences:
+                ok = keep_difference(answer)
+                equal = statements = count_statements(answer.text)
+            elif options.check:
+                ok, equal, statements = check(answer, options.quiet, options.known)
             else:
                 ok = record(answer)
                 equal = statements = count_statements(answer.text)
@@ -166,7 +200,8 @@ def main():
             f"{equal_sum} of {statements_sum} statements agree"
         )
     else:
-        print(f"{len(scripts) - failed} of {len(scripts)} scripts recorded, {statements_sum} statements")
+        verb = "compared" if options.keep_differences else "recorded"
+        print(f"{len(scripts) - failed} of {len(scripts)} scripts {verb}, {statements_sum} statements")
     return 1 if failed else 0
 
 

@@ -11,9 +11,9 @@ use crate::hooks::Procedures;
 use crate::session::{ADMIN, Context, Session, SessionKind};
 use crate::statistics::Statistics;
 use crate::txn::Statement;
+use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId};
 use std::cell::{Cell, RefCell};
-use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -149,14 +149,8 @@ impl Database {
         let id = self.session_ids.get() + 1;
         self.session_ids.set(id);
         let user = if kind == SessionKind::Binary { crate::session::GUEST } else { ADMIN };
-        let session = Rc::new(Session {
-            id,
-            kind,
-            peer,
-            user: Cell::new(user),
-            sync: Cell::new(0),
-            is_alive: Cell::new(true),
-        });
+        let session =
+            Rc::new(Session { id, kind, peer, user: Cell::new(user), sync: Cell::new(0), is_alive: Cell::new(true) });
         self.sessions.borrow_mut().insert(id, Rc::downgrade(&session));
         session
     }
@@ -377,12 +371,12 @@ impl Database {
         }
         self.durable.set(state.durable);
         loop {
-            let statement = match self.pending.borrow_mut() {
-                mut pending => match pending.front() {
-                    Some(first) if first.position <= state.durable => pending.pop_front().map(|first| first.statement),
-                    _ => None,
-                },
+            let mut pending = self.pending.borrow_mut();
+            let statement = match pending.front() {
+                Some(first) if first.position <= state.durable => pending.pop_front().map(|first| first.statement),
+                _ => None,
             };
+            drop(pending);
             match statement {
                 Some(statement) => self.finish(statement),
                 None => break,

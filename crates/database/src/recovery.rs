@@ -191,10 +191,7 @@ impl Database {
             return Ok(());
         }
         let body = decode_body(row.body).map_err(Error::illegal)?;
-        let space = match self.space(body.space_id) {
-            Ok(space) => space,
-            Err(error) => return Err(error),
-        };
+        let space = self.space(body.space_id)?;
         let Body { index_id, index_base, key, tuple, ops, .. } = body;
         let operation = match kind {
             row_kind::INSERT => Operation::Insert { tuple },

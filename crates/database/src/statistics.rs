@@ -38,8 +38,16 @@ impl Statistics {
     /// Starts all counts at zero again.
     pub fn reset(&self) {
         let counters = [
-            &self.selects, &self.inserts, &self.replaces, &self.updates, &self.upserts, &self.deletes, &self.calls,
-            &self.evals, &self.auths, &self.errors,
+            &self.selects,
+            &self.inserts,
+            &self.replaces,
+            &self.updates,
+            &self.upserts,
+            &self.deletes,
+            &self.calls,
+            &self.evals,
+            &self.auths,
+            &self.errors,
         ];
         counters.iter().for_each(|counter| counter.set(0));
     }

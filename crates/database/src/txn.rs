@@ -18,12 +18,15 @@ use wal::Position;
 /// How deep triggers may cause statements.
 const TRIGGER_DEPTH_MAX: u32 = 4;
 
+/// Work on the database that is done later, once.
+type Later = Box<dyn FnOnce(&Database)>;
+
 /// What a change of the schema needs besides the change of its row.
 pub(crate) struct Effect {
     /// Takes the change of the catalog back.
-    pub undo: Box<dyn FnOnce(&Database)>,
+    pub undo: Later,
     /// Runs when the change is durable: frees what is not needed any more.
-    pub finish: Option<Box<dyn FnOnce(&Database)>>,
+    pub finish: Option<Later>,
 }
 
 /// A statement in force.

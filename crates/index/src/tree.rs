@@ -57,7 +57,9 @@ pub fn prefetch_bytes(start: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     for offset in (0..bytes).step_by(64) {
         // SAFETY: a prefetch reads nothing and faults at no address.
-        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(start.wrapping_add(offset).cast()) };
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(start.wrapping_add(offset).cast())
+        };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (start, bytes);
@@ -409,7 +411,8 @@ impl Tree {
             let inner = unsafe { &*node.cast::<Inner>() };
             // The last child whose smallest entry is not greater than the probe.
             let mut at = count_before(&inner.hints[1..inner.len], |other| other < hint);
-            while at + 1 < inner.len && inner.hints[at + 1] == hint && compare(inner.items[at + 1]) != Ordering::Greater {
+            while at + 1 < inner.len && inner.hints[at + 1] == hint && compare(inner.items[at + 1]) != Ordering::Greater
+            {
                 at += 1;
             }
             node = inner.children[at];
@@ -419,10 +422,7 @@ impl Tree {
         let first = count_before(&leaf.hints[..leaf.len], |other| other < hint);
         // Entries of equal hints stand in order; most often there is one.
         let equal = leaf.hints[first..leaf.len].iter().take_while(|other| **other == hint).count();
-        leaf.items[first..first + equal]
-            .binary_search_by(|item| compare(*item))
-            .ok()
-            .map(|at| leaf.items[first + at])
+        leaf.items[first..first + equal].binary_search_by(|item| compare(*item)).ok().map(|at| leaf.items[first + at])
     }
 
     /// Brings what look-ups of these hints will touch into the processor's caches, and hands the item at each place to `visit`, which may

@@ -566,8 +566,7 @@ fn sequence_reset(state: State) -> Outcome {
 
 fn sequence_current(state: State) -> Outcome {
     let id = id_at(state, 1)?;
-    let sequence =
-        database().catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))?;
+    let sequence = database().catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))?;
     match sequence.value() {
         Some(value) => crate::convert::push_i64(state, value),
         None => return Err(Error::new(ErrorCode::SequenceNotStarted, &[&sequence.def().name]).into()),
@@ -1091,8 +1090,8 @@ fn tuple_update(state: State) -> Outcome {
     let format = format_of(&tuple);
     let apply = if state.boolean(3) { update::upsert } else { update::apply };
     apply(&ops, tuple.data(), format.as_deref(), 1, &mut row).map_err(|error| database().update_error(error))?;
-    let updated = Tuple::new(database().arena(), tuple.format_id(), &row)
-        .map_err(|error| Raise::Message(error.to_string()))?;
+    let updated =
+        Tuple::new(database().arena(), tuple.format_id(), &row).map_err(|error| Raise::Message(error.to_string()))?;
     push_tuple(state, &updated);
     Ok(1)
 }

@@ -183,7 +183,11 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Rai
                 out.extend_from_slice(&payload.cast::<f32>().read_unaligned().to_be_bytes());
             }
             id if id == ids.double => msgpack::encode_f64(out, payload.cast::<f64>().read_unaligned()),
-            id if id == ids.tuple => out.extend_from_slice(tuple_from_address(read_u64(payload)).data()),
+            id if id == ids.tuple => {
+                let start = out.len();
+                out.extend_from_slice(tuple_from_address(read_u64(payload)).data());
+                mark_in_line(out, start);
+            }
             id if id == ids.uuid => {
                 let bytes = uuid_bytes(payload.cast::<[u8; 16]>().read_unaligned());
                 msgpack::encode_ext(out, msgpack::EXT_UUID, &bytes);
@@ -240,6 +244,30 @@ pub(crate) fn uuid_bytes(mut bytes: [u8; 16]) -> [u8; 16] {
     bytes
 }
 
+/// A private extension type that stands for "in one line" on the way to YAML. It never leaves this crate.
+pub(crate) const EXT_IN_LINE: i8 = 0x7e;
+
+thread_local! {
+    /// Tables and tuples that know their shape are marked with [`EXT_IN_LINE`].
+    static MARKS_SHAPES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// As `encode`, for YAML: what knows that it is a list or a map (tuples, decoded values, tables with `__serialize`) is marked.
+pub(crate) fn encode_marked(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    MARKS_SHAPES.set(true);
+    let result = encode(state, index, out);
+    MARKS_SHAPES.set(false);
+    result
+}
+
+/// Marks what was appended since `start`, if marks are wanted.
+fn mark_in_line(out: &mut Vec<u8>, start: usize) {
+    if MARKS_SHAPES.get() {
+        let body = out.split_off(start);
+        msgpack::encode_ext(out, EXT_IN_LINE, &body);
+    }
+}
+
 /// What a table is to become.
 enum Shape {
     Array(usize),
@@ -281,6 +309,7 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
         }
         state.pop(2);
     }
+    let begin = out.len();
     match shape_of(state, index, hint) {
         Shape::Array(length) => {
             msgpack::encode_array(out, length as u32);
@@ -314,6 +343,9 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
                 out[start + 1..start + 5].copy_from_slice(&count.to_be_bytes());
             }
         }
+    }
+    if hint.is_some() {
+        mark_in_line(out, begin);
     }
     Ok(())
 }
@@ -463,8 +495,7 @@ pub(crate) fn push_i64(state: State, value: i64) {
 pub(crate) fn push_decimal(state: State, decimal: &Decimal) {
     let (coefficient, scale) = decimal.parts();
     let payload = state.push_cdata(registry().ids.get().decimal);
-    let value =
-        DecimalPayload { low: coefficient as u64, high: (coefficient >> 64) as i64, scale, padding: 0 };
+    let value = DecimalPayload { low: coefficient as u64, high: (coefficient >> 64) as i64, scale, padding: 0 };
     // SAFETY: the payload is a `struct lycosa_decimal`.
     unsafe { payload.cast::<DecimalPayload>().write_unaligned(value) };
 }
@@ -495,12 +526,7 @@ pub(crate) fn decimal_at(state: State, index: c_int) -> Option<Decimal> {
 /// Encodes the results of a procedure: values `first..=top`. Returns how many there are.
 ///
 /// `is_old_style` (CALL_16): each value becomes a tuple, and a single list of tuples or tables is spread.
-pub(crate) fn encode_results(
-    state: State,
-    first: c_int,
-    is_old_style: bool,
-    out: &mut Vec<u8>,
-) -> Result<u32, Raise> {
+pub(crate) fn encode_results(state: State, first: c_int, is_old_style: bool, out: &mut Vec<u8>) -> Result<u32, Raise> {
     let top = state.top();
     if !is_old_style {
         for index in first..=top {
@@ -511,7 +537,8 @@ pub(crate) fn encode_results(
     if top == first && state.kind(first) == ffi::LUA_TTABLE {
         state.raw_get_index(first, 1);
         let first_kind = state.kind(-1);
-        let is_list = first_kind == ffi::LUA_TTABLE || first_kind == TYPE_CDATA && tuple_at(state, state.top()).is_some();
+        let is_list =
+            first_kind == ffi::LUA_TTABLE || first_kind == TYPE_CDATA && tuple_at(state, state.top()).is_some();
         state.pop(1);
         if is_list {
             let length = state.raw_length(first);

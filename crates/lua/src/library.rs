@@ -3,6 +3,7 @@
 use crate::convert::{self, decimal_at, encode, push_bytes_value, push_decimal, push_next};
 use crate::registry::{Thread, context, database, registry};
 use crate::state::{Function, Raise, State, is_stack_low};
+use dashu_float::DBig;
 use database::Context;
 use mlua_sys as ffi;
 use runtime::fiber::{self, FiberId, Wake};
@@ -12,7 +13,6 @@ use std::any::Any;
 use std::ffi::c_int;
 use std::path::Path;
 use std::rc::Rc;
-use dashu_float::DBig;
 use tuple::decimal::Decimal;
 use tuple::msgpack::{Kind, Reader};
 
@@ -385,18 +385,10 @@ fn yaml_scalar(text: &[u8], is_in_line: bool, out: &mut String) {
     }
 }
 
-/// Appends YAML of checked msgpack as libyaml prints it: collections of scalars only in one line.
+/// Appends YAML of checked msgpack: one item a line, but in one line what is marked so (and what is empty).
 fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize, is_in_line: bool) -> Result<(), Raise> {
     use std::fmt::Write;
     let broken = |_| Raise::from("value cannot be shown as YAML");
-    let is_flat = |reader: &Reader<'_>, count: u32| {
-        let mut inner = *reader;
-        (0..count).all(|_| {
-            let kind = inner.kind();
-            inner.skip_checked();
-            !matches!(kind, Ok(Kind::Array | Kind::Map) | Err(_))
-        })
-    };
     match reader.kind().map_err(broken)? {
         Kind::Nil => {
             reader.read_nil().map_err(broken)?;
@@ -409,12 +401,21 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize, is_in_li
         Kind::Float | Kind::Double => out.push_str(&tuple::format_double(reader.read_double().map_err(broken)?)),
         Kind::Str | Kind::Bin => yaml_scalar(reader.read_str_or_bin().map_err(broken)?, is_in_line, out),
         Kind::Ext => {
-            let raw = reader.read_value().map_err(broken)?;
-            tuple::msgpack::format_value(raw, out);
+            let mut ahead = *reader;
+            match ahead.read_ext().map_err(broken)? {
+                (convert::EXT_IN_LINE, body) => {
+                    *reader = ahead;
+                    write_yaml(&mut Reader::new(body), out, indent, true)?;
+                }
+                _ => {
+                    let raw = reader.read_value().map_err(broken)?;
+                    tuple::msgpack::format_value(raw, out);
+                }
+            }
         }
         Kind::Array => {
             let count = reader.read_array().map_err(broken)?;
-            if is_flat(reader, count) {
+            if is_in_line || count == 0 {
                 out.push('[');
                 for at in 0..count {
                     out.push_str(if at > 0 { ", " } else { "" });
@@ -428,37 +429,42 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize, is_in_li
                     let _ = write!(out, "\n{:indent$}", "");
                 }
                 out.push_str("- ");
-                write_yaml(reader, out, indent + 2, is_in_line)?;
+                write_yaml(reader, out, indent + 2, false)?;
             }
         }
         Kind::Map => {
             let count = reader.read_map().map_err(broken)?;
-            if count == 0 {
-                out.push_str("{}");
+            if is_in_line || count == 0 {
+                out.push('{');
+                for at in 0..count {
+                    out.push_str(if at > 0 { ", " } else { "" });
+                    write_yaml(reader, out, indent + 2, true)?;
+                    out.push_str(": ");
+                    write_yaml(reader, out, indent + 2, true)?;
+                }
+                out.push('}');
                 return Ok(());
             }
             for at in 0..count {
                 if at > 0 {
                     let _ = write!(out, "\n{:indent$}", "");
                 }
-                write_yaml(reader, out, indent + 2, is_in_line)?;
+                write_yaml(reader, out, indent + 2, false)?;
                 out.push(':');
                 let mut ahead = *reader;
+                let is_map = matches!(reader.kind(), Ok(Kind::Map));
                 let nests = match ahead.kind() {
                     Ok(Kind::Map) => ahead.read_map().unwrap_or(0) > 0,
-                    Ok(Kind::Array) => {
-                        let count = ahead.read_array().unwrap_or(0);
-                        !is_flat(&ahead, count)
-                    }
+                    Ok(Kind::Array) => ahead.read_array().unwrap_or(0) > 0,
                     _ => false,
                 };
                 if nests {
-                    let inner = if matches!(reader.kind(), Ok(Kind::Map)) { indent + 2 } else { indent };
+                    let inner = if is_map { indent + 2 } else { indent };
                     let _ = write!(out, "\n{:inner$}", "");
-                    write_yaml(reader, out, inner, is_in_line)?;
+                    write_yaml(reader, out, inner, false)?;
                 } else {
                     out.push(' ');
-                    write_yaml(reader, out, indent + 2, is_in_line)?;
+                    write_yaml(reader, out, indent + 2, false)?;
                 }
             }
         }
@@ -469,8 +475,11 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize, is_in_li
 /// As `yaml_encode`, with the outermost list always one item a line: answers of a console.
 fn yaml_encode_list(state: State) -> Outcome {
     let mut bytes = Vec::new();
-    encode(state, 1, &mut bytes)?;
+    convert::encode_marked(state, 1, &mut bytes)?;
     let mut reader = Reader::new(&bytes);
+    if let Ok((convert::EXT_IN_LINE, body)) = reader.clone().read_ext() {
+        reader = Reader::new(body);
+    }
     let count = reader.read_array().map_err(|_| "a list is expected")?;
     let mut out = String::from("---\n");
     for _ in 0..count {
@@ -485,26 +494,14 @@ fn yaml_encode_list(state: State) -> Outcome {
 
 fn yaml_encode(state: State) -> Outcome {
     let mut bytes = Vec::new();
-    encode(state, 1, &mut bytes)?;
-    let mut out = String::from("--- ");
+    convert::encode_marked(state, 1, &mut bytes)?;
     let mut reader = Reader::new(&bytes);
     let nests = match reader.kind() {
         Ok(Kind::Map) => bytes[0] != 0x80,
-        Ok(Kind::Array) => {
-            let mut ahead = reader;
-            let count = ahead.read_array().unwrap_or(0);
-            (0..count).any(|_| {
-                let kind = ahead.kind();
-                ahead.skip_checked();
-                matches!(kind, Ok(Kind::Array | Kind::Map))
-            })
-        }
+        Ok(Kind::Array) => bytes[0] != 0x90,
         _ => false,
     };
-    if nests {
-        out.pop();
-        out.push('\n');
-    }
+    let mut out = String::from(if nests { "---\n" } else { "--- " });
     write_yaml(&mut reader, &mut out, 0, false)?;
     out.push_str("\n...\n");
     state.push_str(&out);
@@ -600,8 +597,7 @@ fn wide(decimal: &Decimal) -> Result<DBig, Raise> {
 
 /// A result of at most 38 digits. Errors: it is larger.
 fn narrow(value: DBig) -> Result<Decimal, Raise> {
-    let (mut significand, mut exponent) =
-        value.with_precision(DECIMAL_DIGITS).value().into_repr().into_parts();
+    let (mut significand, mut exponent) = value.with_precision(DECIMAL_DIGITS).value().into_repr().into_parts();
     let ten = dashu_int::IBig::from(10);
     // Not more than 38 digits behind the point.
     while exponent < -(DECIMAL_DIGITS as isize) {
@@ -613,7 +609,9 @@ fn narrow(value: DBig) -> Result<Decimal, Raise> {
         coefficient = coefficient.checked_mul(10).ok_or("decimal operation failed")?;
         exponent -= 1;
     }
-    Decimal::new(coefficient, -exponent as i32).map(Decimal::normalized).ok_or_else(|| "decimal operation failed".into())
+    Decimal::new(coefficient, -exponent as i32)
+        .map(Decimal::normalized)
+        .ok_or_else(|| "decimal operation failed".into())
 }
 
 /// decimal_combine(operation, a, b)
@@ -639,9 +637,7 @@ fn decimal_combine(state: State) -> Outcome {
             narrow(x - whole * y)?
         }
         "^" => match b.to_integer() {
-            Some(exponent) if exponent.unsigned_abs() < 10_000 => {
-                narrow(wide(&a)?.powi((exponent as i64).into()))?
-            }
+            Some(exponent) if exponent.unsigned_abs() < 10_000 => narrow(wide(&a)?.powi((exponent as i64).into()))?,
             _ if a <= zero => return Err("decimal operation failed".into()),
             _ => narrow(wide(&a)?.powf(&wide(&b)?))?,
         },

@@ -94,12 +94,7 @@ impl Lua {
     }
 
     /// Runs a script in a fiber. `arguments`: what `arg` and `...` are to be, from the script's name at 0. `done` gets the outcome.
-    pub fn run_script(
-        name: &str,
-        source: Vec<u8>,
-        arguments: Vec<String>,
-        done: impl FnOnce(Result<()>) + 'static,
-    ) {
+    pub fn run_script(name: &str, source: Vec<u8>, arguments: Vec<String>, done: impl FnOnce(Result<()>) + 'static) {
         let chunk = if name.starts_with('=') { name.to_string() } else { format!("@{name}") };
         let fiber_name = name.rsplit('/').next().unwrap_or(name).to_string();
         Self::in_fiber(&fiber_name, SessionKind::Background, false, move |state| {

@@ -3,8 +3,8 @@
 use crate::state::{Memory, State};
 use database::{Context, Database};
 use runtime::fiber;
-use std::collections::HashSet;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
 use std::ffi::c_int;
 use std::rc::Rc;
 
@@ -121,6 +121,8 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
+        // Whatever was interrupted is over; what goes on for too long outside is interrupted again.
+        crate::state::clear_interrupt(self.state.0);
         self.state.set_top(0);
         let mut threads = registry().threads.borrow_mut();
         if threads.len() < 1024 {

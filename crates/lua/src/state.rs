@@ -196,12 +196,14 @@ impl State {
 
     /// A string argument. Errors: a message that says what was given.
     pub(crate) fn check_string(self, index: c_int, what: &str) -> Result<String, Raise> {
-        self.string(index).ok_or_else(|| Raise::Message(format!("{what} must be a string, got {}", self.kind_name(index))))
+        self.string(index)
+            .ok_or_else(|| Raise::Message(format!("{what} must be a string, got {}", self.kind_name(index))))
     }
 
     /// A number argument.
     pub(crate) fn check_number(self, index: c_int, what: &str) -> Result<f64, Raise> {
-        self.number(index).ok_or_else(|| Raise::Message(format!("{what} must be a number, got {}", self.kind_name(index))))
+        self.number(index)
+            .ok_or_else(|| Raise::Message(format!("{what} must be a number, got {}", self.kind_name(index))))
     }
 
     pub(crate) fn push_nil(self) {
@@ -490,8 +492,7 @@ unsafe extern "C" fn allocate(data: *mut c_void, block: *mut c_void, old: usize,
 
 /// A new Lua state with the standard libraries and a limit of memory in bytes. Lives until the process ends.
 pub(crate) fn new_state(limit: usize) -> Option<(State, &'static Memory)> {
-    let memory: &'static Memory =
-        Box::leak(Box::new(Memory { limit: Cell::new(limit), ..Memory::default() }));
+    let memory: &'static Memory = Box::leak(Box::new(Memory { limit: Cell::new(limit), ..Memory::default() }));
     // SAFETY: the allocator keeps to the contract of lua_Alloc; its data lives for ever.
     unsafe {
         let raw = ffi::lua_newstate(allocate, std::ptr::from_ref(memory).cast_mut().cast());

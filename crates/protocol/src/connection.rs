@@ -8,8 +8,8 @@
 //! Parked answers leave in the order in which they were parked; ready ones pass them, as the protocol allows.
 
 use crate::iproto;
-use database::{Context, Database, Error, Session};
 use crate::sender::Outlet;
+use database::{Context, Database, Error, Session};
 use runtime::net::Token;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -106,6 +106,10 @@ pub(crate) struct Connection {
     pub(crate) in_flight: Cell<usize>,
     /// The socket may have more to read.
     pub(crate) is_readable: Cell<bool>,
+    /// The other side sends no more.
+    pub(crate) is_read_closed: Cell<bool>,
+    /// `input` holds whole packets that wait for room for their answers.
+    pub(crate) is_stalled: Cell<bool>,
     /// In the list of connections to flush.
     pub(crate) is_dirty: Cell<bool>,
     /// No more requests are read; the socket is closed when the answers are out.

@@ -4,14 +4,13 @@
 //! to the log; take notice of what became durable; send everything that may leave, one write a connection.
 
 use crate::connection::Connection;
-use crate::sender::{Outlet, Sender};
 use crate::iproto::{self, DecodeError, Packet};
+use crate::sender::{Outlet, Sender};
 use database::{Context, Database, Error, SessionEvent, SessionKind, State};
+use hashbrown::HashMap;
 use runtime::fiber;
-use storage::PREFETCH_MAX;
 use runtime::net::{Events, Interest, Poll, Registry, SourceFd, TcpListener, Token, Waker};
 use std::cell::{Cell, RefCell};
-use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -20,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use storage::PREFETCH_MAX;
 
 const WAKE: Token = Token(0);
 const LOG: Token = Token(1);
@@ -160,6 +160,7 @@ impl EventLoop {
                 for_fibers.in_flight.set(count + 1);
             }
         });
+        let sender = Sender::start(Arc::clone(&waker))?;
         Ok(EventLoop {
             poll,
             waker,
@@ -174,7 +175,7 @@ impl EventLoop {
             held_back: Vec::new(),
             todo,
             request_events: finished,
-            sender: Sender::start()?,
+            sender,
             outlets: Vec::new(),
             leaving: Vec::new(),
             buffer: vec![0; READ_BYTES_MAX],
@@ -239,6 +240,9 @@ impl EventLoop {
                     Token(token) if token < FIRST_CONNECTION => self.accept(token),
                     Token(token) => {
                         if let Some(connection) = self.connections.get(&token) {
+                            if event.is_read_closed() {
+                                connection.is_read_closed.set(true);
+                            }
                             if event.is_readable() && !connection.is_readable.replace(true) {
                                 self.readable.push(Rc::clone(connection));
                             }
@@ -312,6 +316,8 @@ impl EventLoop {
                 output: RefCell::default(),
                 in_flight: Cell::new(0),
                 is_readable: Cell::new(false),
+                is_read_closed: Cell::new(false),
+                is_stalled: Cell::new(false),
                 is_dirty: Cell::new(false),
                 is_closing: Cell::new(false),
             });
@@ -333,7 +339,14 @@ impl EventLoop {
                 || connection.unsent() > self.config.unread_bytes_max
                 || self.database.is_log_congested();
             if is_held_back {
+                connection.outlet.await_sent();
                 self.held_back.push(connection);
+                continue;
+            }
+            if connection.is_stalled.replace(false) {
+                // What was read before its answers had room comes first.
+                self.serve(&connection, &[]);
+                self.readable.push(connection);
                 continue;
             }
             match connection.read(&mut buffer) {
@@ -344,7 +357,7 @@ impl EventLoop {
                 }
                 Ok(count) => {
                     self.serve(&connection, &buffer[..count]);
-                    if count == buffer.len() {
+                    if count == buffer.len() || connection.is_stalled.get() || connection.is_read_closed.get() {
                         self.readable.push(connection);
                     } else {
                         // The socket was emptied: the next bytes raise a new event.
@@ -358,28 +371,32 @@ impl EventLoop {
         self.buffer = buffer;
     }
 
-    /// Serves all complete packets of what was read.
+    /// True if no more requests of a connection may be served now: its answers must be read first.
+    fn is_full(&self, connection: &Connection) -> bool {
+        connection.unsent() > self.config.unread_bytes_max || connection.in_flight.get() >= self.config.requests_max
+    }
+
+    /// Serves the complete packets of what was read, as far as there is room for their answers.
     fn serve(&self, connection: &Rc<Connection>, bytes: &[u8]) {
         let mut kept = connection.input.take();
-        let joined = if kept.is_empty() {
-            None
-        } else {
+        let is_joined = !kept.is_empty();
+        if is_joined {
             kept.extend_from_slice(bytes);
-            Some(&kept[..])
-        };
-        let input = joined.unwrap_or(bytes);
+        }
+        let input = if is_joined { &kept[..] } else { bytes };
         let mut at = 0;
         let mut group = Vec::with_capacity(PREFETCH_MAX);
         while !connection.is_closing.get() {
             // Requests that are here already are decoded together, so that the rows they want are fetched together.
             let mut failure = None;
+            let mut ahead = at;
             while group.len() < PREFETCH_MAX {
-                match iproto::next_packet(&input[at..]) {
+                match iproto::next_packet(&input[ahead..]) {
                     Ok(Packet::Incomplete) => break,
                     Ok(Packet::Complete(packet, length)) => {
-                        at += length;
+                        ahead += length;
                         match iproto::decode_packet(packet) {
-                            Ok(decoded) => group.push(decoded),
+                            Ok(decoded) => group.push((decoded, ahead)),
                             Err(error) => failure = Some(error),
                         }
                     }
@@ -393,21 +410,34 @@ impl EventLoop {
                 break;
             }
             if group.len() > 1 {
-                iproto::prefetch(&self.database, &group);
+                iproto::prefetch(&self.database, group.iter().map(|(decoded, _)| decoded));
             }
-            for decoded in group.drain(..) {
+            for (decoded, end) in group.drain(..) {
+                if self.is_full(connection) {
+                    connection.is_stalled.set(true);
+                    break;
+                }
                 iproto::serve(&self.database, connection, &decoded, &self.request_events);
+                at = end;
             }
+            if connection.is_stalled.get() {
+                break;
+            }
+            at = ahead;
             if let Some(error) = failure {
                 self.refuse(connection, error);
             }
         }
         self.todo.mark(connection);
-        let rest = &input[at..];
-        if !rest.is_empty() {
-            let rest = rest.to_vec();
-            *connection.input.borrow_mut() = rest;
+        if is_joined {
+            // Nothing is copied while a large packet comes in.
+            if at > 0 {
+                kept.drain(..at);
+            }
+        } else if at < bytes.len() {
+            kept = bytes[at..].to_vec();
         }
+        *connection.input.borrow_mut() = kept;
     }
 
     /// Tells a client that its bytes are no request. Without a length nothing behind them can be understood.
@@ -464,6 +494,7 @@ impl EventLoop {
                 if connection.unsent() == 0 {
                     self.close(&connection);
                 } else {
+                    connection.outlet.await_sent();
                     self.leaving.push(connection);
                 }
                 continue;

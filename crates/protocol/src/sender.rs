@@ -6,7 +6,7 @@
 //!
 //! Invariant: the bytes of one connection leave in order. Everything goes through its [`Outlet`], and one thread at a time writes.
 
-use runtime::net::TcpStream;
+use runtime::net::{TcpStream, Waker};
 use runtime::spawn_thread;
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -25,6 +25,8 @@ pub(crate) struct Outlet {
     has_failed: AtomicBool,
     /// In the sender's queue.
     is_queued: AtomicBool,
+    /// The event loop waits for the bytes to be gone.
+    is_awaited: AtomicBool,
 }
 
 #[derive(Default)]
@@ -43,6 +45,7 @@ impl Outlet {
             unsent: AtomicUsize::new(0),
             has_failed: AtomicBool::new(false),
             is_queued: AtomicBool::new(false),
+            is_awaited: AtomicBool::new(false),
         })
     }
 
@@ -65,6 +68,11 @@ impl Outlet {
     /// Bytes that the socket has not taken.
     pub(crate) fn unsent(&self) -> usize {
         self.unsent.load(Ordering::Acquire)
+    }
+
+    /// Asks the sender to wake the event loop when it has sent something.
+    pub(crate) fn await_sent(&self) {
+        self.is_awaited.store(true, Ordering::Release);
     }
 
     /// True if a write failed: the connection is gone.
@@ -138,10 +146,10 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start(waker: Arc<Waker>) -> io::Result<Self> {
         let shared = Arc::new(Shared { queue: Mutex::default(), has_work: Condvar::new() });
         let for_thread = Arc::clone(&shared);
-        spawn_thread("sender", move || work(&for_thread))?;
+        spawn_thread("sender", move || work(&for_thread, &waker))?;
         Ok(Sender { shared })
     }
 
@@ -168,7 +176,7 @@ impl Drop for Sender {
     }
 }
 
-fn work(shared: &Shared) {
+fn work(shared: &Shared, waker: &Waker) {
     loop {
         let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let outlet = loop {
@@ -186,5 +194,9 @@ fn work(shared: &Shared) {
         // Cleared first: bytes that are added from now on queue it again.
         outlet.is_queued.store(false, Ordering::Release);
         outlet.send();
+        if outlet.is_awaited.swap(false, Ordering::AcqRel) {
+            // An event loop that cannot be woken has ended.
+            let _ = waker.wake();
+        }
     }
 }

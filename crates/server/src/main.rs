@@ -83,8 +83,7 @@ fn is_tarantool_style(arguments: &[String]) -> bool {
 }
 
 fn run() -> Result<i32, String> {
-    let arguments: Vec<String> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<String> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
     if is_tarantool_style(&arguments) {
         return script::run(&arguments[1..]);
     }

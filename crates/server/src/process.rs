@@ -183,11 +183,8 @@ impl ProcessHost {
         self.listeners.close();
         let local = self.listeners.listen(found).map_err(|error| failed(&error))?;
         let rights = self.database.catalog.rights_of(GUEST);
-        let guest = if rights.universe & database::Privileges::READ == 0 {
-            "; guest may do nothing until granted"
-        } else {
-            ""
-        };
+        let guest =
+            if rights.universe & database::Privileges::READ == 0 { "; guest may do nothing until granted" } else { "" };
         tracing::info!("ready: connect to {local} with any Tarantool connector{guest}");
         Ok(())
     }
@@ -204,9 +201,8 @@ impl ProcessHost {
 impl Host for ProcessHost {
     fn configure(&self, changes: &[u8]) -> database::Result<()> {
         let before = self.options.borrow().clone();
-        let options = before.with_changes(changes).map_err(|(name, reason)| {
-            Error::new(ErrorCode::Cfg, &[&name, &reason])
-        })?;
+        let options =
+            before.with_changes(changes).map_err(|(name, reason)| Error::new(ErrorCode::Cfg, &[&name, &reason]))?;
         if options.log_level != before.log_level
             && let Some(level) = &options.log_level
         {

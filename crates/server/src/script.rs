@@ -95,8 +95,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<i32, String> {
             chunks.push(("=stdin".to_string(), source, line.script.clone()));
         }
         Some(path) => {
-            let source = runtime::read_file(path.as_ref())
-                .map_err(|error| format!("cannot open {path}: {error}"))?;
+            let source = runtime::read_file(path.as_ref()).map_err(|error| format!("cannot open {path}: {error}"))?;
             chunks.push((path.to_string(), source, line.script.clone()));
         }
         None if chunks.is_empty() && !std::io::stdin().is_terminal() => {

@@ -64,7 +64,9 @@ impl KeyDef {
             [part] if part.is_nullable => Shape::General,
             [part] if part.field_type == FieldType::Unsigned => Shape::Unsigned,
             [part] if part.field_type == FieldType::String && part.text_collation().is_none() => Shape::Bytes,
-            all if all.iter().all(|part| part.field_type == FieldType::Unsigned && !part.is_nullable) => Shape::Unsigneds,
+            all if all.iter().all(|part| part.field_type == FieldType::Unsigned && !part.is_nullable) => {
+                Shape::Unsigneds
+            }
             _ => Shape::General,
         };
         let is_nullable = parts.iter().any(|part| part.is_nullable);

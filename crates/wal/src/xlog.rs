@@ -115,6 +115,14 @@ pub(crate) enum Block {
     Damaged(Damage),
 }
 
+/// The signature that the name of a log or snapshot tells.
+fn signature_of(path: &Path) -> Option<i64> {
+    let stem = path.file_stem()?.to_str()?;
+    let kind = path.extension()?.to_str()?;
+    let is_named_by_vclock = matches!(kind, "snap" | "xlog") && stem.len() == 20;
+    if is_named_by_vclock { stem.parse().ok() } else { None }
+}
+
 impl XlogReader {
     /// Opens a file and reads its header. Errors: `Corrupt` at offset 0 if there is no good header.
     pub fn open(files: &dyn FileSystem, path: &Path) -> Result<Self, WalError> {
@@ -128,6 +136,13 @@ impl XlogReader {
             offset: 0,
             what: what.to_string(),
         })?;
+        // The header has no checksum: what it says of the place in the log is compared with the file's name.
+        if let Some(named) = signature_of(path)
+            && named != meta.vclock.signature()
+        {
+            let what = format!("the header's VClock {} does not fit the file's name", meta.vclock);
+            return Err(WalError::Corrupt { file: path.to_path_buf(), offset: 0, what });
+        }
         let offset = meta.bytes;
         Ok(XlogReader { file, path: path.to_path_buf(), meta, len, offset, content: Vec::new(), rows: Vec::new() })
     }

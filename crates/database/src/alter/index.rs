@@ -182,7 +182,8 @@ fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<K
         };
         let mut part = KeyPart::new(field_no as u32, field_type);
         part.is_nullable = is_nullable.unwrap_or_else(|| declared.as_ref().is_some_and(|field| field.is_nullable));
-        part.collation = collation.or_else(|| declared.and_then(|field| field.collation));
+        // Not the declared field's: an index says itself how it compares.
+        part.collation = collation;
         result.push(part);
     }
     Ok(result)
@@ -207,7 +208,7 @@ pub(crate) fn define_engine_indexes(database: &Database, space: &Rc<Space>, pars
     space.store.borrow_mut().create_index(def).map_err(|error| database.storage_error(error, space))?;
     space.set_index(parsed.info.id, Some(Rc::new(parsed.info)));
     let format = make_format(database, &space.def(), &all_parts(space))?;
-    database.catalog.set_format(&space, format);
+    database.catalog.set_format(space, format);
     Ok(())
 }
 

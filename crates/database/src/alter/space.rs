@@ -281,7 +281,7 @@ fn apply_def(database: &Database, space: &Rc<Space>, def: Rc<SpaceDef>, format: 
         database.catalog.rename_space(&old_name, &def.name, space.id);
     }
     space.set_def(def);
-    database.catalog.set_format(&space, format);
+    database.catalog.set_format(space, format);
     database.catalog.bump_schema_version();
 }
 

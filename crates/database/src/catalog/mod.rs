@@ -15,8 +15,8 @@ pub use user::{User, UserKind};
 
 use crate::access::{Grant, Rights};
 use crate::session::{ADMIN, PUBLIC, UserId};
-use std::cell::{Cell, RefCell};
 use hashbrown::HashMap;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;

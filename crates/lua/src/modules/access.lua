@@ -184,7 +184,7 @@ local function revoke(grantee, name, privilege, object_type, object, options)
         if object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute' then
             fail('ROLE_NOT_GRANTED', name, object)
         end
-        fail('PRIV_NOT_GRANTED', name, privilege, object_type, quoted(object_type, id))
+        fail('PRIV_NOT_GRANTED', name, privilege, object_type, object_name(object_type, id))
     end
     local after = bit.band(before, bit.bnot(wanted))
     if after ~= 0 then

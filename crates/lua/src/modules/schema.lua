@@ -398,7 +398,8 @@ local function parts_of(space_id, given)
                 if row == nil then
                     illegal('options.parts[%d]: collation was not found by name \'%s\'', i, tostring(value))
                 end
-                part.collation = row[3] ~= 'none' and row[1] or row[2] ~= 'none' and row[1] or nil
+                -- Collation 'none' is the absence of one.
+                part.collation = row[2] ~= 'none' and row[1] or nil
             elseif key == 'is_nullable' then
                 if type(value) ~= 'boolean' then
                     illegal('options.parts[%d]: type (boolean) is expected', i)

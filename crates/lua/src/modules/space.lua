@@ -298,8 +298,12 @@ function index_methods.select(index, key, options)
         if type(options) ~= 'table' then
             options = { iterator = options }
         end
-        offset = options.offset or 0
-        limit = options.limit or limit
+        if options.offset ~= nil then
+            offset = options.offset
+        end
+        if options.limit ~= nil then
+            limit = options.limit
+        end
         if type(offset) ~= 'number' and type(offset) ~= 'cdata' or type(limit) ~= 'number' and type(limit) ~= 'cdata' then
             error('select: offset and limit must be numbers', 2)
         end

@@ -7,7 +7,9 @@ use super::decode::{DecodeError, Header, Request};
 use super::encode::{begin_answer, begin_data, encode_error, encode_ok, end_answer, end_data};
 use super::{FEATURES, PROTOCOL_VERSION, key, request_type};
 use crate::connection::Connection;
-use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, SessionEvent, Space, index_by_name, no_such_index};
+use database::{
+    Context, Database, Error, ErrorCode, Key, Operation, Result, SessionEvent, Space, index_by_name, no_such_index,
+};
 use runtime::fiber;
 use std::rc::Rc;
 use storage::{IteratorKind, PREFETCH_MAX};
@@ -51,11 +53,11 @@ pub(crate) fn serve(
 }
 
 /// Tells the database which rows a group of requests is about to look up by primary key.
-pub(crate) fn prefetch(database: &Database, group: &[Decoded<'_>]) {
+pub(crate) fn prefetch<'a>(database: &Database, group: impl Iterator<Item = &'a Decoded<'a>>) {
     let mut values = [0; PREFETCH_MAX];
     let mut count = 0;
     let mut space_id = None;
-    for decoded in group.iter().take(PREFETCH_MAX) {
+    for decoded in group.take(PREFETCH_MAX) {
         let Ok(request) = &decoded.request else { continue };
         let list = match decoded.header.request_type {
             request_type::SELECT | request_type::UPDATE | request_type::DELETE => request.key,
