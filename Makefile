@@ -59,7 +59,7 @@ bench-crash: release ## kills the server during the inventory again and again; n
 golden-record: ## renews the golden answers from an installed tarantool
 	tests/scripts/record.py $(ARGS)
 
-golden-check: release ## the golden scripts against Lycosa
+golden-check: release ## the golden scripts against Lycosa: every script that it answers otherwise
 	tests/scripts/record.py --check --quiet --server $(abspath $(LYCOSA)) $(ARGS)
 
 fuzz: ## each fuzz target for a minute; needs a nightly compiler and cargo-fuzz
