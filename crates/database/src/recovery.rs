@@ -146,6 +146,7 @@ impl Database {
         let damaged =
             |offset, what: String| start_error(WalError::Corrupt { file: snapshot.to_path_buf(), offset, what });
         match (outcome, refused) {
+            (_, Some((_, error))) if error.kind_name() == "OutOfMemory" => return Err(error),
             (_, Some((offset, what))) => return Err(damaged(offset, format!("a row cannot be applied: {what}"))),
             (Ok(true), None) => {}
             (Ok(false), None) => return Err(damaged(reader.len(), "has no EOF marker".to_string())),

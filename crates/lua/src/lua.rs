@@ -213,6 +213,11 @@ fn call_and_encode(
     let depth = memory.exempt.replace(1);
     let outcome = run().map_err(|raise| raised(state, raise));
     memory.exempt.set(depth);
+    if memory.is_scarce() {
+        // What this request made must not be charged to the next.
+        state.set_top(0);
+        state.collect_garbage();
+    }
     outcome
 }
 

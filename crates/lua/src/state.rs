@@ -452,6 +452,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// True when little is left: garbage should go before the next request wants some.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.used.get() > self.limit.get() / 8 * 7
+    }
+
     fn is_exceeded(&self) -> bool {
         self.used.get() > self.limit.get()
     }

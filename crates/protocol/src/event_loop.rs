@@ -28,7 +28,7 @@ const FIRST_CONNECTION: usize = 1024;
 /// Read from one connection in one turn, so that all have their turn.
 const READ_BYTES_MAX: usize = 256 << 10;
 /// So many connections with answers in one turn are worth waking the sender.
-const HANDED_OVER_MIN: usize = 2;
+const HANDED_OVER_MIN: usize = 4;
 /// Fibers switched to in one turn.
 const SWITCHES_MAX: usize = 1000;
 /// Longest sleep: work that nobody announces (checkpoints by time) is found in time.

@@ -77,6 +77,12 @@ pub fn on_thread_signal(handler: fn()) -> io::Result<SignalTarget> {
     }
 }
 
+/// Makes the process end quietly when what it prints to is closed (`... | head`), as tools do. Not for servers.
+pub fn end_on_closed_output() {
+    // SAFETY: sets the default action of a signal; no pointers are involved.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 /// Raises the limit of open files as far as allowed and returns it.
 pub fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -22,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 ///
 /// `lycosa SCRIPT.lua [ARGS]` runs a script as `tarantool` does, with its options -e, -l, -i; a link named `tarantool` behaves wholly like it.
 #[derive(Parser)]
-#[command(version, propagate_version = true)]
+#[command(name = "lycosa", version, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -93,8 +93,14 @@ fn run() -> Result<i32, String> {
             None => serve::serve(&options),
         },
         Command::Console { uri, execute } => console::connect(&uri, execute.as_deref()),
-        Command::Cat { file, json, show_system } => files::cat(&file, json, show_system).map(|()| 0),
-        Command::Check { dir, json } => files::check(&dir, json).map(|()| 0),
+        Command::Cat { file, json, show_system } => {
+            runtime::signals::end_on_closed_output();
+            files::cat(&file, json, show_system).map(|()| 0)
+        }
+        Command::Check { dir, json } => {
+            runtime::signals::end_on_closed_output();
+            files::check(&dir, json).map(|()| 0)
+        }
     }
 }
 

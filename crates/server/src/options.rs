@@ -200,7 +200,7 @@ impl Options {
             let size = || number().map(|number| number.map(|number| number.to_string()));
             let path = || text.clone().map(PathBuf::from);
             match name.as_str() {
-                "listen" => options.listen = text,
+                "listen" => options.listen = text.filter(|text| !text.is_empty()),
                 "work_dir" => options.work_dir = path(),
                 "wal_dir" => options.wal_dir = path(),
                 "memtx_dir" => options.memtx_dir = path(),

@@ -144,7 +144,7 @@ impl ProcessHost {
         self.stop.request();
     }
 
-    /// Opens the database with the options in force and listens.
+    /// Opens the database with the options in force.
     pub(crate) fn open(&self) -> Result<(), Error> {
         let options = self.options.borrow().clone();
         let config = options.database().map_err(Error::illegal)?;
@@ -157,10 +157,15 @@ impl ProcessHost {
         self.database.open()?;
         self.is_open.set(true);
         fiber::restart_slice();
-        if let Some(address) = &options.listen {
-            self.listen(address)?;
-        }
         Ok(())
+    }
+
+    /// Listens where the options say, if they do.
+    pub(crate) fn listen_as_configured(&self) -> Result<(), Error> {
+        match self.options.borrow().listen.clone() {
+            Some(address) => self.listen(&address),
+            None => Ok(()),
+        }
     }
 
     /// Listens at an address instead of where it listened. Errors: the address is taken or no address; it is open to the world and nobody
@@ -222,7 +227,7 @@ impl Host for ProcessHost {
                 runtime::enter_directory(Path::new(dir))
                     .map_err(|error| Error::system(format!("{}: {error}", dir.display())))?;
             }
-            let opened = self.open();
+            let opened = self.open().and_then(|()| self.listen_as_configured());
             if opened.is_err() {
                 *self.options.borrow_mut() = before;
             }

@@ -5,6 +5,7 @@ use crate::options::{Options, read_text};
 use crate::process::Process;
 use lua::Lua;
 use std::io::IsTerminal;
+use std::rc::Rc;
 
 /// Runs a server until it is asked to stop. Returns the exit code.
 pub(crate) fn serve(options: &Options) -> Result<i32, String> {
@@ -12,16 +13,20 @@ pub(crate) fn serve(options: &Options) -> Result<i32, String> {
     let mut process = Process::new(&options, true)?;
     process.host.open().map_err(|error| error.to_string())?;
     Lua::opened(&options.shown());
-    if let Some(path) = &options.script {
-        let source = read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let name = path.display().to_string();
-        let host = std::rc::Rc::clone(&process.host);
-        Lua::run_script(&name, source.into_bytes(), vec![name.clone()], move |outcome| {
-            if let Err(error) = outcome {
-                tracing::error!("{error}");
-                host.end_with(1);
-            }
-        });
+    match &options.script {
+        None => process.host.listen_as_configured().map_err(|error| error.to_string())?,
+        Some(path) => {
+            let source = read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let name = path.display().to_string();
+            let host = Rc::clone(&process.host);
+            // Clients come when the script has made what they want, users with passwords among it.
+            Lua::run_script(&name, source.into_bytes(), vec![name.clone()], move |outcome| {
+                if let Err(error) = outcome.and_then(|()| host.listen_as_configured()) {
+                    tracing::error!("{error}");
+                    host.end_with(1);
+                }
+            });
+        }
     }
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         console::start_local(&mut process)?;

@@ -86,7 +86,16 @@ pub(super) fn on_sequence(
         let before = sequence.def();
         check_change(database, context, Privileges::ALTER, ObjectType::Sequence, def.id, before.owner, &before.name)?;
         sequence.set_def(Rc::new(def));
-        return Ok(Some(Effect { undo: Box::new(move |_| sequence.set_def(before)), finish: None }));
+        // Whoever knows sequences by name looks again.
+        let id = before.id;
+        database.catalog.set_sequence(id, Some(Rc::clone(&sequence)));
+        return Ok(Some(Effect {
+            undo: Box::new(move |database| {
+                sequence.set_def(before);
+                database.catalog.set_sequence(id, Some(sequence));
+            }),
+            finish: None,
+        }));
     }
     let def = parse(new.data(), ErrorCode::CreateSequence)?;
     check_change(database, context, Privileges::CREATE, ObjectType::Sequence, def.id, def.owner, &def.name)?;
@@ -113,8 +122,13 @@ pub(super) fn on_sequence_data(
     let Some(sequence) = database.catalog.sequence(id) else {
         return Err(Error::new(ErrorCode::NoSuchSequence, &[&id]));
     };
+    let before = sequence.value();
     sequence.set_value(new.map(|_| value));
-    Ok(None)
+    if new.is_some() {
+        return Ok(None);
+    }
+    // A reset that is taken back leaves the sequence where it was.
+    Ok(Some(Effect { undo: Box::new(move |_| sequence.set_value(before)), finish: None }))
 }
 
 pub(super) fn on_space_sequence(

@@ -438,11 +438,14 @@ box.stat = setmetatable({
 box.slab = {
     info = function()
         local now = internal.info()
-        local percent = ('%.2f%%'):format(100 * now.memory_used / math.max(now.memory_limit, 1))
+        local function percent(part, whole)
+            return ('%.2f%%'):format(100 * part / math.max(whole, 1))
+        end
+        local size, rows = now.memory_reserved, now.memory_rows
         return {
-            quota_size = now.memory_limit, quota_used = now.memory_reserved, quota_used_ratio = percent,
-            arena_size = now.memory_reserved, arena_used = now.memory_used, arena_used_ratio = percent,
-            items_size = now.memory_reserved, items_used = now.memory_rows, items_used_ratio = percent,
+            quota_size = now.memory_limit, quota_used = size, quota_used_ratio = percent(size, now.memory_limit),
+            arena_size = size, arena_used = now.memory_used, arena_used_ratio = percent(now.memory_used, size),
+            items_size = size, items_used = rows, items_used_ratio = percent(rows, size),
         }
     end,
     stats = function() return {} end,
