@@ -87,7 +87,7 @@ pub(crate) struct Options {
     #[arg(skip)]
     #[serde(skip)]
     pub(crate) wal_queue_max_size: Option<String>,
-    /// Lua script run once the server is up
+    /// Lua script run before the server listens
     #[arg(long, env = "LYCOSA_SCRIPT")]
     pub(crate) script: Option<PathBuf>,
 }
