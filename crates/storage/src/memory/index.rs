@@ -1,7 +1,7 @@
 //! One index of a memory space: a tree or a hash of row pointers.
 #![expect(unsafe_code, reason = "row pointers in indexes are kept alive by the primary index")]
 
-use crate::engine::{IndexDef, IndexKind, IteratorKind};
+use crate::engine::{IndexDef, IndexKind, IteratorKind, Mode};
 use index::{Cursor, Entry, Hash, HashCursor, Tree};
 use std::cmp::Ordering;
 use tuple::Tuple;
@@ -131,6 +131,44 @@ impl MemoryIndex {
             }
             Structure::Hash(hash) => {
                 hash.replace(def.hash_row(row), item, |other| def.compare_rows(row_of(other), row).is_eq());
+            }
+        }
+    }
+
+    /// Puts a row in and gives the item that was in its place. Err: there is one and the mode is to insert; nothing was changed.
+    pub(crate) fn put_or_find(&mut self, tuple: &Tuple, mode: Mode) -> Result<Option<u64>, u64> {
+        let row = tuple.data();
+        let item = item_of(tuple);
+        let def = &self.def.compare_def;
+        match &mut self.structure {
+            Structure::Tree(tree) => {
+                let hint = def.hint(row);
+                let slot = if def.is_hint_exact() {
+                    tree.locate(hint, |_| Ordering::Equal)
+                } else {
+                    tree.locate(hint, |other| def.compare_rows(row_of(other), row))
+                };
+                match (slot.found, mode) {
+                    (Some(existing), Mode::Insert) => Err(existing),
+                    (Some(existing), Mode::Replace) => {
+                        tree.replace_at(slot, Entry { hint, item });
+                        Ok(Some(existing))
+                    }
+                    (None, _) => {
+                        tree.insert_at(slot, Entry { hint, item });
+                        Ok(None)
+                    }
+                }
+            }
+            Structure::Hash(hash) => {
+                let key = def.hash_row(row);
+                let is_same = |other| def.compare_rows(row_of(other), row).is_eq();
+                if mode == Mode::Insert
+                    && let Some(existing) = hash.get(key, is_same)
+                {
+                    return Err(existing);
+                }
+                Ok(hash.replace(key, item, is_same))
             }
         }
     }

@@ -66,6 +66,15 @@ impl MemorySpace {
     /// Puts a row in, in every index or in none.
     pub fn replace(&mut self, new: Tuple, mode: Mode) -> Result<Change, StorageError> {
         let row = new.data();
+        if let [only] = &mut self.indexes[..] {
+            // One index: its place is looked for once.
+            let old = match only.put_or_find(&new, mode) {
+                Ok(old) => old.map(tuple_of),
+                Err(existing) => return Err(StorageError::Duplicate { index_id: 0, existing: tuple_of(existing) }),
+            };
+            self.count_swap(old.as_ref(), Some(&new));
+            return Ok(Change { old, new: Some(new) });
+        }
         let Some(primary) = self.indexes.first() else {
             return Ok(Change { old: None, new: Some(new) });
         };
@@ -139,6 +148,11 @@ impl MemorySpace {
                 index.put(new);
             }
         }
+        self.count_swap(old, new);
+    }
+
+    /// The accounts of a swap: bytes, and the references that the primary index holds.
+    fn count_swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>) {
         if let Some(new) = new {
             self.row_bytes += new.size();
             new.clone().into_raw();
