@@ -425,11 +425,11 @@ impl Tree {
         leaf.items[first..first + equal].binary_search_by(|item| compare(*item)).ok().map(|at| leaf.items[first + at])
     }
 
-    /// Brings what look-ups of these hints will touch into the processor's caches, and hands the item at each place to `visit`, which may
-    /// do the same for what it points to. The misses of all look-ups overlap: one after the other they cost most of a read.
+    /// Brings what look-ups of these hints will touch into the processor's caches, and hands each entry that was found to `visit`, which may
+    /// do the same for what its item points to. The misses of all look-ups overlap: one after the other they cost most of a read.
     ///
     /// At most [`PREFETCH_MAX`] hints are taken.
-    pub fn prefetch(&self, hints: &[u64], mut visit: impl FnMut(u64)) {
+    pub fn prefetch(&self, hints: &[u64], mut visit: impl FnMut(Entry)) {
         let hints = &hints[..hints.len().min(PREFETCH_MAX)];
         if self.root.node.is_null() {
             return;
@@ -453,11 +453,11 @@ impl Tree {
                 prefetch_bytes((&raw const leaf.items[*place]).cast(), 8);
             }
         }
-        for (node, place) in nodes.iter().zip(places).take(hints.len()) {
+        for ((node, hint), place) in nodes.iter().zip(hints).zip(places) {
             // SAFETY: as above.
             let leaf = unsafe { &*node.cast::<Leaf>() };
-            if place < leaf.len {
-                visit(leaf.items[place]);
+            if place < leaf.len && leaf.hints[place] == *hint {
+                visit(Entry { hint: *hint, item: leaf.items[place] });
             }
         }
     }

@@ -2,7 +2,8 @@
 #![expect(unsafe_code, reason = "row pointers in indexes are kept alive by the primary index")]
 
 use crate::engine::{IndexDef, IndexKind, IteratorKind, Mode};
-use index::{Cursor, Entry, Hash, HashCursor, Tree};
+use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Tree};
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use tuple::Tuple;
 
@@ -11,9 +12,18 @@ pub(crate) enum Structure {
     Hash(Hash),
 }
 
+/// What the last prefetch found, for the look-ups that follow it at once.
+#[derive(Default)]
+struct Recent {
+    /// The tree's version then: any change of the tree makes this stale.
+    version: u64,
+    found: [Option<Entry>; PREFETCH_MAX],
+}
+
 pub(crate) struct MemoryIndex {
     pub(crate) def: IndexDef,
     pub(crate) structure: Structure,
+    recent: RefCell<Recent>,
 }
 
 /// Bytes of the row behind an index item.
@@ -43,7 +53,24 @@ impl MemoryIndex {
             IndexKind::Tree => Structure::Tree(Tree::new()),
             IndexKind::Hash => Structure::Hash(Hash::new()),
         };
-        MemoryIndex { def, structure }
+        MemoryIndex { def, structure, recent: RefCell::default() }
+    }
+
+    /// Brings what look-ups by these values of the only key part will touch nearer to the processor. Does nothing for an index that is not a
+    /// tree of one unsigned part.
+    pub(crate) fn prefetch(&self, values: &[u64]) {
+        let Structure::Tree(tree) = &self.structure else { return };
+        if !self.def.compare_def.is_hint_exact() {
+            return;
+        }
+        let mut recent = self.recent.borrow_mut();
+        *recent = Recent { version: tree.version(), ..Recent::default() };
+        let mut count = 0;
+        tree.prefetch(values, |entry| {
+            index::prefetch_bytes(row_of(entry.item).as_ptr(), 128);
+            recent.found[count] = Some(entry);
+            count += 1;
+        });
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -95,7 +122,13 @@ impl MemoryIndex {
         let def = &self.def.key_def;
         match &self.structure {
             Structure::Tree(tree) if part_count == 1 && self.def.compare_def.is_hint_exact() => {
-                tree.get(def.key_hint(key, part_count), |_| Ordering::Equal)
+                let hint = def.key_hint(key, part_count);
+                let recent = self.recent.borrow();
+                let known = match recent.version == tree.version() {
+                    true => recent.found.iter().flatten().find(|entry| entry.hint == hint),
+                    false => None,
+                };
+                known.map(|entry| entry.item).or_else(|| tree.get(hint, |_| Ordering::Equal))
             }
             Structure::Tree(tree) if self.def.compare_def.part_count() == part_count as usize => {
                 tree.get(def.key_hint(key, part_count), |item| def.compare_row_key(row_of(item), key, part_count))

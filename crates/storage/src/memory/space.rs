@@ -122,10 +122,8 @@ impl MemorySpace {
     /// Brings what look-ups by these values of the first key part will touch nearer to the processor. Does nothing for a primary index that
     /// is not a tree of one unsigned part.
     pub fn prefetch(&self, values: &[u64]) {
-        if let Some(MemoryIndex { def, structure: Structure::Tree(tree) }) = self.indexes.first()
-            && def.compare_def.is_hint_exact()
-        {
-            tree.prefetch(values, |item| index::prefetch_bytes(row_of(item).as_ptr(), 128));
+        if let Some(primary) = self.indexes.first() {
+            primary.prefetch(values);
         }
     }
 
