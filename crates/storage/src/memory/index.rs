@@ -23,7 +23,7 @@ struct Recent {
 pub(crate) struct MemoryIndex {
     pub(crate) def: IndexDef,
     pub(crate) structure: Structure,
-    recent: RefCell<Recent>,
+    recent: RefCell<Box<Recent>>,
 }
 
 /// Bytes of the row behind an index item.
@@ -64,7 +64,7 @@ impl MemoryIndex {
             return;
         }
         let mut recent = self.recent.borrow_mut();
-        *recent = Recent { version: tree.version(), ..Recent::default() };
+        **recent = Recent { version: tree.version(), ..Recent::default() };
         let mut count = 0;
         tree.prefetch(values, |entry| {
             index::prefetch_bytes(row_of(entry.item).as_ptr(), 128);
