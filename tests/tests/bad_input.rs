@@ -841,8 +841,9 @@ fn a_huge_packet_stalls_nobody() {
     }
     upload.join().unwrap();
     println!("{size} bytes in {:?}; others waited at most {worst:?}", begun.elapsed());
-    assert!(worst < Duration::from_millis(300), "others waited {worst:?}");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?} for {} MiB", begun.elapsed(), size / MIB);
+    // Wide bounds, for machines that are busy: copying the packet anew with every piece took far longer than either.
+    assert!(worst < Duration::from_secs(2), "others waited {worst:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?} for {} MiB", begun.elapsed(), size / MIB);
 }
 
 /// The most descriptors this process may have.
