@@ -255,6 +255,7 @@ fn random(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let seed = state.number(3).unwrap_or(0.0) as u64;
     database().check_space_access(&context(), &space, database::Privileges::READ)?;
+    context().see(space.last_write.get());
     let found = space.store.borrow().random(index_id, seed);
     Ok(push_found(state, found))
 }
@@ -262,7 +263,10 @@ fn random(state: State) -> Outcome {
 /// size(space) -> rows, bytes
 fn size(state: State) -> Outcome {
     let space = space_at(state, 1)?;
-    database().check_space_access(&context(), &space, database::Privileges::READ)?;
+    let context = context();
+    database().check_space_access(&context, &space, database::Privileges::READ)?;
+    // A number of rows, too, may be what a crash takes back.
+    context.see(space.last_write.get());
     let store = space.store.borrow();
     state.push_number(store.len() as f64);
     crate::convert::push_u64(state, store.row_bytes() as u64);
@@ -566,6 +570,7 @@ fn sequence_reset(state: State) -> Outcome {
 
 fn sequence_current(state: State) -> Outcome {
     let id = id_at(state, 1)?;
+    context().see(database().space(database::SEQUENCE_DATA_ID)?.last_write.get());
     let sequence = database().catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))?;
     match sequence.value() {
         Some(value) => crate::convert::push_i64(state, value),

@@ -126,10 +126,11 @@ local function old_privileges(grantee, object_type, id)
     return row and row[5] or 0
 end
 
--- grant(who, role), grant(who, privileges, type[, name[, options]])
-local function grant(grantee, name, privilege, object_type, object, options)
+-- What the arguments of grant and revoke mean: (role) or (privileges, type[, name[, options]]).
+local function resolve_grant(privilege, object_type, object, options)
     if object_type == nil then
         if privilege == nil then
+            -- Says what is missing as a look-up without a key does.
             box.space._vuser.index.name:get({})
         end
         object_type, object, privilege = 'role', privilege, 'execute'
@@ -141,56 +142,49 @@ local function grant(grantee, name, privilege, object_type, object, options)
     if type(object) == 'table' then
         options, object = object, nil
     end
-    options = options or {}
-    local wanted = check_privileges(privilege, object_type)
-    local id = object_id(object_type, object)
+    local is_role_by_name = object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute'
+    return {
+        object_type = object_type, options = options or {}, privilege = privilege,
+        wanted = check_privileges(privilege, object_type), id = object_id(object_type, object),
+        role = is_role_by_name and object or nil,
+    }
+end
+
+local function grant(grantee, name, ...)
+    local asked = resolve_grant(...)
+    local options = asked.options
     local grantor = options.grantor and internal.user_id(options.grantor) or internal.effective_user()
-    local before = old_privileges(grantee, object_type, id)
-    local after = bit.bor(before, wanted)
+    local before = old_privileges(grantee, asked.object_type, asked.id)
+    local after = bit.bor(before, asked.wanted)
     if after == before then
         if options.if_not_exists then
             return
         end
-        if object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute' then
-            fail('ROLE_GRANTED', name, object)
+        if asked.role then
+            fail('ROLE_GRANTED', name, asked.role)
         end
-        fail('PRIV_GRANTED', name, privilege, object_type, quoted(object_type, id))
+        fail('PRIV_GRANTED', name, asked.privilege, asked.object_type, quoted(asked.object_type, asked.id))
     end
-    box.space._priv:replace({ grantor, grantee, object_type, id, after })
+    box.space._priv:replace({ grantor, grantee, asked.object_type, asked.id, after })
 end
 
-local function revoke(grantee, name, privilege, object_type, object, options)
-    if object_type == nil then
-        if privilege == nil then
-            box.space._vuser.index.name:get({})
-        end
-        object_type, object, privilege = 'role', privilege, 'execute'
-    end
-    object_type = tostring(object_type):lower()
-    if not object_types[object_type] then
-        fail('UNKNOWN_SCHEMA_OBJECT', object_type)
-    end
-    if type(object) == 'table' then
-        options, object = object, nil
-    end
-    options = options or {}
-    local wanted = check_privileges(privilege, object_type)
-    local id = object_id(object_type, object)
-    local before = old_privileges(grantee, object_type, id)
-    if bit.band(before, wanted) == 0 then
-        if options.if_exists then
+local function revoke(grantee, name, ...)
+    local asked = resolve_grant(...)
+    local before = old_privileges(grantee, asked.object_type, asked.id)
+    if bit.band(before, asked.wanted) == 0 then
+        if asked.options.if_exists then
             return
         end
-        if object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute' then
-            fail('ROLE_NOT_GRANTED', name, object)
+        if asked.role then
+            fail('ROLE_NOT_GRANTED', name, asked.role)
         end
-        fail('PRIV_NOT_GRANTED', name, privilege, object_type, object_name(object_type, id))
+        fail('PRIV_NOT_GRANTED', name, asked.privilege, asked.object_type, object_name(asked.object_type, asked.id))
     end
-    local after = bit.band(before, bit.bnot(wanted))
+    local after = bit.band(before, bit.bnot(asked.wanted))
     if after ~= 0 then
-        box.space._priv:replace({ internal.effective_user(), grantee, object_type, id, after })
+        box.space._priv:replace({ internal.effective_user(), grantee, asked.object_type, asked.id, after })
     else
-        box.space._priv:delete({ grantee, object_type, id })
+        box.space._priv:delete({ grantee, asked.object_type, asked.id })
     end
 end
 
@@ -656,55 +650,38 @@ setmetatable(session, {
             local id = internal.session()
             if storages[id] == nil then
                 storages[id] = {}
+                internal.storage_was_made()
             end
             return storages[id]
         end
     end,
 })
 
--- Storages of sessions that are gone are dropped when the next session of a connection asks for its own.
-function internal.forget_session(id)
-    storages[id] = nil
-end
-
 -- What runs when a connection comes, goes, or has logged in.
 local triggers = { on_connect = {}, on_disconnect = {}, on_auth = {} }
+
+-- Tells which events are wanted: the end of a session also ends its storage.
+local function announce(name)
+    local wanted = #triggers[name] > 0 or name == 'on_disconnect' and next(storages) ~= nil
+    internal.set_session_triggers(name, wanted)
+end
+internal.storage_was_made = function() announce('on_disconnect') end
+
 for name, list in pairs(triggers) do
     session[name] = function(new, old)
-        if new == nil and old == nil then
-            return { unpack(list) }
-        end
-        if new ~= nil and type(new) ~= 'function' or old ~= nil and type(old) ~= 'function' then
-            error('trigger reset: incorrect arguments', 2)
-        end
-        if old ~= nil then
-            local found
-            for i, f in ipairs(list) do
-                if f == old then
-                    found = i
-                end
-            end
-            if found == nil then
-                error('trigger reset: Trigger is not found', 2)
-            end
-            table.remove(list, found)
-        end
-        if new ~= nil then
-            table.insert(list, 1, new)
-        end
-        internal.set_session_triggers(name, #list > 0)
-        if new ~= nil then
-            return new
+        local result = internal.edit_triggers(list, new, old)
+        announce(name)
+        if result ~= nil then
+            return result
         end
     end
 end
 
 function internal.values.session_event(name, ...)
-    for _, f in ipairs({ unpack(triggers[name]) }) do
-        local ok, reason = pcall(f, ...)
-        if not ok then
-            internal.log('error', name .. ': ' .. tostring(reason))
-        end
+    internal.run_triggers_logged(triggers[name], name, ...)
+    if name == 'on_disconnect' then
+        storages[internal.session()] = nil
+        announce(name)
     end
 end
 

@@ -281,41 +281,18 @@ local function trigger(name)
             error(('Usage inside a transaction: box.%s([function | nil, [function | nil]])'):format(name), 2)
         end
         local list = lists[id] or {}
-        if new == nil and old == nil then
-            return { unpack(list) }
-        end
-        if new ~= nil and type(new) ~= 'function' or old ~= nil and type(old) ~= 'function' then
-            error('trigger reset: incorrect arguments', 2)
-        end
-        if old ~= nil then
-            local found
-            for i, f in ipairs(list) do
-                if f == old then
-                    found = i
-                end
-            end
-            if found == nil then
-                error('trigger reset: Trigger is not found', 2)
-            end
-            table.remove(list, found)
-        end
-        if lists[id] == nil then
+        local result = internal.edit_triggers(list, new, old)
+        if new ~= nil and lists[id] == nil then
             lists[id] = list
             internal[name](function(rows)
                 lists[id] = nil
-                for _, f in ipairs(list) do
-                    local ok, reason = pcall(f, iterator(rows))
-                    if not ok then
-                        internal.log('error', name .. ': ' .. tostring(reason))
-                    end
-                end
+                internal.run_triggers_logged(list, name, iterator(rows))
             end)
             -- Whichever way it ends, the list goes.
             internal[name == 'on_commit' and 'on_rollback' or 'on_commit'](function() lists[id] = nil end)
         end
-        if new ~= nil then
-            table.insert(list, 1, new)
-            return new
+        if result ~= nil then
+            return result
         end
     end
 end
@@ -458,48 +435,39 @@ box.runtime = {
     end,
 }
 
+-- Waits until the instance is read-only, or is not.
+local function wait_for(is_ro, timeout)
+    local fiber = require('fiber')
+    local deadline = fiber.clock() + (timeout or 1e9)
+    while box.info.ro ~= is_ro do
+        if fiber.clock() > deadline then
+            fail('TIMEOUT')
+        end
+        fiber.sleep(0.01)
+    end
+end
+
+local ctl_triggers = { on_shutdown = {}, on_schema_init = {}, on_election = {} }
 box.ctl = {
-    wait_rw = function(timeout)
-        local deadline = require('fiber').clock() + (timeout or 1e9)
-        while box.info.ro do
-            if require('fiber').clock() > deadline then
-                fail('TIMEOUT')
-            end
-            require('fiber').sleep(0.01)
-        end
-    end,
-    wait_ro = function(timeout)
-        local deadline = require('fiber').clock() + (timeout or 1e9)
-        while not box.info.ro do
-            if require('fiber').clock() > deadline then
-                fail('TIMEOUT')
-            end
-            require('fiber').sleep(0.01)
-        end
-    end,
-    on_shutdown = function(new, old) return internal.on_shutdown(new, old) end,
+    wait_rw = function(timeout) wait_for(false, timeout) end,
+    wait_ro = function(timeout) wait_for(true, timeout) end,
     -- One instance alone is its own leader: nothing is waited for.
     promote = function() end,
     demote = function() end,
     is_recovery_finished = function() return box.info.status == 'running' end,
 }
 
--- Triggers of box.cfg: on_schema_init runs when the database has been read, before box.cfg returns.
-for _, name in ipairs({ 'on_schema_init', 'on_election' }) do
-    local list = {}
-    internal[name] = list
+-- on_schema_init runs when the database has been read, before box.cfg returns; on_shutdown before the process ends; on_election never,
+-- since one instance elects nobody.
+for name, list in pairs(ctl_triggers) do
     box.ctl[name] = function(new, old)
-        for i, f in ipairs(list) do
-            if f == old then
-                table.remove(list, i)
-            end
-        end
-        if new ~= nil then
-            table.insert(list, 1, new)
-            return new
+        local result = internal.edit_triggers(list, new, old)
+        if result ~= nil then
+            return result
         end
     end
 end
+internal.on_schema_init = ctl_triggers.on_schema_init
 
 -- Keys and who watches them -----------------------------------------------------------------------------------------
 local watchers, watched_values = {}, {}
@@ -549,25 +517,8 @@ function box.broadcast(key, value)
     end
 end
 
-local shutdown_list = {}
-function internal.on_shutdown(new, old)
-    for i, f in ipairs(shutdown_list) do
-        if f == old then
-            table.remove(shutdown_list, i)
-        end
-    end
-    if new ~= nil then
-        table.insert(shutdown_list, 1, new)
-        return new
-    end
-end
 function internal.values.shutdown()
-    for _, f in ipairs(shutdown_list) do
-        local ok, reason = pcall(f)
-        if not ok then
-            internal.log('error', 'on_shutdown: ' .. tostring(reason))
-        end
-    end
+    internal.run_triggers_logged(ctl_triggers.on_shutdown, 'on_shutdown')
 end
 
 -- Before box.cfg nothing of the database is there.

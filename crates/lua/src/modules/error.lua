@@ -219,6 +219,45 @@ function pcall(...)
     return note(pcall_plain(...))
 end
 
+-- Changes a list of triggers as all setters do: `new` comes first, `old` goes, `new` takes the place of `old` where `keeps_place`.
+-- Without either gives a copy of the list.
+function internal.edit_triggers(list, new, old, keeps_place)
+    if new == nil and old == nil then
+        return { unpack(list) }
+    end
+    if new ~= nil and type(new) ~= 'function' or old ~= nil and type(old) ~= 'function' then
+        error('trigger reset: incorrect arguments', 3)
+    end
+    local place = 1
+    if old ~= nil then
+        local found
+        for i, f in ipairs(list) do
+            if f == old then
+                found = i
+            end
+        end
+        if found == nil then
+            error('trigger reset: Trigger is not found', 3)
+        end
+        table.remove(list, found)
+        place = keeps_place and found or 1
+    end
+    if new ~= nil then
+        table.insert(list, place, new)
+    end
+    return new
+end
+
+-- Runs triggers whose errors are nobody's: they are logged under a name.
+function internal.run_triggers_logged(list, name, ...)
+    for _, f in ipairs({ unpack(list) }) do
+        local ok, reason = pcall(f, ...)
+        if not ok then
+            internal.log('error', name .. ': ' .. tostring(reason))
+        end
+    end
+end
+
 -- Raises a client error as C code of a request does; the caller is not named in the text.
 function internal.fail(name, ...)
     error(build(codes[name], ...))

@@ -237,51 +237,24 @@ function space_methods.run_triggers(space, is_enabled)
 end
 
 local function trigger_setter(name, is_before)
-    local lists = {}
+    -- By space object: they go with it.
+    local lists = setmetatable({}, { __mode = 'k' })
     space_methods[name] = function(space, new, old)
         if type(space) ~= 'table' or rawget(space, 'id') == nil then
             error(('usage: space:%s(function | nil, [function | nil])'):format(name), 2)
         end
-        local list = lists[space.id] or {}
-        lists[space.id] = list
-        if new == nil and old == nil and type(new) ~= 'cdata' then
-            local copy = {}
-            for i, f in ipairs(list) do
-                copy[i] = f
-            end
-            return copy
+        local list = lists[space] or {}
+        local result = internal.edit_triggers(list, new, old, true)
+        if new ~= nil or old ~= nil then
+            lists[space] = list
+            internal.set_triggers(space.id, is_before, list)
         end
-        for position, value in ipairs({ new or false, old or false }) do
-            if value and type(value) ~= 'function' then
-                error('trigger reset: incorrect arguments', 2)
-            end
-            local _ = position
-        end
-        local found
-        if old ~= nil then
-            for i, f in ipairs(list) do
-                if f == old then
-                    found = i
-                end
-            end
-            if found == nil then
-                error('trigger reset: Trigger is not found', 2)
-            end
-        end
-        -- The newest runs first.
-        if found and new ~= nil then
-            list[found] = new
-        elseif found then
-            table.remove(list, found)
-        else
-            table.insert(list, 1, new)
-        end
-        internal.set_triggers(space.id, is_before, list)
-        if new ~= nil then
-            return new
+        if result ~= nil then
+            return result
         end
     end
 end
+
 trigger_setter('on_replace', false)
 trigger_setter('before_replace', true)
 

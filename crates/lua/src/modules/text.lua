@@ -105,27 +105,21 @@ package.loaded.msgpack = new_notation('msgpack', internal.msgpack_encode, functi
     return plain(value), position
 end, function(notation)
     notation.decode_unchecked = notation.decode
-    function notation.decode_array_header(text)
-        local first = text:byte(1)
-        if first and first >= 0x90 and first <= 0x9f then
-            return first - 0x90, 2
-        elseif first == 0xdc then
-            return text:byte(2) * 256 + text:byte(3), 4
-        elseif first == 0xdd then
-            return ((text:byte(2) * 256 + text:byte(3)) * 256 + text:byte(4)) * 256 + text:byte(5), 6
+    -- The number in the header of an array or map, and where its content begins.
+    local function header_decoder(what, short, long)
+        return function(text)
+            local first, a, b, c, d = text:byte(1, 5)
+            if first and first >= short and first <= short + 15 then
+                return first - short, 2
+            elseif first == long and b then
+                return a * 256 + b, 4
+            elseif first == long + 1 and d then
+                return ((a * 256 + b) * 256 + c) * 256 + d, 6
+            end
+            error(('msgpack.decode_%s_header: unexpected msgpack type'):format(what), 2)
         end
-        error('msgpack.decode_array_header: unexpected msgpack type', 2)
     end
-    function notation.decode_map_header(text)
-        local first = text:byte(1)
-        if first and first >= 0x80 and first <= 0x8f then
-            return first - 0x80, 2
-        elseif first == 0xde then
-            return text:byte(2) * 256 + text:byte(3), 4
-        elseif first == 0xdf then
-            return ((text:byte(2) * 256 + text:byte(3)) * 256 + text:byte(4)) * 256 + text:byte(5), 6
-        end
-        error('msgpack.decode_map_header: unexpected msgpack type', 2)
-    end
+    notation.decode_array_header = header_decoder('array', 0x90, 0xdc)
+    notation.decode_map_header = header_decoder('map', 0x80, 0xde)
 end)
 package.loaded.msgpackffi = package.loaded.msgpack
