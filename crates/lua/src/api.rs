@@ -8,7 +8,7 @@ use mlua_sys as ffi;
 use std::ffi::c_int;
 use std::rc::Rc;
 use storage::{IteratorKind, MemoryIterator};
-use tuple::{Tuple, msgpack, update};
+use tuple::{Tuple, msgpack};
 
 type Outcome = Result<c_int, Raise>;
 
@@ -83,7 +83,7 @@ fn update_row(state: State) -> Outcome {
     Ok(push_found(state, result))
 }
 
-fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+pub(crate) fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
     if state.kind(index) != ffi::LUA_TTABLE {
         return Err(Error::illegal("update operations must be an array {{op,..}, {op,..}}").into());
     }
@@ -466,11 +466,6 @@ fn set_triggers(state: State) -> Outcome {
     Ok(0)
 }
 
-fn schema_version(state: State) -> Outcome {
-    state.push_number(database().catalog.schema_version() as f64);
-    Ok(1)
-}
-
 /// spaces() -> list of {id, name, engine, field_count, is_local, temporary, index = {{id, name, type, unique, parts}}}
 fn spaces(state: State) -> Outcome {
     let database = database();
@@ -745,29 +740,6 @@ fn reset_statistics(_state: State) -> Outcome {
     Ok(0)
 }
 
-/// tuple_format(tuple) -> list of declared fields
-fn tuple_format(state: State) -> Outcome {
-    let tuple = tuple_argument(state, 1)?;
-    state.new_table(0, 0);
-    let list = state.top();
-    if let Some(format) = format_of(&tuple) {
-        for (at, field) in format.fields().iter().enumerate() {
-            state.new_table(0, 3);
-            let table = state.top();
-            state.push_str(&field.name);
-            state.set_field(table, "name");
-            state.push_str(field.field_type.name());
-            state.set_field(table, "type");
-            if field.is_nullable {
-                state.push_bool(true);
-                state.set_field(table, "is_nullable");
-            }
-            state.raw_set_index(list, at as c_int + 1);
-        }
-    }
-    Ok(1)
-}
-
 fn snapshot(state: State) -> Outcome {
     state.check_may_wait()?;
     database().make_checkpoint()?;
@@ -813,19 +785,6 @@ fn error_codes(state: State) -> Outcome {
     Ok(1)
 }
 
-/// raise(code, arguments...): raises a client error by its number
-fn raise(state: State) -> Outcome {
-    let code = id_at(state, 1)?;
-    error_text(state)?;
-    let message = state.string(-1).unwrap_or_default();
-    let kind = if code == ErrorCode::AccessDenied as u32 {
-        database::ErrorKind::AccessDenied
-    } else {
-        database::ErrorKind::Client
-    };
-    Err(Error::raw(code, kind, message).into())
-}
-
 /// session() -> id, user id, effective user id, kind, peer, sync
 fn session(state: State) -> Outcome {
     let context = context();
@@ -859,11 +818,6 @@ fn user_name(state: State) -> Outcome {
     let id = id_at(state, 1)?;
     state.push_str(&database().catalog.user_name(id));
     Ok(1)
-}
-
-fn check_universe(_state: State) -> Outcome {
-    database().check_execute_universe(&context())?;
-    Ok(0)
 }
 
 fn password_hash(state: State) -> Outcome {
@@ -961,163 +915,6 @@ fn exit(state: State) -> Outcome {
     }
 }
 
-fn format_of(tuple: &Tuple) -> Option<Rc<tuple::Format>> {
-    database().catalog.format(tuple.format_id())
-}
-
-fn tuple_argument(state: State, index: c_int) -> Result<Tuple, Raise> {
-    tuple_at(state, index)
-        .ok_or_else(|| Raise::Message(format!("Invalid argument (tuple expected, got {})", state.kind_name(index))))
-}
-
-/// tuple_new(value)
-fn tuple_new(state: State) -> Outcome {
-    let mut row = Vec::new();
-    encode_array(state, 1, &mut row)?;
-    let format = registry().runtime_format();
-    let tuple = Tuple::new(database().arena(), format, &row).map_err(|error| Raise::Message(error.to_string()))?;
-    push_tuple(state, &tuple);
-    Ok(1)
-}
-
-/// tuple_field(tuple, number or name) -> value, or nothing if there is no such field
-fn tuple_field(state: State) -> Outcome {
-    let tuple = tuple_argument(state, 1)?;
-    let field = match state.kind(2) {
-        ffi::LUA_TNUMBER => {
-            let number = state.number(2).unwrap_or(0.0);
-            if number < 1.0 {
-                return Ok(0);
-            }
-            tuple.field(number as u32 - 1)
-        }
-        ffi::LUA_TSTRING => {
-            let name = state.string(2).unwrap_or_default();
-            let format = format_of(&tuple);
-            match format.as_ref().and_then(|format| format.field_no(&name)) {
-                // By name, a null is plain nil.
-                Some(field_no) => tuple.field(field_no).filter(|field| *field != [0xc0]),
-                None => return push_path(state, &tuple, &name, format.as_deref()),
-            }
-        }
-        _ => None,
-    };
-    match field {
-        Some(field) => {
-            push_bytes_value(state, field)?;
-            Ok(1)
-        }
-        None => Ok(0),
-    }
-}
-
-/// A JSON path into a tuple.
-fn push_path(state: State, tuple: &Tuple, text: &str, format: Option<&tuple::Format>) -> Outcome {
-    use tuple::path::Step;
-    if !text.contains(['.', '[']) {
-        return Ok(0);
-    }
-    let Some(steps) = tuple::path::parse(text, 1) else { return Ok(0) };
-    let first = match &steps[0] {
-        Step::Index(index) => Some(*index),
-        Step::Key(name) => format.and_then(|format| format.field_no(name)),
-    };
-    let Some(mut value) = first.and_then(|field_no| tuple.field(field_no)) else { return Ok(0) };
-    for step in &steps[1..] {
-        let mut reader = msgpack::Reader::new(value);
-        let found = match step {
-            Step::Index(index) => reader.read_array().ok().filter(|count| index < count).and_then(|_| {
-                for _ in 0..*index {
-                    reader.read_value().ok()?;
-                }
-                reader.read_value().ok()
-            }),
-            Step::Key(key) => {
-                let count = reader.read_map().unwrap_or(0);
-                (0..count).find_map(|_| {
-                    let name = reader.read_value().ok()?;
-                    let inner = reader.read_value().ok()?;
-                    (msgpack::Reader::new(name).read_str() == Ok(key.as_bytes())).then_some(inner)
-                })
-            }
-        };
-        match found {
-            Some(inner) => value = inner,
-            None => return Ok(0),
-        }
-    }
-    push_bytes_value(state, value)?;
-    Ok(1)
-}
-
-/// tuple_table(tuple, from, to) -> table of the fields
-fn tuple_table(state: State) -> Outcome {
-    let tuple = tuple_argument(state, 1)?;
-    push_bytes_value(state, tuple.data())?;
-    Ok(1)
-}
-
-fn tuple_text(state: State) -> Outcome {
-    let tuple = tuple_argument(state, 1)?;
-    let mut text = String::new();
-    msgpack::format_value(tuple.data(), &mut text);
-    state.push_str(&text);
-    Ok(1)
-}
-
-/// tuple_info(tuple) -> number of fields, bytes
-fn tuple_info(state: State) -> Outcome {
-    let tuple = tuple_argument(state, 1)?;
-    state.push_number(f64::from(tuple.field_count()));
-    state.push_number(tuple.size() as f64);
-    Ok(2)
-}
-
-/// tuple_names(tuple) -> names of the declared fields, in order
-fn tuple_names(state: State) -> Outcome {
-    let tuple = tuple_argument(state, 1)?;
-    state.new_table(0, 0);
-    let table = state.top();
-    if let Some(format) = format_of(&tuple) {
-        for (at, field) in format.fields().iter().enumerate() {
-            state.push_str(&field.name);
-            state.raw_set_index(table, at as c_int + 1);
-        }
-    }
-    Ok(1)
-}
-
-/// tuple_update(tuple, ops, is_upsert)
-fn tuple_update(state: State) -> Outcome {
-    let tuple = tuple_argument(state, 1)?;
-    let (mut ops, mut row) = (Vec::new(), Vec::new());
-    encode_ops(state, 2, &mut ops)?;
-    let format = format_of(&tuple);
-    let apply = if state.boolean(3) { update::upsert } else { update::apply };
-    apply(&ops, tuple.data(), format.as_deref(), 1, &mut row).map_err(|error| database().update_error(error))?;
-    let updated =
-        Tuple::new(database().arena(), tuple.format_id(), &row).map_err(|error| Raise::Message(error.to_string()))?;
-    push_tuple(state, &updated);
-    Ok(1)
-}
-
-/// tuple_equals(a, b)
-fn tuple_equals(state: State) -> Outcome {
-    let same = match (tuple_at(state, 1), tuple_at(state, 2)) {
-        (Some(a), Some(b)) => a.ptr_eq(&b) || a.data() == b.data(),
-        _ => false,
-    };
-    state.push_bool(same);
-    Ok(1)
-}
-
-impl crate::registry::Registry {
-    /// The format of tuples that belong to no space.
-    fn runtime_format(&self) -> u32 {
-        u32::MAX
-    }
-}
-
 /// What `box.internal` offers.
 pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("insert", insert),
@@ -1147,7 +944,6 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("on_commit", on_commit),
     ("on_rollback", on_rollback),
     ("set_triggers", set_triggers),
-    ("schema_version", schema_version),
     ("spaces", spaces),
     ("sequence_next", sequence_next),
     ("sequence_set", sequence_set),
@@ -1166,25 +962,14 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("rotate_log", rotate_log),
     ("recovery_report", recovery_report),
     ("reset_statistics", reset_statistics),
-    ("tuple_format", tuple_format),
     ("error_text", error_text),
     ("error_template", error_template),
     ("error_codes", error_codes),
-    ("raise", raise),
     ("session", session),
     ("set_user", set_user),
     ("user_name", user_name),
-    ("check_universe", check_universe),
     ("password_hash", password_hash),
     ("info", info),
     ("configure", configure),
     ("exit", exit),
-    ("tuple_new", tuple_new),
-    ("tuple_field", tuple_field),
-    ("tuple_table", tuple_table),
-    ("tuple_text", tuple_text),
-    ("tuple_info", tuple_info),
-    ("tuple_names", tuple_names),
-    ("tuple_update", tuple_update),
-    ("tuple_equals", tuple_equals),
 ];

@@ -1,7 +1,7 @@
 //! LuaJIT beside the rows: procedures, the `box` API, built-in modules.
 //!
 //! One Lua state lives on the transaction thread; every fiber that runs Lua has a Lua thread of its own, so that Lua may wait anywhere. The
-//! C functions here are the small set that needs the database or the machine (`api.rs`, `fibers.rs`, `text.rs`, `decimals.rs`, `library.rs`); the public API is Lua
+//! C functions here are the small set that needs the database or the machine (`api.rs`, `tuples.rs`, `fibers.rs`, `text.rs`, `decimals.rs`, `library.rs`); the public API is Lua
 //! over them, in `modules/`. Who calls it: `server` makes it and hands it to the database, which calls through
 //! [`database::Procedures`].
 //!
@@ -21,6 +21,7 @@ mod modules;
 mod registry;
 mod state;
 mod text;
+mod tuples;
 mod watchdog;
 
 pub use lua::{Host, Lua, LuaConfig};

@@ -5,7 +5,7 @@ use crate::error::take_error;
 use crate::modules::MODULES;
 use crate::registry::{Thread, database, registry};
 use crate::state::{Raise, State, new_state};
-use crate::{api, decimals, error, fibers, library, text, watchdog};
+use crate::{api, decimals, error, fibers, library, text, tuples, watchdog};
 use database::{Context, Database, Error, ErrorCode, Function, Procedures, Result, SessionEvent, SessionKind};
 use mlua_sys as ffi;
 use runtime::fiber;
@@ -58,7 +58,14 @@ impl Lua {
         *registry.host.borrow_mut() = Some(host);
         state.new_table(0, 128);
         let internal = state.top();
-        let parts = [api::FUNCTIONS, fibers::FUNCTIONS, text::FUNCTIONS, decimals::FUNCTIONS, library::FUNCTIONS];
+        let parts = [
+            api::FUNCTIONS,
+            tuples::FUNCTIONS,
+            fibers::FUNCTIONS,
+            text::FUNCTIONS,
+            decimals::FUNCTIONS,
+            library::FUNCTIONS,
+        ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);
             state.set_field(internal, name);

@@ -1,0 +1,190 @@
+//! The C functions under tuple objects.
+
+use crate::api::encode_ops;
+use crate::convert::{encode_array, push_bytes_value, push_tuple, tuple_at};
+use crate::registry::database;
+use crate::state::{Function, Raise, State};
+use mlua_sys as ffi;
+use std::ffi::c_int;
+use std::rc::Rc;
+use tuple::{Tuple, msgpack, update};
+
+type Outcome = Result<c_int, Raise>;
+
+/// The format of tuples that belong to no space.
+const RUNTIME_FORMAT: u32 = u32::MAX;
+
+/// tuple_format(tuple) -> list of declared fields
+fn tuple_format(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    state.new_table(0, 0);
+    let list = state.top();
+    if let Some(format) = format_of(&tuple) {
+        for (at, field) in format.fields().iter().enumerate() {
+            state.new_table(0, 3);
+            let table = state.top();
+            state.push_str(&field.name);
+            state.set_field(table, "name");
+            state.push_str(field.field_type.name());
+            state.set_field(table, "type");
+            if field.is_nullable {
+                state.push_bool(true);
+                state.set_field(table, "is_nullable");
+            }
+            state.raw_set_index(list, at as c_int + 1);
+        }
+    }
+    Ok(1)
+}
+
+fn format_of(tuple: &Tuple) -> Option<Rc<tuple::Format>> {
+    database().catalog.format(tuple.format_id())
+}
+
+fn tuple_argument(state: State, index: c_int) -> Result<Tuple, Raise> {
+    tuple_at(state, index)
+        .ok_or_else(|| Raise::Message(format!("Invalid argument (tuple expected, got {})", state.kind_name(index))))
+}
+
+/// tuple_new(value)
+fn tuple_new(state: State) -> Outcome {
+    let mut row = Vec::new();
+    encode_array(state, 1, &mut row)?;
+    let format = RUNTIME_FORMAT;
+    let tuple = Tuple::new(database().arena(), format, &row).map_err(|error| Raise::Message(error.to_string()))?;
+    push_tuple(state, &tuple);
+    Ok(1)
+}
+
+/// tuple_field(tuple, number or name) -> value, or nothing if there is no such field
+fn tuple_field(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    let field = match state.kind(2) {
+        ffi::LUA_TNUMBER => {
+            let number = state.number(2).unwrap_or(0.0);
+            if number < 1.0 {
+                return Ok(0);
+            }
+            tuple.field(number as u32 - 1)
+        }
+        ffi::LUA_TSTRING => {
+            let name = state.string(2).unwrap_or_default();
+            let format = format_of(&tuple);
+            match format.as_ref().and_then(|format| format.field_no(&name)) {
+                // By name, a null is plain nil.
+                Some(field_no) => tuple.field(field_no).filter(|field| *field != [0xc0]),
+                None => return push_path(state, &tuple, &name, format.as_deref()),
+            }
+        }
+        _ => None,
+    };
+    match field {
+        Some(field) => {
+            push_bytes_value(state, field)?;
+            Ok(1)
+        }
+        None => Ok(0),
+    }
+}
+
+/// A JSON path into a tuple.
+fn push_path(state: State, tuple: &Tuple, text: &str, format: Option<&tuple::Format>) -> Outcome {
+    use tuple::path::Step;
+    if !text.contains(['.', '[']) {
+        return Ok(0);
+    }
+    let Some(steps) = tuple::path::parse(text, 1) else { return Ok(0) };
+    let first = match &steps[0] {
+        Step::Index(index) => Some(*index),
+        Step::Key(name) => format.and_then(|format| format.field_no(name)),
+    };
+    let Some(mut value) = first.and_then(|field_no| tuple.field(field_no)) else { return Ok(0) };
+    for step in &steps[1..] {
+        let mut reader = msgpack::Reader::new(value);
+        let found = match step {
+            Step::Index(index) => reader.read_array().ok().filter(|count| index < count).and_then(|_| {
+                for _ in 0..*index {
+                    reader.read_value().ok()?;
+                }
+                reader.read_value().ok()
+            }),
+            Step::Key(key) => {
+                let count = reader.read_map().unwrap_or(0);
+                (0..count).find_map(|_| {
+                    let name = reader.read_value().ok()?;
+                    let inner = reader.read_value().ok()?;
+                    (msgpack::Reader::new(name).read_str() == Ok(key.as_bytes())).then_some(inner)
+                })
+            }
+        };
+        match found {
+            Some(inner) => value = inner,
+            None => return Ok(0),
+        }
+    }
+    push_bytes_value(state, value)?;
+    Ok(1)
+}
+
+/// tuple_table(tuple, from, to) -> table of the fields
+fn tuple_table(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    push_bytes_value(state, tuple.data())?;
+    Ok(1)
+}
+
+fn tuple_text(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    let mut text = String::new();
+    msgpack::format_value(tuple.data(), &mut text);
+    state.push_str(&text);
+    Ok(1)
+}
+
+/// tuple_info(tuple) -> number of fields, bytes
+fn tuple_info(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    state.push_number(f64::from(tuple.field_count()));
+    state.push_number(tuple.size() as f64);
+    Ok(2)
+}
+
+/// tuple_names(tuple) -> names of the declared fields, in order
+fn tuple_names(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    state.new_table(0, 0);
+    let table = state.top();
+    if let Some(format) = format_of(&tuple) {
+        for (at, field) in format.fields().iter().enumerate() {
+            state.push_str(&field.name);
+            state.raw_set_index(table, at as c_int + 1);
+        }
+    }
+    Ok(1)
+}
+
+/// tuple_update(tuple, ops, is_upsert)
+fn tuple_update(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    let (mut ops, mut row) = (Vec::new(), Vec::new());
+    encode_ops(state, 2, &mut ops)?;
+    let format = format_of(&tuple);
+    let apply = if state.boolean(3) { update::upsert } else { update::apply };
+    apply(&ops, tuple.data(), format.as_deref(), 1, &mut row).map_err(|error| database().update_error(error))?;
+    let updated =
+        Tuple::new(database().arena(), tuple.format_id(), &row).map_err(|error| Raise::Message(error.to_string()))?;
+    push_tuple(state, &updated);
+    Ok(1)
+}
+
+/// Functions of `box.internal` for tuples.
+pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
+    ("tuple_format", tuple_format),
+    ("tuple_new", tuple_new),
+    ("tuple_field", tuple_field),
+    ("tuple_table", tuple_table),
+    ("tuple_text", tuple_text),
+    ("tuple_info", tuple_info),
+    ("tuple_names", tuple_names),
+    ("tuple_update", tuple_update),
+];
