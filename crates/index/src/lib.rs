@@ -12,6 +12,7 @@
 //! * No operation takes time proportional to the number of items (no full rehash, no deep copy).
 
 mod hash;
+mod nodes;
 mod tree;
 
 pub use hash::{Hash, HashCursor, HashView};

@@ -24,6 +24,7 @@
     reason = "nodes are shared between the writer and read views; ownership is by epoch, not by type"
 )]
 
+use crate::nodes::Nodes;
 use std::cmp::Ordering;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -45,7 +46,7 @@ fn count_before(hints: &[u64], is_before: impl Fn(u64) -> bool) -> usize {
     let (mut base, mut size) = (0, hints.len());
     while size > 1 {
         let half = size / 2;
-        base += if is_before(hints[base + half - 1]) { half } else { 0 };
+        base = std::hint::select_unpredictable(is_before(hints[base + half - 1]), base + half, base);
         size -= half;
     }
     base + usize::from(size == 1 && is_before(hints[base]))
@@ -123,7 +124,6 @@ struct Garbage {
     /// Epoch in which the node left the tree: views opened before it may still read it.
     retired: u64,
     node: *mut u8,
-    is_leaf: bool,
 }
 
 /// The ordered index. See the head of this file.
@@ -132,7 +132,7 @@ pub struct Tree {
     id: u64,
     root: Root,
     len: usize,
-    nodes: usize,
+    nodes: Nodes,
     epoch: u64,
     /// Changes with every modification; a [`Cursor`] is good while it stays.
     version: u64,
@@ -384,14 +384,23 @@ impl Tree {
     pub fn new() -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let id = NEXT_ID.fetch_add(1, Relaxed);
-        Tree { id, root: Root::EMPTY, len: 0, nodes: 0, epoch: 1, version: 0, views: Vec::new(), garbage: Vec::new() }
+        Tree {
+            id,
+            root: Root::EMPTY,
+            len: 0,
+            nodes: Nodes::new(),
+            epoch: 1,
+            version: 0,
+            views: Vec::new(),
+            garbage: Vec::new(),
+        }
     }
 
     reads!();
 
     /// Bytes held in nodes, garbage included.
     pub fn bytes(&self) -> usize {
-        self.nodes * NODE_BYTES
+        self.nodes.used() * NODE_BYTES
     }
 
     /// Changes with every modification: a cursor kept across other work is good only while this stays the same.
@@ -561,7 +570,7 @@ impl Tree {
         let leaf = unsafe_mut(cursor.leaf);
         leaf.remove(cursor.position);
         if leaf.len == 0 {
-            self.retire(cursor.leaf.cast(), true);
+            self.retire(cursor.leaf.cast());
             self.remove_child(&cursor, cursor.height);
             return;
         }
@@ -587,7 +596,7 @@ impl Tree {
             }
             taken += leaf.len;
             self.len -= leaf.len;
-            self.retire(cursor.leaf.cast(), true);
+            self.retire(cursor.leaf.cast());
             self.remove_child(&cursor, cursor.height);
         }
         !self.root.node.is_null()
@@ -650,53 +659,42 @@ impl Tree {
                 continue;
             }
             let garbage = self.garbage.swap_remove(at);
-            self.free(garbage.node, garbage.is_leaf);
+            self.free(garbage.node);
             freed += 1;
         }
         freed == max
     }
 
     fn new_leaf(&mut self) -> *mut Leaf {
-        self.nodes += 1;
-        Box::into_raw(Box::new(Leaf {
-            epoch: self.epoch,
-            len: 0,
-            hints: [0; LEAF_CAPACITY],
-            items: [0; LEAF_CAPACITY],
-        }))
+        let leaf = self.nodes.allocate().cast::<Leaf>();
+        let empty = Leaf { epoch: self.epoch, len: 0, hints: [0; LEAF_CAPACITY], items: [0; LEAF_CAPACITY] };
+        // SAFETY: a fresh node is large enough and aligned.
+        unsafe { leaf.write(empty) };
+        leaf
     }
 
     fn new_inner(&mut self) -> *mut Inner {
-        self.nodes += 1;
-        Box::into_raw(Box::new(Inner {
-            epoch: self.epoch,
-            len: 0,
-            hints: [0; INNER_CAPACITY],
-            items: [0; INNER_CAPACITY],
-            children: [ptr::null_mut(); INNER_CAPACITY],
-        }))
+        let inner = self.nodes.allocate().cast::<Inner>();
+        let (hints, items) = ([0; INNER_CAPACITY], [0; INNER_CAPACITY]);
+        let empty = Inner { epoch: self.epoch, len: 0, hints, items, children: [ptr::null_mut(); INNER_CAPACITY] };
+        // SAFETY: a fresh node is large enough and aligned.
+        unsafe { inner.write(empty) };
+        inner
     }
 
-    fn free(&mut self, node: *mut u8, is_leaf: bool) {
-        self.nodes -= 1;
+    fn free(&mut self, node: *mut u8) {
         // SAFETY: the node was made by `new_leaf` or `new_inner` and left both the tree and every open view.
-        unsafe {
-            if is_leaf {
-                drop(Box::from_raw(node.cast::<Leaf>()));
-            } else {
-                drop(Box::from_raw(node.cast::<Inner>()));
-            }
-        }
+        unsafe { self.nodes.free(node) };
     }
 
     /// A node leaves the tree: freed now, or later if a view may read it.
-    fn retire(&mut self, node: *mut u8, is_leaf: bool) {
+    fn retire(&mut self, node: *mut u8) {
         // SAFETY: both kinds of node start with their epoch.
         let epoch = unsafe { *node.cast::<u64>() };
         if self.is_shared(epoch) {
-            self.garbage.push(Garbage { retired: self.epoch, node, is_leaf });
+            self.garbage.push(Garbage { retired: self.epoch, node });
         } else {
-            self.free(node, is_leaf);
+            self.free(node);
         }
     }
 
@@ -736,7 +734,7 @@ impl Tree {
                 cursor.path[level].0 = copy;
                 copy.cast()
             };
-            self.garbage.push(Garbage { retired: self.epoch, node, is_leaf });
+            self.garbage.push(Garbage { retired: self.epoch, node });
             if level == 0 {
                 self.root.node = copy;
             } else {
@@ -804,7 +802,7 @@ impl Tree {
         let (node, at) = cursor.path[level - 1];
         let inner = unsafe_mut(node);
         if inner.len == 1 {
-            self.retire(node.cast(), false);
+            self.retire(node.cast());
             self.remove_child(cursor, level - 1);
             return;
         }
@@ -834,7 +832,7 @@ impl Tree {
                 return;
             }
             let child = inner_ref.children[0];
-            self.retire(inner.cast(), false);
+            self.retire(inner.cast());
             self.root = Root { node: child, height: self.root.height - 1 };
         }
     }
@@ -871,7 +869,7 @@ impl Tree {
         left_ref.hints[left_len..left_len + right_len].copy_from_slice(&right_ref.hints[..right_len]);
         left_ref.items[left_len..left_len + right_len].copy_from_slice(&right_ref.items[..right_len]);
         left_ref.len = left_len + right_len;
-        self.retire(right_node.cast(), true);
+        self.retire(right_node.cast());
         let (parent, _) = beside.path[level];
         unsafe_mut(parent).remove(right);
         if unsafe_mut(parent).len == 1 && level == 0 {
@@ -886,8 +884,9 @@ impl Drop for Tree {
             self.views.is_empty() || std::thread::panicking(),
             "read views are closed before their tree is dropped"
         );
-        self.drain_some(usize::MAX, |_| {});
-        while self.collect(usize::MAX) {}
+        if !self.views.is_empty() {
+            self.nodes.leak();
+        }
     }
 }
 

@@ -29,6 +29,8 @@ const FIRST_CONNECTION: usize = 1024;
 const READ_BYTES_MAX: usize = 256 << 10;
 /// So many connections with answers in one turn are worth waking the sender.
 const HANDED_OVER_MIN: usize = 4;
+/// And so many bytes of answers.
+const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
 /// Fibers switched to in one turn.
 const SWITCHES_MAX: usize = 1000;
 /// Longest sleep: work that nobody announces (checkpoints by time) is found in time.
@@ -479,7 +481,8 @@ impl EventLoop {
                 outlets.push(Arc::clone(&connection.outlet));
             }
         }
-        if outlets.len() >= HANDED_OVER_MIN {
+        let bytes: usize = outlets.iter().map(|outlet| outlet.unsent()).sum();
+        if outlets.len() >= HANDED_OVER_MIN || bytes >= HANDED_OVER_BYTES_MIN {
             self.sender.send(&mut outlets);
         } else {
             outlets.drain(..).for_each(|outlet| outlet.send());

@@ -8,6 +8,7 @@
 //! * A write that was not synced may be lost or torn by the simulated half, always.
 
 mod aligned;
+mod allocator;
 mod clock;
 pub mod fiber;
 mod file;
@@ -19,6 +20,7 @@ mod thread;
 mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
+pub use allocator::Allocator;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use file::{Fault, File, FileDescription, FileKind, FileSystem, OpenMode, SimulatedFiles, SystemFiles};
 pub use file::{describe, enter_directory, read_file, write_file};

@@ -14,9 +14,8 @@ use options::Options;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Latencies are steadier and blocks smaller than with the system's allocator.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: runtime::Allocator = runtime::Allocator;
 
 /// A database server that takes Tarantool's place: rows in memory, every acknowledged write on disk.
 ///

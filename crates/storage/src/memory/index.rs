@@ -12,6 +12,9 @@ pub(crate) enum Structure {
     Hash(Hash),
 }
 
+/// Of a row: what most rows have.
+const PREFETCHED_ROW_BYTES: usize = 192;
+
 /// What the last prefetch found, for the look-ups that follow it at once.
 #[derive(Default)]
 struct Recent {
@@ -67,7 +70,8 @@ impl MemoryIndex {
         **recent = Recent { version: tree.version(), ..Recent::default() };
         let mut count = 0;
         tree.prefetch(values, |entry| {
-            index::prefetch_bytes(row_of(entry.item).as_ptr(), 128);
+            // An item is the address of the row's header; what follows it is the row.
+            index::prefetch_bytes(entry.item as *const u8, PREFETCHED_ROW_BYTES);
             recent.found[count] = Some(entry);
             count += 1;
         });
