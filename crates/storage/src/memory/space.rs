@@ -120,10 +120,10 @@ impl MemorySpace {
     }
 
     /// Brings what look-ups by these values of the first key part will touch nearer to the processor. Does nothing for a primary index that
-    /// is not a tree of one unsigned part.
-    pub fn prefetch(&self, values: &[u64]) {
+    /// is not a tree of one unsigned part. Without `reads_rows` only as much of a row as its replacement touches.
+    pub fn prefetch(&self, values: &[u64], reads_rows: bool) {
         if let Some(primary) = self.indexes.first() {
-            primary.prefetch(values);
+            primary.prefetch(values, reads_rows);
         }
     }
 
