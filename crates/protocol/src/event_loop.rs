@@ -484,6 +484,10 @@ impl EventLoop {
         let bytes: usize = outlets.iter().map(|outlet| outlet.unsent()).sum();
         if outlets.len() >= HANDED_OVER_MIN || bytes >= HANDED_OVER_BYTES_MIN {
             self.sender.send(&mut outlets);
+            if bytes < HANDED_OVER_BYTES_MIN {
+                // Many small answers: half of them would still wait when their clients could go on.
+                while self.sender.help() {}
+            }
         } else {
             outlets.drain(..).for_each(|outlet| outlet.send());
         }
