@@ -11,9 +11,12 @@ use tuple::msgpack::{self, Kind, Reader};
 /// Connecting and answers that take longer are given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The connection below it; the one name of a socket that `redis` needs as well.
+pub(crate) type Stream = std::net::TcpStream;
+
 /// A connection.
 pub(crate) struct Client {
-    stream: std::net::TcpStream,
+    stream: Stream,
     address: String,
 }
 
