@@ -12,6 +12,9 @@
 //! differs from another one only in that fewer of these were used can do all that the other one can, and the other one is dropped. Without this the
 //! configurations would double with each lost connection.
 //!
+//! An answered operation that changes nothing is given its moment as soon as the state fits: that takes nothing from anybody, so trying it
+//! later as well would only multiply the configurations.
+//!
 //! Refused: depth-first search with undo, which is faster on histories that are in order but keeps a bit for each operation of the whole history
 //! in each remembered configuration.
 
@@ -46,6 +49,11 @@ pub enum Action {
 }
 
 impl Action {
+    /// It changes nothing.
+    fn only_looks(self) -> bool {
+        matches!(self, Action::Read(_) | Action::Occupied | Action::Differs(_))
+    }
+
     /// The state after it, if its answer fits the state before.
     fn step(self, state: State) -> Option<State> {
         match self {
@@ -108,9 +116,10 @@ struct Configurations {
 impl Configurations {
     /// Adds a configuration unless one is there that can do all that this one can. True if it was added.
     fn add(&mut self, new: Configuration, operations: &[Single]) -> bool {
+        // More is used up of what may be left out, or less is done of what must be.
         let is_covered = |used: &Vec<usize>| {
-            used.len() <= new.used.len()
-                && used.iter().all(|at| new.used.binary_search(at).is_ok())
+            let looks = |at: &usize| operations[*at].is_answered && operations[*at].action.only_looks();
+            used.iter().all(|at| new.used.binary_search(at).is_ok() || looks(at))
                 && new.used.iter().all(|at| used.binary_search(at).is_ok() || !operations[*at].is_answered)
         };
         let known = self.by_state.entry(new.state).or_default();
@@ -130,6 +139,21 @@ impl Configurations {
     }
 }
 
+/// Gives those under way that only look their moment, where they see what they saw.
+fn look(mut here: Configuration, under_way: &[usize], operations: &[Single]) -> Configuration {
+    for &at in under_way {
+        let operation = &operations[at];
+        if operation.is_answered
+            && operation.action.only_looks()
+            && operation.action.step(here.state).is_some()
+            && let Err(place) = here.used.binary_search(&at)
+        {
+            here.used.insert(place, at);
+        }
+    }
+    here
+}
+
 /// All configurations in which `last` has had its moment, starting from one in which it has not.
 fn reach(from: Configuration, last: usize, under_way: &[usize], operations: &[Single], found: &mut Configurations) {
     let mut tried = Configurations::default();
@@ -137,12 +161,18 @@ fn reach(from: Configuration, last: usize, under_way: &[usize], operations: &[Si
     // Those that used fewer operations come first: they cover the others.
     let mut open = VecDeque::from([from]);
     while let Some(here) = open.pop_front() {
-        for &at in under_way.iter().filter(|at| here.used.binary_search(at).is_err()) {
+        for &at in under_way.iter().filter(|at| !operations[**at].action.only_looks()) {
+            if here.used.binary_search(&at).is_ok() {
+                continue;
+            }
             let Some(state) = operations[at].action.step(here.state) else { continue };
-            let next = here.with(at, state);
-            if at == last {
-                found.add(next.without(last), operations);
-            } else if tried.add(next.clone(), operations) {
+            let next = look(here.with(at, state), under_way, operations);
+            let is_there = next.used.binary_search(&last).is_ok();
+            if is_there {
+                found.add(next.clone().without(last), operations);
+            }
+            // Whoever only looked has had its moment on the way; further changes are for others to need.
+            if !is_there && tried.add(next.clone(), operations) {
                 open.push_back(next);
             }
         }
@@ -167,6 +197,13 @@ pub fn first_impossible(initial: Option<u64>, operations: &[Single]) -> Option<u
     for (_, is_answer, last) in events {
         if !is_answer {
             under_way.push(last);
+            if operations[last].action.only_looks() {
+                let looked = possible.into_all().map(|configuration| look(configuration, &under_way, operations));
+                possible = looked.fold(Configurations::default(), |mut all, configuration| {
+                    all.add(configuration, operations);
+                    all
+                });
+            }
             continue;
         }
         let mut found = Configurations::default();
