@@ -35,7 +35,7 @@ impl Client {
     pub(crate) fn connect(uri: &str) -> Result<Self, String> {
         let (login, address) = split(uri);
         let failed = |error: std::io::Error| format!("{address}: {error}");
-        let stream = net::connect(&address, CONNECT_TIMEOUT).map_err(failed)?;
+        let stream = dial(&address).map_err(failed)?;
         let mut client = Client { stream, address: address.clone() };
         let mut greeting = [0; 128];
         client.stream.read_exact(&mut greeting).map_err(failed)?;
@@ -115,6 +115,17 @@ impl Client {
         // Bit 15 says that it is an error, the bits below which one.
         Ok((status as u32 & 0x7fff, body))
     }
+}
+
+/// A connection to whoever listens there.
+pub(crate) fn dial(address: &str) -> std::io::Result<Stream> {
+    let stream = net::connect(address, CONNECT_TIMEOUT)?;
+    // A port that is asked for while nobody listens may be given to the very socket that asks: then it talks to itself.
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(std::io::ErrorKind::ConnectionRefused.into());
+    }
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 fn decode_base64(text: &str) -> Option<Vec<u8>> {

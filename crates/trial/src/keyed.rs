@@ -69,7 +69,9 @@ impl Keyed {
             return Err(Violation::wrong(format!("{row} is no row of {:?}", self.space)));
         };
         if row.array() != self.row(key, version) {
-            return Err(Violation::wrong(format!("{row} is not whole: of key {key}, version {version} has other fields")));
+            return Err(Violation::wrong(format!(
+                "{row} is not whole: of key {key}, version {version} has other fields"
+            )));
         }
         Ok((key, version))
     }
@@ -140,7 +142,12 @@ impl Keyed {
     }
 
     /// Checks the history of each key together with the rows that are there now. `effects` tells what procedures do.
-    pub(crate) fn check(&self, history: &History, found: &[Value], effects: &dyn Fn(&Record) -> Option<Effect>) -> Result<(), Violation> {
+    pub(crate) fn check(
+        &self,
+        history: &History,
+        found: &[Value],
+        effects: &dyn Fn(&Record) -> Option<Effect>,
+    ) -> Result<(), Violation> {
         let mut by_key: BTreeMap<u64, Vec<(Single, Option<usize>)>> = BTreeMap::new();
         let mut for_all: Vec<(Single, Option<usize>)> = Vec::new();
         let mut now = 0;

@@ -135,7 +135,9 @@ impl Configurations {
     }
 
     fn into_all(self) -> impl Iterator<Item = Configuration> {
-        self.by_state.into_iter().flat_map(|(state, all)| all.into_iter().map(move |used| Configuration { state, used }))
+        self.by_state
+            .into_iter()
+            .flat_map(|(state, all)| all.into_iter().map(move |used| Configuration { state, used }))
     }
 }
 
@@ -258,11 +260,7 @@ mod tests {
         ];
         assert_eq!(first_impossible(None, &good), None);
         // Seen, then not seen any more.
-        let back = [
-            answered(Write(1), 1, 10),
-            answered(Read(Some(1)), 2, 3),
-            answered(Read(None), 4, 5),
-        ];
+        let back = [answered(Write(1), 1, 10), answered(Read(Some(1)), 2, 3), answered(Read(None), 4, 5)];
         assert_eq!(first_impossible(None, &back), Some(2));
     }
 

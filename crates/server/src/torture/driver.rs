@@ -31,7 +31,7 @@ const PAUSE: u64 = 3;
 const PAUSE_US: (u64, u64) = (5_000, 500_000);
 /// One life of so many cannot let files grow beyond some size.
 const FULL_DISK: u64 = 4;
-const FILE_BYTES: (u64, u64) = (1 << 20, 64 << 20);
+const FILE_BYTES: (u64, u64) = (512 << 10, 32 << 20);
 /// One life of so many is also checked before it is killed.
 const CHECK_ALIVE: u64 = 4;
 /// Pause of a client that was refused for a reason that lasts, or that cannot connect.
@@ -139,7 +139,8 @@ struct Server {
 /// Runs the plan. Errors: the target cannot be used at all.
 pub(super) fn run(plan: &Plan) -> Result<Report, String> {
     let bar = if plan.is_quiet { ProgressBar::hidden() } else { ProgressBar::new(plan.seconds) };
-    let style = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}").map_err(|error| error.to_string())?;
+    let style =
+        ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}").map_err(|error| error.to_string())?;
     bar.set_style(style.progress_chars("=> "));
     let report = Report {
         target: plan.launch.describe(),
@@ -347,6 +348,8 @@ impl Driver<'_> {
         mut server: Server,
         histories: &mut [History],
     ) -> Result<Server, String> {
+        // Those at work are hit in the middle of it, nobody tries to come back.
+        shared.gate.shut();
         server.process.kill();
         shared.gate.close();
         self.report.kills += 1;

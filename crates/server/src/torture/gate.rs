@@ -18,13 +18,15 @@ struct State {
     address: String,
     /// Clients between `enter` and `leave`.
     inside: usize,
+    /// Nobody else may enter.
+    is_shut: bool,
     is_over: bool,
 }
 
 impl Gate {
     /// A closed gate.
     pub(super) fn new() -> Self {
-        let state = State { address: String::new(), inside: 0, is_over: false };
+        let state = State { address: String::new(), inside: 0, is_shut: false, is_over: false };
         Gate { state: Mutex::new(state), changed: Condvar::new(), open: AtomicU64::new(CLOSED) }
     }
 
@@ -40,7 +42,7 @@ impl Gate {
                 return None;
             }
             let incarnation = self.open.load(Ordering::Acquire);
-            if incarnation != CLOSED {
+            if incarnation != CLOSED && !state.is_shut {
                 state.inside += 1;
                 return Some((incarnation, state.address.clone()));
             }
@@ -63,9 +65,15 @@ impl Gate {
     pub(super) fn open(&self, incarnation: u64, address: &str) {
         let mut state = self.lock();
         state.address = address.to_string();
+        state.is_shut = false;
         self.open.store(incarnation, Ordering::Release);
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// Lets nobody else in; those inside go on.
+    pub(super) fn shut(&self) {
+        self.lock().is_shut = true;
     }
 
     /// Lets nobody in; those inside finish their operation.

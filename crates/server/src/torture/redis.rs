@@ -1,12 +1,8 @@
 //! Operations of the workloads that Redis can express, in its commands: a space is a hash, a procedure is a script.
 
-use crate::client::Stream;
+use crate::client::{Stream, dial};
 use std::io::{BufRead, BufReader, Write};
-use std::time::Duration;
 use trial::{CLIENTS, Operation, Order, Outcome, REGISTERS_SPACE, Refusal, STOCK, Space, Value};
-
-/// Connecting that takes longer is given up.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const REGISTERS: &str = "registers";
 
@@ -66,7 +62,7 @@ enum Reply {
 impl Connection {
     /// Connects. Errors: in words.
     pub(super) fn open(address: &str) -> Result<Self, String> {
-        let stream = runtime::net::connect(address, CONNECT_TIMEOUT).map_err(|error| format!("{address}: {error}"))?;
+        let stream = dial(address).map_err(|error| format!("{address}: {error}"))?;
         Ok(Connection { stream: BufReader::new(stream) })
     }
 

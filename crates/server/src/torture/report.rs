@@ -11,7 +11,8 @@ const TOLD_MAX: usize = 10;
 pub(super) const CLOCK: &str = "not possible here: setting the clock needs CAP_SYS_TIME and moves that of the whole machine, \
                                 and a time namespace does not move the time of day";
 /// How the disk is made full.
-pub(super) const DISK: &str = "RLIMIT_FSIZE: writes beyond it fail with EFBIG; a full file system of its own would need the right to mount one";
+pub(super) const DISK: &str =
+    "RLIMIT_FSIZE: writes beyond it fail with EFBIG; a full file system of its own would need the right to mount one";
 
 /// The report.
 #[derive(Default)]

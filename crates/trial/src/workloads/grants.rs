@@ -11,7 +11,8 @@ const SPACE: u32 = 3060;
 const GRANTED: Space = Space::Id(SPACE);
 const ACCESS_DENIED: u32 = 42;
 const HOLDER: User = User::Named { name: "trial_holder", password: "held" };
-const GRANT: &str = "box.schema.user.grant('trial_holder', 'write', 'space', 'trial_granted', { if_not_exists = true })";
+const GRANT: &str =
+    "box.schema.user.grant('trial_holder', 'write', 'space', 'trial_granted', { if_not_exists = true })";
 const REVOKE: &str = "box.schema.user.revoke('trial_holder', 'write', 'space', 'trial_granted', { if_exists = true })";
 /// The right as a number that is there or not.
 const RIGHT: u64 = 1;

@@ -201,7 +201,9 @@ fn check_stock(history: &History, stock: &[Value], clients: &[Value]) -> Result<
                 let text = format!("client {client}: operation {acknowledged} was acknowledged, {kept} is kept");
                 return Err(Violation::lost(text));
             }
-            Some((open, operation)) if kept == acknowledged + 1 && open == kept => book(operation, answer, &mut counts)?,
+            Some((open, operation)) if kept == acknowledged + 1 && open == kept => {
+                book(operation, answer, &mut counts)?
+            }
             _ if kept > acknowledged => {
                 let text = format!("client {client}: operation {kept} is kept, asked was until {acknowledged}");
                 return Err(Violation::wrong(text));

@@ -11,6 +11,8 @@ const SPACE: u32 = 3070;
 const ROW_BYTES: u32 = 40_000;
 /// A client that has so many rows gives some back without being refused.
 const OWN_ROWS_MAX: usize = 500;
+/// One operation of so many adds a row: the log of a test need not be longer than its reason.
+const INSERT_EVERY: u64 = 6;
 /// Refused for want of memory.
 const MEMORY_ISSUE: u32 = 2;
 const KEYED: Keyed = Keyed {
@@ -83,7 +85,7 @@ impl Client for Hoarder {
         }
         let some = (!self.own.is_empty()).then(|| self.own[self.dice.below(self.own.len() as u64) as usize]);
         match (some, self.giving_to) {
-            (Some(key), None) if self.dice.one_in(3) => {
+            (Some(key), None) if !self.dice.one_in(INSERT_EVERY) => {
                 self.asked = Asked::Read;
                 KEYED.get(key)
             }

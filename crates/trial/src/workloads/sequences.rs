@@ -91,8 +91,7 @@ fn check_order<'a>(
 
 /// Acknowledged rows are there under their number, and nothing else is but what had no answer.
 fn check_rows(history: &History, found: &[Value]) -> Result<(), Violation> {
-    let mut there: BTreeMap<u64, &Value> =
-        found.iter().map(|row| (row.uint_at(1).unwrap_or(u64::MAX), row)).collect();
+    let mut there: BTreeMap<u64, &Value> = found.iter().map(|row| (row.uint_at(1).unwrap_or(u64::MAX), row)).collect();
     if there.len() != found.len() {
         return Err(Violation::wrong("one insert is there under two numbers"));
     }

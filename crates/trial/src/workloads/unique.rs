@@ -51,12 +51,7 @@ impl Workload for UniqueKeys {
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {
-        Box::new(Player {
-            dice: Dice::new(seed, number),
-            unique: Unique::new(number),
-            claim: None,
-            asked: Asked::Read,
-        })
+        Box::new(Player { dice: Dice::new(seed, number), unique: Unique::new(number), claim: None, asked: Asked::Read })
     }
 
     fn check(&self, _seed: u64, history: &History, view: &mut View<'_>) -> Result<(), Violation> {
