@@ -207,6 +207,8 @@ impl Database {
     /// Completes the log and the files. No request may follow.
     pub fn close(&self) -> Result<()> {
         self.set_state(State::Stopped);
+        self.stop_checkpoint();
+        self.publish_ready_checkpoint();
         if let Some(journal) = self.take_journal() {
             journal.close().map_err(|error| Error::system(error.to_string()))?;
         }
