@@ -90,6 +90,7 @@ impl Database {
                 replica_id: 1,
                 in_flight_max: config.wal_writes_in_flight,
                 queue_bytes_max: config.wal_queue_max_size as usize,
+                prepare_bytes: config.wal_prepare_bytes,
             },
             vclock,
         )

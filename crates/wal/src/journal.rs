@@ -27,12 +27,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Space prepared when a segment is made.
-const PREPARED_FIRST: u64 = 1 << 20;
-/// Space kept ready ahead of the writer.
-const PREPARED_AHEAD: u64 = 16 << 20;
-/// Written at once when preparing space.
-const PREPARE_CHUNK: u64 = 1 << 20;
+/// Space kept ready ahead of the writer, in what is prepared at once.
+const CHUNKS_AHEAD: u64 = 16;
 /// A group is handed over at the latest when it has so many bytes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
@@ -75,6 +71,15 @@ pub struct JournalConfig {
     pub in_flight_max: usize,
     /// Bytes of transactions that may wait for the disk before `is_congested`.
     pub queue_bytes_max: usize,
+    /// Space that is prepared at once, in bytes: when a file is made, and ahead of the writer.
+    pub prepare_bytes: u64,
+}
+
+impl JournalConfig {
+    /// Whole pages, at least one.
+    fn prepare_chunk(&self) -> u64 {
+        self.prepare_bytes.max(1).next_multiple_of(PAGE_BYTES as u64)
+    }
 }
 
 /// How far the log is.
@@ -106,6 +111,8 @@ struct Prepared {
     /// Space is wanted up to here.
     wanted: Mutex<u64>,
     changed: Condvar,
+    /// Prepared at once.
+    chunk: u64,
     is_closed: AtomicBool,
     is_full: AtomicBool,
 }
@@ -479,6 +486,7 @@ impl Journal {
             &path,
             &meta,
             is_direct,
+            self.config.prepare_chunk(),
             self.config.wal_max_size,
             self.config.in_flight_max,
         )
@@ -531,6 +539,7 @@ impl Segment {
         path: &Path,
         meta: &str,
         is_direct: bool,
+        prepare_chunk: u64,
         max: u64,
         threads: usize,
     ) -> io::Result<Self> {
@@ -546,7 +555,7 @@ impl Segment {
             file.write_all_at(&head, 0)?;
             let end = head.len() as u64;
             if is_direct {
-                prepare(&*file, end, end + PREPARED_FIRST.min(max.next_multiple_of(PAGE_BYTES as u64)))?;
+                prepare(&*file, end, end + prepare_chunk.min(max.next_multiple_of(PAGE_BYTES as u64)), prepare_chunk)?;
             }
             file.sync()?;
             if let Some(dir) = path.parent() {
@@ -566,6 +575,7 @@ impl Segment {
             end: AtomicU64::new(prepared_end),
             wanted: Mutex::new(prepared_end),
             changed: Condvar::new(),
+            chunk: prepare_chunk,
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
         });
@@ -587,16 +597,18 @@ impl Segment {
     /// True if space is ready up to `end`; asks for more ahead.
     fn ensure(&self, end: u64) -> bool {
         let ready = self.prepared.end.load(Ordering::Acquire);
-        if ready < end + PREPARED_AHEAD / 2 {
-            self.want(end + PREPARED_AHEAD);
+        let chunk = self.prepared.chunk;
+        let ahead = CHUNKS_AHEAD * chunk;
+        if ready < end + ahead / 2 {
+            self.want(end + ahead);
         }
         if end <= ready {
             return true;
         }
         if self.preparer.is_none() {
             // Without threads space is prepared here.
-            let upto = end.next_multiple_of(PREPARE_CHUNK);
-            if prepare(&*self.file, ready, upto).and_then(|()| self.file.sync()).is_err() {
+            let upto = end.next_multiple_of(chunk);
+            if prepare(&*self.file, ready, upto, chunk).and_then(|()| self.file.sync()).is_err() {
                 return false;
             }
             self.prepared.end.store(upto, Ordering::Release);
@@ -631,12 +643,12 @@ impl Segment {
 }
 
 /// Fills a stretch of a file with empty blocks of a page each.
-fn prepare(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
+fn prepare(file: &dyn File, from: u64, to: u64, chunk: u64) -> io::Result<()> {
     let mut page = vec![0; PAGE_BYTES];
     encode_filler(&mut page);
     let mut at = from;
     while at < to {
-        let pages = (to - at).min(PREPARE_CHUNK) / PAGE_BYTES as u64;
+        let pages = (to - at).min(chunk) / PAGE_BYTES as u64;
         let chunk = page.repeat(pages as usize);
         file.write_all_at(&chunk, at)?;
         at += chunk.len() as u64;
@@ -657,8 +669,8 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
             return;
         }
         let from = shared.end.load(Ordering::Relaxed);
-        let to = target.min(from + PREPARE_CHUNK).next_multiple_of(PAGE_BYTES as u64);
-        match prepare(file, from, to).and_then(|()| file.sync()) {
+        let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
+        match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
             Ok(()) => {
                 shared.end.store(to, Ordering::Release);
                 shared.is_full.store(false, Ordering::Release);
