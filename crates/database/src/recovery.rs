@@ -71,8 +71,10 @@ impl Database {
             Error::new(ErrorCode::AlreadyRunning, &[&config.wal_dir.display()])
         })?;
         *self.directory_lock.borrow_mut() = Some(lock);
-        for name in wal::remove_unfinished(&*files, &config.memtx_dir).map_err(start_error)? {
-            tracing::info!("removed {name}, which was being written when the server stopped");
+        for dir in [&config.memtx_dir, &config.wal_dir] {
+            for name in wal::remove_unfinished(&*files, dir).map_err(start_error)? {
+                tracing::info!("removed {name}, which was being written when the server stopped");
+            }
         }
         let snapshots = wal::snapshots(&*files, &config.memtx_dir).map_err(start_error)?;
         let vclock = match snapshots.last() {

@@ -15,6 +15,7 @@
 use crate::block::{self, EOF_MAGIC, Note, encode_filler, encode_group, encode_plain, group_pages};
 use crate::error::WalError;
 use crate::row::{self, RowHeader};
+use crate::snapshot::unfinished_name;
 use crate::vclock::Vclock;
 use crate::writer::{Done, Job, Writer};
 use crate::xlog::{FileMeta, file_name, logs};
@@ -543,7 +544,9 @@ impl Segment {
         max: u64,
         threads: usize,
     ) -> io::Result<Self> {
-        let file = files.open(path, OpenMode::CREATE)?;
+        // It gets its name when header and prepared space are durable: what has the name of a log has a whole header.
+        let unfinished = unfinished_name(path);
+        let file = files.open(&unfinished, OpenMode::CREATE)?;
         let mut head = meta.as_bytes().to_vec();
         if is_direct {
             // Groups begin at page boundaries: an empty block fills the first page.
@@ -551,6 +554,7 @@ impl Segment {
             head.resize(PAGE_BYTES, 0);
             encode_filler(&mut head[text..]);
         }
+        let mut is_named = false;
         let made = (|| {
             file.write_all_at(&head, 0)?;
             let end = head.len() as u64;
@@ -558,16 +562,19 @@ impl Segment {
                 prepare(&*file, end, end + prepare_chunk.min(max.next_multiple_of(PAGE_BYTES as u64)), prepare_chunk)?;
             }
             file.sync()?;
+            let prepared_end = file.len()?;
+            files.rename(&unfinished, path)?;
+            is_named = true;
             if let Some(dir) = path.parent() {
                 files.sync_dir(dir)?;
             }
-            file.len()
+            Ok(prepared_end)
         })();
         let prepared_end = match made {
             Ok(end) => end,
             Err(error) => {
-                // Nothing was promised on this file: it must not be taken for a log later.
-                let _ = files.remove(path);
+                // Nothing was promised on this file. If it stays all the same it is a log without rows, or none.
+                let _ = files.remove(if is_named { path } else { &unfinished });
                 return Err(error);
             }
         };

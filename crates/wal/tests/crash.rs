@@ -1,7 +1,7 @@
 //! The log under power loss, damage and full disks: what was reported durable is there, nothing is there in part.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use runtime::{Fault, File, FileSystem, ManualClock, OpenMode, SimulatedFiles, SystemFiles};
+use runtime::{Fault, File, FileSystem, Loss, ManualClock, OpenMode, SimulatedFiles, SystemFiles};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tuple::msgpack;
@@ -93,6 +93,21 @@ fn whatever_the_moment_of_power_loss_durable_transactions_survive() {
         }
     }
     assert_eq!(runs, 2400);
+}
+
+#[test]
+fn a_log_file_has_its_name_only_when_its_header_is_whole() {
+    let files = SimulatedFiles::default();
+    files.keep_points();
+    drop(Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap());
+    for point in files.take_points() {
+        // The header is torn, the prepared space behind it is there.
+        for loss in Loss::kinds(point.unsynced(), 10) {
+            let after = point.crash(loss);
+            let (last, _) = recovered(&after, Path::new(DIR)).unwrap_or_else(|error| panic!("{loss}: {error}"));
+            assert_eq!(last, 0);
+        }
+    }
 }
 
 #[test]
