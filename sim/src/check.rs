@@ -110,7 +110,7 @@ impl Checker {
     /// The power goes at this change, in every way. Errors: a finding that knows no work yet.
     pub fn check_point(&mut self, point: &ChangePoint, allowed: &[Digest], again: bool) -> Result<(), Finding> {
         *self.counts.points.entry(point.operation.kind).or_default() += 1;
-        for loss in Loss::kinds(self.seeds) {
+        for loss in Loss::kinds(point.unsynced(), self.seeds) {
             self.counts.states += 1;
             let image = point.crash(loss);
             let finding = |what: String| Finding {
@@ -168,7 +168,7 @@ impl Checker {
         let points = files.take_points();
         for (at, point) in points.iter().enumerate() {
             *self.counts.recovery_points.entry(point.operation.kind).or_default() += 1;
-            for loss in Loss::kinds(self.seeds.min(1)) {
+            for loss in Loss::kinds(point.unsynced(), self.seeds.min(1)) {
                 self.counts.recovery_states += 1;
                 let found = self.recover(&point.crash(loss)).map_err(|what| again(&point.operation, loss, &what))?;
                 let is_written = at as u64 >= opened_at && found == after_probe;

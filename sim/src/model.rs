@@ -97,7 +97,11 @@ impl Model {
                 .iter()
                 .map(|(key, row)| {
                     let value = key_of(row).map_or(0, |(_, value)| value);
-                    if row.len() > 100 { format!("{key}={value} ({} bytes)", row.len()) } else { format!("{key}={value}") }
+                    if row.len() > 100 {
+                        format!("{key}={value} ({} bytes)", row.len())
+                    } else {
+                        format!("{key}={value}")
+                    }
                 })
                 .collect();
             let indexes: Vec<&str> = space.indexes.values().map(String::as_str).collect();

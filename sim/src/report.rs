@@ -62,9 +62,9 @@ impl Counts {
     pub fn print(&self) {
         let line = |name: &str, points: &BTreeMap<OperationKind, u64>| {
             let total: u64 = points.values().sum();
-            let kinds = OperationKind::CHANGES.iter().filter_map(|kind| {
-                points.get(kind).map(|count| format!("{} {count}", kind.name()))
-            });
+            let kinds = OperationKind::CHANGES
+                .iter()
+                .filter_map(|kind| points.get(kind).map(|count| format!("{} {count}", kind.name())));
             println!("{name:<24}{total} ({})", kinds.collect::<Vec<_>>().join(", "));
         };
         line("power lost at changes", &self.points);

@@ -156,7 +156,8 @@ impl Run {
     /// What may be there after a power loss at the change with this number, counted from 0: as many transactions.
     pub fn allowed_at(&self, change: u64) -> RangeInclusive<usize> {
         let acknowledged = self.marks.iter().rfind(|mark| mark.changes <= change).map_or(0, |mark| mark.acknowledged);
-        let appended = self.marks.iter().find(|mark| mark.changes > change).map_or(self.positions.len(), |m| m.appended);
+        let appended =
+            self.marks.iter().find(|mark| mark.changes > change).map_or(self.positions.len(), |m| m.appended);
         acknowledged..=appended
     }
 

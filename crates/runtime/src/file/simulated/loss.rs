@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Sectors of a torn write arrive in any order.
 const SECTOR_BYTES: usize = 512;
 
-/// Where the newest write is torn: what is before the place arrived, what is behind it did not.
+/// Where a write is torn: what is before the place arrived, what is behind it did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tear {
     /// Behind its first byte.
@@ -22,7 +22,8 @@ pub enum Tear {
     Behind,
 }
 
-/// Which of the changes that were not synced a power loss takes.
+/// Which of the changes that were not synced a power loss takes. Changes of contents are counted back from the newest, number 0, over
+/// all files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// All: nothing that was not synced survives.
@@ -33,35 +34,29 @@ pub enum Loss {
     Contents,
     /// All names; contents survive: files that are whole and nowhere.
     Names,
-    /// All contents but the newest write; names survive.
-    OnlyLast,
-    /// The newest write only.
-    AllButLast,
-    /// None, but the newest write is torn.
-    Torn(Tear),
+    /// All contents but this change; names survive.
+    AllBut(usize),
+    /// Only this change.
+    Only(usize),
+    /// None, but this write is torn.
+    Torn(usize, Tear),
     /// By chance: each change of contents is there, lost, cut at some byte, or there in some sectors only. Of the names of each
     /// directory the first few changes are there, or any of them.
     Seed(u64),
 }
 
 impl Loss {
-    /// The extremes.
-    pub const NAMED: [Loss; 10] = [
-        Loss::All,
-        Loss::None,
-        Loss::Contents,
-        Loss::Names,
-        Loss::OnlyLast,
-        Loss::AllButLast,
-        Loss::Torn(Tear::First),
-        Loss::Torn(Tear::Middle),
-        Loss::Torn(Tear::Last),
-        Loss::Torn(Tear::Behind),
-    ];
+    /// Changes that `kinds` loses, keeps and tears one by one; the older ones of a long row are left to chance.
+    pub const SINGLED_OUT_MAX: usize = 8;
 
-    /// The extremes, then as many drawn by chance.
-    pub fn kinds(seeds: u64) -> impl Iterator<Item = Loss> {
-        Loss::NAMED.into_iter().chain((0..seeds).map(Loss::Seed))
+    /// Every kind of loss for so many unsynced changes of contents, the named ones first, then as many drawn by chance.
+    pub fn kinds(unsynced: usize, seeds: u64) -> impl Iterator<Item = Loss> {
+        let single = (0..unsynced.min(Loss::SINGLED_OUT_MAX)).flat_map(|at| {
+            let torn = [Tear::First, Tear::Middle, Tear::Last, Tear::Behind].map(|tear| Loss::Torn(at, tear));
+            [Loss::Only(at), Loss::AllBut(at)].into_iter().chain(torn)
+        });
+        let all = [Loss::All, Loss::None, Loss::Contents, Loss::Names];
+        all.into_iter().chain(single).chain((0..seeds).map(Loss::Seed))
     }
 }
 
@@ -78,9 +73,9 @@ impl fmt::Display for Loss {
             Loss::None => f.write_str("nothing lost"),
             Loss::Contents => f.write_str("unsynced contents lost, names kept"),
             Loss::Names => f.write_str("unsynced names lost, contents kept"),
-            Loss::OnlyLast => f.write_str("of unsynced contents only the newest write kept"),
-            Loss::AllButLast => f.write_str("only the newest write lost"),
-            Loss::Torn(tear) => write!(f, "the newest write torn ({tear:?})"),
+            Loss::AllBut(at) => write!(f, "unsynced contents lost but the write {at} before the newest"),
+            Loss::Only(at) => write!(f, "only the write {at} before the newest lost"),
+            Loss::Torn(at, tear) => write!(f, "the write {at} before the newest torn ({tear:?})"),
             Loss::Seed(seed) => write!(f, "loss by seed {seed}"),
         }
     }
@@ -201,28 +196,27 @@ impl Content {
         }
     }
 
-    /// The newest write that is not durable.
-    pub(super) fn newest(&self) -> Option<u64> {
-        let is_open = |change: &&Change| change.fate != Fate::Durable && matches!(change.edit, Edit::Write(..));
-        self.changes.iter().rev().find(is_open).map(|change| change.order)
+    /// Changes that are not durable, by their order.
+    pub(super) fn unsynced(&self) -> impl Iterator<Item = u64> {
+        self.changes.iter().filter(|change| change.fate != Fate::Durable).map(|change| change.order)
     }
 
-    /// What is on the disk after a power loss. `newest` is the newest unsynced write of all files.
-    pub(super) fn after(&self, loss: Loss, newest: Option<u64>, random: &SeededRandomness) -> Bytes {
+    /// What is on the disk after a power loss. `chosen` is the change that the loss speaks of.
+    pub(super) fn after(&self, loss: Loss, chosen: Option<u64>, random: &SeededRandomness) -> Bytes {
         let mut bytes = self.base.clone();
         for change in &self.changes {
-            let is_newest = Some(change.order) == newest;
+            let is_chosen = Some(change.order) == chosen;
             let survives = match (change.fate, loss) {
                 (Fate::Durable, _) => true,
                 (_, Loss::All | Loss::Contents) => false,
                 (_, Loss::None | Loss::Names) => true,
-                (_, Loss::OnlyLast) => is_newest,
-                (_, Loss::AllButLast) => !is_newest,
-                (_, Loss::Torn(tear)) if is_newest => {
+                (_, Loss::AllBut(_)) => is_chosen,
+                (_, Loss::Only(_)) => !is_chosen,
+                (_, Loss::Torn(_, tear)) if is_chosen => {
                     change.edit.apply_torn(&mut bytes, tear);
                     false
                 }
-                (_, Loss::Torn(_)) => true,
+                (_, Loss::Torn(..)) => true,
                 (_, Loss::Seed(_)) => {
                     change.edit.apply_by_chance(&mut bytes, random);
                     false

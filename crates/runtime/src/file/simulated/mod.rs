@@ -77,6 +77,11 @@ impl ChangePoint {
     pub fn crash(&self, loss: impl Into<Loss>) -> SimulatedFiles {
         self.disk.crash(loss.into())
     }
+
+    /// Changes of contents that a power loss at this moment may take.
+    pub fn unsynced(&self) -> usize {
+        self.disk.unsynced().len()
+    }
 }
 
 fn power_loss() -> io::Error {
@@ -145,10 +150,20 @@ impl Disk {
         self.files[id].content.changes.push(Change { edit, fate, order });
     }
 
+    /// Changes of contents that are not durable, the newest first.
+    fn unsynced(&self) -> Vec<u64> {
+        let mut found: Vec<u64> = self.files.iter().flat_map(|file| file.content.unsynced()).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found
+    }
+
     fn crash(&self, loss: Loss) -> SimulatedFiles {
         let seed = if let Loss::Seed(seed) = loss { seed } else { 0 };
         let random = SeededRandomness::new(seed);
-        let newest = self.files.iter().filter_map(|file| file.content.newest()).max();
+        let chosen = match loss {
+            Loss::AllBut(at) | Loss::Only(at) | Loss::Torn(at, _) => self.unsynced().get(at).copied(),
+            _ => None,
+        };
         let mut disk = Disk::default();
         // Files may have several names, or none that survives.
         let mut kept: BTreeMap<usize, usize> = BTreeMap::new();
@@ -156,7 +171,7 @@ impl Disk {
             let mut names = directory.after(loss, &random);
             for (name, id) in &mut names {
                 *id = *kept.entry(*id).or_insert_with(|| {
-                    let bytes = self.files[*id].content.after(loss, newest, &random);
+                    let bytes = self.files[*id].content.after(loss, chosen, &random);
                     let content = Content { live: bytes.clone(), base: bytes, changes: Vec::new() };
                     disk.files.push(Inode { content, path: Arc::from(path.join(name)) });
                     disk.files.len() - 1
@@ -286,6 +301,11 @@ impl SimulatedFiles {
     /// What a machine finds that starts after a power loss now. This file system stays as it is.
     pub fn crash(&self, loss: impl Into<Loss>) -> SimulatedFiles {
         self.state().disk.crash(loss.into())
+    }
+
+    /// Changes of contents that a power loss now may take.
+    pub fn unsynced(&self) -> usize {
+        self.state().disk.unsynced().len()
     }
 
     /// The same files once more, with everything that is not synced yet, and without faults.

@@ -39,10 +39,10 @@ fn an_unsynced_write_is_there_lost_or_torn_at_any_byte() {
     assert_eq!(seen, torn.collect());
     assert_eq!(read(&files.crash(Loss::All), "a"), text("durable"));
     assert_eq!(read(&files.crash(Loss::None), "a"), text("DURABLE"));
-    assert_eq!(read(&files.crash(Loss::Torn(Tear::First)), "a"), text("Durable"));
-    assert_eq!(read(&files.crash(Loss::Torn(Tear::Middle)), "a"), text("DURable"));
-    assert_eq!(read(&files.crash(Loss::Torn(Tear::Last)), "a"), text("DURABLe"));
-    assert_eq!(read(&files.crash(Loss::Torn(Tear::Behind)), "a"), text("durABLE"));
+    assert_eq!(read(&files.crash(Loss::Torn(0, Tear::First)), "a"), text("Durable"));
+    assert_eq!(read(&files.crash(Loss::Torn(0, Tear::Middle)), "a"), text("DURable"));
+    assert_eq!(read(&files.crash(Loss::Torn(0, Tear::Last)), "a"), text("DURABLe"));
+    assert_eq!(read(&files.crash(Loss::Torn(0, Tear::Behind)), "a"), text("durABLE"));
     assert_eq!(read(&files, "a"), text("DURABLE"), "the old file system stays as it is");
 }
 
@@ -55,8 +55,11 @@ fn unsynced_writes_survive_independently_of_each_other() {
     }
     let seen: BTreeSet<Option<String>> = (0..400u64).map(|seed| read(&files.crash(seed), "a")).collect();
     assert_eq!(seen.len(), 8, "{seen:?}");
-    assert_eq!(read(&files.crash(Loss::OnlyLast), "a"), text("..3"));
-    assert_eq!(read(&files.crash(Loss::AllButLast), "a"), text("12."));
+    assert_eq!(read(&files.crash(Loss::AllBut(0)), "a"), text("..3"));
+    assert_eq!(read(&files.crash(Loss::Only(0)), "a"), text("12."));
+    assert_eq!(read(&files.crash(Loss::Only(2)), "a"), text(".23"));
+    assert_eq!(files.unsynced(), 3);
+    assert_eq!(Loss::kinds(3, 5).count(), 4 + 3 * 6 + 5);
 }
 
 #[test]
