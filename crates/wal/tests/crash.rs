@@ -111,6 +111,33 @@ fn a_log_file_has_its_name_only_when_its_header_is_whole() {
 }
 
 #[test]
+fn what_cannot_be_read_now_is_not_taken_for_a_torn_end() {
+    let files = SimulatedFiles::default();
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+    commit(&mut journal, 1, 1, 9000).unwrap();
+    journal.wait(journal.appended()).unwrap();
+    drop(journal);
+    let mut nth = 0;
+    loop {
+        let after = files.crash(Loss::All);
+        after.set_fault(Fault { reads_until_error: Some(nth), ..Fault::default() });
+        match recovered(&after, Path::new(DIR)) {
+            Ok((last, _)) => assert_eq!(last, 1, "read error {nth}"),
+            Err(error) => assert!(matches!(error, WalError::Io { .. }), "read error {nth}: {error}"),
+        }
+        let untouched = after.fault().reads_until_error.is_some();
+        after.set_fault(Fault::default());
+        assert_eq!(recovered(&after, Path::new(DIR)).unwrap().0, 1, "after read error {nth}");
+        if untouched {
+            break;
+        }
+        nth += 1;
+    }
+    assert!(nth > 5);
+}
+
+#[test]
 fn a_failed_sync_loses_what_was_not_durable_and_stops_the_log() {
     let files = SimulatedFiles::default();
     let mut journal =
