@@ -17,6 +17,7 @@
 
 pub mod check;
 pub mod crash_points;
+pub mod errors;
 
 pub mod histories;
 pub mod model;

@@ -3,7 +3,7 @@
 use crate::model::{Digest, Model};
 use crate::script::{self, Step};
 use crate::world::{Layout, drive, open_with, request};
-use database::{Config, Context, Database, State};
+use database::{Config, Context, Database, Error, State};
 use runtime::{FileSystem, SimulatedFiles};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -91,6 +91,21 @@ impl Run {
         self.transaction(&format!("{step:?}"), next, is_taken, |database, context| step.run(database, context, salt))
     }
 
+    /// Does one operation, which may be refused. Returns the refusal. Errors: a finding, in words.
+    pub fn try_step(&mut self, step: Step, salt: u64) -> Result<Option<Error>, String> {
+        let mut refused = None;
+        let mut next = self.model.clone();
+        let is_taken = step.apply(&mut next, salt);
+        let answers = std::mem::replace(&mut self.answers, Answers::MayRefuse);
+        let done = self.transaction(&format!("{step:?}"), next, is_taken, |database, context| {
+            let result = step.run(database, context, salt);
+            refused = result.as_ref().err().filter(|_| is_taken).cloned();
+            result
+        });
+        self.answers = answers;
+        done.map(|()| refused)
+    }
+
     fn transaction(
         &mut self,
         name: &str,
@@ -98,7 +113,7 @@ impl Run {
         is_taken: bool,
         work: impl FnOnce(&Database, &Context) -> database::Result<()>,
     ) -> Result<(), String> {
-        let before = self.database.appended();
+        let (before, digest_before) = (self.database.appended(), self.model.digest());
         let result = work(&self.database, &self.context);
         let after = self.database.appended();
         match &result {
@@ -113,7 +128,7 @@ impl Run {
             self.digests.push(digest);
             self.models.push(self.model.clone());
             self.positions.push(after.0);
-        } else if self.digests.last() != Some(&digest) {
+        } else if digest != digest_before {
             return Err(format!("{name} changed rows and is not in the log"));
         }
         self.mark();
