@@ -460,20 +460,25 @@ impl Journal {
     }
 
     /// Cuts what is prepared behind the last group and marks the file as complete.
+    ///
+    /// Errors: `Failed`, for good: whether the marker is there whole is unknown then, and only in the newest file may it be torn.
     fn close_segment(&mut self) -> Result<(), WalError> {
         let Some(mut segment) = self.segment.take() else {
             return Ok(());
         };
         segment.stop_preparing();
-        let what = || format!("closing {}", segment.path.display());
-        let mode = OpenMode::MODIFY;
-        let file = self.config.files.open(&segment.path, mode).map_err(WalError::io(what()))?;
-        let cut = |file: &dyn File| {
-            file.set_len(segment.offset)?;
+        let complete = || {
+            let file = self.config.files.open(&segment.path, OpenMode::MODIFY)?;
+            // The marker first, over prepared space: a full disk takes it.
             file.write_all_at(&EOF_MAGIC, segment.offset)?;
+            file.set_len(segment.offset + EOF_MAGIC.len() as u64)?;
             file.sync()
         };
-        cut(&*file).map_err(WalError::io(what()))
+        let Err(source) = complete() else { return Ok(()) };
+        let error = WalError::Io { what: format!("closing {}", segment.path.display()), source };
+        let reason = error.to_string();
+        self.fail(error);
+        Err(WalError::Failed(reason))
     }
 
     fn open_segment(&mut self) -> Result<(), WalError> {

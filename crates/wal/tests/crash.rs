@@ -156,6 +156,33 @@ fn a_failed_sync_loses_what_was_not_durable_and_stops_the_log() {
 }
 
 #[test]
+fn a_log_file_that_could_not_be_completed_is_followed_by_no_other() {
+    for nth in 0..8 {
+        let files = SimulatedFiles::default();
+        let mut journal =
+            Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+        commit(&mut journal, 1, 1, 10).unwrap();
+        journal.wait(journal.appended()).unwrap();
+        files.set_fault(Fault { operations_until_error: Some(nth), ..Fault::default() });
+        let rotated = journal.rotate();
+        files.set_fault(Fault::default());
+        // Refused for good if the old file is incomplete, taken into a new one otherwise.
+        let durable = match commit(&mut journal, 2, 1, 10) {
+            Ok(position) => journal.wait(position).map(|()| 2).unwrap(),
+            Err(error) => {
+                assert!(rotated.is_err() && matches!(error, WalError::Failed(_)), "{error}");
+                1
+            }
+        };
+        for loss in Loss::kinds(files.unsynced(), 20) {
+            let (last, _) =
+                recovered(&files.crash(loss), Path::new(DIR)).unwrap_or_else(|error| panic!("{loss}: {error}"));
+            assert_eq!(last, durable, "error {nth}, {loss}");
+        }
+    }
+}
+
+#[test]
 fn a_full_disk_refuses_before_anything_is_taken_and_recovers_by_itself() {
     let files = SimulatedFiles::default();
     let mut journal =
