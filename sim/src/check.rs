@@ -12,6 +12,7 @@ use crate::world::{Layout, drive, open, request};
 use runtime::{ChangePoint, FileOperation, Loss, OperationKind, SimulatedFiles};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A broken promise.
@@ -49,12 +50,32 @@ pub struct Counts {
     pub images: u64,
 }
 
+/// Seeds of losses by chance.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds {
+    /// The first.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Seeds {
+    /// So many, from 0 on.
+    pub fn new(count: u64) -> Self {
+        Seeds { first: 0, count }
+    }
+
+    pub(crate) fn range(self) -> Range<u64> {
+        self.first..self.first.saturating_add(self.count)
+    }
+}
+
 /// Recovers images and remembers what it found.
 pub struct Checker {
     layout: Layout,
     wrap: Wrap,
-    /// Kinds of loss by chance, beside the named ones.
-    seeds: u64,
+    /// Seeds of losses by chance, beside the named ones.
+    seeds: Range<u64>,
     found: HashMap<u128, Result<Digest, String>>,
     /// Images whose recovery was crashed everywhere.
     crashed_again: HashSet<u128>,
@@ -73,7 +94,7 @@ pub fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String>
 
 impl Checker {
     /// A checker for databases of this layout.
-    pub fn new(layout: Layout, seeds: u64) -> Self {
+    pub fn new(layout: Layout, seeds: Range<u64>) -> Self {
         Checker {
             layout,
             wrap: plain,
@@ -89,6 +110,11 @@ impl Checker {
     pub fn with_files(mut self, wrap: Wrap) -> Self {
         self.wrap = wrap;
         self
+    }
+
+    /// One seed at the most: recoveries are many.
+    fn first_seed(&self) -> Range<u64> {
+        self.seeds.start..self.seeds.end.min(self.seeds.start + 1)
     }
 
     /// What a machine finds that starts from this image, which stays as it is. Errors: in words.
@@ -110,7 +136,7 @@ impl Checker {
     /// The power goes at this change, in every way. Errors: a finding that knows no work yet.
     pub fn check_point(&mut self, point: &ChangePoint, allowed: &[Digest], again: bool) -> Result<(), Finding> {
         *self.counts.points.entry(point.operation.kind).or_default() += 1;
-        for loss in Loss::kinds(point.unsynced(), self.seeds) {
+        for loss in Loss::kinds(point.unsynced(), self.seeds.clone()) {
             self.counts.states += 1;
             let image = point.crash(loss);
             let finding = |what: String| Finding {
@@ -168,7 +194,7 @@ impl Checker {
         let points = files.take_points();
         for (at, point) in points.iter().enumerate() {
             *self.counts.recovery_points.entry(point.operation.kind).or_default() += 1;
-            for loss in Loss::kinds(point.unsynced(), self.seeds.min(1)) {
+            for loss in Loss::kinds(point.unsynced(), self.first_seed()) {
                 self.counts.recovery_states += 1;
                 let found = self.recover(&point.crash(loss)).map_err(|what| again(&point.operation, loss, &what))?;
                 let is_written = at as u64 >= opened_at && found == after_probe;

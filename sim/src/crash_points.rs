@@ -1,6 +1,6 @@
 //! One workload with everything in it; the power goes at every change of a file that the storage layer makes.
 
-use crate::check::{Checker, Counts, Finding};
+use crate::check::{Checker, Counts, Finding, Seeds};
 use crate::model::Model;
 use crate::report::Progress;
 use crate::run::{Answers, Run, Wrap, plain};
@@ -36,8 +36,8 @@ pub const WORKLOAD: &[&[Step]] = &[
 pub struct Options {
     /// Where files lie.
     pub layout: Layout,
-    /// Kinds of loss by chance, beside the named ones.
-    pub seeds: u64,
+    /// Seeds of losses by chance, beside the named ones.
+    pub seeds: Seeds,
     /// The power goes again during each recovery.
     pub again: bool,
     /// The files that the database is given.
@@ -46,7 +46,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { layout: Layout::Apart, seeds: 4, again: true, wrap: plain }
+        Options { layout: Layout::Apart, seeds: Seeds::new(4), again: true, wrap: plain }
     }
 }
 
@@ -65,7 +65,7 @@ pub fn run(options: Options, progress: &Progress) -> Outcome {
     let files = SimulatedFiles::default();
     files.keep_points();
     files.keep_operations();
-    let mut checker = Checker::new(options.layout, options.seeds).with_files(options.wrap);
+    let mut checker = Checker::new(options.layout, options.seeds.range()).with_files(options.wrap);
     let finding = work(&files, options).map_or_else(
         |what| Some(Finding { work: "the workload".into(), at: "-".into(), loss: "-".into(), what }),
         |run| {

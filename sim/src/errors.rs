@@ -5,7 +5,7 @@
 //! read-only with what was durable. Whatever the files hold then, read at once or after a power loss, is all that was acknowledged and at
 //! most what was answered with an error by a failed log.
 
-use crate::check::{Checker, Counts, Finding, guarded};
+use crate::check::{Checker, Counts, Finding, Seeds, guarded};
 use crate::crash_points::WORKLOAD;
 use crate::histories::prepared_image;
 use crate::model::Model;
@@ -60,15 +60,15 @@ impl Kind {
 /// What to do.
 #[derive(Clone, Copy)]
 pub struct Options {
-    /// Kinds of loss by chance, beside the named ones.
-    pub seeds: u64,
+    /// Seeds of losses by chance, beside the named ones.
+    pub seeds: Seeds,
     /// The files that the database is given.
     pub wrap: Wrap,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { seeds: 2, wrap: plain }
+        Options { seeds: Seeds::new(2), wrap: plain }
     }
 }
 
@@ -110,7 +110,7 @@ pub fn run(options: Options, progress: &Progress) -> Outcome {
 
 /// Runs some kinds.
 pub fn run_kinds(kinds: &[Kind], options: Options, progress: &Progress) -> Outcome {
-    let checker = Checker::new(Layout::Apart, options.seeds);
+    let checker = Checker::new(Layout::Apart, options.seeds.range());
     let mut runs = BTreeMap::new();
     progress.begin(kinds.len() as u64);
     let (image, model) = match prepared_image(Layout::Apart) {
@@ -224,7 +224,7 @@ impl Errors {
     fn check_files(&mut self, files: &SimulatedFiles, run: &Run) -> Result<(), String> {
         let allowed = run.digests(run.allowed_now()).to_vec();
         self.checker.check_image(&files.fork(), &allowed)?;
-        for loss in Loss::kinds(files.unsynced(), self.options.seeds) {
+        for loss in Loss::kinds(files.unsynced(), self.options.seeds.range()) {
             self.checker.counts.states += 1;
             self.checker.check_image(&files.crash(loss), &allowed).map_err(|what| format!("{what} ({loss})"))?;
         }

@@ -3,7 +3,7 @@
 //! Sequences begin with the same prepared image. The changes of a sequence's last operation are looked at; those of the ones before it
 //! are those of the shorter sequence.
 
-use crate::check::{Checker, Counts, Finding};
+use crate::check::{Checker, Counts, Finding, Seeds};
 use crate::model::Model;
 use crate::report::Progress;
 use crate::run::{Answers, Run, Wrap, plain};
@@ -16,8 +16,8 @@ use runtime::{Loss, SimulatedFiles};
 pub struct Options {
     /// Longest sequence.
     pub length: usize,
-    /// Kinds of loss by chance, beside the named ones.
-    pub seeds: u64,
+    /// Seeds of losses by chance, beside the named ones.
+    pub seeds: Seeds,
     /// The power goes again during each recovery.
     pub again: bool,
     /// The files that the database is given.
@@ -26,7 +26,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { length: 2, seeds: 1, again: false, wrap: plain }
+        Options { length: 2, seeds: Seeds::new(1), again: false, wrap: plain }
     }
 }
 
@@ -56,7 +56,7 @@ pub fn prepared_image(layout: Layout) -> Result<(SimulatedFiles, Model), String>
 
 /// Runs all sequences up to the length.
 pub fn run(options: Options, progress: &Progress) -> Outcome {
-    let mut checker = Checker::new(Layout::Apart, options.seeds).with_files(options.wrap);
+    let mut checker = Checker::new(Layout::Apart, options.seeds.range()).with_files(options.wrap);
     let kinds = Step::ALL.len() as u64;
     let total: u64 = (1..=options.length as u32).map(|length| kinds.pow(length)).sum();
     progress.begin(total);

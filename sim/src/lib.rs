@@ -22,6 +22,7 @@ pub mod errors;
 pub mod histories;
 pub mod model;
 
+pub mod planted;
 pub mod report;
 pub mod run;
 pub mod script;

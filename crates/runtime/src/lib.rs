@@ -13,6 +13,8 @@ pub mod fiber;
 mod file;
 pub mod net;
 mod notify;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 mod random;
 pub mod signals;
 mod thread;

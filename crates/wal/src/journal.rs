@@ -380,6 +380,16 @@ impl Journal {
     fn fail(&mut self, error: WalError) {
         if self.failure.is_none() {
             self.failure = Some(error.to_string());
+            #[cfg(feature = "planted-bugs")]
+            if runtime::planted::is_planted(runtime::planted::Plant::ReusePosition) {
+                // As if it could be trusted again.
+                self.failure = None;
+                self.vclock.set(self.config.replica_id, self.durable.0 - self.vclock.get(0));
+                self.flushed = self.vclock;
+                self.appended = self.durable;
+                self.group.clear();
+                return;
+            }
             self.failed = Some((Position(self.durable.0 + 1), error));
             self.group.clear();
         }

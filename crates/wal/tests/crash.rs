@@ -102,7 +102,7 @@ fn a_log_file_has_its_name_only_when_its_header_is_whole() {
     drop(Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap());
     for point in files.take_points() {
         // The header is torn, the prepared space behind it is there.
-        for loss in Loss::kinds(point.unsynced(), 10) {
+        for loss in Loss::kinds(point.unsynced(), 0..10) {
             let after = point.crash(loss);
             let (last, _) = recovered(&after, Path::new(DIR)).unwrap_or_else(|error| panic!("{loss}: {error}"));
             assert_eq!(last, 0);
@@ -174,7 +174,7 @@ fn a_log_file_that_could_not_be_completed_is_followed_by_no_other() {
                 1
             }
         };
-        for loss in Loss::kinds(files.unsynced(), 20) {
+        for loss in Loss::kinds(files.unsynced(), 0..20) {
             let (last, _) =
                 recovered(&files.crash(loss), Path::new(DIR)).unwrap_or_else(|error| panic!("{loss}: {error}"));
             assert_eq!(last, durable, "error {nth}, {loss}");

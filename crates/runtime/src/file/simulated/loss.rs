@@ -4,6 +4,7 @@ use super::bytes::Bytes;
 use crate::random::{Randomness, SeededRandomness};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Sectors of a torn write arrive in any order.
@@ -49,14 +50,14 @@ impl Loss {
     /// Changes that `kinds` loses, keeps and tears one by one; the older ones of a long row are left to chance.
     pub const SINGLED_OUT_MAX: usize = 8;
 
-    /// Every kind of loss for so many unsynced changes of contents, the named ones first, then as many drawn by chance.
-    pub fn kinds(unsynced: usize, seeds: u64) -> impl Iterator<Item = Loss> {
+    /// Every kind of loss for so many unsynced changes of contents: the named ones, then those by the seeds.
+    pub fn kinds(unsynced: usize, seeds: Range<u64>) -> impl Iterator<Item = Loss> {
         let single = (0..unsynced.min(Loss::SINGLED_OUT_MAX)).flat_map(|at| {
             let torn = [Tear::First, Tear::Middle, Tear::Last, Tear::Behind].map(|tear| Loss::Torn(at, tear));
             [Loss::Only(at), Loss::AllBut(at)].into_iter().chain(torn)
         });
         let all = [Loss::All, Loss::None, Loss::Contents, Loss::Names];
-        all.into_iter().chain(single).chain((0..seeds).map(Loss::Seed))
+        all.into_iter().chain(single).chain(seeds.map(Loss::Seed))
     }
 }
 
