@@ -15,6 +15,7 @@
 use crate::block::{self, EOF_MAGIC, Note, encode_filler, encode_group, encode_plain, group_pages};
 use crate::error::WalError;
 use crate::row::{self, RowHeader};
+use crate::snapshot::unfinished_name;
 use crate::vclock::Vclock;
 use crate::writer::{Done, Job, Writer};
 use crate::xlog::{FileMeta, file_name, logs};
@@ -27,12 +28,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Space prepared when a segment is made.
-const PREPARED_FIRST: u64 = 1 << 20;
-/// Space kept ready ahead of the writer.
-const PREPARED_AHEAD: u64 = 16 << 20;
-/// Written at once when preparing space.
-const PREPARE_CHUNK: u64 = 1 << 20;
+/// Space kept ready ahead of the writer, in what is prepared at once.
+const CHUNKS_AHEAD: u64 = 16;
 /// A group is handed over at the latest when it has so many bytes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
@@ -75,6 +72,15 @@ pub struct JournalConfig {
     pub in_flight_max: usize,
     /// Bytes of transactions that may wait for the disk before `is_congested`.
     pub queue_bytes_max: usize,
+    /// Space that is prepared at once, in bytes: when a file is made, and ahead of the writer.
+    pub prepare_bytes: u64,
+}
+
+impl JournalConfig {
+    /// Whole pages, at least one.
+    fn prepare_chunk(&self) -> u64 {
+        self.prepare_bytes.max(1).next_multiple_of(PAGE_BYTES as u64)
+    }
 }
 
 /// How far the log is.
@@ -106,6 +112,8 @@ struct Prepared {
     /// Space is wanted up to here.
     wanted: Mutex<u64>,
     changed: Condvar,
+    /// Prepared at once.
+    chunk: u64,
     is_closed: AtomicBool,
     is_full: AtomicBool,
 }
@@ -372,6 +380,16 @@ impl Journal {
     fn fail(&mut self, error: WalError) {
         if self.failure.is_none() {
             self.failure = Some(error.to_string());
+            #[cfg(feature = "planted-bugs")]
+            if runtime::planted::is_planted(runtime::planted::Plant::ReusePosition) {
+                // As if it could be trusted again.
+                self.failure = None;
+                self.vclock.set(self.config.replica_id, self.durable.0 - self.vclock.get(0));
+                self.flushed = self.vclock;
+                self.appended = self.durable;
+                self.group.clear();
+                return;
+            }
             self.failed = Some((Position(self.durable.0 + 1), error));
             self.group.clear();
         }
@@ -452,20 +470,25 @@ impl Journal {
     }
 
     /// Cuts what is prepared behind the last group and marks the file as complete.
+    ///
+    /// Errors: `Failed`, for good: whether the marker is there whole is unknown then, and only in the newest file may it be torn.
     fn close_segment(&mut self) -> Result<(), WalError> {
         let Some(mut segment) = self.segment.take() else {
             return Ok(());
         };
         segment.stop_preparing();
-        let what = || format!("closing {}", segment.path.display());
-        let mode = OpenMode::MODIFY;
-        let file = self.config.files.open(&segment.path, mode).map_err(WalError::io(what()))?;
-        let cut = |file: &dyn File| {
-            file.set_len(segment.offset)?;
+        let complete = || {
+            let file = self.config.files.open(&segment.path, OpenMode::MODIFY)?;
+            // The marker first, over prepared space: a full disk takes it.
             file.write_all_at(&EOF_MAGIC, segment.offset)?;
+            file.set_len(segment.offset + EOF_MAGIC.len() as u64)?;
             file.sync()
         };
-        cut(&*file).map_err(WalError::io(what()))
+        let Err(source) = complete() else { return Ok(()) };
+        let error = WalError::Io { what: format!("closing {}", segment.path.display()), source };
+        let reason = error.to_string();
+        self.fail(error);
+        Err(WalError::Failed(reason))
     }
 
     fn open_segment(&mut self) -> Result<(), WalError> {
@@ -479,6 +502,7 @@ impl Journal {
             &path,
             &meta,
             is_direct,
+            self.config.prepare_chunk(),
             self.config.wal_max_size,
             self.config.in_flight_max,
         )
@@ -531,10 +555,13 @@ impl Segment {
         path: &Path,
         meta: &str,
         is_direct: bool,
+        prepare_chunk: u64,
         max: u64,
         threads: usize,
     ) -> io::Result<Self> {
-        let file = files.open(path, OpenMode::CREATE)?;
+        // It gets its name when header and prepared space are durable: what has the name of a log has a whole header.
+        let unfinished = unfinished_name(path);
+        let file = files.open(&unfinished, OpenMode::CREATE)?;
         let mut head = meta.as_bytes().to_vec();
         if is_direct {
             // Groups begin at page boundaries: an empty block fills the first page.
@@ -542,23 +569,27 @@ impl Segment {
             head.resize(PAGE_BYTES, 0);
             encode_filler(&mut head[text..]);
         }
+        let mut is_named = false;
         let made = (|| {
             file.write_all_at(&head, 0)?;
             let end = head.len() as u64;
             if is_direct {
-                prepare(&*file, end, end + PREPARED_FIRST.min(max.next_multiple_of(PAGE_BYTES as u64)))?;
+                prepare(&*file, end, end + prepare_chunk.min(max.next_multiple_of(PAGE_BYTES as u64)), prepare_chunk)?;
             }
             file.sync()?;
+            let prepared_end = file.len()?;
+            files.rename(&unfinished, path)?;
+            is_named = true;
             if let Some(dir) = path.parent() {
                 files.sync_dir(dir)?;
             }
-            file.len()
+            Ok(prepared_end)
         })();
         let prepared_end = match made {
             Ok(end) => end,
             Err(error) => {
-                // Nothing was promised on this file: it must not be taken for a log later.
-                let _ = files.remove(path);
+                // Nothing was promised on this file. If it stays all the same it is a log without rows, or none.
+                let _ = files.remove(if is_named { path } else { &unfinished });
                 return Err(error);
             }
         };
@@ -566,6 +597,7 @@ impl Segment {
             end: AtomicU64::new(prepared_end),
             wanted: Mutex::new(prepared_end),
             changed: Condvar::new(),
+            chunk: prepare_chunk,
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
         });
@@ -587,16 +619,18 @@ impl Segment {
     /// True if space is ready up to `end`; asks for more ahead.
     fn ensure(&self, end: u64) -> bool {
         let ready = self.prepared.end.load(Ordering::Acquire);
-        if ready < end + PREPARED_AHEAD / 2 {
-            self.want(end + PREPARED_AHEAD);
+        let chunk = self.prepared.chunk;
+        let ahead = CHUNKS_AHEAD * chunk;
+        if ready < end + ahead / 2 {
+            self.want(end + ahead);
         }
         if end <= ready {
             return true;
         }
         if self.preparer.is_none() {
             // Without threads space is prepared here.
-            let upto = end.next_multiple_of(PREPARE_CHUNK);
-            if prepare(&*self.file, ready, upto).and_then(|()| self.file.sync()).is_err() {
+            let upto = end.next_multiple_of(chunk);
+            if prepare(&*self.file, ready, upto, chunk).and_then(|()| self.file.sync()).is_err() {
                 return false;
             }
             self.prepared.end.store(upto, Ordering::Release);
@@ -631,12 +665,12 @@ impl Segment {
 }
 
 /// Fills a stretch of a file with empty blocks of a page each.
-fn prepare(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
+fn prepare(file: &dyn File, from: u64, to: u64, chunk: u64) -> io::Result<()> {
     let mut page = vec![0; PAGE_BYTES];
     encode_filler(&mut page);
     let mut at = from;
     while at < to {
-        let pages = (to - at).min(PREPARE_CHUNK) / PAGE_BYTES as u64;
+        let pages = (to - at).min(chunk) / PAGE_BYTES as u64;
         let chunk = page.repeat(pages as usize);
         file.write_all_at(&chunk, at)?;
         at += chunk.len() as u64;
@@ -657,8 +691,8 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
             return;
         }
         let from = shared.end.load(Ordering::Relaxed);
-        let to = target.min(from + PREPARE_CHUNK).next_multiple_of(PAGE_BYTES as u64);
-        match prepare(file, from, to).and_then(|()| file.sync()) {
+        let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
+        match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
             Ok(()) => {
                 shared.end.store(to, Ordering::Release);
                 shared.is_full.store(false, Ordering::Release);

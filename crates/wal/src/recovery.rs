@@ -81,8 +81,10 @@ pub fn recover(
         let mut reader = match XlogReader::open(files, path) {
             Ok(reader) => reader,
             // The newest file may have been made just before the crash: nothing in it was promised.
-            Err(WalError::Corrupt { .. }) if is_last && is_unborn(files, path) => {
-                let len = files.open(path, OpenMode::READ).and_then(|file| file.len()).unwrap_or(0);
+            Err(WalError::Corrupt { .. }) if is_last && is_unborn(files, path)? => {
+                let reading = || format!("reading {}", path.display());
+                let len =
+                    files.open(path, OpenMode::READ).and_then(|file| file.len()).map_err(WalError::io(reading()))?;
                 remove(files, dir, path)?;
                 report.cut =
                     Some(Cut { file: path.clone(), offset: 0, bytes: len, what: "the file was never completed" });
@@ -104,14 +106,16 @@ pub fn recover(
     Ok(report)
 }
 
-/// True if a file has no complete header, or no rows at all.
-fn is_unborn(files: &dyn FileSystem, path: &Path) -> bool {
-    let Ok(file) = files.open(path, OpenMode::READ) else { return false };
+/// True if a file has no complete header, or no rows at all. Errors: `Io`.
+fn is_unborn(files: &dyn FileSystem, path: &Path) -> Result<bool, WalError> {
     let mut head = vec![0; 4096];
-    let got = file.read_full_at(&mut head, 0).unwrap_or(0);
+    let got = files
+        .open(path, OpenMode::READ)
+        .and_then(|file| file.read_full_at(&mut head, 0))
+        .map_err(WalError::io(format!("reading {}", path.display())))?;
     // Preparing writes the header first: a file without one holds nothing else of ours.
     let text_end = head[..got].windows(2).position(|pair| pair == b"\n\n");
-    text_end.is_none() && (got < 4096 || head.iter().all(|&byte| byte == 0))
+    Ok(text_end.is_none() && (got < 4096 || head.iter().all(|&byte| byte == 0)))
 }
 
 fn remove(files: &dyn FileSystem, dir: &Path, path: &Path) -> Result<(), WalError> {
@@ -131,7 +135,7 @@ fn replay(
     let mut end_of_rows = reader.offset();
     let mut row_count = 0u64;
     let is_complete = loop {
-        match reader.next_block() {
+        match reader.next_block()? {
             Block::Rows { offset } => {
                 let before = report.rows;
                 apply_block(reader.rows(), &path, offset, force, report, apply)?;
@@ -143,11 +147,11 @@ fn replay(
             Block::Eof => break true,
             Block::End => break false,
             Block::Damaged(damage) => {
-                let later = reader.find_later_block(damage.offset);
+                let later = reader.find_later_block(damage.offset)?;
                 let was_promised =
-                    !is_last || reader.has_end_marker() || is_damage(damage, later.map(|(_, note)| note));
+                    !is_last || reader.has_end_marker()? || is_damage(damage, later.map(|(_, note)| note));
                 if !was_promised {
-                    let bytes = cut_bytes(reader, damage.offset);
+                    let bytes = cut_bytes(reader, damage.offset)?;
                     report.cut = Some(Cut { file: path.clone(), offset: damage.offset, bytes, what: damage.what });
                     end_of_rows = end_of_rows.max(damage.offset);
                     break false;
@@ -185,14 +189,14 @@ fn is_damage(damage: Damage, later: Option<Option<crate::block::Note>>) -> bool 
 }
 
 /// Bytes behind a torn block that are not prepared space.
-fn cut_bytes(reader: &mut XlogReader, offset: u64) -> u64 {
+fn cut_bytes(reader: &mut XlogReader, offset: u64) -> Result<u64, WalError> {
     let mut end = offset;
     let mut at = offset;
-    while let Some((next, _)) = reader.find_later_block(at) {
+    while let Some((next, _)) = reader.find_later_block(at)? {
         end = next;
         at = next;
     }
-    (end - offset).max(1).min(reader.len() - offset)
+    Ok((end - offset).max(1).min(reader.len() - offset))
 }
 
 fn apply_block(

@@ -1,7 +1,7 @@
 //! The log under power loss, damage and full disks: what was reported durable is there, nothing is there in part.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use runtime::{Fault, File, FileSystem, ManualClock, OpenMode, SimulatedFiles, SystemFiles};
+use runtime::{Fault, File, FileSystem, Loss, ManualClock, OpenMode, SimulatedFiles, SystemFiles};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tuple::msgpack;
@@ -20,6 +20,7 @@ fn config(files: Arc<dyn FileSystem>, dir: &Path, in_flight_max: usize, wal_max_
         replica_id: 1,
         in_flight_max,
         queue_bytes_max: 16 << 20,
+        prepare_bytes: 1 << 20,
     }
 }
 
@@ -95,6 +96,48 @@ fn whatever_the_moment_of_power_loss_durable_transactions_survive() {
 }
 
 #[test]
+fn a_log_file_has_its_name_only_when_its_header_is_whole() {
+    let files = SimulatedFiles::default();
+    files.keep_points();
+    drop(Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap());
+    for point in files.take_points() {
+        // The header is torn, the prepared space behind it is there.
+        for loss in Loss::kinds(point.unsynced(), 0..10) {
+            let after = point.crash(loss);
+            let (last, _) = recovered(&after, Path::new(DIR)).unwrap_or_else(|error| panic!("{loss}: {error}"));
+            assert_eq!(last, 0);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_now_is_not_taken_for_a_torn_end() {
+    let files = SimulatedFiles::default();
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+    commit(&mut journal, 1, 1, 9000).unwrap();
+    journal.wait(journal.appended()).unwrap();
+    drop(journal);
+    let mut nth = 0;
+    loop {
+        let after = files.crash(Loss::All);
+        after.set_fault(Fault { reads_until_error: Some(nth), ..Fault::default() });
+        match recovered(&after, Path::new(DIR)) {
+            Ok((last, _)) => assert_eq!(last, 1, "read error {nth}"),
+            Err(error) => assert!(matches!(error, WalError::Io { .. }), "read error {nth}: {error}"),
+        }
+        let untouched = after.fault().reads_until_error.is_some();
+        after.set_fault(Fault::default());
+        assert_eq!(recovered(&after, Path::new(DIR)).unwrap().0, 1, "after read error {nth}");
+        if untouched {
+            break;
+        }
+        nth += 1;
+    }
+    assert!(nth > 5);
+}
+
+#[test]
 fn a_failed_sync_loses_what_was_not_durable_and_stops_the_log() {
     let files = SimulatedFiles::default();
     let mut journal =
@@ -110,6 +153,33 @@ fn a_failed_sync_loses_what_was_not_durable_and_stops_the_log() {
     assert_eq!(state.failed.map(|(lost, _)| lost), Some(Position(2)));
     files.set_fault(Fault::default());
     assert!(matches!(commit(&mut journal, 3, 1, 10), Err(WalError::Failed(_))));
+}
+
+#[test]
+fn a_log_file_that_could_not_be_completed_is_followed_by_no_other() {
+    for nth in 0..8 {
+        let files = SimulatedFiles::default();
+        let mut journal =
+            Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+        commit(&mut journal, 1, 1, 10).unwrap();
+        journal.wait(journal.appended()).unwrap();
+        files.set_fault(Fault { operations_until_error: Some(nth), ..Fault::default() });
+        let rotated = journal.rotate();
+        files.set_fault(Fault::default());
+        // Refused for good if the old file is incomplete, taken into a new one otherwise.
+        let durable = match commit(&mut journal, 2, 1, 10) {
+            Ok(position) => journal.wait(position).map(|()| 2).unwrap(),
+            Err(error) => {
+                assert!(rotated.is_err() && matches!(error, WalError::Failed(_)), "{error}");
+                1
+            }
+        };
+        for loss in Loss::kinds(files.unsynced(), 0..20) {
+            let (last, _) =
+                recovered(&files.crash(loss), Path::new(DIR)).unwrap_or_else(|error| panic!("{loss}: {error}"));
+            assert_eq!(last, durable, "error {nth}, {loss}");
+        }
+    }
 }
 
 #[test]
