@@ -6,7 +6,7 @@
 
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
-use runtime::spawn_thread;
+use runtime::{JoinHandle, spawn_thread};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +46,8 @@ struct Running {
     position: Position,
     /// Tells the worker to leave off.
     is_stopped: Arc<AtomicBool>,
+    /// None if it works on the calling thread.
+    worker: Option<JoinHandle<()>>,
 }
 
 impl CheckpointState {
@@ -193,13 +195,9 @@ impl Database {
             let _ = sender.send((result, views));
             wake();
         };
-        let unthreaded = match config.wal_writes_in_flight {
-            // Simulation: no threads.
-            0 => Some(work),
-            _ => {
-                spawn_thread("checkpoint", work).map_err(Error::system)?;
-                None
-            }
+        let (worker, unthreaded) = match config.wal_writes_in_flight {
+            0 => (None, Some(work)),
+            _ => (Some(spawn_thread("checkpoint", work).map_err(Error::system)?), None),
         };
         job_sender.send((writer, open_views(self))).expect("the worker waits for it");
         if let Some(work) = unthreaded {
@@ -207,7 +205,7 @@ impl Database {
         }
         let mut state = self.checkpoint.borrow_mut();
         *state.result.borrow_mut() = None;
-        state.running = Some(Running { outcome, position, is_stopped });
+        state.running = Some(Running { outcome, position, is_stopped, worker });
         state.last_ns = environment.clock.monotonic_ns();
         tracing::info!("checkpoint at {vclock} has begun");
         Ok(())
@@ -266,9 +264,10 @@ impl Database {
     /// Ends the checkpoint that is being made, if any, and waits for its worker, which reads rows of this database: they must not be
     /// freed before. Blocks the thread for as long as a block takes.
     pub(crate) fn stop_checkpoint(&self) {
-        let outcome = match &self.checkpoint.borrow().running {
+        let outcome = match &mut self.checkpoint.borrow_mut().running {
             Some(running) => {
                 running.is_stopped.store(true, Ordering::Relaxed);
+                running.worker.take().map(JoinHandle::join);
                 running.outcome.recv().ok()
             }
             None => None,

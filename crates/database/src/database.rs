@@ -330,9 +330,8 @@ impl Database {
     }
 
     /// The fd that becomes readable when the log has news; the event loop watches it and calls `turn`.
-    pub fn log_notifier(&self) -> Option<std::os::fd::RawFd> {
-        use std::os::fd::AsRawFd;
-        self.journal.borrow().as_ref().map(|journal| journal.notifier().as_raw_fd())
+    pub fn log_notifier(&self) -> Option<Arc<runtime::Notifier>> {
+        self.journal.borrow().as_ref().map(|journal| Arc::clone(journal.notifier()))
     }
 
     /// Hands the open group to the log. Called at the end of every turn of the event loop.

@@ -8,13 +8,12 @@ use crate::iproto::{self, DecodeError, Packet};
 use crate::sender::{Outlet, Sender};
 use database::{Context, Database, Error, SessionEvent, SessionKind, State};
 use hashbrown::HashMap;
-use runtime::fiber;
-use runtime::net::{Events, Interest, Poll, Registry, SourceFd, TcpListener, Token, Waker};
+use runtime::{Notifier, fiber};
+use runtime::net::{Poll, Registry, TcpListener, Token, Waker};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +85,7 @@ impl Listeners {
             return Err(io::Error::other("listened at too many addresses"));
         }
         self.next_token.set(token + 1);
-        self.registry.register(&mut listener, Token(token), Interest::READABLE)?;
+        self.registry.register_listener(&mut listener, Token(token))?;
         let local = listener.local_addr()?;
         self.open.borrow_mut().insert(token, listener);
         Ok(local)
@@ -96,7 +95,7 @@ impl Listeners {
     pub fn close(&self) {
         for listener in self.open.take().values_mut() {
             // It is closed anyway when it is dropped.
-            let _ = self.registry.deregister(listener);
+            let _ = self.registry.deregister_listener(listener);
         }
     }
 
@@ -115,8 +114,8 @@ pub struct EventLoop {
     listeners: Rc<Listeners>,
     /// Called in every turn, on the transaction thread.
     on_turn: Vec<Box<dyn FnMut()>>,
-    /// The log's descriptor that is watched.
-    log_fd: Option<std::os::fd::RawFd>,
+    /// Tells of the log what the loop watches.
+    log_notifier: Option<Arc<Notifier>>,
     connections: HashMap<usize, Rc<Connection>>,
     next_token: usize,
     /// Connections whose sockets may have more.
@@ -139,7 +138,7 @@ impl EventLoop {
     /// A loop over an open database. `waker` made by [`EventLoop::waker`] of `poll` is what the database's environment calls.
     pub fn new(poll: Poll, waker: Arc<Waker>, database: Rc<Database>, config: NetConfig) -> io::Result<Self> {
         let listeners = Rc::new(Listeners {
-            registry: poll.registry().try_clone()?,
+            registry: poll.registry()?,
             open: RefCell::default(),
             next_token: Cell::new(FIRST_LISTENER),
         });
@@ -170,7 +169,7 @@ impl EventLoop {
             config,
             listeners,
             on_turn: Vec::new(),
-            log_fd: None,
+            log_notifier: None,
             connections: HashMap::new(),
             next_token: FIRST_CONNECTION,
             readable: Vec::new(),
@@ -189,7 +188,7 @@ impl EventLoop {
     /// A poll and the waker that ends its sleep.
     pub fn poll() -> io::Result<(Poll, Arc<Waker>)> {
         let poll = Poll::new()?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
+        let waker = Arc::new(Waker::new(&poll.registry()?, WAKE)?);
         Ok((poll, waker))
     }
 
@@ -210,12 +209,17 @@ impl EventLoop {
 
     /// The log is there once the database has been opened, which a script may do late.
     fn watch_log(&mut self) -> io::Result<()> {
-        let fd = self.database.log_notifier();
-        if fd != self.log_fd {
-            if let Some(fd) = fd {
-                self.poll.registry().register(&mut SourceFd(&fd), LOG, Interest::READABLE)?;
+        let notifier = self.database.log_notifier();
+        let is_same = match (&notifier, &self.log_notifier) {
+            (Some(new), Some(watched)) => Arc::ptr_eq(new, watched),
+            (None, None) => true,
+            _ => false,
+        };
+        if !is_same {
+            if let Some(notifier) = &notifier {
+                self.listeners.registry.register_notifier(notifier, LOG)?;
             }
-            self.log_fd = fd;
+            self.log_notifier = notifier;
         }
         Ok(())
     }
@@ -227,28 +231,25 @@ impl EventLoop {
 
     /// Runs until the stop flag is set or `is_done` says so.
     pub fn run(&mut self, is_done: impl Fn() -> bool) -> io::Result<()> {
-        let mut events = Events::with_capacity(1024);
+        let mut events = Vec::new();
         let mut is_busy = false;
         while !self.stop.load(Ordering::Acquire) && !is_done() {
             self.watch_log()?;
             let timeout = if is_busy || !self.readable.is_empty() { Duration::ZERO } else { self.sleep_time() };
-            match self.poll.poll(&mut events, Some(timeout)) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                other => other?,
-            }
-            for event in &events {
-                match event.token() {
+            self.poll.poll(timeout, &mut events)?;
+            for event in events.drain(..) {
+                match event.token {
                     WAKE | LOG => {}
                     Token(token) if token < FIRST_CONNECTION => self.accept(token),
                     Token(token) => {
                         if let Some(connection) = self.connections.get(&token) {
-                            if event.is_read_closed() {
+                            if event.is_read_closed {
                                 connection.is_read_closed.set(true);
                             }
-                            if event.is_readable() && !connection.is_readable.replace(true) {
+                            if event.is_readable && !connection.is_readable.replace(true) {
                                 self.readable.push(Rc::clone(connection));
                             }
-                            if event.is_writable() {
+                            if event.is_writable {
                                 self.todo.mark(connection);
                             }
                         }
@@ -299,10 +300,9 @@ impl EventLoop {
             let greeting = iproto::greeting(&self.database.instance_uuid(), &salt);
             let token = Token(self.next_token);
             self.next_token += 1;
-            let interest = Interest::READABLE | Interest::WRITABLE;
             // A fresh socket takes 128 bytes at once.
-            let greeted = stream.write_all(&greeting);
-            if greeted.and_then(|()| self.poll.registry().register(&mut stream, token, interest)).is_err() {
+            let greeted = (&stream).write_all(&greeting);
+            if greeted.and_then(|()| self.listeners.registry.register_stream(&mut stream, token)).is_err() {
                 continue;
             }
             let session = self.database.open_session(SessionKind::Binary, Some(peer.to_string()));
@@ -517,9 +517,9 @@ impl EventLoop {
         connection.is_closing.set(true);
         self.database.announce(&connection.session, SessionEvent::Disconnect);
         self.database.close_session(&connection.session);
-        let fd = connection.outlet.stream.as_raw_fd();
-        let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
-        let _ = connection.outlet.stream.shutdown(Shutdown::Both);
+        let stream = &connection.outlet.stream;
+        let _ = self.listeners.registry.deregister_stream(stream, connection.token);
+        let _ = stream.close();
         self.connections.remove(&connection.token.0);
     }
 }

@@ -7,11 +7,11 @@
 //! Invariant: the bytes of one connection leave in order. Everything goes through its [`Outlet`], and one thread at a time writes.
 
 use runtime::net::{TcpStream, Waker};
-use runtime::spawn_thread;
+use runtime::{Condvar, spawn_thread};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A buffer that has grown beyond this is given back when it is empty.
 const BUFFER_KEPT_MAX: usize = 64 << 10;
@@ -197,7 +197,7 @@ fn work(shared: &Shared, waker: &Waker) {
                 return;
             }
             queue.is_idle = true;
-            queue = shared.has_work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = shared.has_work.wait(&shared.queue, queue);
             queue.is_idle = false;
         };
         drop(queue);

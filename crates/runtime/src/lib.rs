@@ -18,6 +18,7 @@ mod notify;
 pub mod planted;
 mod random;
 pub mod signals;
+mod simulation;
 mod thread;
 mod write_ring;
 
@@ -29,5 +30,6 @@ pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SystemFile
 pub use file::{describe, enter_directory, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
-pub use thread::{pause, spawn_thread};
+pub use simulation::{MachineConfig, PacedFiles, Simulation};
+pub use thread::{Condvar, JoinHandle, pause, spawn_thread, yield_thread};
 pub use write_ring::WriteRing;

@@ -8,7 +8,6 @@ use crate::{AlignedBuffer, File, Notifier};
 use io_uring::{IoUring, opcode, types};
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// A write that the kernel has: everything it points to lives here until it is finished.
@@ -28,7 +27,8 @@ impl WriteRing {
     /// A ring for at most `entries` writes, which notifies at each end of one. Errors: the kernel has no io_uring for us.
     pub fn new(entries: u32, notifier: &Notifier) -> io::Result<Self> {
         let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
-        ring.submitter().register_eventfd(notifier.as_raw_fd())?;
+        let fd = notifier.raw_fd().ok_or_else(|| io::Error::other("a simulated notifier"))?;
+        ring.submitter().register_eventfd(fd)?;
         Ok(WriteRing { ring, lent: BTreeMap::new() })
     }
 

@@ -19,19 +19,23 @@ use crate::snapshot::unfinished_name;
 use crate::vclock::Vclock;
 use crate::writer::{Done, Job, Writer};
 use crate::xlog::{FileMeta, file_name, logs};
-use runtime::{AlignedBuffer, Clock, File, FileSystem, Notifier, OpenMode, PAGE_BYTES, spawn_thread};
+use runtime::{
+    AlignedBuffer, Clock, Condvar, File, FileSystem, JoinHandle, Notifier, OpenMode, PAGE_BYTES, spawn_thread,
+    yield_thread,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Space kept ready ahead of the writer, in what is prepared at once.
 const CHUNKS_AHEAD: u64 = 16;
 /// A group is handed over at the latest when it has so many bytes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
+/// On a full disk space is asked for again so often.
+const RETRY_NS: u64 = 100_000_000;
 
 /// Transactions that make a group worth a third write in flight.
 const GROUP_WORTH_IT: usize = 6;
@@ -430,7 +434,7 @@ impl Journal {
     }
 
     /// Readable when `poll` has news.
-    pub fn notifier(&self) -> &Notifier {
+    pub fn notifier(&self) -> &Arc<Notifier> {
         self.writer.notifier()
     }
 
@@ -641,7 +645,7 @@ impl Segment {
             if self.prepared.end.load(Ordering::Acquire) >= end {
                 return true;
             }
-            std::thread::yield_now();
+            yield_thread();
         }
         self.prepared.end.load(Ordering::Acquire) >= end
     }
@@ -683,7 +687,7 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
     loop {
         let mut wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         while !shared.is_closed.load(Ordering::Acquire) && *wanted <= shared.end.load(Ordering::Relaxed) {
-            wanted = shared.changed.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+            wanted = shared.changed.wait(&shared.wanted, wanted);
         }
         let target = *wanted;
         drop(wanted);
@@ -702,7 +706,7 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
                     tracing::warn!("no space for the log: {error}; writes are refused until there is");
                 }
                 let wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-                let _ = shared.changed.wait_timeout(wanted, Duration::from_millis(100));
+                drop(shared.changed.wait_for(&shared.wanted, wanted, RETRY_NS));
             }
         }
     }

@@ -5,12 +5,11 @@
 //! happens on the caller, which is what simulations and the unsynced modes use.
 
 use crate::error::WalError;
-use runtime::{AlignedBuffer, File, Notifier, WriteRing, spawn_thread};
+use runtime::{AlignedBuffer, Condvar, File, JoinHandle, Notifier, WriteRing, spawn_thread};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One group on its way to the disk.
 pub(crate) struct Job {
@@ -98,7 +97,7 @@ impl Writer {
         into.append(&mut self.shared.queue().done);
     }
 
-    pub(crate) fn notifier(&self) -> &Notifier {
+    pub(crate) fn notifier(&self) -> &Arc<Notifier> {
         &self.shared.notifier
     }
 }
@@ -128,7 +127,7 @@ fn work(shared: &Shared) {
             if queue.is_closed {
                 return;
             }
-            queue = shared.has_jobs.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = shared.has_jobs.wait(&shared.queue, queue);
         };
         drop(queue);
         let done = write(job);

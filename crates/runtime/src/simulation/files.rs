@@ -1,0 +1,93 @@
+//! Files that take time, so that others can go on meanwhile and a power loss can meet an operation half done.
+
+use super::current;
+use crate::file::{File, FileSystem, OpenMode};
+use std::any::Any;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Operations on the files behind take as long as the entered simulation says.
+pub struct PacedFiles {
+    /// The files.
+    pub files: Arc<dyn FileSystem>,
+}
+
+struct PacedFile {
+    file: Arc<dyn File>,
+}
+
+/// Before and after an operation: it takes effect somewhere in between.
+fn pace<T>(what: u64, operation: impl FnOnce() -> T) -> T {
+    let Some(simulation) = current() else { return operation() };
+    let config = simulation.config();
+    let mut time = simulation.between(config.file_delay_ns);
+    if simulation.one_in(config.slow_file_one_in) {
+        time *= 100;
+        simulation.count("slow file operation");
+    }
+    let before = simulation.random() % (time + 1);
+    simulation.sleep(before);
+    simulation.note(what, || format!("file operation {what}"));
+    let result = operation();
+    simulation.sleep(time - before);
+    result
+}
+
+impl FileSystem for PacedFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let file = pace(11, || self.files.open(path, mode))?;
+        Ok(Arc::new(PacedFile { file }))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.files.create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.files.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        pace(12, || self.files.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        pace(13, || self.files.remove(path))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        pace(14, || self.files.sync_dir(dir))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.files.exists(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
+        self.files.lock(path)
+    }
+}
+
+impl File for PacedFile {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        // Reads that never wait: what is read at a start lies in the page cache more often than not.
+        self.file.read_at(out, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        pace(15, || self.file.write_all_at(bytes, offset))
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        pace(16, || self.file.set_len(len))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        pace(17, || self.file.sync())
+    }
+}
