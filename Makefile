@@ -3,6 +3,7 @@
 CARGO = cargo
 LYCOSA = target/release/lycosa
 BENCH = $(CARGO) run --quiet --release -p lycosa-bench --
+SIM = $(CARGO) run --quiet --release -p sim --
 # Where the server of `make run` listens and keeps its files, and what the benches connect to.
 LISTEN = 127.0.0.1:3301
 WORK_DIR = ./data
@@ -22,6 +23,7 @@ run: ## a server at 127.0.0.1:3301 with its files in ./data; on a terminal with 
 test: ## all tests; those in tests/ start the binary
 	$(CARGO) build -p server
 	$(CARGO) test --workspace
+	$(CARGO) test -p sim --features planted-bugs planted
 
 check: ## what has to pass before a merge: format, lint, tests, links
 	$(CARGO) fmt --all --check
@@ -65,6 +67,19 @@ golden-record: ## renews the golden answers from an installed tarantool
 golden-check: release ## the golden scripts against Lycosa: every script that it answers otherwise
 	tests/scripts/record.py --check --quiet --server $(abspath $(LYCOSA)) $(ARGS)
 
+sim-crash: ## the power goes at every change of a workload, in every way, and again in every recovery
+	$(SIM) crash-points $(ARGS)
+	$(SIM) crash-points --one-directory $(ARGS)
+
+sim-histories: ## every sequence of up to three operations, the power gone at every change of each
+	$(SIM) histories --length 3 $(ARGS)
+
+sim-errors: ## the N-th error of files and memory, for every N
+	$(SIM) errors $(ARGS)
+
+sim-planted: ## bugs put in on purpose, each of which must be found
+	$(CARGO) run --quiet --release -p sim --features planted-bugs -- planted $(ARGS)
+
 fuzz: ## each fuzz target for a minute; needs a nightly compiler and cargo-fuzz
 	@test -d fuzz || { echo 'there are no fuzz targets here'; exit 1; }
 	@$(CARGO) fuzz --version >/dev/null || { echo 'install it first: cargo install cargo-fuzz'; exit 1; }
@@ -75,4 +90,4 @@ clean: ## removes what was built; data stays
 	$(CARGO) clean
 
 .PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash torture \
-    golden-record golden-check fuzz clean
+    golden-record golden-check fuzz damage sim-crash sim-histories sim-errors sim-planted clean

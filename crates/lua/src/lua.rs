@@ -3,7 +3,7 @@
 use crate::convert::{encode_results, push_next};
 use crate::error::take_error;
 use crate::modules::MODULES;
-use crate::registry::{Thread, database, registry};
+use crate::registry::{self, Thread, database, registry};
 use crate::state::{Raise, State, new_state};
 use crate::{api, decimals, error, fibers, library, text, tuples, watchdog};
 use database::{Context, Database, Error, ErrorCode, Function, Procedures, Result, SessionEvent, SessionKind};
@@ -51,7 +51,7 @@ impl Lua {
     /// Errors: LuaJIT cannot start; a built-in module is broken.
     pub fn start(database: &Rc<Database>, host: Rc<dyn Host>, config: LuaConfig) -> std::result::Result<(), String> {
         let (state, memory) = new_state(config.memory).ok_or("LuaJIT cannot start")?;
-        let registry = registry();
+        let registry = registry::renew();
         registry.memory.set(Some(memory));
         registry.main.set(Some(state));
         *registry.database.borrow_mut() = Some(Rc::clone(database));
@@ -80,8 +80,9 @@ impl Lua {
             }
         }
         state.set_top(0);
-        watchdog::set_slice_max_ms(config.slice_max_ms);
-        watchdog::start(state).map_err(|error| error.to_string())?;
+        if config.slice_max_ms > 0 {
+            watchdog::start(state, config.slice_max_ms).map_err(|error| error.to_string())?;
+        }
         database.set_procedures(Rc::new(Lua { _one_per_thread: std::marker::PhantomData }));
         Ok(())
     }
@@ -138,6 +139,20 @@ impl Lua {
             tracing::error!("options cannot be shown to Lua: {}", raised(state, raise));
         }
         sync_schema(state);
+    }
+
+    /// Ends this thread's Lua state without running anything more in it, and lets go of its database: the simulated process has died.
+    /// Fibers that are in the middle of Lua code must be abandoned first.
+    pub fn abandon() {
+        let registry = registry();
+        registry.threads.borrow_mut().clear();
+        registry.background.borrow_mut().take();
+        if let Some(state) = registry.main.take() {
+            state.close();
+        }
+        registry.host.borrow_mut().take();
+        registry.database.borrow_mut().take();
+        registry::renew();
     }
 
     /// Runs what `box.ctl.on_shutdown` holds, then `done`, in a fiber.

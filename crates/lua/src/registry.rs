@@ -22,7 +22,7 @@ pub(crate) struct CtypeIds {
     pub(crate) error: u32,
 }
 
-/// One per process: there is one Lua state.
+/// One for each Lua state.
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) ids: Cell<CtypeIds>,
@@ -72,12 +72,22 @@ impl Registry {
 }
 
 thread_local! {
-    static REGISTRY: OnceCell<&'static Registry> = const { OnceCell::new() };
+    static REGISTRY: Cell<Option<&'static Registry>> = const { Cell::new(None) };
 }
 
 /// The registry of this thread.
 pub(crate) fn registry() -> &'static Registry {
-    REGISTRY.with(|cell| *cell.get_or_init(|| Box::leak(Box::default())))
+    REGISTRY.with(|cell| match cell.get() {
+        Some(registry) => registry,
+        None => renew(),
+    })
+}
+
+/// A registry for a new Lua state of this thread.
+pub(crate) fn renew() -> &'static Registry {
+    let registry: &'static Registry = Box::leak(Box::default());
+    REGISTRY.with(|cell| cell.set(Some(registry)));
+    registry
 }
 
 /// The database.

@@ -15,8 +15,6 @@ const PERIOD: Duration = Duration::from_millis(100);
 static STATE: AtomicPtr<mlua_sys::lua_State> = AtomicPtr::new(std::ptr::null_mut());
 /// The slice that is to be ended.
 static DOOMED: AtomicU64 = AtomicU64::new(0);
-/// Longest slice in milliseconds; 0 for no bound.
-static SLICE_MAX_MS: AtomicU64 = AtomicU64::new(0);
 
 fn on_signal() {
     let doomed = DOOMED.load(Ordering::Acquire);
@@ -25,13 +23,8 @@ fn on_signal() {
     }
 }
 
-/// Sets the longest slice; 0 for no bound.
-pub(crate) fn set_slice_max_ms(milliseconds: u64) {
-    SLICE_MAX_MS.store(milliseconds, Ordering::Release);
-}
-
-/// Begins to watch the calling thread.
-pub(crate) fn start(state: State) -> std::io::Result<()> {
+/// Begins to watch the calling thread; `slice_max_ms` is the longest slice.
+pub(crate) fn start(state: State, slice_max_ms: u64) -> std::io::Result<()> {
     STATE.store(state.0, Ordering::Release);
     let target = runtime::signals::on_thread_signal(on_signal)?;
     runtime::spawn_thread("watchdog", move || {
@@ -44,8 +37,7 @@ pub(crate) fn start(state: State) -> std::io::Result<()> {
                 continue;
             }
             periods += 1;
-            let bound = SLICE_MAX_MS.load(Ordering::Acquire);
-            if bound != 0 && periods * PERIOD.as_millis() as u64 >= bound {
+            if periods * PERIOD.as_millis() as u64 >= slice_max_ms {
                 DOOMED.store(slice, Ordering::Release);
                 target.send();
             }

@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Address space of one stack. Memory is used only as far as the stack is.
 const STACK_BYTES: usize = 1 << 20;
+/// Numbers below are left for the system's, as Tarantool does.
+const FIRST_ID: u64 = 101;
 /// Stacks kept for reuse.
 const POOL_MAX: usize = 256;
 
@@ -117,8 +119,7 @@ thread_local! {
         pool: RefCell::default(),
         clock: RefCell::new(Rc::new(|| 0)),
         on_yield: RefCell::default(),
-        // Numbers below 101 are left for the system's, as Tarantool does.
-        next_id: Cell::new(101),
+        next_id: Cell::new(FIRST_ID),
     };
 }
 
@@ -238,6 +239,23 @@ fn resume(id: FiberId) {
                 wake(joiner);
             }
         }
+    }
+}
+
+/// Leaves all fibers of this thread as they are, for ever, and begins anew: the simulated process that they belonged to has died. What
+/// is on their stacks is leaked. Not to be called in a fiber.
+pub fn abandon() {
+    assert!(current().is_none(), "a fiber cannot abandon itself");
+    let fibers = with(|scheduler| {
+        scheduler.ready.borrow_mut().clear();
+        scheduler.timers.borrow_mut().clear();
+        scheduler.on_yield.borrow_mut().clear();
+        scheduler.next_id.set(FIRST_ID);
+        scheduler.fibers.take()
+    });
+    for fiber in fibers.into_values() {
+        std::mem::forget(fiber.coroutine.borrow_mut().take());
+        drop(fiber.locals.take());
     }
 }
 

@@ -135,7 +135,7 @@ pub trait File: Send + Sync {
 pub trait FileSystem: Send + Sync {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
-    /// Makes a directory and those above it.
+    /// Makes a directory and those above it, durably.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Names in a directory, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;

@@ -35,7 +35,14 @@ impl FileSystem for SystemFiles {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        at(path, fs::create_dir_all(path))
+        let missing: Vec<&Path> =
+            path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
+        at(path, fs::create_dir_all(path))?;
+        // A new directory is lost with everything in it unless the one above it is synced.
+        missing.iter().rev().filter_map(|dir| dir.parent()).try_for_each(|above| {
+            let is_here = above.as_os_str().is_empty();
+            self.sync_dir(if is_here { Path::new(".") } else { above })
+        })
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -96,5 +103,19 @@ impl File for fs::File {
 
     fn raw_fd(&self) -> Option<std::os::fd::RawFd> {
         Some(self.as_raw_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_made_with_those_above_them() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let deep = dir.path().join("a/b/c");
+        SystemFiles.create_dir_all(&deep).expect("makes them");
+        SystemFiles.create_dir_all(&deep).expect("they are there");
+        assert!(deep.is_dir());
     }
 }
