@@ -71,6 +71,15 @@ impl Connection {
         matches!(self.command(&["PING".into()]), Ok(Reply::Value(_)))
     }
 
+    /// Forgets everything. Errors: in words.
+    pub(super) fn clear(&mut self) -> Result<(), String> {
+        match self.command(&["FLUSHALL".into()]) {
+            Ok(Reply::Value(_)) => Ok(()),
+            Ok(Reply::Error(text)) => Err(text),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// Performs an operation and waits for its answer.
     pub(super) fn perform(&mut self, operation: &Operation) -> Outcome {
         let (command, shape) = match translate(operation) {

@@ -305,6 +305,14 @@ impl Connection {
         }
     }
 
+    /// Makes room for spaces of the same names, where a setup cannot do that itself. Errors: in words.
+    pub(super) fn clear(&mut self) -> Result<(), String> {
+        match self {
+            Connection::Iproto(_) => Ok(()),
+            Connection::Redis(connection) => connection.clear(),
+        }
+    }
+
     /// Performs an operation and waits for its answer.
     pub(super) fn perform(&mut self, operation: &Operation) -> Outcome {
         match self {
