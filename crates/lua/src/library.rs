@@ -174,7 +174,9 @@ fn version(state: State) -> Outcome {
 /// set_max_slice(seconds): how long code may run without waiting
 fn set_max_slice(state: State) -> Outcome {
     let seconds = state.check_number(1, "slice")?.clamp(0.0, 1e6);
-    crate::watchdog::set_slice_max_ms((seconds * 1000.0) as u64);
+    if let Some(main) = registry().main.get() {
+        crate::watchdog::set_slice_max_ms(main, (seconds * 1000.0) as u64).map_err(|error| Raise::Message(error.to_string()))?;
+    }
     Ok(0)
 }
 

@@ -80,9 +80,7 @@ impl Lua {
             }
         }
         state.set_top(0);
-        if config.slice_max_ms > 0 {
-            watchdog::start(state, config.slice_max_ms).map_err(|error| error.to_string())?;
-        }
+        watchdog::set_slice_max_ms(state, config.slice_max_ms).map_err(|error| error.to_string())?;
         database.set_procedures(Rc::new(Lua { _one_per_thread: std::marker::PhantomData }));
         Ok(())
     }

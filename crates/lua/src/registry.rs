@@ -3,7 +3,7 @@
 use crate::state::{Memory, State};
 use database::{Context, Database};
 use runtime::fiber;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::ffi::c_int;
 use std::rc::Rc;

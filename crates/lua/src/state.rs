@@ -314,6 +314,12 @@ impl State {
         self.get_field(ffi::LUA_GLOBALSINDEX, name);
     }
 
+    /// Ends the state: finalizers run, everything is freed. Nothing may use it afterwards.
+    pub(crate) fn close(self) {
+        // SAFETY: this is the main thread of a state that nobody runs code in.
+        unsafe { ffi::lua_close(self.0) };
+    }
+
     /// Keeps the value on top in the registry and pops it.
     pub(crate) fn make_ref(self) -> c_int {
         // SAFETY: see above.

@@ -6,7 +6,7 @@
 
 use crate::state::{State, interrupt};
 use runtime::fiber;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Between two looks.
@@ -15,6 +15,9 @@ const PERIOD: Duration = Duration::from_millis(100);
 static STATE: AtomicPtr<mlua_sys::lua_State> = AtomicPtr::new(std::ptr::null_mut());
 /// The slice that is to be ended.
 static DOOMED: AtomicU64 = AtomicU64::new(0);
+/// Longest slice in milliseconds; 0 for no bound.
+static SLICE_MAX_MS: AtomicU64 = AtomicU64::new(0);
+static IS_WATCHING: AtomicBool = AtomicBool::new(false);
 
 fn on_signal() {
     let doomed = DOOMED.load(Ordering::Acquire);
@@ -23,8 +26,13 @@ fn on_signal() {
     }
 }
 
-/// Begins to watch the calling thread; `slice_max_ms` is the longest slice.
-pub(crate) fn start(state: State, slice_max_ms: u64) -> std::io::Result<()> {
+/// Sets the longest slice; 0 for no bound. The first bound begins the watch over the calling thread, whose main Lua thread is `state`.
+pub(crate) fn set_slice_max_ms(state: State, milliseconds: u64) -> std::io::Result<()> {
+    SLICE_MAX_MS.store(milliseconds, Ordering::Release);
+    if milliseconds == 0 || IS_WATCHING.swap(true, Ordering::AcqRel) { Ok(()) } else { start(state) }
+}
+
+fn start(state: State) -> std::io::Result<()> {
     STATE.store(state.0, Ordering::Release);
     let target = runtime::signals::on_thread_signal(on_signal)?;
     runtime::spawn_thread("watchdog", move || {
@@ -37,7 +45,8 @@ pub(crate) fn start(state: State, slice_max_ms: u64) -> std::io::Result<()> {
                 continue;
             }
             periods += 1;
-            if periods * PERIOD.as_millis() as u64 >= slice_max_ms {
+            let bound = SLICE_MAX_MS.load(Ordering::Acquire);
+            if bound != 0 && periods * PERIOD.as_millis() as u64 >= bound {
                 DOOMED.store(slice, Ordering::Release);
                 target.send();
             }

@@ -263,9 +263,7 @@ impl TcpListener {
     /// The next connection and who it is from. Errors: `WouldBlock`.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         match self {
-            TcpListener::System(listener) => {
-                listener.accept().map(|(stream, peer)| (TcpStream::System(stream), peer))
-            }
+            TcpListener::System(listener) => listener.accept().map(|(stream, peer)| (TcpStream::System(stream), peer)),
             TcpListener::Simulated(listener) => {
                 listener.0.accept().map(|(stream, peer)| (TcpStream::Simulated(SimulatedStream(stream)), peer))
             }

@@ -18,6 +18,7 @@ mod keyed;
 mod linear;
 mod operation;
 mod value;
+mod wire;
 mod workload;
 mod workloads;
 

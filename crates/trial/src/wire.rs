@@ -1,0 +1,153 @@
+//! Operations and answers as bodies of the binary protocol. Headers, lengths and connections are the driver's.
+
+use crate::history::{Outcome, Refusal};
+use crate::operation::{Operation, Space};
+use crate::value::Value;
+use tuple::msgpack;
+
+/// Keys of request bodies.
+mod key {
+    pub(super) const SPACE_ID: u8 = 0x10;
+    pub(super) const INDEX_ID: u8 = 0x11;
+    pub(super) const LIMIT: u8 = 0x12;
+    pub(super) const ITERATOR: u8 = 0x14;
+    pub(super) const KEY: u8 = 0x20;
+    pub(super) const TUPLE: u8 = 0x21;
+    pub(super) const FUNCTION_NAME: u8 = 0x22;
+    pub(super) const EXPRESSION: u8 = 0x27;
+    pub(super) const OPERATIONS: u8 = 0x28;
+    pub(super) const DATA: u64 = 0x30;
+    pub(super) const ERROR: u64 = 0x31;
+}
+
+/// The view of all spaces, and its index by name.
+const VSPACE: u32 = 281;
+const VSPACE_BY_NAME: u32 = 2;
+
+/// A map of a request body.
+struct Body {
+    bytes: Vec<u8>,
+}
+
+impl Body {
+    fn new(entries: u8) -> Self {
+        Body { bytes: vec![0x80 | entries] }
+    }
+
+    fn number(mut self, key: u8, number: u64) -> Self {
+        self.bytes.push(key);
+        msgpack::encode_uint(&mut self.bytes, number);
+        self
+    }
+
+    fn text(mut self, key: u8, text: &str) -> Self {
+        self.bytes.push(key);
+        msgpack::encode_str(&mut self.bytes, text.as_bytes());
+        self
+    }
+
+    fn values(mut self, key: u8, values: &[Value]) -> Self {
+        self.bytes.push(key);
+        msgpack::encode_array(&mut self.bytes, values.len() as u32);
+        values.iter().for_each(|value| value.encode(&mut self.bytes));
+        self
+    }
+}
+
+impl Operation {
+    /// The type of the request and its body. `space_id` finds the number of a space that is known by name.
+    pub fn encode(
+        &self,
+        space_id: &mut dyn FnMut(&'static str) -> Result<u64, Outcome>,
+    ) -> Result<(u8, Vec<u8>), Outcome> {
+        let mut id = |space: &Space| match space {
+            Space::Id(id) => Ok(u64::from(*id)),
+            Space::Name(name) => space_id(name),
+        };
+        let (kind, body) = match self {
+            Operation::Select { space, index, order, key, limit } => {
+                let body = Body::new(5)
+                    .number(key::SPACE_ID, id(space)?)
+                    .number(key::INDEX_ID, u64::from(*index))
+                    .number(key::LIMIT, u64::from(*limit))
+                    .number(key::ITERATOR, *order as u64)
+                    .values(key::KEY, key);
+                (1, body)
+            }
+            Operation::Insert { space, row } => {
+                (2, Body::new(2).number(key::SPACE_ID, id(space)?).values(key::TUPLE, row))
+            }
+            Operation::Replace { space, row } => {
+                (3, Body::new(2).number(key::SPACE_ID, id(space)?).values(key::TUPLE, row))
+            }
+            Operation::Update { space, index, key, changes } => {
+                let body = Body::new(4)
+                    .number(key::SPACE_ID, id(space)?)
+                    .number(key::INDEX_ID, u64::from(*index))
+                    .values(key::KEY, key)
+                    .values(key::TUPLE, changes);
+                (4, body)
+            }
+            Operation::Delete { space, index, key } => {
+                let body = Body::new(3)
+                    .number(key::SPACE_ID, id(space)?)
+                    .number(key::INDEX_ID, u64::from(*index))
+                    .values(key::KEY, key);
+                (5, body)
+            }
+            Operation::Upsert { space, row, changes } => {
+                let body = Body::new(3)
+                    .number(key::SPACE_ID, id(space)?)
+                    .values(key::TUPLE, row)
+                    .values(key::OPERATIONS, changes);
+                (9, body)
+            }
+            Operation::Eval { source, arguments } => {
+                (8, Body::new(2).text(key::EXPRESSION, source).values(key::TUPLE, arguments))
+            }
+            Operation::Call { name, arguments } => {
+                (10, Body::new(2).text(key::FUNCTION_NAME, name).values(key::TUPLE, arguments))
+            }
+        };
+        Ok((kind, body.bytes))
+    }
+
+    /// The request that asks for the number of a space, for `encode`'s argument: a select of the view of all spaces. Its first row begins with the
+    /// number.
+    pub fn find_space(name: &'static str) -> Operation {
+        Operation::Select {
+            space: Space::Id(VSPACE),
+            index: VSPACE_BY_NAME,
+            order: crate::operation::Order::Equal,
+            key: vec![name.into()],
+            limit: 1,
+        }
+    }
+}
+
+impl Outcome {
+    /// What an answer with this code (0: all is well) and body says.
+    pub fn decode(code: u32, body: &[u8]) -> Outcome {
+        let Some(Value::Map(fields)) = Value::decode(body) else { return Outcome::Unknown };
+        let field = |key| fields.into_iter().find(|(name, _)| *name == Value::Uint(key)).map(|(_, value)| value);
+        if code == 0 {
+            return Outcome::Done(field(key::DATA).unwrap_or(Value::Array(Vec::new())));
+        }
+        let text = match field(key::ERROR) {
+            Some(Value::Str(text)) => String::from_utf8_lossy(&text).into_owned(),
+            _ => String::new(),
+        };
+        Outcome::Refused(Refusal { code, text })
+    }
+
+    /// The number of the space that `Operation::find_space` asked for. Errors: there is none, or what else came of asking.
+    pub fn space_id(self, name: &str) -> Result<u64, Outcome> {
+        match self.first().and_then(|row| row.uint_at(0)) {
+            Some(id) => Ok(id),
+            None if self.is_done() => {
+                Err(Outcome::Refused(Refusal { code: 36, text: format!("Space '{name}' does not exist") }))
+            }
+            None => Err(self),
+        }
+    }
+}
