@@ -20,6 +20,7 @@ pub mod crash_points;
 pub mod errors;
 
 pub mod histories;
+pub mod machine;
 pub mod model;
 
 pub mod planted;

@@ -175,7 +175,8 @@ fn version(state: State) -> Outcome {
 fn set_max_slice(state: State) -> Outcome {
     let seconds = state.check_number(1, "slice")?.clamp(0.0, 1e6);
     if let Some(main) = registry().main.get() {
-        crate::watchdog::set_slice_max_ms(main, (seconds * 1000.0) as u64).map_err(|error| Raise::Message(error.to_string()))?;
+        crate::watchdog::set_slice_max_ms(main, (seconds * 1000.0) as u64)
+            .map_err(|error| Raise::Message(error.to_string()))?;
     }
     Ok(0)
 }

@@ -11,14 +11,17 @@ use std::sync::Arc;
 pub struct PacedFiles {
     /// The files.
     pub files: Arc<dyn FileSystem>,
+    /// True when the machine has lost its power: the process of the main thread ends there and then.
+    pub is_off: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 struct PacedFile {
     file: Arc<dyn File>,
+    is_off: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// Before and after an operation: it takes effect somewhere in between.
-fn pace<T>(what: u64, operation: impl FnOnce() -> T) -> T {
+fn pace<T>(is_off: &dyn Fn() -> bool, what: u64, operation: impl FnOnce() -> T) -> T {
     let Some(simulation) = current() else { return operation() };
     let config = simulation.config();
     let mut time = simulation.between(config.file_delay_ns);
@@ -30,14 +33,17 @@ fn pace<T>(what: u64, operation: impl FnOnce() -> T) -> T {
     simulation.sleep(before);
     simulation.note(what, || format!("file operation {what}"));
     let result = operation();
+    if is_off() && !simulation.is_killed() {
+        simulation.kill();
+    }
     simulation.sleep(time - before);
     result
 }
 
 impl FileSystem for PacedFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let file = pace(11, || self.files.open(path, mode))?;
-        Ok(Arc::new(PacedFile { file }))
+        let file = pace(&*self.is_off, 11, || self.files.open(path, mode))?;
+        Ok(Arc::new(PacedFile { file, is_off: Arc::clone(&self.is_off) }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -49,15 +55,15 @@ impl FileSystem for PacedFiles {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        pace(12, || self.files.rename(from, to))
+        pace(&*self.is_off, 12, || self.files.rename(from, to))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        pace(13, || self.files.remove(path))
+        pace(&*self.is_off, 13, || self.files.remove(path))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        pace(14, || self.files.sync_dir(dir))
+        pace(&*self.is_off, 14, || self.files.sync_dir(dir))
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -76,7 +82,7 @@ impl File for PacedFile {
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        pace(15, || self.file.write_all_at(bytes, offset))
+        pace(&*self.is_off, 15, || self.file.write_all_at(bytes, offset))
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -84,10 +90,10 @@ impl File for PacedFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        pace(16, || self.file.set_len(len))
+        pace(&*self.is_off, 16, || self.file.set_len(len))
     }
 
     fn sync(&self) -> io::Result<()> {
-        pace(17, || self.file.sync())
+        pace(&*self.is_off, 17, || self.file.sync())
     }
 }

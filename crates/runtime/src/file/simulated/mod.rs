@@ -273,6 +273,11 @@ impl SimulatedFiles {
         }
     }
 
+    /// True once the machine has lost its power.
+    pub fn is_off(&self) -> bool {
+        self.state().is_off
+    }
+
     /// Changes made so far.
     pub fn changes(&self) -> u64 {
         self.state().changes

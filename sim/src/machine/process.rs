@@ -1,0 +1,151 @@
+//! One life of the simulated server: the real database, event loop and Lua over a simulated machine.
+
+use super::client::ADMIN;
+use database::{Config, Database, Environment};
+use lua::{Host, Lua, LuaConfig};
+use protocol::{EventLoop, NetConfig};
+use runtime::{FileSystem, SeededRandomness, Simulation, fiber};
+use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Where every life listens.
+pub(super) fn address() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 3301))
+}
+
+/// What a life is told.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) writes_in_flight: usize,
+    pub(super) wal_max_size: u64,
+    pub(super) checkpoint_wal_threshold: u64,
+    pub(super) checkpoint_count: usize,
+    pub(super) memory: u64,
+    pub(super) wall_offset_ns: Arc<AtomicU64>,
+}
+
+/// A server that is open and listens.
+pub(super) struct Process {
+    database: Rc<Database>,
+    event_loop: EventLoop,
+}
+
+struct NoHost;
+
+impl Host for NoHost {
+    fn configure(&self, _options: &[u8]) -> database::Result<()> {
+        Ok(())
+    }
+
+    fn exit(&self, _code: i32) {}
+
+    fn listen_address(&self) -> Option<String> {
+        Some(address().to_string())
+    }
+
+    fn rotate_log(&self) {}
+}
+
+impl Process {
+    /// Starts over the files that are there. Errors: in words; the process is gone.
+    pub(super) fn start(
+        simulation: &Rc<Simulation>,
+        files: Arc<dyn FileSystem>,
+        settings: &Settings,
+    ) -> Result<Self, String> {
+        let made = Self::open(simulation, files, settings);
+        if made.is_err() {
+            fiber::abandon();
+            Lua::abandon();
+        }
+        made
+    }
+
+    fn open(simulation: &Rc<Simulation>, files: Arc<dyn FileSystem>, settings: &Settings) -> Result<Self, String> {
+        let (poll, waker) = EventLoop::poll().map_err(|error| error.to_string())?;
+        let for_database = Arc::clone(&waker);
+        let environment = Environment {
+            files,
+            clock: simulation.clock(Arc::clone(&settings.wall_offset_ns)),
+            randomness: Arc::new(SeededRandomness::new(simulation.random())),
+            wake: Arc::new(move || {
+                // A loop that cannot be woken has ended.
+                let _ = for_database.wake();
+            }),
+        };
+        let config = Config {
+            wal_dir: PathBuf::from("/log"),
+            memtx_dir: PathBuf::from("/snapshots"),
+            memtx_memory: settings.memory,
+            wal_max_size: settings.wal_max_size,
+            wal_writes_in_flight: settings.writes_in_flight,
+            wal_prepare_bytes: 16 << 10,
+            checkpoint_interval: 0,
+            checkpoint_wal_threshold: settings.checkpoint_wal_threshold,
+            checkpoint_count: settings.checkpoint_count,
+            ..Config::default()
+        };
+        let database = Database::new(config, environment).map_err(|error| error.to_string())?;
+        let mut event_loop = EventLoop::new(poll, waker, Rc::clone(&database), NetConfig::default())
+            .map_err(|error| error.to_string())?;
+        Lua::start(&database, Rc::new(NoHost), LuaConfig { memory: 256 << 20, slice_max_ms: 0 })?;
+        database.open().map_err(|error| error.to_string())?;
+        Lua::opened(&[0x80]);
+        if database.catalog.user_by_name(ADMIN.0).is_none() {
+            make_admin(&mut event_loop)?;
+        }
+        event_loop.listeners().listen(address()).map_err(|error| error.to_string())?;
+        Ok(Process { database, event_loop })
+    }
+
+    /// Runs until `is_done`. Errors: the process was killed.
+    pub(super) fn run(&mut self, is_done: impl Fn() -> bool) -> Result<(), String> {
+        self.event_loop.run(is_done).map_err(|error| error.to_string())
+    }
+
+    /// A clean stop, as far as it goes.
+    pub(super) fn stop(self) -> Result<(), String> {
+        let closed = self.database.close().map_err(|error| error.to_string());
+        self.end();
+        closed
+    }
+
+    /// The process is dead.
+    pub(super) fn end(self) {
+        fiber::abandon();
+        drop(self.event_loop);
+        Lua::abandon();
+        drop(self.database);
+    }
+}
+
+/// Makes the user that clients log in as.
+fn make_admin(event_loop: &mut EventLoop) -> Result<(), String> {
+    let (name, password) = ADMIN;
+    let source = format!(
+        "box.schema.user.create('{name}', {{ password = '{password}', if_not_exists = true }})\n\
+         box.schema.user.grant('{name}', 'super', nil, nil, {{ if_not_exists = true }})"
+    );
+    let outcome = Rc::new(Cell::new(None));
+    let slot = Rc::clone(&outcome);
+    Lua::run_script("=start", source.into_bytes(), Vec::new(), move |result| slot.set(Some(result)));
+    let is_over = {
+        let outcome = Rc::clone(&outcome);
+        move || {
+            let result = outcome.take();
+            let is_there = result.is_some();
+            outcome.set(result);
+            is_there
+        }
+    };
+    event_loop.run(is_over).map_err(|error| error.to_string())?;
+    match outcome.take() {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("the start script did not end".to_string()),
+    }
+}

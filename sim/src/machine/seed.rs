@@ -1,0 +1,548 @@
+//! One seed: some workloads, some clients, some lives of the server, some faults, and the verdict.
+//!
+//! ```text
+//! start -> make the spaces -> clients work -> the end of a life -> what survives -> start -> check everything -> clients work ...
+//! ```
+
+use super::client::{Connection, view};
+use super::process::{Process, Settings, address};
+use runtime::{Fault, FileSystem, Loss, MachineConfig, PacedFiles, SimulatedFiles, Simulation};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use trial::{Client, History, Outcome, Record, Violation, Workload};
+
+/// Pause of a client that finds nobody to connect to, or that was refused for a reason that lasts.
+const RETRY_NS: u64 = 500_000;
+/// A life that cannot be brought to its end in this time hangs.
+const HANG_NS: u64 = 60_000_000_000;
+/// Refusals that belong to the workloads: a duplicate key, access denied.
+const ORDINARY_REFUSALS: [u32; 2] = [3, 42];
+/// Starts that a seed may spoil in a row.
+const SPOILED_STARTS_MAX: u32 = 3;
+
+/// Puts something between the server and its disk: a planted bug.
+pub type Wrap = dyn Fn(SimulatedFiles) -> Arc<dyn FileSystem>;
+
+/// What a run is to be.
+pub struct Plan<'a> {
+    /// Determines everything.
+    pub seed: u64,
+    /// Only these workloads; all if empty.
+    pub workloads: &'a [String],
+    /// Keep the last lines of what happens.
+    pub is_traced: bool,
+    /// Between the server and its disk.
+    pub wrap: Option<&'a Wrap>,
+}
+
+/// What a seed came to.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// The first broken promise, with the workload it was seen in.
+    pub violation: Option<(String, String)>,
+    /// Workloads that ran.
+    pub workloads: Vec<String>,
+    /// Operations that were asked for, and those of them that were acknowledged, refused, and neither.
+    pub operations: u64,
+    /// Acknowledged.
+    pub acknowledged: u64,
+    /// Refused.
+    pub refused: u64,
+    /// Without an answer.
+    pub unknown: u64,
+    /// How often each fault and each rare branch was met.
+    pub reached: BTreeMap<&'static str, u64>,
+    /// Equal for equal histories.
+    pub hash: u64,
+    /// Steps of the simulation.
+    pub steps: u64,
+    /// Simulated time.
+    pub simulated_ns: u64,
+    /// The last lines of what happened, if they were wanted.
+    pub trace: Vec<String>,
+}
+
+/// A workload under way.
+struct Trial {
+    workload: Box<dyn Workload>,
+    history: RefCell<History>,
+}
+
+/// What clients share.
+struct Shared {
+    simulation: Rc<Simulation>,
+    trials: Vec<Trial>,
+    is_open: Cell<bool>,
+    is_over: Cell<bool>,
+    incarnation: Cell<u64>,
+    moment: Cell<u64>,
+    /// Clients between two looks at the gate.
+    at_work: Cell<usize>,
+    answered: Cell<u64>,
+}
+
+impl Shared {
+    fn tick(&self) -> u64 {
+        self.moment.set(self.moment.get() + 1);
+        self.moment.get()
+    }
+}
+
+fn run_client(shared: &Shared, trial: usize, number: usize, mut client: Box<dyn Client>) {
+    let simulation = &shared.simulation;
+    while !shared.is_over.get() {
+        if !shared.is_open.get() {
+            simulation.sleep(simulation.between((50_000, RETRY_NS)));
+            continue;
+        }
+        shared.at_work.set(shared.at_work.get() + 1);
+        match Connection::open(address(), client.user()) {
+            Some(connection) => work(shared, trial, number, client.as_mut(), connection),
+            None => simulation.sleep(RETRY_NS),
+        }
+        shared.at_work.set(shared.at_work.get() - 1);
+    }
+}
+
+/// Asks until the gate closes or the connection dies.
+fn work(shared: &Shared, trial: usize, number: usize, client: &mut dyn Client, mut connection: Connection) {
+    let simulation = &shared.simulation;
+    let incarnation = shared.incarnation.get();
+    while shared.is_open.get() && shared.incarnation.get() == incarnation {
+        let operation = client.next();
+        let invoked_at = shared.tick();
+        simulation.note(invoked_at, || format!("client {trial}.{number} asks {operation:?}"));
+        let outcome = connection.perform(&operation);
+        let answered_at = shared.tick();
+        simulation.note(answered_at, || format!("client {trial}.{number} hears {outcome:?}"));
+        client.answered(&outcome);
+        let is_dead = outcome.is_unknown();
+        let is_stuck = outcome.refused_code().is_some_and(|code| !ORDINARY_REFUSALS.contains(&code));
+        let record = Record { client: number, incarnation, operation, outcome, invoked_at, answered_at };
+        shared.trials[trial].history.borrow_mut().records.push(record);
+        if is_dead {
+            return;
+        }
+        shared.answered.set(shared.answered.get() + 1);
+        if is_stuck {
+            simulation.sleep(RETRY_NS);
+        }
+    }
+}
+
+/// The run of one seed.
+struct Run<'a> {
+    plan: &'a Plan<'a>,
+    simulation: Rc<Simulation>,
+    shared: Rc<Shared>,
+    disk: SimulatedFiles,
+    settings: Settings,
+    violation: Option<(String, String)>,
+}
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The machine loses power.
+    PowerLoss,
+    /// The process is killed; the machine goes on.
+    Kill,
+    /// The process is asked to stop.
+    Stop,
+}
+
+/// Runs a seed.
+pub fn run(plan: &Plan<'_>) -> Verdict {
+    let simulation = Simulation::new(plan.seed, MachineConfig::default());
+    if plan.is_traced {
+        simulation.keep_trace();
+    }
+    let verdict = simulation.enter(|| {
+        let mut run = Run::new(plan, &simulation);
+        run.lives();
+        run.verdict()
+    });
+    verdict
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan<'a>, simulation: &Rc<Simulation>) -> Self {
+        let choose = |range| simulation.between(range);
+        let mut config = MachineConfig::default();
+        if simulation.one_in(3) {
+            config.cut_one_in = choose((50, 2000));
+        }
+        if simulation.one_in(4) {
+            config.file_delay_ns = (1_000, choose((200_000, 3_000_000)));
+        }
+        if simulation.one_in(4) {
+            config.socket_bytes_max = choose((200, 4000)) as usize;
+        }
+        simulation.set_config(config);
+        let all = trial::all();
+        let mut wanted: Vec<Box<dyn Workload>> = all
+            .into_iter()
+            .filter(|workload| plan.workloads.is_empty() || plan.workloads.iter().any(|name| name == workload.name()))
+            .collect();
+        if plan.workloads.is_empty() {
+            for _ in 0..choose((1, 2)) {
+                let at = simulation.random() as usize % wanted.len();
+                let last = wanted.len() - 1;
+                wanted.swap(at, last);
+                let chosen = wanted.pop().expect("there are more workloads than are chosen");
+                wanted.insert(0, chosen);
+            }
+            let count = choose((1, 2)) as usize;
+            wanted.truncate(count);
+        }
+        let trials = wanted.into_iter().map(|workload| Trial { workload, history: RefCell::default() }).collect();
+        let settings = Settings {
+            writes_in_flight: choose((1, 6)) as usize,
+            wal_max_size: choose((48 << 10, 512 << 10)),
+            checkpoint_wal_threshold: if simulation.one_in(2) { choose((30 << 10, 400 << 10)) } else { 1 << 50 },
+            checkpoint_count: choose((1, 3)) as usize,
+            memory: choose((24 << 20, 64 << 20)),
+            wall_offset_ns: Arc::new(AtomicU64::new(0)),
+        };
+        let shared = Rc::new(Shared {
+            simulation: Rc::clone(simulation),
+            trials,
+            is_open: Cell::new(false),
+            is_over: Cell::new(false),
+            incarnation: Cell::new(0),
+            moment: Cell::new(0),
+            at_work: Cell::new(0),
+            answered: Cell::new(0),
+        });
+        Run {
+            plan,
+            simulation: Rc::clone(simulation),
+            shared,
+            disk: SimulatedFiles::default(),
+            settings,
+            violation: None,
+        }
+    }
+
+    fn fail(&mut self, workload: &str, what: String) {
+        let life = self.shared.incarnation.get();
+        self.simulation.note(2, || format!("VIOLATION {workload}: {what}"));
+        if self.violation.is_none() {
+            self.violation = Some((workload.to_string(), format!("{what} (life {life} of the server)")));
+        }
+    }
+
+    /// The disk as the server sees it.
+    fn files(&self) -> Arc<dyn FileSystem> {
+        let disk = self.disk.clone();
+        let files = match self.plan.wrap {
+            Some(wrap) => wrap(self.disk.clone()),
+            None => Arc::new(self.disk.clone()) as Arc<dyn FileSystem>,
+        };
+        let off = Arc::new(move || disk.is_off());
+        Arc::new(PacedFiles { files, is_off: off })
+    }
+
+    fn lives(&mut self) {
+        let Some(first) = self.start() else { return };
+        let Some(mut process) = self.set_up(first) else { return };
+        self.start_clients();
+        for _ in 0..self.simulation.between((1, 3)) {
+            let end = self.load(&mut process);
+            if self.violation.is_some() {
+                break;
+            }
+            self.end(process, end);
+            match self.recover() {
+                Some(started) => process = started,
+                None => {
+                    self.shared.is_over.set(true);
+                    return;
+                }
+            }
+            let Some(checked) = self.check(process) else { break };
+            process = checked;
+            if self.violation.is_some() {
+                break;
+            }
+        }
+        self.shared.is_over.set(true);
+    }
+
+    /// Starts the server on an intact machine.
+    fn start(&mut self) -> Option<Process> {
+        match Process::start(&self.simulation, self.files(), &self.settings) {
+            Ok(process) => Some(process),
+            Err(error) => {
+                self.fail("start", error);
+                None
+            }
+        }
+    }
+
+    /// Runs work of a client to its end while the server serves. None if the server died meanwhile.
+    fn beside<T: 'static>(
+        &mut self,
+        process: &mut Process,
+        work: impl FnOnce(&mut Connection) -> T + 'static,
+    ) -> Option<T> {
+        let slot = Rc::new(RefCell::new(None));
+        let is_done = Rc::new(Cell::new(false));
+        let (result, done) = (Rc::clone(&slot), Rc::clone(&is_done));
+        let quiet = MachineConfig { cut_one_in: 0, ..self.simulation.config() };
+        let before = self.simulation.config();
+        self.simulation.set_config(quiet);
+        self.simulation.spawn_thread("checker", move || {
+            if let Some(mut connection) = Connection::open(address(), trial::User::Admin) {
+                *result.borrow_mut() = Some(work(&mut connection));
+            }
+            done.set(true);
+        });
+        let deadline = self.simulation.now_ns() + HANG_NS;
+        let simulation = Rc::clone(&self.simulation);
+        let ran = process.run(|| is_done.get() || simulation.now_ns() > deadline);
+        self.simulation.set_config(before);
+        if !is_done.get() && ran.is_ok() {
+            self.fail("server", "it does not answer".to_string());
+        }
+        slot.take()
+    }
+
+    fn set_up(&mut self, mut process: Process) -> Option<Process> {
+        let shared = Rc::clone(&self.shared);
+        let made = self.beside(&mut process, move |connection| {
+            for trial in &shared.trials {
+                for operation in trial.workload.setup() {
+                    let outcome = connection.perform(&operation);
+                    if !outcome.is_done() {
+                        return Err(format!("{}: {operation:?} came to {outcome:?}", trial.workload.name()));
+                    }
+                }
+            }
+            Ok(())
+        });
+        match made {
+            Some(Ok(())) => Some(process),
+            Some(Err(text)) => {
+                self.fail("set-up", text);
+                None
+            }
+            None => {
+                self.fail("set-up", "nobody answered".to_string());
+                None
+            }
+        }
+    }
+
+    fn start_clients(&self) {
+        for (at, trial) in self.shared.trials.iter().enumerate() {
+            let count = trial.workload.clients_min() + self.simulation.random() as usize % 4;
+            for number in 0..count {
+                let client = trial.workload.client(number, self.plan.seed);
+                let shared = Rc::clone(&self.shared);
+                self.simulation.spawn_thread(&format!("client {at}.{number}"), move || {
+                    run_client(&shared, at, number, client);
+                });
+            }
+        }
+    }
+
+    /// Lets clients work; sees to it that the life will end. Returns how.
+    fn load(&mut self, process: &mut Process) -> End {
+        let simulation = Rc::clone(&self.simulation);
+        let now = simulation.now_ns();
+        let until = now + simulation.between((2_000_000, 60_000_000));
+        let end = match simulation.random() % 10 {
+            0 => End::Stop,
+            1..4 => End::Kill,
+            _ => End::PowerLoss,
+        };
+        let mut fault = Fault::default();
+        match simulation.random() % 12 {
+            0 => {
+                simulation.count("a sync fails, later ones lie");
+                fault.syncs_until_error = Some(simulation.random() % 100);
+            }
+            1 => {
+                simulation.count("a write fails");
+                fault.writes_until_error = Some(simulation.random() % 100);
+            }
+            2 => {
+                simulation.count("the disk becomes full");
+                fault.space_left = Some(simulation.random() % (300 << 10));
+                let disk = self.disk.clone();
+                // Until somebody makes room.
+                simulation.call_at(simulation.between((now, until)), move || {
+                    disk.set_fault(Fault { space_left: None, ..disk.fault() });
+                });
+            }
+            3 => {
+                simulation.count("the clock jumps");
+                let offset = Arc::clone(&self.settings.wall_offset_ns);
+                let jump = simulation.random() % 7_200_000_000_000;
+                simulation.call_at(simulation.between((now, until)), move || {
+                    offset.store(jump.wrapping_sub(3_600_000_000_000), Ordering::Relaxed);
+                });
+            }
+            _ => {}
+        }
+        if end != End::Stop && simulation.one_in(2) {
+            // The end comes with some change of a file.
+            fault.changes_until_off = Some(simulation.random() % 400);
+        }
+        self.disk.set_fault(fault);
+        self.shared.is_open.set(true);
+        let answered = self.shared.answered.get();
+        let ran = process.run(|| simulation.now_ns() >= until);
+        self.shared.is_open.set(false);
+        if ran.is_ok() && self.shared.answered.get() == answered && fault.changes_until_off.is_none() {
+            simulation.count("a life in which nobody was answered");
+        }
+        if simulation.is_killed() || end != End::Stop {
+            if self.disk.is_off() {
+                simulation.count("power lost at a change of a file");
+            }
+            return if end == End::Stop { End::PowerLoss } else { end };
+        }
+        end
+    }
+
+    /// Ends a life. The disk becomes what the next one finds.
+    fn end(&mut self, mut process: Process, end: End) {
+        let simulation = Rc::clone(&self.simulation);
+        if end == End::Stop {
+            simulation.count("clean stop");
+            let (shared, deadline) = (Rc::clone(&self.shared), simulation.now_ns() + HANG_NS);
+            // Clients hear their last answers.
+            let _ = process.run(|| shared.at_work.get() == 0 || simulation.now_ns() > deadline);
+            if process.stop().is_err() {
+                simulation.count("clean stop that could not complete the log");
+            }
+            simulation.kill();
+        } else {
+            simulation.kill();
+            self.disk.set_fault(Fault { changes_until_off: Some(0), ..Fault::default() });
+            process.end();
+        }
+        self.after_death(end);
+    }
+
+    fn after_death(&mut self, end: End) {
+        let simulation = Rc::clone(&self.simulation);
+        let is_silent = end == End::PowerLoss && simulation.one_in(2);
+        if is_silent {
+            simulation.count("clients hear nothing of the end");
+        }
+        let loss = match end {
+            End::PowerLoss => {
+                simulation.count("power loss");
+                match simulation.random() % 6 {
+                    0 => Loss::All,
+                    1 => Loss::Contents,
+                    2 => Loss::Names,
+                    _ => Loss::Seed(simulation.random()),
+                }
+            }
+            End::Kill | End::Stop => {
+                simulation.count(if end == End::Kill { "kill" } else { "stop" });
+                Loss::None
+            }
+        };
+        self.disk = self.disk.crash(loss);
+        simulation.note(3, || format!("the end of life {}: {end:?}, {loss}", self.shared.incarnation.get()));
+        simulation.revive(is_silent);
+        while self.shared.at_work.get() > 0 {
+            simulation.sleep(1_000_000);
+        }
+        let moment = self.shared.tick();
+        let incarnation = self.shared.incarnation.get();
+        for trial in &self.shared.trials {
+            trial.history.borrow_mut().crashes.insert(incarnation, moment);
+        }
+        self.shared.incarnation.set(incarnation + 1);
+    }
+
+    /// Starts the next life, now and then after another power loss in the middle of it.
+    fn recover(&mut self) -> Option<Process> {
+        let simulation = Rc::clone(&self.simulation);
+        let mut spoiled = 0;
+        while spoiled < SPOILED_STARTS_MAX && simulation.one_in(4) {
+            spoiled += 1;
+            self.disk.set_fault(Fault { changes_until_off: Some(simulation.random() % 12), ..Fault::default() });
+            match Process::start(&simulation, self.files(), &self.settings) {
+                Ok(process) => {
+                    self.disk.set_fault(Fault::default());
+                    if !self.disk.is_off() && !simulation.is_killed() {
+                        return Some(process);
+                    }
+                    simulation.kill();
+                    process.end();
+                }
+                Err(_) if self.disk.is_off() => {}
+                Err(error) => {
+                    self.fail("start", error);
+                    return None;
+                }
+            }
+            simulation.count("power loss during a start");
+            simulation.kill();
+            self.disk = self.disk.crash(Loss::Seed(simulation.random()));
+            simulation.revive(false);
+        }
+        self.start()
+    }
+
+    /// Holds what is there against every history.
+    fn check(&mut self, mut process: Process) -> Option<Process> {
+        let (shared, seed) = (Rc::clone(&self.shared), self.plan.seed);
+        let found = self.beside(&mut process, move |connection| {
+            for trial in &shared.trials {
+                let history = trial.history.borrow();
+                let mut view = |operation| view(connection, &operation);
+                trial
+                    .workload
+                    .check(seed, &history, &mut view)
+                    .map_err(|violation: Violation| (trial.workload.name(), violation))?;
+            }
+            Ok::<(), (&'static str, Violation)>(())
+        });
+        match found {
+            Some(Ok(())) => Some(process),
+            Some(Err((workload, violation))) => {
+                self.fail(workload, violation.to_string());
+                Some(process)
+            }
+            None => {
+                self.fail("server", "the checker was not answered".to_string());
+                None
+            }
+        }
+    }
+
+    fn verdict(&mut self) -> Verdict {
+        let mut verdict = Verdict {
+            violation: self.violation.take(),
+            reached: self.simulation.counts(),
+            hash: self.simulation.hash(),
+            steps: self.simulation.steps(),
+            simulated_ns: self.simulation.now_ns(),
+            trace: self.simulation.trace(),
+            ..Verdict::default()
+        };
+        for trial in &self.shared.trials {
+            verdict.workloads.push(trial.workload.name().to_string());
+            for record in &trial.history.borrow().records {
+                verdict.operations += 1;
+                match record.outcome {
+                    Outcome::Done(_) => verdict.acknowledged += 1,
+                    Outcome::Refused(_) => verdict.refused += 1,
+                    Outcome::Unknown => verdict.unknown += 1,
+                }
+            }
+        }
+        verdict
+    }
+}
