@@ -489,8 +489,8 @@ impl Drop for Database {
     }
 }
 
-/// Error 40 with the reason.
-fn log_error(reason: &str) -> Error {
+/// Error 40 with the reason: what a write is answered with that the log lost.
+pub fn log_error(reason: &str) -> Error {
     let mut error = Error::new(ErrorCode::WalIo, &[]).with("reason", reason);
     error.body_mut().message = format!("Failed to write to disk: {reason}");
     error.body_mut().kind = ErrorKind::Client;

@@ -40,7 +40,7 @@ pub use catalog::{
     User, UserKind,
 };
 pub use config::Config;
-pub use database::{Database, Environment, State};
+pub use database::{Database, Environment, State, log_error};
 pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
 pub use hooks::{Procedures, SessionEvent};
 pub use session::{ADMIN, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};

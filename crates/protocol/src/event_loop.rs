@@ -461,7 +461,7 @@ impl EventLoop {
         let state = self.database.state();
         if let (State::LogFailed(reason), false) = (&state, self.has_failed) {
             self.has_failed = true;
-            let error = Error::system(format!("Failed to write to disk: {reason}"));
+            let error = database::log_error(reason);
             let schema_version = self.database.catalog.schema_version();
             for connection in self.connections.values() {
                 let mut output = connection.output.borrow_mut();

@@ -39,7 +39,7 @@ pub fn spawn_thread<T: Send + 'static>(
         let value = work();
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
     };
-    Ok(JoinHandle::Simulated(simulation.spawn(name, Box::new(work)), result))
+    Ok(JoinHandle::Simulated(simulation.spawn(name, true, Box::new(work)), result))
 }
 
 /// Stops the calling thread for a time. For worker threads that keep to a rate; never on the transaction thread.

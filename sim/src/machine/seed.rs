@@ -304,6 +304,7 @@ impl<'a> Run<'a> {
         let deadline = self.simulation.now_ns() + HANG_NS;
         let simulation = Rc::clone(&self.simulation);
         let ran = process.run(|| is_done.get() || simulation.now_ns() > deadline);
+        simulation.note(4, || format!("beside ended: {ran:?} {} {}", is_done.get(), slot.borrow().is_some()));
         self.simulation.set_config(before);
         if !is_done.get() && ran.is_ok() {
             self.fail("server", "it does not answer".to_string());

@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const STACK_BYTES: usize = 256 << 10;
 /// Lines of the trace that are kept.
-const TRACE_LINES_MAX: usize = 4000;
+const TRACE_LINES_MAX: usize = 1_000_000;
 /// Steps without the main thread going on: more means that nobody ever will.
 const STEPS_MAX: u64 = 5_000_000;
 
@@ -88,6 +88,8 @@ struct Thread {
     yielder: Cell<*const Yielder<(), ()>>,
     /// Woken when the thread ends.
     ended_key: u64,
+    /// It belongs to the process of the main thread.
+    is_main: bool,
 }
 
 enum Event {
@@ -326,6 +328,10 @@ impl Simulation {
 
     /// The main thread will be another process. `drop_silently`: its sockets' other ends hear nothing, as after a power loss.
     pub fn revive(&self, drop_silently: bool) {
+        let all = std::mem::take(&mut *self.threads.borrow_mut());
+        let (dead, alive) = all.into_iter().partition(|(_, thread)| thread.is_main);
+        *self.threads.borrow_mut() = alive;
+        leave(dead);
         self.net.borrow_mut().end_process(self, drop_silently);
         self.polls.borrow_mut().clear();
         self.is_killed.set(false);
@@ -333,7 +339,7 @@ impl Simulation {
 
     // Threads.
 
-    pub(crate) fn spawn(self: &Rc<Self>, name: &str, work: Box<dyn FnOnce()>) -> u64 {
+    pub(crate) fn spawn(self: &Rc<Self>, name: &str, is_main: bool, work: Box<dyn FnOnce()>) -> u64 {
         let id = self.new_id();
         let stack = DefaultStack::new(STACK_BYTES).expect("address space for a stack is there");
         let thread = Rc::new(Thread {
@@ -343,6 +349,7 @@ impl Simulation {
             routine: RefCell::new(None),
             yielder: Cell::new(std::ptr::null()),
             ended_key: self.new_id(),
+            is_main,
         });
         let own = Rc::clone(&thread);
         let routine = Coroutine::with_stack(stack, move |yielder, ()| {
@@ -357,7 +364,7 @@ impl Simulation {
 
     /// Starts a simulated thread, for those around the main one: clients.
     pub fn spawn_thread(self: &Rc<Self>, name: &str, work: impl FnOnce() + 'static) {
-        self.spawn(name, Box::new(work));
+        self.spawn(name, false, Box::new(work));
     }
 
     /// Threads that have not ended.
@@ -547,11 +554,15 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // Threads that never ended are left as they are: what they hold may belong to those that are gone.
-        for (_, thread) in std::mem::take(&mut *self.threads.borrow_mut()) {
-            if let Some(routine) = thread.routine.borrow_mut().take() {
-                std::mem::forget(routine);
-            }
+        leave(std::mem::take(&mut *self.threads.borrow_mut()));
+    }
+}
+
+/// Threads that never end are left as they are: what they hold may belong to those that are gone.
+fn leave(threads: BTreeMap<u64, Rc<Thread>>) {
+    for (_, thread) in threads {
+        if let Some(routine) = thread.routine.borrow_mut().take() {
+            std::mem::forget(routine);
         }
     }
 }
