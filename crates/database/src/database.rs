@@ -68,6 +68,8 @@ pub struct Database {
     /// Newest position known to be durable, and the first lost one.
     durable: Cell<Position>,
     lost_from: Cell<Option<Position>>,
+    /// Of the last change of schema, users or rights.
+    schema_written: Cell<Position>,
     garbage: RefCell<VecDeque<Garbage>>,
     /// Views whose rows were taken out of their space while they were read.
     orphaned_views: RefCell<Vec<storage::MemoryView>>,
@@ -117,6 +119,7 @@ impl Database {
             waiters: RefCell::default(),
             durable: Cell::default(),
             lost_from: Cell::new(None),
+            schema_written: Cell::default(),
             garbage: RefCell::default(),
             orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
@@ -272,6 +275,25 @@ impl Database {
         self.lost_from.get()
     }
 
+    /// The position that an answer depends on if it tells of a space's rows: of the last write to them, or of the last change of schema and
+    /// rights.
+    pub fn written(&self, space: &Space) -> Position {
+        space.last_write.get().max(self.schema_written.get())
+    }
+
+    /// The position of the last change of schema, users or rights. Whatever a request is answered depends on it.
+    pub fn schema_written(&self) -> Position {
+        self.schema_written.get()
+    }
+
+    pub(crate) fn note_write(&self, space: &Space, position: Position) {
+        space.last_write.set(position);
+        // Values of sequences are no schema.
+        if space.is_system() && space.id != crate::alter::SEQUENCE_DATA_ID {
+            self.schema_written.set(position);
+        }
+    }
+
     pub(crate) fn push_pending(&self, position: Position, statement: Statement) {
         if position <= self.durable.get() {
             self.finish(statement);
@@ -399,10 +421,9 @@ impl Database {
             }
         }
         for space in self.catalog.spaces() {
-            if space.last_write.get() > durable {
-                space.last_write.set(durable);
-            }
+            space.last_write.set(space.last_write.get().min(durable));
         }
+        self.schema_written.set(self.schema_written.get().min(durable));
         self.wake_waiters();
     }
 

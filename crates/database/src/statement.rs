@@ -167,6 +167,8 @@ impl Database {
         space: &Rc<Space>,
         operation: Operation<'_>,
     ) -> Result<Option<Tuple>> {
+        // What comes of it tells of the rows that are there, even if it is an error or nothing is changed.
+        context.see(self.written(space));
         self.check_writable()?;
         self.statistics.count(&operation);
         if let SpaceKind::View { .. } = space.kind {
@@ -228,7 +230,7 @@ impl Database {
                 return Err(error);
             }
         };
-        space.last_write.set(position);
+        self.note_write(space, position);
         context.see(position);
         let answer = match shown_of(&operation, &change) {
             // A trigger turned a replacement into a deletion.
@@ -540,7 +542,7 @@ impl Database {
         };
         match space.kind {
             SpaceKind::Memory => {
-                context.see(space.last_write.get());
+                context.see(self.written(space));
                 self.note_read(context);
                 space.store.borrow().scan(index_id, kind, key.parts, key.part_count, take);
             }
@@ -565,7 +567,7 @@ impl Database {
         self.statistics.selects.set(self.statistics.selects.get() + 1);
         match space.kind {
             SpaceKind::Memory => {
-                context.see(space.last_write.get());
+                context.see(self.written(space));
                 self.note_read(context);
                 Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
             }
@@ -593,7 +595,7 @@ impl Database {
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<()> {
         let base = self.space(base)?;
-        context.see(base.last_write.get());
+        context.see(self.written(&base));
         let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
         let user = context.user.get();
         base.store.borrow().scan(index_id, kind, key.parts, key.part_count, |row| {
@@ -614,7 +616,7 @@ impl Database {
         if space.kind == SpaceKind::Memory && key.part_count == 0 {
             self.check_space_access(context, space, Privileges::READ)?;
             self.check_scan(space, index_id, kind, key)?;
-            context.see(space.last_write.get());
+            context.see(self.written(space));
             return Ok(space.store.borrow().len() as u64);
         }
         let mut count = 0;

@@ -198,7 +198,7 @@ impl Database {
             journal.commit()
         })?;
         for statement in txn.statements.drain(..) {
-            statement.space.last_write.set(position);
+            self.note_write(&statement.space, position);
             self.push_pending(position, statement);
         }
         Ok(position)

@@ -142,7 +142,7 @@ fn collect(
     if space.kind == SpaceKind::Memory {
         // The check of access and key, without rows.
         database.select(context, space, index_id, kind, key, 0, 0, |_| false)?;
-        context.see(space.last_write.get());
+        context.see(database.written(&space));
         if limit == 0 {
             return Ok(rows);
         }
@@ -221,7 +221,7 @@ fn iterator_next(state: State) -> Outcome {
     let scan = unsafe { state.pointer(1).cast::<Scan>().as_mut() };
     let found = match scan {
         Some(Scan::Memory(space, iterator)) => {
-            context().see(space.last_write.get());
+            context().see(database().written(&space));
             iterator.next(&space.store.borrow())
         }
         Some(Scan::Copied(rows)) => rows.next(),
@@ -255,7 +255,7 @@ fn random(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let seed = state.number(3).unwrap_or(0.0) as u64;
     database().check_space_access(&context(), &space, database::Privileges::READ)?;
-    context().see(space.last_write.get());
+    context().see(database().written(&space));
     let found = space.store.borrow().random(index_id, seed);
     Ok(push_found(state, found))
 }
@@ -266,7 +266,7 @@ fn size(state: State) -> Outcome {
     let context = context();
     database().check_space_access(&context, &space, database::Privileges::READ)?;
     // A number of rows, too, may be what a crash takes back.
-    context.see(space.last_write.get());
+    context.see(database().written(&space));
     let store = space.store.borrow();
     state.push_number(store.len() as f64);
     crate::convert::push_u64(state, store.row_bytes() as u64);

@@ -89,10 +89,17 @@ pub(crate) fn prefetch<'a>(database: &Database, group: impl Iterator<Item = &'a 
     }
 }
 
+/// An error, too, may tell of rows, rights or spaces that are not durable yet: it waits for everything that was written before it.
 fn answer_error(database: &Database, connection: &Connection, sync: u64, error: &Error) {
     database::increment(&database.statistics.errors);
     let schema_version = database.catalog.schema_version();
-    encode_error(connection.output.borrow_mut().begin(false), sync, schema_version, error);
+    let seen = database.appended();
+    let is_parked = seen > database.durable();
+    let mut output = connection.output.borrow_mut();
+    encode_error(output.begin(is_parked), sync, schema_version, error);
+    if is_parked {
+        output.park(seen, sync);
+    }
 }
 
 fn missing(name: &str) -> Error {
@@ -186,8 +193,8 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
     }
     let context = &*connection.context;
     context.user.set(connection.session.user.get());
-    context.seen.set(space.last_write.get());
-    let is_parked = space.last_write.get() > database.durable();
+    context.seen.set(database.written(&space));
+    let is_parked = context.seen.get() > database.durable();
     let mut output = connection.output.borrow_mut();
     let out = output.begin(is_parked);
     let start = begin_answer(out, 0, sync, database.catalog.schema_version());
@@ -261,6 +268,7 @@ fn write(
 
 /// An answer with encoded values that depends on a log position.
 fn answer_data(database: &Database, connection: &Connection, sync: u64, seen: Position, count: u32, values: &[u8]) {
+    let seen = seen.max(database.schema_written());
     let is_parked = seen > database.durable();
     let mut output = connection.output.borrow_mut();
     let out = output.begin(is_parked);
@@ -316,14 +324,7 @@ fn in_fiber(
         let mut values = Vec::new();
         match work(&database, &context, &mut values) {
             Ok(count) => answer_data(&database, &connection, sync, context.seen.get(), count, &values),
-            Err(error) => {
-                // An error, too, may tell of rows that are not durable yet.
-                let seen = context.seen.get();
-                if seen > database.durable() && database.wait_durable(seen).is_err() {
-                    tracing::debug!("the log failed while an error waited for it");
-                }
-                answer_error(&database, &connection, sync, &error);
-            }
+            Err(error) => answer_error(&database, &connection, sync, &error),
         }
         connection.in_flight.set(connection.in_flight.get() - 1);
         events(&connection, true);
@@ -351,7 +352,14 @@ fn authenticate(database: &Rc<Database>, connection: &Connection, sync: u64, req
         let scramble = reader.read_str_or_bin().map_err(malformed)?;
         database.authenticate(&connection.session, &name, scramble, &connection.salt)?;
     }
-    encode_ok(connection.output.borrow_mut().begin(false), sync, database.catalog.schema_version());
+    let seen = database.schema_written();
+    let is_parked = seen > database.durable();
+    let mut output = connection.output.borrow_mut();
+    encode_ok(output.begin(is_parked), sync, database.catalog.schema_version());
+    if is_parked {
+        output.park(seen, sync);
+    }
+    drop(output);
     database.announce(&connection.session, SessionEvent::Auth);
     Ok(())
 }
