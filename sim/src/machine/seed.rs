@@ -6,9 +6,10 @@
 
 use super::client::{Connection, view};
 use super::process::{Process, Settings, address};
-use runtime::{Fault, FileSystem, Loss, MachineConfig, PacedFiles, SimulatedFiles, Simulation};
+use runtime::{Fault, FileSystem, Loss, MachineConfig, OpenMode, PacedFiles, SimulatedFiles, Simulation};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,6 +64,8 @@ pub struct Verdict {
     pub simulated_ns: u64,
     /// The last lines of what happened, if they were wanted.
     pub trace: Vec<String>,
+    /// What is on the disk at the end, if the trace was wanted.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 /// A workload under way.
@@ -131,6 +134,22 @@ fn work(shared: &Shared, trial: usize, number: usize, client: &mut dyn Client, m
             simulation.sleep(RETRY_NS);
         }
     }
+}
+
+/// Every file and its bytes.
+fn all_files(disk: &SimulatedFiles) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for dir in ["/log", "/snapshots"].map(Path::new) {
+        for name in disk.list(dir).unwrap_or_default() {
+            let path = dir.join(name);
+            let Ok(file) = disk.open(&path, OpenMode::READ) else { continue };
+            let mut bytes = vec![0; file.len().unwrap_or(0) as usize];
+            // What cannot be read stays zero: somebody wants to look at the rest.
+            let _ = file.read_full_at(&mut bytes, 0);
+            found.push((path, bytes));
+        }
+    }
+    found
 }
 
 /// The run of one seed.
@@ -531,6 +550,7 @@ impl<'a> Run<'a> {
             steps: self.simulation.steps(),
             simulated_ns: self.simulation.now_ns(),
             trace: self.simulation.trace(),
+            files: if self.plan.is_traced { all_files(&self.disk) } else { Vec::new() },
             ..Verdict::default()
         };
         for trial in &self.shared.trials {
