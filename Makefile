@@ -68,8 +68,11 @@ fuzz: ## each fuzz target for a minute; needs a nightly compiler and cargo-fuzz
 	for target in $$($(CARGO) +nightly fuzz list); do \
 	    $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
+damage: ## opens a database on every single flipped bit of a snapshot and a log; minutes
+	FLIP_STRIDE=1 $(CARGO) test --release -p lycosa-tests --test damaged_files -- --nocapture every_flip_is_refused
+
 clean: ## removes what was built; data stays
 	$(CARGO) clean
 
 .PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash \
-    golden-record golden-check fuzz clean
+    golden-record golden-check fuzz damage clean

@@ -16,7 +16,7 @@ pub trait Replay {
     fn damaged(&mut self) {}
 
     /// A row in words, for the report of its loss.
-    fn describe(&self, row: &Row<'_>) -> String {
+    fn describe(&mut self, row: &Row<'_>) -> String {
         format!("type {}", row.header.kind)
     }
 }

@@ -9,7 +9,7 @@ use crate::error::WalError;
 use crate::loss::{Applied, Loss, Lost, LostRow, Refusal, Replay, announcement};
 use crate::row::{self, Row};
 use crate::vclock::Vclock;
-use crate::xlog::{Block, Damage, XlogReader, logs};
+use crate::xlog::{Block, Damage, FileMeta, XlogReader, logs};
 use runtime::{FileSystem, OpenMode, PAGE_BYTES};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -173,6 +173,8 @@ fn missing_between(from: &Vclock, to: &Vclock) -> Lost {
 /// What is known of one file.
 #[derive(Debug, Default)]
 pub struct FileReport {
+    /// The header; its length is 0 if it cannot be read.
+    pub meta: FileMeta,
     /// Rows that could be read.
     pub rows: u64,
     /// Damaged places.
@@ -196,7 +198,7 @@ pub fn check_file(
         if is_newest_log && damage.flip.is_none() && is_unborn(files, path) {
             let what = "the file was never completed";
             let torn = Some(Cut { file: path.to_path_buf(), offset: 0, bytes: reader.len(), what });
-            return Ok(FileReport { torn, ..FileReport::default() });
+            return Ok(FileReport { torn, meta: reader.meta, ..FileReport::default() });
         }
         report.lose(path, damage.offset, damage.to_string(), Lost::Rows(Vec::new()));
     }
@@ -212,7 +214,7 @@ pub fn check_file(
         let what = if is_snapshot { "has no EOF marker" } else { "has no EOF marker although a later log exists" };
         report.lose(path, reader.len(), what.to_string(), Lost::Bytes(0));
     }
-    Ok(FileReport { rows: report.rows, losses: report.losses, torn: report.cut })
+    Ok(FileReport { meta: reader.meta, rows: report.rows, losses: report.losses, torn: report.cut })
 }
 
 fn is_snapshot(path: &Path) -> bool {
@@ -304,7 +306,7 @@ fn pass_over(
     damage: Damage,
     known: &Vclock,
     report: &mut RecoveryReport,
-    replay: &dyn Replay,
+    replay: &mut dyn Replay,
     end: &mut End,
 ) -> bool {
     let offset = damage.offset;
@@ -343,7 +345,7 @@ fn pass_over(
 }
 
 /// Rows that are not known by other means, in words.
-fn lost_rows(rows: &[u8], known: &Vclock, told: &mut Vclock, replay: &dyn Replay) -> Vec<LostRow> {
+fn lost_rows(rows: &[u8], known: &Vclock, told: &mut Vclock, replay: &mut dyn Replay) -> Vec<LostRow> {
     let mut reader = Reader::new(rows);
     let mut lost = Vec::new();
     while let Ok(row) = row::decode(&mut reader) {

@@ -105,11 +105,8 @@ impl FileMeta {
             }
         }
         match version {
-            Some(version) if version.starts_with("Lycosa") => {
-                if version != VERSION_WITHOUT_CHECKSUM {
-                    check_header(&bytes[..end + 2], version)?;
-                }
-            }
+            Some(VERSION_WITHOUT_CHECKSUM) => {}
+            Some(version) if version.starts_with("Lycosa") => check_header(&bytes[..end + 2], version)?,
             Some(version) if !version.starts_with(|first: char| first.is_ascii_digit()) => {
                 return Err("written by an unknown program");
             }
