@@ -31,6 +31,10 @@ const READ_BYTES_MAX: usize = 256 << 10;
 const HANDED_OVER_MIN: usize = 4;
 /// Fibers switched to in one turn.
 const SWITCHES_MAX: usize = 1000;
+/// Listeners that had no descriptor for a connection are asked again so often.
+const ACCEPT_AGAIN_NS: u64 = 50_000_000;
+/// That connections cannot be accepted is said so often.
+const ACCEPT_WARNING_NS: u64 = 1_000_000_000;
 /// Longest sleep: work that nobody announces (checkpoints by time) is found in time.
 const SLEEP_NS_MAX: u64 = 1_000_000_000;
 
@@ -117,12 +121,18 @@ pub struct EventLoop {
     log_fd: Option<std::os::fd::RawFd>,
     connections: HashMap<usize, Rc<Connection>>,
     next_token: usize,
+    /// Listeners whose last connection could not be accepted: nothing announces that it can be now.
+    refusing: Vec<usize>,
+    refused_at_ns: u64,
+    /// When that was last said.
+    warned_at_ns: Option<u64>,
     /// Connections whose sockets may have more.
     readable: Vec<Rc<Connection>>,
     /// Those that a bound holds back; looked at again in the next turn.
     held_back: Vec<Rc<Connection>>,
     todo: Rc<Todo>,
     request_events: iproto::RequestEvents,
+    logins: Rc<iproto::Logins>,
     sender: Sender,
     /// Scratch of `settle`.
     outlets: Vec<Arc<Outlet>>,
@@ -171,10 +181,14 @@ impl EventLoop {
             log_fd: None,
             connections: HashMap::new(),
             next_token: FIRST_CONNECTION,
+            refusing: Vec::new(),
+            refused_at_ns: 0,
+            warned_at_ns: None,
             readable: Vec::new(),
             held_back: Vec::new(),
             todo,
             request_events: finished,
+            logins: Rc::default(),
             sender,
             outlets: Vec::new(),
             leaving: Vec::new(),
@@ -253,6 +267,7 @@ impl EventLoop {
                     }
                 }
             }
+            self.accept_again();
             self.read();
             self.on_turn.iter_mut().for_each(|work| work());
             let more_fibers = fiber::run_ready(SWITCHES_MAX);
@@ -269,7 +284,32 @@ impl EventLoop {
     fn sleep_time(&self) -> Duration {
         let now = fiber::now_ns();
         let until = fiber::next_deadline().map_or(SLEEP_NS_MAX, |deadline| deadline.saturating_sub(now));
-        Duration::from_nanos(until.min(SLEEP_NS_MAX))
+        let max = if self.refusing.is_empty() { SLEEP_NS_MAX } else { ACCEPT_AGAIN_NS };
+        Duration::from_nanos(until.min(max))
+    }
+
+    fn note_refusal(&mut self, token: usize, error: &io::Error) {
+        let now = fiber::now_ns();
+        self.refused_at_ns = now;
+        if !self.refusing.contains(&token) {
+            self.refusing.push(token);
+        }
+        if self.warned_at_ns.is_none_or(|warned| now.saturating_sub(warned) >= ACCEPT_WARNING_NS) {
+            self.warned_at_ns = Some(now);
+            let count = self.connections.len();
+            tracing::warn!(
+                "a connection cannot be accepted, with {count} open: {error}; tried again when some are closed"
+            );
+        }
+    }
+
+    /// Asks listeners again that had no descriptor for a connection.
+    fn accept_again(&mut self) {
+        if !self.refusing.is_empty() && fiber::now_ns().saturating_sub(self.refused_at_ns) >= ACCEPT_AGAIN_NS {
+            for token in std::mem::take(&mut self.refusing) {
+                self.accept(token);
+            }
+        }
     }
 
     fn accept(&mut self, token: usize) {
@@ -283,7 +323,7 @@ impl EventLoop {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     // Out of descriptors, most likely: the others go on.
-                    tracing::warn!("a connection cannot be accepted: {error}");
+                    self.note_refusal(token, &error);
                     return;
                 }
             };
@@ -312,6 +352,7 @@ impl EventLoop {
                 session,
                 context,
                 salt,
+                logins: Rc::clone(&self.logins),
                 input: RefCell::default(),
                 output: RefCell::default(),
                 in_flight: Cell::new(0),
