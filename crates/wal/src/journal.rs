@@ -36,6 +36,9 @@ const PREPARE_CHUNK: u64 = 1 << 20;
 /// A group is handed over at the latest when it has so many bytes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
+/// A file whose successor could not be made takes so much more before that is tried again.
+const ROTATE_AGAIN_BYTES: u64 = 4 << 20;
+
 /// Transactions that make a group worth a third write in flight.
 const GROUP_WORTH_IT: usize = 6;
 
@@ -89,12 +92,17 @@ pub struct JournalState {
 /// The file being written.
 struct Segment {
     path: PathBuf,
+    /// Groups are written through this.
     file: Arc<dyn File>,
+    /// The same file through the page cache: it is completed without another descriptor, of which there may be none.
+    cached: Arc<dyn File>,
     /// Where the next group goes.
     offset: u64,
     /// Everything before this is durable.
     durable_offset: u64,
     groups: u64,
+    /// Written beyond `wal_max_size` up to here, because the next file could not be made.
+    grows_to: u64,
     prepared: Arc<Prepared>,
     preparer: Option<JoinHandle<()>>,
 }
@@ -108,6 +116,18 @@ struct Prepared {
     changed: Condvar,
     is_closed: AtomicBool,
     is_full: AtomicBool,
+}
+
+impl Prepared {
+    fn upto(end: u64) -> Self {
+        Prepared {
+            end: AtomicU64::new(end),
+            wanted: Mutex::new(end),
+            changed: Condvar::new(),
+            is_closed: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+        }
+    }
 }
 
 struct InFlight {
@@ -260,8 +280,16 @@ impl Journal {
         let Some(segment) = &self.segment else {
             return self.open_segment();
         };
-        if segment.offset + pages > self.config.wal_max_size && segment.groups > 0 {
-            self.rotate()?;
+        if segment.offset + pages > self.config.wal_max_size.max(segment.grows_to) && segment.groups > 0 {
+            let Err(error) = self.rotate() else { return self.reserve(more) };
+            if let Some(reason) = &self.failure {
+                return Err(WalError::Failed(reason.clone()));
+            }
+            // No descriptors, or a directory that takes no files: that is no reason to stop writing where there is room.
+            if let Some(segment) = &mut self.segment {
+                segment.grows_to = segment.offset + pages + ROTATE_AGAIN_BYTES;
+                tracing::warn!("{error}; {} is written on", segment.path.display());
+            }
             return self.reserve(more);
         }
         if segment.ensure(segment.offset + pages) {
@@ -314,9 +342,15 @@ impl Journal {
         if let Some(segment) = &self.segment
             && segment.offset + wanted > self.config.wal_max_size
             && segment.groups > 0
+            && segment.offset + wanted > segment.grows_to
             && let Err(error) = self.rotate_plain()
+            && let Some(segment) = &mut self.segment
         {
-            return self.fail(error);
+            segment.grows_to = segment.offset + wanted + ROTATE_AGAIN_BYTES;
+            tracing::warn!("{error}; {} is written on", segment.path.display());
+        }
+        if self.failure.is_some() || !self.check_removed() {
+            return;
         }
         let Some(segment) = &mut self.segment else { return };
         let mut block = Vec::with_capacity(self.group.len() + block::FIXHEADER_BYTES);
@@ -347,7 +381,9 @@ impl Journal {
                 self.buffers.push(done.buffer);
             }
         }
-        while let Some(first) = self.in_flight.front() {
+        // Asked behind the writes and before anybody is told of them: 0.3 us for a group that took a hundred.
+        let may_count = self.finished.is_empty() || self.check_removed();
+        while let Some(first) = self.in_flight.front().filter(|_| may_count) {
             let Some(result) = self.finished.remove(&first.number) else { break };
             match result {
                 Ok(()) => {
@@ -442,30 +478,38 @@ impl Journal {
         }
     }
 
+    /// Errors: there is no new file; the old one is written on, if it is still there.
     fn rotate_plain(&mut self) -> Result<(), WalError> {
         let has_rows = self.segment.as_ref().is_some_and(|segment| segment.groups > 0);
         if !has_rows {
             return Ok(());
         }
-        self.close_segment()?;
-        self.open_segment()
+        let Some(mut old) = self.segment.take() else { return Ok(()) };
+        old.complete()?;
+        if let Err(error) = self.open_segment() {
+            old.resume().map_err(WalError::io(format!("going on with {}", old.path.display())))?;
+            self.segment = Some(old);
+            self.check_removed();
+            return Err(error);
+        }
+        Ok(())
     }
 
-    /// Cuts what is prepared behind the last group and marks the file as complete.
+    /// Completes the file that is being written.
     fn close_segment(&mut self) -> Result<(), WalError> {
-        let Some(mut segment) = self.segment.take() else {
-            return Ok(());
-        };
-        segment.stop_preparing();
-        let what = || format!("closing {}", segment.path.display());
-        let mode = OpenMode::MODIFY;
-        let file = self.config.files.open(&segment.path, mode).map_err(WalError::io(what()))?;
-        let cut = |file: &dyn File| {
-            file.set_len(segment.offset)?;
-            file.write_all_at(&EOF_MAGIC, segment.offset)?;
-            file.sync()
-        };
-        cut(&*file).map_err(WalError::io(what()))
+        self.segment.take().map_or(Ok(()), |mut segment| segment.complete())
+    }
+
+    /// A file without a name keeps nothing: the log has failed. False then.
+    fn check_removed(&mut self) -> bool {
+        let Some(segment) = &self.segment else { return true };
+        // One that cannot be asked is as good as any: its writes tell.
+        if !segment.file.is_removed().unwrap_or(false) {
+            return true;
+        }
+        let file = segment.path.clone();
+        self.fail(WalError::Removed { file });
+        false
     }
 
     fn open_segment(&mut self) -> Result<(), WalError> {
@@ -562,26 +606,43 @@ impl Segment {
                 return Err(error);
             }
         };
-        let prepared = Arc::new(Prepared {
-            end: AtomicU64::new(prepared_end),
-            wanted: Mutex::new(prepared_end),
-            changed: Condvar::new(),
-            is_closed: AtomicBool::new(false),
-            is_full: AtomicBool::new(false),
-        });
-        let (file, preparer) = if is_direct {
+        let prepared = Arc::new(Prepared::upto(prepared_end));
+        let cached = Arc::clone(&file);
+        let opened = (|| {
+            if !is_direct {
+                return Ok((file, None));
+            }
             let direct = files.open(path, OpenMode { synced: true, direct: true, ..OpenMode::MODIFY })?;
             let shared = Arc::clone(&prepared);
             let preparer = match threads {
                 0 => None,
                 _ => Some(spawn_thread("wal-prepare", move || keep_prepared(&*file, &shared))?),
             };
-            (direct, preparer)
-        } else {
-            (file, None)
+            Ok((direct, preparer))
+        })();
+        let (file, preparer) = opened.inspect_err(|_: &io::Error| {
+            let _ = files.remove(path);
+        })?;
+        let (path, offset) = (path.to_path_buf(), head.len() as u64);
+        Ok(Segment { path, file, cached, offset, durable_offset: offset, groups: 0, grows_to: 0, prepared, preparer })
+    }
+
+    /// Cuts what is prepared behind the last group and marks the file as complete.
+    fn complete(&mut self) -> Result<(), WalError> {
+        self.stop_preparing();
+        let cut = || {
+            self.cached.set_len(self.offset)?;
+            self.cached.write_all_at(&EOF_MAGIC, self.offset)?;
+            self.cached.sync()
         };
-        let offset = head.len() as u64;
-        Ok(Segment { path: path.to_path_buf(), file, offset, durable_offset: offset, groups: 0, prepared, preparer })
+        cut().map_err(WalError::io(format!("closing {}", self.path.display())))
+    }
+
+    /// Takes the end marker back. From now on space is prepared by the writer itself.
+    fn resume(&mut self) -> io::Result<()> {
+        self.cached.set_len(self.offset)?;
+        self.prepared = Arc::new(Prepared::upto(self.offset));
+        Ok(())
     }
 
     /// True if space is ready up to `end`; asks for more ahead.
@@ -596,7 +657,7 @@ impl Segment {
         if self.preparer.is_none() {
             // Without threads space is prepared here.
             let upto = end.next_multiple_of(PREPARE_CHUNK);
-            if prepare(&*self.file, ready, upto).and_then(|()| self.file.sync()).is_err() {
+            if prepare(&*self.cached, ready, upto).and_then(|()| self.cached.sync()).is_err() {
                 return false;
             }
             self.prepared.end.store(upto, Ordering::Release);
