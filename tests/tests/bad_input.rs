@@ -855,6 +855,7 @@ fn descriptors_max() -> usize {
 
 #[test]
 fn ten_thousand_idle_connections_cost_the_others_nothing() {
+    runtime::signals::raise_open_files_limit();
     let mut seeded = seeded();
     let count = 10_000.min(descriptors_max().saturating_sub(300));
     assert!(count >= 500, "the limit of open files is too low for this test: {}", descriptors_max());

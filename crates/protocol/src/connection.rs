@@ -134,6 +134,11 @@ impl Connection {
         self.output.borrow().held() + self.outlet.unsent()
     }
 
+    /// Bytes of answers that are not with the outlet yet.
+    pub(crate) fn held(&self) -> usize {
+        self.output.borrow().held()
+    }
+
     /// Hands what may leave to the outlet. True if the outlet has something to send.
     pub(crate) fn release(&self, database: &Database) -> bool {
         let mut output = self.output.borrow_mut();

@@ -17,7 +17,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use storage::PREFETCH_MAX;
 
@@ -27,6 +27,8 @@ const FIRST_LISTENER: usize = 2;
 const FIRST_CONNECTION: usize = 1024;
 /// Read from one connection in one turn, so that all have their turn.
 const READ_BYTES_MAX: usize = 256 << 10;
+/// Unread answers that a connection may always have.
+const UNREAD_ALWAYS: usize = 64 << 10;
 /// So many connections with answers in one turn are worth waking the sender.
 const HANDED_OVER_MIN: usize = 4;
 /// Fibers switched to in one turn.
@@ -45,13 +47,20 @@ pub struct NetConfig {
     pub requests_max: usize,
     /// Unread answers of one connection; beyond it nothing is read from it.
     pub unread_bytes_max: usize,
+    /// Unread answers of all connections; beyond it only those are served that have read almost everything.
+    pub unread_total_max: usize,
     /// Connections; further ones are closed at once.
     pub connections_max: usize,
 }
 
 impl Default for NetConfig {
     fn default() -> Self {
-        NetConfig { requests_max: 768, unread_bytes_max: 16 << 20, connections_max: 100_000 }
+        NetConfig {
+            requests_max: 768,
+            unread_bytes_max: 16 << 20,
+            unread_total_max: 256 << 20,
+            connections_max: 100_000,
+        }
     }
 }
 
@@ -134,6 +143,10 @@ pub struct EventLoop {
     request_events: iproto::RequestEvents,
     logins: Rc<iproto::Logins>,
     sender: Sender,
+    /// Answers that sockets have not taken, of all connections.
+    unsent_total: Arc<AtomicUsize>,
+    /// Bytes of answers that were made in this turn and are not in `unsent_total` yet.
+    made_bytes: Cell<usize>,
     /// Scratch of `settle`.
     outlets: Vec<Arc<Outlet>>,
     /// Connections to close once their last answers are out.
@@ -190,6 +203,8 @@ impl EventLoop {
             request_events: finished,
             logins: Rc::default(),
             sender,
+            unsent_total: Arc::default(),
+            made_bytes: Cell::new(0),
             outlets: Vec::new(),
             leaving: Vec::new(),
             buffer: vec![0; READ_BYTES_MAX],
@@ -348,7 +363,7 @@ impl EventLoop {
             let context = Rc::new(Context::for_request(Rc::clone(&session)));
             let connection = Rc::new(Connection {
                 token,
-                outlet: Outlet::new(stream),
+                outlet: Outlet::new(stream, Arc::clone(&self.unsent_total)),
                 session,
                 context,
                 salt,
@@ -377,7 +392,7 @@ impl EventLoop {
             }
             let is_held_back = self.todo.in_flight.get() >= self.config.requests_max
                 || connection.in_flight.get() >= self.config.requests_max
-                || connection.unsent() > self.config.unread_bytes_max
+                || connection.unsent() > self.unread_max()
                 || self.database.is_log_congested();
             if is_held_back {
                 connection.outlet.await_sent();
@@ -412,9 +427,15 @@ impl EventLoop {
         self.buffer = buffer;
     }
 
+    /// Unread answers that one connection may have now.
+    fn unread_max(&self) -> usize {
+        let total = self.unsent_total.load(Ordering::Acquire) + self.made_bytes.get();
+        if total > self.config.unread_total_max { UNREAD_ALWAYS } else { self.config.unread_bytes_max }
+    }
+
     /// True if no more requests of a connection may be served now: its answers must be read first.
     fn is_full(&self, connection: &Connection) -> bool {
-        connection.unsent() > self.config.unread_bytes_max || connection.in_flight.get() >= self.config.requests_max
+        connection.unsent() > self.unread_max() || connection.in_flight.get() >= self.config.requests_max
     }
 
     /// Serves the complete packets of what was read, as far as there is room for their answers.
@@ -469,6 +490,7 @@ impl EventLoop {
                 self.refuse(connection, error);
             }
         }
+        self.made_bytes.set(self.made_bytes.get() + connection.held());
         self.todo.mark(connection);
         if is_joined {
             // Nothing is copied while a large packet comes in.
@@ -512,6 +534,7 @@ impl EventLoop {
                 }
             }
         }
+        self.made_bytes.set(0);
         let dirty = self.todo.dirty.take();
         let mut outlets = std::mem::take(&mut self.outlets);
         for connection in &dirty {
