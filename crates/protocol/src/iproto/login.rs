@@ -10,6 +10,9 @@ use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+/// Where a peer comes from.
+pub(crate) type Origin = IpAddr;
+
 /// Failures of an address that cost nothing.
 pub(crate) const FREE_FAILURES: u32 = 3;
 /// Delay behind the first failure that costs.
@@ -48,7 +51,7 @@ pub(crate) enum Admission {
 /// Failed logins by address.
 #[derive(Default)]
 pub(crate) struct Logins {
-    addresses: RefCell<HashMap<IpAddr, Failures>>,
+    addresses: RefCell<HashMap<Origin, Failures>>,
     waiting: Cell<u32>,
 }
 
@@ -61,7 +64,7 @@ fn delay_ns(failures: u32) -> u64 {
 }
 
 /// The part of a peer's address that stands for somebody: a whole network of IPv6 belongs to one.
-pub(crate) fn origin(peer: Option<&str>) -> Option<IpAddr> {
+pub(crate) fn origin(peer: Option<&str>) -> Option<Origin> {
     let address = peer?.parse::<SocketAddr>().ok()?.ip().to_canonical();
     Some(match address {
         IpAddr::V6(v6) => {
@@ -74,7 +77,7 @@ pub(crate) fn origin(peer: Option<&str>) -> Option<IpAddr> {
 
 impl Logins {
     /// Asks for a login at a time.
-    pub(crate) fn admit(&self, origin: IpAddr, now_ns: u64) -> Admission {
+    pub(crate) fn admit(&self, origin: Origin, now_ns: u64) -> Admission {
         let mut addresses = self.addresses.borrow_mut();
         let Some(failures) = addresses.get_mut(&origin) else { return Admission::Now };
         if failures.waiting == 0 && now_ns.saturating_sub(failures.last_ns) > FORGOTTEN_AFTER_NS {
@@ -94,7 +97,7 @@ impl Logins {
     }
 
     /// A login has waited.
-    pub(crate) fn leave(&self, origin: IpAddr) {
+    pub(crate) fn leave(&self, origin: Origin) {
         self.waiting.set(self.waiting.get() - 1);
         if let Some(failures) = self.addresses.borrow_mut().get_mut(&origin) {
             failures.waiting -= 1;
@@ -102,7 +105,7 @@ impl Logins {
     }
 
     /// A login failed. Returns how late the next answer will come.
-    pub(crate) fn failed(&self, origin: IpAddr, now_ns: u64) -> u64 {
+    pub(crate) fn failed(&self, origin: Origin, now_ns: u64) -> u64 {
         let mut addresses = self.addresses.borrow_mut();
         if addresses.len() >= ADDRESSES_MAX && !addresses.contains_key(&origin) {
             let idle = addresses.iter().filter(|(_, failures)| failures.waiting == 0);
@@ -118,7 +121,7 @@ impl Logins {
     }
 
     /// A login succeeded: its address may fail anew.
-    pub(crate) fn succeeded(&self, origin: IpAddr) {
+    pub(crate) fn succeeded(&self, origin: Origin) {
         let mut addresses = self.addresses.borrow_mut();
         match addresses.get_mut(&origin) {
             Some(failures) if failures.waiting > 0 => failures.count = 0,

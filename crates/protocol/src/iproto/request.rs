@@ -12,7 +12,6 @@ use database::{
     Context, Database, Error, ErrorCode, Key, Operation, Result, SessionEvent, Space, index_by_name, no_such_index,
 };
 use runtime::fiber;
-use std::net::IpAddr;
 use std::rc::Rc;
 use storage::{IteratorKind, PREFETCH_MAX};
 use tuple::msgpack::{self, Reader};
@@ -376,7 +375,7 @@ fn authenticate(
     connection: &Connection,
     sync: u64,
     request: &Request<'_>,
-    origin: Option<IpAddr>,
+    origin: Option<login::Origin>,
 ) -> Result<()> {
     match (check_credentials(database, connection, request), origin) {
         (Ok(()), Some(origin)) => connection.logins.succeeded(origin),
