@@ -485,7 +485,7 @@ impl Journal {
             return Ok(());
         }
         let Some(mut old) = self.segment.take() else { return Ok(()) };
-        old.complete()?;
+        self.complete(&mut old)?;
         if let Err(error) = self.open_segment() {
             old.resume().map_err(WalError::io(format!("going on with {}", old.path.display())))?;
             self.segment = Some(old);
@@ -497,7 +497,16 @@ impl Journal {
 
     /// Completes the file that is being written.
     fn close_segment(&mut self) -> Result<(), WalError> {
-        self.segment.take().map_or(Ok(()), |mut segment| segment.complete())
+        let Some(mut segment) = self.segment.take() else { return Ok(()) };
+        self.complete(&mut segment)
+    }
+
+    /// Errors: `Failed`, for good: whether the marker is there whole is unknown then, and only in the newest file may it be torn.
+    fn complete(&mut self, segment: &mut Segment) -> Result<(), WalError> {
+        let Err(error) = segment.complete() else { return Ok(()) };
+        let reason = error.to_string();
+        self.fail(error);
+        Err(WalError::Failed(reason))
     }
 
     /// A file without a name keeps nothing: the log has failed. False then.
@@ -631,8 +640,9 @@ impl Segment {
     fn complete(&mut self) -> Result<(), WalError> {
         self.stop_preparing();
         let cut = || {
-            self.cached.set_len(self.offset)?;
+            // The marker first, over prepared space: a full disk takes it.
             self.cached.write_all_at(&EOF_MAGIC, self.offset)?;
+            self.cached.set_len(self.offset + EOF_MAGIC.len() as u64)?;
             self.cached.sync()
         };
         cut().map_err(WalError::io(format!("closing {}", self.path.display())))

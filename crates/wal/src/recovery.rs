@@ -113,7 +113,7 @@ pub fn recover_into(
         let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
         if let Some(damage) = damage {
             // The newest file may have been made just before the crash: nothing in it was promised.
-            if is_last && damage.flip.is_none() && is_unborn(files, path) {
+            if is_last && damage.flip.is_none() && is_unborn(files, path)? {
                 let may_change =
                     on_damage == OnDamage::PassOver || on_damage == OnDamage::Refuse && report.losses.is_empty();
                 if may_change {
@@ -195,7 +195,7 @@ pub fn check_file(
     let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
     let mut report = RecoveryReport::default();
     if let Some(damage) = damage {
-        if is_newest_log && damage.flip.is_none() && is_unborn(files, path) {
+        if is_newest_log && damage.flip.is_none() && is_unborn(files, path)? {
             let what = "the file was never completed";
             let torn = Some(Cut { file: path.to_path_buf(), offset: 0, bytes: reader.len(), what });
             return Ok(FileReport { torn, meta: reader.meta, ..FileReport::default() });
@@ -230,15 +230,18 @@ impl RecoveryReport {
 }
 
 /// True if a file is what making one leaves when the machine stops: the beginning of a header, zeros behind it, and no rows.
-fn is_unborn(files: &dyn FileSystem, path: &Path) -> bool {
-    let Ok((mut reader, _)) = XlogReader::open_damaged(files, path) else { return false };
+///
+/// Errors: `Io`.
+fn is_unborn(files: &dyn FileSystem, path: &Path) -> Result<bool, WalError> {
+    let (mut reader, _) = XlogReader::open_damaged(files, path)?;
     let mut head = vec![0; PAGE_BYTES];
-    let Ok(got) = reader.read_head(&mut head) else { return false };
+    let got = reader.read_head(&mut head)?;
     let text = head[..got].iter().position(|byte| *byte == 0).unwrap_or(got);
     let is_blank = head[text..got].iter().all(|byte| *byte == 0);
     let is_text = head[..text].iter().all(|byte| matches!(byte, b'\n' | b' '..=b'~'));
     // Preparing writes the header first: a file without one holds nothing else of ours.
-    is_blank && is_text && !head[..text].windows(2).any(|pair| pair == b"\n\n") && reader.find_later_block(0).is_none()
+    let is_beginning = is_blank && is_text && !head[..text].windows(2).any(|pair| pair == b"\n\n");
+    Ok(is_beginning && reader.find_later_block(0)?.is_none())
 }
 
 fn remove(files: &dyn FileSystem, dir: &Path, path: &Path) -> Result<(), WalError> {
@@ -268,7 +271,7 @@ fn read_on(
     let path = reader.path().to_path_buf();
     let mut end = End { offset: reader.offset(), is_complete: false, has_rows: false, is_told: false };
     loop {
-        match reader.next_block() {
+        match reader.next_block()? {
             Block::Rows { offset } => {
                 let before = report.rows;
                 apply_block(reader.rows(), &path, offset, known, on_damage, report, replay)?;
@@ -283,7 +286,7 @@ fn read_on(
             }
             Block::End => break,
             Block::Damaged(damage) => {
-                let goes_on = pass_over(reader, &path, is_last, damage, known, report, replay, &mut end);
+                let goes_on = pass_over(reader, &path, is_last, damage, known, report, replay, &mut end)?;
                 if !report.losses.is_empty() {
                     replay.damaged();
                 }
@@ -297,7 +300,7 @@ fn read_on(
     Ok(end)
 }
 
-/// Notes what a damaged block costs and goes on behind it. False if nothing is behind it.
+/// Notes what a damaged block costs and goes on behind it. False if nothing is behind it. Errors: `Io`.
 #[expect(clippy::too_many_arguments, reason = "the state of the loop it was taken from")]
 fn pass_over(
     reader: &mut XlogReader,
@@ -308,7 +311,7 @@ fn pass_over(
     report: &mut RecoveryReport,
     replay: &mut dyn Replay,
     end: &mut End,
-) -> bool {
+) -> Result<bool, WalError> {
     let offset = damage.offset;
     if let Some(next) = damage.end {
         // One bit is wrong, so no crash has torn this; and what was there is known.
@@ -316,15 +319,15 @@ fn pass_over(
         report.lose(path, offset, damage.to_string(), Lost::Rows(rows));
         reader.seek(next);
         end.is_told |= next == reader.len();
-        return true;
+        return Ok(true);
     }
-    let later = reader.find_later_block(offset);
-    if is_last && !reader.has_end_marker() && !is_damage(damage, later.map(|(_, note)| note)) {
-        let bytes = cut_bytes(reader, offset);
+    let later = reader.find_later_block(offset)?;
+    if is_last && !reader.has_end_marker()? && !is_damage(damage, later.map(|(_, note)| note)) {
+        let bytes = cut_bytes(reader, offset)?;
         report.cut = Some(Cut { file: path.to_path_buf(), offset, bytes, what: damage.what });
         end.offset = end.offset.max(offset);
         end.is_told = true;
-        return false;
+        return Ok(false);
     }
     let lost = match later {
         Some((next, _)) => lost_before(reader.rows(), known).unwrap_or(Lost::Bytes(next - offset)),
@@ -334,12 +337,12 @@ fn pass_over(
     match later {
         Some((next, _)) => {
             reader.seek(next);
-            true
+            Ok(true)
         }
         None => {
             // The file is as complete as it will ever be.
             end.is_complete = true;
-            false
+            Ok(false)
         }
     }
 }
@@ -386,14 +389,14 @@ fn is_damage(damage: Damage, later: Option<Option<Note>>) -> bool {
 }
 
 /// Bytes behind a torn block that are not prepared space.
-fn cut_bytes(reader: &mut XlogReader, offset: u64) -> u64 {
+fn cut_bytes(reader: &mut XlogReader, offset: u64) -> Result<u64, WalError> {
     let mut end = offset;
     let mut at = offset;
-    while let Some((next, _)) = reader.find_later_block(at) {
+    while let Some((next, _)) = reader.find_later_block(at)? {
         end = next;
         at = next;
     }
-    (end - offset).max(1).min(reader.len() - offset)
+    Ok((end - offset).max(1).min(reader.len() - offset))
 }
 
 fn apply_block(

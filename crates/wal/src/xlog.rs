@@ -277,7 +277,7 @@ impl XlogReader {
                 let offset = meta.bytes;
                 let mut reader = XlogReader { file, path, meta, len, offset, content, rows };
                 if !is_known {
-                    reader.offset = reader.find_later_block(0).map_or(len, |(first, _)| first);
+                    reader.offset = reader.find_later_block(0)?.map_or(len, |(first, _)| first);
                     reader.rows.clear();
                 }
                 Ok((reader, Some(damage)))
@@ -286,8 +286,8 @@ impl XlogReader {
     }
 
     /// Reads the beginning of the file; how many bytes there are of it.
-    pub(crate) fn read_head(&self, out: &mut [u8]) -> std::io::Result<usize> {
-        self.file.read_full_at(out, 0)
+    pub(crate) fn read_head(&self, out: &mut [u8]) -> Result<usize, WalError> {
+        self.read(out, 0)
     }
 
     /// The file.
@@ -315,13 +315,30 @@ impl XlogReader {
         &self.rows
     }
 
-    /// Reads one block at `offset` into memory: its length and its note.
-    fn read_block(&mut self, offset: u64) -> Result<(u64, Option<Note>), &'static str> {
+    /// Reads bytes, as many as there are. Errors: the system's, which says nothing about the bytes: what cannot be read now must not be
+    /// taken for a torn end.
+    fn read(&self, out: &mut [u8], offset: u64) -> Result<usize, WalError> {
+        let what = || format!("reading {} at byte {offset}", self.path.display());
+        self.file.read_full_at(out, offset).map_err(|source| WalError::Io { what: what(), source })
+    }
+
+    /// Reads one block at `offset` into memory: its length and its note, or in words what is wrong with it.
+    fn read_block(&mut self, offset: u64) -> Result<Result<(u64, Option<Note>), &'static str>, WalError> {
         let mut header = [0; FIXHEADER_BYTES];
-        let got = self.file.read_full_at(&mut header, offset).map_err(|_| "the file cannot be read")?;
-        let Fixheader { is_compressed, length, checksum } = read_fixheader(&header[..got])?;
-        let start = offset + FIXHEADER_BYTES as u64;
-        self.read_content(start, length).ok_or("the file ends within a block")?;
+        let got = self.read(&mut header, offset)?;
+        let fixheader = match read_fixheader(&header[..got]) {
+            Ok(fixheader) => fixheader,
+            Err(what) => return Ok(Err(what)),
+        };
+        if !self.read_content(offset + FIXHEADER_BYTES as u64, fixheader.length)? {
+            return Ok(Err("the file ends within a block"));
+        }
+        Ok(self.check_content(fixheader))
+    }
+
+    /// Checks the content that was read and takes the rows out of it.
+    fn check_content(&mut self, fixheader: Fixheader) -> Result<(u64, Option<Note>), &'static str> {
+        let Fixheader { is_compressed, length, checksum } = fixheader;
         if block::checksum(&self.content) != checksum {
             return Err("checksum mismatch");
         }
@@ -330,19 +347,19 @@ impl XlogReader {
         Ok((FIXHEADER_BYTES as u64 + length, note))
     }
 
-    /// Reads on to the next block.
-    pub(crate) fn next_block(&mut self) -> Block {
+    /// Reads on to the next block. Errors: `Io`.
+    pub(crate) fn next_block(&mut self) -> Result<Block, WalError> {
         let offset = self.offset;
         if offset >= self.len {
-            return Block::End;
+            return Ok(Block::End);
         }
         let mut magic = [0; 4];
-        let got = self.file.read_full_at(&mut magic, offset).unwrap_or(0);
+        let got = self.read(&mut magic, offset)?;
         if magic[..got] == EOF_MAGIC {
             if offset + 4 == self.len {
-                return Block::Eof;
+                return Ok(Block::Eof);
             }
-            return Block::Damaged(Damage::at(offset, "bytes behind the end marker"));
+            return Ok(Block::Damaged(Damage::at(offset, "bytes behind the end marker")));
         }
         let has_marker_bits =
             magic.iter().zip(EOF_MAGIC).map(|(found, right)| (found ^ right).count_ones()).sum::<u32>();
@@ -352,44 +369,44 @@ impl XlogReader {
             let flip = Some(Flip { byte: offset + at as u64, bit });
             self.rows.clear();
             let what = "the end marker is damaged";
-            return Block::Damaged(Damage { offset, what, flip, end: Some(self.len) });
+            return Ok(Block::Damaged(Damage { offset, what, flip, end: Some(self.len) }));
         }
-        match self.read_block(offset) {
+        Ok(match self.read_block(offset)? {
             Ok((length, _)) => {
                 self.offset = offset + length;
                 Block::Rows { offset }
             }
-            Err(what) => Block::Damaged(self.diagnose(offset, what)),
-        }
+            Err(what) => Block::Damaged(self.diagnose(offset, what)?),
+        })
     }
 
     /// Finds out whether one flipped bit is all that is wrong with the block at `offset`. Then its rows are in `rows()`.
-    fn diagnose(&mut self, offset: u64, what: &'static str) -> Damage {
+    fn diagnose(&mut self, offset: u64, what: &'static str) -> Result<Damage, WalError> {
         self.rows.clear();
-        match self.find_flip(offset) {
+        Ok(match self.find_flip(offset)? {
             Some((flip, end)) => Damage { offset, what, flip: Some(flip), end: Some(end) },
             None => {
                 self.rows.clear();
                 Damage::at(offset, what)
             }
-        }
+        })
     }
 
-    fn find_flip(&mut self, offset: u64) -> Option<(Flip, u64)> {
+    fn find_flip(&mut self, offset: u64) -> Result<Option<(Flip, u64)>, WalError> {
         let mut header = [0; FIXHEADER_BYTES];
-        if self.file.read_full_at(&mut header, offset).ok()? < FIXHEADER_BYTES {
-            return None;
+        if self.read(&mut header, offset)? < FIXHEADER_BYTES {
+            return Ok(None);
         }
         let start = offset + FIXHEADER_BYTES as u64;
         if let Ok(found) = read_fixheader(&header)
-            && self.read_content(start, found.length).is_some()
+            && self.read_content(start, found.length)?
         {
             // The header may be right and the content wrong.
             let difference = block::checksum(&self.content) ^ found.checksum;
             if let Some((byte, bit)) = find_flipped_bit(difference, self.content.len()) {
                 self.content[byte] ^= 1 << bit;
                 if self.unpack(found.is_compressed).is_ok() {
-                    return Some((Flip { byte: start + byte as u64, bit }, start + found.length));
+                    return Ok(Some((Flip { byte: start + byte as u64, bit }, start + found.length)));
                 }
             }
         }
@@ -397,24 +414,26 @@ impl XlogReader {
             let mut repaired = header;
             repaired[at / 8] ^= 1 << (at % 8);
             let Ok(found) = read_fixheader(&repaired) else { continue };
-            if self.read_content(start, found.length).is_some()
+            if self.read_content(start, found.length)?
                 && block::checksum(&self.content) == found.checksum
                 && self.unpack(found.is_compressed).is_ok()
             {
-                return Some((Flip { byte: offset + at as u64 / 8, bit: (at % 8) as u8 }, start + found.length));
+                return Ok(Some((Flip { byte: offset + at as u64 / 8, bit: (at % 8) as u8 }, start + found.length)));
             }
         }
-        None
+        Ok(None)
     }
 
-    /// Reads so many bytes of content, if the file has them.
-    fn read_content(&mut self, start: u64, length: u64) -> Option<()> {
+    /// Reads so many bytes of content. False if the file has not so many.
+    fn read_content(&mut self, start: u64, length: u64) -> Result<bool, WalError> {
         if length > self.len.saturating_sub(start) {
-            return None;
+            return Ok(false);
         }
-        self.content.resize(length as usize, 0);
-        let got = self.file.read_full_at(&mut self.content, start).ok()?;
-        (got == self.content.len()).then_some(())
+        let mut content = std::mem::take(&mut self.content);
+        content.resize(length as usize, 0);
+        let got = self.read(&mut content, start);
+        self.content = content;
+        Ok(got? == self.content.len())
     }
 
     /// Turns the content of a block into rows, which must be whole.
@@ -431,21 +450,22 @@ impl XlogReader {
         Ok(())
     }
 
-    /// True if the file ends with the end marker, whatever is before it.
-    pub(crate) fn has_end_marker(&self) -> bool {
+    /// True if the file ends with the end marker, whatever is before it. Errors: `Io`.
+    pub(crate) fn has_end_marker(&self) -> Result<bool, WalError> {
         let mut tail = [0; 4];
-        let start = self.len.saturating_sub(4);
-        self.file.read_full_at(&mut tail, start).is_ok_and(|got| tail[..got] == EOF_MAGIC)
+        let got = self.read(&mut tail, self.len.saturating_sub(4))?;
+        Ok(tail[..got] == EOF_MAGIC)
     }
 
     /// The next readable block that holds rows behind `offset`: where it is, and its note. Searches byte by byte for the magics.
-    pub(crate) fn find_later_block(&mut self, offset: u64) -> Option<(u64, Option<Note>)> {
+    /// Errors: `Io`.
+    pub(crate) fn find_later_block(&mut self, offset: u64) -> Result<Option<(u64, Option<Note>)>, WalError> {
         let mut window = vec![0; 1 << 20];
         let mut start = offset + 1;
         while start < self.len {
-            let got = self.file.read_full_at(&mut window, start).ok()?;
+            let got = self.read(&mut window, start)?;
             if got < 4 {
-                return None;
+                return Ok(None);
             }
             for at in 0..got - 3 {
                 let magic = &window[at..at + 4];
@@ -453,15 +473,15 @@ impl XlogReader {
                     continue;
                 }
                 let candidate = start + at as u64;
-                if let Ok((_, note)) = self.read_block(candidate)
+                if let Ok((_, note)) = self.read_block(candidate)?
                     && !self.rows.is_empty()
                 {
-                    return Some((candidate, note));
+                    return Ok(Some((candidate, note)));
                 }
             }
             start += (got - 3) as u64;
         }
-        None
+        Ok(None)
     }
 
     /// Goes on at another offset.
@@ -472,7 +492,8 @@ impl XlogReader {
     /// Calls `visit` with every row and the offset of its block. Stops at the first damage, which is returned.
     pub fn for_each_row(&mut self, mut visit: impl FnMut(&Row<'_>, u64)) -> Result<bool, Damage> {
         loop {
-            match self.next_block() {
+            let unreadable = Damage::at(self.offset, "the file cannot be read");
+            match self.next_block().map_err(|_| unreadable)? {
                 Block::Rows { offset } => {
                     let mut reader = Reader::new(&self.rows);
                     while !reader.is_empty() {
