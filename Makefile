@@ -56,6 +56,9 @@ bench-compare: release ## the same work on Lycosa and on an installed tarantool,
 bench-crash: release ## kills the server during the inventory again and again; nothing acknowledged may be lost
 	$(BENCH) crash --server $(LYCOSA) $(ARGS)
 
+torture: release ## kills, pauses and starves a server for ten minutes on this machine's disk; ARGS as of `lycosa torture`
+	$(LYCOSA) torture --seconds 600 $(ARGS)
+
 golden-record: ## renews the golden answers from an installed tarantool
 	tests/scripts/record.py $(ARGS)
 
@@ -74,5 +77,5 @@ damage: ## opens a database on every single flipped bit of a snapshot and a log;
 clean: ## removes what was built; data stays
 	$(CARGO) clean
 
-.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash \
+.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash torture \
     golden-record golden-check fuzz damage clean

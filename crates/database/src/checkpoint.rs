@@ -8,6 +8,8 @@ use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
 use runtime::spawn_thread;
 use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use storage::MemoryView;
 use tuple::msgpack;
@@ -42,6 +44,8 @@ pub(crate) struct CheckpointState {
 struct Running {
     outcome: Receiver<Outcome>,
     position: Position,
+    /// Tells the worker to leave off.
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl CheckpointState {
@@ -59,10 +63,18 @@ fn encode_row(space_id: u32, row: &[u8], body: &mut Vec<u8>) {
     body.extend_from_slice(row);
 }
 
-fn write(mut writer: SnapshotWriter, views: &[SpaceView]) -> std::result::Result<FinishedSnapshot, WalError> {
+fn write(
+    mut writer: SnapshotWriter,
+    views: &[SpaceView],
+    is_stopped: &AtomicBool,
+) -> std::result::Result<FinishedSnapshot, WalError> {
     let mut body = Vec::new();
     for space in views {
         space.view.for_each(|row| {
+            if is_stopped.load(Ordering::Relaxed) {
+                let source = std::io::Error::from(std::io::ErrorKind::Interrupted);
+                return Err(WalError::Io { what: "the database is being closed".to_string(), source });
+            }
             encode_row(space.id, row, &mut body);
             writer.row(row_kind::INSERT, space.group_id, &body)
         })?;
@@ -117,7 +129,7 @@ pub(crate) fn write_first(database: &Database, vclock: &Vclock) -> Result<()> {
         &database.instance_uuid(),
         0,
     )
-    .and_then(|writer| write(writer, &views))
+    .and_then(|writer| write(writer, &views, &AtomicBool::new(false)))
     .and_then(FinishedSnapshot::publish);
     close_views(database, views);
     written.map(|_| ()).map_err(|error| Error::system(error.to_string()))
@@ -169,24 +181,33 @@ impl Database {
             config.snap_io_rate_limit,
         )
         .map_err(|error| Error::system(error.to_string()))?;
-        let views = open_views(self);
+        // The worker gets its views when it is there: they must not be lost with one that cannot be started.
+        let (job_sender, job) = channel::<(SnapshotWriter, Vec<SpaceView>)>();
         let (sender, outcome) = channel();
-        let wake = environment.wake.clone();
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let (stop, wake) = (Arc::clone(&is_stopped), environment.wake.clone());
         let work = move || {
-            let result = write(writer, &views);
+            let Ok((writer, views)) = job.recv() else { return };
+            let result = write(writer, &views, &stop);
             // Nobody listens if the process is stopping.
             let _ = sender.send((result, views));
             wake();
         };
-        if config.wal_writes_in_flight == 0 {
+        let unthreaded = match config.wal_writes_in_flight {
             // Simulation: no threads.
+            0 => Some(work),
+            _ => {
+                spawn_thread("checkpoint", work).map_err(Error::system)?;
+                None
+            }
+        };
+        job_sender.send((writer, open_views(self))).expect("the worker waits for it");
+        if let Some(work) = unthreaded {
             work();
-        } else {
-            spawn_thread("checkpoint", work).map_err(Error::system)?;
         }
         let mut state = self.checkpoint.borrow_mut();
         *state.result.borrow_mut() = None;
-        state.running = Some(Running { outcome, position });
+        state.running = Some(Running { outcome, position, is_stopped });
         state.last_ns = environment.clock.monotonic_ns();
         tracing::info!("checkpoint at {vclock} has begun");
         Ok(())
@@ -198,20 +219,31 @@ impl Database {
             Some(running) => running.outcome.try_recv().ok(),
             None => None,
         };
-        if let Some((result, views)) = received {
-            close_views(self, views);
-            let running = self.checkpoint.borrow_mut().running.take();
-            match (result, running) {
-                (Ok(finished), Some(running)) => {
-                    self.checkpoint.borrow_mut().finished = Some((finished, running.position));
-                }
-                (Err(error), _) => {
-                    tracing::error!("the checkpoint failed: {error}; the old snapshot stays in force");
-                    self.end_checkpoint(Err(Error::system(error.to_string())));
-                }
-                (Ok(_), None) => {}
-            }
+        if let Some(outcome) = received {
+            self.take_outcome(outcome);
         }
+        self.publish_ready_checkpoint();
+        self.begin_due_checkpoint();
+    }
+
+    /// What the worker came to: the views are closed, a finished snapshot waits for the log.
+    fn take_outcome(&self, (result, views): Outcome) {
+        close_views(self, views);
+        let running = self.checkpoint.borrow_mut().running.take();
+        match (result, running) {
+            (Ok(finished), Some(running)) => {
+                self.checkpoint.borrow_mut().finished = Some((finished, running.position));
+            }
+            (Err(error), _) => {
+                tracing::error!("the checkpoint failed: {error}; the old snapshot stays in force");
+                self.end_checkpoint(Err(Error::system(error.to_string())));
+            }
+            (Ok(_), None) => {}
+        }
+    }
+
+    /// Publishes a finished snapshot once the log covers it.
+    pub(crate) fn publish_ready_checkpoint(&self) {
         let is_ready = self
             .checkpoint
             .borrow()
@@ -229,7 +261,21 @@ impl Database {
                 self.end_checkpoint(result);
             }
         }
-        self.begin_due_checkpoint();
+    }
+
+    /// Ends the checkpoint that is being made, if any, and waits for its worker, which reads rows of this database: they must not be
+    /// freed before. Blocks the thread for as long as a block takes.
+    pub(crate) fn stop_checkpoint(&self) {
+        let outcome = match &self.checkpoint.borrow().running {
+            Some(running) => {
+                running.is_stopped.store(true, Ordering::Relaxed);
+                running.outcome.recv().ok()
+            }
+            None => None,
+        };
+        if let Some(outcome) = outcome {
+            self.take_outcome(outcome);
+        }
     }
 
     fn publish_checkpoint(&self, finished: FinishedSnapshot) -> Result<()> {

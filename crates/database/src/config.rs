@@ -22,6 +22,8 @@ pub struct Config {
     pub wal_queue_max_size: u64,
     /// Synced log writes in flight; 0 writes on the transaction thread (simulation).
     pub wal_writes_in_flight: usize,
+    /// Space of a log file that is prepared at once, in bytes.
+    pub wal_prepare_bytes: u64,
     /// Seconds between checkpoints; 0 for none.
     pub checkpoint_interval: u64,
     /// Snapshots kept.
@@ -51,6 +53,7 @@ impl Default for Config {
             wal_max_size: 256 << 20,
             wal_queue_max_size: 16 << 20,
             wal_writes_in_flight: 8,
+            wal_prepare_bytes: 1 << 20,
             checkpoint_interval: 3600,
             checkpoint_count: 2,
             checkpoint_wal_threshold: 1 << 60,

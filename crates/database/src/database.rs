@@ -479,6 +479,17 @@ impl Database {
     }
 }
 
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.stop_checkpoint();
+        // Rows that a truncation or a drop took out may still be read by a view: they are brought where the view is closed.
+        for pending in self.pending.take() {
+            self.finish(pending.statement);
+        }
+        self.close_orphaned_views();
+    }
+}
+
 /// Error 40 with the reason.
 fn log_error(reason: &str) -> Error {
     let mut error = Error::new(ErrorCode::WalIo, &[]).with("reason", reason);

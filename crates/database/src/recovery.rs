@@ -111,8 +111,10 @@ impl Database {
             Error::new(ErrorCode::AlreadyRunning, &[&config.wal_dir.display()])
         })?;
         *self.directory_lock.borrow_mut() = Some(lock);
-        for name in wal::remove_unfinished(&*files, &config.memtx_dir).map_err(start_error)? {
-            tracing::info!("removed {name}, which was being written when the server stopped");
+        for dir in [&config.memtx_dir, &config.wal_dir] {
+            for name in wal::remove_unfinished(&*files, dir).map_err(start_error)? {
+                tracing::info!("removed {name}, which was being written when the server stopped");
+            }
         }
         let snapshots = wal::snapshots(&*files, &config.memtx_dir).map_err(start_error)?;
         let vclock = match snapshots.last() {
@@ -130,6 +132,7 @@ impl Database {
                 replica_id: 1,
                 in_flight_max: config.wal_writes_in_flight,
                 queue_bytes_max: config.wal_queue_max_size as usize,
+                prepare_bytes: config.wal_prepare_bytes,
             },
             vclock,
         )
@@ -256,6 +259,8 @@ impl Database {
     /// Completes the log and the files. No request may follow.
     pub fn close(&self) -> Result<()> {
         self.set_state(State::Stopped);
+        self.stop_checkpoint();
+        self.publish_ready_checkpoint();
         if let Some(journal) = self.take_journal() {
             journal.close().map_err(|error| Error::system(error.to_string()))?;
         }

@@ -576,10 +576,11 @@ impl Database {
         Ok(())
     }
 
-    /// A hint that requests of these values of the first field of the primary key are about to come.
-    pub fn prefetch(&self, space: &Space, values: &[u64]) {
+    /// A hint that requests of these values of the first field of the primary key are about to come; with `reads_rows` some want what the
+    /// rows hold.
+    pub fn prefetch(&self, space: &Space, values: &[u64], reads_rows: bool) {
         if space.kind == SpaceKind::Memory {
-            space.store.borrow().prefetch(values);
+            space.store.borrow().prefetch(values, reads_rows);
         }
     }
 

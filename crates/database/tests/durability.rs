@@ -4,7 +4,7 @@
 use database::{
     Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, SessionKind, State,
 };
-use runtime::{Fault, ManualClock, SeededRandomness, SimulatedFiles};
+use runtime::{Fault, ManualClock, SeededRandomness, SimulatedFiles, SystemClock, SystemFiles};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -25,6 +25,25 @@ fn open(files: &SimulatedFiles) -> database::Result<Rc<Database>> {
     let environment = Environment {
         files: Arc::new(files.clone()),
         clock: Arc::new(ManualClock::default()),
+        randomness: Arc::new(SeededRandomness::new(1)),
+        wake: Arc::new(|| {}),
+    };
+    let database = Database::new(config, environment)?;
+    database.open()?;
+    Ok(database)
+}
+
+/// Over files of the machine, with the threads of the real thing.
+fn open_real(dir: &std::path::Path) -> database::Result<Rc<Database>> {
+    let config = Config {
+        wal_dir: dir.to_path_buf(),
+        memtx_dir: dir.to_path_buf(),
+        memtx_memory: 64 << 20,
+        ..Config::default()
+    };
+    let environment = Environment {
+        files: Arc::new(SystemFiles),
+        clock: Arc::new(SystemClock::default()),
         randomness: Arc::new(SeededRandomness::new(1)),
         wake: Arc::new(|| {}),
     };
@@ -220,4 +239,50 @@ fn a_rolled_back_schema_change_leaves_nothing() {
     assert!(!space.has_index(2) && database.catalog.space(513).is_none());
     let duplicate = insert(&database, &context, 512, "[1, 11]").unwrap_err();
     assert_eq!(duplicate.message(), "Duplicate key exists in unique index 'primary' in space 'stock'");
+}
+
+#[test]
+fn a_checkpoint_that_nobody_waited_for_ends_with_the_database() {
+    let files = SimulatedFiles::default();
+    let database = open(&files).unwrap();
+    let context = request(&database);
+    create_space(&database, &context).unwrap();
+    insert(&database, &context, 512, "[1, 10]").unwrap();
+    drive(&database);
+    database.make_checkpoint().unwrap();
+    // No turn: the views are open still.
+    database.close().unwrap();
+    drop((context, database));
+    let reopened = open(&files).unwrap();
+    assert_eq!(reopened.recovery_report().unwrap().rows, 0, "the snapshot was finished and is kept");
+    assert_eq!(rows(&reopened, 0), BTreeMap::from([(1, 10)]));
+    // Neither a turn nor a close; and the rows that the view shows have left their space.
+    let context = request(&reopened);
+    insert(&reopened, &context, 512, "[2, 20]").unwrap();
+    drive(&reopened);
+    reopened.make_checkpoint().unwrap();
+    let space = reopened.space(512).unwrap();
+    reopened.truncate(&context, &space).unwrap();
+    drop((space, context, reopened));
+    assert_eq!(rows(&open(&files).unwrap(), 0), BTreeMap::from([(1, 10), (2, 20)]));
+}
+
+#[test]
+fn a_checkpoint_on_its_own_thread_ends_with_the_database() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..20u64 {
+        let database = open_real(dir.path()).unwrap();
+        let context = request(&database);
+        if round == 0 {
+            create_space(&database, &context).unwrap();
+        }
+        for id in 0..500 {
+            insert(&database, &context, 512, &format!("[{}, {round}]", round * 1000 + id)).unwrap();
+        }
+        database.make_checkpoint().unwrap();
+        if round % 2 == 0 {
+            database.close().unwrap();
+        }
+        drop((context, database));
+    }
 }

@@ -12,7 +12,8 @@
 //! * No operation takes time proportional to the number of items (no full rehash, no deep copy).
 
 mod hash;
+mod nodes;
 mod tree;
 
 pub use hash::{Hash, HashCursor, HashView};
-pub use tree::{Cursor, Entry, NODE_BYTES, PREFETCH_MAX, Slot, Tree, TreeView, prefetch_bytes};
+pub use tree::{Cursor, Entry, NODE_BYTES, PREFETCH_MAX, Place, Slot, Tree, TreeView, prefetch_bytes};

@@ -24,6 +24,7 @@
     reason = "nodes are shared between the writer and read views; ownership is by epoch, not by type"
 )]
 
+use crate::nodes::Nodes;
 use std::cmp::Ordering;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -45,7 +46,7 @@ fn count_before(hints: &[u64], is_before: impl Fn(u64) -> bool) -> usize {
     let (mut base, mut size) = (0, hints.len());
     while size > 1 {
         let half = size / 2;
-        base += if is_before(hints[base + half - 1]) { half } else { 0 };
+        base = std::hint::select_unpredictable(is_before(hints[base + half - 1]), base + half, base);
         size -= half;
     }
     base + usize::from(size == 1 && is_before(hints[base]))
@@ -119,11 +120,19 @@ pub struct Slot {
     version: u64,
 }
 
+/// An entry that [`Tree::prefetch`] found. Of use while its tree's version stays.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    tree_id: u64,
+    version: u64,
+    leaf: *mut Leaf,
+    position: usize,
+}
+
 struct Garbage {
     /// Epoch in which the node left the tree: views opened before it may still read it.
     retired: u64,
     node: *mut u8,
-    is_leaf: bool,
 }
 
 /// The ordered index. See the head of this file.
@@ -132,9 +141,9 @@ pub struct Tree {
     id: u64,
     root: Root,
     len: usize,
-    nodes: usize,
+    nodes: Nodes,
     epoch: u64,
-    /// Changes with every modification; a [`Cursor`] is good while it stays.
+    /// Changes with every modification that moves entries; a [`Cursor`] is good while it stays.
     version: u64,
     views: Vec<u64>,
     garbage: Vec<Garbage>,
@@ -227,45 +236,46 @@ impl Cursor {
 impl Root {
     const EMPTY: Root = Root { node: ptr::null_mut(), height: 0 };
 
-    /// The first entry for which `is_before` is false. `is_before` must be true for a prefix of the entries.
+    /// The first entry that is not before the bound: entries of smaller hints are, and of equal hints those that `is_before` says so of, a
+    /// prefix of them.
     #[inline]
-    fn partition(&self, mut is_before: impl FnMut(u64, u64) -> bool) -> Cursor {
+    fn partition(&self, hint: u64, mut is_before: impl FnMut(u64) -> bool) -> Cursor {
         let mut cursor = Cursor::END;
         if self.node.is_null() {
             return cursor;
         }
-        let mut node = self.node;
-        for level in 0..self.height {
-            let inner = node.cast::<Inner>();
-            // SAFETY: nodes above the leaves are inner nodes; the tree is not modified meanwhile.
-            let inner_ref = unsafe { &*inner };
-            let (mut low, mut high) = (1, inner_ref.len);
+        // Most often there is at most one entry of equal hint, which the search by hints alone leads to.
+        let mut search = |hints: &[u64], items: &[u64]| {
+            let mut low = count_before(hints, |other| other < hint);
+            if hints.get(low) != Some(&hint) {
+                return low;
+            }
+            let mut high = low + count_before(&hints[low..], |other| other == hint);
             while low < high {
                 let middle = (low + high) / 2;
-                if is_before(inner_ref.hints[middle], inner_ref.items[middle]) {
+                if is_before(items[middle]) {
                     low = middle + 1;
                 } else {
                     high = middle;
                 }
             }
-            cursor.path[level] = (inner, low - 1);
-            node = inner_ref.children[low - 1];
+            low
+        };
+        let mut node = self.node;
+        for level in 0..self.height {
+            let inner = node.cast::<Inner>();
+            // SAFETY: nodes above the leaves are inner nodes; the tree is not modified meanwhile.
+            let inner_ref = unsafe { &*inner };
+            let at = search(&inner_ref.hints[1..inner_ref.len], &inner_ref.items[1..inner_ref.len]);
+            cursor.path[level] = (inner, at);
+            node = inner_ref.children[at];
         }
         let leaf = node.cast::<Leaf>();
         // SAFETY: level 0 nodes are leaves.
         let leaf_ref = unsafe { &*leaf };
-        let (mut low, mut high) = (0, leaf_ref.len);
-        while low < high {
-            let middle = (low + high) / 2;
-            if is_before(leaf_ref.hints[middle], leaf_ref.items[middle]) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
         cursor.height = self.height;
         cursor.leaf = leaf;
-        cursor.position = low;
+        cursor.position = search(&leaf_ref.hints[..leaf_ref.len], &leaf_ref.items[..leaf_ref.len]);
         cursor
     }
 
@@ -292,13 +302,13 @@ impl Root {
     }
 
     fn lower_bound(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Cursor {
-        let mut cursor = self.partition(|h, item| h < hint || (h == hint && compare(item) == Ordering::Less));
+        let mut cursor = self.partition(hint, |item| compare(item) == Ordering::Less);
         cursor.settle();
         cursor
     }
 
     fn upper_bound(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Cursor {
-        let mut cursor = self.partition(|h, item| h < hint || (h == hint && compare(item) != Ordering::Greater));
+        let mut cursor = self.partition(hint, |item| compare(item) != Ordering::Greater);
         cursor.settle();
         cursor
     }
@@ -384,17 +394,26 @@ impl Tree {
     pub fn new() -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let id = NEXT_ID.fetch_add(1, Relaxed);
-        Tree { id, root: Root::EMPTY, len: 0, nodes: 0, epoch: 1, version: 0, views: Vec::new(), garbage: Vec::new() }
+        Tree {
+            id,
+            root: Root::EMPTY,
+            len: 0,
+            nodes: Nodes::new(),
+            epoch: 1,
+            version: 0,
+            views: Vec::new(),
+            garbage: Vec::new(),
+        }
     }
 
     reads!();
 
     /// Bytes held in nodes, garbage included.
     pub fn bytes(&self) -> usize {
-        self.nodes * NODE_BYTES
+        self.nodes.used() * NODE_BYTES
     }
 
-    /// Changes with every modification: a cursor kept across other work is good only while this stays the same.
+    /// Changes with every modification that moves entries: a cursor kept across other work is good only while this stays the same.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -429,7 +448,7 @@ impl Tree {
     /// do the same for what its item points to. The misses of all look-ups overlap: one after the other they cost most of a read.
     ///
     /// At most [`PREFETCH_MAX`] hints are taken.
-    pub fn prefetch(&self, hints: &[u64], mut visit: impl FnMut(Entry)) {
+    pub fn prefetch(&self, hints: &[u64], mut visit: impl FnMut(Entry, Place)) {
         let hints = &hints[..hints.len().min(PREFETCH_MAX)];
         if self.root.node.is_null() {
             return;
@@ -457,24 +476,44 @@ impl Tree {
             // SAFETY: as above.
             let leaf = unsafe { &*node.cast::<Leaf>() };
             if place < leaf.len && leaf.hints[place] == *hint {
-                visit(Entry { hint: *hint, item: leaf.items[place] });
+                let found =
+                    Place { tree_id: self.id, version: self.version, leaf: node.cast::<Leaf>(), position: place };
+                visit(Entry { hint: *hint, item: leaf.items[place] }, found);
             }
         }
+    }
+
+    fn is_current(&self, place: &Place) -> bool {
+        place.tree_id == self.id && place.version == self.version
+    }
+
+    /// The item at a place. `None` if entries have moved since.
+    pub fn item_at(&self, place: &Place) -> Option<u64> {
+        // SAFETY: nodes of this tree are where they were while its version is the same.
+        self.is_current(place).then(|| unsafe { (&(*place.leaf).items)[place.position] })
+    }
+
+    /// Puts another item of the same hint in a place; returns the one that was there. `None` if the place is not good for that: entries have
+    /// moved, a view is open, or inner nodes hold the entry, too.
+    pub fn replace_item_at(&mut self, place: &Place, item: u64) -> Option<u64> {
+        if !self.is_current(place) || !self.views.is_empty() || place.position == 0 {
+            return None;
+        }
+        // SAFETY: as in `item_at`; no view reads the tree.
+        let leaf = unsafe { &mut *place.leaf };
+        Some(std::mem::replace(&mut leaf.items[place.position], item))
     }
 
     /// Finds the place of a key for a following `insert_at`, `replace_at` or `remove_at`.
     pub fn locate(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Slot {
         let mut equal = None;
-        let cursor = self.root.partition(|h, item| {
-            h < hint
-                || (h == hint && {
-                    let order = compare(item);
-                    if order == Ordering::Equal {
-                        equal = Some(item);
-                        // Equal keys are unique here: an equal entry in an inner node is the first of its child.
-                    }
-                    order == Ordering::Less
-                })
+        let cursor = self.root.partition(hint, |item| {
+            let order = compare(item);
+            if order == Ordering::Equal {
+                // Equal keys are unique here: an equal entry in an inner node is the first of its child.
+                equal = Some(item);
+            }
+            order == Ordering::Less
         });
         let mut slot = Slot { cursor, found: equal, version: self.version };
         if slot.found.is_some() {
@@ -540,9 +579,11 @@ impl Tree {
     /// Puts a new entry in place of the one found; keys are equal.
     pub fn replace_at(&mut self, slot: Slot, entry: Entry) {
         assert!(slot.found.is_some() && slot.version == self.version, "slot is stale or empty");
-        self.version += 1;
         let mut cursor = slot.cursor;
-        self.make_writable(&mut cursor);
+        if !self.views.is_empty() {
+            self.version += 1;
+            self.make_writable(&mut cursor);
+        }
         let leaf = unsafe_mut(cursor.leaf);
         leaf.hints[cursor.position] = entry.hint;
         leaf.items[cursor.position] = entry.item;
@@ -561,7 +602,7 @@ impl Tree {
         let leaf = unsafe_mut(cursor.leaf);
         leaf.remove(cursor.position);
         if leaf.len == 0 {
-            self.retire(cursor.leaf.cast(), true);
+            self.retire(cursor.leaf.cast());
             self.remove_child(&cursor, cursor.height);
             return;
         }
@@ -587,7 +628,7 @@ impl Tree {
             }
             taken += leaf.len;
             self.len -= leaf.len;
-            self.retire(cursor.leaf.cast(), true);
+            self.retire(cursor.leaf.cast());
             self.remove_child(&cursor, cursor.height);
         }
         !self.root.node.is_null()
@@ -650,53 +691,42 @@ impl Tree {
                 continue;
             }
             let garbage = self.garbage.swap_remove(at);
-            self.free(garbage.node, garbage.is_leaf);
+            self.free(garbage.node);
             freed += 1;
         }
         freed == max
     }
 
     fn new_leaf(&mut self) -> *mut Leaf {
-        self.nodes += 1;
-        Box::into_raw(Box::new(Leaf {
-            epoch: self.epoch,
-            len: 0,
-            hints: [0; LEAF_CAPACITY],
-            items: [0; LEAF_CAPACITY],
-        }))
+        let leaf = self.nodes.allocate().cast::<Leaf>();
+        let empty = Leaf { epoch: self.epoch, len: 0, hints: [0; LEAF_CAPACITY], items: [0; LEAF_CAPACITY] };
+        // SAFETY: a fresh node is large enough and aligned.
+        unsafe { leaf.write(empty) };
+        leaf
     }
 
     fn new_inner(&mut self) -> *mut Inner {
-        self.nodes += 1;
-        Box::into_raw(Box::new(Inner {
-            epoch: self.epoch,
-            len: 0,
-            hints: [0; INNER_CAPACITY],
-            items: [0; INNER_CAPACITY],
-            children: [ptr::null_mut(); INNER_CAPACITY],
-        }))
+        let inner = self.nodes.allocate().cast::<Inner>();
+        let (hints, items) = ([0; INNER_CAPACITY], [0; INNER_CAPACITY]);
+        let empty = Inner { epoch: self.epoch, len: 0, hints, items, children: [ptr::null_mut(); INNER_CAPACITY] };
+        // SAFETY: a fresh node is large enough and aligned.
+        unsafe { inner.write(empty) };
+        inner
     }
 
-    fn free(&mut self, node: *mut u8, is_leaf: bool) {
-        self.nodes -= 1;
+    fn free(&mut self, node: *mut u8) {
         // SAFETY: the node was made by `new_leaf` or `new_inner` and left both the tree and every open view.
-        unsafe {
-            if is_leaf {
-                drop(Box::from_raw(node.cast::<Leaf>()));
-            } else {
-                drop(Box::from_raw(node.cast::<Inner>()));
-            }
-        }
+        unsafe { self.nodes.free(node) };
     }
 
     /// A node leaves the tree: freed now, or later if a view may read it.
-    fn retire(&mut self, node: *mut u8, is_leaf: bool) {
+    fn retire(&mut self, node: *mut u8) {
         // SAFETY: both kinds of node start with their epoch.
         let epoch = unsafe { *node.cast::<u64>() };
         if self.is_shared(epoch) {
-            self.garbage.push(Garbage { retired: self.epoch, node, is_leaf });
+            self.garbage.push(Garbage { retired: self.epoch, node });
         } else {
-            self.free(node, is_leaf);
+            self.free(node);
         }
     }
 
@@ -736,7 +766,7 @@ impl Tree {
                 cursor.path[level].0 = copy;
                 copy.cast()
             };
-            self.garbage.push(Garbage { retired: self.epoch, node, is_leaf });
+            self.garbage.push(Garbage { retired: self.epoch, node });
             if level == 0 {
                 self.root.node = copy;
             } else {
@@ -804,7 +834,7 @@ impl Tree {
         let (node, at) = cursor.path[level - 1];
         let inner = unsafe_mut(node);
         if inner.len == 1 {
-            self.retire(node.cast(), false);
+            self.retire(node.cast());
             self.remove_child(cursor, level - 1);
             return;
         }
@@ -834,7 +864,7 @@ impl Tree {
                 return;
             }
             let child = inner_ref.children[0];
-            self.retire(inner.cast(), false);
+            self.retire(inner.cast());
             self.root = Root { node: child, height: self.root.height - 1 };
         }
     }
@@ -871,7 +901,7 @@ impl Tree {
         left_ref.hints[left_len..left_len + right_len].copy_from_slice(&right_ref.hints[..right_len]);
         left_ref.items[left_len..left_len + right_len].copy_from_slice(&right_ref.items[..right_len]);
         left_ref.len = left_len + right_len;
-        self.retire(right_node.cast(), true);
+        self.retire(right_node.cast());
         let (parent, _) = beside.path[level];
         unsafe_mut(parent).remove(right);
         if unsafe_mut(parent).len == 1 && level == 0 {
@@ -886,8 +916,9 @@ impl Drop for Tree {
             self.views.is_empty() || std::thread::panicking(),
             "read views are closed before their tree is dropped"
         );
-        self.drain_some(usize::MAX, |_| {});
-        while self.collect(usize::MAX) {}
+        if !self.views.is_empty() {
+            self.nodes.leak();
+        }
     }
 }
 

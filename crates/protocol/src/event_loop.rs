@@ -31,6 +31,8 @@ const READ_BYTES_MAX: usize = 256 << 10;
 const UNREAD_ALWAYS: usize = 64 << 10;
 /// So many connections with answers in one turn are worth waking the sender.
 const HANDED_OVER_MIN: usize = 4;
+/// And so many bytes of answers.
+const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
 /// Fibers switched to in one turn.
 const SWITCHES_MAX: usize = 1000;
 /// Listeners that had no descriptor for a connection are asked again so often.
@@ -543,8 +545,13 @@ impl EventLoop {
                 outlets.push(Arc::clone(&connection.outlet));
             }
         }
-        if outlets.len() >= HANDED_OVER_MIN {
+        let bytes: usize = outlets.iter().map(|outlet| outlet.unsent()).sum();
+        if outlets.len() >= HANDED_OVER_MIN || bytes >= HANDED_OVER_BYTES_MIN {
             self.sender.send(&mut outlets);
+            if bytes < HANDED_OVER_BYTES_MIN {
+                // Many small answers: half of them would still wait when their clients could go on.
+                while self.sender.help() {}
+            }
         } else {
             outlets.drain(..).for_each(|outlet| outlet.send());
         }

@@ -178,6 +178,16 @@ impl Sender {
             self.shared.has_work.notify_one();
         }
     }
+
+    /// Sends one of what the thread has not come to yet, on the calling thread. False if there is none.
+    pub(crate) fn help(&self) -> bool {
+        let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(outlet) = queue.outlets.pop_back() else { return false };
+        drop(queue);
+        outlet.is_queued.store(false, Ordering::Release);
+        outlet.send();
+        true
+    }
 }
 
 impl Drop for Sender {

@@ -8,19 +8,24 @@
 //! * A write that was not synced may be lost or torn by the simulated half, always.
 
 mod aligned;
+mod allocator;
 mod clock;
 pub mod fiber;
 mod file;
 pub mod net;
 mod notify;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 mod random;
 pub mod signals;
 mod thread;
 mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
+pub use allocator::Allocator;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use file::{Fault, File, FileDescription, FileKind, FileSystem, OpenMode, SimulatedFiles, SystemFiles};
+pub use file::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
+pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SystemFiles};
 pub use file::{describe, enter_directory, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};

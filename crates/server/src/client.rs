@@ -1,4 +1,4 @@
-//! A client of the binary protocol for the console: connects, logs in, evaluates. One request at a time.
+//! A client of the binary protocol for the console and for `torture`: connects, logs in, asks. One request at a time.
 
 use database::password_hash;
 use runtime::net;
@@ -11,9 +11,12 @@ use tuple::msgpack::{self, Kind, Reader};
 /// Connecting and answers that take longer are given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The connection below it; the one name of a socket that `redis` needs as well.
+pub(crate) type Stream = std::net::TcpStream;
+
 /// A connection.
 pub(crate) struct Client {
-    stream: std::net::TcpStream,
+    stream: Stream,
     address: String,
 }
 
@@ -38,7 +41,7 @@ impl Client {
     pub(crate) fn connect(uri: &str) -> Result<Self, String> {
         let (login, address) = split(uri);
         let failed = |error: std::io::Error| format!("{address}: {error}");
-        let stream = net::connect(&address, CONNECT_TIMEOUT).map_err(failed)?;
+        let stream = dial(&address).map_err(failed)?;
         let mut client = Client { stream, address: address.clone() };
         let mut greeting = [0; 128];
         client.stream.read_exact(&mut greeting).map_err(failed)?;
@@ -85,26 +88,49 @@ impl Client {
 
     /// Sends a request and waits for its answer: the body as a map by decimal keys.
     fn request(&mut self, kind: u8, body: &[u8]) -> Result<Value, String> {
+        let (code, answer) = self.exchange(kind, body).map_err(|error| error.to_string())?;
+        let body = to_json(&mut Reader::new(&answer)).unwrap_or(Value::Null);
+        match code {
+            0 => Ok(body),
+            _ => Err(body.get("49").and_then(Value::as_str).unwrap_or("unknown error").to_string()),
+        }
+    }
+
+    /// Sends a request and waits for its answer: the number of the error, 0 for none, and the body, well-formed msgpack. Errors: the connection
+    /// is of no more use.
+    pub(crate) fn exchange(&mut self, kind: u8, body: &[u8]) -> std::io::Result<(u32, Vec<u8>)> {
         let mut packet = vec![0xce];
         packet.extend_from_slice(&(body.len() as u32 + 5).to_be_bytes());
         packet.extend_from_slice(&[0x82, 0x00, kind, 0x01, 0x00]);
         packet.extend_from_slice(body);
-        let failed = |error: std::io::Error| error.to_string();
-        self.stream.write_all(&packet).map_err(failed)?;
+        self.stream.write_all(&packet)?;
         let mut length = [0; 5];
-        self.stream.read_exact(&mut length).map_err(failed)?;
+        self.stream.read_exact(&mut length)?;
         let size = u32::from_be_bytes([length[1], length[2], length[3], length[4]]) as usize;
         let mut answer = vec![0; size];
-        self.stream.read_exact(&mut answer).map_err(failed)?;
-        msgpack::check(&answer).map_err(|_| "the server answered something malformed".to_string())?;
-        let mut reader = Reader::new(&answer);
-        let header = to_json(&mut reader).ok_or("the server answered something malformed")?;
-        let body = to_json(&mut reader).unwrap_or(Value::Null);
-        match header.get("0").and_then(Value::as_u64) {
-            Some(0) => Ok(body),
-            _ => Err(body.get("49").and_then(Value::as_str).unwrap_or("unknown error").to_string()),
+        self.stream.read_exact(&mut answer)?;
+        let malformed = || std::io::Error::other("the server answered something malformed");
+        let header_bytes = msgpack::check(&answer).map_err(|_| malformed())?;
+        let header = to_json(&mut Reader::new(&answer)).ok_or_else(malformed)?;
+        let body = answer.split_off(header_bytes);
+        if !body.is_empty() {
+            msgpack::check(&body).map_err(|_| malformed())?;
         }
+        let status = header.get("0").and_then(Value::as_u64).ok_or_else(malformed)?;
+        // Bit 15 says that it is an error, the bits below which one.
+        Ok((status as u32 & 0x7fff, body))
     }
+}
+
+/// A connection to whoever listens there.
+pub(crate) fn dial(address: &str) -> std::io::Result<Stream> {
+    let stream = net::connect(address, CONNECT_TIMEOUT)?;
+    // A port that is asked for while nobody listens may be given to the very socket that asks: then it talks to itself.
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(std::io::ErrorKind::ConnectionRefused.into());
+    }
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 fn decode_base64(text: &str) -> Option<Vec<u8>> {

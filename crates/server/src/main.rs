@@ -8,15 +8,15 @@ mod options;
 mod process;
 mod script;
 mod serve;
+mod torture;
 
 use clap::{Parser, Subcommand};
 use options::Options;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Latencies are steadier and blocks smaller than with the system's allocator.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: runtime::Allocator = runtime::Allocator;
 
 /// A database server that takes Tarantool's place: rows in memory, every acknowledged write on disk.
 ///
@@ -66,11 +66,13 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Break a server on this machine's disk again and again, and see whether it keeps its word
+    Torture(Box<torture::Options>),
 }
 
 /// The first argument is one of our own commands or a wish for help.
 fn is_own_command(argument: &str) -> bool {
-    matches!(argument, "serve" | "console" | "cat" | "check" | "help" | "--help" | "-h" | "--version")
+    matches!(argument, "serve" | "console" | "cat" | "check" | "torture" | "help" | "--help" | "-h" | "--version")
 }
 
 /// True if the command line is to be read as Tarantool's.
@@ -101,6 +103,7 @@ fn run() -> Result<i32, String> {
             runtime::signals::end_on_closed_output();
             files::check(&dir, json).map(|()| 0)
         }
+        Command::Torture(options) => torture::torture(&options),
     }
 }
 

@@ -15,6 +15,7 @@
 use crate::block::{self, EOF_MAGIC, Note, encode_filler, encode_group, encode_plain, group_pages};
 use crate::error::WalError;
 use crate::row::{self, RowHeader};
+use crate::snapshot::unfinished_name;
 use crate::vclock::Vclock;
 use crate::writer::{Done, Job, Writer};
 use crate::xlog::{FileMeta, file_name, logs};
@@ -27,12 +28,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Space prepared when a segment is made.
-const PREPARED_FIRST: u64 = 1 << 20;
-/// Space kept ready ahead of the writer.
-const PREPARED_AHEAD: u64 = 16 << 20;
-/// Written at once when preparing space.
-const PREPARE_CHUNK: u64 = 1 << 20;
+/// Space kept ready ahead of the writer, in what is prepared at once.
+const CHUNKS_AHEAD: u64 = 16;
 /// A group is handed over at the latest when it has so many bytes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
@@ -78,6 +75,15 @@ pub struct JournalConfig {
     pub in_flight_max: usize,
     /// Bytes of transactions that may wait for the disk before `is_congested`.
     pub queue_bytes_max: usize,
+    /// Space that is prepared at once, in bytes: when a file is made, and ahead of the writer.
+    pub prepare_bytes: u64,
+}
+
+impl JournalConfig {
+    /// Whole pages, at least one.
+    fn prepare_chunk(&self) -> u64 {
+        self.prepare_bytes.max(1).next_multiple_of(PAGE_BYTES as u64)
+    }
 }
 
 /// How far the log is.
@@ -114,16 +120,19 @@ struct Prepared {
     /// Space is wanted up to here.
     wanted: Mutex<u64>,
     changed: Condvar,
+    /// Prepared at once.
+    chunk: u64,
     is_closed: AtomicBool,
     is_full: AtomicBool,
 }
 
 impl Prepared {
-    fn upto(end: u64) -> Self {
+    fn upto(end: u64, chunk: u64) -> Self {
         Prepared {
             end: AtomicU64::new(end),
             wanted: Mutex::new(end),
             changed: Condvar::new(),
+            chunk,
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
         }
@@ -229,9 +238,7 @@ impl Journal {
     ///
     /// Errors: `DiskFull`, `Failed`, `TooLarge`: nothing was appended and the caller takes its changes back.
     pub fn commit(&mut self) -> Result<Position, WalError> {
-        if let Some(reason) = &self.failure {
-            return Err(WalError::Failed(reason.clone()));
-        }
+        self.check_failed()?;
         // A row's header takes less than 64 bytes.
         let row_bytes = self.bodies.len() + 64 * self.rows.len();
         if row_bytes > block::CONTENT_MAX / 2 {
@@ -282,9 +289,7 @@ impl Journal {
         };
         if segment.offset + pages > self.config.wal_max_size.max(segment.grows_to) && segment.groups > 0 {
             let Err(error) = self.rotate() else { return self.reserve(more) };
-            if let Some(reason) = &self.failure {
-                return Err(WalError::Failed(reason.clone()));
-            }
+            self.check_failed()?;
             // No descriptors, or a directory that takes no files: that is no reason to stop writing where there is room.
             if let Some(segment) = &mut self.segment {
                 segment.grows_to = segment.offset + pages + ROTATE_AGAIN_BYTES;
@@ -408,6 +413,16 @@ impl Journal {
     fn fail(&mut self, error: WalError) {
         if self.failure.is_none() {
             self.failure = Some(error.to_string());
+            #[cfg(feature = "planted-bugs")]
+            if runtime::planted::is_planted(runtime::planted::Plant::ReusePosition) {
+                // As if it could be trusted again.
+                self.failure = None;
+                self.vclock.set(self.config.replica_id, self.durable.0 - self.vclock.get(0));
+                self.flushed = self.vclock;
+                self.appended = self.durable;
+                self.group.clear();
+                return;
+            }
             self.failed = Some((Position(self.durable.0 + 1), error));
             self.group.clear();
         }
@@ -422,9 +437,7 @@ impl Journal {
             let state = self.poll();
             // Put back: the caller of `poll` must hear of it.
             self.failed = state.failed;
-            if let Some(reason) = &self.failure {
-                return Err(WalError::Failed(reason.clone()));
-            }
+            self.check_failed()?;
             if self.durable >= position {
                 return Ok(());
             }
@@ -478,35 +491,48 @@ impl Journal {
         }
     }
 
-    /// Errors: there is no new file; the old one is written on, if it is still there.
+    /// The new file is made under another name first, so that the old one is completed only when there is a next.
+    ///
+    /// Errors: `Failed`, for good: whether the old file is complete, or the new one has its name, is unknown, and only the newest file
+    /// may be incomplete. Others: there is no new file; the old one is as it was and is written on.
     fn rotate_plain(&mut self) -> Result<(), WalError> {
         let has_rows = self.segment.as_ref().is_some_and(|segment| segment.groups > 0);
         if !has_rows {
             return Ok(());
         }
-        let Some(mut old) = self.segment.take() else { return Ok(()) };
-        self.complete(&mut old)?;
-        if let Err(error) = self.open_segment() {
-            old.resume().map_err(WalError::io(format!("going on with {}", old.path.display())))?;
-            self.segment = Some(old);
-            self.check_removed();
-            return Err(error);
+        if !self.check_removed() {
+            return self.check_failed();
         }
-        Ok(())
+        let (next, start) = match self.make_segment() {
+            Err(WalError::DiskFull { .. }) => {
+                self.give_back_prepared()?;
+                self.make_segment()?
+            }
+            made => made?,
+        };
+        let begun = self.close_segment().and_then(|()| self.begin_segment(next, start));
+        if let Err(error) = begun {
+            self.fail(error);
+        }
+        self.check_failed()
+    }
+
+    /// On a full disk the next file finds its space where the present one has prepared more than it takes.
+    fn give_back_prepared(&mut self) -> Result<(), WalError> {
+        let Some(segment) = &mut self.segment else { return Ok(()) };
+        segment.give_back_prepared().map_err(WalError::io(format!("cutting {}", segment.path.display())))
     }
 
     /// Completes the file that is being written.
     fn close_segment(&mut self) -> Result<(), WalError> {
-        let Some(mut segment) = self.segment.take() else { return Ok(()) };
-        self.complete(&mut segment)
+        self.segment.take().map_or(Ok(()), |mut segment| segment.complete())
     }
 
-    /// Errors: `Failed`, for good: whether the marker is there whole is unknown then, and only in the newest file may it be torn.
-    fn complete(&mut self, segment: &mut Segment) -> Result<(), WalError> {
-        let Err(error) = segment.complete() else { return Ok(()) };
-        let reason = error.to_string();
-        self.fail(error);
-        Err(WalError::Failed(reason))
+    fn check_failed(&self) -> Result<(), WalError> {
+        match &self.failure {
+            Some(reason) => Err(WalError::Failed(reason.clone())),
+            None => Ok(()),
+        }
     }
 
     /// A file without a name keeps nothing: the log has failed. False then.
@@ -522,6 +548,12 @@ impl Journal {
     }
 
     fn open_segment(&mut self) -> Result<(), WalError> {
+        let (segment, start) = self.make_segment()?;
+        self.begin_segment(segment, start)
+    }
+
+    /// Makes the next file, which has no name yet, and the vclock that it begins with.
+    fn make_segment(&self) -> Result<(Segment, Vclock), WalError> {
         // Rows of the open group belong to the new file and are behind its vclock.
         let start = if self.group.is_empty() { self.vclock } else { self.flushed };
         let path = self.config.dir.join(file_name(start.signature(), "xlog"));
@@ -532,6 +564,7 @@ impl Journal {
             &path,
             &meta,
             is_direct,
+            self.config.prepare_chunk(),
             self.config.wal_max_size,
             self.config.in_flight_max,
         )
@@ -539,6 +572,13 @@ impl Journal {
             io::ErrorKind::StorageFull => WalError::DiskFull { dir: self.config.dir.clone() },
             _ => WalError::Io { what: format!("making {}", path.display()), source },
         })?;
+        Ok((segment, start))
+    }
+
+    /// Gives a file its name and writes to it from now on.
+    fn begin_segment(&mut self, segment: Segment, start: Vclock) -> Result<(), WalError> {
+        let what = format!("naming {}", segment.path.display());
+        segment.publish(&*self.config.files).map_err(WalError::io(what))?;
         self.previous = Some(start);
         self.segment = Some(segment);
         Ok(())
@@ -570,24 +610,25 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for Segment {
     fn drop(&mut self) {
-        if let Some(segment) = &mut self.segment {
-            segment.stop_preparing();
-        }
+        self.stop_preparing();
     }
 }
 
 impl Segment {
+    /// Makes a file that is ready to be written, under the name of an unfinished one.
     fn create(
         files: &Arc<dyn FileSystem>,
         path: &Path,
         meta: &str,
         is_direct: bool,
+        prepare_chunk: u64,
         max: u64,
         threads: usize,
     ) -> io::Result<Self> {
-        let file = files.open(path, OpenMode::CREATE)?;
+        let unfinished = unfinished_name(path);
+        let cached = files.open(&unfinished, OpenMode::CREATE)?;
         let mut head = meta.as_bytes().to_vec();
         if is_direct {
             // Groups begin at page boundaries: an empty block fills the first page.
@@ -595,45 +636,37 @@ impl Segment {
             head.resize(PAGE_BYTES, 0);
             encode_filler(&mut head[text..]);
         }
+        let offset = head.len() as u64;
         let made = (|| {
-            file.write_all_at(&head, 0)?;
-            let end = head.len() as u64;
-            if is_direct {
-                prepare(&*file, end, end + PREPARED_FIRST.min(max.next_multiple_of(PAGE_BYTES as u64)))?;
-            }
-            file.sync()?;
-            if let Some(dir) = path.parent() {
-                files.sync_dir(dir)?;
-            }
-            file.len()
-        })();
-        let prepared_end = match made {
-            Ok(end) => end,
-            Err(error) => {
-                // Nothing was promised on this file: it must not be taken for a log later.
-                let _ = files.remove(path);
-                return Err(error);
-            }
-        };
-        let prepared = Arc::new(Prepared::upto(prepared_end));
-        let cached = Arc::clone(&file);
-        let opened = (|| {
+            cached.write_all_at(&head, 0)?;
             if !is_direct {
-                return Ok((file, None));
+                cached.sync()?;
+                return Ok((Arc::clone(&cached), Arc::new(Prepared::upto(offset, prepare_chunk)), None));
             }
-            let direct = files.open(path, OpenMode { synced: true, direct: true, ..OpenMode::MODIFY })?;
-            let shared = Arc::clone(&prepared);
+            let prepared_end = offset + prepare_chunk.min(max.next_multiple_of(PAGE_BYTES as u64));
+            prepare(&*cached, offset, prepared_end, prepare_chunk)?;
+            cached.sync()?;
+            let direct = files.open(&unfinished, OpenMode { synced: true, direct: true, ..OpenMode::MODIFY })?;
+            let prepared = Arc::new(Prepared::upto(prepared_end, prepare_chunk));
+            let (file, shared) = (Arc::clone(&cached), Arc::clone(&prepared));
             let preparer = match threads {
                 0 => None,
                 _ => Some(spawn_thread("wal-prepare", move || keep_prepared(&*file, &shared))?),
             };
-            Ok((direct, preparer))
+            Ok((direct, prepared, preparer))
         })();
-        let (file, preparer) = opened.inspect_err(|_: &io::Error| {
-            let _ = files.remove(path);
+        let (file, prepared, preparer) = made.inspect_err(|_: &io::Error| {
+            // If it stays all the same, the next start removes it.
+            let _ = files.remove(&unfinished);
         })?;
-        let (path, offset) = (path.to_path_buf(), head.len() as u64);
+        let path = path.to_path_buf();
         Ok(Segment { path, file, cached, offset, durable_offset: offset, groups: 0, grows_to: 0, prepared, preparer })
+    }
+
+    /// Gives the file its name, durably: what has the name of a log has a whole header.
+    fn publish(&self, files: &dyn FileSystem) -> io::Result<()> {
+        files.rename(&unfinished_name(&self.path), &self.path)?;
+        self.path.parent().map_or(Ok(()), |dir| files.sync_dir(dir))
     }
 
     /// Cuts what is prepared behind the last group and marks the file as complete.
@@ -648,26 +681,28 @@ impl Segment {
         cut().map_err(WalError::io(format!("closing {}", self.path.display())))
     }
 
-    /// Takes the end marker back. From now on space is prepared by the writer itself.
-    fn resume(&mut self) -> io::Result<()> {
-        self.cached.set_len(self.offset)?;
-        self.prepared = Arc::new(Prepared::upto(self.offset));
-        Ok(())
+    /// Cuts what is prepared behind the last group. From now on space is prepared by the writer itself.
+    fn give_back_prepared(&mut self) -> io::Result<()> {
+        self.stop_preparing();
+        self.prepared = Arc::new(Prepared::upto(self.offset, self.prepared.chunk));
+        self.cached.set_len(self.offset)
     }
 
     /// True if space is ready up to `end`; asks for more ahead.
     fn ensure(&self, end: u64) -> bool {
         let ready = self.prepared.end.load(Ordering::Acquire);
-        if ready < end + PREPARED_AHEAD / 2 {
-            self.want(end + PREPARED_AHEAD);
+        let chunk = self.prepared.chunk;
+        let ahead = CHUNKS_AHEAD * chunk;
+        if ready < end + ahead / 2 {
+            self.want(end + ahead);
         }
         if end <= ready {
             return true;
         }
         if self.preparer.is_none() {
             // Without threads space is prepared here.
-            let upto = end.next_multiple_of(PREPARE_CHUNK);
-            if prepare(&*self.cached, ready, upto).and_then(|()| self.cached.sync()).is_err() {
+            let upto = end.next_multiple_of(chunk);
+            if prepare(&*self.cached, ready, upto, chunk).and_then(|()| self.cached.sync()).is_err() {
                 return false;
             }
             self.prepared.end.store(upto, Ordering::Release);
@@ -702,12 +737,12 @@ impl Segment {
 }
 
 /// Fills a stretch of a file with empty blocks of a page each.
-fn prepare(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
+fn prepare(file: &dyn File, from: u64, to: u64, chunk: u64) -> io::Result<()> {
     let mut page = vec![0; PAGE_BYTES];
     encode_filler(&mut page);
     let mut at = from;
     while at < to {
-        let pages = (to - at).min(PREPARE_CHUNK) / PAGE_BYTES as u64;
+        let pages = (to - at).min(chunk) / PAGE_BYTES as u64;
         let chunk = page.repeat(pages as usize);
         file.write_all_at(&chunk, at)?;
         at += chunk.len() as u64;
@@ -728,8 +763,8 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
             return;
         }
         let from = shared.end.load(Ordering::Relaxed);
-        let to = target.min(from + PREPARE_CHUNK).next_multiple_of(PAGE_BYTES as u64);
-        match prepare(file, from, to).and_then(|()| file.sync()) {
+        let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
+        match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
             Ok(()) => {
                 shared.end.store(to, Ordering::Release);
                 shared.is_full.store(false, Ordering::Release);

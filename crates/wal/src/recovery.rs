@@ -230,6 +230,8 @@ impl RecoveryReport {
 }
 
 /// True if a file is what making one leaves when the machine stops: the beginning of a header, zeros behind it, and no rows.
+/// A file of ours has a whole header when it gets its name, and before that it is removed by `remove_unfinished`; a server that
+/// writes under the final name leaves such a file.
 ///
 /// Errors: `Io`.
 fn is_unborn(files: &dyn FileSystem, path: &Path) -> Result<bool, WalError> {

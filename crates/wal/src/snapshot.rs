@@ -15,6 +15,13 @@ const BLOCK_BYTES: usize = 128 << 10;
 const COMPRESS_FROM: usize = 2048;
 const UNFINISHED: &str = ".inprogress";
 
+/// The name of a file until it is complete.
+pub(crate) fn unfinished_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED);
+    PathBuf::from(name)
+}
+
 /// Snapshot files of a directory by signature, complete ones.
 pub fn snapshots(files: &dyn FileSystem, dir: &Path) -> Result<Vec<(i64, PathBuf)>, WalError> {
     numbered(files, dir, ".snap")
@@ -57,7 +64,7 @@ impl SnapshotWriter {
         rate: u64,
     ) -> Result<Self, WalError> {
         let name = file_name(vclock.signature(), "snap");
-        let path = dir.join(format!("{name}{UNFINISHED}"));
+        let path = unfinished_name(&dir.join(&name));
         let what = || format!("making {}", path.display());
         let file = files.open(&path, OpenMode::CREATE).map_err(WalError::io(what()))?;
         let meta = FileMeta::encode("SNAP", instance_uuid, vclock, None);
@@ -139,7 +146,7 @@ impl FinishedSnapshot {
     /// Gives the file its name, durably.
     pub fn publish(self) -> Result<PathBuf, WalError> {
         let path = self.dir.join(&self.name);
-        let unfinished = self.dir.join(format!("{}{UNFINISHED}", self.name));
+        let unfinished = unfinished_name(&path);
         self.files
             .rename(&unfinished, &path)
             .and_then(|()| self.files.sync_dir(&self.dir))

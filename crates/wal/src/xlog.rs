@@ -339,6 +339,11 @@ impl XlogReader {
     /// Checks the content that was read and takes the rows out of it.
     fn check_content(&mut self, fixheader: Fixheader) -> Result<(u64, Option<Note>), &'static str> {
         let Fixheader { is_compressed, length, checksum } = fixheader;
+        #[cfg(feature = "planted-bugs")]
+        let checksum = match runtime::planted::is_planted(runtime::planted::Plant::IgnoreChecksum) {
+            true => block::checksum(&self.content),
+            false => checksum,
+        };
         if block::checksum(&self.content) != checksum {
             return Err("checksum mismatch");
         }

@@ -1,11 +1,15 @@
 //! The log under power loss, damage and full disks: what was reported durable is there, nothing is there in part.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use runtime::{Fault, File, FileSystem, ManualClock, OpenMode, SimulatedFiles, SystemFiles};
+use runtime::{Fault, File, FileSystem, Loss, ManualClock, OpenMode, SimulatedFiles, SystemFiles};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tuple::msgpack;
-use wal::{Journal, JournalConfig, Position, SnapshotWriter, Vclock, WalError, WalMode, XlogReader, recover};
+use wal::{
+    Journal, JournalConfig, Position, SnapshotWriter, Vclock, WalError, WalMode, XlogReader, logs, recover,
+    remove_unfinished,
+};
 
 const DIR: &str = "/db";
 
@@ -20,6 +24,7 @@ fn config(files: Arc<dyn FileSystem>, dir: &Path, in_flight_max: usize, wal_max_
         replica_id: 1,
         in_flight_max,
         queue_bytes_max: 16 << 20,
+        prepare_bytes: 1 << 20,
     }
 }
 
@@ -95,6 +100,48 @@ fn whatever_the_moment_of_power_loss_durable_transactions_survive() {
 }
 
 #[test]
+fn a_log_file_has_its_name_only_when_its_header_is_whole() {
+    let files = SimulatedFiles::default();
+    files.keep_points();
+    drop(Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap());
+    for point in files.take_points() {
+        // The header is torn, the prepared space behind it is there.
+        for loss in Loss::kinds(point.unsynced(), 0..10) {
+            let after = point.crash(loss);
+            let (last, _) = recovered(&after, Path::new(DIR)).unwrap_or_else(|error| panic!("{loss}: {error}"));
+            assert_eq!(last, 0);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_now_is_not_taken_for_a_torn_end() {
+    let files = SimulatedFiles::default();
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+    commit(&mut journal, 1, 1, 9000).unwrap();
+    journal.wait(journal.appended()).unwrap();
+    drop(journal);
+    let mut nth = 0;
+    loop {
+        let after = files.crash(Loss::All);
+        after.set_fault(Fault { reads_until_error: Some(nth), ..Fault::default() });
+        match recovered(&after, Path::new(DIR)) {
+            Ok((last, _)) => assert_eq!(last, 1, "read error {nth}"),
+            Err(error) => assert!(matches!(error, WalError::Io { .. }), "read error {nth}: {error}"),
+        }
+        let untouched = after.fault().reads_until_error.is_some();
+        after.set_fault(Fault::default());
+        assert_eq!(recovered(&after, Path::new(DIR)).unwrap().0, 1, "after read error {nth}");
+        if untouched {
+            break;
+        }
+        nth += 1;
+    }
+    assert!(nth > 5);
+}
+
+#[test]
 fn a_failed_sync_loses_what_was_not_durable_and_stops_the_log() {
     let files = SimulatedFiles::default();
     let mut journal =
@@ -110,6 +157,89 @@ fn a_failed_sync_loses_what_was_not_durable_and_stops_the_log() {
     assert_eq!(state.failed.map(|(lost, _)| lost), Some(Position(2)));
     files.set_fault(Fault::default());
     assert!(matches!(commit(&mut journal, 3, 1, 10), Err(WalError::Failed(_))));
+}
+
+/// The rows that are there after every kind of loss.
+fn check_every_loss(files: &SimulatedFiles, durable: i64, when: &str) {
+    for loss in Loss::kinds(files.unsynced(), 0..20) {
+        let after = files.crash(loss);
+        remove_unfinished(&after, Path::new(DIR)).unwrap();
+        let (last, _) = recovered(&after, Path::new(DIR)).unwrap_or_else(|error| panic!("{when}, {loss}: {error}"));
+        assert_eq!(last, durable, "{when}, {loss}");
+    }
+}
+
+fn journal_of_one(files: &SimulatedFiles) -> Journal {
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+    commit_durably(&mut journal, 1);
+    journal
+}
+
+fn commit_durably(journal: &mut Journal, value: u64) {
+    let position = commit(journal, value, 1, 10).unwrap();
+    journal.wait(position).unwrap();
+}
+
+/// Every operation of a rotation fails once: how often the old file was written on, a new one begun, the log ended.
+fn rotations_with_an_error(error_kind: Option<io::ErrorKind>) -> [usize; 3] {
+    let mut outcomes = [0; 3];
+    for nth in 0.. {
+        let files = SimulatedFiles::default();
+        let mut journal = journal_of_one(&files);
+        files.set_fault(Fault { operations_until_error: Some(nth), error_kind, ..Fault::default() });
+        let rotated = journal.rotate();
+        let is_untouched = files.fault().operations_until_error.is_some();
+        files.set_fault(Fault::default());
+        if is_untouched {
+            break;
+        }
+        let when = format!("error {nth}");
+        check_every_loss(&files, 1, &when);
+        if let Err(error @ WalError::Failed(_)) = rotated {
+            assert!(matches!(commit(&mut journal, 2, 1, 10), Err(WalError::Failed(_))), "{when}: {error}");
+            outcomes[2] += 1;
+            continue;
+        }
+        commit_durably(&mut journal, 2);
+        check_every_loss(&files, 2, &when);
+        let is_new = logs(&files, Path::new(DIR)).unwrap().len() == 2;
+        assert_eq!(is_new, rotated.is_ok(), "{when}");
+        outcomes[usize::from(is_new)] += 1;
+        // What was left behind is in nobody's way.
+        journal.rotate().unwrap();
+        commit_durably(&mut journal, 3);
+        check_every_loss(&files, 3, &when);
+    }
+    outcomes
+}
+
+#[test]
+fn a_failed_rotation_goes_on_in_the_old_file_unless_that_may_be_completed_in_part() {
+    let [old, new, ended] = rotations_with_an_error(None);
+    assert!(old >= 4 && new == 0, "{old} went on, {new} are new");
+    assert_eq!(ended, 5, "the marker, the cut, the sync, the name, the directory");
+}
+
+#[test]
+fn a_rotation_on_a_full_disk_takes_the_space_that_the_old_file_has_prepared() {
+    let [old, new, ended] = rotations_with_an_error(Some(io::ErrorKind::StorageFull));
+    assert!(old == 0 && new >= 4, "{old} went on, {new} are new");
+    assert_eq!(ended, 5);
+}
+
+#[test]
+fn a_rotation_on_a_disk_that_stays_full_goes_on_in_the_old_file_when_there_is_space() {
+    let files = SimulatedFiles::default();
+    let mut journal = journal_of_one(&files);
+    files.set_fault(Fault { space_left: Some(0), ..Fault::default() });
+    assert!(matches!(journal.rotate(), Err(WalError::DiskFull { .. })));
+    assert!(matches!(commit(&mut journal, 2, 1, 10), Err(WalError::DiskFull { .. })));
+    check_every_loss(&files, 1, "full");
+    files.set_fault(Fault::default());
+    commit_durably(&mut journal, 2);
+    check_every_loss(&files, 2, "space again");
+    assert_eq!(logs(&files, Path::new(DIR)).unwrap().len(), 1);
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn journal(files: &SimulatedFiles, start: Vclock, mode: WalMode) -> Journal {
         replica_id: 1,
         in_flight_max: 0,
         queue_bytes_max: 16 << 20,
+        prepare_bytes: 1 << 20,
     };
     Journal::open(config, start).unwrap()
 }

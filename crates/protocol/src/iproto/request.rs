@@ -58,6 +58,7 @@ pub(crate) fn prefetch<'a>(database: &Database, group: impl Iterator<Item = &'a 
     let mut values = [0; PREFETCH_MAX];
     let mut count = 0;
     let mut space_id = None;
+    let mut reads_rows = false;
     for decoded in group.take(PREFETCH_MAX) {
         let Ok(request) = &decoded.request else { continue };
         let list = match decoded.header.request_type {
@@ -65,6 +66,7 @@ pub(crate) fn prefetch<'a>(database: &Database, group: impl Iterator<Item = &'a 
             request_type::INSERT | request_type::REPLACE => request.tuple,
             _ => continue,
         };
+        reads_rows |= !matches!(decoded.header.request_type, request_type::INSERT | request_type::REPLACE);
         if request.space_id.is_none() || request.index_id.unwrap_or(0) != 0 {
             continue;
         }
@@ -84,7 +86,7 @@ pub(crate) fn prefetch<'a>(database: &Database, group: impl Iterator<Item = &'a 
         && let Some(space) = database.catalog.space(space_id)
         && space.key_starts_rows()
     {
-        database.prefetch(&space, &values[..count]);
+        database.prefetch(&space, &values[..count], reads_rows);
     }
 }
 

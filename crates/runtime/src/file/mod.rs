@@ -3,7 +3,7 @@
 mod simulated;
 mod system;
 
-pub use simulated::{Fault, SimulatedFiles};
+pub use simulated::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
 pub use system::SystemFiles;
 
 use std::any::Any;

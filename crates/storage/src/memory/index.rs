@@ -2,8 +2,8 @@
 #![expect(unsafe_code, reason = "row pointers in indexes are kept alive by the primary index")]
 
 use crate::engine::{IndexDef, IndexKind, IteratorKind, Mode};
-use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Tree};
-use std::cell::RefCell;
+use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Place, Tree};
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use tuple::Tuple;
 
@@ -12,12 +12,26 @@ pub(crate) enum Structure {
     Hash(Hash),
 }
 
+/// Of a row: what most rows have.
+const PREFETCHED_ROW_BYTES: usize = 192;
+
 /// What the last prefetch found, for the look-ups that follow it at once.
 #[derive(Default)]
 struct Recent {
-    /// The tree's version then: any change of the tree makes this stale.
-    version: u64,
-    found: [Option<Entry>; PREFETCH_MAX],
+    found: [Option<(u64, Place)>; PREFETCH_MAX],
+    /// Look-ups come in the order of the prefetch: this one is expected next.
+    next: Cell<usize>,
+}
+
+impl Recent {
+    /// The place of a hint.
+    fn find(&self, hint: u64) -> Option<&Place> {
+        let next = self.next.get();
+        let found =
+            (next..PREFETCH_MAX).chain(0..next).find(|&at| self.found[at].is_some_and(|(known, _)| known == hint))?;
+        self.next.set((found + 1) % PREFETCH_MAX);
+        self.found[found].as_ref().map(|(_, place)| place)
+    }
 }
 
 pub(crate) struct MemoryIndex {
@@ -58,17 +72,18 @@ impl MemoryIndex {
 
     /// Brings what look-ups by these values of the only key part will touch nearer to the processor. Does nothing for an index that is not a
     /// tree of one unsigned part.
-    pub(crate) fn prefetch(&self, values: &[u64]) {
+    pub(crate) fn prefetch(&self, values: &[u64], reads_rows: bool) {
         let Structure::Tree(tree) = &self.structure else { return };
         if !self.def.compare_def.is_hint_exact() {
             return;
         }
         let mut recent = self.recent.borrow_mut();
-        **recent = Recent { version: tree.version(), ..Recent::default() };
+        **recent = Recent::default();
         let mut count = 0;
-        tree.prefetch(values, |entry| {
-            index::prefetch_bytes(row_of(entry.item).as_ptr(), 128);
-            recent.found[count] = Some(entry);
+        tree.prefetch(values, |entry, place| {
+            // An item is the address of the row's header; what follows it is the row.
+            index::prefetch_bytes(entry.item as *const u8, if reads_rows { PREFETCHED_ROW_BYTES } else { 1 });
+            recent.found[count] = Some((entry.hint, place));
             count += 1;
         });
     }
@@ -123,12 +138,8 @@ impl MemoryIndex {
         match &self.structure {
             Structure::Tree(tree) if part_count == 1 && self.def.compare_def.is_hint_exact() => {
                 let hint = def.key_hint(key, part_count);
-                let recent = self.recent.borrow();
-                let known = match recent.version == tree.version() {
-                    true => recent.found.iter().flatten().find(|entry| entry.hint == hint),
-                    false => None,
-                };
-                known.map(|entry| entry.item).or_else(|| tree.get(hint, |_| Ordering::Equal))
+                let known = self.recent.borrow().find(hint).and_then(|place| tree.item_at(place));
+                known.or_else(|| tree.get(hint, |_| Ordering::Equal))
             }
             Structure::Tree(tree) if self.def.compare_def.part_count() == part_count as usize => {
                 tree.get(def.key_hint(key, part_count), |item| def.compare_row_key(row_of(item), key, part_count))
@@ -176,6 +187,12 @@ impl MemoryIndex {
         match &mut self.structure {
             Structure::Tree(tree) => {
                 let hint = def.hint(row);
+                if mode == Mode::Replace
+                    && let Some(place) = self.recent.get_mut().find(hint)
+                    && let Some(existing) = tree.replace_item_at(place, item)
+                {
+                    return Ok(Some(existing));
+                }
                 let slot = if def.is_hint_exact() {
                     tree.locate(hint, |_| Ordering::Equal)
                 } else {
@@ -212,7 +229,12 @@ impl MemoryIndex {
         let def = &self.def.compare_def;
         match &mut self.structure {
             Structure::Tree(tree) => {
-                let slot = tree.locate(def.hint(row), |other| def.compare_rows(row_of(other), row));
+                let hint = def.hint(row);
+                let slot = if def.is_hint_exact() {
+                    tree.locate(hint, |_| Ordering::Equal)
+                } else {
+                    tree.locate(hint, |other| def.compare_rows(row_of(other), row))
+                };
                 assert!(slot.found == Some(item_of(tuple)), "a row that is removed is in every index");
                 tree.remove_at(slot);
             }

@@ -117,13 +117,26 @@ impl MemorySpace {
     /// Takes a change back. It must be the newest one that is neither dropped nor undone.
     pub fn undo(&mut self, change: &Change) {
         self.swap(change.new.as_ref(), change.old.as_ref());
+        #[cfg(feature = "planted-bugs")]
+        self.keep_secondary_entry(change);
+    }
+
+    /// The planted bug. The row is never freed, so that what finds the entry reads a row and not what came in its place.
+    #[cfg(feature = "planted-bugs")]
+    fn keep_secondary_entry(&mut self, change: &Change) {
+        if runtime::planted::is_planted(runtime::planted::Plant::KeepSecondaryEntry)
+            && let (Some(new), None) = (&change.new, &change.old)
+        {
+            new.clone().into_raw();
+            self.indexes.iter_mut().skip(1).for_each(|index| index.put(new));
+        }
     }
 
     /// Brings what look-ups by these values of the first key part will touch nearer to the processor. Does nothing for a primary index that
-    /// is not a tree of one unsigned part.
-    pub fn prefetch(&self, values: &[u64]) {
+    /// is not a tree of one unsigned part. Without `reads_rows` only as much of a row as its replacement touches.
+    pub fn prefetch(&self, values: &[u64], reads_rows: bool) {
         if let Some(primary) = self.indexes.first() {
-            primary.prefetch(values);
+            primary.prefetch(values, reads_rows);
         }
     }
 

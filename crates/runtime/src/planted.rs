@@ -1,0 +1,29 @@
+//! Bugs put in on purpose, to see that the simulator finds them. Compiled with the feature `planted-bugs` only, and off until a test
+//! plants one on its own thread. sim/README.md lists where they are.
+
+use std::cell::Cell;
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// A statement that is taken back leaves its row in the secondary indexes.
+    KeepSecondaryEntry,
+    /// After a failed write the log goes on, and gives the lost positions to others.
+    ReusePosition,
+    /// A block is believed whatever its checksum.
+    IgnoreChecksum,
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Plant>> = const { Cell::new(None) };
+}
+
+/// Plants a bug on this thread, or takes it out.
+pub fn plant(bug: Option<Plant>) {
+    PLANTED.set(bug);
+}
+
+/// True if this bug is planted here.
+pub fn is_planted(bug: Plant) -> bool {
+    PLANTED.get() == Some(bug)
+}

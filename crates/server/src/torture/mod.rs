@@ -1,0 +1,137 @@
+//! `lycosa torture`: breaks a real server on this machine and its disk, again and again, and looks whether it kept its word.
+//!
+//! Clients of all workloads of `trial` work, something happens to the server, it is killed, started again, and every workload's history is checked
+//! against what is there. [`target`] knows how each server is started and asked, [`driver`] does the work, [`report`] says what came of it.
+
+mod driver;
+mod gate;
+mod iproto;
+mod redis;
+mod report;
+mod target;
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use target::{Kind, Launch};
+
+/// Memory for rows, with and without the fault `memory`.
+const MEMORY_BYTES: u64 = 1 << 30;
+const LOW_MEMORY_BYTES: u64 = 64 << 20;
+
+/// What happens to the server besides load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fault {
+    /// SIGKILL at a random moment, also while it reads its files at the start
+    Kill,
+    /// SIGSTOP, and SIGCONT after up to half a second
+    Pause,
+    /// Files cannot grow: some lives run under RLIMIT_FSIZE, which makes writes fail as on a full disk (EFBIG instead of ENOSPC). It needs no privileges, a
+    /// file system of its own would
+    Disk,
+    /// 64 MiB for rows, which the workload `limit` fills
+    Memory,
+}
+
+/// Options of `torture`.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// What is tortured
+    #[arg(long, value_enum, default_value_t = Kind::Lycosa)]
+    target: Kind,
+    /// Its binary [default: this one; tarantool; redis-server]
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Directory for its files, on the disk to be tried; made if it does not exist [default: a temporary one, removed at the end unless something was wrong]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// How long
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// End after so many kills [default: when the time is over]
+    #[arg(long)]
+    kills: Option<u64>,
+    /// Clients, each with a connection and a thread; a workload gets at least as many as it needs
+    #[arg(long, default_value_t = 32)]
+    clients: usize,
+    /// What happens to it. Clock jumps are not among them: only a privileged process can set the clock, and it is that of the whole machine
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Fault::Kill, Fault::Pause, Fault::Disk, Fault::Memory])]
+    faults: Vec<Fault>,
+    /// A workload by name, several with commas between, or all that the target can express; `list` shows them
+    #[arg(long, default_value = "all")]
+    workload: String,
+    /// Of all random choices; the moments of the machine's own threads are not among them [default: random, and shown]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// wal_mode of Lycosa or Tarantool [default: the target's own]
+    #[arg(long, value_parser = ["fsync", "write", "none"])]
+    wal_mode: Option<String>,
+    /// appendfsync of Redis
+    #[arg(long, default_value = "everysec", value_parser = ["always", "everysec", "no"])]
+    appendfsync: String,
+    /// Go on after a broken promise and count
+    #[arg(long)]
+    keep_going: bool,
+    /// The report as JSON, without a progress bar
+    #[arg(long)]
+    json: bool,
+}
+
+impl Options {
+    fn workloads(&self) -> Result<Vec<&'static str>, String> {
+        let all: Vec<&'static str> = trial::all().iter().map(|workload| workload.name()).collect();
+        let can = |name: &&str| self.target.can_express(name);
+        if self.workload == "all" {
+            return Ok(all.into_iter().filter(can).collect());
+        }
+        let find = |name: &str| match all.iter().find(|known| **known == name) {
+            Some(known) if can(known) => Ok(*known),
+            Some(_) => Err(format!("{name} cannot be expressed in this target's commands")),
+            None => Err(format!("there is no workload {name}, but {}", all.join(", "))),
+        };
+        self.workload.split(',').map(find).collect()
+    }
+}
+
+/// Tortures. Returns the exit code: 1 if a promise was broken.
+pub(crate) fn torture(options: &Options) -> Result<i32, String> {
+    if options.workload == "list" {
+        for workload in trial::all() {
+            println!("{:12} {}", workload.name(), workload.about());
+        }
+        return Ok(0);
+    }
+    let workloads = options.workloads()?;
+    let seed = options.seed.unwrap_or_else(|| runtime::Randomness::next_u64(&runtime::SystemRandomness));
+    let place = target::Place::new(options.dir.clone()).map_err(|error| format!("the directory: {error}"))?;
+    let is_low = options.faults.contains(&Fault::Memory);
+    let launch = Launch {
+        kind: options.target,
+        program: options.binary.clone().map_or_else(|| options.target.program(), Ok)?,
+        dir: place.path().to_path_buf(),
+        wal_mode: options.wal_mode.clone(),
+        appendfsync: options.appendfsync.clone(),
+        memory_bytes: if is_low { LOW_MEMORY_BYTES } else { MEMORY_BYTES },
+    };
+    launch.prepare().map_err(|error| format!("{}: {error}", place.path().display()))?;
+    let report = driver::run(&driver::Plan {
+        launch,
+        workloads,
+        faults: options.faults.clone(),
+        clients: options.clients,
+        seconds: options.seconds,
+        kills_max: options.kills.unwrap_or(u64::MAX),
+        seed,
+        keep_going: options.keep_going,
+        is_quiet: options.json,
+    })?;
+    match options.json {
+        true => println!("{}", report.json()),
+        false => report.print(),
+    }
+    if !report.is_right() {
+        eprintln!("files of the server are in {}", place.keep().display());
+        return Ok(1);
+    }
+    place.remove();
+    Ok(0)
+}

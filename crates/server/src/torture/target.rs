@@ -1,0 +1,315 @@
+//! The servers that can be tortured: how each is started, asked and killed.
+
+use super::{iproto, redis};
+use clap::ValueEnum;
+use runtime::{Clock, FileSystem, SystemClock, SystemFiles};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use trial::{Operation, Outcome, User};
+
+/// A server that is not ready by then never will be.
+const START_MAX: Duration = Duration::from_secs(60);
+const POLL_NS: u64 = 1_000_000;
+/// Lines of the server's log that are kept.
+const LOG_LINES_MAX: usize = 40;
+/// What the line that tells the address has in front of it.
+const READY: &str = "ready: connect to ";
+/// What the start script does on both servers that run Lua.
+const MAKE_ADMIN: &str = "box.schema.user.create('trial_admin', { password = 'torture', if_not_exists = true })\n\
+                          box.schema.user.grant('trial_admin', 'super', nil, nil, { if_not_exists = true })\n";
+
+/// What is tortured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// This server
+    Lycosa,
+    /// An installed tarantool
+    Tarantool,
+    /// An installed redis-server, with the workloads that its commands can express
+    Redis,
+}
+
+impl Kind {
+    /// True if a workload can be expressed.
+    pub(super) fn can_express(self, workload: &str) -> bool {
+        self != Kind::Redis || matches!(workload, "registers" | "inventory")
+    }
+
+    /// The binary, if none is named.
+    pub(super) fn program(self) -> Result<PathBuf, String> {
+        match self {
+            Kind::Lycosa => std::env::current_exe().map_err(|error| format!("where this binary is: {error}")),
+            Kind::Tarantool => Ok(PathBuf::from("tarantool")),
+            Kind::Redis => Ok(PathBuf::from("redis-server")),
+        }
+    }
+
+    /// Its name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Lycosa => "lycosa",
+            Kind::Tarantool => "tarantool",
+            Kind::Redis => "redis",
+        }
+    }
+}
+
+/// The directory: one that was named, or a temporary one.
+pub(super) struct Place {
+    path: PathBuf,
+    is_temporary: bool,
+}
+
+impl Place {
+    /// Makes the directory.
+    pub(super) fn new(named: Option<PathBuf>) -> std::io::Result<Self> {
+        let is_temporary = named.is_none();
+        let fresh = || std::env::temp_dir().join(format!("lycosa-torture-{}", std::process::id()));
+        let path = named.unwrap_or_else(fresh);
+        SystemFiles.create_dir_all(&path.join("data"))?;
+        Ok(Place { path: std::path::absolute(path)?, is_temporary })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves the directory to whoever wants to look into it.
+    pub(super) fn keep(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes a temporary directory.
+    pub(super) fn remove(self) {
+        if self.is_temporary {
+            // What cannot be removed from a temporary place does no harm there.
+            let _ = Command::new("rm").arg("-rf").arg(&self.path).status();
+        }
+    }
+}
+
+/// How to start a server.
+pub(super) struct Launch {
+    pub(super) kind: Kind,
+    pub(super) program: PathBuf,
+    pub(super) dir: PathBuf,
+    /// Of Lycosa and Tarantool.
+    pub(super) wal_mode: Option<String>,
+    /// Of Redis.
+    pub(super) appendfsync: String,
+    /// For rows.
+    pub(super) memory_bytes: u64,
+}
+
+/// Why there is no server.
+#[derive(Debug)]
+pub(super) struct NotStarted(pub(super) String);
+
+impl Launch {
+    /// Writes what the server needs beside its data.
+    pub(super) fn prepare(&self) -> std::io::Result<()> {
+        let script = match self.kind {
+            Kind::Lycosa => MAKE_ADMIN.to_string(),
+            // It listens last, so that nobody is answered before everything is there.
+            Kind::Tarantool => format!(
+                "box.cfg{{ work_dir = {:?}, memtx_memory = {}, memtx_max_tuple_size = 2 * 1024 * 1024, log_level = 4, wal_mode = {} }}\n\
+                 {MAKE_ADMIN}\
+                 box.cfg{{ listen = '127.0.0.1:0' }}\n\
+                 io.stderr:write({READY:?} .. box.info.listen .. '\\n')\n",
+                self.dir.join("data"),
+                self.memory_bytes,
+                self.wal_mode.as_ref().map_or("nil".to_string(), |mode| format!("{mode:?}")),
+            ),
+            Kind::Redis => return Ok(()),
+        };
+        runtime::write_file(&self.dir.join("init.lua"), script.as_bytes())
+    }
+
+    /// What runs, as the report shows it.
+    pub(super) fn describe(&self) -> String {
+        let setting = match (self.kind, &self.wal_mode) {
+            (Kind::Redis, _) => format!("appendonly yes, appendfsync {}", self.appendfsync),
+            (_, Some(mode)) => format!("wal_mode {mode}"),
+            (Kind::Lycosa, None) => "wal_mode fsync (its default)".to_string(),
+            (Kind::Tarantool, None) => "wal_mode write (its default)".to_string(),
+        };
+        format!("{}, {setting}", self.kind.name())
+    }
+
+    fn arguments(&self, port: u16) -> Vec<String> {
+        let data = self.dir.join("data").display().to_string();
+        let script = self.dir.join("init.lua").display().to_string();
+        let (memory, port) = (self.memory_bytes.to_string(), port.to_string());
+        let arguments: Vec<&str> = match self.kind {
+            Kind::Lycosa => {
+                let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--work-dir", &data, "--script", &script];
+                arguments.extend(["--memtx-memory", &memory, "--memtx-max-tuple-size", "2MiB"]);
+                if let Some(mode) = &self.wal_mode {
+                    arguments.extend(["--wal-mode", mode]);
+                }
+                arguments
+            }
+            Kind::Tarantool => vec![&script],
+            Kind::Redis => {
+                let mut arguments = vec!["--bind", "127.0.0.1", "--port", &port, "--dir", &data, "--save", ""];
+                arguments.extend(["--appendonly", "yes", "--appendfsync", &self.appendfsync]);
+                arguments.extend(["--maxmemory", &memory, "--maxmemory-policy", "noeviction"]);
+                arguments
+            }
+        };
+        arguments.into_iter().map(ToString::to_string).collect()
+    }
+
+    /// Starts the process. With `file_bytes_max` its files cannot grow beyond that.
+    pub(super) fn spawn(&self, file_bytes_max: Option<u64>) -> Result<Process, NotStarted> {
+        let port = match self.kind {
+            Kind::Redis => free_port().map_err(|error| NotStarted(format!("no port: {error}")))?,
+            _ => 0,
+        };
+        let mut command = match file_bytes_max {
+            None => Command::new(&self.program),
+            Some(bytes) => {
+                // The shell sets the limit and becomes the server. The signal that a write beyond the limit raises would end it.
+                let mut shell = Command::new("sh");
+                let script = "trap '' XFSZ; ulimit -f \"$0\" && exec \"$@\"";
+                shell.args(["-c", script, &(bytes / 512).to_string()]).arg(&self.program);
+                shell
+            }
+        };
+        command.args(self.arguments(port)).env_remove("LYCOSA_CONFIG").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let named = |error: std::io::Error| NotStarted(format!("{}: {error}", self.program.display()));
+        let mut child = command.spawn().map_err(named)?;
+        let log = Arc::new(Mutex::new(Log::default()));
+        let outputs: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|output| Box::new(output) as Box<dyn Read + Send>),
+            child.stderr.take().map(|output| Box::new(output) as Box<dyn Read + Send>),
+        ];
+        for output in outputs.into_iter().flatten() {
+            let log = Arc::clone(&log);
+            runtime::spawn_thread("log", move || collect(output, &log)).map_err(named)?;
+        }
+        let address = (self.kind == Kind::Redis).then(|| format!("127.0.0.1:{port}"));
+        Ok(Process { kind: self.kind, child, log, address })
+    }
+}
+
+/// A port that nobody has. If somebody takes it before the server does, the server does not start and says why.
+fn free_port() -> std::io::Result<u16> {
+    let any = runtime::net::resolve("127.0.0.1:0")?;
+    let any = any.first().ok_or_else(|| std::io::Error::other("no address"))?;
+    Ok(runtime::net::TcpListener::bind(*any)?.local_addr()?.port())
+}
+
+/// The end of what the server printed.
+#[derive(Default)]
+struct Log {
+    lines: VecDeque<String>,
+    address: Option<String>,
+}
+
+/// Reads what the server prints until it ends.
+fn collect(output: impl Read, log: &Mutex<Log>) {
+    for line in BufReader::new(output).lines() {
+        let Ok(line) = line else { return };
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(address) = line.split_once(READY).and_then(|(_, rest)| rest.split_whitespace().next()) {
+            log.address = Some(address.to_string());
+        }
+        if log.lines.len() == LOG_LINES_MAX {
+            log.lines.pop_front();
+        }
+        log.lines.push_back(line);
+    }
+}
+
+/// A server's process. Killed on drop.
+pub(super) struct Process {
+    kind: Kind,
+    child: Child,
+    log: Arc<Mutex<Log>>,
+    address: Option<String>,
+}
+
+impl Process {
+    /// Waits until clients may come. Errors: it ended, with the end of its log.
+    pub(super) fn wait_until_ready(&mut self) -> Result<String, NotStarted> {
+        let clock = SystemClock::default();
+        while clock.monotonic_ns() < START_MAX.as_nanos() as u64 {
+            if let Some(how) = self.ended() {
+                return Err(NotStarted(how));
+            }
+            let announced = match self.kind {
+                Kind::Redis => self.address.clone().filter(|address| {
+                    redis::Connection::open(address).is_ok_and(|mut connection| connection.is_ready())
+                }),
+                _ => self.log.lock().unwrap_or_else(PoisonError::into_inner).address.clone(),
+            };
+            if let Some(address) = announced {
+                self.address = Some(address.clone());
+                return Ok(address);
+            }
+            runtime::pause(POLL_NS);
+        }
+        Err(NotStarted(format!("it was not ready within {} s{}", START_MAX.as_secs(), self.log_text())))
+    }
+
+    /// How the process ended by itself, if it did.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(format!("it ended by itself, {status}{}", self.log_text()))
+    }
+
+    /// The end of its log, to be put behind a sentence.
+    pub(super) fn log_text(&self) -> String {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines: Vec<&str> = log.lines.iter().map(String::as_str).collect();
+        format!(". The end of its log:\n    {}", lines.join("\n    "))
+    }
+
+    /// Ends it without warning and waits until it is gone.
+    pub(super) fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Sends a signal by name.
+    pub(super) fn signal(&self, name: &str) {
+        let _ = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A client's connection to a target.
+pub(super) enum Connection {
+    Iproto(iproto::Connection),
+    Redis(redis::Connection),
+}
+
+impl Connection {
+    /// Connects and logs in. Errors: in words.
+    pub(super) fn open(kind: Kind, address: &str, user: User) -> Result<Self, String> {
+        match kind {
+            Kind::Redis => redis::Connection::open(address).map(Connection::Redis),
+            _ => iproto::Connection::open(address, user).map(Connection::Iproto),
+        }
+    }
+
+    /// Performs an operation and waits for its answer.
+    pub(super) fn perform(&mut self, operation: &Operation) -> Outcome {
+        match self {
+            Connection::Iproto(connection) => connection.perform(operation),
+            Connection::Redis(connection) => connection.perform(operation),
+        }
+    }
+}

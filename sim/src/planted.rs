@@ -1,0 +1,165 @@
+//! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
+//!
+//! Two are a double of the file system. Three need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! names the places.
+
+use crate::check::Finding;
+use crate::report::Progress;
+use crate::run::Wrap;
+#[cfg(feature = "planted-bugs")]
+use crate::run::plain;
+use crate::{crash_points, errors, histories};
+use runtime::{File, FileSystem, OpenMode, SimulatedFiles};
+use std::any::Any;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A write of the log is taken for durable when the system has it.
+    AcknowledgeBeforeSync,
+    /// Directories are not synced.
+    SkipDirectorySync,
+    /// A statement that is taken back leaves its row in the secondary indexes.
+    #[cfg(feature = "planted-bugs")]
+    KeepSecondaryEntry,
+    /// After a failed write the log goes on, and gives the lost positions to others.
+    #[cfg(feature = "planted-bugs")]
+    ReusePosition,
+    /// A block is believed whatever its checksum.
+    #[cfg(feature = "planted-bugs")]
+    IgnoreChecksum,
+}
+
+impl Bug {
+    /// All that are compiled in.
+    pub const ALL: &[Bug] = &[
+        Bug::AcknowledgeBeforeSync,
+        Bug::SkipDirectorySync,
+        #[cfg(feature = "planted-bugs")]
+        Bug::KeepSecondaryEntry,
+        #[cfg(feature = "planted-bugs")]
+        Bug::ReusePosition,
+        #[cfg(feature = "planted-bugs")]
+        Bug::IgnoreChecksum,
+    ];
+
+    fn wrap(self) -> Wrap {
+        match self {
+            Bug::AcknowledgeBeforeSync => |files| Arc::new(Unsynced(files.clone())),
+            Bug::SkipDirectorySync => |files| Arc::new(NamesUnsynced(files.clone())),
+            #[cfg(feature = "planted-bugs")]
+            _ => plain,
+        }
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn plant(self) {
+        use runtime::planted::{Plant, plant};
+        plant(match self {
+            Bug::KeepSecondaryEntry => Some(Plant::KeepSecondaryEntry),
+            Bug::ReusePosition => Some(Plant::ReusePosition),
+            Bug::IgnoreChecksum => Some(Plant::IgnoreChecksum),
+            _ => None,
+        });
+    }
+}
+
+/// How a bug was found.
+#[derive(Clone, Debug)]
+pub struct Discovery {
+    /// By which tool.
+    pub tool: &'static str,
+    /// States looked at before, and runs with errors, by all tools so far.
+    pub states: u64,
+    /// What it looked like.
+    pub finding: Finding,
+}
+
+/// Plants a bug on this thread and runs the tools until one finds it.
+pub fn find(bug: Bug, progress: &Progress) -> Option<Discovery> {
+    #[cfg(feature = "planted-bugs")]
+    bug.plant();
+    let found = hunt(bug.wrap(), progress);
+    #[cfg(feature = "planted-bugs")]
+    runtime::planted::plant(None);
+    found
+}
+
+fn hunt(wrap: Wrap, progress: &Progress) -> Option<Discovery> {
+    let options = crash_points::Options { wrap, again: false, ..crash_points::Options::default() };
+    let outcome = crash_points::run(options, progress);
+    let mut states = outcome.counts.states;
+    if let Some(finding) = outcome.finding {
+        return Some(Discovery { tool: "crash-points", states, finding });
+    }
+    let outcome = histories::run(histories::Options { wrap, ..histories::Options::default() }, progress);
+    states += outcome.counts.states;
+    if let Some(finding) = outcome.finding {
+        return Some(Discovery { tool: "histories", states, finding });
+    }
+    let outcome = errors::run(errors::Options { wrap, ..errors::Options::default() }, progress);
+    states += outcome.counts.states + outcome.runs.values().sum::<u64>();
+    outcome.finding.map(|finding| Discovery { tool: "errors", states, finding })
+}
+
+/// Synced writes are not.
+struct Unsynced(SimulatedFiles);
+
+/// Directories are not synced.
+struct NamesUnsynced(SimulatedFiles);
+
+/// The methods that a double leaves as they are.
+macro_rules! as_simulated {
+    () => {
+        fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+            self.0.create_dir_all(path)
+        }
+
+        fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+            self.0.list(dir)
+        }
+
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.0.rename(from, to)
+        }
+
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            self.0.remove(path)
+        }
+
+        fn exists(&self, path: &Path) -> bool {
+            self.0.exists(path)
+        }
+
+        fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
+            self.0.lock(path)
+        }
+    };
+}
+
+impl FileSystem for Unsynced {
+    as_simulated!();
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.0.open(path, OpenMode { synced: false, ..mode })
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.sync_dir(dir)
+    }
+}
+
+impl FileSystem for NamesUnsynced {
+    as_simulated!();
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.0.open(path, mode)
+    }
+
+    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}

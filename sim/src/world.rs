@@ -1,0 +1,79 @@
+//! A database over simulated files, on one thread.
+
+use database::{Config, Context, Database, Environment, SessionKind};
+use runtime::{FileSystem, ManualClock, SeededRandomness};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A log file larger than this is followed by another.
+pub const WAL_MAX_SIZE: u64 = 48 << 10;
+/// Little, so that a directory is small and power losses are many a second.
+const PREPARE_BYTES: u64 = 16 << 10;
+/// Memory for rows unless a tool limits it.
+const MEMORY: u64 = 64 << 20;
+
+/// Where log and snapshots lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// In one directory.
+    Together,
+    /// Each in a directory of its own: neither is synced with the other.
+    Apart,
+}
+
+impl Layout {
+    fn dirs(self) -> (PathBuf, PathBuf) {
+        match self {
+            Layout::Together => (PathBuf::from("/db"), PathBuf::from("/db")),
+            Layout::Apart => (PathBuf::from("/log"), PathBuf::from("/snapshots")),
+        }
+    }
+}
+
+/// Opens the database of a simulated machine, or makes it. Errors: as a server says that refuses to start.
+pub fn open(files: Arc<dyn FileSystem>, layout: Layout) -> database::Result<Rc<Database>> {
+    open_with(files, layout, |_| {})
+}
+
+/// As `open`, with changed options.
+pub fn open_with(
+    files: Arc<dyn FileSystem>,
+    layout: Layout,
+    change: impl FnOnce(&mut Config),
+) -> database::Result<Rc<Database>> {
+    let (wal_dir, memtx_dir) = layout.dirs();
+    let mut config = Config {
+        wal_dir,
+        memtx_dir,
+        memtx_memory: MEMORY,
+        wal_writes_in_flight: 0,
+        wal_max_size: WAL_MAX_SIZE,
+        wal_prepare_bytes: PREPARE_BYTES,
+        checkpoint_interval: 0,
+        ..Config::default()
+    };
+    change(&mut config);
+    let environment = Environment {
+        files,
+        clock: Arc::new(ManualClock::default()),
+        randomness: Arc::new(SeededRandomness::new(1)),
+        wake: Arc::new(|| {}),
+    };
+    let database = Database::new(config, environment)?;
+    database.open()?;
+    Ok(database)
+}
+
+/// A context whose answers wait for the log, as those of a connection do.
+pub fn request(database: &Database) -> Context {
+    Context::for_request(database.open_session(SessionKind::Background, None))
+}
+
+/// A turn of the event loop: what is appended is written, what is written is noticed.
+pub fn drive(database: &Database) {
+    database.submit();
+    // The second turn publishes a checkpoint that the first one found finished.
+    database.turn();
+    database.turn();
+}
