@@ -177,7 +177,7 @@ pub struct Journal {
     failure: Option<String>,
     failed: Option<(Position, WalError)>,
     previous: Option<Vclock>,
-    /// Bytes logged since the last `mark_checkpoint`.
+    /// Bytes logged since the last `rotate`, in all files.
     bytes_since_checkpoint: u64,
     now: f64,
 }
@@ -288,7 +288,8 @@ impl Journal {
             return self.open_segment();
         };
         if segment.offset + pages > self.config.wal_max_size.max(segment.grows_to) && segment.groups > 0 {
-            let Err(error) = self.rotate() else { return self.reserve(more) };
+            let rotated = self.wait(self.appended).and_then(|()| self.rotate_plain());
+            let Err(error) = rotated else { return self.reserve(more) };
             self.check_failed()?;
             // No descriptors, or a directory that takes no files: that is no reason to stop writing where there is room.
             if let Some(segment) = &mut self.segment {
@@ -470,7 +471,7 @@ impl Journal {
         self.group.len() + self.in_flight_bytes > self.config.queue_bytes_max
     }
 
-    /// Bytes logged since the last checkpoint.
+    /// Bytes logged since the last checkpoint called `rotate`.
     pub fn bytes_since_checkpoint(&self) -> u64 {
         self.bytes_since_checkpoint
     }

@@ -229,6 +229,20 @@ fn a_rotation_on_a_full_disk_takes_the_space_that_the_old_file_has_prepared() {
 }
 
 #[test]
+fn bytes_since_a_checkpoint_are_counted_over_all_files_of_the_log() {
+    let files = SimulatedFiles::default();
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 40_000), Vclock::default()).unwrap();
+    for value in 0..30 {
+        commit_durably(&mut journal, value);
+    }
+    assert!(logs(&files, Path::new(DIR)).unwrap().len() > 2);
+    assert_eq!(journal.bytes_since_checkpoint(), 30 * 4096);
+    journal.rotate().unwrap();
+    assert_eq!(journal.bytes_since_checkpoint(), 0);
+}
+
+#[test]
 fn a_rotation_on_a_disk_that_stays_full_goes_on_in_the_old_file_when_there_is_space() {
     let files = SimulatedFiles::default();
     let mut journal = journal_of_one(&files);
