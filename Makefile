@@ -86,6 +86,9 @@ fuzz: ## each fuzz target for a minute; needs a nightly compiler and cargo-fuzz
 	for target in $$($(CARGO) +nightly fuzz list); do \
 	    $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
+damage: ## opens a database on every single flipped bit of a snapshot and a log; most of an hour
+	FLIP_STRIDE=1 $(CARGO) test --release -p lycosa-tests --test damaged_files -- --nocapture every_flip_is_refused
+
 clean: ## removes what was built; data stays
 	$(CARGO) clean
 

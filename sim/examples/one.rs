@@ -25,6 +25,11 @@ fn main() {
                 println!("{l}");
             }
             println!("{:?}", v.reached);
+            for (p, b) in &v.files {
+                let d = std::path::Path::new("/tmp/simdump").join(p.strip_prefix("/").unwrap());
+                std::fs::create_dir_all(d.parent().unwrap()).unwrap();
+                std::fs::write(d, b).unwrap();
+            }
         }
     }
 }

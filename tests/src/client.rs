@@ -102,7 +102,11 @@ pub struct Client {
 impl Client {
     /// Connects and reads the greeting.
     pub fn connect(address: &str) -> io::Result<Self> {
-        let mut stream = TcpStream::connect(address)?;
+        Self::over(TcpStream::connect(address)?)
+    }
+
+    /// Reads the greeting of a connection that has been made.
+    pub fn over(mut stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY_MAX))?;
         let mut greeting = [0; GREETING_BYTES];

@@ -330,6 +330,11 @@ impl Error {
         Error::raw(ErrorCode::System as u32, ErrorKind::System, what.to_string())
     }
 
+    /// Says more behind the text.
+    pub fn push_text(&mut self, text: &str) {
+        self.0.message.push_str(text);
+    }
+
     /// Adds a named detail.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {

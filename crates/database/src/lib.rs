@@ -19,6 +19,7 @@ mod catalog;
 mod checkpoint;
 mod config;
 mod convert;
+mod damage;
 mod database;
 mod error;
 mod fields;
@@ -40,6 +41,7 @@ pub use catalog::{
     User, UserKind,
 };
 pub use config::Config;
+pub use damage::{Names, advice, older_snapshot};
 pub use database::{Database, Environment, State, log_error};
 pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
 pub use hooks::{Procedures, SessionEvent};

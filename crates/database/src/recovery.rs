@@ -3,13 +3,14 @@
 use crate::bootstrap;
 use crate::checkpoint;
 use crate::config::Config;
+use crate::damage::{self, Names};
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
-use crate::session::Context;
+use crate::session::{ADMIN, Context, GUEST};
 use crate::statement::{Operation, body_key, row_kind};
 use std::path::Path;
 use tuple::msgpack::{self, Reader};
-use wal::{Journal, JournalConfig, RecoveryReport, Row, Vclock, WalError, XlogReader};
+use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalError};
 
 /// Progress of a long start: a line for each so many rows.
 const PROGRESS_ROWS: u64 = 1_000_000;
@@ -24,16 +25,16 @@ fn start_error(error: WalError) -> Error {
 }
 
 /// What a body of a log row says.
-struct Body<'a> {
-    space_id: u32,
+pub(crate) struct Body<'a> {
+    pub(crate) space_id: u32,
     index_id: u32,
     index_base: u32,
-    key: &'a [u8],
-    tuple: &'a [u8],
+    pub(crate) key: &'a [u8],
+    pub(crate) tuple: &'a [u8],
     ops: &'a [u8],
 }
 
-fn decode_body(body: &[u8]) -> std::result::Result<Body<'_>, msgpack::MsgpackError> {
+pub(crate) fn decode_body(body: &[u8]) -> std::result::Result<Body<'_>, msgpack::MsgpackError> {
     const EMPTY: &[u8] = &[0x90];
     let mut decoded = Body { space_id: 0, index_id: 0, index_base: 0, key: EMPTY, tuple: EMPTY, ops: EMPTY };
     let mut reader = Reader::new(body);
@@ -51,6 +52,45 @@ fn decode_body(body: &[u8]) -> std::result::Result<Body<'_>, msgpack::MsgpackErr
         }
     }
     Ok(decoded)
+}
+
+/// The database that is being filled from files.
+struct Replaying<'a> {
+    database: &'a Database,
+    context: Context,
+    names: Names,
+    rows: u64,
+    /// Why the start cannot go on, whatever the files are like.
+    final_error: Option<Error>,
+}
+
+impl Replaying<'_> {
+    fn error(&mut self, error: WalError) -> Error {
+        self.final_error.take().unwrap_or_else(|| start_error(error))
+    }
+}
+
+impl Replay for Replaying<'_> {
+    fn apply(&mut self, row: &Row<'_>) -> std::result::Result<(), Refusal> {
+        self.rows += 1;
+        if self.rows.is_multiple_of(PROGRESS_ROWS) {
+            tracing::info!("{} rows read", self.rows);
+        }
+        self.names.learn(row);
+        self.database.apply_row(&self.context, row).map_err(|error| {
+            let is_final = error.kind_name() == "OutOfMemory";
+            let what = format!("a row cannot be applied: {error}");
+            if is_final {
+                self.final_error = Some(error);
+            }
+            Refusal { what, is_final }
+        })
+    }
+
+    fn describe(&mut self, row: &Row<'_>) -> String {
+        self.names.learn(row);
+        self.names.describe(row)
+    }
 }
 
 impl Database {
@@ -127,45 +167,54 @@ impl Database {
 
     fn read_directory(&self, config: &Config, snapshot: &Path) -> Result<Vclock> {
         let files = &*self.environment.files;
-        let context = self.admin_context();
-        let mut reader = XlogReader::open(files, snapshot).map_err(start_error)?;
-        let vclock = reader.meta.vclock;
-        *self.instance_uuid.borrow_mut() = reader.meta.instance_uuid.clone();
-        let mut rows = 0u64;
-        let mut refused = None;
         let started = self.environment.clock.monotonic_ns();
-        let outcome = reader.for_each_row(|row, offset| {
-            if refused.is_some() {
-                return;
-            }
-            rows += 1;
-            if rows.is_multiple_of(PROGRESS_ROWS) {
-                tracing::info!("{rows} rows read from {}", snapshot.display());
-            }
-            if let Err(error) = self.apply_row(&context, row) {
-                refused = Some((offset, error));
-            }
-        });
-        let damaged =
-            |offset, what: String| start_error(WalError::Corrupt { file: snapshot.to_path_buf(), offset, what });
-        match (outcome, refused) {
-            (_, Some((_, error))) if error.kind_name() == "OutOfMemory" => return Err(error),
-            (_, Some((offset, what))) => return Err(damaged(offset, format!("a row cannot be applied: {what}"))),
-            (Ok(true), None) => {}
-            (Ok(false), None) => return Err(damaged(reader.len(), "has no EOF marker".to_string())),
-            (Err(damage), None) => return Err(damaged(damage.offset, damage.what.to_string())),
+        let mut replay = Replaying {
+            database: self,
+            context: self.admin_context(),
+            names: Names::default(),
+            rows: 0,
+            final_error: None,
+        };
+        let found = wal::check_file(files, snapshot, false, &mut replay).map_err(|error| replay.error(error))?;
+        let advised = |mut error: Error| {
+            let advice = damage::advice(files, snapshot, &config.wal_dir);
+            error.push_text(&format!("; {advice}"));
+            error
+        };
+        if found.meta.bytes == 0 {
+            let what = found.losses.first().map_or("the header cannot be read", |loss| &loss.what);
+            let what = format!("{what}; force_recovery would not help: nobody knows where the log goes on behind it");
+            let error = WalError::Corrupt { file: snapshot.to_path_buf(), offset: 0, what };
+            return Err(advised(start_error(error)));
         }
+        if let Some(first) = found.losses.first()
+            && [ADMIN, GUEST].iter().any(|id| self.catalog.user(*id).is_none())
+        {
+            let lost = wal::announcement(&found.losses);
+            let what = format!("{}; force_recovery would not help: the system's own rows are lost: {lost}", first.what);
+            let error = WalError::Corrupt { file: snapshot.to_path_buf(), offset: first.offset, what };
+            return Err(advised(start_error(error)));
+        }
+        *self.instance_uuid.borrow_mut() = found.meta.instance_uuid.clone();
         let elapsed_ms = (self.environment.clock.monotonic_ns() - started) / 1_000_000;
-        tracing::info!("{rows} rows from {} in {elapsed_ms} ms", snapshot.display());
+        tracing::info!("{} rows from {} in {elapsed_ms} ms", found.rows, snapshot.display());
         self.find_replicaset();
-        let report: RecoveryReport = wal::recover(files, &config.wal_dir, &vclock, config.force_recovery, |row| {
-            self.apply_row(&context, row).map_err(|error| error.to_string())
-        })
-        .map_err(start_error)?;
-        if report.cut.is_some() || !report.skipped.is_empty() {
-            tracing::warn!("{report}");
-        } else {
-            tracing::info!("{report}");
+        let on_damage = match (config.force_recovery, found.losses.is_empty()) {
+            (true, _) => OnDamage::PassOver,
+            (false, true) => OnDamage::Refuse,
+            // What is lost with the snapshot may be missed by the log: both are told.
+            (false, false) => OnDamage::Survey,
+        };
+        let mut report = wal::recover_into(files, &config.wal_dir, &found.meta.vclock, on_damage, &mut replay)
+            .map_err(|error| replay.error(error))?;
+        report.losses.splice(0..0, found.losses);
+        match report.losses.first() {
+            Some(first) if !config.force_recovery => {
+                return Err(advised(start_error(wal::refusal(first, &report.losses))));
+            }
+            Some(_) => tracing::warn!("{report}; the damage stays in the files until a checkpoint has replaced them"),
+            None if report.cut.is_some() => tracing::warn!("{report}"),
+            None => tracing::info!("{report}"),
         }
         let end = report.vclock;
         *self.recovery_report.borrow_mut() = Some(report);

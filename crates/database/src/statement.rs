@@ -131,6 +131,13 @@ impl<'a> Key<'a> {
     }
 }
 
+/// The part of the memory limit that is kept beyond it for what must not fail for want of memory: rows that take the place of others
+/// at least as large (the old ones stay until the new ones are durable), and the system's own rows, without which nothing could
+/// be truncated or dropped.
+const RESERVE_PART: usize = 16;
+/// The same while files are read: indexes built in another order may need more than those that were there before.
+const LOADING_RESERVE_PART: usize = 4;
+
 impl Database {
     /// Checks that the context's user may do `wanted` to a space.
     pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
@@ -332,11 +339,11 @@ impl Database {
     fn prepare(&self, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Prepared>> {
         match operation {
             Operation::Insert { tuple } => {
-                let new = Some(self.new_row(space, tuple)?);
+                let new = Some(self.new_row(space, tuple, || 0)?);
                 Ok(Some(Prepared { old: None, new, mode: Mode::Insert, kind: row_kind::INSERT }))
             }
             Operation::Replace { tuple } => {
-                let new = Some(self.new_row(space, tuple)?);
+                let new = Some(self.new_row(space, tuple, || self.same_key_bytes(space, tuple))?);
                 Ok(Some(Prepared { old: None, new, mode: Mode::Replace, kind: row_kind::REPLACE }))
             }
             Operation::Delete { index_id, key } => {
@@ -354,14 +361,14 @@ impl Database {
                 row.clear();
                 let updated = update::apply(ops, old.data(), Some(&format), index_base, &mut row)
                     .map_err(|error| self.update_error(error))
-                    .and_then(|()| self.new_row(space, &row));
+                    .and_then(|()| self.new_row(space, &row, || old.data().len()));
                 *self.scratch.borrow_mut() = row;
                 let new = updated?;
                 self.check_same_primary_key(space, old.data(), new.data())?;
                 Ok(Some(Prepared { old: Some(old), new: Some(new), mode: Mode::Replace, kind: row_kind::REPLACE }))
             }
             Operation::Upsert { tuple, ops, index_base } => {
-                let proposed = self.new_row(space, tuple)?;
+                let proposed = self.new_row(space, tuple, || self.same_key_bytes(space, tuple))?;
                 update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
                 self.check_has_primary(space)?;
                 let old = space.store.borrow().get_same_key(proposed.data());
@@ -374,7 +381,7 @@ impl Database {
                 row.clear();
                 let updated = update::upsert(ops, old.data(), Some(&format), index_base, &mut row)
                     .map_err(|error| self.update_error(error))
-                    .and_then(|()| self.new_row(space, &row));
+                    .and_then(|()| self.new_row(space, &row, || old.data().len()));
                 *self.scratch.borrow_mut() = row;
                 let new = updated?;
                 if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
@@ -402,8 +409,13 @@ impl Database {
         applied.map_err(|error| self.storage_error(error, space))
     }
 
-    /// Checks a row against the format and makes it.
-    fn new_row(&self, space: &Rc<Space>, row: &[u8]) -> Result<Tuple> {
+    /// Bytes of the row that has the same primary key.
+    fn same_key_bytes(&self, space: &Space, row: &[u8]) -> usize {
+        space.store.borrow().get_same_key(row).map_or(0, |old| old.data().len())
+    }
+
+    /// Checks a row against the format and makes it. `replaced_bytes` tells, if memory is short, how large the row is that goes for it.
+    fn new_row(&self, space: &Rc<Space>, row: &[u8], replaced_bytes: impl FnOnce() -> usize) -> Result<Tuple> {
         self.check_has_primary(space)?;
         let format = space.format();
         format.check(row).map_err(|error| self.tuple_error(error, space))?;
@@ -413,7 +425,21 @@ impl Database {
                 .with("space", space.name())
                 .with("limit", max));
         }
-        Tuple::new(&self.arena, format.id(), row).map_err(|error| self.storage_error(error.into(), space))
+        let made = Tuple::new(&self.arena, format.id(), row).or_else(|error| {
+            let limit = self.arena.limit();
+            let reserve = if self.state() == crate::database::State::Loading {
+                limit / LOADING_RESERVE_PART
+            } else if space.is_system() || row.len() <= replaced_bytes() {
+                limit / RESERVE_PART
+            } else {
+                return Err(error);
+            };
+            self.arena.set_limit(limit + reserve);
+            let made = Tuple::new(&self.arena, format.id(), row);
+            self.arena.set_limit(limit);
+            made
+        });
+        made.map_err(|error| self.storage_error(error.into(), space))
     }
 
     fn check_has_primary(&self, space: &Space) -> Result<()> {
@@ -776,9 +802,11 @@ impl Database {
                     .with("old_tuple", text)
             }
             StorageError::OutOfMemory(error) => {
-                Error::new(ErrorCode::MemoryIssue, &[&error.requested, &"memtx_memory", &"tuple"])
+                let limit = self.arena.limit();
+                let what = format!("a row of space '{}' (the limit is {limit} bytes)", space.name());
+                Error::new(ErrorCode::MemoryIssue, &[&error.requested, &"memtx_memory", &what])
                     .with("space", space.name())
-                    .with("limit", error.limit)
+                    .with("limit", limit)
             }
         }
     }

@@ -99,6 +99,8 @@ pub(crate) struct Connection {
     /// Requests that cannot wait share this; others get their own.
     pub(crate) context: Rc<Context>,
     pub(crate) salt: [u8; 32],
+    /// Failed logins of all connections.
+    pub(crate) logins: Rc<iproto::Logins>,
     /// The beginning of a packet whose rest has not come.
     pub(crate) input: RefCell<Vec<u8>>,
     pub(crate) output: RefCell<Output>,
@@ -130,6 +132,11 @@ impl Connection {
     /// Bytes that the client has not taken.
     pub(crate) fn unsent(&self) -> usize {
         self.output.borrow().held() + self.outlet.unsent()
+    }
+
+    /// Bytes of answers that are not with the outlet yet.
+    pub(crate) fn held(&self) -> usize {
+        self.output.borrow().held()
     }
 
     /// Hands what may leave to the outlet. True if the outlet has something to send.

@@ -6,7 +6,7 @@
 use crate::connection::Connection;
 use crate::iproto::{self, DecodeError, Packet};
 use crate::sender::{Outlet, Sender};
-use database::{Context, Database, Error, SessionEvent, SessionKind, State};
+use database::{Context, Database, SessionEvent, SessionKind, State};
 use hashbrown::HashMap;
 use runtime::net::{Poll, Registry, TcpListener, Token, Waker};
 use runtime::{Notifier, fiber};
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use storage::PREFETCH_MAX;
 
@@ -26,12 +26,18 @@ const FIRST_LISTENER: usize = 2;
 const FIRST_CONNECTION: usize = 1024;
 /// Read from one connection in one turn, so that all have their turn.
 const READ_BYTES_MAX: usize = 256 << 10;
+/// Unread answers that a connection may always have.
+const UNREAD_ALWAYS: usize = 64 << 10;
 /// So many connections with answers in one turn are worth waking the sender.
 const HANDED_OVER_MIN: usize = 4;
 /// And so many bytes of answers.
 const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
 /// Fibers switched to in one turn.
 const SWITCHES_MAX: usize = 1000;
+/// Listeners that had no descriptor for a connection are asked again so often.
+const ACCEPT_AGAIN_NS: u64 = 50_000_000;
+/// That connections cannot be accepted is said so often.
+const ACCEPT_WARNING_NS: u64 = 1_000_000_000;
 /// Longest sleep: work that nobody announces (checkpoints by time) is found in time.
 const SLEEP_NS_MAX: u64 = 1_000_000_000;
 
@@ -42,13 +48,20 @@ pub struct NetConfig {
     pub requests_max: usize,
     /// Unread answers of one connection; beyond it nothing is read from it.
     pub unread_bytes_max: usize,
+    /// Unread answers of all connections; beyond it only those are served that have read almost everything.
+    pub unread_total_max: usize,
     /// Connections; further ones are closed at once.
     pub connections_max: usize,
 }
 
 impl Default for NetConfig {
     fn default() -> Self {
-        NetConfig { requests_max: 768, unread_bytes_max: 16 << 20, connections_max: 100_000 }
+        NetConfig {
+            requests_max: 768,
+            unread_bytes_max: 16 << 20,
+            unread_total_max: 256 << 20,
+            connections_max: 100_000,
+        }
     }
 }
 
@@ -118,13 +131,23 @@ pub struct EventLoop {
     log_notifier: Option<Arc<Notifier>>,
     connections: HashMap<usize, Rc<Connection>>,
     next_token: usize,
+    /// Listeners whose last connection could not be accepted: nothing announces that it can be now.
+    refusing: Vec<usize>,
+    refused_at_ns: u64,
+    /// When that was last said.
+    warned_at_ns: Option<u64>,
     /// Connections whose sockets may have more.
     readable: Vec<Rc<Connection>>,
     /// Those that a bound holds back; looked at again in the next turn.
     held_back: Vec<Rc<Connection>>,
     todo: Rc<Todo>,
     request_events: iproto::RequestEvents,
+    logins: Rc<iproto::Logins>,
     sender: Sender,
+    /// Answers that sockets have not taken, of all connections.
+    unsent_total: Arc<AtomicUsize>,
+    /// Bytes of answers that were made in this turn and are not in `unsent_total` yet.
+    made_bytes: Cell<usize>,
     /// Scratch of `settle`.
     outlets: Vec<Arc<Outlet>>,
     /// Connections to close once their last answers are out.
@@ -172,11 +195,17 @@ impl EventLoop {
             log_notifier: None,
             connections: HashMap::new(),
             next_token: FIRST_CONNECTION,
+            refusing: Vec::new(),
+            refused_at_ns: 0,
+            warned_at_ns: None,
             readable: Vec::new(),
             held_back: Vec::new(),
             todo,
             request_events: finished,
+            logins: Rc::default(),
             sender,
+            unsent_total: Arc::default(),
+            made_bytes: Cell::new(0),
             outlets: Vec::new(),
             leaving: Vec::new(),
             buffer: vec![0; READ_BYTES_MAX],
@@ -256,6 +285,7 @@ impl EventLoop {
                     }
                 }
             }
+            self.accept_again();
             self.read();
             self.on_turn.iter_mut().for_each(|work| work());
             let more_fibers = fiber::run_ready(SWITCHES_MAX);
@@ -272,7 +302,32 @@ impl EventLoop {
     fn sleep_time(&self) -> Duration {
         let now = fiber::now_ns();
         let until = fiber::next_deadline().map_or(SLEEP_NS_MAX, |deadline| deadline.saturating_sub(now));
-        Duration::from_nanos(until.min(SLEEP_NS_MAX))
+        let max = if self.refusing.is_empty() { SLEEP_NS_MAX } else { ACCEPT_AGAIN_NS };
+        Duration::from_nanos(until.min(max))
+    }
+
+    fn note_refusal(&mut self, token: usize, error: &io::Error) {
+        let now = fiber::now_ns();
+        self.refused_at_ns = now;
+        if !self.refusing.contains(&token) {
+            self.refusing.push(token);
+        }
+        if self.warned_at_ns.is_none_or(|warned| now.saturating_sub(warned) >= ACCEPT_WARNING_NS) {
+            self.warned_at_ns = Some(now);
+            let count = self.connections.len();
+            tracing::warn!(
+                "a connection cannot be accepted, with {count} open: {error}; tried again when some are closed"
+            );
+        }
+    }
+
+    /// Asks listeners again that had no descriptor for a connection.
+    fn accept_again(&mut self) {
+        if !self.refusing.is_empty() && fiber::now_ns().saturating_sub(self.refused_at_ns) >= ACCEPT_AGAIN_NS {
+            for token in std::mem::take(&mut self.refusing) {
+                self.accept(token);
+            }
+        }
     }
 
     fn accept(&mut self, token: usize) {
@@ -286,7 +341,7 @@ impl EventLoop {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     // Out of descriptors, most likely: the others go on.
-                    tracing::warn!("a connection cannot be accepted: {error}");
+                    self.note_refusal(token, &error);
                     return;
                 }
             };
@@ -310,10 +365,11 @@ impl EventLoop {
             let context = Rc::new(Context::for_request(Rc::clone(&session)));
             let connection = Rc::new(Connection {
                 token,
-                outlet: Outlet::new(stream),
+                outlet: Outlet::new(stream, Arc::clone(&self.unsent_total)),
                 session,
                 context,
                 salt,
+                logins: Rc::clone(&self.logins),
                 input: RefCell::default(),
                 output: RefCell::default(),
                 in_flight: Cell::new(0),
@@ -338,7 +394,7 @@ impl EventLoop {
             }
             let is_held_back = self.todo.in_flight.get() >= self.config.requests_max
                 || connection.in_flight.get() >= self.config.requests_max
-                || connection.unsent() > self.config.unread_bytes_max
+                || connection.unsent() > self.unread_max()
                 || self.database.is_log_congested();
             if is_held_back {
                 connection.outlet.await_sent();
@@ -373,9 +429,15 @@ impl EventLoop {
         self.buffer = buffer;
     }
 
+    /// Unread answers that one connection may have now.
+    fn unread_max(&self) -> usize {
+        let total = self.unsent_total.load(Ordering::Acquire) + self.made_bytes.get();
+        if total > self.config.unread_total_max { UNREAD_ALWAYS } else { self.config.unread_bytes_max }
+    }
+
     /// True if no more requests of a connection may be served now: its answers must be read first.
     fn is_full(&self, connection: &Connection) -> bool {
-        connection.unsent() > self.config.unread_bytes_max || connection.in_flight.get() >= self.config.requests_max
+        connection.unsent() > self.unread_max() || connection.in_flight.get() >= self.config.requests_max
     }
 
     /// Serves the complete packets of what was read, as far as there is room for their answers.
@@ -430,6 +492,7 @@ impl EventLoop {
                 self.refuse(connection, error);
             }
         }
+        self.made_bytes.set(self.made_bytes.get() + connection.held());
         self.todo.mark(connection);
         if is_joined {
             // Nothing is copied while a large packet comes in.
@@ -473,6 +536,7 @@ impl EventLoop {
                 }
             }
         }
+        self.made_bytes.set(0);
         let dirty = self.todo.dirty.take();
         let mut outlets = std::mem::take(&mut self.outlets);
         for connection in &dirty {

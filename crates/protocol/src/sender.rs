@@ -22,6 +22,8 @@ pub(crate) struct Outlet {
     pending: Mutex<Pending>,
     /// Bytes that the socket has not taken.
     unsent: AtomicUsize,
+    /// The same of all connections.
+    unsent_total: Arc<AtomicUsize>,
     has_failed: AtomicBool,
     /// In the sender's queue.
     is_queued: AtomicBool,
@@ -38,11 +40,12 @@ struct Pending {
 }
 
 impl Outlet {
-    pub(crate) fn new(stream: TcpStream) -> Arc<Self> {
+    pub(crate) fn new(stream: TcpStream, unsent_total: Arc<AtomicUsize>) -> Arc<Self> {
         Arc::new(Outlet {
             stream,
             pending: Mutex::default(),
             unsent: AtomicUsize::new(0),
+            unsent_total,
             has_failed: AtomicBool::new(false),
             is_queued: AtomicBool::new(false),
             is_awaited: AtomicBool::new(false),
@@ -56,6 +59,7 @@ impl Outlet {
     /// Adds bytes to what is to be sent; `bytes` is left empty.
     pub(crate) fn push(&self, bytes: &mut Vec<u8>) {
         self.unsent.fetch_add(bytes.len(), Ordering::AcqRel);
+        self.unsent_total.fetch_add(bytes.len(), Ordering::AcqRel);
         let mut pending = self.pending();
         if pending.bytes.is_empty() {
             std::mem::swap(&mut pending.bytes, bytes);
@@ -124,7 +128,14 @@ impl Outlet {
             }
         }
         self.unsent.fetch_sub(sent, Ordering::AcqRel);
+        self.unsent_total.fetch_sub(sent, Ordering::AcqRel);
         sent
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.unsent_total.fetch_sub(self.unsent(), Ordering::AcqRel);
     }
 }
 

@@ -30,6 +30,12 @@ fn split(uri: &str) -> (Option<(&str, &str)>, String) {
     (login, address)
 }
 
+/// The salt of a greeting, if it is one.
+fn read_greeting(greeting: &[u8; 128]) -> Option<Vec<u8>> {
+    let salt = String::from_utf8_lossy(&greeting[64..108]).trim().to_string();
+    greeting.starts_with(b"Tarantool").then(|| decode_base64(&salt)).flatten()
+}
+
 impl Client {
     /// Connects and logs in. Errors: what went wrong, as text.
     pub(crate) fn connect(uri: &str) -> Result<Self, String> {
@@ -39,8 +45,7 @@ impl Client {
         let mut client = Client { stream, address: address.clone() };
         let mut greeting = [0; 128];
         client.stream.read_exact(&mut greeting).map_err(failed)?;
-        let salt = String::from_utf8_lossy(&greeting[64..108]).trim().to_string();
-        let Some(salt) = greeting.starts_with(b"Tarantool").then(|| decode_base64(&salt)).flatten() else {
+        let Some(salt) = read_greeting(&greeting) else {
             return Err(format!("{address}: this is no Tarantool or Lycosa"));
         };
         if let Some((user, password)) = login {
@@ -170,6 +175,25 @@ fn to_json(reader: &mut Reader<'_>) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runtime::Randomness;
+
+    #[test]
+    fn any_greeting_uri_and_answer_is_understood_or_refused() {
+        let random = runtime::SeededRandomness::new(3);
+        let mut good = [b' '; 128];
+        good[..9].copy_from_slice(b"Tarantool");
+        good[64..108].copy_from_slice(b"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+        assert_eq!(read_greeting(&good), Some(vec![0; 32]));
+        for _ in 0..20_000 {
+            let mut greeting = good;
+            for _ in 0..1 + random.next_u64() % 4 {
+                greeting[random.next_u64() as usize % 128] = random.next_u64() as u8;
+            }
+            assert!(read_greeting(&greeting).is_none_or(|salt| salt.len() <= 33));
+            split(&String::from_utf8_lossy(&greeting[..random.next_u64() as usize % 128]));
+            to_json(&mut Reader::new(&greeting));
+        }
+    }
 
     #[test]
     fn uris_have_optional_parts() {

@@ -1,10 +1,11 @@
 //! `lycosa cat` and `lycosa check`: looking at files without starting a server.
 
+use database::Names;
 use runtime::{FileSystem, SystemFiles};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use tuple::msgpack::{Kind, Reader};
-use wal::{Row, XlogReader};
+use wal::{Loss, Lost, Refusal, Replay, Row, XlogReader};
 
 fn to_json(reader: &mut Reader<'_>) -> Value {
     let kind = reader.kind();
@@ -120,8 +121,45 @@ pub(crate) fn cat(path: &Path, as_json: bool, with_system: bool) -> Result<(), S
     });
     match outcome {
         Ok(_) => Ok(()),
-        Err(damage) => Err(format!("{}: damaged at byte {}: {}", path.display(), damage.offset, damage.what)),
+        Err(damage) => Err(format!("{}: damaged at byte {}: {damage}", path.display(), damage.offset)),
     }
+}
+
+/// Learns names from the rows that it is given, for those that are lost.
+#[derive(Default)]
+struct Reading(Names);
+
+impl Replay for Reading {
+    fn apply(&mut self, row: &Row<'_>) -> Result<(), Refusal> {
+        self.0.learn(row);
+        Ok(())
+    }
+
+    fn describe(&mut self, row: &Row<'_>) -> String {
+        self.0.learn(row);
+        self.0.describe(row)
+    }
+}
+
+fn loss_to_json(loss: &Loss) -> Value {
+    let mut object = Map::new();
+    object.insert("offset".into(), loss.offset.into());
+    object.insert("problem".into(), loss.what.clone().into());
+    object.insert("concerned".into(), loss.lost.to_string().into());
+    match &loss.lost {
+        Lost::Rows(rows) => {
+            let rows = rows.iter().map(|row| json!({ "lsn": row.lsn, "row": row.what })).collect();
+            object.insert("rows".into(), rows);
+        }
+        Lost::Lsns(from, to) => {
+            object.insert("lsn_first".into(), (*from).into());
+            object.insert("lsn_last".into(), (*to).into());
+        }
+        Lost::Bytes(bytes) => {
+            object.insert("bytes".into(), (*bytes).into());
+        }
+    }
+    object.into()
 }
 
 /// Reads every block of every file of a directory. Errors: the number of damaged files, after a line for each.
@@ -132,37 +170,52 @@ pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
         .filter(|name| name.ends_with(".snap") || name.ends_with(".xlog"))
         .map(|name| dir.join(name))
         .collect();
-    let newest_log = files.iter().rev().find(|path| path.extension().is_some_and(|e| e == "xlog")).cloned();
+    let newest = |extension: &str| files.iter().rev().find(|path| path.extension().is_some_and(|e| e == extension));
+    let (newest_log, newest_snapshot) = (newest("xlog"), newest("snap"));
+    let mut reading = Reading::default();
     let mut damaged = 0;
-    let mut report = Vec::new();
+    let mut report: Vec<Value> = Vec::new();
     for path in &files {
-        let mut rows = 0u64;
-        let is_snapshot = path.extension().is_some_and(|extension| extension == "snap");
-        let problem = match XlogReader::open(&SystemFiles, path) {
-            Err(error) => Some((0, error.to_string())),
-            Ok(mut reader) => match reader.for_each_row(|_, _| rows += 1) {
-                Ok(true) => None,
-                Ok(false) if is_snapshot => Some((reader.len(), "has no EOF marker".to_string())),
-                Ok(false) if Some(path) == newest_log.as_ref() => None,
-                Ok(false) => Some((reader.len(), "has no EOF marker although a later log exists".to_string())),
-                Err(damage) => Some((damage.offset, damage.what.to_string())),
-            },
-        };
-        damaged += u32::from(problem.is_some());
+        let found = wal::check_file(&SystemFiles, path, Some(path) == newest_log, &mut reading)
+            .map_err(|error| error.to_string())?;
+        damaged += u32::from(!found.losses.is_empty());
+        let needs_advice = !found.losses.is_empty() && Some(path) == newest_snapshot;
+        let advice = needs_advice.then(|| database::advice(&SystemFiles, path, dir));
         if as_json {
-            report.push(match &problem {
-                None => json!({ "file": path, "rows": rows, "ok": true }),
-                Some((offset, what)) => {
-                    json!({ "file": path, "rows": rows, "ok": false, "offset": offset, "problem": what })
-                }
-            });
-        } else {
-            match &problem {
-                None => println!("{}: {rows} rows, good", path.display()),
-                Some((offset, what)) => {
-                    println!("{}: DAMAGED at byte {offset} behind {rows} rows: {what}", path.display());
-                }
+            let mut object = Map::new();
+            object.insert("file".into(), path.display().to_string().into());
+            object.insert("rows".into(), found.rows.into());
+            object.insert("ok".into(), found.losses.is_empty().into());
+            if let Some(first) = found.losses.first() {
+                object.insert("offset".into(), first.offset.into());
+                object.insert("problem".into(), first.what.clone().into());
+                object.insert("damage".into(), found.losses.iter().map(loss_to_json).collect());
             }
+            if let Some(torn) = &found.torn {
+                object.insert("torn_offset".into(), torn.offset.into());
+                object.insert("torn_bytes".into(), torn.bytes.into());
+            }
+            if let Some(advice) = &advice {
+                object.insert("advice".into(), advice.clone().into());
+            }
+            report.push(object.into());
+            continue;
+        }
+        let (path, rows) = (path.display(), found.rows);
+        match &found.torn {
+            _ if !found.losses.is_empty() => println!("{path}: {rows} good rows, DAMAGED:"),
+            Some(torn) => println!(
+                "{path}: {rows} rows, good; behind them {} bytes from byte {} on are torn ({}): nobody was promised what is \
+                 there, and the next start cuts it",
+                torn.bytes, torn.offset, torn.what
+            ),
+            None => println!("{path}: {rows} rows, good"),
+        }
+        for loss in &found.losses {
+            println!("  {path}: damaged at byte {}: {}; concerned: {}", loss.offset, loss.what, loss.lost);
+        }
+        if let Some(advice) = advice {
+            println!("  {advice}");
         }
     }
     if as_json {

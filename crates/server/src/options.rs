@@ -305,6 +305,39 @@ fn parse_size(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runtime::Randomness;
+
+    #[test]
+    fn any_file_and_any_change_is_taken_or_refused_in_words() {
+        let random = runtime::SeededRandomness::new(3);
+        let file = "listen = '127.0.0.1:3301'\nmemtx_memory = '512MiB'\nwal_max_size = '1.5 GB'\ncheckpoint_count = 2\n\
+                    force_recovery = true\nlua_slice_max = 0.5\n";
+        let mut changes = Vec::new();
+        tuple::msgpack::encode_map(&mut changes, 3);
+        for (name, value) in [("memtx_memory", &b"\xce\x10\0\0\0"[..]), ("listen", b"\xa43301"), ("read_only", b"\xc3")]
+        {
+            tuple::msgpack::encode_str(&mut changes, name.as_bytes());
+            changes.extend_from_slice(value);
+        }
+        assert!(toml::from_str::<Options>(file).is_ok() && Options::default().with_changes(&changes).is_ok());
+        let mutated = |bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            for _ in 0..1 + random.next_u64() % 3 {
+                let at = random.next_u64() as usize % bytes.len();
+                bytes[at] = random.next_u64() as u8;
+            }
+            bytes
+        };
+        for _ in 0..20_000 {
+            if let Ok(options) = toml::from_str::<Options>(&String::from_utf8_lossy(&mutated(file.as_bytes()))) {
+                assert!(options.database().err().is_none_or(|text| !text.is_empty()));
+            }
+            if let Ok(options) = Options::default().with_changes(&mutated(&changes)) {
+                let _ = options.database();
+                assert!(!options.shown().is_empty());
+            }
+        }
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -252,7 +252,9 @@ fn apply_one<'a>(
     let missing = || match operation.target {
         Target::Name(name) => UpdateError::NoFieldName(name.to_string()),
         Target::Number(number) if number < 0 => UpdateError::NoFieldNumber(number),
-        Target::Number(number) => UpdateError::NoFieldNumber(number - i64::from(operation.index_base) + 1),
+        Target::Number(number) => {
+            UpdateError::NoFieldNumber((number - i64::from(operation.index_base)).saturating_add(1))
+        }
     };
     let count = fields.len() as i64;
     // An insertion may go behind the last field, and counts so from the end.
@@ -524,6 +526,13 @@ fn rewrite(operation: &Operation<'_>, value: &[u8], steps: &[Step], out: &mut Ve
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Found by mutating the fuzz corpus.
+    #[test]
+    fn the_largest_field_number_is_no_field() {
+        let ops = encode_ops(&[('=', i64::MAX, &[1])]);
+        assert_eq!(apply(&ops, &[0x90], None, 0, &mut Vec::new()), Err(UpdateError::NoFieldNumber(i64::MAX)));
+    }
 
     /// `ops` as pairs of an operation and the raw arguments.
     fn encode_ops(ops: &[(char, i64, &[u8])]) -> Vec<u8> {

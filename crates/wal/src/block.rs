@@ -45,17 +45,9 @@ pub(crate) fn checksum(bytes: &[u8]) -> u32 {
 
 /// Writes a fixheader for `content` into `out`, which has 19 bytes.
 pub(crate) fn write_fixheader(out: &mut [u8], magic: [u8; 4], content: &[u8]) {
-    let mut header = Vec::with_capacity(FIXHEADER_BYTES);
-    header.extend_from_slice(&magic);
-    msgpack::encode_uint(&mut header, content.len() as u64);
-    msgpack::encode_uint(&mut header, 0);
-    msgpack::encode_uint(&mut header, u64::from(checksum(content)));
-    let padding = FIXHEADER_BYTES - header.len();
-    if padding > 0 {
-        header.push(0xa0 | (padding - 1) as u8);
-        header.resize(FIXHEADER_BYTES, 0);
-    }
-    out.copy_from_slice(&header);
+    let is_compressed = magic == ZSTD_MAGIC;
+    let header = Fixheader { is_compressed, length: content.len() as u64, checksum: checksum(content) };
+    out.copy_from_slice(&header.encode());
 }
 
 /// Pages that a group with so many bytes of rows takes.
@@ -140,6 +132,40 @@ pub(crate) struct Fixheader {
     pub checksum: u32,
 }
 
+impl Fixheader {
+    /// The only bytes that say this.
+    fn encode(&self) -> [u8; FIXHEADER_BYTES] {
+        let mut header = Vec::with_capacity(FIXHEADER_BYTES);
+        header.extend_from_slice(if self.is_compressed { &ZSTD_MAGIC } else { &PLAIN_MAGIC });
+        msgpack::encode_uint(&mut header, self.length);
+        msgpack::encode_uint(&mut header, 0);
+        msgpack::encode_uint(&mut header, u64::from(self.checksum));
+        let padding = FIXHEADER_BYTES - header.len();
+        if padding > 0 {
+            header.push(0xa0 | (padding - 1) as u8);
+        }
+        let mut out = [0; FIXHEADER_BYTES];
+        out[..header.len()].copy_from_slice(&header);
+        out
+    }
+}
+
+/// Where one flipped bit in `len` bytes turns a checksum into one that differs by `difference`: the byte, and the bit in it.
+///
+/// The checksum is linear: the difference depends on the place alone. It is the remainder of a power of x, so it is found by
+/// going through the powers from the last bit to the first.
+pub(crate) fn find_flipped_bit(difference: u32, len: usize) -> Option<(usize, u8)> {
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    let mut remainder = 1u32;
+    for at in (0..len * 8).rev() {
+        remainder = remainder >> 1 ^ if remainder & 1 == 1 { POLYNOMIAL } else { 0 };
+        if remainder == difference {
+            return Some((at / 8, (at % 8) as u8));
+        }
+    }
+    None
+}
+
 /// Reads a fixheader. Errors: in words.
 pub(crate) fn read_fixheader(bytes: &[u8]) -> Result<Fixheader, &'static str> {
     let Some((magic, rest)) = bytes.split_first_chunk::<4>() else {
@@ -158,15 +184,16 @@ pub(crate) fn read_fixheader(bytes: &[u8]) -> Result<Fixheader, &'static str> {
     let (Ok(length), Ok(_), Ok(checksum)) = fields else {
         return Err("malformed block header");
     };
-    let padding_is_good = reader.is_empty() || reader.read_str().is_ok_and(|padding| padding.iter().all(|&b| b == 0));
-    if !padding_is_good || !reader.is_empty() {
-        return Err("malformed block header");
-    }
     let checksum = u32::try_from(checksum).map_err(|_| "malformed block header")?;
     if length > CONTENT_MAX as u64 {
         return Err("block length is beyond any bound");
     }
-    Ok(Fixheader { is_compressed, length, checksum })
+    let header = Fixheader { is_compressed, length, checksum };
+    // The header itself has no checksum, but there is one way to write it: every other bit of it is checked by that.
+    if header.encode() != bytes[..FIXHEADER_BYTES] {
+        return Err("malformed block header");
+    }
+    Ok(header)
 }
 
 /// Unpacks zstd content. Errors: in words.
@@ -212,6 +239,34 @@ mod tests {
         let real = [0xd5, 0xba, 0x0b, 0xab, 0x25, 0, 0xce, 0x5a, 0xea, 0x63, 0x4f, 0xa7, 0, 0, 0, 0, 0, 0, 0];
         let header = read_fixheader(&real).expect("a header");
         assert_eq!((header.length, header.checksum, header.is_compressed), (0x25, 0x5aea_634f, false));
+    }
+
+    #[test]
+    fn the_place_of_a_flipped_bit_follows_from_the_checksums() {
+        let good: Vec<u8> = (0..300).map(|at| (at * 31) as u8).collect();
+        for at in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[at / 8] ^= 1 << (at % 8);
+            let difference = checksum(&good) ^ checksum(&bad);
+            assert_eq!(find_flipped_bit(difference, good.len()), Some((at / 8, (at % 8) as u8)));
+        }
+        assert_eq!(find_flipped_bit(0, good.len()), None);
+    }
+
+    #[test]
+    fn a_header_is_read_only_as_it_is_written() {
+        for length in [0usize, 1, 127, 128, 300, 70_000] {
+            let content = vec![7; length];
+            let mut good = [0; FIXHEADER_BYTES];
+            write_fixheader(&mut good, PLAIN_MAGIC, &content);
+            for bit in 0..FIXHEADER_BYTES * 8 {
+                let mut bad = good;
+                bad[bit / 8] ^= 1 << (bit % 8);
+                let is_good = read_fixheader(&bad)
+                    .is_ok_and(|header| header.length as usize == length && header.checksum == checksum(&content));
+                assert!(!is_good, "bit {bit} of the header of {length} bytes");
+            }
+        }
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub enum WalError {
         /// The log's directory.
         dir: PathBuf,
     },
+    /// The log's file was removed under the running server. What was logged to it is gone at the next start.
+    #[error("{} has been removed: what was written to it will be gone after a restart; reads go on", file.display())]
+    Removed {
+        /// The file.
+        file: PathBuf,
+    },
     /// A log file is missing between two that are there.
     #[error("Missing .xlog file between LSN {} {from} and {} {to}", from.signature(), to.signature())]
     Gap {

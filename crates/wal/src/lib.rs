@@ -13,6 +13,7 @@
 mod block;
 mod error;
 mod journal;
+mod loss;
 mod recovery;
 mod row;
 mod snapshot;
@@ -22,8 +23,9 @@ mod xlog;
 
 pub use error::WalError;
 pub use journal::{Journal, JournalConfig, JournalState, Position, WalMode};
-pub use recovery::{Cut, RecoveryReport, recover};
+pub use loss::{Loss, Lost, LostRow, Refusal, Replay, announcement};
+pub use recovery::{Cut, FileReport, OnDamage, RecoveryReport, check_file, recover, recover_into, refusal};
 pub use row::{Row, RowHeader};
 pub use snapshot::{FinishedSnapshot, SnapshotWriter, remove_unfinished, snapshots};
 pub use vclock::{REPLICA_MAX, Vclock};
-pub use xlog::{Damage, FileMeta, XlogReader, file_name, logs};
+pub use xlog::{Damage, FileMeta, Flip, XlogReader, file_name, logs};

@@ -4,15 +4,19 @@
 //! acknowledged. What is damage: anything unreadable in a file that was completed (it has an end marker, or a later
 //! file exists), and a group that a later group's note declares durable.
 
-use crate::block::EOF_MAGIC;
+use crate::block::{EOF_MAGIC, Note};
 use crate::error::WalError;
+use crate::loss::{Applied, Loss, Lost, LostRow, Refusal, Replay, announcement};
 use crate::row::{self, Row};
 use crate::vclock::Vclock;
-use crate::xlog::{Block, Damage, XlogReader, logs};
-use runtime::{FileSystem, OpenMode};
+use crate::xlog::{Block, Damage, FileMeta, XlogReader, logs};
+use runtime::{FileSystem, OpenMode, PAGE_BYTES};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use tuple::msgpack::Reader;
+
+/// Damaged places that are kept in mind; what is behind them counts, but is not told.
+const LOSSES_MAX: usize = 1000;
 
 /// A torn end that was cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +42,12 @@ pub struct RecoveryReport {
     pub bytes: u64,
     /// The torn end, if there was one.
     pub cut: Option<Cut>,
-    /// Damaged stretches passed over by force: file, offset, in words.
-    pub skipped: Vec<(PathBuf, u64, String)>,
+    /// Damaged places, passed over by force.
+    pub losses: Vec<Loss>,
     /// Where the log ends.
     pub vclock: Vclock,
+    /// Up to where losses have told of rows. Not part of `vclock`: at the end of the log their lsns are given anew.
+    told: Vclock,
 }
 
 impl fmt::Display for RecoveryReport {
@@ -51,11 +57,23 @@ impl fmt::Display for RecoveryReport {
             let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
             write!(f, "; torn end of {file} cut at byte {offset} ({bytes} bytes: {})", cut.what)?;
         }
-        for (file, offset, what) in &self.skipped {
-            write!(f, "; SKIPPED damage in {} at byte {offset}: {what}", file.display())?;
+        if let Some(Loss { file, offset, what, .. }) = self.losses.first() {
+            let (file, lost) = (file.display(), announcement(&self.losses));
+            write!(f, "; PASSED OVER damage in {file} at byte {offset}: {what}; lost {lost}")?;
         }
         Ok(())
     }
+}
+
+/// What may be done about damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDamage {
+    /// The files are left as they are. The error tells everything that going on would lose.
+    Refuse,
+    /// It is passed over and told; the newest file is completed.
+    PassOver,
+    /// As `PassOver`, but the files are left as they are.
+    Survey,
 }
 
 /// Replays all log files from `start` (a snapshot's vclock) on. `apply` gets the rows that `start` does not cover.
@@ -68,7 +86,21 @@ pub fn recover(
     dir: &Path,
     start: &Vclock,
     force: bool,
-    mut apply: impl FnMut(&Row<'_>) -> Result<(), String>,
+    apply: impl FnMut(&Row<'_>) -> Result<(), String>,
+) -> Result<RecoveryReport, WalError> {
+    let on_damage = if force { OnDamage::PassOver } else { OnDamage::Refuse };
+    recover_into(files, dir, start, on_damage, &mut Applied { apply, goes_on: force, is_over: false })
+}
+
+/// As [`recover`], with a say in what is done about damage, and rows described in the words of `replay`.
+///
+/// What a refusal announces is found by going on, so after it `replay` holds what a forced start would have, and is of no other use.
+pub fn recover_into(
+    files: &dyn FileSystem,
+    dir: &Path,
+    start: &Vclock,
+    on_damage: OnDamage,
+    replay: &mut dyn Replay,
 ) -> Result<RecoveryReport, WalError> {
     let mut report = RecoveryReport { vclock: *start, ..RecoveryReport::default() };
     let all = logs(files, dir)?;
@@ -78,109 +110,279 @@ pub fn recover(
     let wanted = &all[first..];
     for (at, (_, path)) in wanted.iter().enumerate() {
         let is_last = at + 1 == wanted.len();
-        let mut reader = match XlogReader::open(files, path) {
-            Ok(reader) => reader,
+        let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
+        if let Some(damage) = damage {
             // The newest file may have been made just before the crash: nothing in it was promised.
-            Err(WalError::Corrupt { .. }) if is_last && is_unborn(files, path)? => {
-                let reading = || format!("reading {}", path.display());
-                let len =
-                    files.open(path, OpenMode::READ).and_then(|file| file.len()).map_err(WalError::io(reading()))?;
-                remove(files, dir, path)?;
-                report.cut =
-                    Some(Cut { file: path.clone(), offset: 0, bytes: len, what: "the file was never completed" });
+            if is_last && damage.flip.is_none() && is_unborn(files, path)? {
+                let may_change =
+                    on_damage == OnDamage::PassOver || on_damage == OnDamage::Refuse && report.losses.is_empty();
+                if may_change {
+                    remove(files, dir, path)?;
+                }
+                let what = "the file was never completed";
+                report.cut = Some(Cut { file: path.clone(), offset: 0, bytes: reader.len(), what });
                 break;
             }
-            Err(error) => return Err(error),
-        };
-        if !report.vclock.covers(&reader.meta.vclock) {
-            if !force {
-                return Err(WalError::Gap { from: Box::new(report.vclock), to: Box::new(reader.meta.vclock) });
+            report.lose(path, damage.offset, damage.to_string(), Lost::Rows(Vec::new()));
+            replay.damaged();
+        }
+        let is_header_known = reader.meta.bytes > 0;
+        if is_header_known && !report.vclock.covers(&reader.meta.vclock) {
+            let (from, to) = (report.vclock, reader.meta.vclock);
+            if on_damage == OnDamage::Refuse && report.losses.is_empty() {
+                return Err(WalError::Gap { from: Box::new(from), to: Box::new(to) });
             }
-            let what = format!("rows between {} and {} are missing", report.vclock, reader.meta.vclock);
-            report.skipped.push((path.clone(), 0, what));
-            report.vclock = reader.meta.vclock;
+            let told = from.or(&report.told);
+            if !told.covers(&to) {
+                let what = format!("rows between {from} and {to} are missing");
+                report.lose(path, 0, what, missing_between(&told, &to));
+            }
+            report.vclock = to;
         }
         report.files += 1;
-        replay(files, dir, &mut reader, is_last, force, &mut report, &mut apply)?;
+        let mut known = report.vclock;
+        let end = read_on(&mut reader, is_last, &mut known, on_damage, &mut report, replay);
+        report.vclock = known;
+        let end = end?;
+        let may_change = on_damage == OnDamage::PassOver || on_damage == OnDamage::Refuse && report.losses.is_empty();
+        if is_last && may_change {
+            finish_last(files, dir, path, &end)?;
+        }
     }
-    Ok(report)
+    match report.losses.first() {
+        Some(loss) if on_damage == OnDamage::Refuse => Err(refusal(loss, &report.losses)),
+        _ => Ok(report),
+    }
 }
 
-/// True if a file has no complete header, or no rows at all. Errors: `Io`.
+/// The error of a start on damage: the first place, and what going on by force would lose in all.
+pub fn refusal(first: &Loss, losses: &[Loss]) -> WalError {
+    let what = format!("{}; force_recovery would lose {}", first.what, announcement(losses));
+    WalError::Corrupt { file: first.file.clone(), offset: first.offset, what }
+}
+
+/// The rows between two places of the log.
+fn missing_between(from: &Vclock, to: &Vclock) -> Lost {
+    let mut changed = to.components().filter(|(id, lsn)| from.get(*id) < *lsn);
+    match (changed.next(), changed.next()) {
+        (Some((id, lsn)), None) => Lost::Lsns(from.get(id) + 1, lsn),
+        _ => Lost::Lsns(from.signature() + 1, to.signature()),
+    }
+}
+
+/// What is known of one file.
+#[derive(Debug, Default)]
+pub struct FileReport {
+    /// The header; its length is 0 if it cannot be read.
+    pub meta: FileMeta,
+    /// Rows that could be read.
+    pub rows: u64,
+    /// Damaged places.
+    pub losses: Vec<Loss>,
+    /// The end of the newest log, if a crash has torn it: nobody was promised what is there.
+    pub torn: Option<Cut>,
+}
+
+/// Reads one file, changing nothing. `is_newest_log` may end without its marker and in a torn write; others may not.
+///
+/// Errors: `Io`; `Refused` if `replay` refuses a row for good.
+pub fn check_file(
+    files: &dyn FileSystem,
+    path: &Path,
+    is_newest_log: bool,
+    replay: &mut dyn Replay,
+) -> Result<FileReport, WalError> {
+    let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
+    let mut report = RecoveryReport::default();
+    if let Some(damage) = damage {
+        if is_newest_log && damage.flip.is_none() && is_unborn(files, path)? {
+            let what = "the file was never completed";
+            let torn = Some(Cut { file: path.to_path_buf(), offset: 0, bytes: reader.len(), what });
+            return Ok(FileReport { torn, meta: reader.meta, ..FileReport::default() });
+        }
+        report.lose(path, damage.offset, damage.to_string(), Lost::Rows(Vec::new()));
+    }
+    let is_snapshot = is_snapshot(path);
+    let mut known = reader.meta.vclock;
+    if is_snapshot {
+        // Rows of a snapshot are numbered from 0, all of no replica.
+        known = Vclock::default();
+        known.set(0, -1);
+    }
+    let end = read_on(&mut reader, is_newest_log, &mut known, OnDamage::Survey, &mut report, replay)?;
+    if !end.is_complete && !is_newest_log && !end.is_told {
+        let what = if is_snapshot { "has no EOF marker" } else { "has no EOF marker although a later log exists" };
+        report.lose(path, reader.len(), what.to_string(), Lost::Bytes(0));
+    }
+    Ok(FileReport { meta: reader.meta, rows: report.rows, losses: report.losses, torn: report.cut })
+}
+
+fn is_snapshot(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "snap")
+}
+
+impl RecoveryReport {
+    fn lose(&mut self, file: &Path, offset: u64, what: String, lost: Lost) {
+        if self.losses.len() < LOSSES_MAX {
+            self.losses.push(Loss { file: file.to_path_buf(), offset, what, lost });
+        }
+    }
+}
+
+/// True if a file is what making one leaves when the machine stops: the beginning of a header, zeros behind it, and no rows.
+/// A file of ours has a whole header when it gets its name, and before that it is removed by `remove_unfinished`; a server that
+/// writes under the final name leaves such a file.
+///
+/// Errors: `Io`.
 fn is_unborn(files: &dyn FileSystem, path: &Path) -> Result<bool, WalError> {
-    let mut head = vec![0; 4096];
-    let got = files
-        .open(path, OpenMode::READ)
-        .and_then(|file| file.read_full_at(&mut head, 0))
-        .map_err(WalError::io(format!("reading {}", path.display())))?;
+    let (mut reader, _) = XlogReader::open_damaged(files, path)?;
+    let mut head = vec![0; PAGE_BYTES];
+    let got = reader.read_head(&mut head)?;
+    let text = head[..got].iter().position(|byte| *byte == 0).unwrap_or(got);
+    let is_blank = head[text..got].iter().all(|byte| *byte == 0);
+    let is_text = head[..text].iter().all(|byte| matches!(byte, b'\n' | b' '..=b'~'));
     // Preparing writes the header first: a file without one holds nothing else of ours.
-    let text_end = head[..got].windows(2).position(|pair| pair == b"\n\n");
-    Ok(text_end.is_none() && (got < 4096 || head.iter().all(|&byte| byte == 0)))
+    let is_beginning = is_blank && is_text && !head[..text].windows(2).any(|pair| pair == b"\n\n");
+    Ok(is_beginning && reader.find_later_block(0)?.is_none())
 }
 
 fn remove(files: &dyn FileSystem, dir: &Path, path: &Path) -> Result<(), WalError> {
     files.remove(path).and_then(|()| files.sync_dir(dir)).map_err(WalError::io(format!("removing {}", path.display())))
 }
 
-fn replay(
-    files: &dyn FileSystem,
-    dir: &Path,
+/// How a file ends.
+struct End {
+    /// Behind the last rows.
+    offset: u64,
+    /// It has its end marker.
+    is_complete: bool,
+    has_rows: bool,
+    /// A loss or a cut has told already that the marker is not there.
+    is_told: bool,
+}
+
+/// Reads the blocks of a file that has been opened. `known` goes along with the rows.
+fn read_on(
     reader: &mut XlogReader,
     is_last: bool,
-    force: bool,
+    known: &mut Vclock,
+    on_damage: OnDamage,
     report: &mut RecoveryReport,
-    apply: &mut impl FnMut(&Row<'_>) -> Result<(), String>,
-) -> Result<(), WalError> {
+    replay: &mut dyn Replay,
+) -> Result<End, WalError> {
     let path = reader.path().to_path_buf();
-    let mut end_of_rows = reader.offset();
-    let mut row_count = 0u64;
-    let is_complete = loop {
+    let mut end = End { offset: reader.offset(), is_complete: false, has_rows: false, is_told: false };
+    loop {
         match reader.next_block()? {
             Block::Rows { offset } => {
                 let before = report.rows;
-                apply_block(reader.rows(), &path, offset, force, report, apply)?;
-                row_count += report.rows - before;
+                apply_block(reader.rows(), &path, offset, known, on_damage, report, replay)?;
+                end.has_rows |= report.rows > before;
                 if !reader.rows().is_empty() {
-                    end_of_rows = reader.offset();
+                    end.offset = reader.offset();
                 }
             }
-            Block::Eof => break true,
-            Block::End => break false,
+            Block::Eof => {
+                end.is_complete = true;
+                break;
+            }
+            Block::End => break,
             Block::Damaged(damage) => {
-                let later = reader.find_later_block(damage.offset)?;
-                let was_promised =
-                    !is_last || reader.has_end_marker()? || is_damage(damage, later.map(|(_, note)| note));
-                if !was_promised {
-                    let bytes = cut_bytes(reader, damage.offset)?;
-                    report.cut = Some(Cut { file: path.clone(), offset: damage.offset, bytes, what: damage.what });
-                    end_of_rows = end_of_rows.max(damage.offset);
-                    break false;
+                let goes_on = pass_over(reader, &path, is_last, damage, known, report, replay, &mut end)?;
+                if !report.losses.is_empty() {
+                    replay.damaged();
                 }
-                let loss = match later {
-                    Some((next, _)) => format!("the transactions in {} bytes up to byte {next}", next - damage.offset),
-                    None => format!("everything behind it ({} bytes)", reader.len() - damage.offset),
-                };
-                if !force {
-                    let what = format!("{}; force_recovery would lose {loss}", damage.what);
-                    return Err(WalError::Corrupt { file: path, offset: damage.offset, what });
-                }
-                report.skipped.push((path.clone(), damage.offset, format!("{}; lost {loss}", damage.what)));
-                match later {
-                    Some((next, _)) => reader.seek(next),
-                    None => break true,
+                if !goes_on {
+                    break;
                 }
             }
         }
-    };
-    report.bytes += end_of_rows;
-    if is_last {
-        finish_last(files, dir, &path, end_of_rows, is_complete, row_count > 0)?;
     }
-    Ok(())
+    report.bytes += end.offset;
+    Ok(end)
+}
+
+/// Notes what a damaged block costs and goes on behind it. False if nothing is behind it. Errors: `Io`.
+#[expect(clippy::too_many_arguments, reason = "the state of the loop it was taken from")]
+fn pass_over(
+    reader: &mut XlogReader,
+    path: &Path,
+    is_last: bool,
+    damage: Damage,
+    known: &Vclock,
+    report: &mut RecoveryReport,
+    replay: &mut dyn Replay,
+    end: &mut End,
+) -> Result<bool, WalError> {
+    let offset = damage.offset;
+    if let Some(next) = damage.end {
+        // One bit is wrong, so no crash has torn this; and what was there is known.
+        let rows = lost_rows(reader.rows(), known, &mut report.told, replay);
+        report.lose(path, offset, damage.to_string(), Lost::Rows(rows));
+        reader.seek(next);
+        end.is_told |= next == reader.len();
+        return Ok(true);
+    }
+    let later = reader.find_later_block(offset)?;
+    if is_last && !reader.has_end_marker()? && !is_damage(damage, later.map(|(_, note)| note)) {
+        let bytes = cut_bytes(reader, offset)?;
+        report.cut = Some(Cut { file: path.to_path_buf(), offset, bytes, what: damage.what });
+        end.offset = end.offset.max(offset);
+        end.is_told = true;
+        return Ok(false);
+    }
+    let lost = match later {
+        Some((next, _)) => lost_before(reader.rows(), known).unwrap_or(Lost::Bytes(next - offset)),
+        None => Lost::Bytes(reader.len() - offset),
+    };
+    report.lose(path, offset, damage.to_string(), lost);
+    match later {
+        Some((next, _)) => {
+            reader.seek(next);
+            Ok(true)
+        }
+        None => {
+            // The file is as complete as it will ever be.
+            end.is_complete = true;
+            Ok(false)
+        }
+    }
+}
+
+/// Rows that are not known by other means, in words.
+fn lost_rows(rows: &[u8], known: &Vclock, told: &mut Vclock, replay: &mut dyn Replay) -> Vec<LostRow> {
+    let mut reader = Reader::new(rows);
+    let mut lost = Vec::new();
+    while let Ok(row) = row::decode(&mut reader) {
+        if row.header.lsn > known.get(component(&row)) {
+            lost.push(LostRow { lsn: row.header.lsn, what: replay.describe(&row) });
+            told.set(component(&row), row.header.lsn);
+        }
+        if reader.is_empty() {
+            break;
+        }
+    }
+    lost
+}
+
+/// What is missing in front of good rows, where that can be told: lsns of one replica have no gaps.
+fn lost_before(rows: &[u8], known: &Vclock) -> Option<Lost> {
+    let row = row::decode(&mut Reader::new(rows)).ok()?;
+    let component = component(&row);
+    if known.components().any(|(id, _)| id != component) {
+        return None;
+    }
+    let (last, next) = (known.get(component), row.header.lsn);
+    Some(if next > last + 1 { Lost::Lsns(last + 1, next - 1) } else { Lost::Rows(Vec::new()) })
+}
+
+/// The part of the vclock that a row moves.
+fn component(row: &Row<'_>) -> u32 {
+    if row.header.group_id == 1 { 0 } else { row.header.replica_id }
 }
 
 /// True if what cannot be read had been acknowledged: a later group says so, or later rows are there in a file without notes.
-fn is_damage(damage: Damage, later: Option<Option<crate::block::Note>>) -> bool {
+fn is_damage(damage: Damage, later: Option<Option<Note>>) -> bool {
     match later {
         Some(Some(note)) => note.durable_offset > damage.offset,
         Some(None) => true,
@@ -203,51 +405,47 @@ fn apply_block(
     rows: &[u8],
     path: &Path,
     offset: u64,
-    force: bool,
+    known: &mut Vclock,
+    on_damage: OnDamage,
     report: &mut RecoveryReport,
-    apply: &mut impl FnMut(&Row<'_>) -> Result<(), String>,
+    replay: &mut dyn Replay,
 ) -> Result<(), WalError> {
     let mut reader = Reader::new(rows);
     while !reader.is_empty() {
         let corrupt = |what: String| WalError::Corrupt { file: path.to_path_buf(), offset, what };
         let row = row::decode(&mut reader).map_err(|error| corrupt(error.to_string()))?;
-        let component = if row.header.group_id == 1 { 0 } else { row.header.replica_id };
-        let known = report.vclock.get(component);
-        if row.header.lsn <= known {
+        let component = component(&row);
+        // In a snapshot rows that lie about their number are rows all the same.
+        if row.header.lsn <= known.get(component) && !is_snapshot(path) {
             continue;
         }
-        if let Err(what) = apply(&row) {
-            if !force {
+        if let Err(Refusal { what, is_final }) = replay.apply(&row) {
+            let must_refuse = is_final || on_damage == OnDamage::Refuse && report.losses.is_empty();
+            if must_refuse {
                 return Err(WalError::Refused { file: path.to_path_buf(), offset, what });
             }
-            report.skipped.push((path.to_path_buf(), offset, format!("row {}: {what}", row.header.lsn)));
+            let lost = Lost::Rows(vec![LostRow { lsn: row.header.lsn, what: replay.describe(&row) }]);
+            report.lose(path, offset, what, lost);
         }
-        report.vclock.set(component, row.header.lsn);
+        known.set(component, row.header.lsn);
         report.rows += 1;
     }
     Ok(())
 }
 
 /// The newest file will not be written again: it ends behind its rows with a marker. One without rows goes.
-fn finish_last(
-    files: &dyn FileSystem,
-    dir: &Path,
-    path: &Path,
-    end: u64,
-    is_complete: bool,
-    has_rows: bool,
-) -> Result<(), WalError> {
-    if !has_rows && !is_complete {
-        return remove(files, dir, path);
-    }
-    if is_complete {
+fn finish_last(files: &dyn FileSystem, dir: &Path, path: &Path, end: &End) -> Result<(), WalError> {
+    if end.is_complete {
         return Ok(());
+    }
+    if !end.has_rows {
+        return remove(files, dir, path);
     }
     let what = || format!("completing {}", path.display());
     let file = files.open(path, OpenMode::MODIFY).map_err(WalError::io(what()))?;
     let complete = || {
-        file.set_len(end)?;
-        file.write_all_at(&EOF_MAGIC, end)?;
+        file.set_len(end.offset)?;
+        file.write_all_at(&EOF_MAGIC, end.offset)?;
         file.sync()
     };
     complete().map_err(WalError::io(what()))

@@ -41,6 +41,13 @@ impl Vclock {
         self.lsns.iter().zip(&other.lsns).all(|(own, others)| own >= others)
     }
 
+    /// The larger of both in every component.
+    pub(crate) fn or(&self, other: &Vclock) -> Vclock {
+        let mut larger = *self;
+        larger.lsns.iter_mut().zip(&other.lsns).for_each(|(own, other)| *own = (*own).max(*other));
+        larger
+    }
+
     /// Replicas with an lsn, in order.
     pub fn components(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
         self.lsns.iter().enumerate().filter(|(_, lsn)| **lsn != 0).map(|(id, lsn)| (id as u32, *lsn))

@@ -1,12 +1,14 @@
 //! Reading log and snapshot files.
 
 use crate::block::{
-    self, EOF_MAGIC, FIXHEADER_BYTES, Fixheader, Note, PLAIN_MAGIC, ZSTD_MAGIC, decompress, find_note, read_fixheader,
+    self, EOF_MAGIC, FIXHEADER_BYTES, Fixheader, Note, PLAIN_MAGIC, ZSTD_MAGIC, decompress, find_flipped_bit,
+    find_note, read_fixheader,
 };
 use crate::error::WalError;
 use crate::row::{self, Row};
 use crate::vclock::Vclock;
 use runtime::{File, FileSystem, OpenMode, PAGE_BYTES};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tuple::msgpack::Reader;
@@ -50,35 +52,125 @@ pub struct FileMeta {
     pub bytes: u64,
 }
 
+/// Versions that wrote no checksum of the header.
+const VERSION_WITHOUT_CHECKSUM: &str = "Lycosa 0.1.0";
+/// In front of the checksum of a header, in the line that Tarantool does not look at.
+const CHECKSUM_MARK: &str = " header ";
+const CHECKSUM_DIGITS: usize = 8;
+
 impl FileMeta {
-    /// The text of a header.
+    /// The text of a header. The checksum covers all of it, with zeros for its own digits.
     pub(crate) fn encode(kind: &str, instance_uuid: &str, vclock: &Vclock, previous: Option<&Vclock>) -> String {
         let previous = previous.map_or_else(String::new, |vclock| format!("PrevVClock: {vclock}\n"));
         let version = env!("CARGO_PKG_VERSION");
-        format!("{kind}\n0.13\nVersion: Lycosa {version}\nInstance: {instance_uuid}\nVClock: {vclock}\n{previous}\n")
+        let with = |checksum: u32| {
+            format!(
+                "{kind}\n0.13\nVersion: Lycosa {version}{CHECKSUM_MARK}{checksum:08x}\nInstance: {instance_uuid}\n\
+                 VClock: {vclock}\n{previous}\n"
+            )
+        };
+        with(block::checksum(with(0).as_bytes()))
     }
 
+    /// Reads a header as it is written, by us or by Tarantool, and in no other way: whatever differs is damage.
     fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         let end = bytes.windows(2).position(|pair| pair == b"\n\n").ok_or("the file has no complete header")?;
         let text = std::str::from_utf8(&bytes[..end]).map_err(|_| "the header is no text")?;
-        let mut lines = text.lines();
-        let kind = lines.next().unwrap_or("").trim().to_string();
+        let mut lines = text.split('\n');
+        let kind = lines.next().unwrap_or("").to_string();
         if !matches!(kind.as_str(), "XLOG" | "SNAP" | "VYLOG" | "RUN" | "INDEX") {
             return Err("neither a log nor a snapshot");
         }
-        if !matches!(lines.next(), Some("0.13" | "0.12")) {
-            return Err("unknown format version");
-        }
+        let has_vclock = matches!(kind.as_str(), "XLOG" | "SNAP");
+        let is_old = match lines.next() {
+            Some("0.13") => false,
+            Some("0.12") => true,
+            _ => return Err("unknown format version"),
+        };
         let mut meta = FileMeta { kind, bytes: end as u64 + 2, ..FileMeta::default() };
+        let (mut version, mut vclock) = (None, None);
+        let mut keys = Vec::new();
         for line in lines {
-            match line.split_once(':') {
-                Some(("Instance" | "Server", value)) => meta.instance_uuid = value.trim().to_string(),
-                Some(("VClock", value)) => meta.vclock = value.parse().map_err(|()| "malformed VClock")?,
-                Some(_) => {}
-                None => return Err("malformed header line"),
+            let (key, value) = line.split_once(": ").ok_or("malformed header line")?;
+            if keys.contains(&key) {
+                return Err("a header line is there twice");
+            }
+            keys.push(key);
+            match key {
+                "Version" => version = Some(value),
+                "Instance" | "Server" => meta.instance_uuid = value.to_string(),
+                "VClock" => vclock = Some(decode_vclock(value)?),
+                "PrevVClock" => _ = decode_vclock(value)?,
+                _ => return Err("unknown header line"),
             }
         }
+        match version {
+            Some(VERSION_WITHOUT_CHECKSUM) => {}
+            Some(version) if version.starts_with("Lycosa") => check_header(&bytes[..end + 2], version)?,
+            Some(version) if !version.starts_with(|first: char| first.is_ascii_digit()) => {
+                return Err("written by an unknown program");
+            }
+            None if !is_old => return Err("the header has no Version"),
+            _ => {}
+        }
+        if meta.instance_uuid.is_empty() {
+            return Err("the header has no Instance");
+        }
+        if has_vclock {
+            meta.vclock = vclock.ok_or("the header has no VClock")?;
+        }
         Ok(meta)
+    }
+}
+
+fn decode_vclock(text: &str) -> Result<Vclock, &'static str> {
+    let vclock: Vclock = text.parse().map_err(|()| "malformed VClock")?;
+    if vclock.to_string() == text { Ok(vclock) } else { Err("malformed VClock") }
+}
+
+/// Compares a header with the checksum that its version line ends with.
+fn check_header(header: &[u8], version: &str) -> Result<(), &'static str> {
+    let (_, digits) = version.split_once(CHECKSUM_MARK).ok_or("the header has no checksum")?;
+    let is_hex = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+    let checksum = u32::from_str_radix(digits, 16).map_err(|_| "the header has no checksum")?;
+    if digits.len() != CHECKSUM_DIGITS || !digits.bytes().all(is_hex) {
+        return Err("the header has no checksum");
+    }
+    let mark = CHECKSUM_MARK.as_bytes();
+    let place = header.windows(mark.len()).position(|window| window == mark).ok_or("the header has no checksum")?;
+    let mut zeroed = header.to_vec();
+    zeroed[place + mark.len()..][..CHECKSUM_DIGITS].fill(b'0');
+    if block::checksum(&zeroed) == checksum { Ok(()) } else { Err("checksum mismatch in the header") }
+}
+
+/// A header of which one bit was flipped: what it said, the byte and the bit. Tried on the first kilobyte.
+fn repair_header(head: &[u8]) -> Option<(FileMeta, Flip)> {
+    let mut bytes = head[..head.len().min(1024)].to_vec();
+    for at in 0..bytes.len() * 8 {
+        bytes[at / 8] ^= 1 << (at % 8);
+        // Only a checksum can tell the right place from others.
+        if let Ok(meta) = FileMeta::decode(&bytes)
+            && bytes[..meta.bytes as usize].windows(8).any(|window| window == CHECKSUM_MARK.as_bytes())
+        {
+            return Some((meta, Flip { byte: (at / 8) as u64, bit: (at % 8) as u8 }));
+        }
+        bytes[at / 8] ^= 1 << (at % 8);
+    }
+    None
+}
+
+/// One bit that is not what was written, and the only one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flip {
+    /// Offset of its byte in the file.
+    pub byte: u64,
+    /// Number of the bit, from the lowest.
+    pub bit: u8,
+}
+
+impl fmt::Display for Flip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bit {} of byte {} is flipped", self.bit, self.byte)
     }
 }
 
@@ -89,6 +181,23 @@ pub struct Damage {
     pub offset: u64,
     /// In words.
     pub what: &'static str,
+    /// The flipped bit, if that is all that is wrong. Then it was no write that a crash has torn.
+    pub flip: Option<Flip>,
+    /// Where the next block begins, known only if a flip is all that is wrong.
+    pub(crate) end: Option<u64>,
+}
+
+impl Damage {
+    fn at(offset: u64, what: &'static str) -> Self {
+        Damage { offset, what, flip: None, end: None }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)?;
+        self.flip.map_or(Ok(()), |flip| write!(f, " ({flip})"))
+    }
 }
 
 /// Reads a file block by block. Memory is bounded by the largest block, whatever lengths the file claims.
@@ -126,25 +235,59 @@ fn signature_of(path: &Path) -> Option<i64> {
 impl XlogReader {
     /// Opens a file and reads its header. Errors: `Corrupt` at offset 0 if there is no good header.
     pub fn open(files: &dyn FileSystem, path: &Path) -> Result<Self, WalError> {
+        match Self::open_damaged(files, path)? {
+            (reader, None) => Ok(reader),
+            (_, Some(damage)) => {
+                Err(WalError::Corrupt { file: path.to_path_buf(), offset: damage.offset, what: damage.to_string() })
+            }
+        }
+    }
+
+    /// Opens a file whose header may be damaged. Of a damaged one `meta` says what could be found out; blocks are read from the
+    /// first one that is good.
+    pub(crate) fn open_damaged(files: &dyn FileSystem, path: &Path) -> Result<(Self, Option<Damage>), WalError> {
         let reading = || format!("reading {}", path.display());
         let file = files.open(path, OpenMode::READ).map_err(WalError::io(reading()))?;
         let len = file.len().map_err(WalError::io(reading()))?;
         let mut head = vec![0; META_MAX.min(len as usize)];
         let got = file.read_full_at(&mut head, 0).map_err(WalError::io(reading()))?;
-        let meta = FileMeta::decode(&head[..got]).map_err(|what| WalError::Corrupt {
-            file: path.to_path_buf(),
-            offset: 0,
-            what: what.to_string(),
-        })?;
-        // The header has no checksum: what it says of the place in the log is compared with the file's name.
-        if let Some(named) = signature_of(path)
-            && named != meta.vclock.signature()
-        {
-            let what = format!("the header's VClock {} does not fit the file's name", meta.vclock);
-            return Err(WalError::Corrupt { file: path.to_path_buf(), offset: 0, what });
+        let path = path.to_path_buf();
+        let (content, rows) = (Vec::new(), Vec::new());
+        let named = signature_of(&path);
+        // What the header says of the place in the log is compared with the file's name.
+        let decoded = match FileMeta::decode(&head[..got]) {
+            Ok(meta) if named.is_some_and(|named| named != meta.vclock.signature()) => {
+                Err("the header's VClock does not fit the file's name")
+            }
+            other => other,
+        };
+        match decoded {
+            Ok(meta) => {
+                let offset = meta.bytes;
+                Ok((XlogReader { file, path, meta, len, offset, content, rows }, None))
+            }
+            Err(what) => {
+                let (meta, flip) = match repair_header(&head[..got]) {
+                    Some((meta, flip)) => (Some(meta), Some(flip)),
+                    None => (None, None),
+                };
+                let damage = Damage { flip, ..Damage::at(0, what) };
+                let is_known = meta.is_some();
+                let meta = meta.unwrap_or_default();
+                let offset = meta.bytes;
+                let mut reader = XlogReader { file, path, meta, len, offset, content, rows };
+                if !is_known {
+                    reader.offset = reader.find_later_block(0)?.map_or(len, |(first, _)| first);
+                    reader.rows.clear();
+                }
+                Ok((reader, Some(damage)))
+            }
         }
-        let offset = meta.bytes;
-        Ok(XlogReader { file, path: path.to_path_buf(), meta, len, offset, content: Vec::new(), rows: Vec::new() })
+    }
+
+    /// Reads the beginning of the file; how many bytes there are of it.
+    pub(crate) fn read_head(&self, out: &mut [u8]) -> Result<usize, WalError> {
+        self.read(out, 0)
     }
 
     /// The file.
@@ -187,22 +330,14 @@ impl XlogReader {
             Ok(fixheader) => fixheader,
             Err(what) => return Ok(Err(what)),
         };
-        let start = offset + FIXHEADER_BYTES as u64;
-        if fixheader.length > self.len.saturating_sub(start) {
+        if !self.read_content(offset + FIXHEADER_BYTES as u64, fixheader.length)? {
             return Ok(Err("the file ends within a block"));
         }
-        let mut content = std::mem::take(&mut self.content);
-        content.resize(fixheader.length as usize, 0);
-        let got = self.read(&mut content, start);
-        self.content = content;
-        if got? < self.content.len() {
-            return Ok(Err("the file ends within a block"));
-        }
-        Ok(self.unpack(fixheader))
+        Ok(self.check_content(fixheader))
     }
 
     /// Checks the content that was read and takes the rows out of it.
-    fn unpack(&mut self, fixheader: Fixheader) -> Result<(u64, Option<Note>), &'static str> {
+    fn check_content(&mut self, fixheader: Fixheader) -> Result<(u64, Option<Note>), &'static str> {
         let Fixheader { is_compressed, length, checksum } = fixheader;
         #[cfg(feature = "planted-bugs")]
         let checksum = match runtime::planted::is_planted(runtime::planted::Plant::IgnoreChecksum) {
@@ -213,15 +348,7 @@ impl XlogReader {
             return Err("checksum mismatch");
         }
         let note = if is_compressed { find_note(&self.content) } else { None };
-        if is_compressed {
-            decompress(&self.content, &mut self.rows)?;
-        } else {
-            std::mem::swap(&mut self.rows, &mut self.content);
-        }
-        let mut reader = Reader::new(&self.rows);
-        while !reader.is_empty() {
-            row::decode(&mut reader).map_err(|_| "malformed row")?;
-        }
+        self.unpack(is_compressed)?;
         Ok((FIXHEADER_BYTES as u64 + length, note))
     }
 
@@ -237,15 +364,95 @@ impl XlogReader {
             if offset + 4 == self.len {
                 return Ok(Block::Eof);
             }
-            return Ok(Block::Damaged(Damage { offset, what: "bytes behind the end marker" }));
+            return Ok(Block::Damaged(Damage::at(offset, "bytes behind the end marker")));
+        }
+        let has_marker_bits =
+            magic.iter().zip(EOF_MAGIC).map(|(found, right)| (found ^ right).count_ones()).sum::<u32>();
+        if offset + 4 == self.len && has_marker_bits == 1 {
+            let at = magic.iter().zip(EOF_MAGIC).position(|(found, right)| *found != right).unwrap_or(0);
+            let bit = (magic[at] ^ EOF_MAGIC[at]).trailing_zeros() as u8;
+            let flip = Some(Flip { byte: offset + at as u64, bit });
+            self.rows.clear();
+            let what = "the end marker is damaged";
+            return Ok(Block::Damaged(Damage { offset, what, flip, end: Some(self.len) }));
         }
         Ok(match self.read_block(offset)? {
             Ok((length, _)) => {
                 self.offset = offset + length;
                 Block::Rows { offset }
             }
-            Err(what) => Block::Damaged(Damage { offset, what }),
+            Err(what) => Block::Damaged(self.diagnose(offset, what)?),
         })
+    }
+
+    /// Finds out whether one flipped bit is all that is wrong with the block at `offset`. Then its rows are in `rows()`.
+    fn diagnose(&mut self, offset: u64, what: &'static str) -> Result<Damage, WalError> {
+        self.rows.clear();
+        Ok(match self.find_flip(offset)? {
+            Some((flip, end)) => Damage { offset, what, flip: Some(flip), end: Some(end) },
+            None => {
+                self.rows.clear();
+                Damage::at(offset, what)
+            }
+        })
+    }
+
+    fn find_flip(&mut self, offset: u64) -> Result<Option<(Flip, u64)>, WalError> {
+        let mut header = [0; FIXHEADER_BYTES];
+        if self.read(&mut header, offset)? < FIXHEADER_BYTES {
+            return Ok(None);
+        }
+        let start = offset + FIXHEADER_BYTES as u64;
+        if let Ok(found) = read_fixheader(&header)
+            && self.read_content(start, found.length)?
+        {
+            // The header may be right and the content wrong.
+            let difference = block::checksum(&self.content) ^ found.checksum;
+            if let Some((byte, bit)) = find_flipped_bit(difference, self.content.len()) {
+                self.content[byte] ^= 1 << bit;
+                if self.unpack(found.is_compressed).is_ok() {
+                    return Ok(Some((Flip { byte: start + byte as u64, bit }, start + found.length)));
+                }
+            }
+        }
+        for at in 0..FIXHEADER_BYTES * 8 {
+            let mut repaired = header;
+            repaired[at / 8] ^= 1 << (at % 8);
+            let Ok(found) = read_fixheader(&repaired) else { continue };
+            if self.read_content(start, found.length)?
+                && block::checksum(&self.content) == found.checksum
+                && self.unpack(found.is_compressed).is_ok()
+            {
+                return Ok(Some((Flip { byte: offset + at as u64 / 8, bit: (at % 8) as u8 }, start + found.length)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads so many bytes of content. False if the file has not so many.
+    fn read_content(&mut self, start: u64, length: u64) -> Result<bool, WalError> {
+        if length > self.len.saturating_sub(start) {
+            return Ok(false);
+        }
+        let mut content = std::mem::take(&mut self.content);
+        content.resize(length as usize, 0);
+        let got = self.read(&mut content, start);
+        self.content = content;
+        Ok(got? == self.content.len())
+    }
+
+    /// Turns the content of a block into rows, which must be whole.
+    fn unpack(&mut self, is_compressed: bool) -> Result<(), &'static str> {
+        if is_compressed {
+            decompress(&self.content, &mut self.rows)?;
+        } else {
+            std::mem::swap(&mut self.rows, &mut self.content);
+        }
+        let mut reader = Reader::new(&self.rows);
+        while !reader.is_empty() {
+            row::decode(&mut reader).map_err(|_| "malformed row")?;
+        }
+        Ok(())
     }
 
     /// True if the file ends with the end marker, whatever is before it. Errors: `Io`.
@@ -290,14 +497,14 @@ impl XlogReader {
     /// Calls `visit` with every row and the offset of its block. Stops at the first damage, which is returned.
     pub fn for_each_row(&mut self, mut visit: impl FnMut(&Row<'_>, u64)) -> Result<bool, Damage> {
         loop {
-            let unreadable = Damage { offset: self.offset, what: "the file cannot be read" };
+            let unreadable = Damage::at(self.offset, "the file cannot be read");
             match self.next_block().map_err(|_| unreadable)? {
                 Block::Rows { offset } => {
                     let mut reader = Reader::new(&self.rows);
                     while !reader.is_empty() {
                         match row::decode(&mut reader) {
                             Ok(row) => visit(&row, offset),
-                            Err(_) => return Err(Damage { offset, what: "malformed row" }),
+                            Err(_) => return Err(Damage::at(offset, "malformed row")),
                         }
                     }
                 }

@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use runtime::{Fault, File, FileSystem, Loss, ManualClock, OpenMode, SimulatedFiles, SystemFiles};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tuple::msgpack;
-use wal::{Journal, JournalConfig, Position, SnapshotWriter, Vclock, WalError, WalMode, XlogReader, recover};
+use wal::{
+    Journal, JournalConfig, Position, SnapshotWriter, Vclock, WalError, WalMode, XlogReader, logs, recover,
+    remove_unfinished,
+};
 
 const DIR: &str = "/db";
 
@@ -155,31 +159,101 @@ fn a_failed_sync_loses_what_was_not_durable_and_stops_the_log() {
     assert!(matches!(commit(&mut journal, 3, 1, 10), Err(WalError::Failed(_))));
 }
 
-#[test]
-fn a_log_file_that_could_not_be_completed_is_followed_by_no_other() {
-    for nth in 0..8 {
-        let files = SimulatedFiles::default();
-        let mut journal =
-            Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
-        commit(&mut journal, 1, 1, 10).unwrap();
-        journal.wait(journal.appended()).unwrap();
-        files.set_fault(Fault { operations_until_error: Some(nth), ..Fault::default() });
-        let rotated = journal.rotate();
-        files.set_fault(Fault::default());
-        // Refused for good if the old file is incomplete, taken into a new one otherwise.
-        let durable = match commit(&mut journal, 2, 1, 10) {
-            Ok(position) => journal.wait(position).map(|()| 2).unwrap(),
-            Err(error) => {
-                assert!(rotated.is_err() && matches!(error, WalError::Failed(_)), "{error}");
-                1
-            }
-        };
-        for loss in Loss::kinds(files.unsynced(), 0..20) {
-            let (last, _) =
-                recovered(&files.crash(loss), Path::new(DIR)).unwrap_or_else(|error| panic!("{loss}: {error}"));
-            assert_eq!(last, durable, "error {nth}, {loss}");
-        }
+/// The rows that are there after every kind of loss.
+fn check_every_loss(files: &SimulatedFiles, durable: i64, when: &str) {
+    for loss in Loss::kinds(files.unsynced(), 0..20) {
+        let after = files.crash(loss);
+        remove_unfinished(&after, Path::new(DIR)).unwrap();
+        let (last, _) = recovered(&after, Path::new(DIR)).unwrap_or_else(|error| panic!("{when}, {loss}: {error}"));
+        assert_eq!(last, durable, "{when}, {loss}");
     }
+}
+
+fn journal_of_one(files: &SimulatedFiles) -> Journal {
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+    commit_durably(&mut journal, 1);
+    journal
+}
+
+fn commit_durably(journal: &mut Journal, value: u64) {
+    let position = commit(journal, value, 1, 10).unwrap();
+    journal.wait(position).unwrap();
+}
+
+/// Every operation of a rotation fails once: how often the old file was written on, a new one begun, the log ended.
+fn rotations_with_an_error(error_kind: Option<io::ErrorKind>) -> [usize; 3] {
+    let mut outcomes = [0; 3];
+    for nth in 0.. {
+        let files = SimulatedFiles::default();
+        let mut journal = journal_of_one(&files);
+        files.set_fault(Fault { operations_until_error: Some(nth), error_kind, ..Fault::default() });
+        let rotated = journal.rotate();
+        let is_untouched = files.fault().operations_until_error.is_some();
+        files.set_fault(Fault::default());
+        if is_untouched {
+            break;
+        }
+        let when = format!("error {nth}");
+        check_every_loss(&files, 1, &when);
+        if let Err(error @ WalError::Failed(_)) = rotated {
+            assert!(matches!(commit(&mut journal, 2, 1, 10), Err(WalError::Failed(_))), "{when}: {error}");
+            outcomes[2] += 1;
+            continue;
+        }
+        commit_durably(&mut journal, 2);
+        check_every_loss(&files, 2, &when);
+        let is_new = logs(&files, Path::new(DIR)).unwrap().len() == 2;
+        assert_eq!(is_new, rotated.is_ok(), "{when}");
+        outcomes[usize::from(is_new)] += 1;
+        // What was left behind is in nobody's way.
+        journal.rotate().unwrap();
+        commit_durably(&mut journal, 3);
+        check_every_loss(&files, 3, &when);
+    }
+    outcomes
+}
+
+#[test]
+fn a_failed_rotation_goes_on_in_the_old_file_unless_that_may_be_completed_in_part() {
+    let [old, new, ended] = rotations_with_an_error(None);
+    assert!(old >= 4 && new == 0, "{old} went on, {new} are new");
+    assert_eq!(ended, 5, "the marker, the cut, the sync, the name, the directory");
+}
+
+#[test]
+fn a_rotation_on_a_full_disk_takes_the_space_that_the_old_file_has_prepared() {
+    let [old, new, ended] = rotations_with_an_error(Some(io::ErrorKind::StorageFull));
+    assert!(old == 0 && new >= 4, "{old} went on, {new} are new");
+    assert_eq!(ended, 5);
+}
+
+#[test]
+fn bytes_since_a_checkpoint_are_counted_over_all_files_of_the_log() {
+    let files = SimulatedFiles::default();
+    let mut journal =
+        Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 40_000), Vclock::default()).unwrap();
+    for value in 0..30 {
+        commit_durably(&mut journal, value);
+    }
+    assert!(logs(&files, Path::new(DIR)).unwrap().len() > 2);
+    assert_eq!(journal.bytes_since_checkpoint(), 30 * 4096);
+    journal.rotate().unwrap();
+    assert_eq!(journal.bytes_since_checkpoint(), 0);
+}
+
+#[test]
+fn a_rotation_on_a_disk_that_stays_full_goes_on_in_the_old_file_when_there_is_space() {
+    let files = SimulatedFiles::default();
+    let mut journal = journal_of_one(&files);
+    files.set_fault(Fault { space_left: Some(0), ..Fault::default() });
+    assert!(matches!(journal.rotate(), Err(WalError::DiskFull { .. })));
+    assert!(matches!(commit(&mut journal, 2, 1, 10), Err(WalError::DiskFull { .. })));
+    check_every_loss(&files, 1, "full");
+    files.set_fault(Fault::default());
+    commit_durably(&mut journal, 2);
+    check_every_loss(&files, 2, "space again");
+    assert_eq!(logs(&files, Path::new(DIR)).unwrap().len(), 1);
 }
 
 #[test]
@@ -227,8 +301,7 @@ fn every_flipped_bit_of_a_completed_log_is_found() {
                 assert_eq!(file, path);
                 assert!(offset <= byte && byte < offset + 8192, "{offset} for a flip at {byte}: {what}");
             }
-            // Without its end marker the file looks like one that a crash left.
-            other => assert!(byte >= len - 4, "{byte}: {other:?}"),
+            other => panic!("{byte}: {other:?}"),
         }
     }
 }

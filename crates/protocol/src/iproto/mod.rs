@@ -2,10 +2,12 @@
 
 mod decode;
 mod encode;
+mod login;
 mod request;
 
 pub use decode::{DecodeError, Header, Packet, Request, next_packet};
 pub use encode::{encode_error, greeting};
+pub(crate) use login::Logins;
 pub(crate) use request::{RequestEvents, decode_error, decode_packet, prefetch, serve};
 
 /// Request types.

@@ -5,6 +5,7 @@
 
 use super::decode::{DecodeError, Header, Request};
 use super::encode::{begin_answer, begin_data, encode_error, encode_ok, end_answer, end_data};
+use super::login::{self, Admission};
 use super::{FEATURES, PROTOCOL_VERSION, key, request_type};
 use crate::connection::Connection;
 use database::{
@@ -136,7 +137,7 @@ fn dispatch(
             encode_ok(connection.output.borrow_mut().begin(false), header.sync, schema_version);
             Ok(())
         }
-        request_type::AUTH => authenticate(database, connection, header.sync, decode()?),
+        request_type::AUTH => log_in(database, connection, header.sync, decode()?, body, events),
         request_type::ID => {
             decode()?;
             let mut output = connection.output.borrow_mut();
@@ -332,25 +333,66 @@ fn in_fiber(
     Ok(())
 }
 
-fn authenticate(database: &Rc<Database>, connection: &Connection, sync: u64, request: &Request<'_>) -> Result<()> {
-    let name = request.user_name.ok_or_else(|| missing("user name"))?;
-    let name = String::from_utf8_lossy(name);
-    let raw = request.tuple.ok_or_else(|| missing("tuple"))?;
-    let malformed = |_| Error::new(ErrorCode::InvalidMsgpack, &[&"authentication request body"]);
-    let mut reader = Reader::new(raw);
-    if reader.read_array().map_err(malformed)? == 0 {
-        if name != "guest" {
-            return Err(Error::new(ErrorCode::CredsMismatch, &[]));
+/// Answers a login, later if its address has failed too often.
+fn log_in(
+    database: &Rc<Database>,
+    connection: &Rc<Connection>,
+    sync: u64,
+    request: &Request<'_>,
+    body: &[u8],
+    events: &RequestEvents,
+) -> Result<()> {
+    let origin = login::origin(connection.session.peer.as_deref());
+    let admission = origin.map_or(Admission::Now, |origin| connection.logins.admit(origin, fiber::now_ns()));
+    let (origin, delay_ns) = match (origin, admission) {
+        (Some(origin), Admission::After(delay_ns)) => (origin, delay_ns),
+        (Some(origin), Admission::Refused) => {
+            let mut error = Error::new(ErrorCode::CredsMismatch, &[]);
+            error.push_text(&format!("; not looked at: too many logins from {origin} are waiting behind failed ones"));
+            return Err(error);
         }
-        database.log_in(&connection.session, database::GUEST)?;
-    } else {
-        let method = reader.read_str().map_err(malformed)?;
-        if method != b"chap-sha1" {
-            let method = String::from_utf8_lossy(method);
-            return Err(Error::illegal(format_args!("unknown authentication method '{method}'")));
+        _ => return authenticate(database, connection, sync, request, origin),
+    };
+    let (database, connection, events) = (Rc::clone(database), Rc::clone(connection), Rc::clone(events));
+    let body = body.to_vec();
+    // Not counted with the requests that may be served at once: those who guess must not use them up.
+    connection.in_flight.set(connection.in_flight.get() + 1);
+    fiber::run_now("login", move || {
+        fiber::sleep(delay_ns);
+        connection.logins.leave(origin);
+        let answered = Request::decode(&body)
+            .map_err(decode_error)
+            .and_then(|request| authenticate(&database, &connection, sync, &request, Some(origin)));
+        if let Err(error) = answered {
+            answer_error(&database, &connection, sync, &error);
         }
-        let scramble = reader.read_str_or_bin().map_err(malformed)?;
-        database.authenticate(&connection.session, &name, scramble, &connection.salt)?;
+        connection.in_flight.set(connection.in_flight.get() - 1);
+        events(&connection, false);
+        events(&connection, true);
+    });
+    Ok(())
+}
+
+fn authenticate(
+    database: &Rc<Database>,
+    connection: &Connection,
+    sync: u64,
+    request: &Request<'_>,
+    origin: Option<login::Origin>,
+) -> Result<()> {
+    match (check_credentials(database, connection, request), origin) {
+        (Ok(()), Some(origin)) => connection.logins.succeeded(origin),
+        (Ok(()), None) => {}
+        (Err(mut error), Some(origin)) if error.code() == ErrorCode::CredsMismatch as u32 => {
+            let delay_ms = connection.logins.failed(origin, fiber::now_ns()) / 1_000_000;
+            if delay_ms > 0 {
+                error.push_text(&format!(
+                    "; after failed logins from {origin} the next answer comes {delay_ms} ms later"
+                ));
+            }
+            return Err(error);
+        }
+        (Err(error), _) => return Err(error),
     }
     let seen = database.schema_written();
     let is_parked = seen > database.durable();
@@ -362,4 +404,26 @@ fn authenticate(database: &Rc<Database>, connection: &Connection, sync: u64, req
     drop(output);
     database.announce(&connection.session, SessionEvent::Auth);
     Ok(())
+}
+
+fn check_credentials(database: &Rc<Database>, connection: &Connection, request: &Request<'_>) -> Result<()> {
+    let name = request.user_name.ok_or_else(|| missing("user name"))?;
+    let name = String::from_utf8_lossy(name);
+    let raw = request.tuple.ok_or_else(|| missing("tuple"))?;
+    let malformed = |_| Error::new(ErrorCode::InvalidMsgpack, &[&"authentication request body"]);
+    let mut reader = Reader::new(raw);
+    if reader.read_array().map_err(malformed)? == 0 {
+        if name != "guest" {
+            return Err(Error::new(ErrorCode::CredsMismatch, &[]));
+        }
+        database.log_in(&connection.session, database::GUEST)
+    } else {
+        let method = reader.read_str().map_err(malformed)?;
+        if method != b"chap-sha1" {
+            let method = String::from_utf8_lossy(method);
+            return Err(Error::illegal(format_args!("unknown authentication method '{method}'")));
+        }
+        let scramble = reader.read_str_or_bin().map_err(malformed)?;
+        database.authenticate(&connection.session, &name, scramble, &connection.salt)
+    }
 }

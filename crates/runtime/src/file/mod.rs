@@ -120,6 +120,11 @@ pub trait File: Send + Sync {
         Ok(at)
     }
 
+    /// True if the file has no name left: what is in it goes when it is closed.
+    fn is_removed(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// The descriptor, if it is a file of the machine.
     fn raw_fd(&self) -> Option<std::os::fd::RawFd> {
         None

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,6 +99,10 @@ impl File for fs::File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        self.metadata().map(|metadata| metadata.nlink() == 0)
     }
 
     fn raw_fd(&self) -> Option<std::os::fd::RawFd> {

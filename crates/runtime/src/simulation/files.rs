@@ -89,6 +89,10 @@ impl File for PacedFile {
         self.file.len()
     }
 
+    fn is_removed(&self) -> io::Result<bool> {
+        self.file.is_removed()
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         pace(&*self.is_off, 16, || self.file.set_len(len))
     }

@@ -1,0 +1,27 @@
+//! What bytes from outside may do to each of the places where they enter: a function for each, given to the fuzzer by `fuzz/fuzz_targets`
+//! and run on the kept corpus, with seeded mutations, by `tests/corpus.rs`.
+//!
+//! A case doubts one thing, told at the head of its file. It panics if the doubt is right, and keeps nothing from one input to the next.
+#![expect(clippy::missing_panics_doc, reason = "a panic is what a case is for")]
+
+pub mod definition;
+pub mod packet;
+pub mod row;
+pub mod snapshot;
+pub mod update_operations;
+pub mod value;
+pub mod xlog_block;
+
+/// A case by the name of its corpus.
+pub type Case = (&'static str, fn(&[u8]));
+
+/// All cases.
+pub const CASES: [Case; 7] = [
+    ("definition", definition::run),
+    ("packet", packet::run),
+    ("row", row::run),
+    ("snapshot", snapshot::run),
+    ("update_operations", update_operations::run),
+    ("value", value::run),
+    ("xlog_block", xlog_block::run),
+];

@@ -1,0 +1,455 @@
+//! Limits that hold: memory, clients that do not read, guessed passwords, descriptors, and a log directory that goes away. What is
+//! beyond a limit is refused in words, everything else goes on, and nothing that was acknowledged is lost.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use lycosa_tests::{Client, Field, Reply, Seed, Server, packet, request};
+use sha1::{Digest, Sha1};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tuple::msgpack::{self, Reader};
+
+const SELECT: u64 = 1;
+const INSERT: u64 = 2;
+const AUTH: u64 = 7;
+const EVAL: u64 = 8;
+
+const SPACE_ID: u64 = 0x10;
+const LIMIT: u64 = 0x12;
+const KEY: u64 = 0x20;
+const TUPLE: u64 = 0x21;
+const USER_NAME: u64 = 0x23;
+const EXPRESSION: u64 = 0x27;
+
+const OUT_OF_MEMORY: u64 = 2;
+const CREDS_MISMATCH: u64 = 47;
+const MIB: u64 = 1 << 20;
+/// Somebody else's request is answered within this. Generous, because the machine may be busy.
+const PROMPT: Duration = Duration::from_secs(2);
+/// The space that `SCRIPT` makes.
+const STOCK: u64 = 512;
+
+/// Makes a space and a user once, and lets guest do everything.
+const SCRIPT: &str = "box.once('limits', function()
+    local stock = box.schema.space.create('stock', {id = 512})
+    stock:create_index('primary', {parts = {1, 'unsigned'}})
+    stock:create_index('second', {parts = {{2, 'unsigned'}}, unique = false})
+    box.schema.user.create('alice', {password = 'secret'})
+    box.schema.user.grant('guest', 'super')
+end)";
+
+struct Rig {
+    dir: TempDir,
+    server: Server,
+    client: Client,
+}
+
+/// The arguments of `lycosa serve` in a directory that has the script.
+fn arguments(dir: &Path, options: &[&str]) -> Vec<String> {
+    let script = dir.join("limits.lua");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let (script, dir) = (script.display().to_string(), dir.join("data").display().to_string());
+    let fixed = ["serve", "--listen", "127.0.0.1:0", "--script", &script, "--work-dir", &dir];
+    fixed.iter().chain(options).map(|argument| (*argument).to_string()).collect()
+}
+
+fn start(options: &[&str]) -> Rig {
+    let dir = TempDir::new().unwrap();
+    let mut command = Command::new(lycosa_tests::binary());
+    command.args(arguments(dir.path(), options));
+    rig(dir, command)
+}
+
+fn rig(dir: TempDir, command: Command) -> Rig {
+    let server = Server::spawn(command).unwrap_or_else(|log| panic!("the server did not start:\n{log}"));
+    let client = server.connect();
+    Rig { dir, server, client }
+}
+
+impl Rig {
+    fn data(&self) -> std::path::PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// Ends the process without warning and starts another on what it left.
+    fn restart(&mut self, options: &[&str]) {
+        self.server.kill();
+        let mut command = Command::new(lycosa_tests::binary());
+        command.args(arguments(self.dir.path(), options));
+        self.server = Server::spawn(command).unwrap_or_else(|log| panic!("the server did not start:\n{log}"));
+        self.client = self.server.connect();
+    }
+
+    fn eval(&mut self, source: &str) -> Reply {
+        eval(&mut self.client, source)
+    }
+
+    /// The one number that a script returns.
+    fn number(&mut self, source: &str) -> u64 {
+        let reply = self.eval(source);
+        let mut reader = Reader::new(&reply.data);
+        let number = reader.read_array().and_then(|_| reader.read_uint());
+        number.unwrap_or_else(|_| panic!("{source}: {reply:?}"))
+    }
+
+    fn others_are_served(&mut self) {
+        let begun = Instant::now();
+        self.client.ping();
+        self.server.connect().ping();
+        assert!(begun.elapsed() < PROMPT, "others waited {:?}", begun.elapsed());
+    }
+}
+
+fn string(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    msgpack::encode_str(&mut out, text);
+    out
+}
+
+fn number(value: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    msgpack::encode_uint(&mut out, value);
+    out
+}
+
+fn eval(client: &mut Client, source: &str) -> Reply {
+    client.call(EVAL, &request(&[(EXPRESSION, &string(source.as_bytes())), (TUPLE, &[0x90])]))
+}
+
+fn insert(client: &mut Client, id: u64, text: &str) -> Reply {
+    let row = Seed::row(&[id.into(), (id % 10).into(), Field::Str(text)]);
+    client.call(INSERT, &request(&[(SPACE_ID, &number(STOCK)), (TUPLE, &row)]))
+}
+
+/// Inserts until memory is short, from a number on. Returns how many went in, and the refusal.
+fn fill(rig: &mut Rig, from: u64, bytes: usize) -> (u64, (u64, String)) {
+    let text = "x".repeat(bytes);
+    let mut id = from;
+    loop {
+        // Many at a time, with one at the end whose refusal is seen as a client sees it.
+        id += rig.number(&format!(
+            "local text, count = ('x'):rep({bytes}), 0
+             for id = {id}, {id} + 4999 do
+                 if not pcall(box.space.stock.insert, box.space.stock, {{id, id % 10, text}}) then break end
+                 count = count + 1
+             end
+             return count"
+        ));
+        match insert(&mut rig.client, id, &text).error {
+            None => id += 1,
+            Some(error) => return (id - from, error),
+        }
+    }
+}
+
+#[test]
+fn at_the_memory_limit_inserts_are_refused_and_everything_else_goes_on() {
+    const MEMORY: u64 = 24 * MIB;
+    let options = ["--memtx-memory", "24MiB"];
+    let mut rig = start(&options);
+    let (count, (code, text)) = fill(&mut rig, 0, 100);
+    assert_eq!(code, OUT_OF_MEMORY, "{text}");
+    assert!(text.contains("'stock'") && text.contains(&MEMORY.to_string()), "{text}");
+    assert!(count * 100 > MEMORY / 3, "{count} rows of 100 bytes in {MEMORY} bytes");
+
+    // Several clients at once: what does not grow goes on, and inserts go in only where deletes have made room.
+    let address = rig.server.address().to_string();
+    let threads: Vec<_> = (0..4u64)
+        .map(|thread| {
+            let address = address.clone();
+            std::thread::spawn(move || {
+                let mut client = Client::connect(&address).unwrap();
+                let (mut inserted, mut refused) = (0, 0);
+                for round in 0..300u64 {
+                    let id = thread + 4 * round;
+                    let of = |work: &str| format!("box.space.stock:{work} return 1");
+                    let update = eval(&mut client, &of(&format!("update({id}, {{{{'=', 2, {}}}}})", round % 10)));
+                    assert_eq!(update.error, None, "an update that does not grow");
+                    let replace = eval(&mut client, &of(&format!("replace{{{id}, 3, ('y'):rep(90)}}")));
+                    assert_eq!(replace.error, None, "a row that is replaced by a smaller one");
+                    let key = [vec![0x91], number(id)].concat();
+                    let selected =
+                        client.call(SELECT, &request(&[(SPACE_ID, &number(STOCK)), (KEY, &key), (LIMIT, &number(1))]));
+                    assert_eq!((selected.code(), selected.count()), (0, 1));
+                    if round % 3 == 0 {
+                        let delete = eval(&mut client, &of(&format!("delete({id})")));
+                        assert_eq!(delete.error, None, "a delete");
+                    }
+                    match insert(&mut client, 10_000_000 + id, &"z".repeat(100)).code() {
+                        0 => inserted += 1,
+                        code => {
+                            assert_eq!(code, OUT_OF_MEMORY);
+                            refused += 1;
+                        }
+                    }
+                }
+                (inserted, refused)
+            })
+        })
+        .collect();
+    let (mut inserted, mut refused) = (0, 0);
+    for thread in threads {
+        let outcome = thread.join().unwrap();
+        inserted += outcome.0;
+        refused += outcome.1;
+    }
+    assert!(inserted > 0, "deletes make room");
+    let larger = rig.eval("box.space.stock:update(5, {{'=', 3, ('x'):rep(200000)}})");
+    assert_eq!(larger.code(), OUT_OF_MEMORY, "a row that grows much");
+    println!(
+        "{inserted} inserts went in behind deletes, {refused} were refused; a row that grows much: {}",
+        larger.code()
+    );
+
+    let rows = rig.number("return box.space.stock:len()");
+    assert_eq!(rig.eval("return box.snapshot()").error, None, "a checkpoint at the limit");
+    fill(&mut rig, 20_000_000, 40);
+    let full = rig.number("return box.space.stock:len()");
+    assert!(full >= rows);
+    rig.restart(&options);
+    assert_eq!(rig.number("return box.space.stock:len()"), full, "a start at the limit");
+    assert_eq!(rig.eval("box.space.stock:update(1, {{'=', 2, 7}}) return 1").error, None);
+
+    // Room that is given back serves again, for rows of any size.
+    for bytes in [100, 700, 30] {
+        assert_eq!(rig.eval("box.space.stock:truncate() return 1").error, None, "truncate at the limit");
+        assert_eq!(rig.eval("require('fiber').sleep(0) return box.space.stock:len()").error, None);
+        let begun = Instant::now();
+        let taken = loop {
+            let (count, _) = fill(&mut rig, 0, bytes);
+            // What was truncated is given back in slices.
+            if count * bytes as u64 > MEMORY / 10 || begun.elapsed() > PROMPT {
+                break count * bytes as u64;
+            }
+            rig.eval("box.space.stock:truncate() return 1");
+        };
+        println!(
+            "{} of {} KiB in rows of {bytes} bytes, {} MiB resident",
+            taken >> 10,
+            MEMORY >> 10,
+            rig.server.memory() / MIB
+        );
+        assert!(taken > MEMORY / 10, "{taken} bytes in rows of {bytes}");
+    }
+}
+
+#[test]
+fn a_thousand_clients_that_never_read_do_not_fill_the_memory() {
+    runtime::signals::raise_open_files_limit();
+    let mut rig = start(&[]);
+    rig.eval("for id = 1, 100 do box.space.stock:replace{id, 1, ('x'):rep(1000)} end return 1");
+    let before = rig.server.memory();
+    // 100 answers of 100 KiB each: 10 GiB in all.
+    let all = request(&[(SPACE_ID, &number(STOCK)), (KEY, &[0x90]), (LIMIT, &number(1000))]);
+    let many = packet(SELECT, 1, &all).repeat(100);
+    let clients: Vec<Client> = (0..1000)
+        .map(|_| {
+            let mut client = rig.server.connect();
+            client.send(&many);
+            client
+        })
+        .collect();
+    let mut worst = Duration::ZERO;
+    for _ in 0..50 {
+        let begun = Instant::now();
+        rig.others_are_served();
+        worst = worst.max(begun.elapsed());
+    }
+    let grown = rig.server.memory().saturating_sub(before);
+    println!("1000 clients that do not read: {} MiB, others waited {worst:?} at most", grown / MIB);
+    assert!(grown < 800 * MIB, "{} MiB", grown / MIB);
+    drop(clients);
+    rig.others_are_served();
+}
+
+/// A connection from an address of this machine.
+fn connect_from(server: &Server, from: [u8; 4]) -> Client {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let local: std::net::SocketAddr = (from, 0).into();
+    socket.bind(&local.into()).unwrap();
+    let address: std::net::SocketAddr = server.address().parse().unwrap();
+    socket.connect(&address.into()).unwrap();
+    Client::over(socket.into()).unwrap()
+}
+
+fn sha(parts: &[&[u8]]) -> Vec<u8> {
+    let mut hasher = Sha1::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize().to_vec()
+}
+
+/// The body of a login of `alice`.
+fn login(client: &Client, password: &str) -> Vec<u8> {
+    // 44 characters behind the first line: 32 bytes of salt, of which 20 count: 27 characters.
+    let text = &client.greeting()[64..108];
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let bits: Vec<u8> = text.iter().flat_map(|byte| (0..6).rev().map(|bit| value(*byte) >> bit & 1)).collect();
+    let salt: Vec<u8> = bits.chunks(8).take(20).map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | bit)).collect();
+    let first = sha(&[password.as_bytes()]);
+    let mask = sha(&[&salt, &sha(&[&first])]);
+    let scramble: Vec<u8> = first.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect();
+    let mut credentials = Vec::new();
+    msgpack::encode_array(&mut credentials, 2);
+    msgpack::encode_str(&mut credentials, b"chap-sha1");
+    msgpack::encode_str(&mut credentials, &scramble);
+    request(&[(USER_NAME, &string(b"alice")), (TUPLE, &credentials)])
+}
+
+#[test]
+fn guessed_passwords_are_slowed_down_by_address_and_nobody_else_is() {
+    let rig = start(&[]);
+    let mut friend = rig.server.connect();
+    assert_eq!(friend.call(AUTH, &login(&friend, "secret")).error, None);
+
+    // One that guesses: three are free, then each answer comes later.
+    let mut guesser = rig.server.connect();
+    let mut waits = Vec::new();
+    let mut said = String::new();
+    for attempt in 0..6 {
+        let begun = Instant::now();
+        let (code, text) = guesser.call(AUTH, &login(&guesser, &format!("guess {attempt}"))).error.unwrap();
+        assert_eq!(code, CREDS_MISMATCH, "{text}");
+        waits.push(begun.elapsed().as_millis() as u64);
+        said = text;
+    }
+    assert!(waits[4] >= 100 && waits[5] >= 200, "{waits:?} ms");
+    assert!(said.contains("127.0.0.1") && said.contains("400 ms"), "{said}");
+
+    // Many at once: few of them are looked at.
+    let mut flood: Vec<Client> = (0..30).map(|_| rig.server.connect()).collect();
+    for client in &mut flood {
+        let body = login(client, "guess");
+        client.send(&packet(AUTH, 1, &body).repeat(20));
+    }
+    let begun = Instant::now();
+    friend.ping();
+    // Another address: as if nothing was.
+    let mut other = connect_from(&rig.server, [127, 0, 0, 2]);
+    assert_eq!(other.call(AUTH, &login(&other, "guess")).code(), CREDS_MISMATCH);
+    assert_eq!(other.call(AUTH, &login(&other, "secret")).error, None);
+    assert!(begun.elapsed() < PROMPT, "others waited {:?}", begun.elapsed());
+    let (mut looked_at, mut refused) = (0, 0);
+    for client in &mut flood {
+        for _ in 0..20 {
+            match client.receive().error.unwrap().1.contains("not looked at") {
+                true => refused += 1,
+                false => looked_at += 1,
+            }
+        }
+    }
+    println!(
+        "waits of one that guesses: {waits:?} ms; of 600 at once {looked_at} were looked at in {:?}",
+        begun.elapsed()
+    );
+    assert!(looked_at <= 16 && refused >= 584, "{looked_at} looked at, {refused} refused");
+    // The right password, from the same address, is late but right, and clears it.
+    assert_eq!(guesser.call(AUTH, &login(&guesser, "secret")).error, None);
+    let begun = Instant::now();
+    assert_eq!(guesser.call(AUTH, &login(&guesser, "guess")).code(), CREDS_MISMATCH);
+    assert!(begun.elapsed() < Duration::from_millis(1500), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn at_the_limit_of_open_files_nobody_is_dropped_and_nothing_is_lost() {
+    const FILES: usize = 80;
+    let dir = TempDir::new().unwrap();
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("ulimit -n {FILES}; exec \"$0\" \"$@\"")).arg(lycosa_tests::binary());
+    command.args(arguments(dir.path(), &["--wal-max-size", "1MiB"]));
+    let mut rig = rig(dir, command);
+    let mut served: Vec<Client> = (0..10).map(|_| rig.server.connect()).collect();
+    let waiting: Vec<TcpStream> = (0..FILES).map(|_| TcpStream::connect(rig.server.address()).unwrap()).collect();
+    let Rig { server, client, .. } = &mut rig;
+    assert!(server.wait(client, Duration::from_secs(20), |server| server.log().contains("cannot be accepted")));
+    let begun = Instant::now();
+    // Rotations fail meanwhile: the log is written on.
+    let text = "x".repeat(50_000);
+    for id in 0..100 {
+        assert_eq!(insert(client, id, &text).error, None);
+        served[id as usize % 10].ping();
+    }
+    let refused = eval(client, "return box.snapshot()");
+    let (_, words) = refused.error.expect("a checkpoint needs a file");
+    assert!(words.contains("Too many open files") || words.contains("os error 24"), "{words}");
+    while begun.elapsed() < Duration::from_secs(2) {
+        client.ping();
+    }
+    let log = server.log();
+    let warnings = log.matches("cannot be accepted").count() as u64;
+    assert!(warnings <= 2 + begun.elapsed().as_secs(), "{warnings} warnings in {:?}:\n{log}", begun.elapsed());
+    assert!(log.contains("is written on"), "{log}");
+
+    // Descriptors come free: those who wait are greeted, and files are made again.
+    drop(served);
+    let mut late = waiting;
+    for stream in late.drain(..).rev().take(8).collect::<Vec<_>>() {
+        Client::over(stream).unwrap().ping();
+    }
+    drop(late);
+    let Rig { server, client, .. } = &mut rig;
+    let is_back = server.wait(client, Duration::from_secs(20), |server| server.descriptors() < 40);
+    assert!(is_back, "{} descriptors", server.descriptors());
+    assert_eq!(rig.eval("return box.snapshot()").error, None);
+    assert_eq!(insert(&mut rig.client, 1000, &text).error, None);
+    rig.restart(&[]);
+    assert_eq!(rig.number("return box.space.stock:len()"), 101);
+}
+
+#[test]
+fn a_log_directory_that_was_removed_is_noticed_before_anything_is_acknowledged() {
+    for mode in ["fsync", "write"] {
+        let mut rig = start(&["--wal-mode", mode]);
+        assert_eq!(insert(&mut rig.client, 1, "before").error, None);
+        std::fs::remove_dir_all(rig.data()).unwrap();
+        let (_, words) = insert(&mut rig.client, 2, "behind").error.expect("it cannot be logged");
+        assert!(words.contains("has been removed"), "{mode}: {words}");
+        let (_, words) = insert(&mut rig.client, 3, "behind").error.expect("it cannot be logged");
+        assert!(words.contains("has been removed"), "{mode}: {words}");
+        assert_eq!(rig.number("return box.space.stock:len()"), 1, "reads go on, what was refused is not there");
+        rig.others_are_served();
+        let Rig { server, client, .. } = &mut rig;
+        let is_told = server.wait(client, PROMPT, |server| server.log().contains("has been removed"));
+        assert!(is_told, "{}", server.log());
+    }
+}
+
+#[test]
+fn a_log_directory_that_takes_no_files_stops_checkpoints_but_no_writes() {
+    let dir = TempDir::new().unwrap();
+    let mut command = Command::new(lycosa_tests::binary());
+    command.args(arguments(dir.path(), &["--wal-max-size", "1MiB"]));
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    // Permissions mean nothing to root: the server is somebody else then.
+    const NOBODY: u32 = 65534;
+    if std::os::unix::fs::chown(&data, Some(NOBODY), Some(NOBODY)).is_ok() {
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let mut rig = rig(dir, command);
+    let permit = |mode: u32| std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).unwrap();
+    permit(0o555);
+    let text = "x".repeat(50_000);
+    for id in 0..60 {
+        assert_eq!(insert(&mut rig.client, id, &text).error, None);
+    }
+    let (_, words) = rig.eval("return box.snapshot()").error.expect("a checkpoint needs a file");
+    assert!(words.contains("Permission denied"), "{words}");
+    let Rig { server, client, .. } = &mut rig;
+    assert!(server.wait(client, PROMPT, |server| server.log().contains("is written on")), "{}", server.log());
+    permit(0o755);
+    assert_eq!(rig.eval("return box.snapshot()").error, None);
+    assert_eq!(insert(&mut rig.client, 1000, "behind").error, None);
+    rig.restart(&[]);
+    assert_eq!(rig.number("return box.space.stock:len()"), 61);
+}
