@@ -179,12 +179,11 @@ pub fn run(plan: &Plan<'_>) -> Verdict {
     if plan.is_traced {
         simulation.keep_trace();
     }
-    let verdict = simulation.enter(|| {
+    simulation.enter(|| {
         let mut run = Run::new(plan, &simulation);
         run.lives();
         run.verdict()
-    });
-    verdict
+    })
 }
 
 impl<'a> Run<'a> {
