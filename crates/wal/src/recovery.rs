@@ -331,7 +331,8 @@ fn pass_hole(
     end: &mut End,
 ) -> Result<bool, WalError> {
     let what = "a group is missing although a later one is there";
-    let hole = end.offset;
+    // Groups begin at pages; the first one behind the page of the header.
+    let hole = end.offset.next_multiple_of(PAGE_BYTES as u64);
     let lost = lost_before(reader.rows(), known).unwrap_or(Lost::Bytes(reader.offset() - hole));
     if is_last && !reader.has_end_marker()? && !was_durable(reader, hole, note)? {
         let bytes = cut_bytes(reader, hole)?;

@@ -401,9 +401,9 @@ fn mutated_files_never_panic_the_reader() {
     }
 }
 
-/// Writes groups with several in flight, or each durable before the next, and puts prepared space where the second was to go: a write that never
-/// came to the disk although later ones did.
-fn missing_group(wait_for_each: bool) -> Result<(i64, wal::RecoveryReport), WalError> {
+/// Writes groups with several in flight, or each durable before the next, and puts prepared space in the page of one: a write that never came
+/// to the disk although later ones did.
+fn missing_group(wait_for_each: bool, missing: u64) -> Result<(i64, wal::RecoveryReport), WalError> {
     let dir = tempfile::tempdir().unwrap();
     let files: Arc<dyn FileSystem> = Arc::new(SystemFiles);
     let mut journal = Journal::open(config(Arc::clone(&files), dir.path(), 8, 1 << 20), Vclock::default()).unwrap();
@@ -422,17 +422,18 @@ fn missing_group(wait_for_each: bool) -> Result<(i64, wal::RecoveryReport), WalE
     journal.wait(journal.appended()).unwrap();
     // As kill -9 leaves it: not closed.
     drop(journal);
-    files.open(&path, OpenMode::MODIFY).unwrap().write_all_at(&prepared, 2 * 4096).unwrap();
+    files.open(&path, OpenMode::MODIFY).unwrap().write_all_at(&prepared, missing * 4096).unwrap();
     recovered(&*files, dir.path())
 }
 
 #[test]
 fn a_group_that_never_arrived_ends_the_log_or_is_refused_if_it_was_acknowledged() {
-    let (last, report) = missing_group(false).unwrap();
+    assert_eq!(missing_group(false, 1).unwrap().0, 0);
+    let (last, report) = missing_group(false, 2).unwrap();
     assert_eq!(last, 8);
     let cut = report.cut.unwrap();
     assert_eq!(cut.offset, 8192);
-    match missing_group(true) {
+    match missing_group(true, 2) {
         Err(WalError::Corrupt { offset, what, .. }) => {
             assert_eq!(offset, 8192);
             assert!(
