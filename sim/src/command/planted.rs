@@ -24,7 +24,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
             choice: Choice { bug: Some(bug), ..Choice::default() },
             until_found: true,
         };
-        let by_seeds = runs::run(&options, &progress("planted"))?.findings.into_iter().next();
+        let by_seeds = runs::find_planted(&options, &progress("planted"))?;
         found_all &= found.is_some() && by_seeds.is_some();
         if is_json {
             figures.push(json!({

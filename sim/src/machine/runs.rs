@@ -28,6 +28,9 @@ const SEED_SECONDS_MAX: u64 = 120;
 /// Bytes of a dead child's last words that are kept.
 const LAST_WORDS_MAX: usize = 4000;
 
+/// Characters of a finding that people are shown.
+const SHOWN_MAX: usize = 1200;
+
 /// What is run with every seed.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
@@ -145,8 +148,16 @@ pub struct Finding {
 }
 
 impl fmt::Display for Finding {
+    /// Shortened in the middle: rows may be long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}: {}: {}", self.seed, self.workload, self.text)
+        write!(f, "seed {}: {}: ", self.seed, self.workload)?;
+        let length = self.text.chars().count();
+        if length <= SHOWN_MAX {
+            return f.write_str(&self.text);
+        }
+        let begin: String = self.text.chars().take(SHOWN_MAX / 2).collect();
+        let end: String = self.text.chars().skip(length - SHOWN_MAX / 2).collect();
+        write!(f, "{begin} ... {end}")
     }
 }
 
@@ -373,6 +384,23 @@ fn last_words_of(child: &mut Child) -> mpsc::Receiver<String> {
         });
     }
     words
+}
+
+/// The first seed that breaks a promise with the bug of `options`, and breaks none without it. Errors: no child can be started.
+pub fn find_planted(options: &Options, progress: &Progress) -> io::Result<Option<Finding>> {
+    let end = options.first + options.count;
+    let mut options = Options { until_found: true, ..options.clone() };
+    while options.first < end {
+        options.count = end - options.first;
+        let Some(finding) = run(&options, progress)?.findings.into_iter().next() else { return Ok(None) };
+        let choice = Choice { bug: None, ..options.choice.clone() };
+        let alone = Options { choice, first: finding.seed, count: 1, ..options.clone() };
+        if run(&alone, progress)?.findings.is_empty() {
+            return Ok(Some(finding));
+        }
+        options.first = finding.seed + 1;
+    }
+    Ok(None)
 }
 
 /// The smallest run found that breaks the same promise.
