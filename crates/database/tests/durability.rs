@@ -286,3 +286,32 @@ fn a_checkpoint_on_its_own_thread_ends_with_the_database() {
         drop((context, database));
     }
 }
+
+#[test]
+fn what_a_refusal_or_a_delete_of_nothing_tells_of_is_seen() {
+    let files = SimulatedFiles::default();
+    let database = open(&files).unwrap();
+    create_space(&database, &request(&database)).unwrap();
+    drive(&database);
+    let schema = database.schema_written();
+    assert_eq!(schema, database.appended());
+    // Appended and not durable: nobody may hear of it.
+    insert(&database, &request(&database), 512, "[1, 1]").unwrap();
+    let inserted = database.appended();
+    assert!(inserted > database.durable());
+    let refused = request(&database);
+    assert_eq!(insert(&database, &refused, 512, "[1, 2]").unwrap_err().code(), ErrorCode::TupleFound as u32);
+    assert_eq!(refused.seen.get(), inserted);
+    drive(&database);
+    let space = database.space(512).unwrap();
+    let delete = |context: &Context| {
+        database.execute(context, &space, Operation::Delete { index_id: 0, key: &json("[1]") }).unwrap()
+    };
+    assert!(delete(&request(&database)).is_some());
+    let deleted = database.appended();
+    let of_nothing = request(&database);
+    assert!(delete(&of_nothing).is_none());
+    assert_eq!(of_nothing.seen.get(), deleted);
+    // Rows are no schema.
+    assert_eq!(database.schema_written(), schema);
+}

@@ -142,7 +142,7 @@ fn collect(
     if space.kind == SpaceKind::Memory {
         // The check of access and key, without rows.
         database.select(context, space, index_id, kind, key, 0, 0, |_| false)?;
-        context.see(database.written(&space));
+        context.see(database.written(space));
         if limit == 0 {
             return Ok(rows);
         }
@@ -221,7 +221,7 @@ fn iterator_next(state: State) -> Outcome {
     let scan = unsafe { state.pointer(1).cast::<Scan>().as_mut() };
     let found = match scan {
         Some(Scan::Memory(space, iterator)) => {
-            context().see(database().written(&space));
+            context().see(database().written(space));
             iterator.next(&space.store.borrow())
         }
         Some(Scan::Copied(rows)) => rows.next(),

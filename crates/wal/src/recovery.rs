@@ -272,9 +272,24 @@ fn read_on(
 ) -> Result<End, WalError> {
     let path = reader.path().to_path_buf();
     let mut end = End { offset: reader.offset(), is_complete: false, has_rows: false, is_told: false };
+    // Groups are numbered from 1; behind damage the next number is not known.
+    let mut last_group = Some(0);
     loop {
         match reader.next_block()? {
-            Block::Rows { offset } => {
+            Block::Rows { offset, note } => {
+                if let (Some(Note { number, .. }), Some(last)) = (note, last_group)
+                    && number != last + 1
+                {
+                    if !pass_hole(reader, &path, is_last, note, known, report, &mut end)? {
+                        break;
+                    }
+                    replay.damaged();
+                    // The search for later groups has read over the rows.
+                    reader.seek(offset);
+                    last_group = None;
+                    continue;
+                }
+                last_group = note.map(|note| note.number).or(last_group);
                 let before = report.rows;
                 apply_block(reader.rows(), &path, offset, known, on_damage, report, replay)?;
                 end.has_rows |= report.rows > before;
@@ -295,11 +310,49 @@ fn read_on(
                 if !goes_on {
                     break;
                 }
+                last_group = None;
             }
         }
     }
     report.bytes += end.offset;
     Ok(end)
+}
+
+/// A group is not where it should be, and a later one, which was just read, is: several were being written when the machine stopped, and
+/// prepared space shows where the missing one was to go. If it was acknowledged its rows are lost; otherwise the log ends before it. True
+/// if reading goes on. Errors: `Io`.
+fn pass_hole(
+    reader: &mut XlogReader,
+    path: &Path,
+    is_last: bool,
+    note: Option<Note>,
+    known: &Vclock,
+    report: &mut RecoveryReport,
+    end: &mut End,
+) -> Result<bool, WalError> {
+    let what = "a group is missing although a later one is there";
+    // Groups begin at pages; the first one behind the page of the header.
+    let hole = end.offset.next_multiple_of(PAGE_BYTES as u64);
+    let lost = lost_before(reader.rows(), known).unwrap_or(Lost::Bytes(reader.offset() - hole));
+    if is_last && !reader.has_end_marker()? && !was_durable(reader, hole, note)? {
+        let bytes = cut_bytes(reader, hole)?;
+        report.cut = Some(Cut { file: path.to_path_buf(), offset: hole, bytes, what });
+        end.is_told = true;
+        return Ok(false);
+    }
+    report.lose(path, hole, what.to_string(), lost);
+    Ok(true)
+}
+
+/// True if the group at `offset` had been acknowledged: a later one, the one of this note or one behind it, says so. Errors: `Io`.
+fn was_durable(reader: &mut XlogReader, offset: u64, note: Option<Note>) -> Result<bool, WalError> {
+    let mut at = offset;
+    let mut is_durable = note.is_some_and(|note| note.durable_offset > offset);
+    while !is_durable && let Some((next, note)) = reader.find_later_block(at)? {
+        is_durable = note.is_none_or(|note| note.durable_offset > offset);
+        at = next;
+    }
+    Ok(is_durable)
 }
 
 /// Notes what a damaged block costs and goes on behind it. False if nothing is behind it. Errors: `Io`.
@@ -323,14 +376,14 @@ fn pass_over(
         end.is_told |= next == reader.len();
         return Ok(true);
     }
-    let later = reader.find_later_block(offset)?;
-    if is_last && !reader.has_end_marker()? && !is_damage(damage, later.map(|(_, note)| note)) {
+    if is_last && !reader.has_end_marker()? && !was_durable(reader, offset, None)? {
         let bytes = cut_bytes(reader, offset)?;
         report.cut = Some(Cut { file: path.to_path_buf(), offset, bytes, what: damage.what });
         end.offset = end.offset.max(offset);
         end.is_told = true;
         return Ok(false);
     }
+    let later = reader.find_later_block(offset)?;
     let lost = match later {
         Some((next, _)) => lost_before(reader.rows(), known).unwrap_or(Lost::Bytes(next - offset)),
         None => Lost::Bytes(reader.len() - offset),
@@ -379,15 +432,6 @@ fn lost_before(rows: &[u8], known: &Vclock) -> Option<Lost> {
 /// The part of the vclock that a row moves.
 fn component(row: &Row<'_>) -> u32 {
     if row.header.group_id == 1 { 0 } else { row.header.replica_id }
-}
-
-/// True if what cannot be read had been acknowledged: a later group says so, or later rows are there in a file without notes.
-fn is_damage(damage: Damage, later: Option<Option<Note>>) -> bool {
-    match later {
-        Some(Some(note)) => note.durable_offset > damage.offset,
-        Some(None) => true,
-        None => false,
-    }
 }
 
 /// Bytes behind a torn block that are not prepared space.

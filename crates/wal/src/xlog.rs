@@ -214,8 +214,8 @@ pub struct XlogReader {
 
 /// What `next_block` found.
 pub(crate) enum Block {
-    /// Rows from here on are in `rows()`; with the offset of the block.
-    Rows { offset: u64 },
+    /// Rows from here on are in `rows()`; with the offset of the block, and what a group says about itself.
+    Rows { offset: u64, note: Option<Note> },
     /// The end marker.
     Eof,
     /// The file ends without a marker.
@@ -377,9 +377,9 @@ impl XlogReader {
             return Ok(Block::Damaged(Damage { offset, what, flip, end: Some(self.len) }));
         }
         Ok(match self.read_block(offset)? {
-            Ok((length, _)) => {
+            Ok((length, note)) => {
                 self.offset = offset + length;
-                Block::Rows { offset }
+                Block::Rows { offset, note }
             }
             Err(what) => Block::Damaged(self.diagnose(offset, what)?),
         })
@@ -499,7 +499,7 @@ impl XlogReader {
         loop {
             let unreadable = Damage::at(self.offset, "the file cannot be read");
             match self.next_block().map_err(|_| unreadable)? {
-                Block::Rows { offset } => {
+                Block::Rows { offset, .. } => {
                     let mut reader = Reader::new(&self.rows);
                     while !reader.is_empty() {
                         match row::decode(&mut reader) {

@@ -400,3 +400,48 @@ fn mutated_files_never_panic_the_reader() {
         let _ = recover(&copy, dir, &Vclock::default(), random.next_u64().is_multiple_of(2), |_| Ok(()));
     }
 }
+
+/// Writes groups with several in flight, or each durable before the next, and puts prepared space in the page of one: a write that never came
+/// to the disk although later ones did.
+fn missing_group(wait_for_each: bool, missing: u64) -> Result<(i64, wal::RecoveryReport), WalError> {
+    let dir = tempfile::tempdir().unwrap();
+    let files: Arc<dyn FileSystem> = Arc::new(SystemFiles);
+    let mut journal = Journal::open(config(Arc::clone(&files), dir.path(), 8, 1 << 20), Vclock::default()).unwrap();
+    let path = dir.path().join("00000000000000000000.xlog");
+    let mut prepared = vec![0; 4096];
+    files.open(&path, OpenMode::READ).unwrap().read_full_at(&mut prepared, 2 * 4096).unwrap();
+    for group in 0..4 {
+        for value in 0..8 {
+            commit(&mut journal, group * 8 + value, 1, 30).unwrap();
+        }
+        journal.submit();
+        if wait_for_each {
+            journal.wait(journal.appended()).unwrap();
+        }
+    }
+    journal.wait(journal.appended()).unwrap();
+    // As kill -9 leaves it: not closed.
+    drop(journal);
+    files.open(&path, OpenMode::MODIFY).unwrap().write_all_at(&prepared, missing * 4096).unwrap();
+    recovered(&*files, dir.path())
+}
+
+#[test]
+fn a_group_that_never_arrived_ends_the_log_or_is_refused_if_it_was_acknowledged() {
+    assert_eq!(missing_group(false, 1).unwrap().0, 0);
+    let (last, report) = missing_group(false, 2).unwrap();
+    assert_eq!(last, 8);
+    let cut = report.cut.unwrap();
+    assert_eq!(cut.offset, 8192);
+    match missing_group(true, 2) {
+        Err(WalError::Corrupt { offset, what, .. }) => {
+            assert_eq!(offset, 8192);
+            assert!(
+                what.contains("a group is missing")
+                    && what.contains("force_recovery would lose the rows with lsn 9 to 16"),
+                "{what}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}

@@ -24,6 +24,8 @@ pub(super) struct Connection {
     input: Vec<u8>,
     sync: u64,
     spaces: BTreeMap<&'static str, u64>,
+    /// The server has said that its log failed.
+    pub(super) has_log_failed: bool,
 }
 
 impl Connection {
@@ -34,7 +36,8 @@ impl Connection {
             User::Named { name, password } => (name, password),
         };
         let stream = SimulatedStream::connect(address).ok()?;
-        let mut connection = Connection { stream, input: Vec::new(), sync: 0, spaces: BTreeMap::new() };
+        let mut connection =
+            Connection { stream, input: Vec::new(), sync: 0, spaces: BTreeMap::new(), has_log_failed: false };
         connection.receive(128)?;
         let greeting: Vec<u8> = connection.input.drain(..128).collect();
         let salt = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, &greeting[64..108]).ok()?;
@@ -77,6 +80,7 @@ impl Connection {
         match self.try_exchange(kind, body) {
             Some(Outcome::Refused(refusal)) if refusal.code == WAL_IO => {
                 watch::count(Branch::LogFailedAnswered);
+                self.has_log_failed = true;
                 Outcome::Unknown
             }
             Some(outcome) => outcome,

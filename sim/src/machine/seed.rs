@@ -108,14 +108,20 @@ impl Shared {
 
 fn run_client(shared: &Shared, trial: usize, number: usize, mut client: Box<dyn Client>) {
     let simulation = &shared.simulation;
+    // A life of the server whose log has failed: more writes of unknown fate would only make the search for their order endless.
+    let mut given_up = None;
     while !shared.is_over.get() {
-        if !shared.is_open.get() {
+        if !shared.is_open.get() || given_up == Some(shared.incarnation.get()) {
             simulation.sleep(simulation.between((50_000, RETRY_NS)));
             continue;
         }
         shared.at_work.set(shared.at_work.get() + 1);
         match Connection::open(address(), client.user()) {
-            Some(connection) => work(shared, trial, number, client.as_mut(), connection),
+            Some(mut connection) => {
+                let incarnation = shared.incarnation.get();
+                work(shared, trial, number, client.as_mut(), &mut connection);
+                given_up = connection.has_log_failed.then_some(incarnation);
+            }
             None => {
                 watch::count(Branch::ConnectionRefused);
                 simulation.sleep(RETRY_NS);
@@ -126,7 +132,7 @@ fn run_client(shared: &Shared, trial: usize, number: usize, mut client: Box<dyn 
 }
 
 /// Asks until the gate closes or the connection dies.
-fn work(shared: &Shared, trial: usize, number: usize, client: &mut dyn Client, mut connection: Connection) {
+fn work(shared: &Shared, trial: usize, number: usize, client: &mut dyn Client, connection: &mut Connection) {
     let simulation = &shared.simulation;
     let incarnation = shared.incarnation.get();
     while shared.is_open.get() && shared.incarnation.get() == incarnation {

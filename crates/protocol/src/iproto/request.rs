@@ -95,7 +95,8 @@ fn answer_error(database: &Database, connection: &Connection, sync: u64, error: 
     database::increment(&database.statistics.errors);
     let schema_version = database.catalog.schema_version();
     let seen = database.appended();
-    let is_parked = seen > database.durable();
+    // What a failed log has lost was taken back before.
+    let is_parked = seen > database.durable() && database.lost_from().is_none();
     let mut output = connection.output.borrow_mut();
     encode_error(output.begin(is_parked), sync, schema_version, error);
     if is_parked {
