@@ -1,11 +1,15 @@
 //! `sim`: the tools of this package on the command line. The exit status says whether every promise held.
 
+mod command;
+
 use clap::{Parser, Subcommand};
+use command::seeds::{self, MinimiseArgs, ReplayArgs, RunSeedsArgs, SeedsArgs};
 use serde_json::{Map, Value, json};
 use sim::check::{Finding, Seeds};
 use sim::report::Progress;
 use sim::world::Layout;
-use sim::{crash_points, errors, histories, planted};
+use sim::{crash_points, errors, histories};
+use std::io;
 use std::process::ExitCode;
 
 /// Breaks a database over simulated files in every way, and checks that it keeps its word.
@@ -52,6 +56,14 @@ enum Command {
     Errors,
     /// Bugs put in on purpose, each of which must be found
     Planted,
+    /// The whole server, its clients, faults and crashes, from many seeds
+    Seeds(SeedsArgs),
+    /// One of these seeds again, with everything that happened
+    Replay(ReplayArgs),
+    /// Looks for the smallest run that still breaks what a seed breaks
+    Minimise(MinimiseArgs),
+    #[command(hide = true)]
+    RunSeeds(RunSeedsArgs),
 }
 
 fn finding_json(finding: Option<&Finding>) -> Value {
@@ -130,40 +142,19 @@ fn main() -> ExitCode {
             });
             end(cli.json, figures, outcome.finding.as_ref())
         }
-        Command::Planted => find_planted(cli.json, progress),
+        Command::Planted => or_exit(command::planted::run(cli.json, progress)),
+        Command::Seeds(arguments) => or_exit(seeds::seeds(arguments, cli.json, &progress("seeds"))),
+        Command::Replay(arguments) => or_exit(seeds::replay(arguments, cli.json)),
+        Command::Minimise(arguments) => or_exit(seeds::minimise(arguments, cli.json, &progress("minimise"))),
+        Command::RunSeeds(arguments) => or_exit(seeds::run_seeds(arguments)),
     };
     if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn find_planted(is_json: bool, progress: impl Fn(&'static str) -> Progress) -> bool {
-    let mut figures = Vec::new();
-    let mut found_all = true;
-    for &bug in planted::Bug::ALL {
-        let found = planted::find(bug, &progress("planted"));
-        found_all &= found.is_some();
-        if is_json {
-            figures.push(match &found {
-                Some(found) => json!({
-                    "bug": format!("{bug:?}"),
-                    "tool": found.tool,
-                    "states": found.states,
-                    "finding": finding_json(Some(&found.finding)),
-                }),
-                None => json!({ "bug": format!("{bug:?}") }),
-            });
-            continue;
-        }
-        match found {
-            Some(found) => {
-                println!("{bug:?}: found by {} after {} states\n{}", found.tool, found.states, found.finding)
-            }
-            None => println!("{bug:?}: NOT FOUND"),
-        }
-    }
-    if is_json {
-        println!("{}", json!({ "planted": figures }));
-    } else if !cfg!(feature = "planted-bugs") {
-        println!("three more need `--features planted-bugs`");
-    }
-    found_all
+/// The machine failed, not the product.
+fn or_exit(result: io::Result<bool>) -> bool {
+    result.unwrap_or_else(|error| {
+        eprintln!("sim: {error}");
+        std::process::exit(2)
+    })
 }

@@ -46,7 +46,27 @@ impl Bug {
         Bug::IgnoreChecksum,
     ];
 
-    fn wrap(self) -> Wrap {
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bug::AcknowledgeBeforeSync => "acknowledge-before-sync",
+            Bug::SkipDirectorySync => "skip-directory-sync",
+            #[cfg(feature = "planted-bugs")]
+            Bug::KeepSecondaryEntry => "keep-secondary-entry",
+            #[cfg(feature = "planted-bugs")]
+            Bug::ReusePosition => "reuse-position",
+            #[cfg(feature = "planted-bugs")]
+            Bug::IgnoreChecksum => "ignore-checksum",
+        }
+    }
+
+    /// The one of a name, if it is compiled in.
+    pub fn named(name: &str) -> Option<Self> {
+        Bug::ALL.iter().copied().find(|bug| bug.name() == name)
+    }
+
+    /// What it puts between the database and its files.
+    pub(crate) fn wrap(self) -> Wrap {
         match self {
             Bug::AcknowledgeBeforeSync => |files| Arc::new(Unsynced(files.clone())),
             Bug::SkipDirectorySync => |files| Arc::new(NamesUnsynced(files.clone())),
@@ -55,8 +75,9 @@ impl Bug {
         }
     }
 
+    /// Puts it into the product, on this thread, for as long as the guard lives.
     #[cfg(feature = "planted-bugs")]
-    fn plant(self) {
+    pub(crate) fn plant(self) -> Planted {
         use runtime::planted::{Plant, plant};
         plant(match self {
             Bug::KeepSecondaryEntry => Some(Plant::KeepSecondaryEntry),
@@ -64,6 +85,23 @@ impl Bug {
             Bug::IgnoreChecksum => Some(Plant::IgnoreChecksum),
             _ => None,
         });
+        Planted(())
+    }
+
+    /// Bugs of this build are doubles of the file system only.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(crate) fn plant(self) -> Planted {
+        Planted(())
+    }
+}
+
+/// Takes the bug out of the product when it goes.
+pub(crate) struct Planted(());
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        #[cfg(feature = "planted-bugs")]
+        runtime::planted::plant(None);
     }
 }
 
@@ -80,12 +118,8 @@ pub struct Discovery {
 
 /// Plants a bug on this thread and runs the tools until one finds it.
 pub fn find(bug: Bug, progress: &Progress) -> Option<Discovery> {
-    #[cfg(feature = "planted-bugs")]
-    bug.plant();
-    let found = hunt(bug.wrap(), progress);
-    #[cfg(feature = "planted-bugs")]
-    runtime::planted::plant(None);
-    found
+    let _planted = bug.plant();
+    hunt(bug.wrap(), progress)
 }
 
 fn hunt(wrap: Wrap, progress: &Progress) -> Option<Discovery> {

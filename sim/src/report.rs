@@ -15,7 +15,7 @@ impl Progress {
     /// A bar; drawn only if somebody looks.
     pub fn visible(what: &'static str) -> Self {
         let bar = ProgressBar::new(0).with_message(what);
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Progress { bar }
     }
@@ -31,6 +31,10 @@ impl Progress {
 
     pub(crate) fn step(&self) {
         self.bar.inc(1);
+    }
+
+    pub(crate) fn say(&self, what: String) {
+        self.bar.set_message(what);
     }
 
     pub(crate) fn end(&self) {

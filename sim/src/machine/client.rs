@@ -1,5 +1,7 @@
 //! A client of the simulated server: the binary protocol over a simulated connection, one request at a time.
 
+use super::branch::Branch;
+use super::watch;
 use database::password_hash;
 use runtime::net::SimulatedStream;
 use sha1::{Digest, Sha1};
@@ -77,6 +79,7 @@ impl Connection {
     fn exchange(&mut self, kind: u8, body: &[u8]) -> Outcome {
         match self.try_exchange(kind, body) {
             Some(Outcome::Refused(refusal)) if refusal.code == WAL_IO => {
+                watch::count(Branch::LogFailedAnswered);
                 self.has_log_failed = true;
                 Outcome::Unknown
             }

@@ -4,9 +4,15 @@
 //! start -> make the spaces -> clients work -> the end of a life -> what survives -> start -> check everything -> clients work ...
 //! ```
 
+use super::branch::Branch;
 use super::client::{Connection, view};
+use super::limits::{Hazard, Limits};
 use super::process::{Process, Settings, address};
-use runtime::{Fault, FileSystem, Loss, MachineConfig, OpenMode, PacedFiles, SimulatedFiles, Simulation};
+use super::watch::{self, WatchedFiles};
+use runtime::{
+    Fault, FileSystem, Loss, MachineConfig, OpenMode, PacedFiles, Randomness, SeededRandomness, SimulatedFiles,
+    Simulation,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +29,10 @@ const HANG_NS: u64 = 60_000_000_000;
 const ORDINARY_REFUSALS: [u32; 2] = [3, 42];
 /// Starts that a seed may spoil in a row.
 const SPOILED_STARTS_MAX: u32 = 3;
+/// Before one start of so many a bit flips.
+const FLIP_ONE_IN: u64 = 6;
+/// Stirred into the seed of what chooses the bit, which has no other influence on the seed's choices.
+const FLIPS: u64 = 0x6662_6974;
 
 /// Puts something between the server and its disk: a planted bug.
 pub type Wrap = dyn Fn(SimulatedFiles) -> Arc<dyn FileSystem>;
@@ -37,6 +47,8 @@ pub struct Plan<'a> {
     pub is_traced: bool,
     /// Between the server and its disk.
     pub wrap: Option<&'a Wrap>,
+    /// What is left out of the seed's choices.
+    pub limits: Limits,
 }
 
 /// What a seed came to.
@@ -110,7 +122,10 @@ fn run_client(shared: &Shared, trial: usize, number: usize, mut client: Box<dyn 
                 work(shared, trial, number, client.as_mut(), &mut connection);
                 given_up = connection.has_log_failed.then_some(incarnation);
             }
-            None => simulation.sleep(RETRY_NS),
+            None => {
+                watch::count(Branch::ConnectionRefused);
+                simulation.sleep(RETRY_NS);
+            }
         }
         shared.at_work.set(shared.at_work.get() - 1);
     }
@@ -128,6 +143,7 @@ fn work(shared: &Shared, trial: usize, number: usize, client: &mut dyn Client, c
         let answered_at = shared.tick();
         simulation.note(answered_at, || format!("client {trial}.{number} hears {outcome:?}"));
         client.answered(&outcome);
+        outcome.refused_code().and_then(Branch::of_refusal).into_iter().for_each(watch::count);
         let is_dead = outcome.is_unknown();
         let is_stuck = outcome.refused_code().is_some_and(|code| !ORDINARY_REFUSALS.contains(&code));
         let record = Record { client: number, incarnation, operation, outcome, invoked_at, answered_at };
@@ -165,6 +181,8 @@ struct Run<'a> {
     shared: Rc<Shared>,
     disk: SimulatedFiles,
     settings: Settings,
+    /// Chooses flipped bits.
+    dice: SeededRandomness,
     violation: Option<(String, String)>,
 }
 
@@ -185,11 +203,12 @@ pub fn run(plan: &Plan<'_>) -> Verdict {
     if plan.is_traced {
         simulation.keep_trace();
     }
-    simulation.enter(|| {
+    let work = || {
         let mut run = Run::new(plan, &simulation);
         run.lives();
         run.verdict()
-    })
+    };
+    simulation.enter(|| watch::enter(&simulation, work))
 }
 
 impl<'a> Run<'a> {
@@ -204,6 +223,16 @@ impl<'a> Run<'a> {
         }
         if simulation.one_in(4) {
             config.socket_bytes_max = choose((200, 4000)) as usize;
+        }
+        if !plan.limits.allow(Hazard::Cut) {
+            config.cut_one_in = 0;
+        }
+        if !plan.limits.allow(Hazard::SlowDisk) {
+            let default = MachineConfig::default();
+            (config.file_delay_ns, config.slow_file_one_in) = (default.file_delay_ns, 0);
+        }
+        if !plan.limits.allow(Hazard::NarrowSocket) {
+            config.socket_bytes_max = MachineConfig::default().socket_bytes_max;
         }
         simulation.set_config(config);
         let all = trial::all();
@@ -247,6 +276,7 @@ impl<'a> Run<'a> {
             shared,
             disk: SimulatedFiles::default(),
             settings,
+            dice: SeededRandomness::new(plan.seed ^ FLIPS),
             violation: None,
         }
     }
@@ -267,6 +297,7 @@ impl<'a> Run<'a> {
             None => Arc::new(self.disk.clone()) as Arc<dyn FileSystem>,
         };
         let off = Arc::new(move || disk.is_off());
+        let files = Arc::new(WatchedFiles::new(files));
         Arc::new(PacedFiles { files, is_off: off })
     }
 
@@ -274,7 +305,8 @@ impl<'a> Run<'a> {
         let Some(first) = self.start() else { return };
         let Some(mut process) = self.set_up(first) else { return };
         self.start_clients();
-        for _ in 0..self.simulation.between((1, 3)) {
+        let lives = self.simulation.between((1, 3)).min(self.plan.limits.lives_max.unwrap_or(u64::MAX));
+        for _ in 0..lives {
             let end = self.load(&mut process);
             if self.violation.is_some() {
                 break;
@@ -365,6 +397,7 @@ impl<'a> Run<'a> {
     fn start_clients(&self) {
         for (at, trial) in self.shared.trials.iter().enumerate() {
             let count = trial.workload.clients_min() + self.simulation.random() as usize % 4;
+            let count = count.min(self.plan.limits.clients_max.unwrap_or(usize::MAX));
             for number in 0..count {
                 let client = trial.workload.client(number, self.plan.seed);
                 let shared = Rc::clone(&self.shared);
@@ -379,24 +412,27 @@ impl<'a> Run<'a> {
     fn load(&mut self, process: &mut Process) -> End {
         let simulation = Rc::clone(&self.simulation);
         let now = simulation.now_ns();
-        let until = now + simulation.between((2_000_000, 60_000_000));
+        let load_ns = simulation.between((2_000_000, 60_000_000));
+        let limits = &self.plan.limits;
+        let until = now + load_ns.min(limits.load_us_max.map_or(u64::MAX, |us| us * 1000));
         let end = match simulation.random() % 10 {
             0 => End::Stop,
             1..4 => End::Kill,
+            _ if !limits.allow(Hazard::PowerLoss) => End::Kill,
             _ => End::PowerLoss,
         };
         let mut fault = Fault::default();
         match simulation.random() % 12 {
-            0 => {
-                simulation.count("a sync fails, later ones lie");
+            0 if limits.allow(Hazard::SyncFails) => {
+                watch::count(Branch::SyncFails);
                 fault.syncs_until_error = Some(simulation.random() % 100);
             }
-            1 => {
-                simulation.count("a write fails");
+            1 if limits.allow(Hazard::WriteFails) => {
+                watch::count(Branch::WriteFails);
                 fault.writes_until_error = Some(simulation.random() % 100);
             }
-            2 => {
-                simulation.count("the disk becomes full");
+            2 if limits.allow(Hazard::DiskFull) => {
+                watch::count(Branch::DiskFull);
                 fault.space_left = Some(simulation.random() % (300 << 10));
                 let disk = self.disk.clone();
                 // Until somebody makes room.
@@ -404,8 +440,8 @@ impl<'a> Run<'a> {
                     disk.set_fault(Fault { space_left: None, ..disk.fault() });
                 });
             }
-            3 => {
-                simulation.count("the clock jumps");
+            3 if limits.allow(Hazard::ClockJump) => {
+                watch::count(Branch::ClockJump);
                 let offset = Arc::clone(&self.settings.wall_offset_ns);
                 let jump = simulation.random() % 7_200_000_000_000;
                 simulation.call_at(simulation.between((now, until)), move || {
@@ -414,7 +450,7 @@ impl<'a> Run<'a> {
             }
             _ => {}
         }
-        if end != End::Stop && simulation.one_in(2) {
+        if end != End::Stop && limits.allow(Hazard::PowerLoss) && simulation.one_in(2) {
             // The end comes with some change of a file.
             fault.changes_until_off = Some(simulation.random() % 400);
         }
@@ -424,11 +460,11 @@ impl<'a> Run<'a> {
         let ran = process.run(|| simulation.now_ns() >= until);
         self.shared.is_open.set(false);
         if ran.is_ok() && self.shared.answered.get() == answered && fault.changes_until_off.is_none() {
-            simulation.count("a life in which nobody was answered");
+            watch::count(Branch::NobodyAnswered);
         }
         if simulation.is_killed() || end != End::Stop {
             if self.disk.is_off() {
-                simulation.count("power lost at a change of a file");
+                watch::count(Branch::PowerLossAtChange);
             }
             return if end == End::Stop { End::PowerLoss } else { end };
         }
@@ -439,12 +475,12 @@ impl<'a> Run<'a> {
     fn end(&mut self, mut process: Process, end: End) {
         let simulation = Rc::clone(&self.simulation);
         if end == End::Stop {
-            simulation.count("clean stop");
+            watch::count(Branch::CleanStop);
             let (shared, deadline) = (Rc::clone(&self.shared), simulation.now_ns() + HANG_NS);
             // Clients hear their last answers.
             let _ = process.run(|| shared.at_work.get() == 0 || simulation.now_ns() > deadline);
             if process.stop().is_err() {
-                simulation.count("clean stop that could not complete the log");
+                watch::count(Branch::UncleanStop);
             }
             simulation.kill();
         } else {
@@ -457,13 +493,13 @@ impl<'a> Run<'a> {
 
     fn after_death(&mut self, end: End) {
         let simulation = Rc::clone(&self.simulation);
-        let is_silent = end == End::PowerLoss && simulation.one_in(2);
+        let is_silent = end == End::PowerLoss && simulation.one_in(2) && self.plan.limits.allow(Hazard::SilentEnd);
         if is_silent {
-            simulation.count("clients hear nothing of the end");
+            watch::count(Branch::SilentEnd);
         }
         let loss = match end {
             End::PowerLoss => {
-                simulation.count("power loss");
+                watch::count(Branch::PowerLoss);
                 match simulation.random() % 6 {
                     0 => Loss::All,
                     1 => Loss::Contents,
@@ -471,10 +507,11 @@ impl<'a> Run<'a> {
                     _ => Loss::Seed(simulation.random()),
                 }
             }
-            End::Kill | End::Stop => {
-                simulation.count(if end == End::Kill { "kill" } else { "stop" });
+            End::Kill => {
+                watch::count(Branch::Kill);
                 Loss::None
             }
+            End::Stop => Loss::None,
         };
         self.disk = self.disk.crash(loss);
         simulation.note(3, || format!("the end of life {}: {end:?}, {loss}", self.shared.incarnation.get()));
@@ -490,11 +527,54 @@ impl<'a> Run<'a> {
         self.shared.incarnation.set(incarnation + 1);
     }
 
+    /// Starts from a copy of the disk on which a bit has flipped. A start either refuses and names the file, and the copy is thrown away; or
+    /// does not need that bit, and the copy is the disk from now on. False if it did neither.
+    fn survives_flip(&mut self) -> bool {
+        let copy = self.disk.fork();
+        let found = all_files(&copy);
+        let chosen = self.dice.next_u64() as usize % found.len().max(1);
+        let Some((path, bytes)) = found.get(chosen).filter(|(_, bytes)| !bytes.is_empty()) else { return true };
+        let bit = self.dice.next_u64() % (bytes.len() as u64 * 8);
+        copy.flip_bit(path, bit);
+        watch::count(Branch::BitFlip);
+        self.simulation.note(7, || format!("bit {} of byte {} of {} flips", bit % 8, bit / 8, path.display()));
+        let intact = std::mem::replace(&mut self.disk, copy);
+        match Process::start(&self.simulation, self.files(), &self.settings) {
+            Ok(process) => {
+                watch::count(Branch::BitFlipUnread);
+                let left = self.disk.fork();
+                self.simulation.kill();
+                self.disk.set_fault(Fault { changes_until_off: Some(0), ..Fault::default() });
+                process.end();
+                self.disk = left;
+            }
+            Err(error) => {
+                watch::count(Branch::BitFlipRefused);
+                self.simulation.kill();
+                self.disk = intact;
+                let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+                if !error.contains(&*name) {
+                    self.fail("start", format!("a flipped bit of {} is refused as {error:?}", path.display()));
+                    return false;
+                }
+            }
+        }
+        self.simulation.revive(false);
+        true
+    }
+
     /// Starts the next life, now and then after another power loss in the middle of it.
     fn recover(&mut self) -> Option<Process> {
         let simulation = Rc::clone(&self.simulation);
         let mut spoiled = 0;
-        while spoiled < SPOILED_STARTS_MAX && simulation.one_in(4) {
+        if self.plan.limits.allow(Hazard::BitFlip)
+            && self.dice.next_u64().is_multiple_of(FLIP_ONE_IN)
+            && !self.survives_flip()
+        {
+            return None;
+        }
+        let may_spoil = self.plan.limits.allow(Hazard::SpoiledStart);
+        while may_spoil && spoiled < SPOILED_STARTS_MAX && simulation.one_in(4) {
             spoiled += 1;
             self.disk.set_fault(Fault { changes_until_off: Some(simulation.random() % 12), ..Fault::default() });
             match Process::start(&simulation, self.files(), &self.settings) {
@@ -512,7 +592,7 @@ impl<'a> Run<'a> {
                     return None;
                 }
             }
-            simulation.count("power loss during a start");
+            watch::count(Branch::PowerLossAtStart);
             simulation.kill();
             self.disk = self.disk.crash(Loss::Seed(simulation.random()));
             simulation.revive(false);

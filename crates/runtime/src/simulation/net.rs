@@ -268,6 +268,7 @@ impl Stream {
         let taken = peer.inbox.len() + peer.on_the_way;
         let room = simulation.config().socket_bytes_max.saturating_sub(taken).min(bytes.len());
         if room == 0 && !bytes.is_empty() {
+            simulation.count("a socket was full");
             if let Some(endpoint) = net.endpoints.get_mut(&self.id) {
                 endpoint.is_full = true;
             }
@@ -276,6 +277,9 @@ impl Stream {
         // Now and then only a part is taken, or it travels in two pieces.
         let count = if simulation.one_in(20) { 1 + simulation.random() as usize % room } else { room };
         peer.on_the_way += count;
+        if count < bytes.len() {
+            simulation.count("a part of a write taken by a socket");
+        }
         let split = if simulation.one_in(10) { simulation.random() as usize % count } else { 0 };
         for piece in [&bytes[..split], &bytes[split..count]] {
             if !piece.is_empty() {

@@ -1,0 +1,233 @@
+//! Looks over the server's shoulder: what it logs and what its files answer goes into the trace, and tells which branches it came to.
+//!
+//! The run of a seed enters a [`Watch`] on its thread; one thread runs one seed at a time.
+
+use super::branch::Branch;
+use runtime::{File, FileSystem, OpenMode, Simulation};
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt::{self, Write};
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracing::field::{Field, Visit};
+use tracing::span;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+thread_local! {
+    static WATCHED: RefCell<Option<Rc<Simulation>>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` while the simulation is watched.
+pub(super) fn enter<T>(simulation: &Rc<Simulation>, work: impl FnOnce() -> T) -> T {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            WATCHED.with(|watched| watched.borrow_mut().take());
+        }
+    }
+    WATCHED.with(|watched| *watched.borrow_mut() = Some(Rc::clone(simulation)));
+    let _leave = Leave;
+    tracing::subscriber::with_default(ServerLog, work)
+}
+
+fn with(look: impl FnOnce(&Simulation)) {
+    let simulation = WATCHED.with(|watched| watched.borrow().clone());
+    if let Some(simulation) = simulation {
+        look(&simulation);
+    }
+}
+
+/// A branch was reached.
+pub(super) fn count(branch: Branch) {
+    with(|simulation| simulation.count(branch.name()));
+}
+
+/// The trace of the seed that runs on this thread: for those who see it panic.
+pub fn trace_so_far() -> Vec<String> {
+    WATCHED.with(|watched| watched.borrow().as_ref().map(|simulation| simulation.trace()).unwrap_or_default())
+}
+
+/// What the server logs.
+struct ServerLog;
+
+/// The text of an event.
+#[derive(Default)]
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            // A string takes everything.
+            let _ = write!(self.0, "{value:?}");
+        }
+    }
+}
+
+impl Subscriber for ServerLog {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        branches_of(&text.0).into_iter().flatten().for_each(count);
+        with(|simulation| simulation.note(5, || format!("server: {} {}", event.metadata().level(), text.0)));
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// What a machine that is off says counts for nothing: nobody hears it.
+fn is_of_power_loss(text: &str) -> bool {
+    text.contains("simulated power loss")
+}
+
+/// What a line of the server's log tells. If its words change, the branch is never reached and named as a gap.
+fn branches_of(line: &str) -> [Option<Branch>; 2] {
+    let one = |branch| [Some(branch), None];
+    if is_of_power_loss(line) {
+        [None, None]
+    } else if line.starts_with("the log failed:") {
+        one(Branch::LogFailed)
+    } else if line.starts_with("no space for the log:") {
+        one(Branch::LogOutOfSpace)
+    } else if line.ends_with(" is written on") {
+        one(Branch::LogNotRotated)
+    } else if line.starts_with("checkpoint /") {
+        one(Branch::CheckpointMade)
+    } else if line.starts_with("the checkpoint failed:") {
+        one(Branch::CheckpointFailed)
+    } else if line.starts_with("removed ") && line.contains(".snap") {
+        one(Branch::CheckpointInterrupted)
+    } else if line.starts_with("removed ") && line.contains(".xlog") {
+        one(Branch::RotationInterrupted)
+    } else if let Some((_, rest)) = line.split_once(" rows from ")
+        && let Some((files, rest)) = rest.split_once(" log files")
+    {
+        let is_several = files.parse::<u64>().is_ok_and(|count| count > 1);
+        [is_several.then_some(Branch::SeveralLogs), rest.contains("torn end of ").then_some(Branch::TornTail)]
+    } else if let Some((_, snapshot)) = line.split_once(" rows from ")
+        && !snapshot.contains("00000000000000000000.snap")
+    {
+        one(Branch::SnapshotAndLogs)
+    } else {
+        [None, None]
+    }
+}
+
+/// The files of one life of the server.
+pub(super) struct WatchedFiles {
+    files: Arc<dyn FileSystem>,
+    /// Log files that got their names.
+    logs: AtomicU64,
+}
+
+struct WatchedFile(Arc<dyn File>);
+
+impl WatchedFiles {
+    pub(super) fn new(files: Arc<dyn FileSystem>) -> Self {
+        WatchedFiles { files, logs: AtomicU64::new(0) }
+    }
+}
+
+/// Looks at an error on its way.
+fn seen<T>(what: Option<Branch>, result: io::Result<T>) -> io::Result<T> {
+    if let Err(error) = &result {
+        let branch = if error.kind() == io::ErrorKind::StorageFull { Some(Branch::DiskFullMet) } else { what };
+        match branch {
+            Some(branch) if !is_of_power_loss(&error.to_string()) => count(branch),
+            _ => {}
+        }
+        with(|simulation| simulation.note(6, || format!("file error: {error}")));
+    }
+    result
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known))
+}
+
+impl FileSystem for WatchedFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(WatchedFile(seen(None, self.files.open(path, mode))?)))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.files.create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.files.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        seen(None, self.files.rename(from, to))?;
+        if has_ending(to, &["xlog"]) && self.logs.fetch_add(1, Ordering::Relaxed) > 0 {
+            count(Branch::LogRotated);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        seen(None, self.files.remove(path))?;
+        if has_ending(path, &["snap", "xlog"]) {
+            count(Branch::OldFilesRemoved);
+        }
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        seen(Some(Branch::SyncErrorMet), self.files.sync_dir(dir))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.files.exists(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
+        self.files.lock(path)
+    }
+}
+
+impl File for WatchedFile {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(out, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let result = self.0.write_all_at(bytes, offset);
+        // A synced write fails by its sync, too.
+        let is_sync = result.as_ref().is_err_and(|error| error.to_string().contains("sync"));
+        seen(Some(if is_sync { Branch::SyncErrorMet } else { Branch::WriteErrorMet }), result)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        self.0.is_removed()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        seen(Some(Branch::WriteErrorMet), self.0.set_len(len))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        seen(Some(Branch::SyncErrorMet), self.0.sync())
+    }
+}

@@ -1,0 +1,69 @@
+//! The share of the seeds that every build runs; `make sim` runs as many as are wanted.
+
+use sim::machine::runs::{self, Choice, Options};
+use sim::planted::Bug;
+use sim::report::Progress;
+use std::process::Command;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sim");
+
+fn options(count: u64, choice: Choice) -> Options {
+    let jobs = std::thread::available_parallelism().map_or(1, |count| count.get());
+    Options { program: PROGRAM.into(), first: 0, count, jobs, choice, until_found: false }
+}
+
+/// Runs a seed in this process: the line of its verdict, with the hash of everything that happened.
+fn here(seed: u64) -> String {
+    let mut out = Vec::new();
+    runs::serve(seed, 1, &Choice::default(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The same in a process of its own.
+fn elsewhere(seed: u64) -> String {
+    let seed = seed.to_string();
+    let output = Command::new(PROGRAM).args(["run-seeds", "--count", "1", "--first", &seed]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_seed_is_one_history_whatever_ran_before_it_and_wherever_it_runs() {
+    for seed in [2, 5, 11, 17] {
+        let first = here(seed);
+        assert_eq!(first, here(seed), "the same seed again");
+        let other = here(seed + 1);
+        assert_ne!(first, other, "another seed");
+        assert_eq!(first, here(seed), "with another seed between");
+        assert_eq!(first, elsewhere(seed), "in another process");
+    }
+}
+
+#[test]
+fn every_promise_is_kept_in_some_hundred_seeds() {
+    let totals = runs::run(&options(400, Choice::default()), &Progress::hidden()).unwrap();
+    let findings: Vec<String> = totals.findings.iter().map(ToString::to_string).collect();
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+    assert_eq!(totals.seeds, 400);
+    assert!(totals.strangers().is_empty(), "without a name in Branch: {:?}", totals.strangers());
+    assert!(totals.gaps().len() <= 5, "rare branches that were never reached: {:?}", totals.gaps());
+}
+
+#[test]
+fn planted_bugs_are_found_by_seeds() {
+    for &bug in Bug::ALL {
+        let choice = Choice { bug: Some(bug), ..Choice::default() };
+        let found = runs::find_planted(&options(1000, choice), &Progress::hidden()).unwrap();
+        let found = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
+        println!("{bug:?}: found by {} seeds: {found}", found.seed + 1);
+    }
+}
+
+#[test]
+fn a_process_that_dies_is_the_finding_of_its_seed() {
+    // A workload that does not exist ends the child before its first seed.
+    let choice = Choice { workloads: vec!["none".to_string()], ..Choice::default() };
+    let totals = runs::run(&options(2, choice), &Progress::hidden()).unwrap();
+    let seeds: Vec<u64> = totals.findings.iter().map(|finding| finding.seed).collect();
+    assert_eq!(seeds, [0, 1]);
+    assert!(totals.findings.iter().all(|finding| finding.workload == "process" && finding.text.contains("there are")));
+}
