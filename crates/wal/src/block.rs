@@ -26,7 +26,10 @@ const RAW_BLOCK_MAX: usize = 128 << 10;
 const SKIPPABLE_MAGIC: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 /// Marks our note in a skippable frame.
 const NOTE_MAGIC: [u8; 8] = *b"LYCOSA01";
-const NOTE_BYTES: usize = 24;
+/// Ends our note. Without it a write that was torn within the note could differ from the prepared page in one bit, and would be taken for
+/// a whole one with a flipped bit.
+const NOTE_END: [u8; 8] = *b"10ASOCYL";
+const NOTE_BYTES: usize = 32;
 const SKIPPABLE_OVERHEAD: usize = 8;
 
 /// What a group says about itself.
@@ -98,6 +101,7 @@ fn put_skippable(out: &mut [u8], payload: usize, note: Option<Note>) {
         out[8..16].copy_from_slice(&NOTE_MAGIC);
         out[16..24].copy_from_slice(&note.number.to_le_bytes());
         out[24..32].copy_from_slice(&note.durable_offset.to_le_bytes());
+        out[32..40].copy_from_slice(&NOTE_END);
     }
 }
 
@@ -221,7 +225,8 @@ pub(crate) fn find_note(content: &[u8]) -> Option<Note> {
         }
     }
     let frame = content.get(at..)?;
-    let note = frame.get(8..8 + NOTE_BYTES)?;
+    // The first logs had no end of the note.
+    let note = frame.get(8..8 + NOTE_BYTES - NOTE_END.len())?;
     if !frame.starts_with(&SKIPPABLE_MAGIC) || !note.starts_with(&NOTE_MAGIC) {
         return None;
     }

@@ -445,3 +445,37 @@ fn a_group_that_never_arrived_ends_the_log_or_is_refused_if_it_was_acknowledged(
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn no_group_that_is_torn_at_a_byte_looks_like_one_flipped_bit() {
+    // Numbers of one bit stand last in a group's note: its durable offset is a power of two.
+    for groups in 1..9 {
+        let files = SimulatedFiles::default();
+        let mut journal =
+            Journal::open(config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20), Vclock::default()).unwrap();
+        let path = Path::new(DIR).join("00000000000000000000.xlog");
+        for value in 0..groups {
+            commit(&mut journal, value, 1, 10).unwrap();
+            journal.wait(journal.appended()).unwrap();
+        }
+        let prepared = read_page(&files, &path, groups + 1);
+        commit(&mut journal, groups, 1, 10).unwrap();
+        journal.wait(journal.appended()).unwrap();
+        drop(journal);
+        let whole = read_page(&files, &path, groups + 1);
+        for cut in 0..200 {
+            let torn = [&whole[..cut], &prepared[cut..]].concat();
+            let fork = files.crash(runtime::Loss::None);
+            let file = fork.open(&path, OpenMode::MODIFY).unwrap();
+            file.write_all_at(&torn, (groups + 1) * 4096).unwrap();
+            let expected = groups + u64::from(torn == whole);
+            assert_eq!(recovered(&fork, Path::new(DIR)).unwrap().0 as u64, expected, "cut at {cut} of group {groups}");
+        }
+    }
+}
+
+fn read_page(files: &SimulatedFiles, path: &Path, page: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    files.open(path, OpenMode::READ).unwrap().read_full_at(&mut bytes, page * 4096).unwrap();
+    bytes
+}
