@@ -9,6 +9,8 @@ LISTEN = 127.0.0.1:3301
 WORK_DIR = ./data
 # Further arguments, as in `make bench-inventory ARGS='--operations 100000'`.
 ARGS =
+# Seeds that `make sim` runs.
+SEEDS = 1000
 # Seconds that `make fuzz` gives each target.
 FUZZ_SECONDS = 60
 
@@ -67,6 +69,9 @@ golden-record: ## renews the golden answers from an installed tarantool
 golden-check: release ## the golden scripts against Lycosa: every script that it answers otherwise
 	tests/scripts/record.py --check --quiet --server $(abspath $(LYCOSA)) $(ARGS)
 
+sim: ## SEEDS=n runs of the whole server on a simulated machine: faults, crashes, recoveries, checks
+	$(SIM) seeds --count $(SEEDS) $(ARGS)
+
 sim-crash: ## the power goes at every change of a workload, in every way, and again in every recovery
 	$(SIM) crash-points $(ARGS)
 	$(SIM) crash-points --one-directory $(ARGS)
@@ -93,4 +98,4 @@ clean: ## removes what was built; data stays
 	$(CARGO) clean
 
 .PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash torture \
-    golden-record golden-check fuzz damage sim-crash sim-histories sim-errors sim-planted clean
+    golden-record golden-check fuzz damage sim sim-crash sim-histories sim-errors sim-planted clean

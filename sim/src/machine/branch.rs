@@ -108,8 +108,6 @@ branches! {
     AccessRefused = "access refused",
     /// No memory for the row.
     MemoryRefused = "refused for want of memory",
-    /// The server is read-only.
-    WriteRefused = "a write refused by a read-only server",
 }
 
 impl Branch {
@@ -118,7 +116,6 @@ impl Branch {
         match code {
             2 => Some(Branch::MemoryRefused),
             3 => Some(Branch::DuplicateRefused),
-            7 => Some(Branch::WriteRefused),
             42 => Some(Branch::AccessRefused),
             _ => None,
         }

@@ -257,7 +257,11 @@ impl<'a> Run<'a> {
             wal_max_size: choose((48 << 10, 512 << 10)),
             checkpoint_wal_threshold: if simulation.one_in(2) { choose((30 << 10, 400 << 10)) } else { 1 << 50 },
             checkpoint_count: choose((1, 3)) as usize,
-            memory: choose((24 << 20, 64 << 20)),
+            memory: {
+                let memory = choose((24 << 20, 64 << 20));
+                // So little that the rows of a few milliseconds fill it.
+                if memory.is_multiple_of(4) { memory / 24 } else { memory }
+            },
             wall_offset_ns: Arc::new(AtomicU64::new(0)),
         };
         let shared = Rc::new(Shared {
