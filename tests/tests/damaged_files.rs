@@ -155,12 +155,23 @@ fn flips(bytes: &[u8]) -> Vec<usize> {
 /// What a start on damage led to, if it was not refused with the place.
 fn verdict(damaged: &Image, name: &str, byte: usize) -> Option<String> {
     match open(damaged, false) {
+        Ok(database) if is_cut_there(&database, name, byte) => None,
         Ok(_) => Some(format!("byte {byte}: accepted")),
         Err(message) => {
             // A block's checksum covers it whole, so the damage is told with the block's beginning.
             (!names_the_place(&message, name, byte)).then(|| format!("byte {byte}: refused, but where? {message}"))
         }
     }
+}
+
+/// True if a start took a flip in the header of prepared space for a group that was torn there, cut it and said so: no crash tells the two apart,
+/// and nobody was promised what is there.
+fn is_cut_there(database: &Database, name: &str, byte: usize) -> bool {
+    let cut = database.recovery_report().and_then(|report| report.cut);
+    cut.is_some_and(|cut| {
+        let start = cut.offset as usize;
+        cut.file.ends_with(name) && (start..start + FIXHEADER_BYTES).contains(&byte)
+    })
 }
 
 fn flipped(image: &Image, name: &str, byte: usize) -> Image {
@@ -243,7 +254,14 @@ fn every_flip_is_refused_and_by_force_exactly_what_was_announced_is_lost() {
         for bit in (0..image[name].len() * 8).step_by(stride()) {
             let mut damaged = image.clone();
             damaged.get_mut(name).unwrap()[bit / 8] ^= 1 << (bit % 8);
-            let Err(refusal) = open(&damaged, false).map(|_| ()) else { panic!("bit {bit} of {name}: accepted") };
+            let refusal = match open(&damaged, false) {
+                Err(refusal) => refusal,
+                Ok(database) => {
+                    assert!(is_cut_there(&database, name, bit / 8), "bit {bit} of {name}: accepted");
+                    assert_eq!(stock(&database), all, "bit {bit} of {name}");
+                    continue;
+                }
+            };
             assert!(names_the_place(&refusal, name, bit / 8), "bit {bit}: {refusal}");
             assert!(refusal.contains(&format!("bit {} of byte {} is flipped", bit % 8, bit / 8)), "{refusal}");
             if *name == snapshot {

@@ -4,7 +4,7 @@
 //! acknowledged. What is damage: anything unreadable in a file that was completed (it has an end marker, or a later
 //! file exists), and a group that a later group's note declares durable.
 
-use crate::block::{EOF_MAGIC, Note};
+use crate::block::{EOF_MAGIC, FIXHEADER_BYTES, Note};
 use crate::error::WalError;
 use crate::loss::{Applied, Loss, Lost, LostRow, Refusal, Replay, announcement};
 use crate::row::{self, Row};
@@ -369,9 +369,10 @@ fn pass_over(
     end: &mut End,
 ) -> Result<bool, WalError> {
     let offset = damage.offset;
-    // Prepared space with one wrong bit may be the first bytes of a group that was torn there. Nobody was promised either.
+    // Prepared space with one wrong bit in its header may be a group that was torn within its own. Nobody was promised either.
     let is_space = |next: u64| next - offset > EOF_MAGIC.len() as u64 && reader.rows().is_empty();
-    let may_be_torn = on_damage != OnDamage::Survey && damage.end.is_some_and(is_space);
+    let is_in_header = damage.flip.is_some_and(|flip| flip.byte - offset < FIXHEADER_BYTES as u64);
+    let may_be_torn = on_damage != OnDamage::Survey && is_in_header && damage.end.is_some_and(is_space);
     let is_torn = may_be_torn && is_last && !reader.has_end_marker()? && !was_durable(reader, offset, None)?;
     if let Some(next) = damage.end
         && !is_torn
