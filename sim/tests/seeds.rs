@@ -1,6 +1,5 @@
 //! The share of the seeds that every build runs; `make sim` runs as many as are wanted.
 #![allow(clippy::unwrap_used, reason = "a test")]
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use sim::machine::runs::{self, Choice, Options};
 use sim::planted::Bug;
