@@ -2,10 +2,10 @@
 #![expect(unsafe_code, reason = "row pointers in indexes are kept alive by the primary index")]
 
 use crate::engine::{IndexDef, IndexKind, IteratorKind, Mode};
-use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Place, Tree};
+use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Place, Slot, Tree};
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
-use tuple::Tuple;
+use tuple::{KeyDef, Tuple};
 
 pub(crate) enum Structure {
     Tree(Tree),
@@ -38,6 +38,14 @@ pub(crate) struct MemoryIndex {
     pub(crate) def: IndexDef,
     pub(crate) structure: Structure,
     recent: RefCell<Box<Recent>>,
+}
+
+/// The place of a row's whole key in a tree.
+fn locate(tree: &Tree, def: &KeyDef, hint: u64, row: &[u8]) -> Slot {
+    if def.is_hint_exact() {
+        return tree.locate(hint, |_| Ordering::Equal);
+    }
+    tree.locate(hint, |other| def.compare_rows(row_of(other), row))
 }
 
 /// Bytes of the row behind an index item.
@@ -163,11 +171,7 @@ impl MemoryIndex {
         match &mut self.structure {
             Structure::Tree(tree) => {
                 let hint = def.hint(row);
-                let slot = if def.is_hint_exact() {
-                    tree.locate(hint, |_| Ordering::Equal)
-                } else {
-                    tree.locate(hint, |other| def.compare_rows(row_of(other), row))
-                };
+                let slot = locate(tree, def, hint, row);
                 match slot.found {
                     Some(_) => tree.replace_at(slot, Entry { hint, item }),
                     None => tree.insert_at(slot, Entry { hint, item }),
@@ -193,11 +197,7 @@ impl MemoryIndex {
                 {
                     return Ok(Some(existing));
                 }
-                let slot = if def.is_hint_exact() {
-                    tree.locate(hint, |_| Ordering::Equal)
-                } else {
-                    tree.locate(hint, |other| def.compare_rows(row_of(other), row))
-                };
+                let slot = locate(tree, def, hint, row);
                 match (slot.found, mode) {
                     (Some(existing), Mode::Insert) => Err(existing),
                     (Some(existing), Mode::Replace) => {
@@ -230,11 +230,7 @@ impl MemoryIndex {
         match &mut self.structure {
             Structure::Tree(tree) => {
                 let hint = def.hint(row);
-                let slot = if def.is_hint_exact() {
-                    tree.locate(hint, |_| Ordering::Equal)
-                } else {
-                    tree.locate(hint, |other| def.compare_rows(row_of(other), row))
-                };
+                let slot = locate(tree, def, hint, row);
                 assert!(slot.found == Some(item_of(tuple)), "a row that is removed is in every index");
                 tree.remove_at(slot);
             }
