@@ -536,6 +536,23 @@ impl Database {
         Ok(())
     }
 
+    /// What comes before a scan of a space in memory: access and key are checked, what is seen is noted. Errors: as `select`.
+    pub fn check_select(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+    ) -> Result<()> {
+        self.check_space_access(context, space, Privileges::READ)?;
+        self.check_scan(space, index_id, kind, key)?;
+        self.statistics.selects.set(self.statistics.selects.get() + 1);
+        context.see(self.written(space));
+        self.note_read(context);
+        Ok(())
+    }
+
     /// Reads rows: those of a scan behind the first `offset`, at most `limit`, until `visit` returns false.
     ///
     /// Checks access. Errors: 42 and those of `check_scan`.
