@@ -391,7 +391,7 @@ impl Journal {
                 self.buffers.push(done.buffer);
             }
         }
-        // Asked behind the writes and before anybody is told of them: 2.4 us for a group that took a hundred.
+        // Asked behind the writes and before anybody is told of them.
         let may_count = self.finished.is_empty() || self.check_removed();
         while let Some(first) = self.in_flight.front().filter(|_| may_count) {
             let Some(result) = self.finished.remove(&first.number) else { break };
