@@ -6,11 +6,12 @@
 use crate::connect;
 use crate::generator;
 use crate::inventory;
-use crate::load::{self, Kind};
 use crate::memory;
-use crate::process;
-use crate::report::{Latencies, median, rounded, with_progress};
+use crate::plain::{self, Kind};
+use crate::report::{median, rounded, with_progress};
 use crate::server::{Launch, Server};
+use load::Latencies;
+use load::process;
 use serde_json::json;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -164,8 +165,8 @@ fn inventory_turn(settings: &Settings, server: &Server, round: u64) -> Result<Ve
     Ok(figures)
 }
 
-fn load_settings(settings: &Settings, server: &Server, kind: Kind, round: u64) -> load::Settings {
-    load::Settings {
+fn load_settings(settings: &Settings, server: &Server, kind: Kind, round: u64) -> plain::Settings {
+    plain::Settings {
         address: server.address.clone(),
         kind,
         connections: CONNECTIONS,
@@ -180,8 +181,8 @@ fn load_settings(settings: &Settings, server: &Server, kind: Kind, round: u64) -
 
 fn load_turn(settings: &Settings, server: &Server, kind: Kind, round: u64) -> Result<Vec<Figure>, String> {
     let own = load_settings(settings, server, kind, round);
-    load::fill(&own, settings.is_quiet)?;
-    let outcome = load::run(&own, settings.is_quiet)?;
+    plain::fill(&own, settings.is_quiet)?;
+    let outcome = plain::run(&own, settings.is_quiet)?;
     let mut figures = vec![Figure::higher("requests", "1/s", outcome.per_second())];
     figures.extend(latency_figures(&Latencies::of(&outcome.latencies)));
     figures.extend(outcome.server_us.map(|server_us| Figure::lower("server CPU each", "us", server_us)));

@@ -1,25 +1,21 @@
 //! `lycosa-bench`: the project's workloads, against Lycosa or the real Tarantool.
 //!
-//! It is a client and a starter of servers and uses no crate of ours, so that it measures from outside and both servers alike. The servers run
-//! examples/inventory/app.lua. Sockets, files and threads are the standard library's: nothing here is simulated.
+//! It is a client and a starter of servers. Of ours it uses the crate `load` alone, which knows protocols and no server, so that it measures from
+//! outside and all servers alike. Files and threads are the standard library's: nothing here is simulated.
 //!
-//! Reading order: `wire` (bytes), `client` (a connection), `generator` and `inventory` (the workload that the project is measured on), `load`,
+//! Reading order: `generator` and `inventory` (the workload that the project is measured on), `load`,
 //! `connect`, `memory` (plain ones), `server` (starting and killing), `compare` and `crash` (which use all of these), `report` and `chart`.
 
 mod chart;
-mod client;
 mod compare;
 mod connect;
 mod crash;
 mod generator;
 mod inventory;
-mod load;
 mod memory;
-mod process;
-mod random;
+mod plain;
 mod report;
 mod server;
-mod wire;
 
 use clap::{Parser, Subcommand};
 use server::Launch;
@@ -61,7 +57,7 @@ enum Command {
         connect: String,
         /// What is asked
         #[arg(long, value_enum, default_value = "replace")]
-        operation: load::Kind,
+        operation: plain::Kind,
         /// Connections
         #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
         connections: u16,
@@ -198,10 +194,10 @@ struct Rows {
 
 impl Rows {
     /// Load that only fills, until something else is said.
-    fn load(&self, address: String) -> load::Settings {
-        load::Settings {
+    fn load(&self, address: String) -> plain::Settings {
+        plain::Settings {
             address,
-            kind: load::Kind::Replace,
+            kind: plain::Kind::Replace,
             connections: 1,
             in_flight: 1,
             rows: self.rows,
@@ -227,9 +223,9 @@ fn inventory(work: &InventoryWork, settings: &inventory::Settings, is_json: bool
     if outcome.faults.count == 0 { Ok(()) } else { Err("the final state is wrong".to_string()) }
 }
 
-fn load(settings: &load::Settings, is_json: bool) -> Result<(), String> {
-    load::fill(settings, is_json)?;
-    let outcome = load::run(settings, is_json)?;
+fn load(settings: &plain::Settings, is_json: bool) -> Result<(), String> {
+    plain::fill(settings, is_json)?;
+    let outcome = plain::run(settings, is_json)?;
     show(is_json, || outcome.json(), || outcome.print());
     Ok(())
 }
@@ -263,7 +259,7 @@ fn run(cli: Cli) -> Result<(), String> {
             inventory(&work, &inventory::Settings { address, clients: work.clients, survive }, is_json)
         }
         Command::Load { connect, operation, connections, in_flight, rows, requests, seed, pid } => {
-            let settings = load::Settings {
+            let settings = plain::Settings {
                 kind: operation,
                 connections: usize::from(connections),
                 in_flight: in_flight as usize,

@@ -2,8 +2,8 @@
 //!
 //! Every server runs the same application, examples/inventory, in a directory of its own that goes away with it.
 
-use crate::client::{Client, ClientError};
-use crate::wire::Value;
+use load::wire::Value;
+use load::{Client, ClientError};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
