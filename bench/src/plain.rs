@@ -96,7 +96,8 @@ fn flow(settings: &Settings, space: u64, keys: Keys, requests: u64) -> Flow {
 fn is_filled(last_row: Option<&Value>, settings: &Settings) -> bool {
     match last_row.map(Value::array) {
         Some([key, Value::Str(text)]) => {
-            key.unsigned() == Some(u64::from(settings.rows) - 1) && text.len() == settings.row_bytes
+            key.unsigned() == Some(u64::from(load::FIRST_KEY) + u64::from(settings.rows) - 1)
+                && text.len() == settings.row_bytes
         }
         _ => false,
     }
@@ -151,7 +152,7 @@ mod tests {
             seed: 1,
             pid: None,
         };
-        let row = |key, text: &str| Value::Array(vec![Value::Int(key), Value::Str(text.into())]);
+        let row = |key, text: &str| Value::Array(vec![Value::Int(65_536 + key), Value::Str(text.into())]);
         assert!(is_filled(Some(&row(9, "x")), &settings));
         assert!(!is_filled(Some(&row(8, "x")), &settings));
         assert!(!is_filled(Some(&row(9, "xx")), &settings));

@@ -1,7 +1,7 @@
 //! The protocols, as far as answers go.
 
 use crate::client::ClientError;
-use crate::template::is_value_of;
+use crate::template::{FIRST_KEY, is_value_of};
 use crate::wire::{self, key};
 
 /// Longest line and value of a text protocol that are believed.
@@ -160,7 +160,7 @@ pub(crate) fn check(answer: &Answer<'_>, expect: Expect, key: u32) -> Result<(),
         (Answer::Refused(text), _) => {
             return Err(ClientError::Refused { code: 0, text: String::from_utf8_lossy(text).into_owned() });
         }
-        (Answer::Iproto(answer), Expect::Row) => is_row_of(answer, key),
+        (Answer::Iproto(answer), Expect::Row) => is_row_of(answer, key.wrapping_add(FIRST_KEY)),
         (Answer::Iproto(answer), Expect::Nothing) => answer.data_count() == Some(0),
         (Answer::Iproto(answer), Expect::Value) => answer.data_count() == Some(1),
         (Answer::Value(value), Expect::Row) => is_value_of(value, key),
@@ -215,11 +215,9 @@ mod tests {
     #[test]
     fn an_answer_to_another_request_is_refused() {
         let row = |key: u8| {
-            [
-                &[0xce, 0, 0, 0, 16, 0x82, 0x00, 0x00, 0x01, 0x03, 0x81, 0x30, 0xdd, 0, 0, 0, 1, 0x92][..],
-                &[key, 0xa1, b'x'],
-            ]
-            .concat()
+            let head =
+                [0xce, 0, 0, 0, 18, 0x82, 0x00, 0x00, 0x01, 0x03, 0x81, 0x30, 0xdd, 0, 0, 0, 1, 0x91, 0xce, 0, 1, 0];
+            [&head[..], &[key]].concat()
         };
         let bytes = row(5);
         let (answer, _) = Door::Iproto.next_answer(&bytes).unwrap().unwrap();

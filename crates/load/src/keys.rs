@@ -21,10 +21,12 @@ pub enum Keys {
     },
     /// Few keys often, most keys seldom.
     Zipf(Box<Zipf>),
-    /// Keys that do not repeat, in no order: each number of 32 bits once in 2^32 draws.
-    Scattered {
+    /// Keys from a number up, each once until all have come, in no order.
+    Fresh {
         /// The number of the draw that comes next.
         next: u32,
+        /// Keys are not below it.
+        from: u32,
     },
     /// Always the same.
     One(u32),
@@ -63,10 +65,13 @@ impl Keys {
             }
             Keys::Uniform { random, count } => random.below(u64::from(*count)) as u32,
             Keys::Zipf(zipf) => zipf.draw(),
-            Keys::Scattered { next } => {
+            Keys::Fresh { next, from } => loop {
+                let key = scatter(*next);
                 *next = next.wrapping_add(1);
-                scatter(next.wrapping_sub(1))
-            }
+                if key >= *from {
+                    break key;
+                }
+            },
             Keys::One(key) => *key,
         }
     }
@@ -154,8 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn scattered_keys_do_not_repeat_and_have_no_order() {
-        let keys = drawn(Keys::Scattered { next: 0 }, 100_000);
+    fn fresh_keys_do_not_repeat_and_have_no_order() {
+        let keys = drawn(Keys::Fresh { next: 0, from: 1 << 31 }, 100_000);
+        assert!(keys.iter().all(|key| *key >= 1 << 31));
         assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
         let rising = keys.windows(2).filter(|pair| pair[0] < pair[1]).count();
         assert!((45_000..55_000).contains(&rising), "{rising}");

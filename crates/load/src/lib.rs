@@ -32,4 +32,4 @@ pub use drive::{Drive, End, Flow, OnSecond, Pace, drive};
 pub use keys::Keys;
 pub use outcome::{FlowOutcome, Latencies, Second, histogram};
 pub use random::Random;
-pub use template::{Row, Share, Template};
+pub use template::{FIRST_KEY, Row, Share, Template};

@@ -9,6 +9,9 @@ use crate::wire::{SYNC_OFFSET, key, put_array, put_packet, put_str, put_uint, re
 
 /// Digits of a key in the text protocols.
 pub(crate) const DIGITS: usize = 10;
+/// The key 0 over the binary protocol. Keys are written in five bytes wherever they stand, and for numbers from here on that is the only way to
+/// write them. A smaller one written so is found by nobody who writes it shorter: Tarantool compares bytes.
+pub const FIRST_KEY: u32 = 1 << 16;
 /// What keys of the text protocols begin with.
 const TEXT_PREFIX: u8 = b'k';
 
@@ -300,6 +303,7 @@ impl Template {
         }
         for hole in &self.holes {
             let value = match hole.what {
+                What::Key if self.sync_offset.is_some() => key.wrapping_add(FIRST_KEY),
                 What::Key => key,
                 What::Number(position) => number(key, position),
             };
@@ -355,14 +359,14 @@ mod tests {
         let (kind, sync, body) = decoded(&Template::replace(512, Row::text(2)), 5, 70_000);
         assert_eq!((kind, sync), (3, 5));
         assert_eq!(body.clone().field(key::SPACE_ID), Some(Value::Int(512)));
-        assert_eq!(body.field(key::TUPLE), Some(Value::Array(vec![Value::Int(70_000), Value::Str("xx".into())])));
+        assert_eq!(body.field(key::TUPLE), Some(Value::Array(vec![Value::Int(135_536), Value::Str("xx".into())])));
     }
 
     #[test]
     fn rows_have_a_number_for_each_secondary_index() {
         let row = Row { numbers: 2, text_bytes: None };
         let (kind, _, body) = decoded(&Template::insert(1, row), 0, 9);
-        let expected = integers(&[9, number(9, 1), number(9, 2)]);
+        let expected = integers(&[FIRST_KEY + 9, number(9, 1), number(9, 2)]);
         assert_eq!((kind, body.field(key::TUPLE)), (2, Some(Value::Array(expected))));
         let (_, _, body) = decoded(&Template::select_by_number(1, 2), 0, 9);
         assert_eq!(body.clone().field(key::KEY), Some(Value::Array(integers(&[number(9, 2)]))));
@@ -371,7 +375,7 @@ mod tests {
 
     #[test]
     fn requests_by_key_name_one_row() {
-        let one = Some(Value::Array(integers(&[9])));
+        let one = Some(Value::Array(integers(&[FIRST_KEY + 9])));
         let (kind, _, body) = decoded(&Template::select(512), 0, 9);
         assert_eq!((kind, body.clone().field(key::KEY), body.field(key::LIMIT)), (1, one.clone(), Some(Value::Int(1))));
         let (kind, _, body) = decoded(&Template::delete(512), 0, 9);

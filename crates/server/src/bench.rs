@@ -224,7 +224,7 @@ impl Options {
     fn is_filled(&self, client: &mut Client, space: u64) -> Result<bool, ClientError> {
         let last = client.last_row(space)?;
         let key = last.as_ref().and_then(|row| row.array().first()?.unsigned());
-        Ok(key.is_some_and(|key| key >= u64::from(self.rows) - 1))
+        Ok(key.is_some_and(|key| key >= u64::from(load::FIRST_KEY) + u64::from(self.rows) - 1))
     }
 
     /// Puts in all rows.
