@@ -152,7 +152,7 @@ mod tests {
             seed: 1,
             pid: None,
         };
-        let row = |key, text: &str| Value::Array(vec![Value::Int(65_536 + key), Value::Str(text.into())]);
+        let row = |key: i128, text: &str| Value::Array(vec![Value::Int(65_536 + key), Value::Str(text.into())]);
         assert!(is_filled(Some(&row(9, "x")), &settings));
         assert!(!is_filled(Some(&row(8, "x")), &settings));
         assert!(!is_filled(Some(&row(9, "xx")), &settings));

@@ -1,7 +1,12 @@
 //! What is compared, section by section. Each can be run alone.
 
 mod connect;
+mod footprint;
+mod hot_row;
+mod recovery;
 mod requests;
+mod size;
+mod stalls;
 
 use crate::compare::Settings;
 use crate::results::Recorder;
@@ -18,4 +23,14 @@ pub(crate) struct Section {
 }
 
 /// All sections, in the document's order.
-pub(crate) const SECTIONS: &[Section] = &[requests::SECTION, connect::SECTION];
+pub(crate) const SECTIONS: &[Section] = &[
+    requests::SECTION,
+    connect::SECTION,
+    size::SECTION,
+    stalls::CHECKPOINT,
+    stalls::INDEX,
+    stalls::DROP,
+    recovery::SECTION,
+    footprint::SECTION,
+    hot_row::SECTION,
+];

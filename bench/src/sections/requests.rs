@@ -5,7 +5,6 @@ use crate::compare::{Settings, by_turns};
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
 use load::{Client, Door, Drive, End, Flow, FlowOutcome, Keys, Latencies, Pace, Row, Share, Template, drive, process};
-use std::time::Duration;
 
 pub(crate) const SECTION: Section = Section {
     name: "requests",
@@ -150,9 +149,4 @@ fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     use Contender::{Lycosa, LycosaWrite, Tarantool, TarantoolFsync};
     let contenders = [Lycosa, LycosaWrite, Tarantool, TarantoolFsync];
     by_turns(settings, recorder, &contenders, u64::MAX, &|server, round, found| turn(settings, server, round, found))
-}
-
-/// A time that is not shorter than a second: for series.
-pub(crate) fn at_least_a_second(time: Duration) -> Duration {
-    time.max(Duration::from_secs(1))
 }
