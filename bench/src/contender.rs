@@ -193,8 +193,7 @@ fn find(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     dirs.extend(versions.map(|entry| entry.path().join("bin")));
     let found = dirs.into_iter().map(|dir| dir.join(name)).find(|path| path.is_file());
-    // A link would hide the directory that the other programs of PostgreSQL are in.
-    found.map_or_else(|| PathBuf::from(name), |path| path.canonicalize().unwrap_or(path))
+    found.unwrap_or_else(|| PathBuf::from(name))
 }
 
 /// The numbers of a user and its group, if there is such a user.

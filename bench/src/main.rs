@@ -7,12 +7,14 @@
 //! `connect`, `memory` (other simple ones), `server` and `contender` (starting and killing), `crash`, `compare` with its `sections`, `results`,
 //! `document` and `chart`; `sink` measures this program itself.
 
+mod chart;
 mod compare;
 mod connect;
 mod contender;
 mod crash;
 mod document;
 mod generator;
+mod goals;
 mod inventory;
 mod memory;
 mod plain;
@@ -20,6 +22,7 @@ mod report;
 mod results;
 mod sections;
 mod server;
+mod shops;
 mod sink;
 
 use clap::{Parser, Subcommand};

@@ -32,15 +32,6 @@ pub(crate) struct Launch {
     pub(crate) parent: Option<PathBuf>,
 }
 
-impl Launch {
-    /// What the binary says about itself, on one line.
-    pub(crate) fn version(&self) -> Result<String, String> {
-        let told = Command::new(&self.binary).arg("--version").stdin(Stdio::null()).output();
-        let told = told.map_err(|error| format!("{}: {error}", self.binary.display()))?;
-        Ok(String::from_utf8_lossy(&told.stdout).lines().next().unwrap_or("no version").to_string())
-    }
-}
-
 /// A running server.
 pub(crate) struct Server {
     launch: Launch,

@@ -3,10 +3,14 @@
 mod connect;
 mod footprint;
 mod hot_row;
+mod inserts;
+mod key_value;
+mod pipeline;
 mod recovery;
-mod requests;
+pub(crate) mod requests;
 mod size;
 mod stalls;
+mod stock;
 
 use crate::compare::Settings;
 use crate::results::Recorder;
@@ -25,7 +29,11 @@ pub(crate) struct Section {
 /// All sections, in the document's order.
 pub(crate) const SECTIONS: &[Section] = &[
     requests::SECTION,
+    pipeline::SECTION,
     connect::SECTION,
+    stock::SECTION,
+    key_value::SECTION,
+    inserts::SECTION,
     size::SECTION,
     stalls::CHECKPOINT,
     stalls::INDEX,
