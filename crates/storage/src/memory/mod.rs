@@ -2,6 +2,7 @@
 
 mod index;
 mod iterator;
+mod load;
 mod space;
 mod view;
 

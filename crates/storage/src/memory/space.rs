@@ -9,7 +9,9 @@ use tuple::{Arena, Tuple};
 pub struct MemorySpace {
     arena: Arena,
     /// By index id; the primary first.
-    indexes: Vec<MemoryIndex>,
+    pub(super) indexes: Vec<MemoryIndex>,
+    /// Secondary indexes that are filled when all rows are there; they hold nothing.
+    pub(super) deferred: Vec<MemoryIndex>,
     row_bytes: usize,
     /// Index bytes that the arena was charged for.
     charged: usize,
@@ -18,7 +20,7 @@ pub struct MemorySpace {
 impl MemorySpace {
     /// A space without indexes; it can hold no rows yet.
     pub fn new(arena: &Arena) -> Self {
-        MemorySpace { arena: arena.clone(), indexes: Vec::new(), row_bytes: 0, charged: 0 }
+        MemorySpace { arena: arena.clone(), indexes: Vec::new(), deferred: Vec::new(), row_bytes: 0, charged: 0 }
     }
 
     /// The arena that rows for this space are made in.
@@ -140,6 +142,12 @@ impl MemorySpace {
         }
     }
 
+    /// What `prefetch` takes of a row.
+    pub fn hint_of(&self, row: &[u8]) -> Option<u64> {
+        let def = &self.indexes.first()?.def.compare_def;
+        def.is_hint_exact().then(|| def.hint(row))
+    }
+
     /// One row out, another in, in every index. Cannot fail.
     fn swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>) {
         if self.indexes.is_empty() {
@@ -176,7 +184,7 @@ impl MemorySpace {
     }
 
     /// Tells the arena how much the indexes hold.
-    fn charge(&mut self) {
+    pub(super) fn charge(&mut self) {
         let bytes: usize = self.indexes.iter().map(MemoryIndex::bytes).sum();
         if bytes > self.charged {
             self.arena.charge_unchecked(bytes - self.charged);
