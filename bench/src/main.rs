@@ -1,11 +1,11 @@
 //! `lycosa-bench`: the project's workloads, against Lycosa or the real Tarantool.
 //!
-//! It is a client and a starter of servers. Of ours it uses the crate `load` alone, which knows protocols and no server, so that it measures from
-//! outside and all servers alike. Files and threads are the standard library's: nothing here is simulated.
+//! It is a client and a starter of servers. Of ours it uses the crate `load`, which knows protocols and no server, so that it measures from
+//! outside and all servers alike, and in `floor` the event loop of `runtime`. Files and threads are the standard library's: nothing here is simulated.
 //!
 //! Reading order: `generator` and `inventory` (the workload that the project is measured on), `plain`,
 //! `connect`, `memory` (other simple ones), `server` and `contender` (starting and killing), `crash`, `compare` with its `sections`, `results`,
-//! `document` and `chart`; `sink` measures this program itself.
+//! `document` and `chart`; `sink` measures this program itself, `floor` the machine.
 
 mod chart;
 mod compare;
@@ -13,6 +13,7 @@ mod connect;
 mod contender;
 mod crash;
 mod document;
+mod floor;
 mod generator;
 mod goals;
 mod inventory;
@@ -126,6 +127,17 @@ enum Command {
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
     },
+    /// What the machine allows: a server that is no database under the same clients, with and without synced writes
+    Floor {
+        /// For how long each measurement
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+        /// Directory on the disk that is to be measured
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    #[command(hide = true)]
+    FloorServer(floor::ServerOptions),
     /// Kill a server during the inventory workload, again and again; nothing acknowledged may be lost
     Crash {
         /// The binary of the server
@@ -358,6 +370,14 @@ fn run(cli: Cli) -> Result<(), String> {
         }
         Command::Compare(options) => compare(&options, is_json),
         Command::Sink { seconds } => sink::run(Duration::from_secs_f64(seconds), is_json),
+        Command::Floor { seconds, dir } => {
+            let figures = floor::run(dir.as_deref(), Duration::from_secs_f64(seconds), is_json)?;
+            if is_json {
+                println!("{figures}");
+            }
+            Ok(())
+        }
+        Command::FloorServer(options) => floor::serve(&options).map_err(|error| error.to_string()),
         Command::Crash { server, kills, work, wal_mode, dir } => {
             crash(&Launch { binary: server, wal_mode, parent: dir }, kills, &work, is_json)
         }
