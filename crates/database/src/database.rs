@@ -18,11 +18,8 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use storage::MemorySpace;
-use tuple::Arena;
+use tuple::{Arena, Tuple};
 use wal::{Journal, Position, Vclock, WalError};
-
-/// Freed per turn of the loop: rows of dropped spaces, nodes of closed views.
-const GARBAGE_SLICE: usize = 2_000;
 
 /// Whether requests are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +45,23 @@ pub(crate) enum Garbage {
     Index(storage::DetachedIndex),
 }
 
+impl Garbage {
+    fn owns_view(&self, view: &storage::MemoryView) -> bool {
+        match self {
+            Garbage::Space(space) => space.owns_view(view),
+            Garbage::Index(index) => index.owns_view(view),
+        }
+    }
+
+    /// Frees up to about `max` rows or a stretch of nodes. Returns true while something is left.
+    fn free_some(&mut self, max: usize) -> bool {
+        match self {
+            Garbage::Space(space) => space.dismantle_some(max),
+            Garbage::Index(index) => index.release_some(),
+        }
+    }
+}
+
 /// See the head of this file.
 pub struct Database {
     /// What exists.
@@ -71,6 +85,8 @@ pub struct Database {
     /// Of the last change of schema, users or rights.
     schema_written: Cell<Position>,
     garbage: RefCell<VecDeque<Garbage>>,
+    /// The row of a system space whose effect was made ready while others had their turns, and is put in force now.
+    pub(crate) ready_change: RefCell<Option<Tuple>>,
     /// Views whose rows were taken out of their space while they were read.
     orphaned_views: RefCell<Vec<storage::MemoryView>>,
     pub(crate) scratch: RefCell<Vec<u8>>,
@@ -121,6 +137,7 @@ impl Database {
             lost_from: Cell::new(None),
             schema_written: Cell::default(),
             garbage: RefCell::default(),
+            ready_change: RefCell::default(),
             orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
             txn_ids: Cell::new(0),
@@ -322,6 +339,10 @@ impl Database {
         self.garbage.borrow_mut().push_back(garbage);
     }
 
+    pub(crate) fn discard_indexes(&self, indexes: impl IntoIterator<Item = storage::DetachedIndex>) {
+        self.garbage.borrow_mut().extend(indexes.into_iter().map(Garbage::Index));
+    }
+
     pub(crate) fn set_durable(&self, durable: Position) {
         self.durable.set(durable);
     }
@@ -335,13 +356,16 @@ impl Database {
         let views = self.orphaned_views.take();
         for view in views {
             let mut garbage = self.garbage.borrow_mut();
-            let discarded = garbage.iter_mut().find_map(|garbage| match garbage {
-                Garbage::Space(space) if space.owns_view(&view) => Some(space),
-                _ => None,
-            });
-            if let Some(space) = discarded {
-                space.close_view(view);
-                continue;
+            match garbage.iter_mut().find(|garbage| garbage.owns_view(&view)) {
+                Some(Garbage::Space(space)) => {
+                    space.close_view(view);
+                    continue;
+                }
+                Some(Garbage::Index(index)) => {
+                    index.close_view(view);
+                    continue;
+                }
+                None => {}
             }
             let spaces = self.catalog.spaces();
             match spaces.iter().find(|space| space.store.borrow().owns_view(&view)) {
@@ -476,16 +500,18 @@ impl Database {
             self.close_orphaned_views();
         }
         let first = self.garbage.borrow_mut().pop_front();
-        match first {
-            Some(Garbage::Space(mut space)) => {
-                if space.dismantle_some(GARBAGE_SLICE) {
-                    self.garbage.borrow_mut().push_front(Garbage::Space(space));
-                }
-            }
-            Some(Garbage::Index(index)) => drop(index),
-            None => return self.arena.collect(GARBAGE_SLICE) > 0,
+        let Some(mut first) = first else {
+            return self.arena.collect(self.slice_rows()) > 0;
+        };
+        if first.free_some(self.slice_rows()) {
+            self.garbage.borrow_mut().push_front(first);
         }
         true
+    }
+
+    /// Rows that long work on this thread handles before others have their turn.
+    pub(crate) fn slice_rows(&self) -> usize {
+        self.config.borrow().slice_rows.max(1)
     }
 
     /// The context of the running fiber, or a fresh one for administrative work.

@@ -634,6 +634,23 @@ impl Tree {
         !self.root.node.is_null()
     }
 
+    /// Forgets all entries and gives a slice of the memory back to the system. Returns true while something is left. For dropping in slices a
+    /// tree that no view is open of.
+    pub fn release_some(&mut self) -> bool {
+        assert!(
+            self.views.is_empty() || std::thread::panicking(),
+            "read views are closed before their tree is released"
+        );
+        if !self.views.is_empty() {
+            return false;
+        }
+        self.version += 1;
+        self.root = Root::EMPTY;
+        self.len = 0;
+        self.garbage = Vec::new();
+        self.nodes.release_chunk()
+    }
+
     /// A pseudo-random entry chosen by `seed`.
     pub fn random(&self, seed: u64) -> Option<Entry> {
         if self.root.node.is_null() {
@@ -1123,6 +1140,22 @@ mod tests {
         }
         assert!(tree.bytes() < 100_000 * 18, "{} bytes", tree.bytes());
         assert_eq!(ascending(tree.first()).len(), 100_000);
+    }
+
+    #[test]
+    fn a_released_tree_is_empty_and_can_be_filled_again() {
+        let mut tree = Tree::new();
+        for key in 0..50_000 {
+            insert(&mut tree, key);
+        }
+        let mut bytes = tree.bytes();
+        while tree.release_some() {
+            assert!(tree.is_empty() && tree.bytes() <= bytes);
+            bytes = tree.bytes();
+        }
+        assert_eq!(tree.bytes(), 0);
+        assert!(insert(&mut tree, 7));
+        assert_eq!(ascending(tree.first()), vec![7]);
     }
 
     #[test]
