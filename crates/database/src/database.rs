@@ -13,6 +13,7 @@ use crate::statistics::Statistics;
 use crate::txn::Statement;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId};
+use runtime::{spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -43,6 +44,8 @@ struct Pending {
 pub(crate) enum Garbage {
     Space(MemorySpace),
     Index(storage::DetachedIndex),
+    /// Index nodes of a space in use that only closed views held.
+    NodesOf(Rc<Space>),
 }
 
 impl Garbage {
@@ -50,6 +53,16 @@ impl Garbage {
         match self {
             Garbage::Space(space) => space.owns_view(view),
             Garbage::Index(index) => index.owns_view(view),
+            Garbage::NodesOf(_) => false,
+        }
+    }
+
+    /// True while a view reads it.
+    fn is_held(&self) -> bool {
+        match self {
+            Garbage::Space(space) => space.has_views(),
+            Garbage::Index(index) => index.has_views(),
+            Garbage::NodesOf(_) => false,
         }
     }
 
@@ -58,6 +71,7 @@ impl Garbage {
         match self {
             Garbage::Space(space) => space.dismantle_some(max),
             Garbage::Index(index) => index.release_some(),
+            Garbage::NodesOf(space) => space.store.borrow_mut().collect(max),
         }
     }
 }
@@ -85,6 +99,8 @@ pub struct Database {
     /// Of the last change of schema, users or rights.
     schema_written: Cell<Position>,
     garbage: RefCell<VecDeque<Garbage>>,
+    /// That the first of it has taken.
+    garbage_slices: Cell<u64>,
     /// The row of a system space whose effect was made ready while others had their turns, and is put in force now.
     pub(crate) ready_change: RefCell<Option<Tuple>>,
     /// Views whose rows were taken out of their space while they were read.
@@ -137,6 +153,7 @@ impl Database {
             lost_from: Cell::new(None),
             schema_written: Cell::default(),
             garbage: RefCell::default(),
+            garbage_slices: Cell::new(0),
             ready_change: RefCell::default(),
             orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
@@ -365,7 +382,7 @@ impl Database {
                     index.close_view(view);
                     continue;
                 }
-                None => {}
+                _ => {}
             }
             let spaces = self.catalog.spaces();
             match spaces.iter().find(|space| space.store.borrow().owns_view(&view)) {
@@ -397,7 +414,18 @@ impl Database {
     pub fn turn(&self) -> bool {
         self.poll_log();
         self.poll_checkpoint();
+        self.touch_memory();
         self.collect_garbage()
+    }
+
+    /// Has memory made resident that rows will come to: while a checkpoint keeps those that are replaced, it is a hundred megabytes a second.
+    fn touch_memory(&self) {
+        if self.config.borrow().wal_writes_in_flight > 0
+            && let Some((address, bytes)) = self.arena.take_untouched()
+        {
+            // Without the thread pages are made resident when they are used.
+            let _ = spawn_thread("memory", move || touch(address, bytes));
+        }
     }
 
     fn poll_log(&self) {
@@ -493,20 +521,32 @@ impl Database {
     }
 
     fn collect_garbage(&self) -> bool {
-        if self.checkpoint.borrow().is_running() {
-            return false;
-        }
         if !self.orphaned_views.borrow().is_empty() {
             self.close_orphaned_views();
         }
-        let first = self.garbage.borrow_mut().pop_front();
-        let Some(mut first) = first else {
+        let found = self.garbage.borrow().iter().position(|garbage| !garbage.is_held());
+        let Some(mut garbage) = found.and_then(|at| self.garbage.borrow_mut().remove(at)) else {
             return self.arena.collect(self.slice_rows()) > 0;
         };
-        if first.free_some(self.slice_rows()) {
-            self.garbage.borrow_mut().push_front(first);
+        let slices = self.garbage_slices.get() + 1;
+        if garbage.free_some(self.slice_rows()) {
+            self.garbage.borrow_mut().push_front(garbage);
+            self.garbage_slices.set(slices);
+        } else {
+            if slices > 1 && matches!(garbage, Garbage::Space(_)) {
+                tracing::info!("freed a space in {slices} slices");
+            }
+            self.garbage_slices.set(0);
         }
         true
+    }
+
+    /// Frees rows and nodes that are waiting for it until there is room for so many bytes. True if there is.
+    pub(crate) fn make_room(&self, bytes: usize) -> bool {
+        let has_room = || self.arena.used() + self.arena.charged() + bytes <= self.arena.limit();
+        // A slice frees more than most rows take, so this is one slice for one row.
+        while !has_room() && self.collect_garbage() {}
+        has_room()
     }
 
     /// Rows that long work on this thread handles before others have their turn.
@@ -528,6 +568,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         self.stop_checkpoint();
+        self.join_publishing();
         // Rows that a truncation or a drop took out may still be read by a view: they are brought where the view is closed.
         for pending in self.pending.take() {
             self.finish(pending.statement);

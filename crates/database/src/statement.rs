@@ -441,6 +441,9 @@ impl Database {
                 .with("limit", max));
         }
         let made = Tuple::new(&self.arena, format.id(), row).or_else(|error| {
+            if self.make_room(error.requested) {
+                return Tuple::new(&self.arena, format.id(), row);
+            }
             let limit = self.arena.limit();
             let reserve = if self.state() == crate::database::State::Loading {
                 limit / LOADING_RESERVE_PART

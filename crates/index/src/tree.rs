@@ -494,12 +494,13 @@ impl Tree {
     }
 
     /// Puts another item of the same hint in a place; returns the one that was there. `None` if the place is not good for that: entries have
-    /// moved, a view is open, or inner nodes hold the entry, too.
+    /// moved, a view reads the leaf, or inner nodes hold the entry, too.
     pub fn replace_item_at(&mut self, place: &Place, item: u64) -> Option<u64> {
-        if !self.is_current(place) || !self.views.is_empty() || place.position == 0 {
+        // SAFETY: as in `item_at`. What was made in this epoch no view reads.
+        if !self.is_current(place) || place.position == 0 || self.is_shared(unsafe { (*place.leaf).epoch }) {
             return None;
         }
-        // SAFETY: as in `item_at`; no view reads the tree.
+        // SAFETY: as above.
         let leaf = unsafe { &mut *place.leaf };
         Some(std::mem::replace(&mut leaf.items[place.position], item))
     }
@@ -580,9 +581,8 @@ impl Tree {
     pub fn replace_at(&mut self, slot: Slot, entry: Entry) {
         assert!(slot.found.is_some() && slot.version == self.version, "slot is stale or empty");
         let mut cursor = slot.cursor;
-        if !self.views.is_empty() {
+        if self.make_writable(&mut cursor) {
             self.version += 1;
-            self.make_writable(&mut cursor);
         }
         let leaf = unsafe_mut(cursor.leaf);
         leaf.hints[cursor.position] = entry.hint;
@@ -752,10 +752,12 @@ impl Tree {
         epoch < self.epoch && self.views.iter().any(|&view| view >= epoch)
     }
 
-    /// Replaces the nodes on the way to the cursor that views share by copies of the current epoch.
-    fn make_writable(&mut self, cursor: &mut Cursor) {
-        if self.views.is_empty() {
-            return;
+    /// Replaces the nodes on the way to the cursor that views share by copies of the current epoch. True if there were any.
+    fn make_writable(&mut self, cursor: &mut Cursor) -> bool {
+        // Who has changed a leaf in this epoch has made the whole way to it writable.
+        // SAFETY: the cursor comes from this tree, unmodified since.
+        if self.views.is_empty() || !self.is_shared(unsafe { (*cursor.leaf).epoch }) {
+            return false;
         }
         for level in 0..=cursor.height {
             let is_leaf = level == cursor.height;
@@ -791,6 +793,7 @@ impl Tree {
                 unsafe_mut(parent).children[at] = copy;
             }
         }
+        true
     }
 
     /// After the first entry of the cursor's leaf changed: the copy of it in the nearest ancestor follows.

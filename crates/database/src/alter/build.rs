@@ -101,14 +101,16 @@ impl Database {
         let txn = context.txn.borrow_mut().take();
         let looked_at = self.look_at_rows(&ready.space, &name);
         *context.txn.borrow_mut() = txn;
-        looked_at?;
+        looked_at
+            .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
         *self.ready_change.borrow_mut() = Some(new);
         Ok(Some(ready))
     }
 
     fn look_at_rows(&self, space: &Rc<Space>, name: &str) -> Result<()> {
         let clock = &self.environment.clock;
-        let mut slice_ns = SLICE_NS_MIN;
+        let began = clock.monotonic_ns();
+        let (mut slice_ns, mut slices) = (SLICE_NS_MIN, 1);
         loop {
             let started = clock.monotonic_ns();
             let mut rows = 0;
@@ -121,8 +123,13 @@ impl Database {
             }
             self.check_room(space)?;
             if !has_more {
+                if slices > 1 {
+                    let (rows, ms) = (space.store.borrow().len(), (clock.monotonic_ns() - began) / 1_000_000);
+                    tracing::info!("{rows} rows were looked at for a change of space '{}', in {ms} ms", space.name());
+                }
                 return Ok(());
             }
+            slices += 1;
             let ended = clock.monotonic_ns();
             // Not before the next turn of the loop.
             if fiber::sleep(1) == Wake::Cancelled {

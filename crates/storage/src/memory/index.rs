@@ -353,6 +353,11 @@ impl MemoryIndex {
         }
     }
 
+    /// True while a view is open that has to be closed here.
+    pub(crate) fn has_views(&self) -> bool {
+        matches!(&self.structure, Structure::Tree(tree) if tree.has_views())
+    }
+
     /// Gives a view back.
     pub(crate) fn close_view(&mut self, view: MemoryView) {
         if let (Some(view), Structure::Tree(tree)) = (view.into_tree(), &mut self.structure) {

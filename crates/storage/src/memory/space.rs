@@ -330,6 +330,11 @@ impl MemorySpace {
         self.indexes.first().is_some_and(|index| index.owns_view(view))
     }
 
+    /// True while a view is open that has to be closed here.
+    pub fn has_views(&self) -> bool {
+        self.indexes.first().is_some_and(MemoryIndex::has_views)
+    }
+
     /// Moves all rows and indexes out and leaves an empty space with the same index definitions. For truncate: the
     /// result is restored on rollback or dismantled in slices.
     pub fn take_all(&mut self) -> MemorySpace {
@@ -401,6 +406,11 @@ impl DetachedIndex {
     /// True if `view` was opened on it.
     pub fn owns_view(&self, view: &MemoryView) -> bool {
         self.index.owns_view(view)
+    }
+
+    /// True while a view is open that has to be closed here.
+    pub fn has_views(&self) -> bool {
+        self.index.has_views()
     }
 
     /// Gives a view back.
