@@ -8,7 +8,7 @@ use crate::operation::{Operation, Space};
 use crate::value::Value;
 use crate::workload::{Client, Dice, Unique, View, Workload, rows};
 
-const SPACE: u32 = 3060;
+const SPACE: u32 = 3090;
 const KEYS: u64 = 60;
 const GROUPS: u64 = 5;
 const REINDEX: &str = "trial_reindex";
