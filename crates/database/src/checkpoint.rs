@@ -21,7 +21,7 @@ use runtime::fiber::{self, FiberId};
 
 /// While others are busy a checkpoint works one part of so many of the time: it reads every row, and so do they. Slower, it would keep more rows
 /// that are replaced meanwhile.
-const PACE_SHARE: u32 = 3;
+const PACE_SHARE: u32 = 4;
 /// Rows that are written in some ten microseconds.
 const ROWS_BETWEEN_RESTS: u64 = 64;
 

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::hooks::Procedures;
 use crate::session::{ADMIN, Context, Session, SessionKind};
 use crate::statistics::Statistics;
+use crate::time_share::TimeShare;
 use crate::txn::Statement;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId};
@@ -21,6 +22,9 @@ use std::sync::Arc;
 use storage::MemorySpace;
 use tuple::{Arena, Tuple};
 use wal::{Journal, Position, Vclock, WalError};
+
+/// Rows that are freed between two looks at the clock.
+const GARBAGE_STEP_ROWS: usize = 128;
 
 /// Whether requests are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +104,8 @@ pub struct Database {
     schema_written: Cell<Position>,
     garbage: RefCell<VecDeque<Garbage>>,
     /// That the first of it has taken.
-    garbage_slices: Cell<u64>,
+    garbage_steps: Cell<u64>,
+    collecting: TimeShare,
     /// The row of a system space whose effect was made ready while others had their turns, and is put in force now.
     pub(crate) ready_change: RefCell<Option<Tuple>>,
     /// Views whose rows were taken out of their space while they were read.
@@ -153,7 +158,8 @@ impl Database {
             lost_from: Cell::new(None),
             schema_written: Cell::default(),
             garbage: RefCell::default(),
-            garbage_slices: Cell::new(0),
+            garbage_steps: Cell::new(0),
+            collecting: TimeShare::default(),
             ready_change: RefCell::default(),
             orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
@@ -415,7 +421,18 @@ impl Database {
         self.poll_log();
         self.poll_checkpoint();
         self.touch_memory();
-        self.collect_garbage()
+        self.collect_slice()
+    }
+
+    /// Frees for a part of the time. Returns true while there is more to free.
+    fn collect_slice(&self) -> bool {
+        if !self.orphaned_views.borrow().is_empty() {
+            self.close_orphaned_views();
+        }
+        let step_rows = GARBAGE_STEP_ROWS.min(self.slice_rows());
+        let step = || Ok::<bool, std::convert::Infallible>(self.collect_garbage(step_rows));
+        let Ok(has_more) = self.collecting.run(&*self.environment.clock, self.slice_rows() / step_rows, step);
+        has_more
     }
 
     /// Has memory made resident that rows will come to: while a checkpoint keeps those that are replaced, it is a hundred megabytes a second.
@@ -520,23 +537,21 @@ impl Database {
         }
     }
 
-    fn collect_garbage(&self) -> bool {
-        if !self.orphaned_views.borrow().is_empty() {
-            self.close_orphaned_views();
-        }
+    /// Frees about so many rows, or a stretch of nodes. Returns true if there may be more.
+    fn collect_garbage(&self, max: usize) -> bool {
         let found = self.garbage.borrow().iter().position(|garbage| !garbage.is_held());
         let Some(mut garbage) = found.and_then(|at| self.garbage.borrow_mut().remove(at)) else {
-            return self.arena.collect(self.slice_rows()) > 0;
+            return self.arena.collect(max) > 0;
         };
-        let slices = self.garbage_slices.get() + 1;
-        if garbage.free_some(self.slice_rows()) {
+        let steps = self.garbage_steps.get() + 1;
+        if garbage.free_some(max) {
             self.garbage.borrow_mut().push_front(garbage);
-            self.garbage_slices.set(slices);
+            self.garbage_steps.set(steps);
         } else {
-            if slices > 1 && matches!(garbage, Garbage::Space(_)) {
-                tracing::info!("freed a space in {slices} slices");
+            if steps > 1 && matches!(garbage, Garbage::Space(_)) {
+                tracing::info!("freed a space in {steps} steps");
             }
-            self.garbage_slices.set(0);
+            self.garbage_steps.set(0);
         }
         true
     }
@@ -544,8 +559,8 @@ impl Database {
     /// Frees rows and nodes that are waiting for it until there is room for so many bytes. True if there is.
     pub(crate) fn make_room(&self, bytes: usize) -> bool {
         let has_room = || self.arena.used() + self.arena.charged() + bytes <= self.arena.limit();
-        // A slice frees more than most rows take, so this is one slice for one row.
-        while !has_room() && self.collect_garbage() {}
+        // Each time more is freed than most rows take.
+        while !has_room() && self.collect_garbage(self.slice_rows()) {}
         has_room()
     }
 

@@ -45,6 +45,9 @@ const RETRY_NS: u64 = 100_000_000;
 /// A file whose successor could not be made takes so much more before that is tried again.
 const ROTATE_AGAIN_BYTES: u64 = 4 << 20;
 
+/// In `write` mode a file is synced when all but one part of so many of it is written.
+const FLUSH_AHEAD_PART: u64 = 8;
+
 /// The name, but for the ending of what is unfinished, of a file that comes next.
 const NEXT_FILE: &str = "next.xlog";
 
@@ -123,6 +126,8 @@ struct Segment {
     grows_to: u64,
     prepared: Arc<Prepared>,
     preparer: Option<JoinHandle<()>>,
+    /// In `write` mode: what was written is being synced, once, so that little is left to be synced at the end.
+    flushing: Option<Receiver<io::Result<()>>>,
 }
 
 /// Shared with the thread that prepares space.
@@ -238,6 +243,8 @@ pub struct Journal {
     next_group: u64,
     appended: Position,
     durable: Position,
+    /// In `write` mode: what the system has, which counts when the file that holds it has its name.
+    written: Position,
     failure: Option<String>,
     failed: Option<(Position, WalError)>,
     previous: Option<Vclock>,
@@ -273,6 +280,7 @@ impl Journal {
             next_group: 1,
             appended: position,
             durable: position,
+            written: position,
             failure: None,
             failed: None,
             previous: None,
@@ -418,10 +426,14 @@ impl Journal {
 
     fn write_plain(&mut self) {
         let wanted = self.group.len() as u64;
-        if let Some(segment) = &self.segment
-            && segment.offset + wanted > self.config.wal_max_size
-            && segment.groups > 0
-            && segment.offset + wanted > segment.grows_to
+        let is_over = self.segment.as_ref().is_some_and(|segment| {
+            segment.groups > 0 && segment.offset + wanted > self.config.wal_max_size.max(segment.grows_to)
+        });
+        // With the next file at hand this group is the last one of the present file.
+        let is_last_group = is_over && matches!(self.spare, Spare::Ready(_)) && self.rotation.is_none();
+        if is_over
+            && !is_last_group
+            && !self.is_next_file_coming()
             && let Err(error) = self.rotate_plain()
             && let Some(segment) = &mut self.segment
         {
@@ -442,7 +454,14 @@ impl Journal {
                 self.group.clear();
                 self.group_transactions = 0;
                 self.flushed = self.vclock;
-                self.durable = self.appended;
+                segment.flush_ahead(&self.config);
+                self.written = self.appended;
+                if self.rotation.is_none() {
+                    self.durable = self.written;
+                }
+                if is_last_group {
+                    self.begin_rotation();
+                }
             }
             Err(source) => {
                 let what = format!("writing {}", segment.path.display());
@@ -490,7 +509,8 @@ impl Journal {
 
     /// Has the next file made by a thread.
     fn make_spare(&mut self) {
-        if self.config.mode != WalMode::Fsync || self.config.in_flight_max == 0 || !matches!(self.spare, Spare::None) {
+        let is_wanted = self.config.mode != WalMode::None && self.config.in_flight_max > 0;
+        if !is_wanted || !matches!(self.spare, Spare::None) {
             return;
         }
         let (sender, made) = channel();
@@ -498,12 +518,14 @@ impl Journal {
         let notifier = Arc::clone(self.writer.notifier());
         let work = move || {
             let path = config.dir.join(NEXT_FILE);
-            let head = vec![0; PAGE_BYTES];
+            // The header comes with the name: its page is left free, and in `write` mode groups begin where it ends.
+            let is_direct = config.mode == WalMode::Fsync;
+            let head = if is_direct { vec![0; PAGE_BYTES] } else { Vec::new() };
             let made = Segment::create(
                 &config.files,
                 &path,
                 head,
-                true,
+                is_direct,
                 config.prepare_chunk(),
                 config.wal_max_size,
                 config.in_flight_max,
@@ -529,6 +551,7 @@ impl Journal {
             return false;
         }
         if !self.group.is_empty() {
+            assert!(self.config.mode == WalMode::Fsync, "in `write` mode the open group is written before");
             self.send_group();
         }
         let (Spare::Ready(spare), Some(old)) = (std::mem::replace(&mut self.spare, Spare::None), self.segment.take())
@@ -539,11 +562,15 @@ impl Journal {
         let start = self.vclock;
         let unfinished = unfinished_name(&next.path);
         next.path = self.config.dir.join(file_name(start.signature(), "xlog"));
+        let head = self.head_of(&start);
+        if self.config.mode == WalMode::Write {
+            (next.offset, next.durable_offset) = (head.len() as u64, head.len() as u64);
+        }
         let change = Change {
             old,
             files: Arc::clone(&self.config.files),
             cached: Arc::clone(&next.cached),
-            head: self.head_of(&start),
+            head,
             unfinished,
             path: next.path.clone(),
         };
@@ -597,9 +624,13 @@ impl Journal {
         };
         if let Some(result) = named {
             self.rotation = None;
-            if let Err(error) = result {
-                self.in_flight.clear();
-                self.fail(error);
+            match result {
+                Ok(()) if self.config.mode == WalMode::Write => self.durable = self.written,
+                Ok(()) => {}
+                Err(error) => {
+                    self.in_flight.clear();
+                    self.fail(error);
+                }
             }
             self.make_spare();
         }
@@ -608,7 +639,11 @@ impl Journal {
             _ => None,
         };
         match made {
-            Some(Ok(segment)) => self.spare = Spare::Ready(Box::new(segment)),
+            Some(Ok(segment)) => {
+                // The writer would come to the end of what a new file begins with before more is prepared.
+                segment.want(segment.offset + CHUNKS_AHEAD * segment.prepared.chunk);
+                self.spare = Spare::Ready(Box::new(segment));
+            }
             // Tried again when the file is needed.
             Some(Err(_)) => self.spare = Spare::None,
             None => {}
@@ -721,6 +756,11 @@ impl Journal {
             WalMode::None => Ok(()),
             WalMode::Write => {
                 self.submit();
+                self.check_failed()?;
+                let has_rows = self.segment.as_ref().is_some_and(|segment| segment.groups > 0);
+                if has_rows && self.begin_rotation() {
+                    return self.check_failed();
+                }
                 self.rotate_plain()
             }
             WalMode::Fsync => {
@@ -915,7 +955,25 @@ impl Segment {
             let _ = files.remove(&unfinished);
         })?;
         let path = path.to_path_buf();
-        Ok(Segment { path, file, cached, offset, durable_offset: offset, groups: 0, grows_to: 0, prepared, preparer })
+        let (durable_offset, groups, grows_to, flushing) = (offset, 0, 0, None);
+        Ok(Segment { path, file, cached, offset, durable_offset, groups, grows_to, prepared, preparer, flushing })
+    }
+
+    /// Has a thread sync what is written once the file is nearly full. What comes of it is looked at when the file is completed.
+    fn flush_ahead(&mut self, config: &JournalConfig) {
+        let is_due = self.offset > config.wal_max_size - config.wal_max_size / FLUSH_AHEAD_PART;
+        if !is_due || self.flushing.is_some() || config.in_flight_max == 0 {
+            return;
+        }
+        let (sender, flushed) = channel();
+        let file = Arc::clone(&self.cached);
+        let work = move || {
+            // Nobody listens if the process ends.
+            let _ = sender.send(file.sync());
+        };
+        if spawn_thread("wal-files", work).is_ok() {
+            self.flushing = Some(flushed);
+        }
     }
 
     /// Gives the file its name.
@@ -926,6 +984,11 @@ impl Segment {
     /// Cuts what is prepared behind the last group and marks the file as complete.
     fn complete(&mut self) -> Result<(), WalError> {
         self.stop_preparing();
+        if let Some(flushed) = self.flushing.take() {
+            // An error that one sync was told of another may not hear of.
+            let what = format!("syncing {}", self.path.display());
+            flushed.recv().unwrap_or(Ok(())).map_err(WalError::io(what))?;
+        }
         let cut = || {
             // The marker first, over prepared space: a full disk takes it.
             self.cached.write_all_at(&EOF_MAGIC, self.offset)?;

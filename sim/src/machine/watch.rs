@@ -115,7 +115,7 @@ fn branches_of(line: &str) -> [Option<Branch>; 2] {
         one(Branch::RowsLookedAt)
     } else if line.starts_with("a change of space ") && line.contains(" is given up:") {
         one(Branch::LookGivenUp)
-    } else if line.starts_with("freed ") && line.ends_with(" slices") {
+    } else if line.starts_with("freed a space in ") {
         one(Branch::FreedInSlices)
     } else if line.starts_with("removed ") && line.contains(".snap") {
         one(Branch::CheckpointInterrupted)

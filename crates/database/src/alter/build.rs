@@ -12,6 +12,7 @@ use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
 use crate::statement::Operation;
+use crate::time_share::TimeShare;
 use runtime::fiber::{self, Wake};
 use std::rc::Rc;
 use storage::{BuildError, DetachedIndex, IndexDef};
@@ -19,11 +20,6 @@ use tuple::{Format, Tuple};
 
 /// Rows between two looks at the clock.
 const STEP_ROWS: usize = 32;
-/// The part of the thread's time that the work takes while others have work: one in so many.
-const SHARE: u64 = 5;
-/// Shortest and longest time of a slice.
-const SLICE_NS_MIN: u64 = 50_000;
-const SLICE_NS_MAX: u64 = 1_000_000;
 /// A space of more rows is not looked at in one go, except at start.
 const ROWS_AT_ONCE_MAX: usize = 20_000;
 
@@ -108,19 +104,16 @@ impl Database {
     }
 
     fn look_at_rows(&self, space: &Rc<Space>, name: &str) -> Result<()> {
-        let clock = &self.environment.clock;
+        let clock = &*self.environment.clock;
+        let step_rows = STEP_ROWS.min(self.slice_rows());
+        let (share, mut slices) = (TimeShare::default(), 1);
         let began = clock.monotonic_ns();
-        let (mut slice_ns, mut slices) = (SLICE_NS_MIN, 1);
         loop {
-            let started = clock.monotonic_ns();
-            let mut rows = 0;
-            let mut has_more = true;
-            while has_more && rows < self.slice_rows() && clock.monotonic_ns() - started < slice_ns {
-                let step = STEP_ROWS.min(self.slice_rows());
-                let filled = space.store.borrow_mut().build_some(step);
-                has_more = filled.map_err(|error| self.build_error(error, space, name))?;
-                rows += step;
-            }
+            let step = || {
+                let filled = space.store.borrow_mut().build_some(step_rows);
+                filled.map_err(|error| self.build_error(error, space, name))
+            };
+            let has_more = share.run(clock, self.slice_rows() / step_rows, step)?;
             self.check_room(space)?;
             if !has_more {
                 if slices > 1 {
@@ -130,7 +123,6 @@ impl Database {
                 return Ok(());
             }
             slices += 1;
-            let ended = clock.monotonic_ns();
             // Not before the next turn of the loop.
             if fiber::sleep(1) == Wake::Cancelled {
                 return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
@@ -139,7 +131,6 @@ impl Database {
             if !space.store.borrow().is_building() {
                 return Err(being_modified(space));
             }
-            slice_ns = ((clock.monotonic_ns() - ended) / (SHARE - 1)).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
         }
     }
 
