@@ -4,10 +4,11 @@
 //! are. The snapshot gets its name only when everything it covers is durable in the log; a crash at any time leaves the old
 //! one in force.
 
-use crate::database::{Database, State};
+use crate::database::{Database, Garbage, State};
 use crate::error::{Error, ErrorCode, Result};
-use runtime::{JoinHandle, spawn_thread};
+use runtime::{FileSystem, JoinHandle, Pace, spawn_thread, yield_priority};
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -17,6 +18,12 @@ use wal::{FinishedSnapshot, Position, SnapshotWriter, Vclock, WalError};
 
 use crate::statement::{body_key, row_kind};
 use runtime::fiber::{self, FiberId};
+
+/// While others are busy a checkpoint works one part of so many of the time: it reads every row, and so do they. Slower, it would keep more rows
+/// that are replaced meanwhile.
+const PACE_SHARE: u32 = 4;
+/// Rows that are written in some ten microseconds.
+const ROWS_BETWEEN_RESTS: u64 = 64;
 
 /// One space in a snapshot.
 struct SpaceView {
@@ -39,6 +46,8 @@ pub(crate) struct CheckpointState {
     result: RefCell<Option<Result<()>>>,
     /// A finished one that waits for the log.
     finished: Option<(FinishedSnapshot, Position)>,
+    /// One that gets its name.
+    publishing: Option<Publishing>,
 }
 
 struct Running {
@@ -50,9 +59,48 @@ struct Running {
     worker: Option<JoinHandle<()>>,
 }
 
+struct Publishing {
+    outcome: Receiver<std::result::Result<(), WalError>>,
+    /// None if it was done on the calling thread.
+    worker: Option<JoinHandle<()>>,
+}
+
+/// The directories that old files are removed from, and what is kept.
+struct Housekeeping {
+    files: Arc<dyn FileSystem>,
+    snapshots: PathBuf,
+    logs: PathBuf,
+    keep: usize,
+}
+
+impl Housekeeping {
+    /// Keeps so many snapshots and the logs that the oldest of them needs.
+    fn remove_old_files(&self) -> std::result::Result<(), WalError> {
+        let all = wal::snapshots(&*self.files, &self.snapshots)?;
+        let Some(first_kept) = all.len().checked_sub(self.keep) else {
+            return Ok(());
+        };
+        for (_, path) in &all[..first_kept] {
+            let what = format!("removing {}", path.display());
+            self.files.remove(path).map_err(|source| WalError::Io { what, source })?;
+        }
+        wal::remove_logs_before(&*self.files, &self.logs, all[first_kept].0)?;
+        Ok(())
+    }
+}
+
+/// Gives a snapshot its name, after which older files go. Takes as long as the disk does.
+fn publish(finished: FinishedSnapshot, housekeeping: &Housekeeping) -> std::result::Result<(), WalError> {
+    let (rows, bytes) = (finished.rows, finished.bytes);
+    let path = finished.publish()?;
+    tracing::info!("checkpoint {}: {rows} rows, {bytes} bytes", path.display());
+    housekeeping.remove_old_files().unwrap_or_else(|error| tracing::warn!("old files stay: {error}"));
+    Ok(())
+}
+
 impl CheckpointState {
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.is_some()
+    fn is_busy(&self) -> bool {
+        self.running.is_some() || self.finished.is_some() || self.publishing.is_some()
     }
 }
 
@@ -71,8 +119,14 @@ fn write(
     is_stopped: &AtomicBool,
 ) -> std::result::Result<FinishedSnapshot, WalError> {
     let mut body = Vec::new();
+    let mut pace = Pace::new(PACE_SHARE);
+    let mut rows = 0u64;
     for space in views {
         space.view.for_each(|row| {
+            rows += 1;
+            if rows.is_multiple_of(ROWS_BETWEEN_RESTS) {
+                pace.rest();
+            }
             if is_stopped.load(Ordering::Relaxed) {
                 let source = std::io::Error::from(std::io::ErrorKind::Interrupted);
                 return Err(WalError::Io { what: "the database is being closed".to_string(), source });
@@ -107,9 +161,8 @@ fn close_views(database: &Database, views: Vec<SpaceView>) {
         let owner = database.catalog.space(id).filter(|space| space.store.borrow().owns_view(&view));
         match owner {
             Some(space) => {
-                let mut store = space.store.borrow_mut();
-                store.close_view(view);
-                while store.collect(10_000) {}
+                space.store.borrow_mut().close_view(view);
+                database.discard(Garbage::NodesOf(space));
             }
             // The rows were truncated, dropped or rebuilt meanwhile.
             None => database.close_orphaned_view(view),
@@ -156,7 +209,7 @@ impl Database {
     }
 
     fn begin_checkpoint(&self) -> Result<()> {
-        if self.checkpoint.borrow().running.is_some() || self.checkpoint.borrow().finished.is_some() {
+        if self.checkpoint.borrow().is_busy() {
             return Err(Error::new(ErrorCode::CheckpointInProgress, &[]));
         }
         if self.state() != State::Running {
@@ -188,16 +241,20 @@ impl Database {
         let (sender, outcome) = channel();
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (stop, wake) = (Arc::clone(&is_stopped), environment.wake.clone());
+        let is_threaded = config.wal_writes_in_flight > 0;
         let work = move || {
             let Ok((writer, views)) = job.recv() else { return };
+            if is_threaded {
+                yield_priority();
+            }
             let result = write(writer, &views, &stop);
             // Nobody listens if the process is stopping.
             let _ = sender.send((result, views));
             wake();
         };
-        let (worker, unthreaded) = match config.wal_writes_in_flight {
-            0 => (None, Some(work)),
-            _ => (Some(spawn_thread("checkpoint", work).map_err(Error::system)?), None),
+        let (worker, unthreaded) = match is_threaded {
+            false => (None, Some(work)),
+            true => (Some(spawn_thread("checkpoint", work).map_err(Error::system)?), None),
         };
         job_sender.send((writer, open_views(self))).expect("the worker waits for it");
         if let Some(work) = unthreaded {
@@ -221,6 +278,7 @@ impl Database {
             self.take_outcome(outcome);
         }
         self.publish_ready_checkpoint();
+        self.take_published();
         self.begin_due_checkpoint();
     }
 
@@ -251,13 +309,55 @@ impl Database {
         if is_ready {
             let finished = self.checkpoint.borrow_mut().finished.take();
             if let Some((finished, position)) = finished {
-                let result = if position > self.durable() {
-                    Err(Error::system("the log failed before the checkpoint was covered by it"))
+                if position > self.durable() {
+                    self.end_checkpoint(Err(Error::system("the log failed before the checkpoint was covered by it")));
                 } else {
-                    self.publish_checkpoint(finished)
-                };
-                self.end_checkpoint(result);
+                    self.begin_publishing(finished);
+                }
             }
+        }
+    }
+
+    fn begin_publishing(&self, finished: FinishedSnapshot) {
+        let (housekeeping, is_threaded) = {
+            let config = self.config.borrow();
+            let files = self.environment.files.clone();
+            let (snapshots, logs) = (config.memtx_dir.clone(), config.wal_dir.clone());
+            let keep = config.checkpoint_count.max(1);
+            (Housekeeping { files, snapshots, logs, keep }, config.wal_writes_in_flight > 0)
+        };
+        let (sender, outcome) = channel();
+        let (job_sender, job) = channel::<FinishedSnapshot>();
+        let wake = self.environment.wake.clone();
+        let work = move || {
+            let Ok(finished) = job.recv() else { return };
+            // Nobody listens if the process is stopping.
+            let _ = sender.send(publish(finished, &housekeeping));
+            wake();
+        };
+        let (worker, unthreaded) = match is_threaded {
+            true => match spawn_thread("checkpoint", work) {
+                Ok(worker) => (Some(worker), None),
+                Err(error) => return self.end_checkpoint(Err(Error::system(error))),
+            },
+            false => (None, Some(work)),
+        };
+        job_sender.send(finished).expect("the worker waits for it");
+        if let Some(work) = unthreaded {
+            work();
+        }
+        self.checkpoint.borrow_mut().publishing = Some(Publishing { outcome, worker });
+    }
+
+    /// Takes notice of a snapshot that has got its name, or cannot.
+    fn take_published(&self) {
+        let received = match &self.checkpoint.borrow().publishing {
+            Some(publishing) => publishing.outcome.try_recv().ok(),
+            None => None,
+        };
+        if let Some(result) = received {
+            self.checkpoint.borrow_mut().publishing = None;
+            self.end_checkpoint(result.map_err(|error| Error::system(error.to_string())));
         }
     }
 
@@ -277,31 +377,17 @@ impl Database {
         }
     }
 
-    fn publish_checkpoint(&self, finished: FinishedSnapshot) -> Result<()> {
-        let (rows, bytes) = (finished.rows, finished.bytes);
-        let path = finished.publish().map_err(|error| Error::system(error.to_string()))?;
-        tracing::info!("checkpoint {}: {rows} rows, {bytes} bytes", path.display());
-        self.remove_old_files().unwrap_or_else(|error| tracing::warn!("old files stay: {error}"));
-        Ok(())
+    /// Waits until a snapshot that may get its name has it. Blocks the thread for as long as the disk takes.
+    pub(crate) fn finish_publishing(&self) {
+        self.publish_ready_checkpoint();
+        self.join_publishing();
     }
 
-    /// Keeps `checkpoint_count` snapshots and the logs that the oldest of them needs.
-    fn remove_old_files(&self) -> Result<()> {
-        let (dir, keep) = {
-            let config = self.config.borrow();
-            (config.memtx_dir.clone(), config.checkpoint_count.max(1))
-        };
-        let files = &self.environment.files;
-        let all = wal::snapshots(&**files, &dir).map_err(|error| Error::system(error.to_string()))?;
-        let Some(first_kept) = all.len().checked_sub(keep) else {
-            return Ok(());
-        };
-        for (_, path) in &all[..first_kept] {
-            files.remove(path).map_err(Error::system)?;
-        }
-        let oldest = all[first_kept].0;
-        self.with_journal(|journal| journal.remove_older_than(oldest))?;
-        Ok(())
+    /// Waits for the thread that gives a snapshot its name, if there is one. Blocks as `finish_publishing`.
+    pub(crate) fn join_publishing(&self) {
+        let worker = self.checkpoint.borrow_mut().publishing.as_mut().and_then(|publishing| publishing.worker.take());
+        worker.map(JoinHandle::join);
+        self.take_published();
     }
 
     fn end_checkpoint(&self, result: Result<()>) {
@@ -313,7 +399,7 @@ impl Database {
     }
 
     fn begin_due_checkpoint(&self) {
-        if self.state() != State::Running || self.checkpoint.borrow().is_running() {
+        if self.state() != State::Running || self.checkpoint.borrow().is_busy() {
             return;
         }
         let now = self.environment.clock.monotonic_ns();

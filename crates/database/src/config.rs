@@ -32,6 +32,9 @@ pub struct Config {
     pub checkpoint_wal_threshold: u64,
     /// Bytes a second of a checkpoint; 0 for no limit.
     pub snap_io_rate_limit: u64,
+    /// Rows that long work on the transaction thread (building an index, freeing a dropped space) handles at most before requests have their
+    /// turn.
+    pub slice_rows: usize,
     /// Damage found at start is passed over and reported instead of refused.
     pub force_recovery: bool,
     /// Writes are refused.
@@ -58,6 +61,7 @@ impl Default for Config {
             checkpoint_count: 2,
             checkpoint_wal_threshold: 1 << 60,
             snap_io_rate_limit: 0,
+            slice_rows: 2_000,
             force_recovery: false,
             read_only: false,
             instance_uuid: None,

@@ -10,19 +10,21 @@ use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::hooks::Procedures;
 use crate::session::{ADMIN, Context, Session, SessionKind};
 use crate::statistics::Statistics;
+use crate::time_share::TimeShare;
 use crate::txn::Statement;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId};
+use runtime::{spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use storage::MemorySpace;
-use tuple::Arena;
+use tuple::{Arena, Tuple};
 use wal::{Journal, Position, Vclock, WalError};
 
-/// Freed per turn of the loop: rows of dropped spaces, nodes of closed views.
-const GARBAGE_SLICE: usize = 2_000;
+/// Rows that are freed between two looks at the clock.
+const GARBAGE_STEP_ROWS: usize = 128;
 
 /// Whether requests are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +48,36 @@ struct Pending {
 pub(crate) enum Garbage {
     Space(MemorySpace),
     Index(storage::DetachedIndex),
+    /// Index nodes of a space in use that only closed views held.
+    NodesOf(Rc<Space>),
+}
+
+impl Garbage {
+    fn owns_view(&self, view: &storage::MemoryView) -> bool {
+        match self {
+            Garbage::Space(space) => space.owns_view(view),
+            Garbage::Index(index) => index.owns_view(view),
+            Garbage::NodesOf(_) => false,
+        }
+    }
+
+    /// True while a view reads it.
+    fn is_held(&self) -> bool {
+        match self {
+            Garbage::Space(space) => space.has_views(),
+            Garbage::Index(index) => index.has_views(),
+            Garbage::NodesOf(_) => false,
+        }
+    }
+
+    /// Frees up to about `max` rows or a stretch of nodes. Returns true while something is left.
+    fn free_some(&mut self, max: usize) -> bool {
+        match self {
+            Garbage::Space(space) => space.dismantle_some(max),
+            Garbage::Index(index) => index.release_some(),
+            Garbage::NodesOf(space) => space.store.borrow_mut().collect(max),
+        }
+    }
 }
 
 /// See the head of this file.
@@ -71,6 +103,11 @@ pub struct Database {
     /// Of the last change of schema, users or rights.
     schema_written: Cell<Position>,
     garbage: RefCell<VecDeque<Garbage>>,
+    /// That the first of it has taken.
+    garbage_steps: Cell<u64>,
+    collecting: TimeShare,
+    /// The row of a system space whose effect was made ready while others had their turns, and is put in force now.
+    pub(crate) ready_change: RefCell<Option<Tuple>>,
     /// Views whose rows were taken out of their space while they were read.
     orphaned_views: RefCell<Vec<storage::MemoryView>>,
     pub(crate) scratch: RefCell<Vec<u8>>,
@@ -121,6 +158,9 @@ impl Database {
             lost_from: Cell::new(None),
             schema_written: Cell::default(),
             garbage: RefCell::default(),
+            garbage_steps: Cell::new(0),
+            collecting: TimeShare::default(),
+            ready_change: RefCell::default(),
             orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
             txn_ids: Cell::new(0),
@@ -322,6 +362,10 @@ impl Database {
         self.garbage.borrow_mut().push_back(garbage);
     }
 
+    pub(crate) fn discard_indexes(&self, indexes: impl IntoIterator<Item = storage::DetachedIndex>) {
+        self.garbage.borrow_mut().extend(indexes.into_iter().map(Garbage::Index));
+    }
+
     pub(crate) fn set_durable(&self, durable: Position) {
         self.durable.set(durable);
     }
@@ -335,13 +379,16 @@ impl Database {
         let views = self.orphaned_views.take();
         for view in views {
             let mut garbage = self.garbage.borrow_mut();
-            let discarded = garbage.iter_mut().find_map(|garbage| match garbage {
-                Garbage::Space(space) if space.owns_view(&view) => Some(space),
-                _ => None,
-            });
-            if let Some(space) = discarded {
-                space.close_view(view);
-                continue;
+            match garbage.iter_mut().find(|garbage| garbage.owns_view(&view)) {
+                Some(Garbage::Space(space)) => {
+                    space.close_view(view);
+                    continue;
+                }
+                Some(Garbage::Index(index)) => {
+                    index.close_view(view);
+                    continue;
+                }
+                _ => {}
             }
             let spaces = self.catalog.spaces();
             match spaces.iter().find(|space| space.store.borrow().owns_view(&view)) {
@@ -373,7 +420,29 @@ impl Database {
     pub fn turn(&self) -> bool {
         self.poll_log();
         self.poll_checkpoint();
-        self.collect_garbage()
+        self.touch_memory();
+        self.collect_slice()
+    }
+
+    /// Frees for a part of the time. Returns true while there is more to free.
+    fn collect_slice(&self) -> bool {
+        if !self.orphaned_views.borrow().is_empty() {
+            self.close_orphaned_views();
+        }
+        let step_rows = GARBAGE_STEP_ROWS.min(self.slice_rows());
+        let step = || Ok::<bool, std::convert::Infallible>(self.collect_garbage(step_rows));
+        let Ok(has_more) = self.collecting.run(&*self.environment.clock, self.slice_rows() / step_rows, step);
+        has_more
+    }
+
+    /// Has memory made resident that rows will come to: while a checkpoint keeps those that are replaced, it is a hundred megabytes a second.
+    fn touch_memory(&self) {
+        if self.config.borrow().wal_writes_in_flight > 0
+            && let Some((address, bytes)) = self.arena.take_untouched()
+        {
+            // Without the thread pages are made resident when they are used.
+            let _ = spawn_thread("memory", move || touch(address, bytes));
+        }
     }
 
     fn poll_log(&self) {
@@ -468,24 +537,36 @@ impl Database {
         }
     }
 
-    fn collect_garbage(&self) -> bool {
-        if self.checkpoint.borrow().is_running() {
-            return false;
-        }
-        if !self.orphaned_views.borrow().is_empty() {
-            self.close_orphaned_views();
-        }
-        let first = self.garbage.borrow_mut().pop_front();
-        match first {
-            Some(Garbage::Space(mut space)) => {
-                if space.dismantle_some(GARBAGE_SLICE) {
-                    self.garbage.borrow_mut().push_front(Garbage::Space(space));
-                }
+    /// Frees about so many rows, or a stretch of nodes. Returns true if there may be more.
+    fn collect_garbage(&self, max: usize) -> bool {
+        let found = self.garbage.borrow().iter().position(|garbage| !garbage.is_held());
+        let Some(mut garbage) = found.and_then(|at| self.garbage.borrow_mut().remove(at)) else {
+            return self.arena.collect(max) > 0;
+        };
+        let steps = self.garbage_steps.get() + 1;
+        if garbage.free_some(max) {
+            self.garbage.borrow_mut().push_front(garbage);
+            self.garbage_steps.set(steps);
+        } else {
+            if steps > 1 && matches!(garbage, Garbage::Space(_)) {
+                tracing::info!("freed a space in {steps} steps");
             }
-            Some(Garbage::Index(index)) => drop(index),
-            None => return self.arena.collect(GARBAGE_SLICE) > 0,
+            self.garbage_steps.set(0);
         }
         true
+    }
+
+    /// Frees rows and nodes that are waiting for it until there is room for so many bytes. True if there is.
+    pub(crate) fn make_room(&self, bytes: usize) -> bool {
+        let has_room = || self.arena.used() + self.arena.charged() + bytes <= self.arena.limit();
+        // Each time more is freed than most rows take.
+        while !has_room() && self.collect_garbage(self.slice_rows()) {}
+        has_room()
+    }
+
+    /// Rows that long work on this thread handles before others have their turn.
+    pub(crate) fn slice_rows(&self) -> usize {
+        self.config.borrow().slice_rows.max(1)
     }
 
     /// The context of the running fiber, or a fresh one for administrative work.
@@ -502,6 +583,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         self.stop_checkpoint();
+        self.join_publishing();
         // Rows that a truncation or a drop took out may still be read by a view: they are brought where the view is closed.
         for pending in self.pending.take() {
             self.finish(pending.statement);

@@ -28,6 +28,7 @@ mod recovery;
 mod session;
 mod statement;
 mod statistics;
+mod time_share;
 mod txn;
 
 pub use access::{Grant, ObjectType, Privileges, Rights};

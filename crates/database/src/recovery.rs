@@ -346,7 +346,7 @@ impl Database {
     pub fn close(&self) -> Result<()> {
         self.set_state(State::Stopped);
         self.stop_checkpoint();
-        self.publish_ready_checkpoint();
+        self.finish_publishing();
         if let Some(journal) = self.take_journal() {
             journal.close().map_err(|error| Error::system(error.to_string()))?;
         }

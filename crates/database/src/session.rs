@@ -109,6 +109,11 @@ impl Context {
         self.txn.borrow().is_some()
     }
 
+    /// True if nothing is lost when others have a turn now: no transaction is open, or it has neither done anything nor seen rows of clients.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.txn.borrow().as_ref().is_none_or(|txn| txn.may_wait())
+    }
+
     /// The rights of the effective user, computed again only when grants have changed.
     pub(crate) fn rights(&self, version: u64, compute: impl FnOnce(UserId) -> Rc<Rights>) -> Rc<Rights> {
         let user = self.user.get();

@@ -190,7 +190,22 @@ impl Database {
         if is_plain {
             return self.execute_plain(context, space, operation);
         }
+        // Kept until the statement is in force, or refused.
+        let _ready = self.make_ready(context, space, operation)?;
         self.in_statement(context, || self.execute_in_txn(context, space, operation))
+    }
+
+    /// The row that a statement would put in, and the one in whose place it would come. `None`: it puts in none.
+    pub(crate) fn rows_of(
+        &self,
+        space: &Rc<Space>,
+        operation: Operation<'_>,
+    ) -> Result<Option<(Option<Tuple>, Tuple)>> {
+        let Some(Prepared { old, new: Some(new), mode, .. }) = self.prepare(space, operation)? else {
+            return Ok(None);
+        };
+        let old = old.or_else(|| space.store.borrow().get_same_key(new.data()));
+        Ok(if mode == Mode::Insert && old.is_some() { None } else { Some((old, new)) })
     }
 
     /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
@@ -453,6 +468,9 @@ impl Database {
         replaced_bytes: impl FnOnce() -> usize,
     ) -> Result<Tuple> {
         let made = Tuple::new(&self.arena, format.id(), row).or_else(|error| {
+            if self.make_room(error.requested) {
+                return Tuple::new(&self.arena, format.id(), row);
+            }
             let limit = self.arena.limit();
             let reserve = if self.state() == crate::database::State::Loading {
                 limit / LOADING_RESERVE_PART
@@ -576,7 +594,7 @@ impl Database {
         self.check_scan(space, index_id, kind, key)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
         context.see(self.written(space));
-        self.note_read(context);
+        self.note_read(context, space);
         Ok(())
     }
 
@@ -613,7 +631,7 @@ impl Database {
         match space.kind {
             SpaceKind::Memory => {
                 context.see(self.written(space));
-                self.note_read(context);
+                self.note_read(context, space);
                 space.store.borrow().scan(index_id, kind, key.parts, key.part_count, take);
             }
             SpaceKind::View { base } => self.scan_view(context, space, base, index_id, kind, key, take)?,
@@ -638,7 +656,7 @@ impl Database {
         match space.kind {
             SpaceKind::Memory => {
                 context.see(self.written(space));
-                self.note_read(context);
+                self.note_read(context, space);
                 Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
             }
             SpaceKind::View { base } => {

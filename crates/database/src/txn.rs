@@ -67,6 +67,8 @@ pub struct Txn {
     savepoints: Vec<(String, usize, usize)>,
     /// A row was read or a read was tried: what was seen may not be true after a yield.
     has_read: bool,
+    /// Rows of clients were read, not only of the schema.
+    has_read_rows: bool,
     on_commit: Vec<TxnCallback>,
     on_rollback: Vec<TxnCallback>,
     aborted: Option<ErrorCode>,
@@ -83,6 +85,10 @@ impl Txn {
     pub(crate) fn log(&mut self, kind: u16, group_id: u32, encode: impl FnOnce(&mut Vec<u8>)) {
         encode(&mut self.bodies);
         self.rows.push(LoggedRow { kind, group_id, end: self.bodies.len() });
+    }
+
+    pub(crate) fn may_wait(&self) -> bool {
+        self.statements.is_empty() && !self.has_read_rows && self.aborted.is_none()
     }
 
     /// What the statements changed, if a callback wants to know.
@@ -128,10 +134,11 @@ impl Database {
         Ok(())
     }
 
-    /// Notes that the open transaction has read.
-    pub(crate) fn note_read(&self, context: &Context) {
+    /// Notes that the open transaction has read a space.
+    pub(crate) fn note_read(&self, context: &Context, space: &Space) {
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
             txn.has_read = true;
+            txn.has_read_rows |= !space.is_system();
         }
     }
 

@@ -63,6 +63,13 @@ pub struct HashCursor {
     next: u64,
 }
 
+impl HashCursor {
+    /// True if an item of this hash, if there is one, was handed over before the cursor came here.
+    pub fn has_passed(&self, hash: u64) -> bool {
+        u64::from(place(hash)) < self.next
+    }
+}
+
 fn slot_of(depth: u32, place: u32) -> usize {
     if depth == 0 { 0 } else { (place >> (32 - depth)) as usize }
 }
@@ -303,6 +310,7 @@ mod tests {
         let mut cursor = HashCursor::default();
         let mut next = 10_000u64;
         while hash.next_batch(&mut cursor, |item| seen.push(item)) {
+            assert!((0..10_000).all(|key| cursor.has_passed(mix(key)) == seen.contains(&key)) || next > 10_000);
             for _ in 0..5_000 {
                 hash.replace(mix(next), next, |item| item == next);
                 next += 1;

@@ -101,6 +101,21 @@ impl Nodes {
         self.free = node;
     }
 
+    /// Gives one chunk back to the system, whatever is in its nodes. False if there is none left. From the first call on no node may be
+    /// used and none can be had.
+    pub(crate) fn release_chunk(&mut self) -> bool {
+        (self.free, self.fresh, self.fresh_count) = (ptr::null_mut(), ptr::null_mut(), 0);
+        let Some((chunk, layout)) = self.chunks.pop() else {
+            (self.capacity, self.used) = (0, 0);
+            return false;
+        };
+        self.capacity -= layout.size() / NODE_BYTES;
+        self.used = self.used.min(self.capacity);
+        // SAFETY: made by `grow` with this layout; by the caller's promise nobody uses its nodes.
+        unsafe { dealloc(chunk, layout) };
+        true
+    }
+
     /// Leaves all memory to whoever still reads it.
     pub(crate) fn leak(&mut self) {
         self.chunks.clear();

@@ -516,12 +516,13 @@ impl Tree {
     }
 
     /// Puts another item of the same hint in a place; returns the one that was there. `None` if the place is not good for that: entries have
-    /// moved, a view is open, or inner nodes hold the entry, too.
+    /// moved, a view reads the leaf, or inner nodes hold the entry, too.
     pub fn replace_item_at(&mut self, place: &Place, item: u64) -> Option<u64> {
-        if !self.is_current(place) || !self.views.is_empty() || place.position == 0 {
+        // SAFETY: as in `item_at`. What was made in this epoch no view reads.
+        if !self.is_current(place) || place.position == 0 || self.is_shared(unsafe { (*place.leaf).epoch }) {
             return None;
         }
-        // SAFETY: as in `item_at`; no view reads the tree.
+        // SAFETY: as above.
         let leaf = unsafe { &mut *place.leaf };
         Some(std::mem::replace(&mut leaf.items[place.position], item))
     }
@@ -656,9 +657,8 @@ impl Tree {
     pub fn replace_at(&mut self, slot: Slot, entry: Entry) {
         assert!(slot.found.is_some() && slot.version == self.version, "slot is stale or empty");
         let mut cursor = slot.cursor;
-        if !self.views.is_empty() {
+        if self.make_writable(&mut cursor) {
             self.version += 1;
-            self.make_writable(&mut cursor);
         }
         let leaf = unsafe_mut(cursor.leaf);
         leaf.hints[cursor.position] = entry.hint;
@@ -700,6 +700,10 @@ impl Tree {
             self.make_writable(&mut cursor);
             let leaf = unsafe_mut(cursor.leaf);
             for &item in &leaf.items[..leaf.len] {
+                // Most often the address of something that `take` frees.
+                prefetch_bytes(item as *const u8, 1);
+            }
+            for &item in &leaf.items[..leaf.len] {
                 take(item);
             }
             taken += leaf.len;
@@ -708,6 +712,23 @@ impl Tree {
             self.remove_child(&cursor, cursor.height);
         }
         !self.root.node.is_null()
+    }
+
+    /// Forgets all entries and gives a slice of the memory back to the system. Returns true while something is left. For dropping in slices a
+    /// tree that no view is open of.
+    pub fn release_some(&mut self) -> bool {
+        assert!(
+            self.views.is_empty() || std::thread::panicking(),
+            "read views are closed before their tree is released"
+        );
+        if !self.views.is_empty() {
+            return false;
+        }
+        self.version += 1;
+        self.root = Root::EMPTY;
+        self.len = 0;
+        self.garbage = Vec::new();
+        self.nodes.release_chunk()
     }
 
     /// A pseudo-random entry chosen by `seed`.
@@ -811,10 +832,12 @@ impl Tree {
         epoch < self.epoch && self.views.iter().any(|&view| view >= epoch)
     }
 
-    /// Replaces the nodes on the way to the cursor that views share by copies of the current epoch.
-    fn make_writable(&mut self, cursor: &mut Cursor) {
-        if self.views.is_empty() {
-            return;
+    /// Replaces the nodes on the way to the cursor that views share by copies of the current epoch. True if there were any.
+    fn make_writable(&mut self, cursor: &mut Cursor) -> bool {
+        // Who has changed a leaf in this epoch has made the whole way to it writable.
+        // SAFETY: the cursor comes from this tree, unmodified since.
+        if self.views.is_empty() || !self.is_shared(unsafe { (*cursor.leaf).epoch }) {
+            return false;
         }
         for level in 0..=cursor.height {
             let is_leaf = level == cursor.height;
@@ -850,6 +873,7 @@ impl Tree {
                 unsafe_mut(parent).children[at] = copy;
             }
         }
+        true
     }
 
     /// After the first entry of the cursor's leaf changed: the copy of it in the nearest ancestor follows.
@@ -1235,6 +1259,22 @@ mod tests {
         }
         assert!(tree.bytes() < 100_000 * 18, "{} bytes", tree.bytes());
         assert_eq!(ascending(tree.first()).len(), 100_000);
+    }
+
+    #[test]
+    fn a_released_tree_is_empty_and_can_be_filled_again() {
+        let mut tree = Tree::new();
+        for key in 0..50_000 {
+            insert(&mut tree, key);
+        }
+        let mut bytes = tree.bytes();
+        while tree.release_some() {
+            assert!(tree.is_empty() && tree.bytes() <= bytes);
+            bytes = tree.bytes();
+        }
+        assert_eq!(tree.bytes(), 0);
+        assert!(insert(&mut tree, 7));
+        assert_eq!(ascending(tree.first()), vec![7]);
     }
 
     #[test]

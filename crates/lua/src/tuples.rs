@@ -12,7 +12,7 @@ use tuple::{Tuple, msgpack, update};
 type Outcome = Result<c_int, Raise>;
 
 /// The format of tuples that belong to no space.
-const RUNTIME_FORMAT: u32 = u32::MAX;
+const RUNTIME_FORMAT: u32 = tuple::FORMAT_ID_MAX;
 
 /// tuple_format(tuple) -> list of declared fields
 fn tuple_format(state: State) -> Outcome {

@@ -70,3 +70,9 @@ fn advise_huge(block: *mut u8, size: usize) {
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
 }
+
+/// Makes memory of this process resident without changing it. Where it is not memory, or the system does not know how, nothing happens.
+pub fn touch(address: usize, bytes: usize) {
+    // SAFETY: the advice changes no contents, whatever the range is.
+    unsafe { libc::madvise(address as *mut libc::c_void, bytes, libc::MADV_POPULATE_WRITE) };
+}

@@ -23,7 +23,7 @@ mod thread;
 mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
-pub use allocator::Allocator;
+pub use allocator::{Allocator, touch};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use file::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
 pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SystemFiles};
@@ -31,5 +31,5 @@ pub use file::{describe, enter_directory, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use simulation::{MachineConfig, PacedFiles, Simulation};
-pub use thread::{Condvar, JoinHandle, pause, spawn_thread, yield_thread};
+pub use thread::{Condvar, JoinHandle, Pace, pause, spawn_thread, yield_priority, yield_thread};
 pub use write_ring::WriteRing;

@@ -1,8 +1,13 @@
 //! Threads, and how one waits for another.
 
+#![expect(unsafe_code, reason = "setpriority(2)")]
+
 use crate::simulation;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Of a thread whose work may take its time. Threads of usual priority get some seventy times as much of a processor that is not enough for all.
+const LOWEST_PRIORITY: libc::c_int = 19;
 
 /// Waits for the end of a thread.
 pub enum JoinHandle<T> {
@@ -40,6 +45,62 @@ pub fn spawn_thread<T: Send + 'static>(
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
     };
     Ok(JoinHandle::Simulated(simulation.spawn(name, true, Box::new(work)), result))
+}
+
+/// Lets the calling thread have the processor only as far as others leave it, for good. For workers that have time.
+pub fn yield_priority() {
+    if simulation::current().is_none() {
+        // SAFETY: a system call without pointers. Where it is refused the thread stays as it was, which is slower for others and not wrong.
+        unsafe {
+            libc::setpriority(libc::PRIO_PROCESS, libc::syscall(libc::SYS_gettid) as libc::id_t, LOWEST_PRIORITY)
+        };
+    }
+}
+
+/// Keeps a worker to a part of the time while other threads of the process are busy. That a worker's processor is free does not mean that its work
+/// is: cores share memory and caches.
+pub struct Pace {
+    /// It works one part of so many.
+    share: u32,
+    /// When the present stretch of work began: by the clock, and the processor time of the process and of the thread.
+    began: [u64; 3],
+}
+
+impl Pace {
+    /// Stretch of work between two rests.
+    const STRETCH_NS: u64 = 500_000;
+    /// Others are busy if they use one part of so many of a processor.
+    const BUSY_PART: u64 = 4;
+
+    /// For the calling thread.
+    pub fn new(share: u32) -> Self {
+        Pace { share, began: Self::times() }
+    }
+
+    fn times() -> [u64; 3] {
+        [libc::CLOCK_MONOTONIC, libc::CLOCK_PROCESS_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID].map(Self::time)
+    }
+
+    fn time(clock: libc::clockid_t) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a local.
+        unsafe { libc::clock_gettime(clock, &raw mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+
+    /// Rests if it is time to. To be called between small pieces of work.
+    pub fn rest(&mut self) {
+        if simulation::current().is_some() || Self::time(libc::CLOCK_MONOTONIC) - self.began[0] < Self::STRETCH_NS {
+            return;
+        }
+        let now = Self::times();
+        let [elapsed, process, own] = std::array::from_fn(|at| now[at].saturating_sub(self.began[at]));
+        // The next look is at the rest and the stretch after it.
+        self.began = now;
+        if process.saturating_sub(own) * Self::BUSY_PART > elapsed {
+            pause(own * u64::from(self.share - 1));
+        }
+    }
 }
 
 /// Stops the calling thread for a time. For worker threads that keep to a rate; never on the transaction thread.

@@ -5,7 +5,7 @@
 //! Reads of the memory engine never wait. An engine whose reads wait has methods of another type for them.
 
 use std::rc::Rc;
-use tuple::{KeyDef, Tuple};
+use tuple::{KeyDef, Tuple, TupleError};
 
 /// How the rows of an index are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,20 @@ impl From<tuple::OutOfMemory> for StorageError {
     fn from(error: tuple::OutOfMemory) -> Self {
         StorageError::OutOfMemory(error)
     }
+}
+
+/// Why new indexes cannot hold the rows of their space.
+#[derive(Clone, Debug)]
+pub enum BuildError {
+    /// Two rows have one key of a unique index.
+    Duplicate {
+        /// Number of the index.
+        index_id: u32,
+        /// One of the rows.
+        existing: Tuple,
+    },
+    /// A row does not fit the format.
+    Format(TupleError),
 }
 
 /// Direction and bound of a scan, by Tarantool's numbers.

@@ -11,7 +11,7 @@
 mod engine;
 mod memory;
 
-pub use engine::{Change, IndexDef, IndexKind, IteratorKind, Mode, StorageError};
+pub use engine::{BuildError, Change, IndexDef, IndexKind, IteratorKind, Mode, StorageError};
 /// Look-ups that one hint may announce.
 pub use index::PREFETCH_MAX;
 pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView};

@@ -41,9 +41,9 @@ fn space(arena: &Arena, primary: IndexKind) -> MemorySpace {
         key_def: Rc::clone(key),
         compare_def: compare,
     };
-    space.create_index(def(0, primary, true, &id, Rc::clone(&id))).unwrap();
-    space.create_index(def(1, IndexKind::Tree, false, &group, Rc::new(KeyDef::merge(&group, &id)))).unwrap();
-    space.create_index(def(2, IndexKind::Tree, true, &value, Rc::new(KeyDef::merge(&value, &id)))).unwrap();
+    space.create_index(def(0, primary, true, &id, Rc::clone(&id)));
+    space.create_index(def(1, IndexKind::Tree, false, &group, Rc::new(KeyDef::merge(&group, &id))));
+    space.create_index(def(2, IndexKind::Tree, true, &value, Rc::new(KeyDef::merge(&value, &id))));
     space
 }
 

@@ -11,14 +11,18 @@
 //! random rows then miss the processor's address cache less, which was a fifth of their cost. And a chunk is one
 //! mapping, of which a process may have 65,530.
 //!
-//! Read views. While a view is open, rows that existed when it was opened may be read by another thread: they are queued
-//! instead of freed and given back in slices by `collect` when no view is left.
+//! Memory that nobody has touched yet costs the first one who does a trap into the system, or several. Where that would be felt, pages are touched
+//! ahead by another thread: `take_untouched` says which.
+//!
+//! Read views. While a view is open, rows that existed when it was opened may be read by another thread: they are kept
+//! instead of freed and given back in slices by `collect` when no view is left. They form a list through the part of their headers that readers
+//! of a view do not look at, so keeping them takes no memory beside their own.
 #![expect(unsafe_code, reason = "an allocator hands out raw blocks")]
 
+use crate::row::TupleHeader;
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::rc::Rc;
 
 const SLAB_BYTES: usize = 1 << 20;
@@ -35,6 +39,11 @@ const STEPPED_MAX: usize = 1024;
 const BLOCK_MIN: usize = 8;
 /// Largest block that is cut from a slab.
 const SMALL_MAX: usize = SLAB_BYTES / 4;
+/// Memory that is touched ahead of the rows, once there is a certain amount.
+const AHEAD_BYTES: usize = 8 << 20;
+const AHEAD_FROM_BYTES: usize = 64 << 20;
+/// Cache lines of a block that are fetched before it is given out.
+const PREFETCHED_LINES: usize = 2;
 /// Header of a block of its own: its arena, before the block.
 const LARGE_HEADER_BYTES: usize = 16;
 
@@ -75,9 +84,18 @@ struct Inner {
     /// The part of the newest chunk that no class has: whole slabs.
     spare: Cell<usize>,
     spare_end: Cell<usize>,
+    /// The part of it that was given to `take_untouched` ends here.
+    touched_end: Cell<usize>,
+    /// The chunk after it, made ahead: where it begins and ends, and where its touched part ends.
+    next_chunk: Cell<Option<(usize, usize, usize)>>,
     views: Cell<u32>,
     generation: Cell<u16>,
-    delayed: RefCell<VecDeque<(NonNull<u8>, usize)>>,
+    /// First of the rows that only open views hold.
+    delayed: Cell<*mut TupleHeader>,
+    /// First rows of lists that closed views held.
+    released: RefCell<Vec<*mut TupleHeader>>,
+    /// Bytes of both.
+    delayed_bytes: Cell<usize>,
 }
 
 /// A shared handle to an arena; clones are the same arena. All of it belongs to one thread.
@@ -126,6 +144,19 @@ fn class_of(size: usize) -> (usize, usize) {
     })
 }
 
+/// The block that is given out next was freed long ago, most often.
+fn prefetch(block: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..PREFETCHED_LINES {
+        // SAFETY: a prefetch reads nothing and faults at no address.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>((block + line * 64) as *const i8);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = block;
+}
+
 impl Arena {
     /// An arena that gives out at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
@@ -140,9 +171,13 @@ impl Arena {
                 chunks: RefCell::default(),
                 spare: Cell::new(0),
                 spare_end: Cell::new(0),
+                touched_end: Cell::new(0),
+                next_chunk: Cell::new(None),
                 views: Cell::new(0),
                 generation: Cell::new(1),
-                delayed: RefCell::default(),
+                delayed: Cell::new(ptr::null_mut()),
+                released: RefCell::default(),
+                delayed_bytes: Cell::new(0),
             }),
         }
     }
@@ -188,6 +223,36 @@ impl Arena {
         self.inner.generation.get()
     }
 
+    /// Memory that rows will come to soon and that nobody has touched: its address and bytes. To be made resident by any thread, without changing
+    /// what is there; each part is given once.
+    pub fn take_untouched(&self) -> Option<(usize, usize)> {
+        let inner = &*self.inner;
+        if inner.reserved.get() < AHEAD_FROM_BYTES {
+            return None;
+        }
+        let (spare, end) = (inner.spare.get(), inner.spare_end.get());
+        let touched = inner.touched_end.get().clamp(spare, end);
+        let wanted = end.min(spare + AHEAD_BYTES);
+        if wanted - touched >= AHEAD_BYTES / 2 || touched < wanted && wanted == end {
+            inner.touched_end.set(wanted);
+            return Some((touched, wanted - touched));
+        }
+        if end - spare >= AHEAD_BYTES {
+            return None;
+        }
+        if inner.next_chunk.get().is_none() && inner.has_limit_for_more() {
+            let (start, bytes) = inner.make_chunk()?;
+            inner.next_chunk.set(Some((start, start + bytes, start)));
+        }
+        let (start, end, touched) = inner.next_chunk.get()?;
+        let wanted = end.min(start + AHEAD_BYTES - (inner.spare_end.get() - spare));
+        if wanted.saturating_sub(touched) < AHEAD_BYTES / 2 {
+            return None;
+        }
+        inner.next_chunk.set(Some((start, end, wanted)));
+        Some((touched, wanted - touched))
+    }
+
     /// From now on rows that exist stay readable for other threads, until the view is closed.
     pub fn open_view(&self) {
         self.inner.views.set(self.inner.views.get() + 1);
@@ -197,20 +262,26 @@ impl Arena {
     /// Closes a view. Its rows are freed by `collect` once no view is open.
     pub fn close_view(&self) {
         self.inner.views.set(self.inner.views.get().checked_sub(1).expect("a view is closed once"));
+        if self.inner.views.get() == 0 {
+            // A view that is opened later does not see them.
+            let first = self.inner.delayed.replace(ptr::null_mut());
+            self.inner.released.borrow_mut().push(first);
+        }
     }
 
     /// Frees up to `max` rows that only closed views held. Returns how many it freed.
     pub fn collect(&self, max: usize) -> usize {
-        if self.inner.views.get() > 0 {
-            return 0;
-        }
         for freed in 0..max {
-            let Some((block, size)) = self.inner.delayed.borrow_mut().pop_front() else {
+            if !self.inner.give_back_released() {
                 return freed;
-            };
-            self.inner.give_back(block, size);
+            }
         }
         max
+    }
+
+    /// Bytes of rows that nobody but views holds or held.
+    pub fn delayed(&self) -> usize {
+        self.inner.delayed_bytes.get()
     }
 
     pub(crate) fn allocate(&self, size: usize) -> Result<NonNull<u8>, OutOfMemory> {
@@ -230,7 +301,9 @@ impl Arena {
         if free != 0 {
             // SAFETY: a block on the free list holds the address of the next one and is used by nobody.
             unsafe {
-                class.free.set((free as *const usize).read_unaligned());
+                let next = (free as *const usize).read_unaligned();
+                class.free.set(next);
+                prefetch(next);
                 return Ok(NonNull::new_unchecked(free as *mut u8));
             }
         }
@@ -258,7 +331,7 @@ impl Arena {
         if inner.is_unseen(generation) {
             inner.give_back(block, size);
         } else {
-            inner.delayed.borrow_mut().push_back((block, size));
+            inner.delay(block, size);
         }
     }
 }
@@ -278,6 +351,33 @@ impl Inner {
         self.views.get() == 0 || generation == self.generation.get() && generation != u16::MAX
     }
 
+    /// Keeps a row until no view is open. Its header holds the address of the next one meanwhile.
+    fn delay(&self, block: NonNull<u8>, size: usize) {
+        let header = block.cast::<TupleHeader>();
+        let next = self.delayed.replace(header.as_ptr());
+        // SAFETY: the row has no references any more; views read its size and its bytes, which stay.
+        unsafe { TupleHeader::link(header, next as usize) };
+        self.delayed_bytes.set(self.delayed_bytes.get() + size);
+    }
+
+    /// Frees one of the rows that no open view holds any more. False if there is none.
+    fn give_back_released(&self) -> bool {
+        let mut lists = self.released.borrow_mut();
+        while let Some(first) = lists.last_mut() {
+            let Some(header) = NonNull::new(*first) else {
+                lists.pop();
+                continue;
+            };
+            // SAFETY: what `delay` put in the list is kept as it was.
+            let (size, next) = unsafe { TupleHeader::linked(header) };
+            *first = next as *mut TupleHeader;
+            self.delayed_bytes.set(self.delayed_bytes.get() - size);
+            self.give_back(header.cast(), size);
+            return true;
+        }
+        false
+    }
+
     fn large_layout(size: usize) -> Layout {
         Layout::from_size_align(size + LARGE_HEADER_BYTES, LARGE_HEADER_BYTES).expect("a row is far below the limit")
     }
@@ -294,8 +394,24 @@ impl Inner {
         Some(slab)
     }
 
-    /// Takes slabs from the system: more at once the more there are.
+    /// The limit lets rows come to more slabs than there are.
+    fn has_limit_for_more(&self) -> bool {
+        self.reserved.get() + self.charged.get() + AHEAD_BYTES < self.limit.get()
+    }
+
     fn new_chunk(&self) -> Option<()> {
+        let (start, end, touched) = match self.next_chunk.take() {
+            Some(made) => made,
+            None => self.make_chunk().map(|(start, bytes)| (start, start + bytes, start))?,
+        };
+        self.spare.set(start);
+        self.spare_end.set(end);
+        self.touched_end.set(touched);
+        Some(())
+    }
+
+    /// Takes slabs from the system: more at once the more there are.
+    fn make_chunk(&self) -> Option<(usize, usize)> {
         let (least, alignment) = match self.reserved.get() / SLAB_BYTES {
             ..HUGE_CHUNK_SLABS_MIN => (1, SLAB_BYTES),
             _ => (HUGE_CHUNK_SLABS_MIN, HUGE_PAGE_BYTES),
@@ -305,9 +421,7 @@ impl Inner {
         // SAFETY: the layout is not empty.
         let chunk = NonNull::new(unsafe { alloc(layout) })?;
         self.chunks.borrow_mut().push((chunk, layout));
-        self.spare.set(chunk.as_ptr() as usize);
-        self.spare_end.set(chunk.as_ptr() as usize + slabs * SLAB_BYTES);
-        Some(())
+        Some((chunk.as_ptr() as usize, layout.size()))
     }
 
     fn allocate_large(&self, size: usize) -> Option<NonNull<u8>> {
@@ -341,10 +455,9 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let delayed = std::mem::take(&mut *self.delayed.borrow_mut());
-        for (block, size) in delayed {
-            self.give_back(block, size);
-        }
+        let first = self.delayed.replace(ptr::null_mut());
+        self.released.borrow_mut().push(first);
+        while self.give_back_released() {}
         for (chunk, layout) in self.chunks.borrow().iter() {
             // SAFETY: made by `new_chunk` with this layout.
             unsafe { dealloc(chunk.as_ptr(), *layout) };
@@ -423,6 +536,26 @@ mod tests {
         arena.close_view();
         while arena.collect(10) > 0 {}
         assert_eq!(arena.used(), 0);
+    }
+
+    #[test]
+    fn memory_is_touched_ahead_of_the_rows_and_once() {
+        let arena = Arena::new(200 << 20);
+        let bytes = row(1000, 1);
+        let mut rows = Vec::new();
+        let mut given: Vec<(usize, usize)> = Vec::new();
+        while let Ok(tuple) = Tuple::new(&arena, 0, &bytes) {
+            rows.push(tuple);
+            while let Some(part) = arena.take_untouched() {
+                given.push(part);
+            }
+        }
+        given.sort_unstable();
+        assert!(given.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "a part is given twice");
+        let used_later = &rows[rows.len() / 2..rows.len() * 9 / 10];
+        let at = |tuple: &Tuple| tuple.as_raw() as usize;
+        let is_given = |tuple: &Tuple| given.iter().any(|(from, bytes)| (*from..from + bytes).contains(&at(tuple)));
+        assert!(used_later.iter().all(is_given), "rows came to memory that was not given");
     }
 
     #[test]

@@ -32,9 +32,35 @@ pub(crate) struct TupleHeader {
 
 const _: () = assert!(size_of::<TupleHeader>() == 10);
 
+impl TupleHeader {
+    /// Makes the header of a row without references hold an address beside the size.
+    ///
+    /// # Safety
+    /// The row is alive, belongs to this thread, and nobody reads more of the header than the size.
+    pub(crate) unsafe fn link(header: NonNull<TupleHeader>, address: usize) {
+        let [bytes @ .., 0, 0] = (address as u64).to_le_bytes() else {
+            panic!("addresses of a process have 48 bits at most");
+        };
+        // SAFETY: by the caller's promise; the six bytes behind the size end with the header.
+        unsafe { (&raw mut (*header.as_ptr()).refs).cast::<[u8; 6]>().write(bytes) };
+    }
+
+    /// Bytes of the row with its header, and the address that `link` put there.
+    ///
+    /// # Safety
+    /// `link` was called for the row, which is alive and belongs to this thread.
+    pub(crate) unsafe fn linked(header: NonNull<TupleHeader>) -> (usize, usize) {
+        // SAFETY: by the caller's promise.
+        let (size, [a, b, c, d, e, f]) =
+            unsafe { ((*header.as_ptr()).size, (&raw const (*header.as_ptr()).refs).cast::<[u8; 6]>().read()) };
+        (size_of::<TupleHeader>() + size as usize, u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as usize)
+    }
+}
+
 /// References that a header counts.
 const REFS_MAX: u8 = u8::MAX;
-const FORMAT_ID_MAX: u32 = (1 << 24) - 1;
+/// Formats from this number on are all the same to a row.
+pub const FORMAT_ID_MAX: u32 = (1 << 24) - 1;
 
 thread_local! {
     /// References beyond `REFS_MAX`, by the address of the row.

@@ -124,12 +124,17 @@ pub(crate) fn encode_plain(rows: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends a compressed block.
-pub(crate) fn encode_compressed(rows: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
-    let content = zstd::stream::encode_all(rows, 3)?;
+pub(crate) fn encode_compressed(
+    rows: &[u8],
+    compressor: &mut zstd::bulk::Compressor<'_>,
+    out: &mut Vec<u8>,
+) -> std::io::Result<()> {
     let start = out.len();
-    out.resize(start + FIXHEADER_BYTES, 0);
-    write_fixheader(&mut out[start..], ZSTD_MAGIC, &content);
-    out.extend_from_slice(&content);
+    let content = start + FIXHEADER_BYTES;
+    out.resize(content + zstd::zstd_safe::compress_bound(rows.len()), 0);
+    let length = compressor.compress_to_buffer(rows, &mut out[content..])?;
+    out.truncate(content + length);
+    finish_block(&mut out[start..]);
     Ok(())
 }
 

@@ -9,6 +9,10 @@
 //! if its pages are there, so that a full disk is known before anything is promised. In `write` mode groups are plain
 //! blocks appended through the page cache by the caller. In `none` nothing is written.
 //!
+//! The next file is made ahead by a thread, and when its turn has come, groups go to it at once. The thread completes the old file and gives
+//! the new one its name; until both are done nothing that is in the new one counts. So nobody waits for a directory to be synced but those
+//! whose answers depend on it.
+//!
 //! Invariant: `durable` moves over a group only when it and all before it are written. After one failed write everything behind
 //! the durable position is lost and nothing is accepted again.
 
@@ -18,7 +22,7 @@ use crate::row::{self, RowHeader};
 use crate::snapshot::unfinished_name;
 use crate::vclock::Vclock;
 use crate::writer::{Done, Job, Writer};
-use crate::xlog::{FileMeta, file_name, logs};
+use crate::xlog::{FileMeta, file_name};
 use runtime::{
     AlignedBuffer, Clock, Condvar, File, FileSystem, JoinHandle, Notifier, OpenMode, PAGE_BYTES, spawn_thread,
     yield_thread,
@@ -27,6 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +44,12 @@ const RETRY_NS: u64 = 100_000_000;
 
 /// A file whose successor could not be made takes so much more before that is tried again.
 const ROTATE_AGAIN_BYTES: u64 = 4 << 20;
+
+/// In `write` mode a file is synced when all but one part of so many of it is written.
+const FLUSH_AHEAD_PART: u64 = 8;
+
+/// The name, but for the ending of what is unfinished, of a file that comes next.
+const NEXT_FILE: &str = "next.xlog";
 
 /// Transactions that make a group worth a third write in flight.
 const GROUP_WORTH_IT: usize = 6;
@@ -115,6 +126,8 @@ struct Segment {
     grows_to: u64,
     prepared: Arc<Prepared>,
     preparer: Option<JoinHandle<()>>,
+    /// In `write` mode: what was written is being synced, once, so that little is left to be synced at the end.
+    flushing: Option<Receiver<io::Result<()>>>,
 }
 
 /// Shared with the thread that prepares space.
@@ -140,6 +153,56 @@ impl Prepared {
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
         }
+    }
+}
+
+/// The file that comes next, while it has no name and no header.
+enum Spare {
+    /// Nobody makes it: it is made when it is needed.
+    None,
+    Making(Receiver<io::Result<Segment>>, JoinHandle<()>),
+    Ready(Box<Segment>),
+}
+
+/// The change from one file to the next.
+struct Rotation {
+    /// The last group of the old file.
+    last_group: u64,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Groups of the old file are being written.
+    Draining(Box<Change>),
+    /// A thread completes the old file and names the new one.
+    Naming(Receiver<Result<(), WalError>>, JoinHandle<()>),
+}
+
+/// What a thread does between two files.
+struct Change {
+    old: Segment,
+    files: Arc<dyn FileSystem>,
+    /// The new file, its header, and the names it has and gets.
+    cached: Arc<dyn File>,
+    head: Vec<u8>,
+    unfinished: PathBuf,
+    path: PathBuf,
+}
+
+impl Change {
+    /// Blocks for as long as the disk takes.
+    fn make(mut self) -> Result<(), WalError> {
+        // One that cannot be asked is as good as any: its writes tell.
+        if self.old.file.is_removed().unwrap_or(false) {
+            return Err(WalError::Removed { file: self.old.path.clone() });
+        }
+        self.old.complete()?;
+        let named = self
+            .cached
+            .write_all_at(&self.head, 0)
+            .and_then(|()| self.cached.sync())
+            .and_then(|()| publish(&*self.files, &self.unfinished, &self.path));
+        named.map_err(WalError::io(format!("naming {}", self.path.display())))
     }
 }
 
@@ -169,6 +232,8 @@ pub struct Journal {
     bodies: Vec<u8>,
     rows: Vec<PendingRow>,
     segment: Option<Segment>,
+    spare: Spare,
+    rotation: Option<Rotation>,
     writer: Writer,
     in_flight: VecDeque<InFlight>,
     in_flight_bytes: usize,
@@ -178,6 +243,8 @@ pub struct Journal {
     next_group: u64,
     appended: Position,
     durable: Position,
+    /// In `write` mode: what the system has, which counts when the file that holds it has its name.
+    written: Position,
     failure: Option<String>,
     failed: Option<(Position, WalError)>,
     previous: Option<Vclock>,
@@ -202,6 +269,8 @@ impl Journal {
             bodies: Vec::new(),
             rows: Vec::new(),
             segment: None,
+            spare: Spare::None,
+            rotation: None,
             writer,
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
@@ -211,6 +280,7 @@ impl Journal {
             next_group: 1,
             appended: position,
             durable: position,
+            written: position,
             failure: None,
             failed: None,
             previous: None,
@@ -220,6 +290,7 @@ impl Journal {
         if journal.config.mode != WalMode::None {
             journal.open_segment()?;
         }
+        journal.make_spare();
         Ok(journal)
     }
 
@@ -291,7 +362,13 @@ impl Journal {
         let Some(segment) = &self.segment else {
             return self.open_segment();
         };
-        if segment.offset + pages > self.config.wal_max_size.max(segment.grows_to) && segment.groups > 0 {
+        if segment.offset + pages > self.config.wal_max_size.max(segment.grows_to)
+            && segment.groups > 0
+            && !self.is_next_file_coming()
+        {
+            if self.begin_rotation() {
+                return self.reserve(more);
+            }
             let rotated = self.wait(self.appended).and_then(|()| self.rotate_plain());
             let Err(error) = rotated else { return self.reserve(more) };
             self.check_failed()?;
@@ -349,10 +426,14 @@ impl Journal {
 
     fn write_plain(&mut self) {
         let wanted = self.group.len() as u64;
-        if let Some(segment) = &self.segment
-            && segment.offset + wanted > self.config.wal_max_size
-            && segment.groups > 0
-            && segment.offset + wanted > segment.grows_to
+        let is_over = self.segment.as_ref().is_some_and(|segment| {
+            segment.groups > 0 && segment.offset + wanted > self.config.wal_max_size.max(segment.grows_to)
+        });
+        // With the next file at hand this group is the last one of the present file.
+        let is_last_group = is_over && matches!(self.spare, Spare::Ready(_)) && self.rotation.is_none();
+        if is_over
+            && !is_last_group
+            && !self.is_next_file_coming()
             && let Err(error) = self.rotate_plain()
             && let Some(segment) = &mut self.segment
         {
@@ -373,7 +454,14 @@ impl Journal {
                 self.group.clear();
                 self.group_transactions = 0;
                 self.flushed = self.vclock;
-                self.durable = self.appended;
+                segment.flush_ahead(&self.config);
+                self.written = self.appended;
+                if self.rotation.is_none() {
+                    self.durable = self.written;
+                }
+                if is_last_group {
+                    self.begin_rotation();
+                }
             }
             Err(source) => {
                 let what = format!("writing {}", segment.path.display());
@@ -391,14 +479,18 @@ impl Journal {
                 self.buffers.push(done.buffer);
             }
         }
+        self.poll_files();
         // Asked behind the writes and before anybody is told of them.
         let may_count = self.finished.is_empty() || self.check_removed();
-        while let Some(first) = self.in_flight.front().filter(|_| may_count) {
+        let last_counting = self.rotation.as_ref().map_or(u64::MAX, |rotation| rotation.last_group);
+        while let Some(first) = self.in_flight.front().filter(|first| may_count && first.number <= last_counting) {
             let Some(result) = self.finished.remove(&first.number) else { break };
             match result {
                 Ok(()) => {
                     self.durable = first.end;
-                    if let Some(segment) = &mut self.segment {
+                    if let Some(segment) = &mut self.segment
+                        && self.rotation.is_none()
+                    {
                         segment.durable_offset = first.end_offset;
                     }
                     self.in_flight_bytes -= first.bytes;
@@ -411,7 +503,183 @@ impl Journal {
                 }
             }
         }
+        self.begin_naming();
         JournalState { durable: self.durable, failed: self.failed.take() }
+    }
+
+    /// Has the next file made by a thread.
+    fn make_spare(&mut self) {
+        let is_wanted = self.config.mode != WalMode::None && self.config.in_flight_max > 0;
+        if !is_wanted || !matches!(self.spare, Spare::None) {
+            return;
+        }
+        let (sender, made) = channel();
+        let config = self.config.clone();
+        let notifier = Arc::clone(self.writer.notifier());
+        let work = move || {
+            let path = config.dir.join(NEXT_FILE);
+            // The header comes with the name: its page is left free, and in `write` mode groups begin where it ends.
+            let is_direct = config.mode == WalMode::Fsync;
+            let head = if is_direct { vec![0; PAGE_BYTES] } else { Vec::new() };
+            let made = Segment::create(
+                &config.files,
+                &path,
+                head,
+                is_direct,
+                config.prepare_chunk(),
+                config.wal_max_size,
+                config.in_flight_max,
+            );
+            // Nobody listens if the log is closed.
+            let _ = sender.send(made);
+            notifier.notify();
+        };
+        // Without a thread the file is made when it is needed.
+        if let Ok(worker) = spawn_thread("wal-files", work) {
+            self.spare = Spare::Making(made, worker);
+        }
+    }
+
+    /// True if a change of files is under way, or only waits for the next file: the present one grows meanwhile.
+    fn is_next_file_coming(&self) -> bool {
+        self.rotation.is_some() || matches!(self.spare, Spare::Making(..))
+    }
+
+    /// Lets the groups from now on go to the next file. False if there is none yet.
+    fn begin_rotation(&mut self) -> bool {
+        if self.rotation.is_some() || !matches!(self.spare, Spare::Ready(_)) {
+            return false;
+        }
+        if !self.group.is_empty() {
+            assert!(self.config.mode == WalMode::Fsync, "in `write` mode the open group is written before");
+            self.send_group();
+        }
+        let (Spare::Ready(spare), Some(old)) = (std::mem::replace(&mut self.spare, Spare::None), self.segment.take())
+        else {
+            return false;
+        };
+        let mut next = *spare;
+        let start = self.vclock;
+        let unfinished = unfinished_name(&next.path);
+        next.path = self.config.dir.join(file_name(start.signature(), "xlog"));
+        let head = self.head_of(&start);
+        if self.config.mode == WalMode::Write {
+            (next.offset, next.durable_offset) = (head.len() as u64, head.len() as u64);
+        }
+        let change = Change {
+            old,
+            files: Arc::clone(&self.config.files),
+            cached: Arc::clone(&next.cached),
+            head,
+            unfinished,
+            path: next.path.clone(),
+        };
+        self.previous = Some(start);
+        self.segment = Some(next);
+        let stage = Stage::Draining(Box::new(change));
+        self.rotation = Some(Rotation { last_group: self.next_group - 1, stage });
+        self.begin_naming();
+        true
+    }
+
+    /// Once the old file has all its groups, a thread does the rest.
+    fn begin_naming(&mut self) {
+        let Some(rotation) = self.rotation.take() else { return };
+        let is_drained = self.in_flight.front().is_none_or(|first| first.number > rotation.last_group);
+        let change = match rotation.stage {
+            Stage::Draining(change) if is_drained && self.failure.is_none() => change,
+            stage => {
+                self.rotation = Some(Rotation { stage, ..rotation });
+                return;
+            }
+        };
+        let (sender, named) = channel();
+        let notifier = Arc::clone(self.writer.notifier());
+        let (job_sender, job) = channel::<Box<Change>>();
+        let work = move || {
+            let Ok(change) = job.recv() else { return };
+            // Nobody listens if the process ends.
+            let _ = sender.send(change.make());
+            notifier.notify();
+        };
+        match spawn_thread("wal-files", work) {
+            Ok(worker) => {
+                job_sender.send(change).expect("the thread waits for it");
+                self.rotation = Some(Rotation { stage: Stage::Naming(named, worker), ..rotation });
+            }
+            // What a thread would have done is done here.
+            Err(_) => {
+                if let Err(error) = change.make() {
+                    self.fail(error);
+                }
+            }
+        }
+    }
+
+    /// Takes notice of files that were made or named.
+    fn poll_files(&mut self) {
+        let named = match &self.rotation {
+            Some(Rotation { stage: Stage::Naming(named, _), .. }) => named.try_recv().ok(),
+            _ => None,
+        };
+        if let Some(result) = named {
+            self.rotation = None;
+            match result {
+                Ok(()) if self.config.mode == WalMode::Write => self.durable = self.written,
+                Ok(()) => {}
+                Err(error) => {
+                    self.in_flight.clear();
+                    self.fail(error);
+                }
+            }
+            self.make_spare();
+        }
+        let made = match &self.spare {
+            Spare::Making(made, _) => made.try_recv().ok(),
+            _ => None,
+        };
+        match made {
+            Some(Ok(segment)) => {
+                // The writer would come to the end of what a new file begins with before more is prepared.
+                segment.want(segment.offset + CHUNKS_AHEAD * segment.prepared.chunk);
+                self.spare = Spare::Ready(Box::new(segment));
+            }
+            // Tried again when the file is needed.
+            Some(Err(_)) => self.spare = Spare::None,
+            None => {}
+        }
+    }
+
+    /// Blocks the thread until no change of files is under way.
+    fn wait_files(&mut self) -> Result<(), WalError> {
+        while self.rotation.is_some() {
+            self.writer.notifier().clear();
+            self.submit();
+            let state = self.poll();
+            self.failed = state.failed;
+            self.check_failed()?;
+            if self.rotation.is_some() {
+                self.writer.notifier().wait(Duration::from_millis(100));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the making of the next file, and takes it away.
+    fn drop_spare(&mut self) {
+        let spare = match std::mem::replace(&mut self.spare, Spare::None) {
+            Spare::None => return,
+            Spare::Making(made, worker) => {
+                worker.join();
+                made.try_recv().ok().and_then(Result::ok)
+            }
+            Spare::Ready(segment) => Some(*segment),
+        };
+        if let Some(mut segment) = spare {
+            segment.stop_preparing();
+            // If it stays all the same, the next start removes it.
+            let _ = self.config.files.remove(&unfinished_name(&segment.path));
+        }
     }
 
     /// Nothing behind the durable position counts any more.
@@ -480,16 +748,29 @@ impl Journal {
         self.bytes_since_checkpoint
     }
 
-    /// Begins a new file at the present position, so that a checkpoint's logs begin where it ends. Waits for what is in flight.
+    /// Begins a new file at the present position, so that a checkpoint's logs begin where it ends. Waits for what is in flight if the next file
+    /// is not made yet.
     pub fn rotate(&mut self) -> Result<(), WalError> {
         self.bytes_since_checkpoint = 0;
         match self.config.mode {
             WalMode::None => Ok(()),
             WalMode::Write => {
                 self.submit();
+                self.check_failed()?;
+                let has_rows = self.segment.as_ref().is_some_and(|segment| segment.groups > 0);
+                if has_rows && self.begin_rotation() {
+                    return self.check_failed();
+                }
                 self.rotate_plain()
             }
             WalMode::Fsync => {
+                self.check_failed()?;
+                if self.segment.as_ref().is_some_and(|segment| segment.groups == 0) && self.group.is_empty() {
+                    return Ok(());
+                }
+                if self.begin_rotation() {
+                    return self.check_failed();
+                }
                 self.wait(self.appended)?;
                 self.rotate_plain()
             }
@@ -501,6 +782,9 @@ impl Journal {
     /// Errors: `Failed`, for good: whether the old file is complete, or the new one has its name, is unknown, and only the newest file
     /// may be incomplete. Others: there is no new file; the old one is as it was and is written on.
     fn rotate_plain(&mut self) -> Result<(), WalError> {
+        self.wait_files()?;
+        // Made here and now, under the same name.
+        self.drop_spare();
         let has_rows = self.segment.as_ref().is_some_and(|segment| segment.groups > 0);
         if !has_rows {
             return Ok(());
@@ -519,6 +803,7 @@ impl Journal {
         if let Err(error) = begun {
             self.fail(error);
         }
+        self.make_spare();
         self.check_failed()
     }
 
@@ -542,12 +827,15 @@ impl Journal {
 
     /// A file without a name keeps nothing: the log has failed. False then.
     fn check_removed(&mut self) -> bool {
-        let Some(segment) = &self.segment else { return true };
+        let segment = match &self.rotation {
+            // The next one has its name yet to get.
+            Some(Rotation { stage: Stage::Draining(change), .. }) => Some(&change.old),
+            Some(_) => None,
+            None => self.segment.as_ref(),
+        };
         // One that cannot be asked is as good as any: its writes tell.
-        if !segment.file.is_removed().unwrap_or(false) {
-            return true;
-        }
-        let file = segment.path.clone();
+        let removed = segment.filter(|segment| segment.file.is_removed().unwrap_or(false));
+        let Some(file) = removed.map(|segment| segment.path.clone()) else { return true };
         self.fail(WalError::Removed { file });
         false
     }
@@ -562,12 +850,12 @@ impl Journal {
         // Rows of the open group belong to the new file and are behind its vclock.
         let start = if self.group.is_empty() { self.vclock } else { self.flushed };
         let path = self.config.dir.join(file_name(start.signature(), "xlog"));
-        let meta = FileMeta::encode("XLOG", &self.config.instance_uuid, &start, self.previous.as_ref());
+        let head = self.head_of(&start);
         let is_direct = self.config.mode == WalMode::Fsync;
         let segment = Segment::create(
             &self.config.files,
             &path,
-            &meta,
+            head,
             is_direct,
             self.config.prepare_chunk(),
             self.config.wal_max_size,
@@ -580,6 +868,19 @@ impl Journal {
         Ok((segment, start))
     }
 
+    /// The bytes that a file begins with.
+    fn head_of(&self, start: &Vclock) -> Vec<u8> {
+        let meta = FileMeta::encode("XLOG", &self.config.instance_uuid, start, self.previous.as_ref());
+        let mut head = meta.into_bytes();
+        if self.config.mode == WalMode::Fsync {
+            // Groups begin at page boundaries: an empty block fills the first page.
+            let text = head.len();
+            head.resize(PAGE_BYTES, 0);
+            encode_filler(&mut head[text..]);
+        }
+        head
+    }
+
     /// Gives a file its name and writes to it from now on.
     fn begin_segment(&mut self, segment: Segment, start: Vclock) -> Result<(), WalError> {
         let what = format!("naming {}", segment.path.display());
@@ -589,29 +890,25 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes log files that no snapshot from `signature` on needs. Returns how many.
-    pub fn remove_older_than(&self, signature: i64) -> Result<usize, WalError> {
-        let dir = &self.config.dir;
-        let found = logs(&*self.config.files, dir)?;
-        // A file is needed if rows behind the snapshot are in it: that is, unless the next one begins early enough.
-        let obsolete: Vec<&PathBuf> =
-            found.windows(2).filter(|pair| pair[1].0 <= signature).map(|pair| &pair[0].1).collect();
-        for path in &obsolete {
-            self.config.files.remove(path).map_err(WalError::io(format!("removing {}", path.display())))?;
-        }
-        if !obsolete.is_empty() {
-            self.config.files.sync_dir(dir).map_err(WalError::io(format!("syncing {}", dir.display())))?;
-        }
-        Ok(obsolete.len())
-    }
-
     /// Writes everything out and completes the file.
     pub fn close(mut self) -> Result<(), WalError> {
         if self.config.mode != WalMode::None {
             self.wait(self.appended)?;
+            self.wait_files()?;
+            self.drop_spare();
             self.close_segment()?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Files may be taken away behind it.
+        if let Some(Rotation { stage: Stage::Naming(_, worker), .. }) = self.rotation.take() {
+            worker.join();
+        }
+        self.drop_spare();
     }
 }
 
@@ -626,7 +923,7 @@ impl Segment {
     fn create(
         files: &Arc<dyn FileSystem>,
         path: &Path,
-        meta: &str,
+        head: Vec<u8>,
         is_direct: bool,
         prepare_chunk: u64,
         max: u64,
@@ -634,13 +931,6 @@ impl Segment {
     ) -> io::Result<Self> {
         let unfinished = unfinished_name(path);
         let cached = files.open(&unfinished, OpenMode::CREATE)?;
-        let mut head = meta.as_bytes().to_vec();
-        if is_direct {
-            // Groups begin at page boundaries: an empty block fills the first page.
-            let text = head.len();
-            head.resize(PAGE_BYTES, 0);
-            encode_filler(&mut head[text..]);
-        }
         let offset = head.len() as u64;
         let made = (|| {
             cached.write_all_at(&head, 0)?;
@@ -665,18 +955,40 @@ impl Segment {
             let _ = files.remove(&unfinished);
         })?;
         let path = path.to_path_buf();
-        Ok(Segment { path, file, cached, offset, durable_offset: offset, groups: 0, grows_to: 0, prepared, preparer })
+        let (durable_offset, groups, grows_to, flushing) = (offset, 0, 0, None);
+        Ok(Segment { path, file, cached, offset, durable_offset, groups, grows_to, prepared, preparer, flushing })
     }
 
-    /// Gives the file its name, durably: what has the name of a log has a whole header.
+    /// Has a thread sync what is written once the file is nearly full. What comes of it is looked at when the file is completed.
+    fn flush_ahead(&mut self, config: &JournalConfig) {
+        let is_due = self.offset > config.wal_max_size - config.wal_max_size / FLUSH_AHEAD_PART;
+        if !is_due || self.flushing.is_some() || config.in_flight_max == 0 {
+            return;
+        }
+        let (sender, flushed) = channel();
+        let file = Arc::clone(&self.cached);
+        let work = move || {
+            // Nobody listens if the process ends.
+            let _ = sender.send(file.sync());
+        };
+        if spawn_thread("wal-files", work).is_ok() {
+            self.flushing = Some(flushed);
+        }
+    }
+
+    /// Gives the file its name.
     fn publish(&self, files: &dyn FileSystem) -> io::Result<()> {
-        files.rename(&unfinished_name(&self.path), &self.path)?;
-        self.path.parent().map_or(Ok(()), |dir| files.sync_dir(dir))
+        publish(files, &unfinished_name(&self.path), &self.path)
     }
 
     /// Cuts what is prepared behind the last group and marks the file as complete.
     fn complete(&mut self) -> Result<(), WalError> {
         self.stop_preparing();
+        if let Some(flushed) = self.flushing.take() {
+            // An error that one sync was told of another may not hear of.
+            let what = format!("syncing {}", self.path.display());
+            flushed.recv().unwrap_or(Ok(())).map_err(WalError::io(what))?;
+        }
         let cut = || {
             // The marker first, over prepared space: a full disk takes it.
             self.cached.write_all_at(&EOF_MAGIC, self.offset)?;
@@ -739,6 +1051,12 @@ impl Segment {
             let _ = preparer.join();
         }
     }
+}
+
+/// Gives a file its name, durably: what has the name of a log has a whole header.
+fn publish(files: &dyn FileSystem, unfinished: &Path, path: &Path) -> io::Result<()> {
+    files.rename(unfinished, path)?;
+    path.parent().map_or(Ok(()), |dir| files.sync_dir(dir))
 }
 
 /// Fills a stretch of a file with empty blocks of a page each.

@@ -29,4 +29,4 @@ pub use recovery::{Cut, FileReport, OnDamage, RecoveryReport, check_file, recove
 pub use row::{Row, RowHeader};
 pub use snapshot::{FinishedSnapshot, SnapshotWriter, remove_unfinished, snapshots};
 pub use vclock::{REPLICA_MAX, Vclock};
-pub use xlog::{Damage, FileMeta, Flip, XlogReader, file_name, logs};
+pub use xlog::{Damage, FileMeta, Flip, XlogReader, file_name, logs, remove_logs_before};

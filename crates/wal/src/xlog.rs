@@ -30,6 +30,21 @@ pub fn logs(files: &dyn FileSystem, dir: &Path) -> Result<Vec<(i64, PathBuf)>, W
     numbered(files, dir, ".xlog")
 }
 
+/// Removes log files that no snapshot from `signature` on needs. Returns how many. Any thread may do it beside the writer of the log.
+pub fn remove_logs_before(files: &dyn FileSystem, dir: &Path, signature: i64) -> Result<usize, WalError> {
+    let found = logs(files, dir)?;
+    // A file is needed if rows behind the snapshot are in it: that is, unless the next one begins early enough.
+    let obsolete: Vec<&PathBuf> =
+        found.windows(2).filter(|pair| pair[1].0 <= signature).map(|pair| &pair[0].1).collect();
+    for path in &obsolete {
+        files.remove(path).map_err(WalError::io(format!("removing {}", path.display())))?;
+    }
+    if !obsolete.is_empty() {
+        files.sync_dir(dir).map_err(WalError::io(format!("syncing {}", dir.display())))?;
+    }
+    Ok(obsolete.len())
+}
+
 pub(crate) fn numbered(files: &dyn FileSystem, dir: &Path, suffix: &str) -> Result<Vec<(i64, PathBuf)>, WalError> {
     let names = files.list(dir).map_err(WalError::io(format!("listing {}", dir.display())))?;
     let mut found: Vec<(i64, PathBuf)> = names

@@ -99,6 +99,53 @@ fn whatever_the_moment_of_power_loss_durable_transactions_survive() {
     assert_eq!(runs, 2400);
 }
 
+/// Writes into many small files with threads at work. What was durable before the end without a goodbye is there, in files without gaps.
+fn files_follow_each_other(mode: WalMode) {
+    let dir = tempfile::tempdir().unwrap();
+    let files: Arc<dyn FileSystem> = Arc::new(SystemFiles);
+    let mut config = config(Arc::clone(&files), dir.path(), 4, 300_000);
+    (config.mode, config.prepare_bytes) = (mode, 8 << 10);
+    let mut journal = Journal::open(config.clone(), Vclock::default()).unwrap();
+    let mut durable = Position::default();
+    for value in 0..3000 {
+        commit(&mut journal, value, 1 + value as usize % 3, 100).unwrap();
+        journal.submit();
+        let state = journal.poll();
+        assert!(state.failed.is_none() && state.durable >= durable, "{state:?}");
+        durable = state.durable;
+        if value % 500 == 499 {
+            // As a checkpoint does.
+            journal.rotate().unwrap();
+        }
+    }
+    durable = journal.poll().durable;
+    drop(journal);
+    let named = logs(&*files, dir.path()).unwrap().len();
+    assert!(named > 5, "{named} files");
+    remove_unfinished(&*files, dir.path()).unwrap();
+    let (last, _) = recovered(&*files, dir.path()).unwrap();
+    assert!(Position(last) >= durable && durable > Position::default(), "{last} of {durable:?}");
+
+    // Another life, ended well: everything is there, in whole files, and nothing else.
+    let mut vclock = Vclock::default();
+    vclock.set(1, last);
+    let mut journal = Journal::open(config, vclock).unwrap();
+    let appended = (0..1000).map(|value| commit(&mut journal, value, 1, 100).unwrap()).last().unwrap();
+    journal.close().unwrap();
+    assert_eq!(recovered(&*files, dir.path()).unwrap().0, appended.0);
+    assert!(remove_unfinished(&*files, dir.path()).unwrap().is_empty());
+}
+
+#[test]
+fn files_follow_each_other_beside_synced_writes() {
+    files_follow_each_other(WalMode::Fsync);
+}
+
+#[test]
+fn files_follow_each_other_beside_writes() {
+    files_follow_each_other(WalMode::Write);
+}
+
 #[test]
 fn a_log_file_has_its_name_only_when_its_header_is_whole() {
     let files = SimulatedFiles::default();

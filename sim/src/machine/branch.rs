@@ -92,6 +92,15 @@ branches! {
     RotationInterrupted = "log file left unfinished by the end of a life",
     /// Files that no snapshot needs any more are gone.
     OldFilesRemoved = "old files removed",
+    // Long work in slices.
+    /// The rows of a space were looked at for a change of the schema while others had their turns.
+    RowsLookedAt = "rows looked at in slices for the schema",
+    /// Such a look was given up.
+    LookGivenUp = "a look at rows given up",
+    /// Somebody wanted another change of the space meanwhile.
+    ChangeRefused = "a change of the schema refused beside another",
+    /// A dropped or truncated space was freed while others had their turns.
+    FreedInSlices = "rows freed in slices",
     // Starts.
     /// From a snapshot of its own and logs behind it.
     SnapshotAndLogs = "recovery from a later snapshot and logs",
@@ -116,6 +125,7 @@ impl Branch {
         match code {
             2 => Some(Branch::MemoryRefused),
             3 => Some(Branch::DuplicateRefused),
+            12 => Some(Branch::ChangeRefused),
             42 => Some(Branch::AccessRefused),
             _ => None,
         }

@@ -25,6 +25,7 @@ pub(super) struct Settings {
     pub(super) checkpoint_wal_threshold: u64,
     pub(super) checkpoint_count: usize,
     pub(super) memory: u64,
+    pub(super) slice_rows: usize,
     pub(super) wall_offset_ns: Arc<AtomicU64>,
 }
 
@@ -81,6 +82,7 @@ impl Process {
             wal_dir: PathBuf::from("/log"),
             memtx_dir: PathBuf::from("/snapshots"),
             memtx_memory: settings.memory,
+            slice_rows: settings.slice_rows,
             wal_max_size: settings.wal_max_size,
             wal_writes_in_flight: settings.writes_in_flight,
             wal_prepare_bytes: 16 << 10,

@@ -262,6 +262,8 @@ impl<'a> Run<'a> {
                 // So little that the rows of a few milliseconds fill it.
                 if memory.is_multiple_of(4) { memory / 24 } else { memory }
             },
+            // Few, so that small spaces take several slices.
+            slice_rows: 3 + plan.seed as usize % 23,
             wall_offset_ns: Arc::new(AtomicU64::new(0)),
         };
         let shared = Rc::new(Shared {

@@ -111,6 +111,12 @@ fn branches_of(line: &str) -> [Option<Branch>; 2] {
         one(Branch::CheckpointMade)
     } else if line.starts_with("the checkpoint failed:") {
         one(Branch::CheckpointFailed)
+    } else if line.contains(" rows were looked at for a change of space ") {
+        one(Branch::RowsLookedAt)
+    } else if line.starts_with("a change of space ") && line.contains(" is given up:") {
+        one(Branch::LookGivenUp)
+    } else if line.starts_with("freed a space in ") {
+        one(Branch::FreedInSlices)
     } else if line.starts_with("removed ") && line.contains(".snap") {
         one(Branch::CheckpointInterrupted)
     } else if line.starts_with("removed ") && line.contains(".xlog") {

@@ -1,6 +1,7 @@
 //! Rows of `_index`.
 
-use super::space::{all_parts, check_name, check_rows, find_collation, make_format};
+use super::build::{Work, check_not_building};
+use super::space::{all_parts, check_name, find_collation, make_format, rows_format};
 use super::{check_change, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{IndexInfo, Space, SpaceKind};
@@ -8,10 +9,11 @@ use crate::database::{Database, Garbage};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
 use crate::session::Context;
+use crate::statement::no_such_index;
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
-use storage::{IndexDef, IndexKind, StorageError};
+use storage::{IndexDef, IndexKind};
 use tuple::msgpack::{Kind, Reader};
 use tuple::{FieldType, KeyDef, KeyPart, Tuple};
 
@@ -205,7 +207,7 @@ fn engine_def(parsed_kind: IndexKind, info: &IndexInfo, is_unique: bool, primary
 pub(crate) fn define_engine_indexes(database: &Database, space: &Rc<Space>, parsed: ParsedIndex) -> Result<()> {
     let primary = if parsed.info.id == 0 { None } else { space.index(0) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
-    space.store.borrow_mut().create_index(def).map_err(|error| database.storage_error(error, space))?;
+    space.store.borrow_mut().create_index(def);
     space.set_index(parsed.info.id, Some(Rc::new(parsed.info)));
     let format = make_format(database, &space.def(), &all_parts(space))?;
     database.catalog.set_format(space, format);
@@ -221,7 +223,7 @@ pub(super) fn on_index(
     match (old, new) {
         (None, Some(new)) => create(database, context, new),
         (Some(old), None) => drop_index(database, context, old),
-        (Some(old), Some(new)) => alter(database, context, old, new),
+        (Some(_), Some(new)) => alter(database, context, new),
         (None, None) => Ok(None),
     }
 }
@@ -230,13 +232,24 @@ fn check_alter(database: &Database, context: &Context, space: &Space) -> Result<
     check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id, space.owner(), &space.name())
 }
 
-fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
+/// The look at all rows that a new or changed index needs.
+pub(super) fn plan_work(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: &Tuple,
+) -> Result<Option<Work>> {
     let parsed = parse_index(database, new.data())?;
     let space = database.space(parsed.space_id)?;
-    let id = parsed.info.id;
-    if space.has_index(id) && is_recovering(database) {
-        return Ok(None);
+    match old {
+        None => plan_create(database, context, &space, &parsed),
+        Some(_) => plan_alter(database, context, &space, &parsed),
     }
+    .map(Some)
+}
+
+fn plan_create(database: &Database, context: &Context, space: &Rc<Space>, parsed: &ParsedIndex) -> Result<Work> {
+    let id = parsed.info.id;
     let mut wanted = Privileges::CREATE;
     if space.owner() == context.user.get() {
         wanted = Privileges::ALTER;
@@ -252,20 +265,29 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     }
     let primary = if id == 0 { None } else { space.index(0) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
-    let mut parts = all_parts(&space);
-    parts.extend(parsed.info.parts.iter().cloned());
-    let format = make_format(database, &space.def(), &parts)?;
-    if !space.store.borrow().is_empty() && !is_recovering(database) {
-        check_rows(database, &space, &format)?;
-    }
+    let format = rows_format(database, &space.def(), &parts_with(space, &parsed.info))?;
     let name = parsed.info.name.clone();
-    let built = space.store.borrow_mut().create_index(def);
-    built.map_err(|error| match error {
-        StorageError::Duplicate { .. } => {
-            Error::new(ErrorCode::TupleFound, &[&name, &space.name()]).with("space", space.name()).with("index", &name)
-        }
-        other => database.storage_error(other, &space),
-    })?;
+    Ok(Work { space: Rc::clone(space), format, defs: vec![def], name, what: "index build" })
+}
+
+/// The parts of all indexes of a space when it has one as `info` says.
+fn parts_with(space: &Space, info: &IndexInfo) -> Vec<KeyPart> {
+    let indexes = space.indexes();
+    let others = indexes.iter().filter(|index| index.id != info.id).flat_map(|index| index.parts.clone());
+    others.chain(info.parts.iter().cloned()).collect()
+}
+
+fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
+    let parsed = parse_index(database, new.data())?;
+    let space = database.space(parsed.space_id)?;
+    let id = parsed.info.id;
+    if space.has_index(id) && is_recovering(database) {
+        return Ok(None);
+    }
+    let work = plan_create(database, context, &space, &parsed)?;
+    let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
+    let replaced = database.apply_build(work, new)?;
+    assert!(replaced.is_empty(), "a new index takes nobody's place");
     let old_format = space.format();
     space.set_index(id, Some(Rc::new(parsed.info)));
     database.catalog.set_format(&space, format);
@@ -275,9 +297,8 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
             space.set_index(id, None);
             database.catalog.set_format(&space, old_format);
             // Rows that came after the index was made are undone before, so a primary index is empty again.
-            if let Some(index) = space.store.borrow_mut().drop_index(id) {
-                database.discard(Garbage::Index(index));
-            }
+            let index = space.store.borrow_mut().drop_index(id);
+            database.discard_indexes(index);
             database.catalog.bump_schema_version();
         }),
         finish: None,
@@ -290,6 +311,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     let space = database.space(space_id)?;
     let wanted = if space.owner() == context.user.get() { Privileges::ALTER } else { Privileges::DROP };
     check_change(database, context, wanted, ObjectType::Space, space.id, space.owner(), &space.name())?;
+    check_not_building(&space)?;
     if id == 0 {
         if space.is_system() {
             return Err(Error::new(ErrorCode::LastDrop, &[&space.name()]));
@@ -337,80 +359,60 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
         undo: Box::new(move |database| {
             space.set_index(id, info);
             database.catalog.set_format(&space, old_format);
-            if let Some(index) = taken.borrow_mut().take() {
-                space.store.borrow_mut().restore_index(index);
-            }
+            space.store.borrow_mut().exchange_indexes(taken.borrow_mut().take().into_iter().collect());
             database.catalog.bump_schema_version();
         }),
         finish: Some(Box::new(move |database| {
-            if let Some(index) = kept.borrow_mut().take() {
-                database.discard(Garbage::Index(index));
-            }
+            database.discard_indexes(kept.borrow_mut().take());
         })),
     }))
 }
 
-fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Result<Option<Effect>> {
+/// An altered index is built anew beside the old one. A changed primary key changes what the others are ordered by, too.
+fn plan_alter(database: &Database, context: &Context, space: &Rc<Space>, parsed: &ParsedIndex) -> Result<Work> {
+    check_alter(database, context, space)?;
+    if space.is_system() {
+        return Err(Error::new(ErrorCode::LastDrop, &[&space.name()]));
+    }
+    let id = parsed.info.id;
+    let primary = if id == 0 { None } else { space.index(0) };
+    let mut defs = vec![engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref())];
+    if id == 0 {
+        let store = space.store.borrow();
+        for other in store.index_defs().filter(|other| other.id != 0) {
+            let info = space.index(other.id).ok_or_else(|| no_such_index(space, other.id))?;
+            defs.push(engine_def(other.kind, &info, other.is_unique, Some(&parsed.info)));
+        }
+    }
+    let format = rows_format(database, &space.def(), &parts_with(space, &parsed.info))?;
+    let name = parsed.info.name.clone();
+    Ok(Work { space: Rc::clone(space), format, defs, name, what: "index build" })
+}
+
+fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
     let parsed = parse_index(database, new.data())?;
     let space = database.space(parsed.space_id)?;
     if space.is_system() && is_recovering(database) {
         return Ok(None);
     }
-    check_alter(database, context, &space)?;
-    let id = parsed.info.id;
-    let _ = old;
-    if space.is_system() {
-        return Err(Error::new(ErrorCode::LastDrop, &[&space.name()]));
-    }
-    let old_infos = space.indexes();
-    let old_format = space.format();
-    let primary = if id == 0 { None } else { space.index(0) };
-    let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
-    let mut parts: Vec<KeyPart> =
-        old_infos.iter().filter(|index| index.id != id).flat_map(|index| index.parts.clone()).collect();
-    parts.extend(parsed.info.parts.iter().cloned());
-    let format = make_format(database, &space.def(), &parts)?;
-    check_rows(database, &space, &format)?;
-    // All indexes are built anew beside the old ones: a changed primary key changes what the others are ordered by.
-    let mut defs: Vec<IndexDef> = Vec::new();
-    for other in space.store.borrow().index_defs() {
-        if other.id == id {
-            defs.push(def.clone());
-        } else if id == 0
-            && let Some(info) = space.index(other.id)
-        {
-            defs.push(engine_def(other.kind, &info, other.is_unique, Some(&parsed.info)));
-        } else {
-            defs.push(other.clone());
-        }
-    }
-    let name = parsed.info.name.clone();
-    let rebuilt = space.store.borrow().rebuilt(defs).map_err(|error| match error {
-        StorageError::Duplicate { .. } => Error::new(ErrorCode::TupleFound, &[&name, &space.name()]),
-        other => database.storage_error(other, &space),
-    })?;
-    let before = std::mem::replace(&mut *space.store.borrow_mut(), rebuilt);
-    space.set_index(id, Some(Rc::new(parsed.info)));
+    let work = plan_alter(database, context, &space, &parsed)?;
+    let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
+    let replaced = database.apply_build(work, new)?;
+    let (id, old_format) = (parsed.info.id, space.format());
+    let old_info = space.set_index(id, Some(Rc::new(parsed.info)));
     database.catalog.set_format(&space, format);
     database.catalog.bump_schema_version();
-    let before = Rc::new(RefCell::new(Some(before)));
-    let kept = Rc::clone(&before);
+    let replaced = Rc::new(RefCell::new(replaced));
+    let kept = Rc::clone(&replaced);
     Ok(Some(Effect {
         undo: Box::new(move |database| {
-            for info in old_infos {
-                space.set_index(info.id, Some(info));
-            }
+            space.set_index(id, old_info);
             database.catalog.set_format(&space, old_format);
-            if let Some(before) = before.borrow_mut().take() {
-                let rebuilt = std::mem::replace(&mut *space.store.borrow_mut(), before);
-                database.discard(Garbage::Space(rebuilt));
-            }
+            // They hold the rows that there were then, and what came later is undone before.
+            let unused = space.store.borrow_mut().exchange_indexes(replaced.take());
+            database.discard_indexes(unused);
             database.catalog.bump_schema_version();
         }),
-        finish: Some(Box::new(move |database| {
-            if let Some(before) = kept.borrow_mut().take() {
-                database.discard(Garbage::Space(before));
-            }
-        })),
+        finish: Some(Box::new(move |database| database.discard_indexes(kept.take()))),
     }))
 }

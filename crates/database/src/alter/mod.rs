@@ -5,6 +5,7 @@
 //! error the statement that wrote the row is undone by its caller.
 
 mod access;
+mod build;
 mod function;
 mod index;
 mod sequence;

@@ -1,5 +1,6 @@
 //! Rows of `_space`, `_truncate` and `_collation`.
 
+use super::build::{Work, check_not_building};
 use super::{SEQUENCE_ID, check_change, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{Space, SpaceDef, SpaceKind};
@@ -140,6 +141,16 @@ pub(crate) fn make_format(database: &Database, def: &SpaceDef, parts: &[KeyPart]
     result.map(|()| format)
 }
 
+/// What the rows of a space must be like, before it has a number for it.
+pub(super) fn rows_format(database: &Database, def: &SpaceDef, parts: &[KeyPart]) -> Result<Rc<Format>> {
+    // What was good enough when it was written is not looked at again.
+    if is_recovering(database) {
+        return Ok(Rc::new(Format::any(0)));
+    }
+    let format = Format::new(0, def.fields.clone(), def.field_count, parts);
+    format.map(Rc::new).map_err(|error| database.format_error(error))
+}
+
 /// The space that a view shows. `_vsequence` is the one that does not stand right behind its space.
 pub(crate) fn view_base(view: u32) -> u32 {
     if view == SEQUENCE_ID + 2 { SEQUENCE_ID } else { view - 1 }
@@ -232,7 +243,18 @@ fn has_row(database: &Database, space_id: u32, id: u32) -> Result<bool> {
     Ok(database.space(space_id)?.store.borrow().count(0, IteratorKind::Eq, &key, 1) > 0)
 }
 
-fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Result<Option<Effect>> {
+/// The look at all rows that another format needs.
+pub(super) fn plan_work(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: &Tuple,
+) -> Result<Option<Work>> {
+    let Some(old) = old else { return Ok(None) };
+    plan_alter(database, context, old, new).map(|(_, work)| Some(work))
+}
+
+fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Result<(SpaceDef, Work)> {
     let id = Fields::new(old.data())?.uint()?;
     let space = database.space(id)?;
     let old_def = space.def();
@@ -258,11 +280,17 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     if space.is_system() && def.name != old_def.name && !is_recovering(database) {
         return refuse("the space is a system space");
     }
+    let format = rows_format(database, &def, &all_parts(&space))?;
+    let work = Work { space, format, defs: Vec::new(), name: String::new(), what: "space format check" };
+    Ok((def, work))
+}
+
+fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Result<Option<Effect>> {
+    let (def, work) = plan_alter(database, context, old, new)?;
+    let space = Rc::clone(&work.space);
     let format = make_format(database, &def, &all_parts(&space))?;
-    if !is_recovering(database) {
-        check_rows(database, &space, &format)?;
-    }
-    let old_format = space.format();
+    database.apply_build(work, new)?;
+    let (old_def, old_format) = (space.def(), space.format());
     apply_def(database, &space, Rc::new(def), format);
     Ok(Some(Effect { undo: Box::new(move |database| apply_def(database, &space, old_def, old_format)), finish: None }))
 }
@@ -290,16 +318,6 @@ pub(super) fn all_parts(space: &Space) -> Vec<KeyPart> {
     space.indexes().iter().flat_map(|index| index.parts.clone()).collect()
 }
 
-/// Checks every row against a new format. Takes time proportional to the number of rows.
-pub(super) fn check_rows(database: &Database, space: &Rc<Space>, format: &Format) -> Result<()> {
-    let mut result = Ok(());
-    space.store.borrow().scan(0, IteratorKind::All, &[], 0, |row| {
-        result = format.check(row);
-        result.is_ok()
-    });
-    result.map_err(|error| database.tuple_error(error, space))
-}
-
 pub(super) fn on_truncate(
     database: &Database,
     _context: &Context,
@@ -318,6 +336,7 @@ pub(super) fn on_truncate(
     if space.is_system() && !is_recovering(database) {
         return Err(Error::new(ErrorCode::TruncateSystemSpace, &[&space.name()]));
     }
+    check_not_building(&space)?;
     let _ = old;
     let taken = Rc::new(RefCell::new(Some(space.store.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);

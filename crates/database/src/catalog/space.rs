@@ -170,7 +170,12 @@ impl Space {
         self.id < 512
     }
 
-    /// True if a statement may run code that waits, so that it needs a fiber.
+    /// True if a statement may wait, so that it needs a fiber: in a trigger, or because it changes what all rows of a space must be like.
+    pub fn may_wait(&self) -> bool {
+        self.has_triggers() || matches!(self.id, crate::alter::INDEX_ID | crate::alter::SPACE_ID)
+    }
+
+    /// True if a statement runs triggers.
     pub fn has_triggers(&self) -> bool {
         self.runs_triggers.get() && (!self.on_replace.borrow().is_empty() || !self.before_replace.borrow().is_empty())
     }

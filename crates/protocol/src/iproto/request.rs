@@ -246,7 +246,7 @@ fn write(
     let space = find_space(database, request)?;
     let index_id = find_index(&space, request)?;
     let operation = operation(header.request_type, index_id, request)?;
-    if space.has_triggers() {
+    if space.may_wait() {
         let body = body.to_vec();
         return in_fiber(database, connection, header.sync, events, move |database, context, out| {
             let request = Request::decode(&body).map_err(decode_error)?;

@@ -1,6 +1,7 @@
 //! One index of a memory space: a tree or a hash of row pointers.
 #![expect(unsafe_code, reason = "row pointers in indexes are kept alive by the primary index")]
 
+use super::view::MemoryView;
 use crate::engine::{IndexDef, IndexKind, IteratorKind, Mode};
 use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Place, Slot, Tree};
 use std::cell::{Cell, RefCell};
@@ -163,6 +164,56 @@ impl MemoryIndex {
         }
     }
 
+    /// Brings the places of rows that are about to be put in nearer to the processor.
+    pub(crate) fn prefetch_rows(&self, items: &[u64]) {
+        if let Structure::Tree(tree) = &self.structure {
+            let mut hints = [0; PREFETCH_MAX];
+            let hints = &mut hints[..items.len().min(PREFETCH_MAX)];
+            for (hint, item) in hints.iter_mut().zip(items) {
+                *hint = self.def.compare_def.hint(row_of(*item));
+            }
+            tree.prefetch(hints, |_, _| {});
+        }
+    }
+
+    /// Puts a row in that is not there. Err: the item that forbids it.
+    pub(crate) fn add(&mut self, tuple: &Tuple) -> Result<(), u64> {
+        if self.def.key_def.is_nullable()
+            && let Some(existing) = self.conflict(tuple.data(), None)
+        {
+            return Err(existing);
+        }
+        self.put_or_find(tuple, Mode::Insert).map(|_| ())
+    }
+
+    /// One row out, another in. `is_in_place` says that their keys are known to be equal.
+    pub(crate) fn swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>, is_in_place: bool) {
+        let is_in_place = match (old, new) {
+            (Some(old), Some(new)) => is_in_place || self.def.compare_def.compare_rows(old.data(), new.data()).is_eq(),
+            _ => false,
+        };
+        if let (Some(old), false) = (old, is_in_place) {
+            self.take(old);
+        }
+        if let Some(new) = new {
+            self.put(new);
+        }
+    }
+
+    /// Frees up to about `max` entries of an index that is out of use; `take` gets their items if they are wanted. Returns true while something
+    /// is left.
+    pub(crate) fn release_some(&mut self, max: usize, take: Option<fn(u64)>) -> bool {
+        match (&mut self.structure, take) {
+            (Structure::Tree(tree), None) => tree.release_some(),
+            (Structure::Tree(tree), Some(take)) => {
+                let has_more = tree.drain_some(max, take);
+                tree.collect(max);
+                has_more || tree.release_some()
+            }
+            (Structure::Hash(hash), take) => hash.drain_some(|item| take.iter().for_each(|take| take(item))),
+        }
+    }
+
     /// Puts a row in. If its place is taken by `replaced`, that one goes.
     pub(crate) fn put(&mut self, tuple: &Tuple) {
         let row = tuple.data();
@@ -297,6 +348,26 @@ impl MemoryIndex {
                 let mut wanted = true;
                 while wanted && hash.next_batch(&mut cursor, |item| wanted = wanted && visit(item)) {}
             }
+        }
+    }
+
+    /// True if `view` was opened on this index.
+    pub(crate) fn owns_view(&self, view: &MemoryView) -> bool {
+        match (view.as_tree(), &self.structure) {
+            (Some(view), Structure::Tree(tree)) => tree.owns(view),
+            _ => false,
+        }
+    }
+
+    /// True while a view is open that has to be closed here.
+    pub(crate) fn has_views(&self) -> bool {
+        matches!(&self.structure, Structure::Tree(tree) if tree.has_views())
+    }
+
+    /// Gives a view back.
+    pub(crate) fn close_view(&mut self, view: MemoryView) {
+        if let (Some(view), Structure::Tree(tree)) = (view.into_tree(), &mut self.structure) {
+            tree.close_view(view);
         }
     }
 

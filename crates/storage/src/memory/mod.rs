@@ -1,5 +1,6 @@
 //! The memory engine: rows in an arena, indexes that hold pointers to them.
 
+mod build;
 mod index;
 mod iterator;
 mod load;

@@ -1,9 +1,11 @@
 //! A space in memory: its indexes and the statements that keep them alike.
 
+use super::build::Build;
 use super::index::{MemoryIndex, Structure, item_of, row_of, tuple_of};
 use super::view::MemoryView;
-use crate::engine::{Change, IndexDef, IteratorKind, Mode, StorageError};
-use tuple::{Arena, Tuple};
+use crate::engine::{BuildError, Change, IndexDef, IteratorKind, Mode, StorageError};
+use std::rc::Rc;
+use tuple::{Arena, Format, Tuple};
 
 /// Rows and indexes of one space. See the crate's page for the invariants.
 pub struct MemorySpace {
@@ -12,6 +14,8 @@ pub struct MemorySpace {
     pub(super) indexes: Vec<MemoryIndex>,
     /// Secondary indexes that are filled when all rows are there; they hold nothing.
     pub(super) deferred: Vec<MemoryIndex>,
+    /// New indexes that are being filled.
+    build: Option<Box<Build>>,
     row_bytes: usize,
     /// Index bytes that the arena was charged for.
     charged: usize,
@@ -20,7 +24,14 @@ pub struct MemorySpace {
 impl MemorySpace {
     /// A space without indexes; it can hold no rows yet.
     pub fn new(arena: &Arena) -> Self {
-        MemorySpace { arena: arena.clone(), indexes: Vec::new(), deferred: Vec::new(), row_bytes: 0, charged: 0 }
+        MemorySpace {
+            arena: arena.clone(),
+            indexes: Vec::new(),
+            deferred: Vec::new(),
+            build: None,
+            row_bytes: 0,
+            charged: 0,
+        }
     }
 
     /// The arena that rows for this space are made in.
@@ -74,6 +85,7 @@ impl MemorySpace {
                 Ok(old) => old.map(tuple_of),
                 Err(existing) => return Err(StorageError::Duplicate { index_id: 0, existing: tuple_of(existing) }),
             };
+            self.follow(old.as_ref(), Some(&new));
             self.count_swap(old.as_ref(), Some(&new));
             return Ok(Change { old, new: Some(new) });
         }
@@ -154,20 +166,17 @@ impl MemorySpace {
             return;
         }
         for (position, index) in self.indexes.iter_mut().enumerate() {
-            let in_place = match (old, new) {
-                (Some(old), Some(new)) => {
-                    position == 0 || index.def.compare_def.compare_rows(old.data(), new.data()).is_eq()
-                }
-                _ => false,
-            };
-            if let (Some(old), false) = (old, in_place) {
-                index.take(old);
-            }
-            if let Some(new) = new {
-                index.put(new);
-            }
+            index.swap(old, new, position == 0);
         }
+        self.follow(old, new);
         self.count_swap(old, new);
+    }
+
+    /// Indexes that are being filled go along with a swap.
+    fn follow(&mut self, old: Option<&Tuple>, new: Option<&Tuple>) {
+        if let Some(build) = &mut self.build {
+            build.follow(&self.indexes[0], old, new);
+        }
     }
 
     /// The accounts of a swap: bytes, and the references that the primary index holds.
@@ -185,7 +194,8 @@ impl MemorySpace {
 
     /// Tells the arena how much the indexes hold.
     pub(super) fn charge(&mut self) {
-        let bytes: usize = self.indexes.iter().map(MemoryIndex::bytes).sum();
+        let bytes = self.indexes.iter().map(MemoryIndex::bytes).sum::<usize>()
+            + self.build.as_ref().map_or(0, |build| build.bytes());
         if bytes > self.charged {
             self.arena.charge_unchecked(bytes - self.charged);
         } else if bytes < self.charged {
@@ -258,28 +268,67 @@ impl MemorySpace {
         }
     }
 
-    /// Adds an index and fills it from the primary. On a duplicate nothing is added.
+    /// Adds an index to a space without rows.
+    pub fn create_index(&mut self, def: IndexDef) {
+        assert!(self.is_empty(), "an index over rows is built");
+        self.exchange_index(MemoryIndex::new(def));
+    }
+
+    /// Begins to fill new indexes with the rows, which must fit `format`. Those that have the numbers of existing ones will take their places.
+    /// Without definitions the rows are only checked.
+    pub fn begin_build(&mut self, format: Rc<Format>, defs: Vec<IndexDef>) {
+        assert!(self.build.is_none(), "one change of indexes at a time");
+        self.build = Some(Box::new(Build::new(format, defs)));
+    }
+
+    /// True between `begin_build` and what ends it.
+    pub fn is_building(&self) -> bool {
+        self.build.is_some()
+    }
+
+    /// Fills the new indexes with up to `max` rows more, a few thousand if the primary index is a hash. Returns true while there are any. Between
+    /// calls the space may be changed in any way.
     ///
-    /// Takes time proportional to the number of rows.
-    pub fn create_index(&mut self, def: IndexDef) -> Result<(), StorageError> {
-        let mut index = MemoryIndex::new(def);
-        if let Some(primary) = self.indexes.first() {
-            let mut conflict = None;
-            primary.scan(IteratorKind::All, &[], 0, |item| {
-                conflict = index.conflict(row_of(item), None);
-                if conflict.is_none() {
-                    index.put(&tuple_of(item));
-                }
-                conflict.is_none()
-            });
-            if let Some(existing) = conflict {
-                return Err(StorageError::Duplicate { index_id: index.def.id, existing: tuple_of(existing) });
+    /// Errors: a row that the new indexes cannot take. What is left to be done is `end_build`.
+    pub fn build_some(&mut self, max: usize) -> Result<bool, BuildError> {
+        let (Some(build), Some(primary)) = (&mut self.build, self.indexes.first()) else { return Ok(false) };
+        let filled = build.fill_some(primary, max);
+        self.charge();
+        filled
+    }
+
+    /// Puts the new indexes, which are complete, in their places. Returns those whose places were taken.
+    pub fn end_build(&mut self) -> Vec<DetachedIndex> {
+        let Some(build) = self.build.take() else { return Vec::new() };
+        assert!(build.is_done() || self.indexes.is_empty(), "new indexes hold every row");
+        self.exchange_indexes(build.indexes.into_iter().map(|index| DetachedIndex { index }).collect())
+    }
+
+    /// Leaves the space as it is without the new indexes, which are returned.
+    pub fn abandon_build(&mut self) -> Vec<DetachedIndex> {
+        let unused = self.build.take().map_or(Vec::new(), |build| build.indexes);
+        self.charge();
+        unused.into_iter().map(|index| DetachedIndex { index }).collect()
+    }
+
+    /// Puts indexes with the same rows in the places of those of the same numbers, which are returned.
+    pub fn exchange_indexes(&mut self, indexes: Vec<DetachedIndex>) -> Vec<DetachedIndex> {
+        let replaced = indexes.into_iter().filter_map(|detached| self.exchange_index(detached.index)).collect();
+        self.charge();
+        replaced
+    }
+
+    fn exchange_index(&mut self, index: MemoryIndex) -> Option<DetachedIndex> {
+        let at = self.indexes.partition_point(|other| other.def.id < index.def.id);
+        match self.indexes.get_mut(at) {
+            Some(other) if other.def.id == index.def.id => {
+                Some(DetachedIndex { index: std::mem::replace(other, index) })
+            }
+            _ => {
+                self.indexes.insert(at, index);
+                None
             }
         }
-        let at = self.indexes.partition_point(|other| other.def.id < index.def.id);
-        self.indexes.insert(at, index);
-        self.charge();
-        Ok(())
     }
 
     /// Takes a secondary index away, or the primary of an empty space. Its memory is freed with the returned value.
@@ -291,48 +340,20 @@ impl MemorySpace {
         Some(DetachedIndex { index })
     }
 
-    /// Puts back what `drop_index` took; the rows must be the same as then.
-    pub fn restore_index(&mut self, detached: DetachedIndex) {
-        let at = self.indexes.partition_point(|other| other.def.id < detached.index.def.id);
-        self.indexes.insert(at, detached.index);
-        self.charge();
-    }
-
-    /// Puts new key definitions in place of those of existing indexes whose order stays the same (the types of parts changed to
-    /// compatible ones, or the primary key's parts that follow).
-    pub fn redefine_index(&mut self, def: IndexDef) {
-        if let Some(index) = self.indexes.iter_mut().find(|index| index.def.id == def.id) {
-            index.def = def;
-        }
-    }
-
-    /// The same rows under other index definitions, the primary first; this space stays as it is.
-    ///
-    /// Takes time proportional to the number of rows.
-    pub fn rebuilt(&self, defs: Vec<IndexDef>) -> Result<MemorySpace, StorageError> {
-        let mut other = MemorySpace::new(&self.arena);
-        other.indexes = defs.into_iter().map(MemoryIndex::new).collect();
-        let mut result = Ok(());
-        if let Some(primary) = self.indexes.first() {
-            primary.scan(IteratorKind::All, &[], 0, |item| {
-                result = other.replace(tuple_of(item), Mode::Insert).map(|_| ());
-                result.is_ok()
-            });
-        }
-        result.map(|()| other)
-    }
-
     /// True if `view` was opened on this space's present primary index.
     pub fn owns_view(&self, view: &MemoryView) -> bool {
-        match (view.as_tree(), self.indexes.first().map(|index| &index.structure)) {
-            (Some(view), Some(Structure::Tree(tree))) => tree.owns(view),
-            _ => false,
-        }
+        self.indexes.first().is_some_and(|index| index.owns_view(view))
+    }
+
+    /// True while a view is open that has to be closed here.
+    pub fn has_views(&self) -> bool {
+        self.indexes.first().is_some_and(MemoryIndex::has_views)
     }
 
     /// Moves all rows and indexes out and leaves an empty space with the same index definitions. For truncate: the
     /// result is restored on rollback or dismantled in slices.
     pub fn take_all(&mut self) -> MemorySpace {
+        assert!(self.build.is_none(), "rows stay while indexes are filled with them");
         let mut empty = MemorySpace::new(&self.arena);
         empty.indexes = self.indexes.iter().map(|index| MemoryIndex::new(index.def.clone())).collect();
         std::mem::replace(self, empty)
@@ -340,35 +361,18 @@ impl MemorySpace {
 
     /// Frees up to about `max` rows of a space that is out of use. Returns true while something is left.
     pub fn dismantle_some(&mut self, max: usize) -> bool {
-        // Secondary indexes hold no references: only their nodes are freed.
-        while self.indexes.len() > 1 {
-            let last = self.indexes.len() - 1;
-            let more = match &mut self.indexes[last].structure {
-                Structure::Tree(tree) => tree.drain_some(max, |_| {}),
-                Structure::Hash(hash) => hash.drain_some(|_| {}),
-            };
-            if more {
-                self.charge();
-                return true;
-            }
+        self.build = None;
+        // Secondary indexes hold no references: only their memory is freed.
+        let take = if self.indexes.len() > 1 { None } else { Some(drop_item as fn(u64)) };
+        let Some(last) = self.indexes.last_mut() else { return false };
+        if !last.release_some(max, take) {
             self.indexes.pop();
         }
-        let Some(primary) = self.indexes.first_mut() else {
-            return false;
-        };
-        let more = match &mut primary.structure {
-            Structure::Tree(tree) => {
-                let more = tree.drain_some(max, drop_item);
-                tree.collect(max);
-                more
-            }
-            Structure::Hash(hash) => hash.drain_some(drop_item),
-        };
-        if !more {
+        if self.indexes.is_empty() {
             self.row_bytes = 0;
         }
         self.charge();
-        more
+        !self.indexes.is_empty()
     }
 
     /// Freezes the rows as they are, in primary key order. Close it with [`MemorySpace::close_view`].
@@ -381,10 +385,8 @@ impl MemorySpace {
 
     /// Gives a view back.
     pub fn close_view(&mut self, view: MemoryView) {
-        if let (Some(view), Some(MemoryIndex { structure: Structure::Tree(tree), .. })) =
-            (view.into_tree(), self.indexes.first_mut())
-        {
-            tree.close_view(view);
+        if let Some(index) = self.indexes.first_mut() {
+            index.close_view(view);
         }
     }
 
@@ -405,9 +407,31 @@ impl Drop for MemorySpace {
     }
 }
 
-/// An index taken out of its space.
+/// An index taken out of its space. It holds no references to rows.
 pub struct DetachedIndex {
     index: MemoryIndex,
+}
+
+impl DetachedIndex {
+    /// Frees a slice of it. Returns true while something is left.
+    pub fn release_some(&mut self) -> bool {
+        self.index.release_some(usize::MAX, None)
+    }
+
+    /// True if `view` was opened on it.
+    pub fn owns_view(&self, view: &MemoryView) -> bool {
+        self.index.owns_view(view)
+    }
+
+    /// True while a view is open that has to be closed here.
+    pub fn has_views(&self) -> bool {
+        self.index.has_views()
+    }
+
+    /// Gives a view back.
+    pub fn close_view(&mut self, view: MemoryView) {
+        self.index.close_view(view);
+    }
 }
 
 /// Drops the reference that the primary index held.

@@ -1,7 +1,12 @@
 //! A frozen picture of a space's rows, to be read by another thread (a checkpoint).
 
 use super::index::row_of;
-use index::{Cursor, HashCursor, HashView, TreeView};
+use index::{Cursor, HashCursor, HashView, TreeView, prefetch_bytes};
+
+/// Rows that are fetched into the processor's caches together: neighbours in the tree lie far apart in memory.
+const GROUP: usize = 16;
+/// Of each.
+const PREFETCHED_ROW_BYTES: usize = 128;
 
 /// Rows as they were when the view was opened. Keeps no references: the arena keeps rows that a view may read.
 pub struct MemoryView {
@@ -59,11 +64,20 @@ impl MemoryView {
         match &self.content {
             Content::Tree(view) => {
                 let mut cursor: Cursor = view.first();
-                while let Some(entry) = cursor.get() {
-                    visit(row_of(entry.item))?;
-                    cursor.next();
+                let mut group = Vec::with_capacity(GROUP);
+                loop {
+                    while group.len() < GROUP
+                        && let Some(entry) = cursor.get()
+                    {
+                        prefetch_bytes(entry.item as *const u8, PREFETCHED_ROW_BYTES);
+                        group.push(entry.item);
+                        cursor.next();
+                    }
+                    if group.is_empty() {
+                        return Ok(());
+                    }
+                    group.drain(..).try_for_each(|item| visit(row_of(item)))?;
                 }
-                Ok(())
             }
             Content::Hash(view) => {
                 let mut cursor = HashCursor::default();

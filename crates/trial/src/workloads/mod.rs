@@ -7,6 +7,7 @@ mod inventory;
 mod large;
 mod limit;
 mod registers;
+mod reindex;
 mod ring;
 mod secondary;
 mod sequences;
@@ -30,6 +31,7 @@ pub fn all() -> Vec<Box<dyn Workload>> {
         Box::new(large::Large),
         Box::new(limit::Limit),
         Box::new(registers::Registers),
+        Box::new(reindex::Reindex),
         Box::new(ring::Ring),
         Box::new(secondary::Secondary),
         Box::new(sequences::Sequences),

@@ -1,0 +1,189 @@
+//! Changes of the schema that have to look at every row of a space: a new or altered index, another format.
+//!
+//! The idea. The rows are looked at before the statement that makes the change, in slices between which everybody else has a turn; what changes
+//! meanwhile is followed. The statement itself then takes no time: it finds the new indexes complete and puts them in their places. So until
+//! then nothing of the change is in the catalog or the log, and a crash, a refusal or a cancelled fiber leave nothing behind.
+//!
+//! Invariant: while a space is looked at, nobody else changes its definition, and it is neither emptied nor dropped.
+
+use super::{INDEX_ID, SPACE_ID, index, space};
+use crate::catalog::Space;
+use crate::database::{Database, State};
+use crate::error::{Error, ErrorCode, Result};
+use crate::session::Context;
+use crate::statement::Operation;
+use crate::time_share::TimeShare;
+use runtime::fiber::{self, Wake};
+use std::rc::Rc;
+use storage::{BuildError, DetachedIndex, IndexDef};
+use tuple::{Format, Tuple};
+
+/// Rows between two looks at the clock.
+const STEP_ROWS: usize = 32;
+/// A space of more rows is not looked at in one go, except at start.
+const ROWS_AT_ONCE_MAX: usize = 20_000;
+
+/// What is looked at, and for what.
+pub(super) struct Work {
+    pub(super) space: Rc<Space>,
+    /// What rows must be like.
+    pub(super) format: Rc<Format>,
+    /// New indexes.
+    pub(super) defs: Vec<IndexDef>,
+    /// Name of the index that is made or altered.
+    pub(super) name: String,
+    /// What it is, in the words of a refusal.
+    pub(super) what: &'static str,
+}
+
+/// A change that is ready to be put in force by its statement, which comes at once. Dropped, it takes back what the statement has left.
+pub(crate) struct ReadyChange<'a> {
+    database: &'a Database,
+    space: Rc<Space>,
+}
+
+impl Drop for ReadyChange<'_> {
+    fn drop(&mut self) {
+        self.database.ready_change.take();
+        let unused = self.space.store.borrow_mut().abandon_build();
+        self.database.discard_indexes(unused);
+    }
+}
+
+/// Errors: 12 if the rows are being looked at for another change.
+pub(super) fn check_not_building(space: &Space) -> Result<()> {
+    if space.store.borrow().is_building() {
+        return Err(being_modified(space));
+    }
+    Ok(())
+}
+
+fn being_modified(space: &Space) -> Error {
+    Error::new(ErrorCode::AlterSpace, &[&space.name(), &"the space is already being modified"])
+}
+
+impl Database {
+    /// Does the long part of a statement on a system space, if it has one. Yields.
+    ///
+    /// Errors: as the statement's, which then need not be tried.
+    pub(crate) fn make_ready(
+        &self,
+        context: &Context,
+        system_space: &Rc<Space>,
+        operation: Operation<'_>,
+    ) -> Result<Option<ReadyChange<'_>>> {
+        let may_wait = matches!(system_space.id, INDEX_ID | SPACE_ID)
+            && self.state() == State::Running
+            && context.trigger_depth.get() == 0
+            && fiber::current().is_some()
+            && context.may_wait();
+        if !may_wait {
+            return Ok(None);
+        }
+        // What the statement would refuse is left to it.
+        let Ok(Some((old, new))) = self.rows_of(system_space, operation) else { return Ok(None) };
+        let planned = match system_space.id {
+            INDEX_ID => index::plan_work(self, context, old.as_ref(), &new),
+            _ => space::plan_work(self, context, old.as_ref(), &new),
+        };
+        let Ok(Some(Work { space, format, defs, name, .. })) = planned else { return Ok(None) };
+        let is_free = !space.store.borrow().is_building();
+        if !is_free || space.store.borrow().is_empty() {
+            return Ok(None);
+        }
+        space.store.borrow_mut().begin_build(format, defs);
+        let ready = ReadyChange { database: self, space };
+        // The open transaction has done nothing yet that waiting could make wrong.
+        let txn = context.txn.borrow_mut().take();
+        let looked_at = self.look_at_rows(&ready.space, &name);
+        *context.txn.borrow_mut() = txn;
+        looked_at
+            .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
+        *self.ready_change.borrow_mut() = Some(new);
+        Ok(Some(ready))
+    }
+
+    fn look_at_rows(&self, space: &Rc<Space>, name: &str) -> Result<()> {
+        let clock = &*self.environment.clock;
+        let step_rows = STEP_ROWS.min(self.slice_rows());
+        let (share, mut slices) = (TimeShare::default(), 1);
+        let began = clock.monotonic_ns();
+        loop {
+            let step = || {
+                let filled = space.store.borrow_mut().build_some(step_rows);
+                filled.map_err(|error| self.build_error(error, space, name))
+            };
+            let has_more = share.run(clock, self.slice_rows() / step_rows, step)?;
+            self.check_room(space)?;
+            if !has_more {
+                if slices > 1 {
+                    let (rows, ms) = (space.store.borrow().len(), (clock.monotonic_ns() - began) / 1_000_000);
+                    tracing::info!("{rows} rows were looked at for a change of space '{}', in {ms} ms", space.name());
+                }
+                return Ok(());
+            }
+            slices += 1;
+            // Not before the next turn of the loop.
+            if fiber::sleep(1) == Wake::Cancelled {
+                return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
+            }
+            self.check_writable()?;
+            if !space.store.borrow().is_building() {
+                return Err(being_modified(space));
+            }
+        }
+    }
+
+    /// Errors: 2 if the new indexes have taken what memory there was.
+    fn check_room(&self, space: &Space) -> Result<()> {
+        let (taken, limit) = (self.arena.used() + self.arena.charged(), self.arena.limit());
+        if taken <= limit {
+            return Ok(());
+        }
+        let what = format!("an index of space '{}' (the limit is {limit} bytes)", space.name());
+        Err(Error::new(ErrorCode::MemoryIssue, &[&(taken - limit), &"memtx_memory", &what])
+            .with("space", space.name())
+            .with("limit", limit))
+    }
+
+    fn build_error(&self, error: BuildError, space: &Space, name: &str) -> Error {
+        match error {
+            BuildError::Duplicate { .. } => Error::new(ErrorCode::TupleFound, &[&name, &space.name()])
+                .with("space", space.name())
+                .with("index", name),
+            BuildError::Format(error) => self.tuple_error(error, space),
+        }
+    }
+
+    /// Puts new indexes over the rows of a space in their places, after looking at the rows now unless that was done ahead. Returns those whose
+    /// places were taken. Yields never.
+    ///
+    /// Errors: a row that does not fit; 12 if the rows are being looked at for another change; 54 if there are too many for one go, which is
+    /// what a transaction needs that has done something before.
+    pub(super) fn apply_build(&self, work: Work, row: &Tuple) -> Result<Vec<DetachedIndex>> {
+        let mut store = work.space.store.borrow_mut();
+        if store.is_building() {
+            let is_mine = self.ready_change.borrow().as_ref().is_some_and(|ready| ready.data() == row.data());
+            if !is_mine {
+                return Err(being_modified(&work.space));
+            }
+            return Ok(store.end_build());
+        }
+        let is_serving = self.state() == State::Running && fiber::current().is_some();
+        if is_serving && store.len() > ROWS_AT_ONCE_MAX {
+            return Err(Error::new(ErrorCode::MultistatementTransaction, &[&work.what]));
+        }
+        store.begin_build(work.format, work.defs);
+        loop {
+            match store.build_some(usize::MAX) {
+                Ok(true) => {}
+                Ok(false) => return Ok(store.end_build()),
+                Err(error) => {
+                    let unused = store.abandon_build();
+                    self.discard_indexes(unused);
+                    return Err(self.build_error(error, &work.space, &work.name));
+                }
+            }
+        }
+    }
+}

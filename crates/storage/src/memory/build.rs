@@ -1,0 +1,175 @@
+//! Indexes that are filled a slice at a time while the rows go on changing.
+//!
+//! The idea. New indexes take the rows in the order of the primary one. What changes behind the place that they have come to is changed in them at
+//! once; what lies ahead is met as it will be then. So at the end they hold what the space holds, and nobody has waited for more than a slice.
+//!
+//! ```text
+//! primary index   a b c d | e f g h        a change of b is a change of the new indexes, too;
+//! new indexes     a b c d |                 one of f is found when f is reached
+//! ```
+//!
+//! A row that the new indexes cannot take ends the building and not the statement that brings it: there is no such index yet.
+//!
+//! Invariant: until it fails, the new indexes hold exactly the rows of the space that `has_passed` says true of.
+//!
+//! Refused: a read view that a worker sorts, with the changes since then applied afterwards. It keeps every row that is replaced meanwhile.
+
+use super::index::{MemoryIndex, Structure, item_of, row_of, tuple_of};
+use crate::engine::{BuildError, IndexDef};
+use index::{Hash, HashCursor, PREFETCH_MAX, Tree};
+use std::rc::Rc;
+use tuple::{Format, Tuple};
+
+/// Rows whose way into the new indexes is fetched into the processor's caches together.
+const GROUP: usize = PREFETCH_MAX;
+/// Of a row ahead.
+const PREFETCHED_ROW_BYTES: usize = 128;
+
+/// Where the filling has come to in the order of the primary index.
+enum Progress {
+    Start,
+    /// This row of a tree is in, and all before it.
+    Behind(Tuple),
+    Hash(HashCursor),
+    Done,
+}
+
+/// New indexes of a space under way.
+pub(super) struct Build {
+    /// What rows must be like to be in the new indexes.
+    format: Rc<Format>,
+    pub(super) indexes: Vec<MemoryIndex>,
+    progress: Progress,
+    /// Why it cannot come to an end.
+    failure: Option<BuildError>,
+}
+
+impl Build {
+    pub(super) fn new(format: Rc<Format>, defs: Vec<IndexDef>) -> Self {
+        let indexes = defs.into_iter().map(MemoryIndex::new).collect();
+        Build { format, indexes, progress: Progress::Start, failure: None }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.progress, Progress::Done) && self.failure.is_none()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.indexes.iter().map(MemoryIndex::bytes).sum()
+    }
+
+    /// True if the new indexes hold the row with this row's primary key, if there is one.
+    fn has_passed(&self, primary: &MemoryIndex, row: &[u8]) -> bool {
+        let def = &primary.def.compare_def;
+        match &self.progress {
+            Progress::Start => false,
+            Progress::Behind(last) => def.compare_rows(row, last.data()).is_le(),
+            Progress::Hash(cursor) => cursor.has_passed(def.hash_row(row)),
+            Progress::Done => true,
+        }
+    }
+
+    /// Goes along with a change of the space: both rows have the same primary key.
+    pub(super) fn follow(&mut self, primary: &MemoryIndex, old: Option<&Tuple>, new: Option<&Tuple>) {
+        let Some(any) = new.or(old) else { return };
+        if self.failure.is_some() || !self.has_passed(primary, any.data()) {
+            return;
+        }
+        if let Some(new) = new
+            && let Err(failure) = self.check(new.data(), old.map(item_of))
+        {
+            self.failure = Some(failure);
+            return;
+        }
+        self.indexes.iter_mut().for_each(|index| index.swap(old, new, false));
+    }
+
+    /// Says whether the new indexes can take a row, `replaced` set aside.
+    fn check(&self, row: &[u8], replaced: Option<u64>) -> Result<(), BuildError> {
+        self.format.check(row).map_err(BuildError::Format)?;
+        for index in &self.indexes {
+            if let Some(existing) = index.conflict(row, replaced) {
+                return Err(BuildError::Duplicate { index_id: index.def.id, existing: tuple_of(existing) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up to `max` rows more; of a hash index a table, which may be some thousand. True while there are any.
+    ///
+    /// Errors: a row that cannot be taken. The new indexes can only be thrown away then.
+    pub(super) fn fill_some(&mut self, primary: &MemoryIndex, max: usize) -> Result<bool, BuildError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let filled = match &primary.structure {
+            Structure::Tree(tree) => self.fill_from_tree(primary, tree, max),
+            Structure::Hash(hash) => self.fill_from_hash(hash),
+        };
+        if let Err(failure) = &filled {
+            self.failure = Some(failure.clone());
+        }
+        filled.map(|()| !self.is_done())
+    }
+
+    fn fill_from_tree(&mut self, primary: &MemoryIndex, tree: &Tree, max: usize) -> Result<(), BuildError> {
+        let def = &primary.def.compare_def;
+        let mut cursor = match &self.progress {
+            Progress::Behind(last) => {
+                let row = last.data();
+                tree.upper_bound(def.hint(row), |item| def.compare_rows(row_of(item), row))
+            }
+            Progress::Done => return Ok(()),
+            _ => tree.first(),
+        };
+        let mut left = max;
+        while left > 0 {
+            let mut group = [0; GROUP];
+            let mut count = 0;
+            while count < GROUP.min(left)
+                && let Some(entry) = cursor.get()
+            {
+                index::prefetch_bytes(entry.item as *const u8, PREFETCHED_ROW_BYTES);
+                group[count] = entry.item;
+                count += 1;
+                cursor.next();
+            }
+            let Some(last) = count.checked_sub(1) else { break };
+            self.add(&group[..count])?;
+            self.progress = Progress::Behind(tuple_of(group[last]));
+            left -= count;
+        }
+        if cursor.get().is_none() {
+            self.progress = Progress::Done;
+        }
+        Ok(())
+    }
+
+    fn fill_from_hash(&mut self, hash: &Hash) -> Result<(), BuildError> {
+        let mut cursor = match self.progress {
+            Progress::Hash(cursor) => cursor,
+            Progress::Done => return Ok(()),
+            _ => HashCursor::default(),
+        };
+        let mut items = Vec::new();
+        let has_more = hash.next_batch(&mut cursor, |item| items.push(item));
+        items.chunks(GROUP).try_for_each(|group| self.add(group))?;
+        self.progress = if has_more { Progress::Hash(cursor) } else { Progress::Done };
+        Ok(())
+    }
+
+    fn add(&mut self, items: &[u64]) -> Result<(), BuildError> {
+        // Before a key of theirs is looked at.
+        items.iter().try_for_each(|item| self.format.check(row_of(*item))).map_err(BuildError::Format)?;
+        for index in &mut self.indexes {
+            index.prefetch_rows(items);
+            for item in items {
+                index.add(&tuple_of(*item)).map_err(|existing| BuildError::Duplicate {
+                    index_id: index.def.id,
+                    existing: tuple_of(existing),
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
