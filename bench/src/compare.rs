@@ -50,6 +50,13 @@ pub(crate) struct Settings {
     pub(crate) results: PathBuf,
 }
 
+impl Settings {
+    /// So many turns at most: of a section whose turns are long. A quick run takes fewer.
+    pub(crate) fn at_most(&self, full: u64, quick: u64) -> u64 {
+        if self.is_quick { quick } else { full }
+    }
+}
+
 /// Processor time that this program and all servers that it has started and seen end took, in seconds.
 fn own_seconds() -> Result<f64, String> {
     let text = std::fs::read_to_string("/proc/self/stat").map_err(|error| format!("/proc/self/stat: {error}"))?;

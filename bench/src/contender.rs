@@ -5,6 +5,7 @@
 
 use crate::results::Participant;
 use crate::server::{Launch, Server, free_port};
+use crate::shops::{PostgresShop, RedisShop, connect_mariadb};
 use load::process;
 use std::fs::File;
 use std::os::unix::fs::chown;
@@ -297,19 +298,29 @@ impl Rival {
         Ok(rival)
     }
 
-    /// Waits until connections are taken.
+    /// Asks for a sign of life.
+    fn probe(&self) -> Result<(), String> {
+        match self.contender {
+            Contender::Redis | Contender::RedisAlways => RedisShop::connect(&self.address).map(|_| ()),
+            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => {
+                connect_mariadb(&self.address).map(|_| ())
+            }
+            Contender::Postgres | Contender::PostgresDurable => PostgresShop::connect(&self.address).map(|_| ()),
+            _ => std::net::TcpStream::connect(&self.address).map(|_| ()).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Waits until it answers.
     fn wait(&mut self) -> Result<(), String> {
         let begun = Instant::now();
         let log = self.dir.path().join("server.log");
         loop {
-            if std::net::TcpStream::connect(&self.address).is_ok() {
-                return Ok(());
-            }
+            let Err(trouble) = self.probe() else { return Ok(()) };
             if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
                 return Err(with_log(&format!("{} ended while it started, {status}", self.contender.label()), &log));
             }
             if begun.elapsed() > START_MAX {
-                return Err(with_log(&format!("{} did not start", self.contender.label()), &log));
+                return Err(with_log(&format!("{} did not start: {trouble}", self.contender.label()), &log));
             }
             std::thread::sleep(POLL_PAUSE);
         }

@@ -232,5 +232,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
 }
 
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
-    by_turns(settings, recorder, &CONTENDERS, ROUNDS_MAX, &|server, _, found| turn(settings, server, found))
+    by_turns(settings, recorder, &CONTENDERS, settings.at_most(ROUNDS_MAX, 2), &|server, _, found| {
+        turn(settings, server, found)
+    })
 }

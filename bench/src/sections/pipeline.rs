@@ -32,5 +32,7 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
 
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::LycosaWrite, Contender::Tarantool];
-    by_turns(settings, recorder, &contenders, ROUNDS_MAX, &|server, round, found| turn(settings, server, round, found))
+    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 2), &|server, round, found| {
+        turn(settings, server, round, found)
+    })
 }
