@@ -144,12 +144,14 @@ pub(crate) fn by_turns(
     for round in 1..=rounds {
         for at in 0..present.len() {
             let contender = present[(at + round as usize - 1) % present.len()];
+            // A quick run has no time to be quick about it twice.
+            let tries_max = if settings.is_quick || settings.patience.is_zero() { 1 } else { TRIES_MAX };
             let mut tries = 0;
             let (found, disturbance) = loop {
                 tries += 1;
                 let (found, disturbance) = turn(settings, contender, round, work)
                     .map_err(|error| format!("{name}, round {round}, {}: {error}", contender.label()))?;
-                if disturbance < DISTURBANCE_MAX || tries == TRIES_MAX || settings.patience.is_zero() {
+                if disturbance < DISTURBANCE_MAX || tries == tries_max {
                     break (found, disturbance);
                 }
                 if !settings.is_quiet {

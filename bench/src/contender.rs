@@ -3,6 +3,7 @@
 //! Settings are those of the Debian packages but for what is named here: where the files are, how much memory there may be, and what a write waits
 //! for. "Relaxed" and "durable" are the two that users of the SQL servers choose between.
 
+use crate::orphans;
 use crate::results::Participant;
 use crate::server::{Launch, Server, free_port};
 use crate::shops::{PostgresShop, RedisShop, connect_mariadb};
@@ -293,6 +294,7 @@ impl Rival {
         }
         let port = free_port().map_err(failed)?;
         let child = run(&contender.arguments(dir.path(), port))?.spawn().map_err(failed)?;
+        orphans::watch_over(dir.path(), Some(child.id()));
         let mut rival = Rival { contender, child, address: format!("127.0.0.1:{port}"), dir };
         rival.wait()?;
         Ok(rival)
@@ -369,6 +371,7 @@ impl Drop for Rival {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        orphans::forget(self.dir.path());
     }
 }
 

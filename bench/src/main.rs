@@ -1,10 +1,10 @@
 //! `lycosa-bench`: the project's workloads, against Lycosa or the real Tarantool.
 //!
-//! It is a client and a starter of servers. Of ours it uses the crate `load` alone, which knows protocols and no server, so that it measures from
+//! It is a client and a starter of servers. Of ours it uses the crate `load`, which knows protocols and no server, and signals of `runtime`, so that it measures from
 //! outside and all servers alike. Files and threads are the standard library's: nothing here is simulated.
 //!
 //! Reading order: `generator` and `inventory` (the workload that the project is measured on), `plain`,
-//! `connect`, `memory` (other simple ones), `server` and `contender` (starting and killing), `crash`, `compare` with its `sections`, `results`,
+//! `connect`, `memory` (other simple ones), `server`, `contender` and `orphans` (starting and killing), `crash`, `compare` with its `sections`, `results`,
 //! `document` and `chart`; `sink` measures this program itself.
 
 mod chart;
@@ -17,6 +17,7 @@ mod generator;
 mod goals;
 mod inventory;
 mod memory;
+mod orphans;
 mod plain;
 mod report;
 mod results;
@@ -365,7 +366,8 @@ fn run(cli: Cli) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let cli = Cli::parse();
+    match orphans::handle().and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("lycosa-bench: {error}");
