@@ -175,10 +175,10 @@ struct CompareOptions {
     /// Rows of the large space in the section `size` [default: 10000000, quick 1000000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
     huge_rows: Option<u32>,
-    /// Length of each measurement [default: 1, quick 0.2]
+    /// Length of each measurement [default: 0.5, quick 0.2]
     #[arg(long)]
     seconds: Option<f64>,
-    /// Operations of the inventory [default: 200000, quick 10000]
+    /// Operations of the inventory [default: 60000, quick 10000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
     operations: Option<u32>,
     /// How many seconds a turn waits for others to leave the machine alone; 0: it does not look, nor is it done again
@@ -201,7 +201,7 @@ struct CompareOptions {
 impl CompareOptions {
     fn settings(&self, is_quiet: bool) -> compare::Settings {
         let either = |given: Option<u32>, usual, quick| given.unwrap_or(if self.quick { quick } else { usual });
-        let seconds = self.seconds.unwrap_or(if self.quick { 0.2 } else { 1.0 });
+        let seconds = self.seconds.unwrap_or(if self.quick { 0.2 } else { 0.5 });
         compare::Settings {
             places: Places { lycosa: self.lycosa.clone(), tarantool: self.tarantool.clone(), parent: self.dir.clone() },
             contenders: self.contenders.clone(),
@@ -211,7 +211,7 @@ impl CompareOptions {
                 big_rows: either(self.big_rows, 5_000_000, 500_000),
                 huge_rows: either(self.huge_rows, 10_000_000, 1_000_000),
                 time: Duration::from_secs_f64(seconds.clamp(0.001, 3600.0)),
-                operations: either(self.operations, 200_000, 10_000),
+                operations: either(self.operations, 60_000, 10_000),
             },
             is_quick: self.quick,
             is_quiet,

@@ -16,7 +16,7 @@ pub(crate) const SECTION: Section = Section {
 
 const SHAPE: (usize, u32) = (1, 36_000);
 /// Turns of each contender, at most.
-const ROUNDS_MAX: u64 = 3;
+const ROUNDS_MAX: u64 = 2;
 
 fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) -> Result<(), String> {
     let rows = settings.scale.big_rows;

@@ -17,7 +17,7 @@ pub(crate) const SECTION: Section = Section {
 };
 
 /// Turns of each contender, at most: they are long.
-const ROUNDS_MAX: u64 = 3;
+const ROUNDS_MAX: u64 = 2;
 
 fn restart(server: &mut Running, rows: u32, case: &str, turn: &mut Turn) -> Result<(), String> {
     server.server()?.kill()?;

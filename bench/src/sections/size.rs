@@ -17,7 +17,7 @@ pub(crate) const SECTION: Section = Section {
 
 const SHAPE: (usize, u32) = (4, 256);
 /// Turns of each contender, at most: they are long.
-const ROUNDS_MAX: u64 = 2;
+const ROUNDS_MAX: u64 = 1;
 
 fn at(
     settings: &Settings,

@@ -41,7 +41,7 @@ const STEADY: (f64, usize, u32) = (20_000.0, 4, 256);
 /// Rows of the space that is worked on while another one is dropped.
 const SMALL_ROWS: u32 = 100_000;
 /// Turns of each contender, at most: they are long.
-const ROUNDS_MAX: u64 = 3;
+const ROUNDS_MAX: u64 = 2;
 /// Shorter measurements are for trying this program.
 const TRIAL: Duration = Duration::from_millis(100);
 /// How often memory is looked at.
