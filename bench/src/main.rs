@@ -315,10 +315,11 @@ fn compare(options: &CompareOptions, is_json: bool) -> Result<(), String> {
     if is_json {
         println!("{}", serde_json::to_string(&all).map_err(|error| error.to_string())?);
     }
-    match &options.document {
-        Some(path) => document::write(path, &settings.results),
-        None => Ok(()),
+    if let Some(path) = &options.document {
+        document::write(path, &settings.results)?;
     }
+    let failures: Vec<&str> = all.iter().flat_map(|results| &results.failures).map(String::as_str).collect();
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\nlycosa-bench: ")) }
 }
 
 fn crash(launch: &Launch, kills: u64, work: &InventoryWork, is_json: bool) -> Result<(), String> {
