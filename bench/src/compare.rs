@@ -50,6 +50,13 @@ pub(crate) struct Settings {
     pub(crate) results: PathBuf,
 }
 
+impl Settings {
+    /// So many turns at most: of a section whose turns are long. A quick run takes fewer.
+    pub(crate) fn at_most(&self, full: u64, quick: u64) -> u64 {
+        if self.is_quick { quick } else { full }
+    }
+}
+
 /// Processor time that this program and all servers that it has started and seen end took, in seconds.
 fn own_seconds() -> Result<f64, String> {
     let text = std::fs::read_to_string("/proc/self/stat").map_err(|error| format!("/proc/self/stat: {error}"))?;
@@ -107,7 +114,8 @@ fn turn(settings: &Settings, contender: Contender, round: u64, work: &Work<'_>) 
     Ok((found, watch.others()?))
 }
 
-/// Runs `work` for each contender in each round. A contender that cannot be had is named in the results.
+/// Runs `work` for each contender in each round. A contender that cannot be had is named in the results, and so is one that fails; it takes no
+/// further part.
 pub(crate) fn by_turns(
     settings: &Settings,
     recorder: &mut Recorder,
@@ -134,22 +142,40 @@ pub(crate) fn by_turns(
         }
     }
     let name = recorder.results.section.clone();
+    let mut failed: Vec<Contender> = Vec::new();
     for round in 1..=rounds {
         for at in 0..present.len() {
             let contender = present[(at + round as usize - 1) % present.len()];
+            if failed.contains(&contender) {
+                continue;
+            }
+            // A quick run has no time to be quick about it twice.
+            let tries_max = if settings.is_quick || settings.patience.is_zero() { 1 } else { TRIES_MAX };
             let mut tries = 0;
-            let (found, disturbance) = loop {
+            let outcome = loop {
                 tries += 1;
-                let (found, disturbance) = turn(settings, contender, round, work)
-                    .map_err(|error| format!("{name}, round {round}, {}: {error}", contender.label()))?;
-                if disturbance < DISTURBANCE_MAX || tries == TRIES_MAX || settings.patience.is_zero() {
-                    break (found, disturbance);
+                let outcome = turn(settings, contender, round, work);
+                match &outcome {
+                    Ok((_, disturbance)) if *disturbance >= DISTURBANCE_MAX && tries < tries_max => {
+                        if !settings.is_quiet {
+                            eprintln!(
+                                "{name} {round}/{rounds} {}: others used {disturbance:.2} processors, once more",
+                                contender.label()
+                            );
+                        }
+                    }
+                    _ => break outcome,
                 }
-                if !settings.is_quiet {
-                    eprintln!(
-                        "{name} {round}/{rounds} {}: others used {disturbance:.2} processors, once more",
-                        contender.label()
-                    );
+            };
+            let (found, disturbance) = match outcome {
+                Ok(outcome) => outcome,
+                // The others go on; the program fails at its end.
+                Err(error) => {
+                    let failure = format!("{name}, round {round}, {}: {error}", contender.label());
+                    eprintln!("{failure}");
+                    recorder.results.failures.push(failure);
+                    failed.push(contender);
+                    continue;
                 }
             };
             recorder.results.disturbance = recorder.results.disturbance.max(disturbance);
@@ -232,6 +258,6 @@ pub(crate) fn print(results: &Results) {
         }
         println!();
     }
-    results.notes.iter().for_each(|note| println!("  {note}"));
+    results.failures.iter().chain(&results.notes).for_each(|note| println!("  {note}"));
     println!("  others used up to {:.2} processors during a turn", results.disturbance);
 }

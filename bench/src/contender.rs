@@ -3,8 +3,10 @@
 //! Settings are those of the Debian packages but for what is named here: where the files are, how much memory there may be, and what a write waits
 //! for. "Relaxed" and "durable" are the two that users of the SQL servers choose between.
 
+use crate::orphans;
 use crate::results::Participant;
 use crate::server::{Launch, Server, free_port};
+use crate::shops::{PostgresShop, RedisShop, connect_mariadb};
 use load::process;
 use std::fs::File;
 use std::os::unix::fs::chown;
@@ -91,18 +93,30 @@ impl Contender {
         self.is_lycosa() || matches!(self, Contender::Tarantool | Contender::TarantoolFsync)
     }
 
-    /// What was set, in the server's own words.
-    fn settings(self) -> String {
-        match self {
+    /// What is set besides addresses and directories, in the server's own words.
+    fn own_settings(self) -> Vec<String> {
+        let text = match self {
             Contender::Lycosa | Contender::TarantoolFsync => "wal_mode=fsync".to_string(),
             Contender::LycosaWrite | Contender::Tarantool => "wal_mode=write".to_string(),
-            _ => self.arguments(Path::new("DIR"), 0)[1..]
-                .iter()
-                .filter(|argument| !argument.contains("DIR") && argument.as_str() != "-c")
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(" "),
-        }
+            // Two spaces stand around an argument that is empty.
+            Contender::Redis => "--save  --appendonly no".to_string(),
+            Contender::RedisAlways => "--save  --appendonly yes --appendfsync always".to_string(),
+            Contender::Memcached => format!("-m {MEMCACHED_MEGABYTES}"),
+            Contender::MemcachedOne => format!("-m {MEMCACHED_MEGABYTES} -t 1"),
+            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => {
+                let flush = if self == Contender::MariadbDurable { 1 } else { 2 };
+                format!(
+                    "--innodb-buffer-pool-size={} --innodb-flush-log-at-trx-commit={flush} --skip-name-resolve \
+                     --max-connections=500",
+                    SQL_CACHE.trim_end_matches('B')
+                )
+            }
+            Contender::Postgres | Contender::PostgresDurable => {
+                let commit = if self == Contender::PostgresDurable { "on" } else { "off" };
+                format!("-c synchronous_commit={commit} -c shared_buffers={SQL_CACHE} -c max_connections=200")
+            }
+        };
+        text.split(' ').map(ToString::to_string).collect()
     }
 
     fn launch(self, places: &Places) -> Launch {
@@ -118,36 +132,22 @@ impl Contender {
     fn arguments(self, dir: &Path, port: u16) -> Vec<String> {
         let dir = dir.display();
         let text = match self {
-            Contender::Redis => {
-                format!("redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save  --appendonly no")
+            Contender::Redis | Contender::RedisAlways => {
+                format!("redis-server --port {port} --bind 127.0.0.1 --dir {dir}")
             }
-            Contender::RedisAlways => format!(
-                "redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save  --appendonly yes --appendfsync always"
+            Contender::Memcached | Contender::MemcachedOne => {
+                format!("memcached -u root -l 127.0.0.1 -p {port} -U 0")
+            }
+            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => format!(
+                "mariadbd --no-defaults --user=mysql --datadir={dir}/data --socket={dir}/socket --pid-file={dir}/pid --port={port} \
+                 --bind-address=127.0.0.1"
             ),
-            Contender::Memcached => format!("memcached -u root -l 127.0.0.1 -p {port} -U 0 -m {MEMCACHED_MEGABYTES}"),
-            Contender::MemcachedOne => {
-                format!("memcached -u root -l 127.0.0.1 -p {port} -U 0 -m {MEMCACHED_MEGABYTES} -t 1")
-            }
-            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => {
-                let flush = if self == Contender::MariadbDurable { 1 } else { 2 };
-                format!(
-                    "mariadbd --no-defaults --user=mysql --datadir={dir}/data --socket={dir}/socket --pid-file={dir}/pid \
-                     --port={port} --bind-address=127.0.0.1 --skip-name-resolve --max-connections=500 \
-                     --innodb-buffer-pool-size={} --innodb-flush-log-at-trx-commit={flush}",
-                    SQL_CACHE.trim_end_matches('B')
-                )
-            }
-            Contender::Postgres | Contender::PostgresDurable => {
-                let commit = if self == Contender::PostgresDurable { "on" } else { "off" };
-                format!(
-                    "postgres -D {dir}/data -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={dir} -c \
-                     max_connections=200 -c shared_buffers={SQL_CACHE} -c synchronous_commit={commit}"
-                )
-            }
+            Contender::Postgres | Contender::PostgresDurable => format!(
+                "postgres -D {dir}/data -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={dir}"
+            ),
             _ => unreachable!("servers of the binary protocol are started by `Server`"),
         };
-        // Two spaces stand around an argument that is empty.
-        text.split(' ').map(ToString::to_string).collect()
+        text.split(' ').map(ToString::to_string).chain(self.own_settings()).collect()
     }
 
     /// The user that a rival runs as when this program is root, which it refuses to be.
@@ -170,7 +170,7 @@ impl Contender {
         let told = Command::new(&program).arg(flag).stdin(Stdio::null()).output();
         let told = told.map_err(|error| format!("{}: {}: {error}", self.label(), program.display()))?;
         let version = String::from_utf8_lossy(&told.stdout).lines().next().unwrap_or("no version").trim().to_string();
-        Ok(Participant { label: self.label().to_string(), version, settings: self.settings() })
+        Ok(Participant { label: self.label().to_string(), version, settings: self.own_settings().join(" ") })
     }
 
     /// Starts it on an empty directory and waits until it answers.
@@ -292,24 +292,35 @@ impl Rival {
         }
         let port = free_port().map_err(failed)?;
         let child = run(&contender.arguments(dir.path(), port))?.spawn().map_err(failed)?;
+        orphans::watch_over(dir.path(), Some(child.id()));
         let mut rival = Rival { contender, child, address: format!("127.0.0.1:{port}"), dir };
         rival.wait()?;
         Ok(rival)
     }
 
-    /// Waits until connections are taken.
+    /// Asks for a sign of life.
+    fn probe(&self) -> Result<(), String> {
+        match self.contender {
+            Contender::Redis | Contender::RedisAlways => RedisShop::connect(&self.address).map(|_| ()),
+            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => {
+                connect_mariadb(&self.address).map(|_| ())
+            }
+            Contender::Postgres | Contender::PostgresDurable => PostgresShop::connect(&self.address).map(|_| ()),
+            _ => std::net::TcpStream::connect(&self.address).map(|_| ()).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Waits until it answers.
     fn wait(&mut self) -> Result<(), String> {
         let begun = Instant::now();
         let log = self.dir.path().join("server.log");
         loop {
-            if std::net::TcpStream::connect(&self.address).is_ok() {
-                return Ok(());
-            }
+            let Err(trouble) = self.probe() else { return Ok(()) };
             if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
                 return Err(with_log(&format!("{} ended while it started, {status}", self.contender.label()), &log));
             }
             if begun.elapsed() > START_MAX {
-                return Err(with_log(&format!("{} did not start", self.contender.label()), &log));
+                return Err(with_log(&format!("{} did not start: {trouble}", self.contender.label()), &log));
             }
             std::thread::sleep(POLL_PAUSE);
         }
@@ -358,6 +369,7 @@ impl Drop for Rival {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        orphans::forget(self.dir.path());
     }
 }
 
@@ -367,13 +379,17 @@ mod tests {
     use clap::ValueEnum;
 
     #[test]
-    fn settings_name_no_place_of_this_run() {
-        for contender in Contender::value_variants() {
-            let settings = contender.settings();
-            assert!(!settings.contains("DIR") && !settings.is_empty(), "{settings}");
+    fn a_rival_is_started_with_what_is_said_of_it() {
+        for contender in Contender::value_variants().iter().filter(|contender| !contender.is_iproto()) {
+            let (arguments, settings) = (contender.arguments(Path::new("DIR"), 7), contender.own_settings());
+            assert!(arguments.ends_with(&settings) && !settings.join(" ").contains("DIR"), "{arguments:?}");
         }
-        assert!(Contender::RedisAlways.settings().contains("--appendfsync always"));
-        assert!(Contender::Postgres.settings().contains("synchronous_commit=off"));
+        assert!(Contender::RedisAlways.own_settings().join(" ").contains("--appendfsync always"));
+        assert!(
+            Contender::Redis.arguments(Path::new("DIR"), 7).contains(&String::new()),
+            "an empty list of times to save"
+        );
+        assert!(Contender::Postgres.own_settings().contains(&"synchronous_commit=off".to_string()));
     }
 
     #[test]

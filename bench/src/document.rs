@@ -277,6 +277,9 @@ pub(crate) fn write(path: &Path, kept: &Path) -> Result<(), String> {
             std::fs::write(&place, picture).map_err(|error| format!("{}: {error}", place.display()))?;
             put(&mut out, format_args!("![{title}]({folder_name}/{file})\n"));
         }
+        for failure in &results.failures {
+            put(&mut out, format_args!("Failed: {failure}\n"));
+        }
         for note in &results.notes {
             put(&mut out, format_args!("{note}\n"));
         }

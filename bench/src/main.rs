@@ -1,11 +1,12 @@
 //! `lycosa-bench`: the project's workloads, against Lycosa or the real Tarantool.
 //!
 //! It is a client and a starter of servers. Of ours it uses the crate `load`, which knows protocols and no server, so that it measures from
-//! outside and all servers alike, and in `floor` the event loop of `runtime`. Files and threads are the standard library's: nothing here is simulated.
+//! outside and all servers alike, and of `runtime` signals and, in `floor`, the event loop. Files and threads are the standard library's:
+//! nothing here is simulated.
 //!
 //! Reading order: `generator` and `inventory` (the workload that the project is measured on), `plain`,
-//! `connect`, `memory` (other simple ones), `server` and `contender` (starting and killing), `crash`, `compare` with its `sections`, `results`,
-//! `document` and `chart`; `sink` measures this program itself, `floor` the machine.
+//! `connect`, `memory` (other simple ones), `server`, `contender` and `orphans` (starting and killing), `crash`, `compare` with its `sections`,
+//! `results`, `document` and `chart`; `sink` measures this program itself, `floor` the machine.
 
 mod chart;
 mod compare;
@@ -18,6 +19,7 @@ mod generator;
 mod goals;
 mod inventory;
 mod memory;
+mod orphans;
 mod plain;
 mod report;
 mod results;
@@ -186,10 +188,10 @@ struct CompareOptions {
     /// Rows of the large space in the section `size` [default: 10000000, quick 1000000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
     huge_rows: Option<u32>,
-    /// Length of each measurement [default: 1, quick 0.3]
+    /// Length of each measurement [default: 0.5, quick 0.2]
     #[arg(long)]
     seconds: Option<f64>,
-    /// Operations of the inventory [default: 200000, quick 20000]
+    /// Operations of the inventory [default: 60000, quick 10000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
     operations: Option<u32>,
     /// How many seconds a turn waits for others to leave the machine alone; 0: it does not look, nor is it done again
@@ -212,7 +214,7 @@ struct CompareOptions {
 impl CompareOptions {
     fn settings(&self, is_quiet: bool) -> compare::Settings {
         let either = |given: Option<u32>, usual, quick| given.unwrap_or(if self.quick { quick } else { usual });
-        let seconds = self.seconds.unwrap_or(if self.quick { 0.3 } else { 1.0 });
+        let seconds = self.seconds.unwrap_or(if self.quick { 0.2 } else { 0.5 });
         compare::Settings {
             places: Places { lycosa: self.lycosa.clone(), tarantool: self.tarantool.clone(), parent: self.dir.clone() },
             contenders: self.contenders.clone(),
@@ -222,7 +224,7 @@ impl CompareOptions {
                 big_rows: either(self.big_rows, 5_000_000, 500_000),
                 huge_rows: either(self.huge_rows, 10_000_000, 1_000_000),
                 time: Duration::from_secs_f64(seconds.clamp(0.001, 3600.0)),
-                operations: either(self.operations, 200_000, 20_000),
+                operations: either(self.operations, 60_000, 10_000),
             },
             is_quick: self.quick,
             is_quiet,
@@ -326,10 +328,11 @@ fn compare(options: &CompareOptions, is_json: bool) -> Result<(), String> {
     if is_json {
         println!("{}", serde_json::to_string(&all).map_err(|error| error.to_string())?);
     }
-    match &options.document {
-        Some(path) => document::write(path, &settings.results),
-        None => Ok(()),
+    if let Some(path) = &options.document {
+        document::write(path, &settings.results)?;
     }
+    let failures: Vec<&str> = all.iter().flat_map(|results| &results.failures).map(String::as_str).collect();
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\nlycosa-bench: ")) }
 }
 
 fn crash(launch: &Launch, kills: u64, work: &InventoryWork, is_json: bool) -> Result<(), String> {
@@ -385,7 +388,8 @@ fn run(cli: Cli) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let cli = Cli::parse();
+    match orphans::handle().and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("lycosa-bench: {error}");

@@ -89,6 +89,9 @@ pub(crate) struct Results {
     pub(crate) distributions: Vec<Distribution>,
     /// Most processor time that other processes took during a turn that counts, in processors.
     pub(crate) disturbance: f64,
+    /// Turns that failed, and why.
+    #[serde(default)]
+    pub(crate) failures: Vec<String>,
     /// What else a reader must know.
     pub(crate) notes: Vec<String>,
 }

@@ -2,6 +2,7 @@
 //!
 //! Every server runs the same application, `app.lua` of this folder, in a directory of its own that goes away with it.
 
+use crate::orphans;
 use load::wire::Value;
 use load::{Client, ClientError};
 use std::net::TcpListener;
@@ -92,6 +93,7 @@ impl Server {
     /// Leaves the directory where it is when this server goes away, for somebody to look into; returns its place.
     pub(crate) fn keep(&mut self) -> &Path {
         self.dir.disable_cleanup(true);
+        orphans::forget(self.dir.path());
         self.dir.path()
     }
 
@@ -105,6 +107,7 @@ impl Server {
             return Err(self.with_log(&format!("ended by itself, {status}")));
         }
         self.child.kill().and_then(|()| self.child.wait()).map_err(|error| error.to_string())?;
+        orphans::watch_over(self.dir.path(), None);
         Ok(())
     }
 
@@ -127,6 +130,7 @@ impl Drop for Server {
         // It may have ended already; there is nobody left to tell.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        orphans::forget(self.dir.path());
     }
 }
 
@@ -150,4 +154,5 @@ fn spawn(launch: &Launch, dir: &Path, address: &str) -> Result<Child, String> {
         .stderr(log)
         .spawn()
         .map_err(named)
+        .inspect(|child| orphans::watch_over(dir, Some(child.id())))
 }

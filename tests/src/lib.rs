@@ -15,5 +15,5 @@ mod source;
 
 pub use client::{Client, Reply, packet, request};
 pub use seed::{Field, MEMORY, Seed, open_database};
-pub use server::{Server, binary};
+pub use server::{Server, bench_binary, binary};
 pub use source::{Source, files, lines_with, root};

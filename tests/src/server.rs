@@ -20,23 +20,30 @@ const READY: &str = "ready: connect to ";
 /// The server under test: `LYCOSA_BIN`, or what `cargo build -p server` makes beside this test.
 pub fn binary() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    let build = || build("server").join("lycosa");
     BINARY.get_or_init(|| std::env::var_os("LYCOSA_BIN").map_or_else(build, PathBuf::from)).clone()
 }
 
-/// Builds with the profile and the target directory of the running test.
-fn build() -> PathBuf {
+/// The comparison program, built beside this test.
+pub fn bench_binary() -> PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| build("lycosa-bench").join("lycosa-bench")).clone()
+}
+
+/// Builds a package with the profile and the target directory of the running test; where its programs are.
+fn build(package: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a running test has a path");
     // TARGET/PROFILE/deps/TEST-HASH
     let profile = test.ancestors().nth(2).expect("tests run in TARGET/PROFILE/deps");
     let target = profile.parent().expect("tests run in TARGET/PROFILE/deps");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--package", "server", "--target-dir"]).arg(target).current_dir(crate::root());
+    command.args(["build", "--package", package, "--target-dir"]).arg(target).current_dir(crate::root());
     if profile.ends_with("release") {
         command.arg("--release");
     }
     let status = command.status().expect("cargo can be started");
-    assert!(status.success(), "the server cannot be built");
-    profile.join("lycosa")
+    assert!(status.success(), "{package} cannot be built");
+    profile.to_path_buf()
 }
 
 /// A running server. Killed on drop.

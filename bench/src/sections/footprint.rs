@@ -44,5 +44,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
 
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::Tarantool];
-    by_turns(settings, recorder, &contenders, ROUNDS_MAX, &|server, _, found| turn(settings, server, found))
+    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
+        turn(settings, server, found)
+    })
 }

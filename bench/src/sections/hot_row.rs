@@ -150,7 +150,9 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
 
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::LycosaWrite, Contender::Tarantool];
-    by_turns(settings, recorder, &contenders, u64::MAX, &|server, _, found| turn(settings, server, found))
+    by_turns(settings, recorder, &contenders, settings.at_most(u64::MAX, 2), &|server, _, found| {
+        turn(settings, server, found)
+    })
 }
 
 #[cfg(test)]

@@ -206,7 +206,10 @@ fn make_table(address: &str, engine: &str, rows: u32) -> Result<(), String> {
 
 fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<(), String> {
     let address = server.address.clone();
-    let (rows, time) = (settings.scale.rows / 2, settings.scale.time * 2);
+    let rows = settings.scale.rows / 2;
+    // Seconds are compared, so there should be some.
+    let least = if settings.is_quick { Duration::ZERO } else { Duration::from_secs(3) };
+    let time = (settings.scale.time * 2).max(least);
     if server.contender.is_iproto() {
         let space = make_space(&address, "inserts", 2)?;
         fill(&address, space, ROW, 0, rows)?;
@@ -232,5 +235,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
 }
 
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
-    by_turns(settings, recorder, &CONTENDERS, ROUNDS_MAX, &|server, _, found| turn(settings, server, found))
+    by_turns(settings, recorder, &CONTENDERS, settings.at_most(ROUNDS_MAX, 2), &|server, _, found| {
+        turn(settings, server, found)
+    })
 }

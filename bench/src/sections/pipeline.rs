@@ -16,7 +16,7 @@ pub(crate) const SECTION: Section = Section {
 
 const SHAPE: (usize, u32) = (1, 36_000);
 /// Turns of each contender, at most.
-const ROUNDS_MAX: u64 = 3;
+const ROUNDS_MAX: u64 = 2;
 
 fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) -> Result<(), String> {
     let rows = settings.scale.big_rows;
@@ -32,5 +32,7 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
 
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::LycosaWrite, Contender::Tarantool];
-    by_turns(settings, recorder, &contenders, ROUNDS_MAX, &|server, round, found| turn(settings, server, round, found))
+    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 2), &|server, round, found| {
+        turn(settings, server, round, found)
+    })
 }

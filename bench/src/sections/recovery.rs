@@ -17,7 +17,7 @@ pub(crate) const SECTION: Section = Section {
 };
 
 /// Turns of each contender, at most: they are long.
-const ROUNDS_MAX: u64 = 3;
+const ROUNDS_MAX: u64 = 2;
 
 fn restart(server: &mut Running, rows: u32, case: &str, turn: &mut Turn) -> Result<(), String> {
     server.server()?.kill()?;
@@ -51,5 +51,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     // What the log is synced by does not matter to who reads it.
     let contenders = [Contender::LycosaWrite, Contender::Tarantool];
-    by_turns(settings, recorder, &contenders, ROUNDS_MAX, &|server, _, found| turn(settings, server, found))
+    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
+        turn(settings, server, found)
+    })
 }

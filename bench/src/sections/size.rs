@@ -17,7 +17,7 @@ pub(crate) const SECTION: Section = Section {
 
 const SHAPE: (usize, u32) = (4, 256);
 /// Turns of each contender, at most: they are long.
-const ROUNDS_MAX: u64 = 2;
+const ROUNDS_MAX: u64 = 1;
 
 fn at(
     settings: &Settings,
@@ -76,5 +76,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
 
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::Tarantool];
-    by_turns(settings, recorder, &contenders, ROUNDS_MAX, &|server, _, found| turn(settings, server, found))
+    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
+        turn(settings, server, found)
+    })
 }

@@ -41,7 +41,9 @@ const STEADY: (f64, usize, u32) = (20_000.0, 4, 256);
 /// Rows of the space that is worked on while another one is dropped.
 const SMALL_ROWS: u32 = 100_000;
 /// Turns of each contender, at most: they are long.
-const ROUNDS_MAX: u64 = 3;
+const ROUNDS_MAX: u64 = 2;
+/// Shorter measurements are for trying this program.
+const TRIAL: Duration = Duration::from_millis(100);
 /// How often memory is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -126,8 +128,9 @@ fn turn(settings: &Settings, event: Event, server: &mut Running, turn: &mut Turn
     let address = server.address.clone();
     let big = make_space(&address, "big", 0)?;
     fill(&address, big, ROW, 0, settings.scale.big_rows)?;
-    // Two whole seconds are the least that a worst and a median second can be told from.
-    let calm = settings.scale.time.max(Duration::from_secs(if settings.is_quick { 1 } else { 2 }));
+    // Whole seconds are compared, so there should be some; a run that is shorter only tries whether all of this works.
+    let least = Duration::from_secs(if settings.is_quick { 1 } else { 2 });
+    let calm = if settings.scale.time < TRIAL { settings.scale.time } else { settings.scale.time.max(least) };
     let end = |time: Option<Duration>| End { requests: None, time };
     let (case, load) = match event {
         Event::Drop => {
@@ -182,5 +185,7 @@ fn turn(settings: &Settings, event: Event, server: &mut Running, turn: &mut Turn
 
 fn run(settings: &Settings, recorder: &mut Recorder, event: Event) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::LycosaWrite, Contender::Tarantool];
-    by_turns(settings, recorder, &contenders, ROUNDS_MAX, &|server, _, found| turn(settings, event, server, found))
+    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
+        turn(settings, event, server, found)
+    })
 }
