@@ -60,6 +60,9 @@ bench-compare: release ## the same work on Lycosa and on an installed tarantool,
 bench-crash: release ## kills the server during the inventory again and again; nothing acknowledged may be lost
 	$(BENCH) crash --server $(LYCOSA) $(ARGS)
 
+micro: ## index, row, codec, log and Lua alone, each beside what the machine allows; CASE=name for some
+	$(CARGO) bench --quiet -p lycosa-bench --bench micro -- $(CASE)
+
 torture: release ## kills, pauses and starves a server for ten minutes on this machine's disk; ARGS as of `lycosa torture`
 	$(LYCOSA) torture --seconds 600 $(ARGS)
 
@@ -97,5 +100,5 @@ damage: ## opens a database on every single flipped bit of a snapshot and a log;
 clean: ## removes what was built; data stays
 	$(CARGO) clean
 
-.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash torture \
+.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash micro torture \
     golden-record golden-check fuzz damage sim sim-crash sim-histories sim-errors sim-planted clean

@@ -147,8 +147,8 @@ pub struct Tree {
     version: u64,
     views: Vec<u64>,
     garbage: Vec<Garbage>,
-    /// The last entry, if it was the one put in last and nothing has moved since: `tail_version` is `version` then.
-    tail: Cursor,
+    /// The last leaf, if the last entry was the one put in last and nothing has moved since: `tail_version` is `version` then.
+    tail: *mut Leaf,
     tail_version: u64,
 }
 
@@ -414,7 +414,7 @@ impl Tree {
             version: 0,
             views: Vec::new(),
             garbage: Vec::new(),
-            tail: Cursor::END,
+            tail: ptr::null_mut(),
             tail_version: u64::MAX,
         }
     }
@@ -552,11 +552,16 @@ impl Tree {
         if self.tail_version != self.version || !self.views.is_empty() {
             return false;
         }
-        let belongs_there = self.tail.get().is_some_and(|last| match last.hint.cmp(&entry.hint) {
+        // SAFETY: the tree is as it was when this was its last leaf, which has an entry.
+        let last = unsafe {
+            let leaf = &*self.tail;
+            Entry { hint: leaf.hints[leaf.len - 1], item: leaf.items[leaf.len - 1] }
+        };
+        let belongs_there = match last.hint.cmp(&entry.hint) {
             Ordering::Less => true,
             Ordering::Equal => is_before(last.item),
             Ordering::Greater => false,
-        });
+        };
         if belongs_there {
             self.push(entry);
         }
@@ -566,26 +571,23 @@ impl Tree {
     /// Puts an entry in behind all others, where it must belong.
     fn push(&mut self, entry: Entry) {
         if self.tail_version != self.version {
-            self.tail = self.root.edge(false);
-            self.tail_version = self.version;
+            self.note_tail();
         }
-        let leaf = self.tail.leaf;
-        // SAFETY: the tail is a cursor of the tree as it is.
-        let has_room = !leaf.is_null() && unsafe { (*leaf).len } < LEAF_CAPACITY;
+        // SAFETY: as in `append`.
+        let has_room = !self.tail.is_null() && unsafe { (*self.tail).len } < LEAF_CAPACITY;
         if has_room && self.views.is_empty() {
             // No separator changes: the first entry of the leaf stays.
-            let leaf = unsafe_mut(leaf);
+            let leaf = unsafe_mut(self.tail);
             leaf.hints[leaf.len] = entry.hint;
             leaf.items[leaf.len] = entry.item;
-            self.tail.position = leaf.len;
             leaf.len += 1;
             self.len += 1;
             self.version += 1;
             self.tail_version = self.version;
             return;
         }
-        let mut cursor = self.tail;
-        cursor.position += usize::from(!leaf.is_null());
+        let mut cursor = self.root.edge(false);
+        cursor.position += usize::from(!cursor.leaf.is_null());
         self.insert_at(Slot { cursor, found: None, version: self.version }, entry);
     }
 
@@ -619,7 +621,7 @@ impl Tree {
                 self.fix_separator(&cursor);
             }
             if is_append {
-                self.tail = cursor;
+                self.tail = cursor.leaf;
                 self.tail_version = self.version;
             }
             return;
@@ -648,7 +650,7 @@ impl Tree {
 
     /// The entry put in last is behind all others.
     fn note_tail(&mut self) {
-        self.tail = self.root.edge(false);
+        self.tail = self.root.edge(false).leaf;
         self.tail_version = self.version;
     }
 
