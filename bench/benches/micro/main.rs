@@ -39,10 +39,10 @@ fn main() {
     lua::run(&machine, &report);
 }
 
-/// Numbers below `count` in an order that no processor foresees, each once if `count` is a power of two.
-fn scattered(count: u64) -> impl Iterator<Item = u64> {
-    (0..count).scan(1u64, move |state, _| {
+/// Numbers below `range` without end, in an order that no processor foresees.
+fn scattered(range: u64) -> impl Iterator<Item = u64> {
+    (0u64..).scan(1u64, move |state, _| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        Some((*state >> 20) % count)
+        Some((*state >> 20) % range)
     })
 }
