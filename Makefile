@@ -68,6 +68,9 @@ compare: release ## Lycosa beside Tarantool, Redis, memcached, MariaDB and Postg
 bench-crash: release ## kills the server during the inventory again and again; nothing acknowledged may be lost
 	$(BENCH) crash --server $(LYCOSA) $(ARGS)
 
+micro: ## index, row, codec, log and Lua alone, each beside what the machine allows; CASE=name for some
+	$(CARGO) bench --quiet -p lycosa-bench --bench micro -- $(CASE)
+
 torture: release ## kills, pauses and starves a server for ten minutes on this machine's disk; ARGS as of `lycosa torture`
 	$(LYCOSA) torture --seconds 600 $(ARGS)
 
@@ -105,5 +108,5 @@ damage: ## opens a database on every single flipped bit of a snapshot and a log;
 clean: ## removes what was built; data stays
 	$(CARGO) clean
 
-.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-sink bench-crash compare torture \
+.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-sink bench-crash compare micro torture \
     golden-record golden-check fuzz damage sim sim-crash sim-histories sim-errors sim-planted clean

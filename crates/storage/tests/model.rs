@@ -212,3 +212,98 @@ fn an_iterator_goes_on_behind_its_last_row_whatever_changes() {
     assert_eq!(seen, (10..100).collect::<Vec<_>>());
     assert_eq!(space.len(), 10);
 }
+
+fn check_loading(kind: IndexKind, loaded: Vec<Step>, later: Vec<Step>) {
+    let arena = Arena::new(16 << 20);
+    let mut space = space(&arena, kind);
+    let mut model: BTreeMap<u64, Row> = BTreeMap::new();
+    space.defer_secondary_indexes();
+    assert!(space.is_deferring() && space.index_def(1).is_none());
+    for step in loaded {
+        match step {
+            Step::Put(row, is_insert) => {
+                let mode = if is_insert { Mode::Insert } else { Mode::Replace };
+                let put = space.replace(Tuple::new(&arena, 0, &encode(row)).unwrap(), mode);
+                let is_refused = is_insert && model.contains_key(&row.0);
+                assert_eq!(put.is_err(), is_refused);
+                if !is_refused {
+                    model.insert(row.0, row);
+                }
+            }
+            Step::Delete(id) if model.remove(&id).is_some() => {
+                let mut key = Vec::new();
+                msgpack::encode_uint(&mut key, id);
+                let old = space.get(0, &key, 1).unwrap();
+                space.delete(old);
+            }
+            _ => {}
+        }
+    }
+    let mut values: Vec<u64> = model.values().filter_map(|row| row.2).collect();
+    values.sort_unstable();
+    let is_unique = values.windows(2).all(|pair| pair[0] != pair[1]);
+    match space.complete_indexes() {
+        Ok(()) => assert!(is_unique && !space.is_deferring()),
+        Err(StorageError::Duplicate { index_id, existing }) => {
+            let (_, _, value) = decode(existing.data());
+            assert!(index_id == 2 && values.iter().filter(|other| Some(**other) == value).count() > 1);
+            assert!(space.is_deferring());
+            return;
+        }
+        Err(StorageError::OutOfMemory(error)) => panic!("{error}"),
+    }
+    // The indexes are as if they had always been there.
+    for step in later {
+        match step {
+            Step::Put(row, _) => {
+                let taken = model.values().any(|other| other.0 != row.0 && row.2.is_some() && other.2 == row.2);
+                let put = space.replace(Tuple::new(&arena, 0, &encode(row)).unwrap(), Mode::Replace);
+                assert_eq!(put.is_err(), taken);
+                if !taken {
+                    model.insert(row.0, row);
+                }
+            }
+            Step::Delete(id) if model.remove(&id).is_some() => {
+                let mut key = Vec::new();
+                msgpack::encode_uint(&mut key, id);
+                let old = space.get(0, &key, 1).unwrap();
+                space.delete(old);
+            }
+            _ => {}
+        }
+    }
+    let mut expected: Vec<Row> = model.values().copied().collect();
+    expected.sort_unstable_by_key(|row| (row.1, row.0));
+    assert_eq!(rows(&space, 1), expected);
+    expected.sort_unstable_by_key(|row| (row.2, row.0));
+    assert_eq!(rows(&space, 2), expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn indexes_filled_at_the_end_are_as_if_they_had_been_there(
+        is_hash in any::<bool>(),
+        loaded in proptest::collection::vec(step(), 0..40),
+        later in proptest::collection::vec(step(), 0..200),
+    ) {
+        check_loading(if is_hash { IndexKind::Hash } else { IndexKind::Tree }, loaded, later);
+    }
+}
+
+#[test]
+fn many_rows_are_sorted_by_several_threads_and_found() {
+    let arena = Arena::new(256 << 20);
+    let mut space = space(&arena, IndexKind::Tree);
+    space.defer_secondary_indexes();
+    let count = 120_000;
+    for at in 0..count {
+        let id = at * 7919 % count;
+        let row = (id, id % 10, (id % 3 > 0).then(|| count - id));
+        space.replace(Tuple::new(&arena, 0, &encode(row)).unwrap(), Mode::Insert).unwrap();
+    }
+    space.complete_indexes().unwrap();
+    assert!(rows(&space, 1).is_sorted_by_key(|row| (row.1, row.0)));
+    let by_value = rows(&space, 2);
+    assert!(by_value.is_sorted_by_key(|row| (row.2, row.0)) && by_value.len() == count as usize);
+}
