@@ -106,8 +106,9 @@ pub struct Database {
     /// That the first of it has taken.
     garbage_steps: Cell<u64>,
     collecting: TimeShare,
-    /// The row of a system space whose effect was made ready while others had their turns, and is put in force now.
-    pub(crate) ready_change: RefCell<Option<Tuple>>,
+    /// The row of a system space whose effect was made ready while others had their turns, with the number of what was built for it. It is put in
+    /// force now.
+    pub(crate) ready_change: RefCell<Option<(u64, Tuple)>>,
     /// Views whose rows were taken out of their space while they were read.
     orphaned_views: RefCell<Vec<storage::MemoryView>>,
     pub(crate) scratch: RefCell<Vec<u8>>,
