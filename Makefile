@@ -7,6 +7,8 @@ SIM = $(CARGO) run --quiet --release -p sim --
 # Where the server of `make run` listens and keeps its files, and what the benches connect to.
 LISTEN = 127.0.0.1:3301
 WORK_DIR = ./data
+# Anything here makes `make compare` short.
+QUICK =
 # Further arguments, as in `make bench-inventory ARGS='--operations 100000'`.
 ARGS =
 # Seeds that `make sim` runs.
@@ -54,8 +56,14 @@ bench: ## pipelined replaces against a running server with examples/inventory/ap
 bench-inventory: ## captures and releases by 16 clients against the same server
 	$(BENCH) inventory --connect $(LISTEN) $(ARGS)
 
-bench-compare: release ## the same work on Lycosa and on an installed tarantool, by turns
-	$(BENCH) compare --lycosa $(LYCOSA) $(ARGS)
+bench-compare: release ## the main workloads on Lycosa and on an installed tarantool, by turns
+	$(BENCH) compare --lycosa $(LYCOSA) --only requests,inventory,connect,memory --contenders lycosa,tarantool $(ARGS)
+
+bench-sink: ## how many requests a second the client of all these can make and check
+	$(BENCH) sink $(ARGS)
+
+compare: release ## Lycosa beside Tarantool, Redis, memcached, MariaDB and PostgreSQL; writes docs/benchmarks.md. QUICK=1: within ten minutes
+	$(BENCH) compare --lycosa $(LYCOSA) --document docs/benchmarks.md $(if $(QUICK),--quick) $(ARGS)
 
 bench-crash: release ## kills the server during the inventory again and again; nothing acknowledged may be lost
 	$(BENCH) crash --server $(LYCOSA) $(ARGS)
@@ -97,5 +105,5 @@ damage: ## opens a database on every single flipped bit of a snapshot and a log;
 clean: ## removes what was built; data stays
 	$(CARGO) clean
 
-.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-crash torture \
+.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-sink bench-crash compare torture \
     golden-record golden-check fuzz damage sim sim-crash sim-histories sim-errors sim-planted clean

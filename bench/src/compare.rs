@@ -1,369 +1,237 @@
-//! Two servers, the same work, by turns.
+//! Servers, the same work, by turns.
 //!
 //! Each turn has a server of its own, started on an empty directory and gone afterwards, so that no turn inherits memory, files or unwritten pages
-//! from another; and only one server runs at a time. Who begins changes from round to round.
+//! from another; and only one server runs at a time. Who begins changes from round to round. Others may use the machine meanwhile: a turn waits for
+//! quiet before it begins, for a bounded time, and is done again if too much processor time went elsewhere; what remains of it is told.
 
-use crate::connect;
-use crate::generator;
-use crate::inventory;
-use crate::load::{self, Kind};
-use crate::memory;
-use crate::process;
-use crate::report::{Latencies, median, rounded, with_progress};
-use crate::server::{Launch, Server};
-use serde_json::json;
+use crate::contender::{Contender, Places, Running};
+use crate::report::rounded;
+use crate::results::{Better, Recorder, Results, Turn};
+use crate::sections::Section;
+use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-const ROW_BYTES: usize = 100;
-const ITEMS: u64 = 1000;
-const CLIENTS: u64 = 16;
-const CONNECTIONS: usize = 4;
-const IN_FLIGHT: usize = 256;
+/// Processors that others may use during a turn before it is done again.
+const DISTURBANCE_MAX: f64 = 0.35;
+/// A turn is done so often at most.
+const TRIES_MAX: u32 = 3;
+/// How long a look at the machine takes.
+const LOOK: Duration = Duration::from_millis(200);
 
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Workload {
-    /// Captures and releases, 16 clients
-    Inventory,
-    /// Pipelined replaces of single rows
-    Replace,
-    /// Pipelined selects of single rows
-    Select,
-    /// Connect, log in, ask once, go
-    Connect,
-    /// Resident memory before and after a fill
-    Memory,
-    /// All of these
-    All,
-}
-
-impl Workload {
-    fn name(self) -> &'static str {
-        match self {
-            Workload::Inventory => "inventory",
-            Workload::Replace => "replace",
-            Workload::Select => "select",
-            Workload::Connect => "connect",
-            Workload::Memory => "memory",
-            Workload::All => "all",
-        }
-    }
-
-    /// `All` spelled out, everything once.
-    fn expand(workloads: &[Workload]) -> Vec<Workload> {
-        let every = [Workload::Inventory, Workload::Replace, Workload::Select, Workload::Connect, Workload::Memory];
-        every.into_iter().filter(|one| workloads.contains(one) || workloads.contains(&Workload::All)).collect()
-    }
+/// How much.
+#[derive(Clone, Debug)]
+pub(crate) struct Scale {
+    /// Turns of each contender; sections with long turns take fewer.
+    pub(crate) rounds: u64,
+    /// Rows of ordinary sections.
+    pub(crate) rows: u32,
+    /// Rows of checkpoints, index builds and starts.
+    pub(crate) big_rows: u32,
+    /// Rows of the section about size.
+    pub(crate) huge_rows: u32,
+    /// Length of each measurement.
+    pub(crate) time: Duration,
+    /// Operations of the inventory.
+    pub(crate) operations: u32,
 }
 
 /// How.
 pub(crate) struct Settings {
-    pub(crate) lycosa: Launch,
-    pub(crate) tarantool: Launch,
-    pub(crate) rounds: u64,
-    /// Operations of the inventory and requests of the load, in one turn.
-    pub(crate) operations: u64,
-    /// Rows of load and memory.
-    pub(crate) rows: u32,
-    /// Length of a turn of the connecting clients.
-    pub(crate) time: Duration,
+    pub(crate) places: Places,
+    /// Only these take part; all that a section names if there are none.
+    pub(crate) contenders: Vec<Contender>,
+    pub(crate) scale: Scale,
+    pub(crate) is_quick: bool,
     pub(crate) is_quiet: bool,
+    /// Longest wait for quiet before a turn.
+    pub(crate) patience: Duration,
+    /// Where results are kept.
+    pub(crate) results: PathBuf,
 }
 
-/// Which way a figure gets better.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Better {
-    Higher,
-    Lower,
+/// Processor time that this program and all servers that it has started and seen end took, in seconds.
+fn own_seconds() -> Result<f64, String> {
+    let text = std::fs::read_to_string("/proc/self/stat").map_err(|error| format!("/proc/self/stat: {error}"))?;
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    // utime, stime and those of children, fields 14 to 17, in hundredths.
+    let ticks: u64 = fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(ticks as f64 / 100.0)
 }
 
-/// One figure of a turn. The first of a turn is what the workload is about.
-struct Figure {
-    name: &'static str,
-    unit: &'static str,
-    better: Better,
-    value: f64,
+/// Watches who uses the machine.
+struct Watch {
+    begun: Instant,
+    machine: f64,
+    own: f64,
 }
 
-impl Figure {
-    fn higher(name: &'static str, unit: &'static str, value: f64) -> Self {
-        Figure { name, unit, better: Better::Higher, value }
+impl Watch {
+    fn start() -> Result<Self, String> {
+        Ok(Watch { begun: Instant::now(), machine: load::process::machine_seconds()?.0, own: own_seconds()? })
     }
 
-    fn lower(name: &'static str, unit: &'static str, value: f64) -> Self {
-        Figure { name, unit, better: Better::Lower, value }
+    /// Processors that others have used since then, on average.
+    fn others(&self) -> Result<f64, String> {
+        let spent = load::process::machine_seconds()?.0 - self.machine - (own_seconds()? - self.own);
+        Ok((spent / self.begun.elapsed().as_secs_f64().max(1e-3)).max(0.0))
     }
 }
 
-/// The same figure of all turns of both servers.
-pub(crate) struct Comparison {
-    pub(crate) workload: &'static str,
-    pub(crate) name: &'static str,
-    pub(crate) unit: &'static str,
-    better: Better,
-    lycosa: Vec<f64>,
-    tarantool: Vec<f64>,
-    /// It is what the workload is about.
-    pub(crate) is_main: bool,
-}
-
-impl Comparison {
-    pub(crate) fn medians(&self) -> (f64, f64) {
-        (median(&self.lycosa), median(&self.tarantool))
-    }
-
-    pub(crate) fn ratio(&self) -> f64 {
-        let (lycosa, tarantool) = self.medians();
-        lycosa / tarantool
-    }
-
-    pub(crate) fn better(&self) -> &'static str {
-        match self.better {
-            Better::Higher => "higher",
-            Better::Lower => "lower",
+/// Waits until others leave the machine alone, or the patience ends.
+fn wait_for_quiet(patience: Duration) -> Result<(), String> {
+    let begun = Instant::now();
+    while begun.elapsed() < patience {
+        let watch = Watch::start()?;
+        std::thread::sleep(LOOK);
+        if watch.others()? < DISTURBANCE_MAX {
+            break;
         }
     }
-
-    fn json(&self) -> serde_json::Value {
-        let (lycosa, tarantool) = self.medians();
-        json!({
-            "workload": self.workload,
-            "figure": self.name,
-            "unit": self.unit,
-            "better": self.better(),
-            "lycosa": {"median": lycosa, "rounds": self.lycosa},
-            "tarantool": {"median": tarantool, "rounds": self.tarantool},
-            // A ratio to nothing is no number, which JSON has no word for.
-            "ratio": self.ratio().is_finite().then_some(self.ratio()),
-        })
-    }
+    Ok(())
 }
 
-fn latency_figures(latencies: &Latencies) -> [Figure; 2] {
-    [
-        Figure::lower("latency, median", "us", latencies.median as f64),
-        Figure::lower("latency, 99 %", "us", latencies.p99 as f64),
-    ]
-}
+/// What a turn of a section does with a server that has just been started.
+pub(crate) type Work<'a> = dyn Fn(&mut Running, u64, &mut Turn) -> Result<(), String> + 'a;
 
-/// One turn of the inventory. Each round has a seed of its own, the same for both servers.
-fn inventory_turn(settings: &Settings, server: &Server, round: u64) -> Result<Vec<Figure>, String> {
-    let own = inventory::Settings { address: server.address.clone(), clients: CLIENTS, survive: false };
-    let work = generator::generate(ITEMS, settings.operations as usize, round);
-    let before = process::cpu_seconds(server.pid())?;
-    let outcome =
-        with_progress("operations", settings.operations, settings.is_quiet, |done| inventory::run(&own, &work, done))?;
-    let server_us = (process::cpu_seconds(server.pid())? - before) * 1e6 / settings.operations as f64;
-    if outcome.faults.count > 0 {
-        return Err(format!("the final state is {}", outcome.faults));
-    }
-    let mut figures = vec![Figure::higher("operations", "1/s", outcome.per_second())];
-    figures.extend(latency_figures(&Latencies::of(&outcome.latencies)));
-    figures.push(Figure::lower("server CPU each", "us", server_us));
-    Ok(figures)
-}
-
-fn load_settings(settings: &Settings, server: &Server, kind: Kind, round: u64) -> load::Settings {
-    load::Settings {
-        address: server.address.clone(),
-        kind,
-        connections: CONNECTIONS,
-        in_flight: IN_FLIGHT,
-        rows: settings.rows,
-        row_bytes: ROW_BYTES,
-        requests: settings.operations,
-        seed: round,
-        pid: Some(server.pid()),
-    }
-}
-
-fn load_turn(settings: &Settings, server: &Server, kind: Kind, round: u64) -> Result<Vec<Figure>, String> {
-    let own = load_settings(settings, server, kind, round);
-    load::fill(&own, settings.is_quiet)?;
-    let outcome = load::run(&own, settings.is_quiet)?;
-    let mut figures = vec![Figure::higher("requests", "1/s", outcome.per_second())];
-    figures.extend(latency_figures(&Latencies::of(&outcome.latencies)));
-    figures.extend(outcome.server_us.map(|server_us| Figure::lower("server CPU each", "us", server_us)));
-    Ok(figures)
-}
-
-fn connect_turn(settings: &Settings, server: &Server) -> Result<Vec<Figure>, String> {
-    let own = connect::Settings {
-        address: server.address.clone(),
-        user: "bench".to_string(),
-        password: "bench".to_string(),
-        clients: CLIENTS as usize,
-        time: settings.time,
-        pid: Some(server.pid()),
-    };
-    let outcome = connect::run(&own, settings.is_quiet)?;
-    // Clients and server share the machine, so the server's part says more than what both did together.
-    let mut figures: Vec<Figure> =
-        outcome.server_us.map(|server_us| Figure::lower("server CPU each", "us", server_us)).into_iter().collect();
-    figures.push(Figure::higher("connections", "1/s", outcome.per_second()));
-    figures.extend(latency_figures(&Latencies::of(&outcome.latencies)));
-    Ok(figures)
-}
-
-fn memory_turn(settings: &Settings, server: &Server) -> Result<Vec<Figure>, String> {
-    let own = load_settings(settings, server, Kind::Replace, 1);
-    let outcome = memory::run(&own, server.pid(), settings.is_quiet)?;
-    Ok(vec![
-        Figure::lower("memory for a row", "bytes", outcome.row_bytes()),
-        Figure::lower("resident after", "MiB", outcome.after as f64 / 1024.0 / 1024.0),
-    ])
-}
-
-/// Starts a server, runs a workload on it once, and ends it.
-fn turn(settings: &Settings, workload: Workload, launch: &Launch, round: u64) -> Result<Vec<Figure>, String> {
+/// One turn: what it found, and the processors that others used.
+fn turn(settings: &Settings, contender: Contender, round: u64, work: &Work<'_>) -> Result<(Turn, f64), String> {
     // What earlier turns left to be written is written now. Without the program, turns merely disturb each other a little.
     let _ = Command::new("sync").status();
-    let server = Server::start(launch)?;
-    match workload {
-        Workload::Inventory => inventory_turn(settings, &server, round),
-        Workload::Replace => load_turn(settings, &server, Kind::Replace, round),
-        Workload::Select => load_turn(settings, &server, Kind::Select, round),
-        Workload::Connect => connect_turn(settings, &server),
-        Workload::Memory => memory_turn(settings, &server),
-        Workload::All => Err("`all` is no workload of its own".to_string()),
-    }
+    wait_for_quiet(settings.patience)?;
+    let watch = Watch::start()?;
+    let mut found = Turn::default();
+    let mut running = contender.start(&settings.places)?;
+    work(&mut running, round, &mut found)?;
+    drop(running);
+    Ok((found, watch.others()?))
 }
 
-/// All rounds of one workload.
-fn compare(settings: &Settings, workload: Workload) -> Result<Vec<Comparison>, String> {
-    let mut comparisons: Vec<Comparison> = Vec::new();
-    for round in 1..=settings.rounds {
-        for is_lycosa in [round % 2 == 1, round % 2 == 0] {
-            let (name, launch) =
-                if is_lycosa { ("lycosa", &settings.lycosa) } else { ("tarantool", &settings.tarantool) };
-            let figures = turn(settings, workload, launch, round)
-                .map_err(|error| format!("{}, round {round}, {name}: {error}", workload.name()))?;
-            if !settings.is_quiet {
-                let words: Vec<String> = figures
-                    .iter()
-                    .map(|figure| format!("{} {} {}", figure.name, rounded(figure.value), figure.unit))
-                    .collect();
-                eprintln!("{} {round}/{} {name:9} {}", workload.name(), settings.rounds, words.join(", "));
-            }
-            for (at, figure) in figures.into_iter().enumerate() {
-                if comparisons.len() == at {
-                    comparisons.push(Comparison {
-                        workload: workload.name(),
-                        name: figure.name,
-                        unit: figure.unit,
-                        better: figure.better,
-                        lycosa: Vec::new(),
-                        tarantool: Vec::new(),
-                        is_main: at == 0,
-                    });
+/// Runs `work` for each contender in each round. A contender that cannot be had is named in the results.
+pub(crate) fn by_turns(
+    settings: &Settings,
+    recorder: &mut Recorder,
+    contenders: &[Contender],
+    rounds_max: u64,
+    work: &Work<'_>,
+) -> Result<(), String> {
+    let rounds = settings.scale.rounds.min(rounds_max);
+    recorder.results.rounds = recorder.results.rounds.max(rounds);
+    let mut present = Vec::new();
+    for contender in contenders {
+        if !settings.contenders.is_empty() && !settings.contenders.contains(contender) {
+            recorder.results.missing.push(format!("{}: left out by --contenders", contender.label()));
+            continue;
+        }
+        match contender.describe(&settings.places) {
+            Ok(participant) => {
+                if !recorder.results.participants.iter().any(|one| one.label == participant.label) {
+                    recorder.results.participants.push(participant);
                 }
-                let own = &mut comparisons[at];
-                if is_lycosa { own.lycosa.push(figure.value) } else { own.tarantool.push(figure.value) }
+                present.push(*contender);
+            }
+            Err(error) => recorder.results.missing.push(error),
+        }
+    }
+    let name = recorder.results.section.clone();
+    for round in 1..=rounds {
+        for at in 0..present.len() {
+            let contender = present[(at + round as usize - 1) % present.len()];
+            let mut tries = 0;
+            let (found, disturbance) = loop {
+                tries += 1;
+                let (found, disturbance) = turn(settings, contender, round, work)
+                    .map_err(|error| format!("{name}, round {round}, {}: {error}", contender.label()))?;
+                if disturbance < DISTURBANCE_MAX || tries == TRIES_MAX || settings.patience.is_zero() {
+                    break (found, disturbance);
+                }
+                if !settings.is_quiet {
+                    eprintln!(
+                        "{name} {round}/{rounds} {}: others used {disturbance:.2} processors, once more",
+                        contender.label()
+                    );
+                }
+            };
+            recorder.results.disturbance = recorder.results.disturbance.max(disturbance);
+            if !settings.is_quiet {
+                eprintln!("{name} {round}/{rounds} {:20} {}", contender.label(), found.words());
+            }
+            recorder.add(contender.label(), found);
+        }
+    }
+    Ok(())
+}
+
+/// The machine, on one line.
+pub(crate) fn machine() -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let count = std::thread::available_parallelism().map_or(0, usize::from);
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kilobytes: u64 = memory
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap_or(0);
+    let model = model.map_or("unknown", |(_, model)| model);
+    format!("{count} x {model}, {} GiB, Linux {}", kilobytes >> 20, kernel.trim())
+}
+
+/// Runs one section and keeps what it found.
+pub(crate) fn run(section: &Section, settings: &Settings) -> Result<Results, String> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut recorder = Recorder::default();
+    let Scale { rows, big_rows, huge_rows, time, operations, .. } = settings.scale;
+    recorder.results = Results {
+        section: section.name.to_string(),
+        machine: machine(),
+        seconds_since_1970: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs()),
+        command: format!("lycosa-bench {}", arguments.join(" ")),
+        is_quick: settings.is_quick,
+        scale: format!(
+            "{rows} rows, {big_rows} of the big and {huge_rows} of the huge space, {} s for each measurement, {operations} operations",
+            time.as_secs_f64()
+        ),
+        ..Results::default()
+    };
+    (section.run)(settings, &mut recorder)?;
+    let results = recorder.finish();
+    results.save(&settings.results)?;
+    Ok(results)
+}
+
+/// Prints medians, and ratios to the first of Lycosa's.
+pub(crate) fn print(results: &Results) {
+    println!("\n{}: medians of {} rounds, {}", results.section, results.rounds, results.scale);
+    for missing in &results.missing {
+        println!("  not there: {missing}");
+    }
+    let labels: Vec<&str> = results.participants.iter().map(|one| one.label.as_str()).collect();
+    print!("{:28} {:26} {:6}", "case", "figure", "better");
+    labels.iter().for_each(|label| print!(" {label:>26}"));
+    println!();
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for figure in &results.figures {
+        let row = (figure.case.as_str(), figure.name.as_str());
+        if seen.contains(&row) {
+            continue;
+        }
+        seen.push(row);
+        let better = if figure.better == Better::Higher { "higher" } else { "lower" };
+        print!("{:28} {:26} {better:6}", row.0, format!("{}, {}", row.1, figure.unit));
+        let ours = results.find(row.0, row.1, labels.first().copied().unwrap_or(""));
+        for label in &labels {
+            match (results.find(row.0, row.1, label), ours) {
+                (None, _) => print!(" {:>26}", "-"),
+                (Some(theirs), Some(ours)) if ours.contender != theirs.contender => {
+                    let ratio = ours.median() / theirs.median();
+                    print!(" {:>26}", format!("{} (x {ratio:.2})", rounded(theirs.median())));
+                }
+                (Some(figure), _) => print!(" {:>26}", rounded(figure.median())),
             }
         }
+        println!();
     }
-    Ok(comparisons)
-}
-
-/// What a reader must know to do it again, or to doubt it.
-pub(crate) struct Circumstances {
-    pub(crate) machine: String,
-    seconds_since_1970: u64,
-    pub(crate) lycosa: String,
-    pub(crate) tarantool: String,
-    command: String,
-}
-
-impl Circumstances {
-    fn find(settings: &Settings) -> Result<Self, String> {
-        let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let count = std::thread::available_parallelism().map_or(0, usize::from);
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let describe =
-            |launch: &Launch| launch.version().map(|version| format!("{version}, wal_mode={}", launch.wal_mode));
-        Ok(Circumstances {
-            machine: format!("{count} x {}, Linux {}", model.map_or("unknown", |(_, model)| model), kernel.trim()),
-            seconds_since_1970: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs()),
-            lycosa: describe(&settings.lycosa)?,
-            tarantool: describe(&settings.tarantool)?,
-            command: format!("lycosa-bench {}", arguments.join(" ")),
-        })
-    }
-}
-
-/// The whole comparison.
-pub(crate) struct Outcome {
-    pub(crate) circumstances: Circumstances,
-    rounds: u64,
-    pub(crate) comparisons: Vec<Comparison>,
-}
-
-impl Outcome {
-    pub(crate) fn json(&self) -> serde_json::Value {
-        let Circumstances { machine, seconds_since_1970, lycosa, tarantool, command } = &self.circumstances;
-        json!({
-            "machine": machine,
-            "seconds_since_1970": seconds_since_1970,
-            "lycosa": lycosa,
-            "tarantool": tarantool,
-            "command": command,
-            "rounds": self.rounds,
-            "results": self.comparisons.iter().map(Comparison::json).collect::<Vec<_>>(),
-        })
-    }
-
-    pub(crate) fn print(&self) {
-        let Circumstances { machine, lycosa, tarantool, .. } = &self.circumstances;
-        println!("{machine}\nlycosa:    {lycosa}\ntarantool: {tarantool}\nmedians of {} rounds\n", self.rounds);
-        let row = |cells: [&str; 6]| {
-            let [workload, figure, better, lycosa, tarantool, ratio] = cells;
-            println!("{workload:10} {figure:24} {better:7} {lycosa:>12} {tarantool:>12} {ratio:>7}");
-        };
-        row(["workload", "figure", "better", "lycosa", "tarantool", "ratio"]);
-        for one in &self.comparisons {
-            let (lycosa, tarantool) = one.medians();
-            let name = format!("{}, {}", one.name, one.unit);
-            let workload = if one.is_main { one.workload } else { "" };
-            row([workload, &name, one.better(), &rounded(lycosa), &rounded(tarantool), &format!("{:.2}", one.ratio())]);
-        }
-    }
-}
-
-/// Compares both servers in the workloads.
-pub(crate) fn run(workloads: &[Workload], settings: &Settings) -> Result<Outcome, String> {
-    let circumstances = Circumstances::find(settings)?;
-    let mut comparisons = Vec::new();
-    for workload in Workload::expand(workloads) {
-        comparisons.extend(compare(settings, workload)?);
-    }
-    Ok(Outcome { circumstances, rounds: settings.rounds, comparisons })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_means_every_workload_once() {
-        assert_eq!(Workload::expand(&[Workload::All, Workload::Select]).len(), 5);
-        assert_eq!(Workload::expand(&[Workload::Select, Workload::Select]), [Workload::Select]);
-    }
-
-    #[test]
-    fn a_ratio_is_of_medians() {
-        let one = Comparison {
-            workload: "select",
-            name: "requests",
-            unit: "1/s",
-            better: Better::Higher,
-            lycosa: vec![1.0, 30.0, 3.0],
-            tarantool: vec![2.0],
-            is_main: true,
-        };
-        assert!((one.ratio() - 1.5).abs() < 1e-9);
-        assert_eq!(one.json()["lycosa"]["median"], 3.0);
-    }
+    results.notes.iter().for_each(|note| println!("  {note}"));
+    println!("  others used up to {:.2} processors during a turn", results.disturbance);
 }

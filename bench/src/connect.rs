@@ -1,9 +1,10 @@
 //! Clients that connect, log in, ask once and go: what a web page without a connection pool does to a database.
 
-use crate::client::{Client, ClientError};
-use crate::process;
-use crate::report::{self, Latencies};
+use crate::report;
 use hdrhistogram::Histogram;
+use load::Latencies;
+use load::process;
+use load::{Client, ClientError};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -55,7 +56,7 @@ impl Outcome {
 
 /// Connects in a loop until the time is over.
 fn run_client(settings: &Settings, begun: Instant, done: &AtomicU64) -> Result<Histogram<u64>, ClientError> {
-    let mut latencies = report::histogram();
+    let mut latencies = load::histogram();
     while begun.elapsed() < settings.time {
         let started = Instant::now();
         Client::connect(&settings.address, Some((&settings.user, &settings.password)))?.ping()?;
@@ -79,7 +80,7 @@ pub(crate) fn run(settings: &Settings, is_quiet: bool) -> Result<Outcome, String
             })
         });
     let seconds = begun.elapsed().as_secs_f64();
-    let mut latencies = report::histogram();
+    let mut latencies = load::histogram();
     for result in results {
         let client = result.map_err(|error| error.to_string())?;
         latencies.add(client).expect("both histograms have the same bounds");

@@ -5,9 +5,9 @@
 
 use crate::generator::Work;
 use crate::inventory::{self, Outcome, Settings, check, drive};
-use crate::random::Random;
 use crate::report;
 use crate::server::{Launch, Server};
+use load::Random;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Who wants what: the stock and the operations of the inventory workload, made so that in order every operation can be carried out.
 
-use crate::random::Random;
+use load::Random;
 use std::collections::BTreeMap;
 
 /// Skus are 1..=SKUS.

@@ -7,11 +7,11 @@
 //! No client can wait for ever. An operation that finds too little waits for releases that came before it in the queue, and those always succeed;
 //! what other captures took early, they gave up taking later. So a wait that lasts means lost units, and is an error after `STARVED`.
 
-use crate::client::{Client, ClientError};
 use crate::generator::{Group, Item, Operation, Place, Work};
-use crate::report::{self, Latencies};
-use crate::wire::Value;
 use hdrhistogram::Histogram;
+use load::Latencies;
+use load::wire::Value;
+use load::{Client, ClientError};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -243,7 +243,7 @@ fn book(operation: Operation, answer: &Value, changes: &mut BTreeMap<Place, i64>
 
 fn run_client(shared: &Shared<'_>, id: u64) -> Result<ClientOutcome, ClientError> {
     let survive = shared.settings.survive;
-    let mut outcome = ClientOutcome { id, latencies: report::histogram(), changes: BTreeMap::new(), last: None };
+    let mut outcome = ClientOutcome { id, latencies: load::histogram(), changes: BTreeMap::new(), last: None };
     let mut client = connect(shared)?;
     let mut number = 0;
     while let Some(&operation) = shared.work.operations.get(shared.next.fetch_add(1, Ordering::Relaxed)) {
@@ -415,7 +415,7 @@ pub(crate) fn drive(settings: &Settings, work: &Work, done: &AtomicU64) -> Resul
     });
     let seconds = begun.elapsed().as_secs_f64();
     let mut expected = Expected::new(work);
-    let mut latencies = report::histogram();
+    let mut latencies = load::histogram();
     for (client, number) in clients.into_iter().zip(1..) {
         let client = client.map_err(|error| format!("client {number}: {error}"))?;
         latencies.add(&client.latencies).expect("both histograms have the same bounds");

@@ -1,29 +1,36 @@
 //! `lycosa-bench`: the project's workloads, against Lycosa or the real Tarantool.
 //!
-//! It is a client and a starter of servers and uses no crate of ours, so that it measures from outside and both servers alike. The servers run
-//! examples/inventory/app.lua. Sockets, files and threads are the standard library's: nothing here is simulated.
+//! It is a client and a starter of servers. Of ours it uses the crate `load`, which knows protocols and no server, so that it measures from
+//! outside and all servers alike, and in `floor` the event loop of `runtime`. Files and threads are the standard library's: nothing here is simulated.
 //!
-//! Reading order: `wire` (bytes), `client` (a connection), `generator` and `inventory` (the workload that the project is measured on), `load`,
-//! `connect`, `memory` (plain ones), `server` (starting and killing), `compare` and `crash` (which use all of these), `report` and `chart`.
+//! Reading order: `generator` and `inventory` (the workload that the project is measured on), `plain`,
+//! `connect`, `memory` (other simple ones), `server` and `contender` (starting and killing), `crash`, `compare` with its `sections`, `results`,
+//! `document` and `chart`; `sink` measures this program itself, `floor` the machine.
 
 mod chart;
-mod client;
 mod compare;
 mod connect;
+mod contender;
 mod crash;
+mod document;
+mod floor;
 mod generator;
+mod goals;
 mod inventory;
-mod load;
 mod memory;
-mod process;
-mod random;
+mod plain;
 mod report;
+mod results;
+mod sections;
 mod server;
-mod wire;
+mod shops;
+mod sink;
 
 use clap::{Parser, Subcommand};
+use contender::{Contender, Places};
+use sections::{SECTIONS, Section};
 use server::Launch;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -61,7 +68,7 @@ enum Command {
         connect: String,
         /// What is asked
         #[arg(long, value_enum, default_value = "replace")]
-        operation: load::Kind,
+        operation: plain::Kind,
         /// Connections
         #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
         connections: u16,
@@ -112,39 +119,25 @@ enum Command {
         #[command(flatten)]
         rows: Rows,
     },
-    /// Start Lycosa and Tarantool by turns, run the same work, print medians and ratios
-    Compare {
-        /// The binary of Lycosa
-        #[arg(long, default_value = "target/release/lycosa")]
-        lycosa: PathBuf,
-        /// The binary of Tarantool
-        #[arg(long, default_value = "tarantool")]
-        tarantool: PathBuf,
-        /// What a write waits for in Lycosa; Tarantool runs in its default, write
-        #[arg(long, default_value = "fsync", value_parser = ["fsync", "write", "none"])]
-        lycosa_wal_mode: String,
-        /// Turns of each server
-        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
-        rounds: u64,
-        /// Which work, one or several with commas
-        #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
-        workload: Vec<compare::Workload>,
-        /// Operations or requests of one turn
-        #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-        operations: u64,
-        /// Rows of load and memory
-        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
-        rows: u32,
-        /// Length of a turn of `connect`
-        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
-        seconds: u64,
-        /// Directory for the servers' data, on the disk that is to be measured
+    /// Start Lycosa and its rivals by turns, run the same work, print medians and ratios, keep the results and put the document together
+    Compare(Box<CompareOptions>),
+    /// How fast this client is: load on a thread that answers without being a database
+    Sink {
+        /// For how long each protocol
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+    },
+    /// What the machine allows: a server that is no database under the same clients, with and without synced writes
+    Floor {
+        /// For how long each measurement
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+        /// Directory on the disk that is to be measured
         #[arg(long)]
         dir: Option<PathBuf>,
-        /// Draw the main figures into a file
-        #[arg(long, value_name = "FILE.svg")]
-        chart: Option<PathBuf>,
     },
+    #[command(hide = true)]
+    FloorServer(floor::ServerOptions),
     /// Kill a server during the inventory workload, again and again; nothing acknowledged may be lost
     Crash {
         /// The binary of the server
@@ -162,6 +155,81 @@ enum Command {
         #[arg(long)]
         dir: Option<PathBuf>,
     },
+}
+
+#[derive(clap::Args)]
+struct CompareOptions {
+    /// The binary of Lycosa
+    #[arg(long, default_value = "target/release/lycosa")]
+    lycosa: PathBuf,
+    /// The binary of Tarantool
+    #[arg(long, default_value = "tarantool")]
+    tarantool: PathBuf,
+    /// Sections, one or several with commas [default: all]
+    #[arg(long, alias = "workload", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Who takes part, out of those that a section compares [default: all of them]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    contenders: Vec<Contender>,
+    /// Less of everything: all sections within ten minutes
+    #[arg(long)]
+    quick: bool,
+    /// Turns of each contender [default: 5, quick 3]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+    /// Rows of most sections [default: 1000000, quick 200000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
+    rows: Option<u32>,
+    /// Rows of checkpoints, index builds, drops and starts [default: 5000000, quick 500000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
+    big_rows: Option<u32>,
+    /// Rows of the large space in the section `size` [default: 10000000, quick 1000000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
+    huge_rows: Option<u32>,
+    /// Length of each measurement [default: 1, quick 0.3]
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Operations of the inventory [default: 200000, quick 20000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
+    operations: Option<u32>,
+    /// How many seconds a turn waits for others to leave the machine alone; 0: it does not look, nor is it done again
+    #[arg(long, default_value_t = 5.0)]
+    patience: f64,
+    /// Directory for the servers' data, on the disk that is to be measured
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Where results are kept
+    #[arg(long, default_value = "target/bench")]
+    results: PathBuf,
+    /// Write the document, with pictures beside it, from all results that are kept
+    #[arg(long, value_name = "FILE.md")]
+    document: Option<PathBuf>,
+    /// Only that
+    #[arg(long, requires = "document")]
+    document_only: bool,
+}
+
+impl CompareOptions {
+    fn settings(&self, is_quiet: bool) -> compare::Settings {
+        let either = |given: Option<u32>, usual, quick| given.unwrap_or(if self.quick { quick } else { usual });
+        let seconds = self.seconds.unwrap_or(if self.quick { 0.3 } else { 1.0 });
+        compare::Settings {
+            places: Places { lycosa: self.lycosa.clone(), tarantool: self.tarantool.clone(), parent: self.dir.clone() },
+            contenders: self.contenders.clone(),
+            scale: compare::Scale {
+                rounds: self.rounds.unwrap_or(if self.quick { 3 } else { 5 }),
+                rows: either(self.rows, 1_000_000, 200_000),
+                big_rows: either(self.big_rows, 5_000_000, 500_000),
+                huge_rows: either(self.huge_rows, 10_000_000, 1_000_000),
+                time: Duration::from_secs_f64(seconds.clamp(0.001, 3600.0)),
+                operations: either(self.operations, 200_000, 20_000),
+            },
+            is_quick: self.quick,
+            is_quiet,
+            patience: Duration::from_secs_f64(self.patience.clamp(0.0, 3600.0)),
+            results: self.results.clone(),
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -198,10 +266,10 @@ struct Rows {
 
 impl Rows {
     /// Load that only fills, until something else is said.
-    fn load(&self, address: String) -> load::Settings {
-        load::Settings {
+    fn load(&self, address: String) -> plain::Settings {
+        plain::Settings {
             address,
-            kind: load::Kind::Replace,
+            kind: plain::Kind::Replace,
             connections: 1,
             in_flight: 1,
             rows: self.rows,
@@ -227,26 +295,40 @@ fn inventory(work: &InventoryWork, settings: &inventory::Settings, is_json: bool
     if outcome.faults.count == 0 { Ok(()) } else { Err("the final state is wrong".to_string()) }
 }
 
-fn load(settings: &load::Settings, is_json: bool) -> Result<(), String> {
-    load::fill(settings, is_json)?;
-    let outcome = load::run(settings, is_json)?;
+fn load(settings: &plain::Settings, is_json: bool) -> Result<(), String> {
+    plain::fill(settings, is_json)?;
+    let outcome = plain::run(settings, is_json)?;
     show(is_json, || outcome.json(), || outcome.print());
     Ok(())
 }
 
-fn compare(
-    workloads: &[compare::Workload],
-    settings: &compare::Settings,
-    chart: Option<&Path>,
-    is_json: bool,
-) -> Result<(), String> {
-    let outcome = compare::run(workloads, settings)?;
-    show(is_json, || outcome.json(), || outcome.print());
-    match chart {
-        None => Ok(()),
-        Some(path) => {
-            std::fs::write(path, chart::svg(&outcome)).map_err(|error| format!("{}: {error}", path.display()))
+/// The sections that are named, in their order; all if none is.
+fn chosen(names: &[String]) -> Result<Vec<&'static Section>, String> {
+    if let Some(unknown) = names.iter().find(|name| !SECTIONS.iter().any(|section| section.name == *name)) {
+        let known: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
+        return Err(format!("there is no section `{unknown}`; there are {}", known.join(", ")));
+    }
+    let is_wanted = |section: &&Section| names.is_empty() || names.iter().any(|name| section.name == name);
+    Ok(SECTIONS.iter().filter(is_wanted).collect())
+}
+
+fn compare(options: &CompareOptions, is_json: bool) -> Result<(), String> {
+    let sections = chosen(&options.only)?;
+    let settings = options.settings(is_json);
+    let mut all = Vec::new();
+    for section in sections.into_iter().filter(|_| !options.document_only) {
+        let results = compare::run(section, &settings)?;
+        if !is_json {
+            compare::print(&results);
         }
+        all.push(results);
+    }
+    if is_json {
+        println!("{}", serde_json::to_string(&all).map_err(|error| error.to_string())?);
+    }
+    match &options.document {
+        Some(path) => document::write(path, &settings.results),
+        None => Ok(()),
     }
 }
 
@@ -263,7 +345,7 @@ fn run(cli: Cli) -> Result<(), String> {
             inventory(&work, &inventory::Settings { address, clients: work.clients, survive }, is_json)
         }
         Command::Load { connect, operation, connections, in_flight, rows, requests, seed, pid } => {
-            let settings = load::Settings {
+            let settings = plain::Settings {
                 kind: operation,
                 connections: usize::from(connections),
                 in_flight: in_flight as usize,
@@ -286,29 +368,16 @@ fn run(cli: Cli) -> Result<(), String> {
             show(is_json, || outcome.json(), || outcome.print());
             Ok(())
         }
-        Command::Compare {
-            lycosa,
-            tarantool,
-            lycosa_wal_mode,
-            rounds,
-            workload,
-            operations,
-            rows,
-            seconds,
-            dir,
-            chart,
-        } => {
-            let settings = compare::Settings {
-                lycosa: Launch { binary: lycosa, wal_mode: lycosa_wal_mode, parent: dir.clone() },
-                tarantool: Launch { binary: tarantool, wal_mode: "write".to_string(), parent: dir },
-                rounds,
-                operations,
-                rows,
-                time: Duration::from_secs(seconds),
-                is_quiet: is_json,
-            };
-            compare(&workload, &settings, chart.as_deref(), is_json)
+        Command::Compare(options) => compare(&options, is_json),
+        Command::Sink { seconds } => sink::run(Duration::from_secs_f64(seconds), is_json),
+        Command::Floor { seconds, dir } => {
+            let figures = floor::run(dir.as_deref(), Duration::from_secs_f64(seconds), is_json)?;
+            if is_json {
+                println!("{figures}");
+            }
+            Ok(())
         }
+        Command::FloorServer(options) => floor::serve(&options).map_err(|error| error.to_string()),
         Command::Crash { server, kills, work, wal_mode, dir } => {
             crash(&Launch { binary: server, wal_mode, parent: dir }, kills, &work, is_json)
         }

@@ -1,7 +1,7 @@
 //! What rows cost in memory: the server's resident size before and after a fill.
 
-use crate::load;
-use crate::process;
+use crate::plain;
+use load::process;
 use serde_json::json;
 
 /// What came of it, in bytes.
@@ -29,9 +29,9 @@ impl Outcome {
 }
 
 /// Fills the space `bench` and measures. The server should be fresh: memory that an earlier fill left behind is used again and not counted.
-pub(crate) fn run(settings: &load::Settings, pid: u32, is_quiet: bool) -> Result<Outcome, String> {
+pub(crate) fn run(settings: &plain::Settings, pid: u32, is_quiet: bool) -> Result<Outcome, String> {
     let before = process::resident_bytes(pid)?;
-    if !load::fill(settings, is_quiet)? {
+    if !plain::fill(settings, is_quiet)? {
         return Err("the space `bench` is full already: start a fresh server".to_string());
     }
     Ok(Outcome { before, after: process::resident_bytes(pid)?, rows: settings.rows })

@@ -1,49 +1,8 @@
 //! Figures for people and for scripts.
 
-use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Microseconds up to a minute, three digits.
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 60_000_000, 3).expect("the bounds are in order")
-}
-
-/// Percentiles in microseconds.
-#[derive(Clone, Copy)]
-pub(crate) struct Latencies {
-    pub(crate) median: u64,
-    pub(crate) p90: u64,
-    pub(crate) p99: u64,
-    pub(crate) p999: u64,
-    pub(crate) max: u64,
-}
-
-impl Latencies {
-    pub(crate) fn of(histogram: &Histogram<u64>) -> Self {
-        Latencies {
-            median: histogram.value_at_quantile(0.5),
-            p90: histogram.value_at_quantile(0.9),
-            p99: histogram.value_at_quantile(0.99),
-            p999: histogram.value_at_quantile(0.999),
-            max: histogram.max(),
-        }
-    }
-
-    pub(crate) fn json(&self) -> serde_json::Value {
-        json!({"median": self.median, "p90": self.p90, "p99": self.p99, "p999": self.p999, "max": self.max})
-    }
-}
-
-impl fmt::Display for Latencies {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Latencies { median, p90, p99, p999, max } = self;
-        write!(f, "median {median} us, 90 % {p90} us, 99 % {p99} us, 99.9 % {p999} us, worst {max} us")
-    }
-}
 
 /// The middle of some figures.
 pub(crate) fn median(figures: &[f64]) -> f64 {

@@ -1,9 +1,9 @@
 //! Starting, killing and restarting servers.
 //!
-//! Every server runs the same application, examples/inventory, in a directory of its own that goes away with it.
+//! Every server runs the same application, `app.lua` of this folder, in a directory of its own that goes away with it.
 
-use crate::client::{Client, ClientError};
-use crate::wire::Value;
+use load::wire::Value;
+use load::{Client, ClientError};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 /// The application, part of this program so that it runs from anywhere.
 const APP: [(&str, &str); 2] = [
-    ("app.lua", include_str!("../../examples/inventory/app.lua")),
+    ("app.lua", include_str!("../app.lua")),
     ("inventory.lua", include_str!("../../examples/inventory/inventory.lua")),
 ];
 /// Memory for rows and indexes: more than the workloads need.
-const MEMTX_MEMORY: u64 = 1 << 30;
+const MEMTX_MEMORY: u64 = 8 << 30;
 /// Longest start, with the reading of what a killed server left.
-const START_MAX: Duration = Duration::from_secs(120);
+const START_MAX: Duration = Duration::from_secs(300);
 const POLL_PAUSE: Duration = Duration::from_millis(5);
 /// So much of the server's log is shown if it does not start.
 const LOG_LINES: usize = 20;
@@ -30,15 +30,6 @@ pub(crate) struct Launch {
     pub(crate) wal_mode: String,
     /// Where the data directory is made; the system's place for temporary files if `None`.
     pub(crate) parent: Option<PathBuf>,
-}
-
-impl Launch {
-    /// What the binary says about itself, on one line.
-    pub(crate) fn version(&self) -> Result<String, String> {
-        let told = Command::new(&self.binary).arg("--version").stdin(Stdio::null()).output();
-        let told = told.map_err(|error| format!("{}: {error}", self.binary.display()))?;
-        Ok(String::from_utf8_lossy(&told.stdout).lines().next().unwrap_or("no version").to_string())
-    }
 }
 
 /// A running server.
@@ -140,7 +131,7 @@ impl Drop for Server {
 }
 
 /// A port that nobody has. Somebody else may take it before the server does; then the server does not start and says why.
-fn free_port() -> std::io::Result<u16> {
+pub(crate) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 

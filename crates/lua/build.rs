@@ -12,8 +12,12 @@ fn main() {
     unsafe { env::set_var("CFLAGS", format!("{flags} -DLUAJIT_ENABLE_CHECKHOOK")) };
     let artifacts = luajit_src::Build::new().debug(false).build();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    cc::Build::new()
-        .file("src/shim.c")
+    let mut shim = cc::Build::new();
+    // The shim holds lj_cdata.c with a change: LuaJIT's own object file must not be found beside it.
+    let library = artifacts.lib_dir().join("libluajit.a");
+    let status = shim.get_archiver().arg("d").arg(library).arg("lj_cdata.o").status();
+    assert!(status.is_ok_and(|status| status.success()), "lj_cdata.o cannot be taken out of LuaJIT's archive");
+    shim.file("src/shim.c")
         .include(out.join("luajit-build/src"))
         .warnings(false)
         .opt_level(2)

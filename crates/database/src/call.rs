@@ -127,7 +127,7 @@ impl Database {
         let context = Rc::new(Context::for_background(Rc::clone(session)));
         let database = Rc::clone(self);
         fiber::spawn("session trigger", move || {
-            fiber::set_local("context", Rc::clone(&context) as Rc<dyn std::any::Any>);
+            fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
             procedures.session_event(&context, event);
             if context.is_in_txn() {
                 database.abandon(&context);

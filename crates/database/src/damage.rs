@@ -1,7 +1,7 @@
 //! Damaged files in the words of their owner: which rows of which spaces are concerned, and what else could be used.
 
 use crate::alter::{INDEX_ID, SPACE_ID};
-use crate::recovery::decode_body;
+use crate::recovery::{Body, decode_body};
 use crate::statement::row_kind;
 use hashbrown::HashMap;
 use runtime::FileSystem;
@@ -23,10 +23,16 @@ pub struct Names {
 impl Names {
     /// Takes notice of a row.
     pub fn learn(&mut self, row: &Row<'_>) {
-        if !matches!(row.header.kind, row_kind::INSERT | row_kind::REPLACE) {
+        if let Ok(body) = decode_body(row.body) {
+            self.learn_body(row.header.kind, &body);
+        }
+    }
+
+    /// As `learn`, of a row that was decoded.
+    pub(crate) fn learn_body(&mut self, kind: u16, body: &Body<'_>) {
+        if !matches!(kind, row_kind::INSERT | row_kind::REPLACE) {
             return;
         }
-        let Ok(body) = decode_body(row.body) else { return };
         match body.space_id {
             SPACE_ID => {
                 if let Some((id, name)) = read_space(body.tuple) {

@@ -1,6 +1,8 @@
 //! Start and stop: the newest snapshot and the log behind it are read before anything is answered.
 
+use crate::alter::SEQUENCE_DATA_ID;
 use crate::bootstrap;
+use crate::catalog::Space;
 use crate::checkpoint;
 use crate::config::Config;
 use crate::damage::{self, Names};
@@ -9,6 +11,8 @@ use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::session::{ADMIN, Context, GUEST};
 use crate::statement::{Operation, body_key, row_kind};
 use std::path::Path;
+use std::rc::Rc;
+use storage::PREFETCH_MAX;
 use tuple::msgpack::{self, Reader};
 use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalError};
 
@@ -34,6 +38,14 @@ pub(crate) struct Body<'a> {
     ops: &'a [u8],
 }
 
+/// The next value of bytes that were checked when they were read.
+fn read_checked<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
+    let rest = reader.rest();
+    reader.skip_checked();
+    &rest[..rest.len() - reader.rest().len()]
+}
+
+/// Reads the body of a row, a checked map.
 pub(crate) fn decode_body(body: &[u8]) -> std::result::Result<Body<'_>, msgpack::MsgpackError> {
     const EMPTY: &[u8] = &[0x90];
     let mut decoded = Body { space_id: 0, index_id: 0, index_base: 0, key: EMPTY, tuple: EMPTY, ops: EMPTY };
@@ -43,23 +55,29 @@ pub(crate) fn decode_body(body: &[u8]) -> std::result::Result<Body<'_>, msgpack:
             body_key::SPACE_ID => decoded.space_id = reader.read_uint()? as u32,
             body_key::INDEX_ID => decoded.index_id = reader.read_uint()? as u32,
             body_key::INDEX_BASE => decoded.index_base = reader.read_uint()? as u32,
-            body_key::KEY => decoded.key = reader.read_value()?,
-            body_key::TUPLE => decoded.tuple = reader.read_value()?,
-            body_key::OPS => decoded.ops = reader.read_value()?,
-            _ => {
-                reader.read_value()?;
-            }
+            body_key::KEY => decoded.key = read_checked(&mut reader),
+            body_key::TUPLE => decoded.tuple = read_checked(&mut reader),
+            body_key::OPS => decoded.ops = read_checked(&mut reader),
+            _ => reader.skip_checked(),
         }
     }
     Ok(decoded)
 }
 
 /// The database that is being filled from files.
+///
+/// Secondary indexes are filled when all rows are there. That a row may have what another one has in a unique index is found out only then;
+/// logs without damage hold no such rows. Where a row may be missing, behind damage or by force, rows go into all indexes at once, so that
+/// each that cannot is told.
 struct Replaying<'a> {
     database: &'a Database,
     context: Context,
     names: Names,
     rows: u64,
+    /// Rows may go into secondary indexes later.
+    may_defer: bool,
+    /// Spaces whose secondary indexes are to be filled.
+    deferring: Vec<Rc<Space>>,
     /// Why the start cannot go on, whatever the files are like.
     final_error: Option<Error>,
 }
@@ -68,23 +86,107 @@ impl Replaying<'_> {
     fn error(&mut self, error: WalError) -> Error {
         self.final_error.take().unwrap_or_else(|| start_error(error))
     }
+
+    /// Fills secondary indexes that are still empty.
+    fn complete_indexes(&mut self) -> Result<()> {
+        for space in std::mem::take(&mut self.deferring) {
+            let started = self.database.environment.clock.monotonic_ns();
+            space.store.borrow_mut().complete_indexes().map_err(|error| self.database.storage_error(error, &space))?;
+            let elapsed_ms = (self.database.environment.clock.monotonic_ns() - started) / 1_000_000;
+            let rows = space.store.borrow().len() as u64;
+            if rows >= PROGRESS_ROWS {
+                tracing::info!("secondary indexes of {rows} rows of space '{}' in {elapsed_ms} ms", space.name());
+            }
+        }
+        self.database.check_loaded_memory()
+    }
+
+    fn apply_row(&mut self, row: &Row<'_>) -> Result<()> {
+        let kind = row.header.kind;
+        if !matches!(
+            kind,
+            row_kind::INSERT | row_kind::REPLACE | row_kind::UPDATE | row_kind::DELETE | row_kind::UPSERT
+        ) {
+            // NOP, and rows of synchronous replication: nothing to do to rows.
+            return Ok(());
+        }
+        let body = decode_body(row.body).map_err(Error::illegal)?;
+        self.names.learn_body(kind, &body);
+        let space = self.database.space(body.space_id)?;
+        let Body { index_id, index_base, key, tuple, ops, .. } = body;
+        if space.is_system() && space.id != SEQUENCE_DATA_ID || index_id != 0 {
+            // It may change what indexes there are, or ask one of them.
+            self.complete_indexes()?;
+        } else if self.may_defer && space.store.borrow().is_empty() {
+            let mut store = space.store.borrow_mut();
+            let was_deferring = store.is_deferring();
+            store.defer_secondary_indexes();
+            if store.is_deferring() && !was_deferring {
+                self.deferring.push(Rc::clone(&space));
+            }
+        }
+        let operation = match kind {
+            row_kind::INSERT => Operation::Insert { tuple },
+            row_kind::REPLACE => Operation::Replace { tuple },
+            row_kind::UPDATE => Operation::Update { index_id, key, ops: tuple, index_base },
+            row_kind::DELETE => Operation::Delete { index_id, key },
+            _ => Operation::Upsert { tuple, ops, index_base },
+        };
+        self.database.replay(&self.context, &space, operation)
+    }
 }
 
 impl Replay for Replaying<'_> {
+    fn foresee(&mut self, rows: &mut dyn Iterator<Item = Row<'_>>) {
+        let mut values = [0; PREFETCH_MAX];
+        let mut count = 0;
+        let mut space_id = None;
+        // Rows of one space, most often.
+        for row in rows {
+            let Ok(body) = decode_body(row.body) else { continue };
+            if *space_id.get_or_insert(body.space_id) != body.space_id || count == PREFETCH_MAX {
+                break;
+            }
+            let Ok(space) = self.database.space(body.space_id) else { return };
+            let value = match row.header.kind {
+                row_kind::INSERT | row_kind::REPLACE | row_kind::UPSERT => space.store.borrow().hint_of(body.tuple),
+                _ => {
+                    let mut key = Reader::new(body.key);
+                    key.read_array().and_then(|_| key.read_uint()).ok()
+                }
+            };
+            if let Some(value) = value {
+                values[count] = value;
+                count += 1;
+            }
+        }
+        if let Some(space) = space_id.and_then(|id| self.database.space(id).ok()) {
+            self.database.prefetch(&space, &values[..count], false);
+        }
+    }
+
     fn apply(&mut self, row: &Row<'_>) -> std::result::Result<(), Refusal> {
         self.rows += 1;
         if self.rows.is_multiple_of(PROGRESS_ROWS) {
             tracing::info!("{} rows read", self.rows);
         }
-        self.names.learn(row);
-        self.database.apply_row(&self.context, row).map_err(|error| {
-            let is_final = error.kind_name() == "OutOfMemory";
+        let failed_before = self.final_error.take();
+        let was_final = failed_before.is_some();
+        failed_before.map_or_else(|| self.apply_row(row), Err).map_err(|error| {
+            let is_final = was_final || error.kind_name() == "OutOfMemory";
             let what = format!("a row cannot be applied: {error}");
             if is_final {
                 self.final_error = Some(error);
             }
             Refusal { what, is_final }
         })
+    }
+
+    fn damaged(&mut self) {
+        self.may_defer = false;
+        if let Err(error) = self.complete_indexes() {
+            self.final_error = Some(error);
+        }
     }
 
     fn describe(&mut self, row: &Row<'_>) -> String {
@@ -173,6 +275,8 @@ impl Database {
             context: self.admin_context(),
             names: Names::default(),
             rows: 0,
+            may_defer: !config.force_recovery,
+            deferring: Vec::new(),
             final_error: None,
         };
         let found = wal::check_file(files, snapshot, false, &mut replay).map_err(|error| replay.error(error))?;
@@ -207,6 +311,10 @@ impl Database {
         };
         let mut report = wal::recover_into(files, &config.wal_dir, &found.meta.vclock, on_damage, &mut replay)
             .map_err(|error| replay.error(error))?;
+        match replay.final_error.take() {
+            Some(error) => return Err(error),
+            None => replay.complete_indexes()?,
+        }
         report.losses.splice(0..0, found.losses);
         match report.losses.first() {
             Some(first) if !config.force_recovery => {
@@ -232,28 +340,6 @@ impl Database {
                 true
             });
         }
-    }
-
-    fn apply_row(&self, context: &Context, row: &Row<'_>) -> Result<()> {
-        let kind = row.header.kind;
-        if !matches!(
-            kind,
-            row_kind::INSERT | row_kind::REPLACE | row_kind::UPDATE | row_kind::DELETE | row_kind::UPSERT
-        ) {
-            // NOP, and rows of synchronous replication: nothing to do to rows.
-            return Ok(());
-        }
-        let body = decode_body(row.body).map_err(Error::illegal)?;
-        let space = self.space(body.space_id)?;
-        let Body { index_id, index_base, key, tuple, ops, .. } = body;
-        let operation = match kind {
-            row_kind::INSERT => Operation::Insert { tuple },
-            row_kind::REPLACE => Operation::Replace { tuple },
-            row_kind::UPDATE => Operation::Update { index_id, key, ops: tuple, index_base },
-            row_kind::DELETE => Operation::Delete { index_id, key },
-            _ => Operation::Upsert { tuple, ops, index_base },
-        };
-        self.replay(context, &space, operation)
     }
 
     /// Completes the log and the files. No request may follow.

@@ -12,7 +12,7 @@ use crate::session::Context;
 use crate::txn::Statement;
 use std::rc::Rc;
 use storage::{Change, IndexKind, IteratorKind, Mode, StorageError};
-use tuple::{Tuple, msgpack, update};
+use tuple::{Format, Tuple, msgpack, update};
 
 /// Kinds of log rows, which are the request types of the protocol.
 pub mod row_kind {
@@ -210,8 +210,24 @@ impl Database {
 
     /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
     pub(crate) fn replay(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
-        let Some(prepared) = self.prepare(space, operation)? else {
-            return Ok(());
+        let prepared = match operation {
+            Operation::Insert { tuple } => Some((tuple, Mode::Insert, row_kind::INSERT)),
+            Operation::Replace { tuple } => Some((tuple, Mode::Replace, row_kind::REPLACE)),
+            _ => None,
+        };
+        let prepared = match prepared {
+            Some((tuple, mode, kind)) => {
+                // Reading the file has checked that the row is well-formed.
+                self.check_has_primary(space)?;
+                let format = space.format();
+                format.check_fields(tuple).map_err(|error| self.tuple_error(error, space))?;
+                let new = self.make_row(space, &format, tuple, || 0)?;
+                Prepared { old: None, new: Some(new), mode, kind }
+            }
+            None => match self.prepare(space, operation)? {
+                Some(prepared) => prepared,
+                None => return Ok(()),
+            },
         };
         let change = self.apply(space, prepared)?;
         if space.is_system()
@@ -440,6 +456,17 @@ impl Database {
                 .with("space", space.name())
                 .with("limit", max));
         }
+        self.make_row(space, &format, row, replaced_bytes)
+    }
+
+    /// Copies a checked row into the arena.
+    fn make_row(
+        &self,
+        space: &Space,
+        format: &Format,
+        row: &[u8],
+        replaced_bytes: impl FnOnce() -> usize,
+    ) -> Result<Tuple> {
         let made = Tuple::new(&self.arena, format.id(), row).or_else(|error| {
             if self.make_room(error.requested) {
                 return Tuple::new(&self.arena, format.id(), row);
@@ -551,6 +578,23 @@ impl Database {
                 .validate_key(key.parts, key.part_count, true)
                 .map_err(|error| self.key_error(error, space, index_id))?;
         }
+        Ok(())
+    }
+
+    /// What comes before a scan of a space in memory: access and key are checked, what is seen is noted. Errors: as `select`.
+    pub fn check_select(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+    ) -> Result<()> {
+        self.check_space_access(context, space, Privileges::READ)?;
+        self.check_scan(space, index_id, kind, key)?;
+        self.statistics.selects.set(self.statistics.selects.get() + 1);
+        context.see(self.written(space));
+        self.note_read(context, space);
         Ok(())
     }
 
@@ -806,6 +850,16 @@ impl Database {
 
     fn sequence(&self, id: u32) -> Result<Rc<crate::catalog::Sequence>> {
         self.catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))
+    }
+
+    /// Refuses a start whose rows and indexes together have come to take more than they may. Errors: 2.
+    pub(crate) fn check_loaded_memory(&self) -> Result<()> {
+        let (limit, used) = (self.arena.limit(), self.arena.used() + self.arena.charged());
+        if used <= limit + limit / LOADING_RESERVE_PART {
+            return Ok(());
+        }
+        let what = format!("the rows and indexes of all spaces (the limit is {limit} bytes)");
+        Err(Error::new(ErrorCode::MemoryIssue, &[&used, &"memtx_memory", &what]).with("limit", limit))
     }
 
     /// A refusal of the engine as a client sees it.

@@ -1,6 +1,6 @@
 //! The C functions under `box`: statements, reads, transactions, the schema as tables. `modules/box.lua` makes the public API of them.
 
-use crate::convert::{encode, encode_array, encode_key, is_null, push_bytes_value, push_tuple, tuple_at};
+use crate::convert::{encode, encode_array, encode_key, is_null, push_bytes_value, tuple_at};
 use crate::registry::{context, database, registry};
 use crate::state::{Function, Raise, State};
 use database::{ChangedRow, Context, Error, ErrorCode, Key, Operation, ReplaceTrigger, Savepoint, Space, SpaceKind};
@@ -21,11 +21,16 @@ fn id_at(state: State, index: c_int) -> Result<u32, Raise> {
     Ok(state.check_number(index, "id")? as u32)
 }
 
+/// For a key, a row or operations: most need no more.
+fn buffer() -> Vec<u8> {
+    Vec::with_capacity(128)
+}
+
 /// A row as a result; no result if there is none.
 fn push_found(state: State, tuple: Option<Tuple>) -> c_int {
     match tuple {
         Some(tuple) => {
-            push_tuple(state, &tuple);
+            state.push_row(tuple.into_raw());
             1
         }
         None => 0,
@@ -55,7 +60,7 @@ fn after_write(state: State) -> Result<(), Raise> {
 /// insert(space, tuple), replace(space, tuple)
 fn write_row(state: State, is_insert: bool) -> Outcome {
     let space = space_at(state, 1)?;
-    let mut row = Vec::new();
+    let mut row = buffer();
     encode_array(state, 2, &mut row)?;
     let operation = if is_insert { Operation::Insert { tuple: &row } } else { Operation::Replace { tuple: &row } };
     let result = database().execute(&context(), &space, operation)?;
@@ -74,7 +79,7 @@ fn replace(state: State) -> Outcome {
 /// update(space, index, key, ops)
 fn update_row(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
-    let (mut key, mut ops) = (Vec::new(), Vec::new());
+    let (mut key, mut ops) = (buffer(), buffer());
     encode_key(state, 3, &mut key)?;
     encode_ops(state, 4, &mut ops)?;
     let operation = Operation::Update { index_id, key: &key, ops: &ops, index_base: 1 };
@@ -93,7 +98,7 @@ pub(crate) fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Resul
 /// upsert(space, tuple, ops)
 fn upsert(state: State) -> Outcome {
     let space = space_at(state, 1)?;
-    let (mut row, mut ops) = (Vec::new(), Vec::new());
+    let (mut row, mut ops) = (buffer(), buffer());
     encode_array(state, 2, &mut row)?;
     encode_ops(state, 3, &mut ops)?;
     database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
@@ -104,7 +109,7 @@ fn upsert(state: State) -> Outcome {
 /// delete(space, index, key)
 fn delete(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
-    let mut key = Vec::new();
+    let mut key = buffer();
     encode_key(state, 3, &mut key)?;
     let result = database().execute(&context(), &space, Operation::Delete { index_id, key: &key })?;
     after_write(state)?;
@@ -114,13 +119,17 @@ fn delete(state: State) -> Outcome {
 /// get(space, index, key)
 fn get(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
-    let mut key = Vec::new();
+    let mut key = buffer();
     encode_key(state, 3, &mut key)?;
     let result = database().get(&context(), &space, index_id, Key::decode(&key)?)?;
     Ok(push_found(state, result))
 }
 
-fn iterator_at(state: State, index: c_int) -> Result<IteratorKind, Raise> {
+/// An iterator's code; nil means ALL for an empty key and EQ for any other.
+fn iterator_at(state: State, index: c_int, key: &Key<'_>) -> Result<IteratorKind, Raise> {
+    if state.is_nil(index) {
+        return Ok(if key.part_count == 0 { IteratorKind::All } else { IteratorKind::Eq });
+    }
     let code = state.check_number(index, "iterator")?;
     Ok(IteratorKind::from_code(code as u64).ok_or_else(|| Error::illegal("Invalid iterator type"))?)
 }
@@ -140,9 +149,7 @@ fn collect(
     let mut failed = None;
     let format_id = space.format().id();
     if space.kind == SpaceKind::Memory {
-        // The check of access and key, without rows.
-        database.select(context, space, index_id, kind, key, 0, 0, |_| false)?;
-        context.see(database.written(space));
+        database.check_select(context, space, index_id, kind, key)?;
         if limit == 0 {
             return Ok(rows);
         }
@@ -173,19 +180,21 @@ fn collect(
 
 /// select(space, index, iterator, key, offset, limit)
 fn select(state: State) -> Outcome {
-    let (space, index_id, kind) = (space_at(state, 1)?, id_at(state, 2)?, iterator_at(state, 3)?);
-    let mut key = Vec::new();
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let mut key = buffer();
     encode_key(state, 4, &mut key)?;
+    let key = Key::decode(&key)?;
+    let kind = iterator_at(state, 3, &key)?;
     let offset = state.number(5).unwrap_or(0.0) as u64;
     let limit = state.number(6).unwrap_or(4_294_967_295.0) as u64;
-    let rows = collect(&context(), &space, index_id, kind, Key::decode(&key)?, offset, limit)?;
+    let rows = collect(&context(), &space, index_id, kind, key, offset, limit)?;
     state.new_table(rows.len(), 0);
     let table = state.top();
-    for (at, row) in rows.iter().enumerate() {
+    for (at, row) in rows.into_iter().enumerate() {
         if at % 4096 == 4095 {
             state.check_memory()?;
         }
-        push_tuple(state, row);
+        state.push_row(row.into_raw());
         state.raw_set_index(table, at as c_int + 1);
     }
     Ok(1)
@@ -199,13 +208,14 @@ enum Scan {
 
 /// iterator(space, index, iterator, key) -> handle
 fn iterator(state: State) -> Outcome {
-    let (space, index_id, kind) = (space_at(state, 1)?, id_at(state, 2)?, iterator_at(state, 3)?);
-    let mut key = Vec::new();
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let mut key = buffer();
     encode_key(state, 4, &mut key)?;
     let key = Key::decode(&key)?;
+    let kind = iterator_at(state, 3, &key)?;
     let context = context();
     let scan = if space.kind == SpaceKind::Memory {
-        database().select(&context, &space, index_id, kind, key, 0, 0, |_| false)?;
+        database().check_select(&context, &space, index_id, kind, key)?;
         let iterator = MemoryIterator::new(index_id, kind, key.parts, key.part_count);
         Scan::Memory(space, Box::new(iterator))
     } else {
@@ -242,10 +252,12 @@ fn iterator_close(state: State) -> Outcome {
 
 /// count(space, index, iterator, key)
 fn count(state: State) -> Outcome {
-    let (space, index_id, kind) = (space_at(state, 1)?, id_at(state, 2)?, iterator_at(state, 3)?);
-    let mut key = Vec::new();
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let mut key = buffer();
     encode_key(state, 4, &mut key)?;
-    let count = database().count(&context(), &space, index_id, kind, Key::decode(&key)?)?;
+    let key = Key::decode(&key)?;
+    let kind = iterator_at(state, 3, &key)?;
+    let count = database().count(&context(), &space, index_id, kind, key)?;
     state.push_number(count as f64);
     Ok(1)
 }

@@ -70,31 +70,16 @@ fn tuple_from_address(address: u64) -> Tuple {
 }
 
 /// Pushes a tuple object that holds its own reference.
-#[expect(unsafe_code, reason = "a counted address in a cdata")]
 pub(crate) fn push_tuple(state: State, tuple: &Tuple) {
-    let registry = registry();
-    let payload = state.push_cdata(registry.ids.get().tuple);
-    // SAFETY: the payload of a pointer cdata has eight bytes.
-    unsafe { payload.cast::<u64>().write_unaligned(tuple.clone().into_raw()) };
-    state.push_ref(registry.tuple_finalizer.get());
-    state.set_finalizer();
+    state.push_row(tuple.clone().into_raw());
 }
 
-/// The finalizer of tuple objects.
+/// Called by LuaJIT's collector for each tuple object that it frees.
 #[expect(unsafe_code, reason = "gives a counted address back")]
-pub(crate) fn release_tuple(state: State) -> Result<c_int, Raise> {
-    if let Some((payload, id)) = state.cdata(1)
-        && id == registry().ids.get().tuple
-    {
-        // SAFETY: runs once for each object, which held one reference; the address is cleared.
-        unsafe {
-            let address = payload.cast::<u64>().replace(0);
-            if address != 0 {
-                drop(Tuple::from_raw(address));
-            }
-        }
-    }
-    Ok(0)
+#[unsafe(no_mangle)]
+extern "C" fn lycosa_release_row(address: u64) {
+    // SAFETY: the object was made by `State::push_row`, held one reference and is freed once, on its thread.
+    drop(unsafe { Tuple::from_raw(address) });
 }
 
 /// Appends the value at `index`.

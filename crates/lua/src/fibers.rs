@@ -33,7 +33,7 @@ fn fiber_spawn(state: State) -> Outcome {
     let id = fiber::spawn("lua", move || {
         // The whole of it, so that the thread goes back when the fiber ends and not before.
         let thread: Thread = thread;
-        fiber::set_local("context", Rc::clone(&new_context) as Rc<dyn Any>);
+        fiber::set_local(Rc::clone(&new_context) as Rc<dyn Any>);
         let outcome = thread.state.call_root(count - 1, ffi::LUA_MULTRET);
         if new_context.is_in_txn() {
             database().abandon(&new_context);

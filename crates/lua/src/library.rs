@@ -284,10 +284,6 @@ fn strip_errno(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or(text).to_string()
 }
 
-fn release_tuple(state: State) -> Outcome {
-    convert::release_tuple(state)
-}
-
 /// setup(types, values): called once by the prelude with numbers of C types and Lua functions
 fn setup(state: State) -> Outcome {
     let registry = registry();
@@ -312,6 +308,7 @@ fn setup(state: State) -> Outcome {
         ("null", &registry.null),
         ("array_metatable", &registry.array_metatable),
         ("map_metatable", &registry.map_metatable),
+        ("tuple_methods", &registry.tuple_methods),
         ("to_plain", &registry.to_plain),
         ("make_error", &registry.make_error),
         ("error_parts", &registry.error_parts),
@@ -326,8 +323,7 @@ fn setup(state: State) -> Outcome {
         state.get_field(2, name);
         slot.set(state.make_ref());
     }
-    state.push_function(release_tuple);
-    registry.tuple_finalizer.set(state.make_ref());
+    crate::state::set_tuple_type(registry.ids.get().tuple);
     Ok(0)
 }
 

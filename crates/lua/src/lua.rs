@@ -91,7 +91,7 @@ impl Lua {
         let context = Rc::new(Context::for_background(database.open_session(kind, None)));
         fiber::spawn(name, move || {
             fiber::set_slice_bounded(is_bounded);
-            fiber::set_local("context", Rc::clone(&context) as Rc<dyn Any>);
+            fiber::set_local(Rc::clone(&context) as Rc<dyn Any>);
             let thread = Thread::take();
             work(thread.state);
             if context.is_in_txn() {

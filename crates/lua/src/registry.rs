@@ -29,7 +29,12 @@ pub(crate) struct Registry {
     pub(crate) null: Cell<c_int>,
     pub(crate) array_metatable: Cell<c_int>,
     pub(crate) map_metatable: Cell<c_int>,
-    pub(crate) tuple_finalizer: Cell<c_int>,
+    /// Lua table: methods of tuple objects.
+    pub(crate) tuple_methods: Cell<c_int>,
+    /// Lua table: for each format a table of field numbers by name; 0 until it is made.
+    pub(crate) field_numbers: Cell<c_int>,
+    /// The schema version that `field_numbers` belongs to.
+    pub(crate) field_numbers_version: Cell<u64>,
     /// Lua function: a cdata of any other kind as a plain value.
     pub(crate) to_plain: Cell<c_int>,
     /// Lua function: makes an error object of its parts.
@@ -97,7 +102,7 @@ pub(crate) fn database() -> Rc<Database> {
 
 /// The context of the running fiber.
 pub(crate) fn context() -> Rc<Context> {
-    if let Some(context) = fiber::local::<Context>("context") {
+    if let Some(context) = fiber::local::<Context>() {
         return context;
     }
     let registry = registry();

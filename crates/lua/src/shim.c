@@ -1,8 +1,13 @@
 /*
- * What LuaJIT's public API does not offer: cdata by type, and whether a yield is safe now.
- * Re-check against lj_obj.h, lj_cdata.h and lj_jit.h at every update of LuaJIT.
+ * What LuaJIT's public API does not offer: cdata by type, tuple objects that let go of their rows when they are freed, and whether a
+ * yield is safe now.
+ * Re-check against lj_obj.h, lj_gc.h, lj_cdata.c and lj_jit.h at every update of LuaJIT.
  */
 #define LUA_CORE
+/* This file takes the place of lj_cdata.o (see build.rs): the same code, with one function below put before another. */
+#define lj_cdata_free cdata_free_plain
+#include "lj_cdata.c"
+#undef lj_cdata_free
 #include "lua.h"
 #include "lauxlib.h"
 #include "lj_obj.h"
@@ -38,14 +43,41 @@ void *ljshim_push_cdata(lua_State *L, uint32_t type_id)
 	return cdataptr(cd);
 }
 
-/* Makes the function on top the finalizer of the cdata below it, and pops it. */
-void ljshim_set_finalizer(lua_State *L)
+/*
+ * A tuple object holds a reference to its row and gives it back when the collector frees it. LuaJIT's own finalizers would cost a table
+ * entry for each object and a call into Lua; here a mark on the object does. It is the bit that userdata use for "finalized" and cdata
+ * use only together with a finalizer.
+ */
+#define OWNS_ROW LJ_GC_FINALIZED
+
+/* The type of tuple objects; 0 until it is known. */
+static uint32_t tuple_type;
+
+/* Gives a reference to a row back. Must not touch the Lua state. */
+void lycosa_release_row(uint64_t address);
+
+void ljshim_set_tuple_type(uint32_t type_id)
 {
-	TValue *fn = L->top - 1;
-	TValue *o = L->top - 2;
-	lj_cdata_setfin(L, cdataV(o), gcval(fn), itype(fn));
-	L->top--;
+	tuple_type = type_id;
+}
+
+/* Pushes a tuple object that owns one reference to the row at `address`. */
+void ljshim_push_tuple(lua_State *L, uint64_t address)
+{
+	GCcdata *cd;
 	lj_gc_check(L);
+	cd = lj_cdata_new(ctype_cts(L), tuple_type, CTSIZE_PTR);
+	*(uint64_t *)cdataptr(cd) = address;
+	cd->marked |= OWNS_ROW;
+	setcdataV(L, L->top, cd);
+	incr_top(L);
+}
+
+void LJ_FASTCALL lj_cdata_free(global_State *g, GCcdata *cd)
+{
+	if ((cd->marked & (OWNS_ROW | LJ_GC_CDATA_FIN)) == OWNS_ROW && cd->ctypeid == tuple_type)
+		lycosa_release_row(*(uint64_t *)cdataptr(cd));
+	cdata_free_plain(g, cd);
 }
 
 /*

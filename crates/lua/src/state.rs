@@ -18,10 +18,11 @@ unsafe extern "C" {
     fn ljshim_to_cdata(state: *mut lua_State, index: c_int, type_id: *mut u32) -> *mut c_void;
     fn ljshim_array_length(state: *mut lua_State, index: c_int, ratio: c_int, safe: c_int) -> c_int;
     fn ljshim_yield_blocked(state: *mut lua_State) -> c_int;
+    fn ljshim_set_tuple_type(type_id: u32);
 }
 unsafe extern "C-unwind" {
     fn ljshim_push_cdata(state: *mut lua_State, type_id: u32) -> *mut c_void;
-    fn ljshim_set_finalizer(state: *mut lua_State);
+    fn ljshim_push_tuple(state: *mut lua_State, address: u64);
 }
 
 /// LuaJIT's type of cdata.
@@ -279,6 +280,12 @@ impl State {
         unsafe { ffi::lua_rawset(self.0, table) }
     }
 
+    /// Replaces the key on top by `t[key]`, without metamethods. `table` counts from the bottom.
+    pub(crate) fn raw_get(self, table: c_int) {
+        // SAFETY: a key is above the table.
+        unsafe { ffi::lua_rawget_(self.0, table) }
+    }
+
     pub(crate) fn raw_get_index(self, table: c_int, index: c_int) {
         // SAFETY: see above.
         unsafe { ffi::lua_rawgeti_(self.0, table, index) }
@@ -409,10 +416,10 @@ impl State {
         unsafe { ljshim_push_cdata(self.0, type_id) }
     }
 
-    /// Sets the finalizer (on top) of the cdata below it.
-    pub(crate) fn set_finalizer(self) {
-        // SAFETY: the callers have pushed both.
-        unsafe { ljshim_set_finalizer(self.0) }
+    /// Pushes a tuple object that owns one reference to a row, given as [`tuple::Tuple::into_raw`] gives it.
+    pub(crate) fn push_row(self, address: u64) {
+        // SAFETY: the type of tuple objects was set when ffi was loaded.
+        unsafe { ljshim_push_tuple(self.0, address) }
     }
 
     /// Errors: waiting is not possible here (inside an ffi call, a finalizer or a hook).
@@ -468,12 +475,21 @@ impl Memory {
     }
 }
 
+/// Tells LuaJIT's collector which cdata are tuple objects.
+pub(crate) fn set_tuple_type(type_id: u32) {
+    // SAFETY: sets a number that is read when tuple objects are made or freed.
+    unsafe { ljshim_set_tuple_type(type_id) }
+}
+
+/// LuaJIT wants no more: what needs more it aligns itself.
+const ALIGNMENT: usize = 8;
+
 /// The allocator: the system's with a limit.
 unsafe extern "C" fn allocate(data: *mut c_void, block: *mut c_void, old: usize, new: usize) -> *mut c_void {
     use std::alloc::{Layout, alloc, dealloc, realloc};
     // SAFETY: `data` is the leaked `Memory` of this state.
     let memory = unsafe { &*data.cast::<Memory>() };
-    let layout = |size| Layout::from_size_align(size, 16).ok();
+    let layout = |size| Layout::from_size_align(size, ALIGNMENT).ok();
     let used = memory.used.get();
     if new == 0 {
         if let (false, Some(layout)) = (block.is_null() || old == 0, layout(old)) {

@@ -2,7 +2,7 @@
 
 use crate::api::encode_ops;
 use crate::convert::{encode_array, push_bytes_value, push_tuple, tuple_at};
-use crate::registry::database;
+use crate::registry::{database, registry};
 use crate::state::{Function, Raise, State};
 use mlua_sys as ffi;
 use std::ffi::c_int;
@@ -12,7 +12,7 @@ use tuple::{Tuple, msgpack, update};
 type Outcome = Result<c_int, Raise>;
 
 /// The format of tuples that belong to no space.
-const RUNTIME_FORMAT: u32 = u32::MAX;
+const RUNTIME_FORMAT: u32 = tuple::FORMAT_ID_MAX;
 
 /// tuple_format(tuple) -> list of declared fields
 fn tuple_format(state: State) -> Outcome {
@@ -56,29 +56,16 @@ fn tuple_new(state: State) -> Outcome {
     Ok(1)
 }
 
-/// tuple_field(tuple, number or name) -> value, or nothing if there is no such field
+/// tuple_field(tuple, number) -> value, or nothing if there is no such field
 fn tuple_field(state: State) -> Outcome {
     let tuple = tuple_argument(state, 1)?;
-    let field = match state.kind(2) {
-        ffi::LUA_TNUMBER => {
-            let number = state.number(2).unwrap_or(0.0);
-            if number < 1.0 {
-                return Ok(0);
-            }
-            tuple.field(number as u32 - 1)
-        }
-        ffi::LUA_TSTRING => {
-            let name = state.string(2).unwrap_or_default();
-            let format = format_of(&tuple);
-            match format.as_ref().and_then(|format| format.field_no(&name)) {
-                // By name, a null is plain nil.
-                Some(field_no) => tuple.field(field_no).filter(|field| *field != [0xc0]),
-                None => return push_path(state, &tuple, &name, format.as_deref()),
-            }
-        }
-        _ => None,
-    };
-    match field {
+    push_numbered(state, &tuple)
+}
+
+/// The field whose number is at 2.
+fn push_numbered(state: State, tuple: &Tuple) -> Outcome {
+    let number = state.number(2).unwrap_or(0.0);
+    match (number >= 1.0).then(|| tuple.field(number as u32 - 1)).flatten() {
         Some(field) => {
             push_bytes_value(state, field)?;
             Ok(1)
@@ -87,12 +74,74 @@ fn tuple_field(state: State) -> Outcome {
     }
 }
 
+/// tuple_index(tuple, key): what `tuple[key]` gives. A field's name goes before a method's; by name, a null is plain nil.
+fn tuple_index(state: State) -> Outcome {
+    let tuple = tuple_argument(state, 1)?;
+    match state.kind(2) {
+        ffi::LUA_TNUMBER => return push_numbered(state, &tuple),
+        ffi::LUA_TSTRING => {
+            if let Some(field_no) = named_field(state, tuple.format_id()) {
+                if let Some(field) = tuple.field(field_no).filter(|field| *field != [0xc0]) {
+                    push_bytes_value(state, field)?;
+                    return Ok(1);
+                }
+            } else if state.bytes(2).is_some_and(|name| name.iter().any(|byte| matches!(byte, b'.' | b'['))) {
+                let name = state.string(2).unwrap_or_default();
+                let count = push_path(state, &tuple, &name, format_of(&tuple).as_deref())?;
+                if count > 0 {
+                    return Ok(count);
+                }
+            }
+        }
+        _ => {}
+    }
+    state.push_ref(registry().tuple_methods.get());
+    state.push_value(2);
+    state.raw_get(3);
+    Ok(1)
+}
+
+/// The number (from 0) of the field whose name is at 2.
+///
+/// Names are looked up in Lua tables, one for each format: Lua's strings are equal when their addresses are, so nothing is hashed or
+/// compared. The tables are made when they are first wanted and thrown away when the schema changes.
+fn named_field(state: State, format_id: u32) -> Option<u32> {
+    if format_id == RUNTIME_FORMAT {
+        return None;
+    }
+    let (registry, database) = (registry(), database());
+    let version = database.catalog.schema_version();
+    if registry.field_numbers_version.replace(version) != version || registry.field_numbers.get() == 0 {
+        if registry.field_numbers.get() != 0 {
+            state.drop_ref(registry.field_numbers.get());
+        }
+        state.new_table(0, 0);
+        registry.field_numbers.set(state.make_ref());
+    }
+    let top = state.top();
+    state.push_ref(registry.field_numbers.get());
+    state.raw_get_index(top + 1, format_id as c_int);
+    if state.is_nil(-1) {
+        state.pop(1);
+        let format = database.catalog.format(format_id)?;
+        state.new_table(0, format.fields().len());
+        for (at, field) in format.fields().iter().enumerate() {
+            state.push_number(at as f64);
+            state.set_field(top + 2, &field.name);
+        }
+        state.push_value(top + 2);
+        state.raw_set_index(top + 1, format_id as c_int);
+    }
+    state.push_value(2);
+    state.raw_get(top + 2);
+    let number = state.number(-1);
+    state.set_top(top);
+    number.map(|number| number as u32)
+}
+
 /// A JSON path into a tuple.
 fn push_path(state: State, tuple: &Tuple, text: &str, format: Option<&tuple::Format>) -> Outcome {
     use tuple::path::Step;
-    if !text.contains(['.', '[']) {
-        return Ok(0);
-    }
     let Some(steps) = tuple::path::parse(text, 1) else { return Ok(0) };
     let first = match &steps[0] {
         Step::Index(index) => Some(*index),
@@ -182,6 +231,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("tuple_format", tuple_format),
     ("tuple_new", tuple_new),
     ("tuple_field", tuple_field),
+    ("tuple_index", tuple_index),
     ("tuple_table", tuple_table),
     ("tuple_text", tuple_text),
     ("tuple_info", tuple_info),

@@ -169,7 +169,7 @@ impl EventLoop {
         fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
         let aborter = Rc::clone(&database);
         fiber::on_yield(Rc::new(move || {
-            if let Some(context) = fiber::local::<Context>("context") {
+            if let Some(context) = fiber::local::<Context>() {
                 aborter.abort_by_yield(&context);
             }
         }));

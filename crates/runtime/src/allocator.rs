@@ -1,7 +1,7 @@
 //! The allocator of the process.
 #![expect(unsafe_code, reason = "an allocator hands out raw blocks")]
 
-use mimalloc::MiMalloc;
+use libmimalloc_sys as mimalloc;
 use std::alloc::{GlobalAlloc, Layout};
 
 /// Blocks of at least this size lie in huge pages.
@@ -15,30 +15,49 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// that is touched once would hold 2 MiB.
 pub struct Allocator;
 
-// SAFETY: every call is passed on; advice changes no contents.
+/// True if mimalloc's plain functions align well enough: they are faster than those that are told how to align.
+#[inline]
+fn is_plain(layout: Layout) -> bool {
+    layout.align() <= 8 || layout.align() <= 16 && layout.size() >= 16
+}
+
+// SAFETY: every call is passed on, with an alignment that is at least the wanted one; advice changes no contents.
 unsafe impl GlobalAlloc for Allocator {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        let block = unsafe { MiMalloc.alloc(layout) };
-        if layout.size() >= HUGE_BLOCK_BYTES_MIN && !block.is_null() {
-            advise_huge(block, layout.size());
+        let (size, align) = (layout.size(), layout.align());
+        // SAFETY: any size and any power of two are allowed.
+        let block = unsafe {
+            if is_plain(layout) { mimalloc::mi_malloc(size) } else { mimalloc::mi_malloc_aligned(size, align) }
+        };
+        if size >= HUGE_BLOCK_BYTES_MIN && !block.is_null() {
+            advise_huge(block.cast(), size);
         }
-        block
+        block.cast()
     }
 
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { MiMalloc.dealloc(block, layout) }
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+        // SAFETY: the block came from here.
+        unsafe { mimalloc::mi_free(block.cast()) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { MiMalloc.alloc_zeroed(layout) }
+        // SAFETY: any size and any power of two are allowed.
+        unsafe { mimalloc::mi_zalloc_aligned(layout.size(), layout.align()).cast() }
     }
 
+    #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { MiMalloc.realloc(block, layout, size) }
+        let is_plain = layout.align() <= 8 || layout.align() <= 16 && size >= 16;
+        // SAFETY: the block came from here; size and alignment are as for `alloc`.
+        unsafe {
+            if is_plain {
+                mimalloc::mi_realloc(block.cast(), size).cast()
+            } else {
+                mimalloc::mi_realloc_aligned(block.cast(), size, layout.align()).cast()
+            }
+        }
     }
 }
 

@@ -67,7 +67,7 @@ struct Fiber {
     switches: Cell<u64>,
     /// Long slices of this fiber are reported by `running_slice`.
     is_slice_bounded: Cell<bool>,
-    locals: RefCell<Vec<(&'static str, Rc<dyn Any>)>>,
+    local: RefCell<Option<Rc<dyn Any>>>,
     joiners: RefCell<Vec<FiberId>>,
 }
 
@@ -179,7 +179,7 @@ fn create(name: &str, work: impl FnOnce() + 'static) -> FiberId {
             wait: Cell::new(0),
             switches: Cell::new(0),
             is_slice_bounded: Cell::new(true),
-            locals: RefCell::default(),
+            local: RefCell::default(),
             joiners: RefCell::default(),
         });
         let own = Rc::clone(&fiber);
@@ -232,9 +232,9 @@ fn resume(id: FiberId) {
                 }
             });
             let joiners = fiber.joiners.take();
-            // Locals may run destructors that call back here.
-            let locals = fiber.locals.take();
-            drop(locals);
+            // Its destructor may call back here.
+            let local = fiber.local.take();
+            drop(local);
             for joiner in joiners {
                 wake(joiner);
             }
@@ -255,7 +255,7 @@ pub fn abandon() {
     });
     for fiber in fibers.into_values() {
         std::mem::forget(fiber.coroutine.borrow_mut().take());
-        drop(fiber.locals.take());
+        drop(fiber.local.take());
     }
 }
 
@@ -457,22 +457,19 @@ pub fn stack_limit() -> Option<usize> {
     running().map(|fiber| fiber.stack_limit.get())
 }
 
-/// A value kept with the running fiber under a name.
-pub fn local<T: 'static>(key: &'static str) -> Option<Rc<T>> {
+/// The value kept with the running fiber, if it has this type.
+pub fn local<T: 'static>() -> Option<Rc<T>> {
     with(|scheduler| {
         let running = scheduler.running.borrow();
-        let locals = running.as_ref()?.locals.borrow();
-        let (_, value) = locals.iter().find(|(name, _)| *name == key)?;
-        Rc::clone(value).downcast().ok()
+        let local = running.as_ref()?.local.borrow();
+        Rc::clone(local.as_ref()?).downcast().ok()
     })
 }
 
-/// Keeps a value with the running fiber; it is dropped when the fiber ends.
-pub fn set_local(key: &'static str, value: Rc<dyn Any>) {
+/// Keeps a value with the running fiber in place of the one before; it is dropped when the fiber ends.
+pub fn set_local(value: Rc<dyn Any>) {
     if let Some(fiber) = running() {
-        let mut locals = fiber.locals.borrow_mut();
-        locals.retain(|(name, _)| *name != key);
-        locals.push((key, value));
+        *fiber.local.borrow_mut() = Some(value);
     }
 }
 

@@ -280,6 +280,12 @@ impl TcpListener {
 }
 
 impl TcpStream {
+    /// A connection of [`connect`], which blocks no longer.
+    pub fn of_blocking(stream: std::net::TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(TcpStream::System(mio::net::TcpStream::from_std(stream)))
+    }
+
     /// Small packets leave at once.
     pub fn set_nodelay(&self, is_on: bool) -> io::Result<()> {
         match self {

@@ -1,5 +1,6 @@
 //! `lycosa`: the command line. Each command is a module; this page only chooses.
 
+mod bench;
 mod client;
 mod console;
 mod files;
@@ -66,13 +67,18 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Put load on a server and see how fast it answers
+    Bench(Box<bench::Options>),
     /// Break a server on this machine's disk again and again, and see whether it keeps its word
     Torture(Box<torture::Options>),
 }
 
 /// The first argument is one of our own commands or a wish for help.
 fn is_own_command(argument: &str) -> bool {
-    matches!(argument, "serve" | "console" | "cat" | "check" | "torture" | "help" | "--help" | "-h" | "--version")
+    matches!(
+        argument,
+        "serve" | "console" | "cat" | "check" | "bench" | "torture" | "help" | "--help" | "-h" | "--version"
+    )
 }
 
 /// True if the command line is to be read as Tarantool's.
@@ -103,6 +109,7 @@ fn run() -> Result<i32, String> {
             runtime::signals::end_on_closed_output();
             files::check(&dir, json).map(|()| 0)
         }
+        Command::Bench(options) => bench::bench(&options),
         Command::Torture(options) => torture::torture(&options),
     }
 }

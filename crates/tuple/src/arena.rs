@@ -3,7 +3,8 @@
 //! The idea. Rows up to a quarter of a slab are cut from 1 MiB slabs, each serving one size class; a slab is aligned to its
 //! size, so the address of a row leads to the slab's header and from there to the arena. Free blocks of a class form a
 //! list through the blocks themselves. Larger rows get a block of their own, told apart by their size. Size classes go in
-//! steps of 8 bytes up to 1 KiB and by an eighth above, so the waste is a few bytes a row. Refused: the global allocator
+//! steps of 2 bytes up to 128, of 4 up to 256, of 8 up to 1 KiB and by an eighth above, so the waste is a few bytes a row, and there
+//! are not too many classes with a slab begun. Refused: the global allocator
 //! (16 bytes of overhead and rounding a row, and no limit).
 //!
 //! Slabs come from chunks that grow with the arena, up to 32 slabs. A large chunk lies in huge pages where the system has them: reads of
@@ -31,8 +32,11 @@ const CHUNK_SLABS_MAX: usize = 32;
 /// From as many slabs on a chunk has that many at least and is aligned to huge pages.
 const HUGE_CHUNK_SLABS_MIN: usize = 4;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-const STEP: usize = 8;
+/// Classes up to these sizes go in these steps.
+const STEPS: [(usize, usize); 3] = [(128, 2), (256, 4), (STEPPED_MAX, 8)];
 const STEPPED_MAX: usize = 1024;
+/// A free block holds an address.
+const BLOCK_MIN: usize = 8;
 /// Largest block that is cut from a slab.
 const SMALL_MAX: usize = SLAB_BYTES / 4;
 /// Memory that is touched ahead of the rows, once there is a certain amount.
@@ -85,7 +89,7 @@ struct Inner {
     /// The chunk after it, made ahead: where it begins and ends, and where its touched part ends.
     next_chunk: Cell<Option<(usize, usize, usize)>>,
     views: Cell<u32>,
-    generation: Cell<u32>,
+    generation: Cell<u16>,
     /// First of the rows that only open views hold.
     delayed: Cell<*mut TupleHeader>,
     /// First rows of lists that closed views held.
@@ -104,8 +108,14 @@ pub struct Arena {
 
 /// Sizes of classes in order.
 fn class_sizes() -> Vec<usize> {
-    let mut sizes: Vec<usize> = (1..=STEPPED_MAX / STEP).map(|i| i * STEP).collect();
-    let mut size = STEPPED_MAX;
+    let mut sizes = Vec::new();
+    let mut size = 0;
+    for (max, step) in STEPS {
+        while size < max {
+            size += step;
+            sizes.push(size);
+        }
+    }
     while size < SMALL_MAX {
         size = (size + size / 8).next_multiple_of(64).min(SMALL_MAX);
         sizes.push(size);
@@ -118,9 +128,15 @@ thread_local! {
 }
 
 fn class_of(size: usize) -> (usize, usize) {
-    if size <= STEPPED_MAX {
-        let at = size.div_ceil(STEP).max(2) - 1;
-        return (at, (at + 1) * STEP);
+    let size = size.max(BLOCK_MIN);
+    let (mut first, mut below) = (0, 0);
+    for (max, step) in STEPS {
+        if size <= max {
+            let steps = (size - below).div_ceil(step);
+            return (first + steps - 1, below + steps * step);
+        }
+        first += (max - below) / step;
+        below = max;
     }
     CLASS_SIZES.with(|sizes| {
         let at = sizes.partition_point(|&class| class < size);
@@ -202,8 +218,8 @@ impl Arena {
         self.inner.charged.set(self.inner.charged.get().saturating_sub(bytes));
     }
 
-    /// The view counter that new rows carry.
-    pub fn generation(&self) -> u32 {
+    /// The view counter that new rows carry. It stops at its largest value.
+    pub(crate) fn generation(&self) -> u16 {
         self.inner.generation.get()
     }
 
@@ -240,7 +256,7 @@ impl Arena {
     /// From now on rows that exist stay readable for other threads, until the view is closed.
     pub fn open_view(&self) {
         self.inner.views.set(self.inner.views.get() + 1);
-        self.inner.generation.set(self.inner.generation.get() + 1);
+        self.inner.generation.set(self.inner.generation.get().saturating_add(1));
     }
 
     /// Closes a view. Its rows are freed by `collect` once no view is open.
@@ -285,7 +301,7 @@ impl Arena {
         if free != 0 {
             // SAFETY: a block on the free list holds the address of the next one and is used by nobody.
             unsafe {
-                let next = *(free as *const usize);
+                let next = (free as *const usize).read_unaligned();
                 class.free.set(next);
                 prefetch(next);
                 return Ok(NonNull::new_unchecked(free as *mut u8));
@@ -309,7 +325,7 @@ impl Arena {
     ///
     /// # Safety
     /// `block` comes from `allocate` with this `size`, its arena lives, and it is not used again.
-    pub(crate) unsafe fn free(block: NonNull<u8>, size: usize, generation: u32) {
+    pub(crate) unsafe fn free(block: NonNull<u8>, size: usize, generation: u16) {
         // SAFETY: the arena outlives its rows.
         let inner = unsafe { &*Inner::of(block, size) };
         if inner.is_unseen(generation) {
@@ -330,20 +346,17 @@ impl Inner {
     }
 
     /// Rows made after the newest view opened are seen by no view.
-    fn is_unseen(&self, generation: u32) -> bool {
-        self.views.get() == 0 || generation == self.generation.get()
+    fn is_unseen(&self, generation: u16) -> bool {
+        // The last generation has no end: some of its rows may be older than the view.
+        self.views.get() == 0 || generation == self.generation.get() && generation != u16::MAX
     }
 
-    /// Keeps a row until no view is open. It has no references any more, its format is of no interest to those who read a view, and its
-    /// generation was looked at for the last time: these fields hold the address of the next row.
+    /// Keeps a row until no view is open. Its header holds the address of the next one meanwhile.
     fn delay(&self, block: NonNull<u8>, size: usize) {
-        let header = block.cast::<TupleHeader>().as_ptr();
-        let next = self.delayed.replace(header) as u64;
-        // SAFETY: the row is ours again, except that views read its size and its bytes, which stay.
-        unsafe {
-            (&raw mut (*header).format_id).write(next as u32);
-            (&raw mut (*header).generation).write((next >> 32) as u32);
-        }
+        let header = block.cast::<TupleHeader>();
+        let next = self.delayed.replace(header.as_ptr());
+        // SAFETY: the row has no references any more; views read its size and its bytes, which stay.
+        unsafe { TupleHeader::link(header, next as usize) };
         self.delayed_bytes.set(self.delayed_bytes.get() + size);
     }
 
@@ -356,11 +369,8 @@ impl Inner {
                 continue;
             };
             // SAFETY: what `delay` put in the list is kept as it was.
-            let (size, low, high) = unsafe {
-                let header = header.as_ref();
-                (size_of::<TupleHeader>() + header.size as usize, header.format_id, header.generation)
-            };
-            *first = (u64::from(high) << 32 | u64::from(low)) as *mut TupleHeader;
+            let (size, next) = unsafe { TupleHeader::linked(header) };
+            *first = next as *mut TupleHeader;
             self.delayed_bytes.set(self.delayed_bytes.get() - size);
             self.give_back(header.cast(), size);
             return true;
@@ -437,8 +447,8 @@ impl Inner {
         let (at, class_size) = class_of(size);
         let class = &self.classes[at];
         self.used.set(self.used.get() - class_size);
-        // SAFETY: the block is ours again; classes are at least two words.
-        unsafe { block.cast::<usize>().write(class.free.get()) };
+        // SAFETY: the block is ours again; classes are at least a word.
+        unsafe { block.cast::<usize>().write_unaligned(class.free.get()) };
         class.free.set(block.as_ptr() as usize);
     }
 }
@@ -499,6 +509,33 @@ mod tests {
             while arena.collect(10) > 0 {}
             prop_assert_eq!(arena.used(), 0);
         }
+    }
+
+    #[test]
+    fn every_size_has_the_smallest_class_that_holds_it() {
+        let sizes = class_sizes();
+        assert!(sizes.is_sorted());
+        for size in 1..=SMALL_MAX {
+            let (at, class_size) = class_of(size);
+            assert_eq!(sizes[at], class_size);
+            assert!(size <= class_size && (at == 0 || sizes[at - 1] < size.max(BLOCK_MIN)), "{size}");
+        }
+    }
+
+    #[test]
+    fn rows_are_kept_for_views_even_when_views_can_no_more_be_counted() {
+        let arena = Arena::new(1 << 20);
+        for _ in 0..70_000 {
+            arena.open_view();
+            arena.close_view();
+        }
+        let old = Tuple::new(&arena, 0, &[0x91, 7]).expect("below the limit");
+        arena.open_view();
+        drop(old);
+        assert!(arena.used() > 0);
+        arena.close_view();
+        while arena.collect(10) > 0 {}
+        assert_eq!(arena.used(), 0);
     }
 
     #[test]

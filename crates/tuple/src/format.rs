@@ -107,12 +107,20 @@ impl Format {
     /// Checks that `row` (any bytes) is a well-formed array that fits. Nothing may follow it.
     pub fn check(&self, row: &[u8]) -> Result<(), TupleError> {
         let length = msgpack::check(row).map_err(TupleError::Msgpack)?;
-        let mut reader = Reader::new(row);
-        let count = reader.read_array().map_err(|_| TupleError::NotArray)?;
+        if Reader::new(row).read_array().is_err() {
+            return Err(TupleError::NotArray);
+        }
         if length != row.len() {
             let error = msgpack::MsgpackError { offset: length, what: "bytes behind the row" };
             return Err(TupleError::Msgpack(error));
         }
+        self.check_fields(row)
+    }
+
+    /// Checks that `row`, one checked value, is an array that fits.
+    pub fn check_fields(&self, row: &[u8]) -> Result<(), TupleError> {
+        let mut reader = Reader::new(row);
+        let count = reader.read_array().map_err(|_| TupleError::NotArray)?;
         if self.exact_field_count != 0 && count != self.exact_field_count {
             return Err(TupleError::FieldCount { got: count, expected: self.exact_field_count });
         }

@@ -29,5 +29,5 @@ pub use error::{FieldName, FormatError, KeyError, TupleError};
 pub use field::{FieldDef, FieldType};
 pub use format::Format;
 pub use key::{KeyDef, KeyPart};
-pub use row::{Tuple, TupleHeader};
+pub use row::{FORMAT_ID_MAX, Tuple};
 pub use text::{format_double, format_uuid};

@@ -195,9 +195,12 @@ fn check_flat(bytes: &[u8]) -> Option<usize> {
         _ => (0, 1),
     };
     for _ in 0..count {
-        match PLAIN_BYTES[usize::from(*bytes.get(at)?)] {
+        let first = *bytes.get(at)?;
+        at += match PLAIN_BYTES[usize::from(first)] {
+            // Strings and binaries of up to 255 bytes.
+            0 if matches!(first, 0xd9 | 0xc4) => 2 + usize::from(*bytes.get(at + 1)?),
             0 => return None,
-            length => at += usize::from(length),
+            length => usize::from(length),
         }
     }
     (at <= bytes.len()).then_some(at)
@@ -213,7 +216,7 @@ pub fn skip(bytes: &[u8]) -> usize {
             length => return usize::from(length).min(bytes.len()),
         },
     }
-    skip_nested(bytes)
+    check_flat(bytes).unwrap_or_else(|| skip_nested(bytes))
 }
 
 fn skip_nested(bytes: &[u8]) -> usize {
@@ -408,6 +411,10 @@ impl<'a> Reader<'a> {
 
     /// Header of an array: the number of elements that follow.
     pub fn read_array(&mut self) -> Read<u32> {
+        if let Some(first @ 0x90..=0x9f) = self.bytes.get(self.at) {
+            self.at += 1;
+            return Ok(u32::from(first & 0x0f));
+        }
         let header = self.header()?;
         if header.kind != Kind::Array {
             return self.fail("an array is expected");
@@ -418,6 +425,10 @@ impl<'a> Reader<'a> {
 
     /// Header of a map: the number of pairs that follow.
     pub fn read_map(&mut self) -> Read<u32> {
+        if let Some(first @ 0x80..=0x8f) = self.bytes.get(self.at) {
+            self.at += 1;
+            return Ok(u32::from(first & 0x0f));
+        }
         let header = self.header()?;
         if header.kind != Kind::Map {
             return self.fail("a map is expected");

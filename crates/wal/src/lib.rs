@@ -14,6 +14,7 @@ mod block;
 mod error;
 mod journal;
 mod loss;
+mod read_ahead;
 mod recovery;
 mod row;
 mod snapshot;

@@ -12,6 +12,9 @@ pub trait Replay {
     /// Puts a row in force. Errors: why it cannot be.
     fn apply(&mut self, row: &Row<'_>) -> Result<(), Refusal>;
 
+    /// These rows of a log will be given next, or some of them: a chance to fetch what they will touch.
+    fn foresee(&mut self, _rows: &mut dyn Iterator<Item = Row<'_>>) {}
+
     /// Damage was found. Rows behind it are given, too: what they meet tells what the damage costs.
     fn damaged(&mut self) {}
 

@@ -9,12 +9,14 @@ use crate::error::WalError;
 use crate::loss::{Applied, Loss, Lost, LostRow, Refusal, Replay, announcement};
 use crate::row::{self, Row};
 use crate::vclock::Vclock;
-use crate::xlog::{Block, Damage, FileMeta, XlogReader, logs};
+use crate::xlog::{Block, Damage, FileMeta, Unpacked, XlogReader, logs};
 use runtime::{FileSystem, OpenMode, PAGE_BYTES};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use tuple::msgpack::Reader;
 
+/// Rows that are foreseen at once.
+const FORESEEN_ROWS: usize = 16;
 /// Damaged places that are kept in mind; what is behind them counts, but is not told.
 const LOSSES_MAX: usize = 1000;
 
@@ -136,6 +138,7 @@ pub fn recover_into(
             if !told.covers(&to) {
                 let what = format!("rows between {from} and {to} are missing");
                 report.lose(path, 0, what, missing_between(&told, &to));
+                replay.damaged();
             }
             report.vclock = to;
         }
@@ -274,6 +277,7 @@ fn read_on(
     let mut end = End { offset: reader.offset(), is_complete: false, has_rows: false, is_told: false };
     // Groups are numbered from 1; behind damage the next number is not known.
     let mut last_group = Some(0);
+    reader.read_ahead();
     loop {
         match reader.next_block()? {
             Block::Rows { offset, note } => {
@@ -291,7 +295,7 @@ fn read_on(
                 }
                 last_group = note.map(|note| note.number).or(last_group);
                 let before = report.rows;
-                apply_block(reader.rows(), &path, offset, known, on_damage, report, replay)?;
+                apply_block(reader.unpacked(), &path, offset, known, on_damage, report, replay)?;
                 end.has_rows |= report.rows > before;
                 if !reader.rows().is_empty() {
                     end.offset = reader.offset();
@@ -458,7 +462,7 @@ fn cut_bytes(reader: &mut XlogReader, offset: u64) -> Result<u64, WalError> {
 }
 
 fn apply_block(
-    rows: &[u8],
+    rows: &Unpacked,
     path: &Path,
     offset: u64,
     known: &mut Vclock,
@@ -466,13 +470,15 @@ fn apply_block(
     report: &mut RecoveryReport,
     replay: &mut dyn Replay,
 ) -> Result<(), WalError> {
-    let mut reader = Reader::new(rows);
-    while !reader.is_empty() {
-        let corrupt = |what: String| WalError::Corrupt { file: path.to_path_buf(), offset, what };
-        let row = row::decode(&mut reader).map_err(|error| corrupt(error.to_string()))?;
+    // In a snapshot rows that lie about their number are rows all the same.
+    let is_snapshot = is_snapshot(path);
+    for at in 0..rows.len() {
+        if at % FORESEEN_ROWS == 0 && !is_snapshot {
+            replay.foresee(&mut (at..rows.len().min(at + FORESEEN_ROWS)).map(|at| rows.row(at)));
+        }
+        let row = rows.row(at);
         let component = component(&row);
-        // In a snapshot rows that lie about their number are rows all the same.
-        if row.header.lsn <= known.get(component) && !is_snapshot(path) {
+        if row.header.lsn <= known.get(component) && !is_snapshot {
             continue;
         }
         if let Err(Refusal { what, is_final }) = replay.apply(&row) {

@@ -1,14 +1,18 @@
 //! Reading log and snapshot files.
 
 use crate::block::{
-    self, EOF_MAGIC, FIXHEADER_BYTES, Fixheader, Note, PLAIN_MAGIC, ZSTD_MAGIC, decompress, find_flipped_bit,
-    find_note, read_fixheader,
+    self, EOF_MAGIC, FIXHEADER_BYTES, Fixheader, Note, PLAIN_MAGIC, ZSTD_MAGIC, find_flipped_bit, find_note,
+    read_fixheader,
 };
 use crate::error::WalError;
-use crate::row::{self, Row};
+use crate::read_ahead::ReadAhead;
+use crate::row::{self, Row, RowHeader};
 use crate::vclock::Vclock;
 use runtime::{File, FileSystem, OpenMode, PAGE_BYTES};
+use std::cell::RefCell;
 use std::fmt;
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tuple::msgpack::Reader;
@@ -215,16 +219,110 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Reads a file block by block. Memory is bounded by the largest block, whatever lengths the file claims.
-pub struct XlogReader {
+/// Bytes that are read of a file at once, where less is asked for.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// A file of which mostly small pieces are read, one behind the other.
+pub(crate) struct BlockReader {
     file: Arc<dyn File>,
+    len: u64,
+    /// What was read last, and where it begins.
+    window: RefCell<(Vec<u8>, u64)>,
+}
+
+impl BlockReader {
+    pub(crate) fn new(file: Arc<dyn File>, len: u64) -> Self {
+        BlockReader { file, len, window: RefCell::default() }
+    }
+
+    /// Length of the file when it was opened.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Reads bytes, as many as there are.
+    pub(crate) fn read(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        if out.len() >= WINDOW_BYTES / 2 {
+            return self.file.read_full_at(out, offset);
+        }
+        let (window, start) = &mut *self.window.borrow_mut();
+        let is_inside = offset >= *start && offset + out.len() as u64 <= *start + window.len() as u64;
+        if !is_inside {
+            let wanted = (self.len.saturating_sub(offset)).clamp(out.len() as u64, WINDOW_BYTES as u64);
+            window.resize(wanted as usize, 0);
+            match self.file.read_full_at(window, offset) {
+                Ok(got) => window.truncate(got),
+                Err(_) => {
+                    // What cannot be read may be behind what is wanted.
+                    window.clear();
+                    return self.file.read_full_at(out, offset);
+                }
+            }
+            *start = offset;
+        }
+        let bytes = &window[(offset - *start) as usize..];
+        let got = bytes.len().min(out.len());
+        out[..got].copy_from_slice(&bytes[..got]);
+        Ok(got)
+    }
+}
+
+/// Rows of a block: their bytes, and what was found out about them when they were checked.
+#[derive(Default)]
+pub(crate) struct Unpacked {
+    pub(crate) bytes: Vec<u8>,
+    /// Headers, and where in the bytes the bodies are.
+    rows: Vec<(RowHeader, Range<u32>)>,
+}
+
+impl Unpacked {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows.clear();
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// One of the rows.
+    pub(crate) fn row(&self, at: usize) -> Row<'_> {
+        let (header, body) = &self.rows[at];
+        Row { header: *header, body: &self.bytes[body.start as usize..body.end as usize] }
+    }
+
+    /// Turns the content of a block into rows, which must be whole.
+    pub(crate) fn unpack(&mut self, content: &[u8], is_compressed: bool) -> Result<(), &'static str> {
+        self.clear();
+        if is_compressed {
+            block::decompress(content, &mut self.bytes)?;
+        } else {
+            self.bytes.extend_from_slice(content);
+        }
+        let mut reader = Reader::new(&self.bytes);
+        while !reader.is_empty() {
+            let row = row::decode(&mut reader).map_err(|_| "malformed row")?;
+            let end = reader.position() as u32;
+            self.rows.push((row.header, end - row.body.len() as u32..end));
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(block::CONTENT_MAX < u32::MAX as usize);
+
+/// Reads a file block by block. Memory is bounded by the largest block, whatever lengths the file claims; the blocks that are read ahead
+/// have a bound of their own.
+pub struct XlogReader {
+    blocks: BlockReader,
     path: PathBuf,
     /// The file's header.
     pub meta: FileMeta,
-    len: u64,
     offset: u64,
     content: Vec<u8>,
-    rows: Vec<u8>,
+    unpacked: Unpacked,
+    ahead: Option<ReadAhead>,
 }
 
 /// What `next_block` found.
@@ -267,7 +365,8 @@ impl XlogReader {
         let mut head = vec![0; META_MAX.min(len as usize)];
         let got = file.read_full_at(&mut head, 0).map_err(WalError::io(reading()))?;
         let path = path.to_path_buf();
-        let (content, rows) = (Vec::new(), Vec::new());
+        let blocks = BlockReader::new(file, len);
+        let (content, unpacked, ahead) = (Vec::new(), Unpacked::default(), None);
         let named = signature_of(&path);
         // What the header says of the place in the log is compared with the file's name.
         let decoded = match FileMeta::decode(&head[..got]) {
@@ -279,7 +378,7 @@ impl XlogReader {
         match decoded {
             Ok(meta) => {
                 let offset = meta.bytes;
-                Ok((XlogReader { file, path, meta, len, offset, content, rows }, None))
+                Ok((XlogReader { blocks, path, meta, offset, content, unpacked, ahead }, None))
             }
             Err(what) => {
                 let (meta, flip) = match repair_header(&head[..got]) {
@@ -290,10 +389,10 @@ impl XlogReader {
                 let is_known = meta.is_some();
                 let meta = meta.unwrap_or_default();
                 let offset = meta.bytes;
-                let mut reader = XlogReader { file, path, meta, len, offset, content, rows };
+                let mut reader = XlogReader { blocks, path, meta, offset, content, unpacked, ahead };
                 if !is_known {
                     reader.offset = reader.find_later_block(0)?.map_or(len, |(first, _)| first);
-                    reader.rows.clear();
+                    reader.unpacked.clear();
                 }
                 Ok((reader, Some(damage)))
             }
@@ -312,12 +411,12 @@ impl XlogReader {
 
     /// Its length in bytes.
     pub fn len(&self) -> u64 {
-        self.len
+        self.blocks.len()
     }
 
     /// True if it holds nothing at all.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Bytes read so far.
@@ -327,14 +426,24 @@ impl XlogReader {
 
     /// Rows of the block read last, one after the other.
     pub(crate) fn rows(&self) -> &[u8] {
-        &self.rows
+        &self.unpacked.bytes
+    }
+
+    /// The same rows, understood.
+    pub(crate) fn unpacked(&self) -> &Unpacked {
+        &self.unpacked
+    }
+
+    /// Whole blocks are read by another thread from now on, until something else is met.
+    pub(crate) fn read_ahead(&mut self) {
+        self.ahead = ReadAhead::start(&self.blocks.file, self.offset, self.blocks.len);
     }
 
     /// Reads bytes, as many as there are. Errors: the system's, which says nothing about the bytes: what cannot be read now must not be
     /// taken for a torn end.
     fn read(&self, out: &mut [u8], offset: u64) -> Result<usize, WalError> {
         let what = || format!("reading {} at byte {offset}", self.path.display());
-        self.file.read_full_at(out, offset).map_err(|source| WalError::Io { what: what(), source })
+        self.blocks.read(out, offset).map_err(|source| WalError::Io { what: what(), source })
     }
 
     /// Reads one block at `offset` into memory: its length and its note, or in words what is wrong with it.
@@ -353,13 +462,8 @@ impl XlogReader {
 
     /// Checks the content that was read and takes the rows out of it.
     fn check_content(&mut self, fixheader: Fixheader) -> Result<(u64, Option<Note>), &'static str> {
-        let Fixheader { is_compressed, length, checksum } = fixheader;
-        #[cfg(feature = "planted-bugs")]
-        let checksum = match runtime::planted::is_planted(runtime::planted::Plant::IgnoreChecksum) {
-            true => block::checksum(&self.content),
-            false => checksum,
-        };
-        if block::checksum(&self.content) != checksum {
+        let Fixheader { is_compressed, length, .. } = fixheader;
+        if !fixheader.is_checksum_of(&self.content) {
             return Err("checksum mismatch");
         }
         let note = if is_compressed { find_note(&self.content) } else { None };
@@ -370,26 +474,37 @@ impl XlogReader {
     /// Reads on to the next block. Errors: `Io`.
     pub(crate) fn next_block(&mut self) -> Result<Block, WalError> {
         let offset = self.offset;
-        if offset >= self.len {
+        if let Some(ahead) = &self.ahead {
+            let reading = format_args!("reading {} behind byte {offset}", self.path.display()).to_string();
+            match ahead.next().map_err(WalError::io(reading))? {
+                Some(ready) if ready.offset == offset => {
+                    ahead.give_back(std::mem::replace(&mut self.unpacked, ready.unpacked));
+                    self.offset = ready.end;
+                    return Ok(Block::Rows { offset, note: ready.note });
+                }
+                _ => self.ahead = None,
+            }
+        }
+        if offset >= self.len() {
             return Ok(Block::End);
         }
         let mut magic = [0; 4];
         let got = self.read(&mut magic, offset)?;
         if magic[..got] == EOF_MAGIC {
-            if offset + 4 == self.len {
+            if offset + 4 == self.len() {
                 return Ok(Block::Eof);
             }
             return Ok(Block::Damaged(Damage::at(offset, "bytes behind the end marker")));
         }
         let has_marker_bits =
             magic.iter().zip(EOF_MAGIC).map(|(found, right)| (found ^ right).count_ones()).sum::<u32>();
-        if offset + 4 == self.len && has_marker_bits == 1 {
+        if offset + 4 == self.len() && has_marker_bits == 1 {
             let at = magic.iter().zip(EOF_MAGIC).position(|(found, right)| *found != right).unwrap_or(0);
             let bit = (magic[at] ^ EOF_MAGIC[at]).trailing_zeros() as u8;
             let flip = Some(Flip { byte: offset + at as u64, bit });
-            self.rows.clear();
+            self.unpacked.clear();
             let what = "the end marker is damaged";
-            return Ok(Block::Damaged(Damage { offset, what, flip, end: Some(self.len) }));
+            return Ok(Block::Damaged(Damage { offset, what, flip, end: Some(self.len()) }));
         }
         Ok(match self.read_block(offset)? {
             Ok((length, note)) => {
@@ -402,11 +517,11 @@ impl XlogReader {
 
     /// Finds out whether one flipped bit is all that is wrong with the block at `offset`. Then its rows are in `rows()`.
     fn diagnose(&mut self, offset: u64, what: &'static str) -> Result<Damage, WalError> {
-        self.rows.clear();
+        self.unpacked.clear();
         Ok(match self.find_flip(offset)? {
             Some((flip, end)) => Damage { offset, what, flip: Some(flip), end: Some(end) },
             None => {
-                self.rows.clear();
+                self.unpacked.clear();
                 Damage::at(offset, what)
             }
         })
@@ -446,7 +561,7 @@ impl XlogReader {
 
     /// Reads so many bytes of content. False if the file has not so many.
     fn read_content(&mut self, start: u64, length: u64) -> Result<bool, WalError> {
-        if length > self.len.saturating_sub(start) {
+        if length > self.len().saturating_sub(start) {
             return Ok(false);
         }
         let mut content = std::mem::take(&mut self.content);
@@ -456,24 +571,15 @@ impl XlogReader {
         Ok(got? == self.content.len())
     }
 
-    /// Turns the content of a block into rows, which must be whole.
+    /// Turns the content that was read into rows.
     fn unpack(&mut self, is_compressed: bool) -> Result<(), &'static str> {
-        if is_compressed {
-            decompress(&self.content, &mut self.rows)?;
-        } else {
-            std::mem::swap(&mut self.rows, &mut self.content);
-        }
-        let mut reader = Reader::new(&self.rows);
-        while !reader.is_empty() {
-            row::decode(&mut reader).map_err(|_| "malformed row")?;
-        }
-        Ok(())
+        self.unpacked.unpack(&self.content, is_compressed)
     }
 
     /// True if the file ends with the end marker, whatever is before it. Errors: `Io`.
     pub(crate) fn has_end_marker(&self) -> Result<bool, WalError> {
         let mut tail = [0; 4];
-        let got = self.read(&mut tail, self.len.saturating_sub(4))?;
+        let got = self.read(&mut tail, self.len().saturating_sub(4))?;
         Ok(tail[..got] == EOF_MAGIC)
     }
 
@@ -482,7 +588,7 @@ impl XlogReader {
     pub(crate) fn find_later_block(&mut self, offset: u64) -> Result<Option<(u64, Option<Note>)>, WalError> {
         let mut window = vec![0; 1 << 20];
         let mut start = offset + 1;
-        while start < self.len {
+        while start < self.len() {
             let got = self.read(&mut window, start)?;
             if got < 4 {
                 return Ok(None);
@@ -494,7 +600,7 @@ impl XlogReader {
                 }
                 let candidate = start + at as u64;
                 if let Ok((_, note)) = self.read_block(candidate)?
-                    && !self.rows.is_empty()
+                    && !self.rows().is_empty()
                 {
                     return Ok(Some((candidate, note)));
                 }
@@ -506,6 +612,7 @@ impl XlogReader {
 
     /// Goes on at another offset.
     pub(crate) fn seek(&mut self, offset: u64) {
+        self.ahead = None;
         self.offset = offset;
     }
 
@@ -515,13 +622,7 @@ impl XlogReader {
             let unreadable = Damage::at(self.offset, "the file cannot be read");
             match self.next_block().map_err(|_| unreadable)? {
                 Block::Rows { offset, .. } => {
-                    let mut reader = Reader::new(&self.rows);
-                    while !reader.is_empty() {
-                        match row::decode(&mut reader) {
-                            Ok(row) => visit(&row, offset),
-                            Err(_) => return Err(Damage::at(offset, "malformed row")),
-                        }
-                    }
+                    (0..self.unpacked.len()).for_each(|at| visit(&self.unpacked.row(at), offset));
                 }
                 Block::Eof => return Ok(true),
                 Block::End => return Ok(false),

@@ -475,14 +475,37 @@ end
 function func.reload() end
 
 -- Calling -----------------------------------------------------------------------------------------------------------
+-- Names of procedures taken apart: {parts of the path, method}. Emptied when clients have asked for very many.
+local PATHS_MAX = 10000
+local paths, path_count = {}, 0
+
+local function path_of(name)
+    local path = paths[name]
+    if path == nil then
+        local head, method = name:match('^([^:]*):(.*)$')
+        path = { parts = {}, method = method }
+        for part in (head or name):gmatch('[^%.]+') do
+            table.insert(path.parts, part)
+        end
+        if path_count >= PATHS_MAX then
+            paths, path_count = {}, 0
+        end
+        paths[name] = path
+        path_count = path_count + 1
+    end
+    return path
+end
+
 local function resolve(name)
-    local head, method = name:match('^([^:]*):(.*)$')
+    local path = path_of(name)
+    local parts, method = path.parts, path.method
     local value, owner = _G, nil
-    for part in (head or name):gmatch('[^%.]+') do
-        if type(value) ~= 'table' and type(value) ~= 'cdata' then
+    for i = 1, #parts do
+        local kind = type(value)
+        if kind ~= 'table' and kind ~= 'cdata' then
             return nil
         end
-        value = value[part]
+        value = value[parts[i]]
         if value == nil then
             return nil
         end
@@ -503,10 +526,6 @@ local function is_callable(value)
 end
 
 function internal.values.call(name, ...)
-    local f = rawget(_G, name)
-    if type(f) == 'function' then
-        return f(...)
-    end
     local value, owner = resolve(name)
     if not is_callable(value) then
         fail('NO_SUCH_PROC', name)

@@ -34,10 +34,11 @@ for name, code in pairs(iterators) do
     box.index[name] = code
 end
 
-local function iterator_of(options, is_key_empty)
+-- The code of the wanted iterator; nil if none is wanted: then an empty key means ALL and any other EQ.
+local function iterator_of(options)
     local iterator = options and options.iterator
     if iterator == nil then
-        return is_key_empty and 2 or 0
+        return nil
     end
     if type(iterator) == 'number' then
         return iterator
@@ -284,7 +285,7 @@ function index_methods.select(index, key, options)
         offset = offset < 0 and 4294967295 or offset
         limit = limit < 0 and 4294967295 or limit
     end
-    return internal.select(index.space_id, index.id, iterator_of(options, is_empty_key(key)), key, offset, limit)
+    return internal.select(index.space_id, index.id, iterator_of(options), key, offset, limit)
 end
 
 local function scan_next(scan, state)
@@ -300,7 +301,7 @@ function index_methods.pairs(index, key, options)
     if options ~= nil and type(options) ~= 'table' then
         options = { iterator = options }
     end
-    local handle = internal.iterator(index.space_id, index.id, iterator_of(options, is_empty_key(key)), key)
+    local handle = internal.iterator(index.space_id, index.id, iterator_of(options), key)
     local guard = newproxy(true)
     getmetatable(guard).__gc = function() internal.iterator_close(handle) end
     return fun.wrap(scan_next, { handle = handle, guard = guard, key = key }, true)
@@ -311,7 +312,7 @@ function index_methods.count(index, key, options)
     if options ~= nil and type(options) ~= 'table' then
         options = { iterator = options }
     end
-    return internal.count(index.space_id, index.id, iterator_of(options, is_empty_key(key)), key)
+    return internal.count(index.space_id, index.id, iterator_of(options), key)
 end
 
 function index_methods.len(index)

@@ -226,15 +226,10 @@ function methods.format(tuple)
 end
 
 methods.__serialize = methods.totable
+internal.values.tuple_methods = methods
 
 ffi.metatype('struct tuple', {
-    __index = function(tuple, key)
-        local value = field(tuple, key)
-        if value ~= nil or type(key) == 'number' then
-            return value
-        end
-        return methods[key]
-    end,
+    __index = internal.tuple_index,
     __len = function(tuple)
         return count_of(tuple)
     end,

@@ -322,7 +322,7 @@ fn in_fiber(
     events(&connection, false);
     fiber::run_now("iproto", move || {
         let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
-        fiber::set_local("context", Rc::clone(&context) as Rc<dyn std::any::Any>);
+        fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
         let mut values = Vec::new();
         match work(&database, &context, &mut values) {
             Ok(count) => answer_data(&database, &connection, sync, context.seen.get(), count, &values),

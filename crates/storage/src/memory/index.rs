@@ -222,6 +222,9 @@ impl MemoryIndex {
         match &mut self.structure {
             Structure::Tree(tree) => {
                 let hint = def.hint(row);
+                if tree.append(Entry { hint, item }, |last| def.compare_rows(row_of(last), row).is_lt()) {
+                    return;
+                }
                 let slot = locate(tree, def, hint, row);
                 match slot.found {
                     Some(_) => tree.replace_at(slot, Entry { hint, item }),
@@ -247,6 +250,9 @@ impl MemoryIndex {
                     && let Some(existing) = tree.replace_item_at(place, item)
                 {
                     return Ok(Some(existing));
+                }
+                if tree.append(Entry { hint, item }, |last| def.compare_rows(row_of(last), row).is_lt()) {
+                    return Ok(None);
                 }
                 let slot = locate(tree, def, hint, row);
                 match (slot.found, mode) {

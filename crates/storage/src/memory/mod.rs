@@ -3,6 +3,7 @@
 mod build;
 mod index;
 mod iterator;
+mod load;
 mod space;
 mod view;
 

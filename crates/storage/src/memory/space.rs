@@ -11,7 +11,9 @@ use tuple::{Arena, Format, Tuple};
 pub struct MemorySpace {
     arena: Arena,
     /// By index id; the primary first.
-    indexes: Vec<MemoryIndex>,
+    pub(super) indexes: Vec<MemoryIndex>,
+    /// Secondary indexes that are filled when all rows are there; they hold nothing.
+    pub(super) deferred: Vec<MemoryIndex>,
     /// New indexes that are being filled.
     build: Option<Box<Build>>,
     row_bytes: usize,
@@ -22,7 +24,14 @@ pub struct MemorySpace {
 impl MemorySpace {
     /// A space without indexes; it can hold no rows yet.
     pub fn new(arena: &Arena) -> Self {
-        MemorySpace { arena: arena.clone(), indexes: Vec::new(), build: None, row_bytes: 0, charged: 0 }
+        MemorySpace {
+            arena: arena.clone(),
+            indexes: Vec::new(),
+            deferred: Vec::new(),
+            build: None,
+            row_bytes: 0,
+            charged: 0,
+        }
     }
 
     /// The arena that rows for this space are made in.
@@ -145,6 +154,12 @@ impl MemorySpace {
         }
     }
 
+    /// What `prefetch` takes of a row.
+    pub fn hint_of(&self, row: &[u8]) -> Option<u64> {
+        let def = &self.indexes.first()?.def.compare_def;
+        def.is_hint_exact().then(|| def.hint(row))
+    }
+
     /// One row out, another in, in every index. Cannot fail.
     fn swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>) {
         if self.indexes.is_empty() {
@@ -178,7 +193,7 @@ impl MemorySpace {
     }
 
     /// Tells the arena how much the indexes hold.
-    fn charge(&mut self) {
+    pub(super) fn charge(&mut self) {
         let bytes = self.indexes.iter().map(MemoryIndex::bytes).sum::<usize>()
             + self.build.as_ref().map_or(0, |build| build.bytes());
         if bytes > self.charged {

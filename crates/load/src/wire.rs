@@ -15,16 +15,21 @@ const LENGTH_BYTES: usize = 5;
 /// Where `put_packet` puts the sync, counted from the packet's first byte.
 pub(crate) const SYNC_OFFSET: usize = 10;
 
-/// Kinds of requests.
+/// Kinds of requests, by the protocol's names.
 pub(crate) mod request {
     pub(crate) const SELECT: u8 = 1;
+    pub(crate) const INSERT: u8 = 2;
     pub(crate) const REPLACE: u8 = 3;
+    pub(crate) const UPDATE: u8 = 4;
+    pub(crate) const DELETE: u8 = 5;
     pub(crate) const AUTH: u8 = 7;
+    pub(crate) const EVAL: u8 = 8;
+    pub(crate) const UPSERT: u8 = 9;
     pub(crate) const CALL: u8 = 10;
     pub(crate) const PING: u8 = 64;
 }
 
-/// Keys of bodies. All are one byte of msgpack.
+/// Keys of bodies, by the protocol's names. All are one byte of msgpack.
 pub(crate) mod key {
     pub(crate) const SPACE_ID: u8 = 0x10;
     pub(crate) const INDEX_ID: u8 = 0x11;
@@ -34,6 +39,8 @@ pub(crate) mod key {
     pub(crate) const TUPLE: u8 = 0x21;
     pub(crate) const FUNCTION_NAME: u8 = 0x22;
     pub(crate) const USER_NAME: u8 = 0x23;
+    pub(crate) const EXPRESSION: u8 = 0x27;
+    pub(crate) const OPERATIONS: u8 = 0x28;
     pub(crate) const DATA: u8 = 0x30;
     pub(crate) const ERROR: u8 = 0x31;
 }
@@ -50,22 +57,28 @@ impl fmt::Display for Malformed {
 
 /// A decoded value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// Nothing.
     Nil,
+    /// True or false.
     Bool(bool),
     /// Wide enough for all signed and unsigned numbers.
     Int(i128),
+    /// A floating-point number.
     Double(f64),
     /// Text or binary; bytes that are no UTF-8 are replaced, for they are only shown.
     Str(String),
+    /// Values in a row.
     Array(Vec<Value>),
+    /// Names and values.
     Map(Vec<(Value, Value)>),
     /// A value of an extension, not looked into.
     Extension(i8, Vec<u8>),
 }
 
 impl Value {
-    pub(crate) fn unsigned(&self) -> Option<u64> {
+    /// The number, if it is one from 0 up.
+    pub fn unsigned(&self) -> Option<u64> {
         match self {
             Value::Int(value) => u64::try_from(*value).ok(),
             _ => None,
@@ -73,7 +86,7 @@ impl Value {
     }
 
     /// The elements; none if this is no array.
-    pub(crate) fn array(&self) -> &[Value] {
+    pub fn array(&self) -> &[Value] {
         match self {
             Value::Array(values) => values,
             _ => &[],
@@ -81,7 +94,7 @@ impl Value {
     }
 
     /// The value of a numeric key, out of a map.
-    pub(crate) fn field(self, key: u8) -> Option<Value> {
+    pub fn field(self, key: u8) -> Option<Value> {
         match self {
             Value::Map(fields) => {
                 fields.into_iter().find(|(name, _)| *name == Value::Int(i128::from(key))).map(|(_, value)| value)

@@ -6,8 +6,10 @@ use crate::wire::{
 use base64::Engine;
 use sha1::{Digest, Sha1};
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
+
+/// The connection below it, which blocks.
+pub(crate) type Stream = std::net::TcpStream;
 
 /// Longest wait for an answer or a connection.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -22,8 +24,10 @@ const VSPACE_BY_NAME: u64 = 2;
 
 /// Order of a select; the numbers are the protocol's.
 #[derive(Clone, Copy)]
-pub(crate) enum Order {
+pub enum Order {
+    /// Rows of this key.
     Equal = 0,
+    /// All, from the smallest key up.
     All = 2,
     /// From the largest key down.
     Less = 3,
@@ -31,13 +35,14 @@ pub(crate) enum Order {
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(crate) enum ClientError {
+pub enum ClientError {
     /// The connection is gone: whether the request was carried out is not known.
     Broken(io::Error),
     /// The server refused.
     Refused {
         /// Tarantool's number of the error.
         code: u32,
+        /// Its words.
         text: String,
     },
     /// The server answered something else than was asked for.
@@ -67,8 +72,8 @@ impl std::fmt::Display for ClientError {
 }
 
 /// A connection.
-pub(crate) struct Client {
-    stream: TcpStream,
+pub struct Client {
+    stream: Stream,
     /// Requests that are not sent yet.
     out: Vec<u8>,
     /// Bytes of answers; the first `used` are done with, those after `filled` are not there yet.
@@ -79,14 +84,26 @@ pub(crate) struct Client {
 
 impl Client {
     /// Connects and reads the greeting; logs in if a user is given.
-    pub(crate) fn connect(address: &str, login: Option<(&str, &str)>) -> Result<Self, ClientError> {
-        let (stream, greeting) = open(address)?;
+    pub fn connect(address: &str, login: Option<(&str, &str)>) -> Result<Self, ClientError> {
+        let mut stream = dial(address)?;
+        let mut greeting = [0; GREETING_BYTES];
+        stream.read_exact(&mut greeting)?;
         let mut client = Client { stream, out: Vec::new(), input: vec![0; READ_BYTES], used: 0, filled: 0 };
         if let Some((user, password)) = login {
             let salt = salt_of(&greeting).ok_or_else(|| ClientError::Absurd("the greeting has no salt".into()))?;
             client.log_in(user, password, &salt)?;
         }
         Ok(client)
+    }
+
+    /// A connection of another protocol, on which nothing has been said.
+    pub(crate) fn connect_raw(address: &str) -> Result<Stream, ClientError> {
+        dial(address)
+    }
+
+    /// The connection itself, on which nothing is under way.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
     }
 
     fn log_in(&mut self, user: &str, password: &str, salt: &[u8; 20]) -> Result<(), ClientError> {
@@ -140,13 +157,25 @@ impl Client {
     }
 
     /// Calls a procedure; the first value it returns.
-    pub(crate) fn call(&mut self, name: &str, arguments: &[u64]) -> Result<Value, ClientError> {
+    pub fn call(&mut self, name: &str, arguments: &[u64]) -> Result<Value, ClientError> {
         put_call(&mut self.out, 1, name, arguments);
         Ok(self.round_trip()?.data()?.into_iter().next().unwrap_or(Value::Nil))
     }
 
+    /// Runs Lua with unsigned arguments; the first value it returns.
+    pub fn eval(&mut self, expression: &str, arguments: &[u64]) -> Result<Value, ClientError> {
+        put_packet(&mut self.out, request::EVAL, 1, |out| {
+            out.extend_from_slice(&[0x82, key::EXPRESSION]);
+            put_str(out, expression.as_bytes());
+            out.push(key::TUPLE);
+            put_array(out, arguments.len());
+            arguments.iter().for_each(|argument| put_uint(out, *argument));
+        });
+        Ok(self.round_trip()?.data()?.into_iter().next().unwrap_or(Value::Nil))
+    }
+
     /// Calls a procedure once for each list of arguments, many calls in flight; what they return is not looked at.
-    pub(crate) fn call_each<const N: usize>(
+    pub fn call_each<const N: usize>(
         &mut self,
         name: &str,
         calls: impl Iterator<Item = [u64; N]>,
@@ -194,45 +223,39 @@ impl Client {
     }
 
     /// All rows of a space.
-    pub(crate) fn select_all(&mut self, space: u64) -> Result<Vec<Value>, ClientError> {
+    pub fn select_all(&mut self, space: u64) -> Result<Vec<Value>, ClientError> {
         self.select(space, 0, Order::All, u32::MAX, |out| put_array(out, 0))
     }
 
     /// The row with the largest key.
-    pub(crate) fn last_row(&mut self, space: u64) -> Result<Option<Value>, ClientError> {
+    pub fn last_row(&mut self, space: u64) -> Result<Option<Value>, ClientError> {
         Ok(self.select(space, 0, Order::Less, 1, |out| put_array(out, 0))?.into_iter().next())
     }
 
     /// The number of a space.
-    pub(crate) fn space_id(&mut self, name: &str) -> Result<u64, ClientError> {
+    pub fn space_id(&mut self, name: &str) -> Result<u64, ClientError> {
         let rows = self.select(VSPACE, VSPACE_BY_NAME, Order::Equal, 1, |out| {
             put_array(out, 1);
             put_str(out, name.as_bytes());
         })?;
         let id = rows.first().and_then(|row| row.array().first()?.unsigned());
-        id.ok_or_else(|| {
-            let text = format!("there is no space `{name}`: start the server with examples/inventory/app.lua");
-            ClientError::Absurd(text)
-        })
+        id.ok_or_else(|| ClientError::Absurd(format!("there is no space `{name}`")))
     }
 
-    pub(crate) fn ping(&mut self) -> Result<(), ClientError> {
+    /// Asks for a sign of life.
+    pub fn ping(&mut self) -> Result<(), ClientError> {
         put_packet(&mut self.out, request::PING, 1, |out| out.push(0x80));
         self.round_trip().map(|_| ())
     }
 }
 
-/// Opens a connection and reads the greeting. The stream blocks, at most `WAIT_MAX` at a time.
-pub(crate) fn open(address: &str) -> Result<(TcpStream, [u8; GREETING_BYTES]), ClientError> {
-    let resolved = address.to_socket_addrs()?.next();
-    let resolved = resolved.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address"))?;
-    let mut stream = TcpStream::connect_timeout(&resolved, WAIT_MAX)?;
+/// Opens a connection, past whatever the server says first.
+fn dial(address: &str) -> Result<Stream, ClientError> {
+    let stream = runtime::net::connect(address, WAIT_MAX)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(WAIT_MAX))?;
     stream.set_write_timeout(Some(WAIT_MAX))?;
-    let mut greeting = [0; GREETING_BYTES];
-    stream.read_exact(&mut greeting)?;
-    Ok((stream, greeting))
+    Ok(stream)
 }
 
 /// The first 20 bytes of the salt in the greeting's second line; logging in needs no more.

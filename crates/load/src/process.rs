@@ -5,11 +5,12 @@ const TICK_SECONDS: f64 = 0.01;
 
 fn read(pid: u32, file: &str) -> Result<String, String> {
     let path = format!("/proc/{pid}/{file}");
-    std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+    let bytes = runtime::read_file(path.as_ref()).map_err(|error| format!("{path}: {error}"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Processor time of a process so far, in seconds: all its threads, user and system.
-pub(crate) fn cpu_seconds(pid: u32) -> Result<f64, String> {
+pub fn cpu_seconds(pid: u32) -> Result<f64, String> {
     let text = read(pid, "stat")?;
     ticks(&text).map(|ticks| ticks as f64 * TICK_SECONDS).ok_or_else(|| format!("/proc/{pid}/stat has no times"))
 }
@@ -23,10 +24,34 @@ fn ticks(stat: &str) -> Option<u64> {
 }
 
 /// Resident memory of a process in bytes.
-pub(crate) fn resident_bytes(pid: u32) -> Result<u64, String> {
+pub fn resident_bytes(pid: u32) -> Result<u64, String> {
     let text = read(pid, "status")?;
     let kilobytes = text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
     kilobytes.map(|kilobytes: u64| kilobytes * 1024).ok_or_else(|| format!("/proc/{pid}/status has no VmRSS"))
+}
+
+/// Bytes that a process has had written to a device so far. The kernel tells it only of processes of the same user.
+pub fn written_bytes(pid: u32) -> Result<u64, String> {
+    let text = read(pid, "io")?;
+    let found = text.lines().find_map(|line| line.strip_prefix("write_bytes:")?.trim().parse().ok());
+    found.ok_or_else(|| format!("/proc/{pid}/io has no write_bytes"))
+}
+
+/// Processor time of the whole machine so far, in seconds: what was spent, and what there was, idle time included.
+pub fn machine_seconds() -> Result<(f64, f64), String> {
+    let bytes = runtime::read_file("/proc/stat".as_ref()).map_err(|error| format!("/proc/stat: {error}"))?;
+    let text = String::from_utf8_lossy(&bytes);
+    machine_ticks(&text)
+        .map(|(spent, all)| (spent as f64 * TICK_SECONDS, all as f64 * TICK_SECONDS))
+        .ok_or_else(|| "/proc/stat has no times".to_string())
+}
+
+/// Of the first line: user, nice, system, idle, iowait, irq, softirq, steal. What guests took is in user already.
+fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
+    let fields: Vec<u64> =
+        stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8).filter_map(|n| n.parse().ok()).collect();
+    let all = fields.iter().sum::<u64>();
+    Some((all - fields.get(3)? - fields.get(4)?, all))
 }
 
 #[cfg(test)]
@@ -40,6 +65,12 @@ mod tests {
         let stat = "77 (a) b (c) S 1 77 77 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 4 0 100 0 0";
         assert_eq!(ticks(stat), Some(300));
         assert_eq!(ticks("77 (a) S 1"), None);
+    }
+
+    #[test]
+    fn idle_time_is_not_spent() {
+        assert_eq!(machine_ticks("cpu  10 1 5 100 4 2 3 0 7 0\ncpu0 1"), Some((21, 125)));
+        assert!(machine_seconds().unwrap().1 > 0.0);
     }
 
     #[test]

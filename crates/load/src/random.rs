@@ -1,10 +1,12 @@
 //! Numbers that look random: the same seed gives the same ones everywhere.
 
 /// xorshift64* (Marsaglia, Vigna): a few instructions for each number, which matters inside the load loop.
-pub(crate) struct Random(u64);
+#[derive(Clone, Debug)]
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The numbers of a seed.
+    pub fn new(seed: u64) -> Self {
         // The state must not be zero, and small seeds must not begin alike.
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
@@ -13,7 +15,9 @@ impl Random {
         random
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    /// 64 bits.
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -21,12 +25,12 @@ impl Random {
     }
 
     /// A number of `0..count`; `count` is below 2^32. The high bits are the good ones, and a product is cheaper than a remainder.
-    pub(crate) fn below(&mut self, count: u64) -> u64 {
+    pub fn below(&mut self, count: u64) -> u64 {
         ((self.next() >> 32) * count) >> 32
     }
 
     /// A number of `low..=high`.
-    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 }

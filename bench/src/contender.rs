@@ -1,0 +1,385 @@
+//! Who is compared: Lycosa and its rivals, each with named settings, started on a free port of this machine in a directory that goes away with it.
+//!
+//! Settings are those of the Debian packages but for what is named here: where the files are, how much memory there may be, and what a write waits
+//! for. "Relaxed" and "durable" are the two that users of the SQL servers choose between.
+
+use crate::results::Participant;
+use crate::server::{Launch, Server, free_port};
+use load::process;
+use std::fs::File;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest start of a rival, with the making of its files.
+const START_MAX: Duration = Duration::from_secs(120);
+const STOP_MAX: Duration = Duration::from_secs(10);
+const POLL_PAUSE: Duration = Duration::from_millis(10);
+/// Memory that memcached may take.
+const MEMCACHED_MEGABYTES: u32 = 4096;
+/// Caches of the SQL servers: more than the workloads fill.
+const SQL_CACHE: &str = "1GB";
+
+/// A server and how it is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Contender {
+    /// Lycosa, wal_mode fsync
+    Lycosa,
+    /// Lycosa, wal_mode write
+    LycosaWrite,
+    /// Tarantool, wal_mode write, its default
+    Tarantool,
+    /// Tarantool, wal_mode fsync
+    TarantoolFsync,
+    /// Redis without persistence
+    Redis,
+    /// Redis, appendfsync always
+    RedisAlways,
+    /// memcached as installed, four threads
+    Memcached,
+    /// memcached with one thread
+    MemcachedOne,
+    /// MariaDB, innodb_flush_log_at_trx_commit = 2
+    Mariadb,
+    /// MariaDB, innodb_flush_log_at_trx_commit = 1
+    MariadbDurable,
+    /// MariaDB with tables of MyISAM
+    Myisam,
+    /// PostgreSQL, synchronous_commit = off
+    Postgres,
+    /// PostgreSQL, synchronous_commit = on
+    PostgresDurable,
+}
+
+/// Where the binaries are and where data goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    pub(crate) lycosa: PathBuf,
+    pub(crate) tarantool: PathBuf,
+    /// Where data directories are made; the system's place for temporary files if `None`.
+    pub(crate) parent: Option<PathBuf>,
+}
+
+impl Contender {
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Contender::Lycosa => "Lycosa fsync",
+            Contender::LycosaWrite => "Lycosa write",
+            Contender::Tarantool => "Tarantool write",
+            Contender::TarantoolFsync => "Tarantool fsync",
+            Contender::Redis => "Redis",
+            Contender::RedisAlways => "Redis fsync",
+            Contender::Memcached => "memcached",
+            Contender::MemcachedOne => "memcached, 1 thread",
+            Contender::Mariadb => "MariaDB relaxed",
+            Contender::MariadbDurable => "MariaDB durable",
+            Contender::Myisam => "MyISAM",
+            Contender::Postgres => "PostgreSQL relaxed",
+            Contender::PostgresDurable => "PostgreSQL durable",
+        }
+    }
+
+    pub(crate) fn is_lycosa(self) -> bool {
+        matches!(self, Contender::Lycosa | Contender::LycosaWrite)
+    }
+
+    /// True if it speaks Tarantool's protocol.
+    pub(crate) fn is_iproto(self) -> bool {
+        self.is_lycosa() || matches!(self, Contender::Tarantool | Contender::TarantoolFsync)
+    }
+
+    /// What was set, in the server's own words.
+    fn settings(self) -> String {
+        match self {
+            Contender::Lycosa | Contender::TarantoolFsync => "wal_mode=fsync".to_string(),
+            Contender::LycosaWrite | Contender::Tarantool => "wal_mode=write".to_string(),
+            _ => self.arguments(Path::new("DIR"), 0)[1..]
+                .iter()
+                .filter(|argument| !argument.contains("DIR") && argument.as_str() != "-c")
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" "),
+        }
+    }
+
+    fn launch(self, places: &Places) -> Launch {
+        Launch {
+            binary: if self.is_lycosa() { places.lycosa.clone() } else { places.tarantool.clone() },
+            wal_mode: if matches!(self, Contender::Lycosa | Contender::TarantoolFsync) { "fsync" } else { "write" }
+                .to_string(),
+            parent: places.parent.clone(),
+        }
+    }
+
+    /// The command of a rival of another protocol: its name, then its arguments.
+    fn arguments(self, dir: &Path, port: u16) -> Vec<String> {
+        let dir = dir.display();
+        let text = match self {
+            Contender::Redis => {
+                format!("redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save  --appendonly no")
+            }
+            Contender::RedisAlways => format!(
+                "redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save  --appendonly yes --appendfsync always"
+            ),
+            Contender::Memcached => format!("memcached -u root -l 127.0.0.1 -p {port} -U 0 -m {MEMCACHED_MEGABYTES}"),
+            Contender::MemcachedOne => {
+                format!("memcached -u root -l 127.0.0.1 -p {port} -U 0 -m {MEMCACHED_MEGABYTES} -t 1")
+            }
+            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => {
+                let flush = if self == Contender::MariadbDurable { 1 } else { 2 };
+                format!(
+                    "mariadbd --no-defaults --user=mysql --datadir={dir}/data --socket={dir}/socket --pid-file={dir}/pid \
+                     --port={port} --bind-address=127.0.0.1 --skip-name-resolve --max-connections=500 \
+                     --innodb-buffer-pool-size={} --innodb-flush-log-at-trx-commit={flush}",
+                    SQL_CACHE.trim_end_matches('B')
+                )
+            }
+            Contender::Postgres | Contender::PostgresDurable => {
+                let commit = if self == Contender::PostgresDurable { "on" } else { "off" };
+                format!(
+                    "postgres -D {dir}/data -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={dir} -c \
+                     max_connections=200 -c shared_buffers={SQL_CACHE} -c synchronous_commit={commit}"
+                )
+            }
+            _ => unreachable!("servers of the binary protocol are started by `Server`"),
+        };
+        // Two spaces stand around an argument that is empty.
+        text.split(' ').map(ToString::to_string).collect()
+    }
+
+    /// The user that a rival runs as when this program is root, which it refuses to be.
+    fn user(self) -> Option<&'static str> {
+        match self {
+            Contender::Postgres | Contender::PostgresDurable => Some("postgres"),
+            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => Some("mysql"),
+            _ => None,
+        }
+    }
+
+    fn program(self, places: &Places) -> PathBuf {
+        if self.is_iproto() { self.launch(places).binary } else { find(&self.arguments(Path::new(""), 0)[0]) }
+    }
+
+    /// Version and settings. Errors: it is not installed.
+    pub(crate) fn describe(self, places: &Places) -> Result<Participant, String> {
+        let program = self.program(places);
+        let flag = if program.ends_with("memcached") { "-V" } else { "--version" };
+        let told = Command::new(&program).arg(flag).stdin(Stdio::null()).output();
+        let told = told.map_err(|error| format!("{}: {}: {error}", self.label(), program.display()))?;
+        let version = String::from_utf8_lossy(&told.stdout).lines().next().unwrap_or("no version").trim().to_string();
+        Ok(Participant { label: self.label().to_string(), version, settings: self.settings() })
+    }
+
+    /// Starts it on an empty directory and waits until it answers.
+    pub(crate) fn start(self, places: &Places) -> Result<Running, String> {
+        if self.is_iproto() {
+            let server = Server::start(&self.launch(places))?;
+            let address = server.address.clone();
+            return Ok(Running { contender: self, address, server: Some(server), rival: None });
+        }
+        let rival = Rival::start(self, places)?;
+        Ok(Running { contender: self, address: rival.address.clone(), server: None, rival: Some(rival) })
+    }
+}
+
+/// A program by its name: where the shell would find it, or where Debian puts servers.
+fn find(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    dirs.push("/usr/sbin".into());
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    dirs.extend(versions.map(|entry| entry.path().join("bin")));
+    let found = dirs.into_iter().map(|dir| dir.join(name)).find(|path| path.is_file());
+    found.unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// The numbers of a user and its group, if there is such a user.
+fn user_ids(name: &str) -> Option<(u32, u32)> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+    let mut fields = line.split(':').skip(2).map(str::parse);
+    Some((fields.next()?.ok()?, fields.next()?.ok()?))
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// A running contender; ended on drop.
+pub(crate) struct Running {
+    pub(crate) contender: Contender,
+    pub(crate) address: String,
+    server: Option<Server>,
+    rival: Option<Rival>,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        match (&self.server, &self.rival) {
+            (Some(server), _) => server.pid(),
+            (_, Some(rival)) => rival.child.id(),
+            _ => unreachable!("it is one or the other"),
+        }
+    }
+
+    /// The server of the binary protocol.
+    pub(crate) fn server(&mut self) -> Result<&mut Server, String> {
+        self.server.as_mut().ok_or_else(|| format!("{} speaks another protocol", self.contender.label()))
+    }
+
+    /// Processor time of all its processes.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64, String> {
+        let own = process::cpu_seconds(self.pid())?;
+        if self.contender.user() != Some("postgres") {
+            return Ok(own);
+        }
+        // A process that ends meanwhile takes its time with it.
+        Ok(own + children(self.pid()).into_iter().filter_map(|pid| process::cpu_seconds(pid).ok()).sum::<f64>())
+    }
+}
+
+/// Processes that a process has started.
+fn children(pid: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    pids.filter(|child| parent(*child) == Some(pid)).collect()
+}
+
+/// A running server of another protocol.
+struct Rival {
+    contender: Contender,
+    child: Child,
+    address: String,
+    dir: TempDir,
+}
+
+impl Rival {
+    fn start(contender: Contender, places: &Places) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", contender.label());
+        let dir = match &places.parent {
+            Some(parent) => TempDir::with_prefix_in("lycosa-bench-", parent),
+            None => TempDir::with_prefix("lycosa-bench-"),
+        };
+        let dir = dir.map_err(failed)?;
+        let user = contender.user().filter(|_| is_root()).and_then(user_ids);
+        if let Some((user, group)) = user {
+            chown(dir.path(), Some(user), Some(group)).map_err(failed)?;
+        }
+        let log = dir.path().join("server.log");
+        let run = |arguments: &[String]| -> Result<Command, String> {
+            let log = File::options().create(true).append(true).open(&log).map_err(failed)?;
+            let mut command = Command::new(find(&arguments[0]));
+            command.args(&arguments[1..]).current_dir(dir.path()).stdin(Stdio::null());
+            command.stdout(log.try_clone().map_err(failed)?).stderr(log);
+            if let Some((user, group)) = user {
+                command.uid(user).gid(group);
+            }
+            Ok(command)
+        };
+        for arguments in contender.preparations(dir.path(), user.is_some()) {
+            let status = run(&arguments)?.status().map_err(|error| format!("{}: {error}", arguments[0]))?;
+            if !status.success() {
+                return Err(with_log(&format!("{} ended with {status}", arguments[0]), &log));
+            }
+        }
+        let port = free_port().map_err(failed)?;
+        let child = run(&contender.arguments(dir.path(), port))?.spawn().map_err(failed)?;
+        let mut rival = Rival { contender, child, address: format!("127.0.0.1:{port}"), dir };
+        rival.wait()?;
+        Ok(rival)
+    }
+
+    /// Waits until connections are taken.
+    fn wait(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        let log = self.dir.path().join("server.log");
+        loop {
+            if std::net::TcpStream::connect(&self.address).is_ok() {
+                return Ok(());
+            }
+            if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
+                return Err(with_log(&format!("{} ended while it started, {status}", self.contender.label()), &log));
+            }
+            if begun.elapsed() > START_MAX {
+                return Err(with_log(&format!("{} did not start", self.contender.label()), &log));
+            }
+            std::thread::sleep(POLL_PAUSE);
+        }
+    }
+}
+
+impl Contender {
+    /// Commands that make the files which a server wants to find.
+    fn preparations(self, dir: &Path, has_user: bool) -> Vec<Vec<String>> {
+        let dir = dir.display();
+        let text = match self {
+            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => {
+                let user = if has_user { " --user=mysql" } else { "" };
+                format!(
+                    "mariadb-install-db --no-defaults --datadir={dir}/data --auth-root-authentication-method=normal \
+                     --skip-test-db{user}"
+                )
+            }
+            Contender::Postgres | Contender::PostgresDurable => {
+                format!("initdb -D {dir}/data -A trust -U bench --no-sync -E UTF8 --locale=C")
+            }
+            _ => return Vec::new(),
+        };
+        vec![text.split(' ').map(ToString::to_string).collect()]
+    }
+}
+
+/// A complaint with the end of a log.
+fn with_log(complaint: &str, log: &Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    format!("{complaint}. The end of its log:\n  {}", lines[lines.len().saturating_sub(20)..].join("\n  "))
+}
+
+impl Drop for Rival {
+    fn drop(&mut self) {
+        // PostgreSQL's own processes outlive a parent that is killed, so it is asked first. There is nobody left to tell of a failure.
+        if self.contender.user().is_some() {
+            let pid = self.child.id().to_string();
+            let _ = Command::new("kill").args(["-QUIT", &pid]).status();
+            let begun = Instant::now();
+            while begun.elapsed() < STOP_MAX && matches!(self.child.try_wait(), Ok(None)) {
+                std::thread::sleep(POLL_PAUSE);
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn settings_name_no_place_of_this_run() {
+        for contender in Contender::value_variants() {
+            let settings = contender.settings();
+            assert!(!settings.contains("DIR") && !settings.is_empty(), "{settings}");
+        }
+        assert!(Contender::RedisAlways.settings().contains("--appendfsync always"));
+        assert!(Contender::Postgres.settings().contains("synchronous_commit=off"));
+    }
+
+    #[test]
+    fn every_contender_has_a_label_of_its_own() {
+        let labels: std::collections::BTreeSet<_> =
+            Contender::value_variants().iter().map(|contender| contender.label()).collect();
+        assert_eq!(labels.len(), Contender::value_variants().len());
+    }
+}

@@ -1,0 +1,86 @@
+//! The inventory: captures and releases, on all servers.
+
+use super::Section;
+use crate::compare::{Settings, by_turns};
+use crate::contender::{Contender, Running};
+use crate::generator;
+use crate::inventory;
+use crate::results::{Recorder, Turn};
+use crate::shops::{self, MariadbShop, PostgresShop, RedisShop, Shop};
+use hdrhistogram::Histogram;
+use load::Latencies;
+use std::sync::atomic::AtomicU64;
+
+pub(crate) const SECTION: Section = Section {
+    name: "inventory",
+    title: "Inventory: capture and release",
+    about: "1,000 items in three warehouses; half of the operations take units of an item from wherever there are some, all or none, half give units \
+            back. 16 clients, each with a connection and one operation in flight, one round trip for each: Lua procedures on Lycosa and \
+            Tarantool, scripts over hashes and a set kept by hand on Redis, procedures with SELECT ... FOR UPDATE on MariaDB and PostgreSQL. At the end the stock \
+            must be exact.",
+    run,
+};
+
+pub(crate) const CASE: &str = "capture and release";
+const ITEMS: u64 = 1000;
+const CLIENTS: u64 = 16;
+/// memcached has no atomic operation over several keys.
+const CONTENDERS: [Contender; 10] = [
+    Contender::Lycosa,
+    Contender::LycosaWrite,
+    Contender::Tarantool,
+    Contender::TarantoolFsync,
+    Contender::Redis,
+    Contender::RedisAlways,
+    Contender::Mariadb,
+    Contender::MariadbDurable,
+    Contender::Postgres,
+    Contender::PostgresDurable,
+];
+/// The SQL servers do so much less in the same time.
+const SQL_PART: u32 = 4;
+
+fn shop(server: &Running) -> Result<Box<dyn Shop>, String> {
+    Ok(match server.contender {
+        Contender::Redis | Contender::RedisAlways => Box::new(RedisShop::connect(&server.address)?),
+        Contender::Mariadb | Contender::MariadbDurable => Box::new(MariadbShop::connect(&server.address)?),
+        Contender::Postgres | Contender::PostgresDurable => Box::new(PostgresShop::connect(&server.address)?),
+        other => return Err(format!("{} has no shop", other.label())),
+    })
+}
+
+/// Seconds and latencies.
+fn work(server: &Running, work: &generator::Work) -> Result<(f64, Histogram<u64>), String> {
+    if server.contender.is_iproto() {
+        let own = inventory::Settings { address: server.address.clone(), clients: CLIENTS, survive: false };
+        let outcome = inventory::run(&own, work, &AtomicU64::new(0))?;
+        if outcome.faults.count > 0 {
+            return Err(format!("the final state is {}", outcome.faults));
+        }
+        return Ok((outcome.seconds, outcome.latencies));
+    }
+    let shops = (0..CLIENTS).map(|_| shop(server)).collect::<Result<Vec<_>, _>>()?;
+    let outcome = shops::run(shops, work)?;
+    Ok((outcome.seconds, outcome.latencies))
+}
+
+fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) -> Result<(), String> {
+    let is_sql =
+        !server.contender.is_iproto() && !matches!(server.contender, Contender::Redis | Contender::RedisAlways);
+    let operations = settings.scale.operations / if is_sql { SQL_PART } else { 1 };
+    let generated = generator::generate(ITEMS, operations as usize, round);
+    let before = server.cpu_seconds()?;
+    let (seconds, latencies) = work(server, &generated)?;
+    let each_us = (server.cpu_seconds()? - before) * 1e6 / f64::from(operations);
+    turn.higher(CASE, "operations", "1/s", f64::from(operations) / seconds);
+    let found = Latencies::of(&latencies);
+    turn.lower(CASE, "latency, median", "us", found.median as f64);
+    turn.lower(CASE, "latency, 99 %", "us", found.p99 as f64);
+    turn.lower(CASE, "server CPU", "us each", each_us);
+    turn.latencies(CASE, latencies);
+    Ok(())
+}
+
+fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
+    by_turns(settings, recorder, &CONTENDERS, u64::MAX, &|server, round, found| turn(settings, server, round, found))
+}
