@@ -47,7 +47,7 @@ struct Pending {
 
 pub(crate) enum Garbage {
     Space(MemorySpace),
-    Index(storage::DetachedIndex),
+    Index(Box<storage::DetachedIndex>),
     /// Index nodes of a space in use that only closed views held.
     NodesOf(Rc<Space>),
 }
@@ -364,7 +364,7 @@ impl Database {
     }
 
     pub(crate) fn discard_indexes(&self, indexes: impl IntoIterator<Item = storage::DetachedIndex>) {
-        self.garbage.borrow_mut().extend(indexes.into_iter().map(Garbage::Index));
+        self.garbage.borrow_mut().extend(indexes.into_iter().map(|index| Garbage::Index(Box::new(index))));
     }
 
     pub(crate) fn set_durable(&self, durable: Position) {
