@@ -85,7 +85,7 @@ fn cases(machine: &Machine, report: &Report) -> Result<(), String> {
         fiber::run_now("bench", move || {
             let session = database.open_session(SessionKind::Background, None);
             let context = Rc::new(Context::for_background(session));
-            fiber::set_local("context", Rc::clone(&context) as Rc<dyn std::any::Any>);
+            fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
             let mut arguments = Vec::new();
             msgpack::encode_array(&mut arguments, u32::from(argument.is_some()));
             argument.into_iter().for_each(|value| msgpack::encode_uint(&mut arguments, value));

@@ -44,6 +44,8 @@ pub(crate) struct CheckpointState {
     waiters: Vec<FiberId>,
     /// How the last one ended, for those who wait for it.
     result: RefCell<Option<Result<()>>>,
+    /// Bytes of rows that the last one has kept although they were replaced.
+    kept_bytes: usize,
     /// A finished one that waits for the log.
     finished: Option<(FinishedSnapshot, Position)>,
     /// One that gets its name.
@@ -90,10 +92,17 @@ impl Housekeeping {
 }
 
 /// Gives a snapshot its name, after which older files go. Takes as long as the disk does.
-fn publish(finished: FinishedSnapshot, housekeeping: &Housekeeping) -> std::result::Result<(), WalError> {
+fn publish(
+    finished: FinishedSnapshot,
+    kept_bytes: usize,
+    housekeeping: &Housekeeping,
+) -> std::result::Result<(), WalError> {
     let (rows, bytes) = (finished.rows, finished.bytes);
     let path = finished.publish()?;
-    tracing::info!("checkpoint {}: {rows} rows, {bytes} bytes", path.display());
+    tracing::info!(
+        "checkpoint {}: {rows} rows, {bytes} bytes; {kept_bytes} bytes of replaced rows were kept for it",
+        path.display()
+    );
     housekeeping.remove_old_files().unwrap_or_else(|error| tracing::warn!("old files stay: {error}"));
     Ok(())
 }
@@ -284,6 +293,7 @@ impl Database {
 
     /// What the worker came to: the views are closed, a finished snapshot waits for the log.
     fn take_outcome(&self, (result, views): Outcome) {
+        self.checkpoint.borrow_mut().kept_bytes = self.arena.delayed();
         close_views(self, views);
         let running = self.checkpoint.borrow_mut().running.take();
         match (result, running) {
@@ -326,13 +336,14 @@ impl Database {
             let keep = config.checkpoint_count.max(1);
             (Housekeeping { files, snapshots, logs, keep }, config.wal_writes_in_flight > 0)
         };
+        let kept_bytes = self.checkpoint.borrow().kept_bytes;
         let (sender, outcome) = channel();
         let (job_sender, job) = channel::<FinishedSnapshot>();
         let wake = self.environment.wake.clone();
         let work = move || {
             let Ok(finished) = job.recv() else { return };
             // Nobody listens if the process is stopping.
-            let _ = sender.send(publish(finished, &housekeeping));
+            let _ = sender.send(publish(finished, kept_bytes, &housekeeping));
             wake();
         };
         let (worker, unthreaded) = match is_threaded {

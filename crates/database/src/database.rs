@@ -47,7 +47,7 @@ struct Pending {
 
 pub(crate) enum Garbage {
     Space(MemorySpace),
-    Index(storage::DetachedIndex),
+    Index(Box<storage::DetachedIndex>),
     /// Index nodes of a space in use that only closed views held.
     NodesOf(Rc<Space>),
 }
@@ -106,8 +106,9 @@ pub struct Database {
     /// That the first of it has taken.
     garbage_steps: Cell<u64>,
     collecting: TimeShare,
-    /// The row of a system space whose effect was made ready while others had their turns, and is put in force now.
-    pub(crate) ready_change: RefCell<Option<Tuple>>,
+    /// The row of a system space whose effect was made ready while others had their turns, with the number of what was built for it. It is put in
+    /// force now.
+    pub(crate) ready_change: RefCell<Option<(u64, Tuple)>>,
     /// Views whose rows were taken out of their space while they were read.
     orphaned_views: RefCell<Vec<storage::MemoryView>>,
     pub(crate) scratch: RefCell<Vec<u8>>,
@@ -363,7 +364,7 @@ impl Database {
     }
 
     pub(crate) fn discard_indexes(&self, indexes: impl IntoIterator<Item = storage::DetachedIndex>) {
-        self.garbage.borrow_mut().extend(indexes.into_iter().map(Garbage::Index));
+        self.garbage.borrow_mut().extend(indexes.into_iter().map(|index| Garbage::Index(Box::new(index))));
     }
 
     pub(crate) fn set_durable(&self, durable: Position) {

@@ -16,37 +16,26 @@
 //! Invariant: `durable` moves over a group only when it and all before it are written. After one failed write everything behind
 //! the durable position is lost and nothing is accepted again.
 
-use crate::block::{self, EOF_MAGIC, Note, encode_filler, encode_group, encode_plain, group_pages};
+use crate::block::{self, Note, encode_filler, encode_group, encode_plain, group_pages};
 use crate::error::WalError;
 use crate::row::{self, RowHeader};
+use crate::segment::{Change, Segment};
 use crate::snapshot::unfinished_name;
 use crate::vclock::Vclock;
 use crate::writer::{Done, Job, Writer};
 use crate::xlog::{FileMeta, file_name};
-use runtime::{
-    AlignedBuffer, Clock, Condvar, File, FileSystem, JoinHandle, Notifier, OpenMode, PAGE_BYTES, spawn_thread,
-    yield_thread,
-};
+use runtime::{AlignedBuffer, Clock, FileSystem, JoinHandle, Notifier, PAGE_BYTES, spawn_thread};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Space kept ready ahead of the writer, in what is prepared at once.
-const CHUNKS_AHEAD: u64 = 16;
 /// A group is handed over at the latest when it has so many bytes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
-/// On a full disk space is asked for again so often.
-const RETRY_NS: u64 = 100_000_000;
-
 /// A file whose successor could not be made takes so much more before that is tried again.
 const ROTATE_AGAIN_BYTES: u64 = 4 << 20;
-
-/// In `write` mode a file is synced when all but one part of so many of it is written.
-const FLUSH_AHEAD_PART: u64 = 8;
 
 /// The name, but for the ending of what is unfinished, of a file that comes next.
 const NEXT_FILE: &str = "next.xlog";
@@ -110,52 +99,6 @@ pub struct JournalState {
     pub failed: Option<(Position, WalError)>,
 }
 
-/// The file being written.
-struct Segment {
-    path: PathBuf,
-    /// Groups are written through this.
-    file: Arc<dyn File>,
-    /// The same file through the page cache: it is completed without another descriptor, of which there may be none.
-    cached: Arc<dyn File>,
-    /// Where the next group goes.
-    offset: u64,
-    /// Everything before this is durable.
-    durable_offset: u64,
-    groups: u64,
-    /// Written beyond `wal_max_size` up to here, because the next file could not be made.
-    grows_to: u64,
-    prepared: Arc<Prepared>,
-    preparer: Option<JoinHandle<()>>,
-    /// In `write` mode: what was written is being synced, once, so that little is left to be synced at the end.
-    flushing: Option<Receiver<io::Result<()>>>,
-}
-
-/// Shared with the thread that prepares space.
-struct Prepared {
-    /// Space is ready up to here.
-    end: AtomicU64,
-    /// Space is wanted up to here.
-    wanted: Mutex<u64>,
-    changed: Condvar,
-    /// Prepared at once.
-    chunk: u64,
-    is_closed: AtomicBool,
-    is_full: AtomicBool,
-}
-
-impl Prepared {
-    fn upto(end: u64, chunk: u64) -> Self {
-        Prepared {
-            end: AtomicU64::new(end),
-            wanted: Mutex::new(end),
-            changed: Condvar::new(),
-            chunk,
-            is_closed: AtomicBool::new(false),
-            is_full: AtomicBool::new(false),
-        }
-    }
-}
-
 /// The file that comes next, while it has no name and no header.
 enum Spare {
     /// Nobody makes it: it is made when it is needed.
@@ -176,34 +119,6 @@ enum Stage {
     Draining(Box<Change>),
     /// A thread completes the old file and names the new one.
     Naming(Receiver<Result<(), WalError>>, JoinHandle<()>),
-}
-
-/// What a thread does between two files.
-struct Change {
-    old: Segment,
-    files: Arc<dyn FileSystem>,
-    /// The new file, its header, and the names it has and gets.
-    cached: Arc<dyn File>,
-    head: Vec<u8>,
-    unfinished: PathBuf,
-    path: PathBuf,
-}
-
-impl Change {
-    /// Blocks for as long as the disk takes.
-    fn make(mut self) -> Result<(), WalError> {
-        // One that cannot be asked is as good as any: its writes tell.
-        if self.old.file.is_removed().unwrap_or(false) {
-            return Err(WalError::Removed { file: self.old.path.clone() });
-        }
-        self.old.complete()?;
-        let named = self
-            .cached
-            .write_all_at(&self.head, 0)
-            .and_then(|()| self.cached.sync())
-            .and_then(|()| publish(&*self.files, &self.unfinished, &self.path));
-        named.map_err(WalError::io(format!("naming {}", self.path.display())))
-    }
 }
 
 struct InFlight {
@@ -640,8 +555,7 @@ impl Journal {
         };
         match made {
             Some(Ok(segment)) => {
-                // The writer would come to the end of what a new file begins with before more is prepared.
-                segment.want(segment.offset + CHUNKS_AHEAD * segment.prepared.chunk);
+                segment.prepare_ahead();
                 self.spare = Spare::Ready(Box::new(segment));
             }
             // Tried again when the file is needed.
@@ -909,196 +823,5 @@ impl Drop for Journal {
             worker.join();
         }
         self.drop_spare();
-    }
-}
-
-impl Drop for Segment {
-    fn drop(&mut self) {
-        self.stop_preparing();
-    }
-}
-
-impl Segment {
-    /// Makes a file that is ready to be written, under the name of an unfinished one.
-    fn create(
-        files: &Arc<dyn FileSystem>,
-        path: &Path,
-        head: Vec<u8>,
-        is_direct: bool,
-        prepare_chunk: u64,
-        max: u64,
-        threads: usize,
-    ) -> io::Result<Self> {
-        let unfinished = unfinished_name(path);
-        let cached = files.open(&unfinished, OpenMode::CREATE)?;
-        let offset = head.len() as u64;
-        let made = (|| {
-            cached.write_all_at(&head, 0)?;
-            if !is_direct {
-                cached.sync()?;
-                return Ok((Arc::clone(&cached), Arc::new(Prepared::upto(offset, prepare_chunk)), None));
-            }
-            let prepared_end = offset + prepare_chunk.min(max.next_multiple_of(PAGE_BYTES as u64));
-            prepare(&*cached, offset, prepared_end, prepare_chunk)?;
-            cached.sync()?;
-            let direct = files.open(&unfinished, OpenMode { synced: true, direct: true, ..OpenMode::MODIFY })?;
-            let prepared = Arc::new(Prepared::upto(prepared_end, prepare_chunk));
-            let (file, shared) = (Arc::clone(&cached), Arc::clone(&prepared));
-            let preparer = match threads {
-                0 => None,
-                _ => Some(spawn_thread("wal-prepare", move || keep_prepared(&*file, &shared))?),
-            };
-            Ok((direct, prepared, preparer))
-        })();
-        let (file, prepared, preparer) = made.inspect_err(|_: &io::Error| {
-            // If it stays all the same, the next start removes it.
-            let _ = files.remove(&unfinished);
-        })?;
-        let path = path.to_path_buf();
-        let (durable_offset, groups, grows_to, flushing) = (offset, 0, 0, None);
-        Ok(Segment { path, file, cached, offset, durable_offset, groups, grows_to, prepared, preparer, flushing })
-    }
-
-    /// Has a thread sync what is written once the file is nearly full. What comes of it is looked at when the file is completed.
-    fn flush_ahead(&mut self, config: &JournalConfig) {
-        let is_due = self.offset > config.wal_max_size - config.wal_max_size / FLUSH_AHEAD_PART;
-        if !is_due || self.flushing.is_some() || config.in_flight_max == 0 {
-            return;
-        }
-        let (sender, flushed) = channel();
-        let file = Arc::clone(&self.cached);
-        let work = move || {
-            // Nobody listens if the process ends.
-            let _ = sender.send(file.sync());
-        };
-        if spawn_thread("wal-files", work).is_ok() {
-            self.flushing = Some(flushed);
-        }
-    }
-
-    /// Gives the file its name.
-    fn publish(&self, files: &dyn FileSystem) -> io::Result<()> {
-        publish(files, &unfinished_name(&self.path), &self.path)
-    }
-
-    /// Cuts what is prepared behind the last group and marks the file as complete.
-    fn complete(&mut self) -> Result<(), WalError> {
-        self.stop_preparing();
-        if let Some(flushed) = self.flushing.take() {
-            // An error that one sync was told of another may not hear of.
-            let what = format!("syncing {}", self.path.display());
-            flushed.recv().unwrap_or(Ok(())).map_err(WalError::io(what))?;
-        }
-        let cut = || {
-            // The marker first, over prepared space: a full disk takes it.
-            self.cached.write_all_at(&EOF_MAGIC, self.offset)?;
-            self.cached.set_len(self.offset + EOF_MAGIC.len() as u64)?;
-            self.cached.sync()
-        };
-        cut().map_err(WalError::io(format!("closing {}", self.path.display())))
-    }
-
-    /// Cuts what is prepared behind the last group. From now on space is prepared by the writer itself.
-    fn give_back_prepared(&mut self) -> io::Result<()> {
-        self.stop_preparing();
-        self.prepared = Arc::new(Prepared::upto(self.offset, self.prepared.chunk));
-        self.cached.set_len(self.offset)
-    }
-
-    /// True if space is ready up to `end`; asks for more ahead.
-    fn ensure(&self, end: u64) -> bool {
-        let ready = self.prepared.end.load(Ordering::Acquire);
-        let chunk = self.prepared.chunk;
-        let ahead = CHUNKS_AHEAD * chunk;
-        if ready < end + ahead / 2 {
-            self.want(end + ahead);
-        }
-        if end <= ready {
-            return true;
-        }
-        if self.preparer.is_none() {
-            // Without threads space is prepared here.
-            let upto = end.next_multiple_of(chunk);
-            if prepare(&*self.cached, ready, upto, chunk).and_then(|()| self.cached.sync()).is_err() {
-                return false;
-            }
-            self.prepared.end.store(upto, Ordering::Release);
-            return true;
-        }
-        // The writer has overtaken the preparation: wait for it as long as it makes progress.
-        while !self.prepared.is_full.load(Ordering::Acquire) {
-            if self.prepared.end.load(Ordering::Acquire) >= end {
-                return true;
-            }
-            yield_thread();
-        }
-        self.prepared.end.load(Ordering::Acquire) >= end
-    }
-
-    fn want(&self, end: u64) {
-        let mut wanted = self.prepared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        if *wanted < end {
-            *wanted = end;
-        }
-        self.prepared.changed.notify_one();
-    }
-
-    fn stop_preparing(&mut self) {
-        self.prepared.is_closed.store(true, Ordering::Release);
-        drop(self.prepared.wanted.lock());
-        self.prepared.changed.notify_one();
-        if let Some(preparer) = self.preparer.take() {
-            let _ = preparer.join();
-        }
-    }
-}
-
-/// Gives a file its name, durably: what has the name of a log has a whole header.
-fn publish(files: &dyn FileSystem, unfinished: &Path, path: &Path) -> io::Result<()> {
-    files.rename(unfinished, path)?;
-    path.parent().map_or(Ok(()), |dir| files.sync_dir(dir))
-}
-
-/// Fills a stretch of a file with empty blocks of a page each.
-fn prepare(file: &dyn File, from: u64, to: u64, chunk: u64) -> io::Result<()> {
-    let mut page = vec![0; PAGE_BYTES];
-    encode_filler(&mut page);
-    let mut at = from;
-    while at < to {
-        let pages = (to - at).min(chunk) / PAGE_BYTES as u64;
-        let chunk = page.repeat(pages as usize);
-        file.write_all_at(&chunk, at)?;
-        at += chunk.len() as u64;
-    }
-    Ok(())
-}
-
-/// The thread that prepares space ahead. On a full disk it tries again now and then.
-fn keep_prepared(file: &dyn File, shared: &Prepared) {
-    loop {
-        let mut wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        while !shared.is_closed.load(Ordering::Acquire) && *wanted <= shared.end.load(Ordering::Relaxed) {
-            wanted = shared.changed.wait(&shared.wanted, wanted);
-        }
-        let target = *wanted;
-        drop(wanted);
-        if shared.is_closed.load(Ordering::Acquire) {
-            return;
-        }
-        let from = shared.end.load(Ordering::Relaxed);
-        let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
-        match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
-            Ok(()) => {
-                shared.end.store(to, Ordering::Release);
-                shared.is_full.store(false, Ordering::Release);
-            }
-            Err(error) => {
-                if !shared.is_full.swap(true, Ordering::AcqRel) {
-                    tracing::warn!("no space for the log: {error}; writes are refused until there is");
-                }
-                let wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-                drop(shared.changed.wait_for(&shared.wanted, wanted, RETRY_NS));
-            }
-        }
     }
 }

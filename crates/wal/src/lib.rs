@@ -17,6 +17,7 @@ mod loss;
 mod read_ahead;
 mod recovery;
 mod row;
+mod segment;
 mod snapshot;
 mod vclock;
 mod writer;

@@ -40,19 +40,23 @@ pub(super) struct Work {
 pub(crate) struct ReadyChange<'a> {
     database: &'a Database,
     space: Rc<Space>,
+    build_id: u64,
 }
 
 impl Drop for ReadyChange<'_> {
     fn drop(&mut self) {
-        self.database.ready_change.take();
-        let unused = self.space.store.borrow_mut().abandon_build();
-        self.database.discard_indexes(unused);
+        // The statement may have waited for the log, and another change of the space may be under way by now.
+        self.database.ready_change.borrow_mut().take_if(|(id, _)| *id == self.build_id);
+        let mut store = self.space.store.borrow_mut();
+        if store.build_id() == Some(self.build_id) {
+            self.database.discard_indexes(store.abandon_build());
+        }
     }
 }
 
 /// Errors: 12 if the rows are being looked at for another change.
 pub(super) fn check_not_building(space: &Space) -> Result<()> {
-    if space.store.borrow().is_building() {
+    if space.store.borrow().build_id().is_some() {
         return Err(being_modified(space));
     }
     Ok(())
@@ -87,23 +91,23 @@ impl Database {
             _ => space::plan_work(self, context, old.as_ref(), &new),
         };
         let Ok(Some(Work { space, format, defs, name, .. })) = planned else { return Ok(None) };
-        let is_free = !space.store.borrow().is_building();
+        let is_free = space.store.borrow().build_id().is_none();
         if !is_free || space.store.borrow().is_empty() {
             return Ok(None);
         }
-        space.store.borrow_mut().begin_build(format, defs);
-        let ready = ReadyChange { database: self, space };
+        let build_id = space.store.borrow_mut().begin_build(format, defs);
+        let ready = ReadyChange { database: self, space, build_id };
         // The open transaction has done nothing yet that waiting could make wrong.
         let txn = context.txn.borrow_mut().take();
-        let looked_at = self.look_at_rows(&ready.space, &name);
+        let looked_at = self.look_at_rows(&ready.space, build_id, &name);
         *context.txn.borrow_mut() = txn;
         looked_at
             .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
-        *self.ready_change.borrow_mut() = Some(new);
+        *self.ready_change.borrow_mut() = Some((build_id, new));
         Ok(Some(ready))
     }
 
-    fn look_at_rows(&self, space: &Rc<Space>, name: &str) -> Result<()> {
+    fn look_at_rows(&self, space: &Rc<Space>, build_id: u64, name: &str) -> Result<()> {
         let clock = &*self.environment.clock;
         let step_rows = STEP_ROWS.min(self.slice_rows());
         let (share, mut slices) = (TimeShare::default(), 1);
@@ -128,7 +132,8 @@ impl Database {
                 return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
             }
             self.check_writable()?;
-            if !space.store.borrow().is_building() {
+            // Rows that a failed log takes back may take the place of those that are looked at.
+            if space.store.borrow().build_id() != Some(build_id) {
                 return Err(being_modified(space));
             }
         }
@@ -162,8 +167,9 @@ impl Database {
     /// what a transaction needs that has done something before.
     pub(super) fn apply_build(&self, work: Work, row: &Tuple) -> Result<Vec<DetachedIndex>> {
         let mut store = work.space.store.borrow_mut();
-        if store.is_building() {
-            let is_mine = self.ready_change.borrow().as_ref().is_some_and(|ready| ready.data() == row.data());
+        if let Some(build_id) = store.build_id() {
+            let ready = self.ready_change.borrow();
+            let is_mine = ready.as_ref().is_some_and(|(id, ready)| *id == build_id && ready.data() == row.data());
             if !is_mine {
                 return Err(being_modified(&work.space));
             }

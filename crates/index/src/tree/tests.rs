@@ -1,4 +1,4 @@
-//! The tree against a sorted set.
+//! The tree and its views against a sorted set.
 
 use super::*;
 use proptest::prelude::*;

@@ -18,6 +18,7 @@ use super::index::{MemoryIndex, Structure, item_of, row_of, tuple_of};
 use crate::engine::{BuildError, IndexDef};
 use index::{Hash, HashCursor, PREFETCH_MAX, Tree};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tuple::{Format, Tuple};
 
 /// Rows whose way into the new indexes is fetched into the processor's caches together.
@@ -36,6 +37,8 @@ enum Progress {
 
 /// New indexes of a space under way.
 pub(super) struct Build {
+    /// Tells it from every other one.
+    pub(super) id: u64,
     /// What rows must be like to be in the new indexes.
     format: Rc<Format>,
     pub(super) indexes: Vec<MemoryIndex>,
@@ -46,8 +49,10 @@ pub(super) struct Build {
 
 impl Build {
     pub(super) fn new(format: Rc<Format>, defs: Vec<IndexDef>) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let indexes = defs.into_iter().map(MemoryIndex::new).collect();
-        Build { format, indexes, progress: Progress::Start, failure: None }
+        Build { id, format, indexes, progress: Progress::Start, failure: None }
     }
 
     pub(super) fn is_done(&self) -> bool {

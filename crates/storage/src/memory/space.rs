@@ -275,15 +275,16 @@ impl MemorySpace {
     }
 
     /// Begins to fill new indexes with the rows, which must fit `format`. Those that have the numbers of existing ones will take their places.
-    /// Without definitions the rows are only checked.
-    pub fn begin_build(&mut self, format: Rc<Format>, defs: Vec<IndexDef>) {
+    /// Without definitions the rows are only checked. Returns what tells this filling from others.
+    pub fn begin_build(&mut self, format: Rc<Format>, defs: Vec<IndexDef>) -> u64 {
         assert!(self.build.is_none(), "one change of indexes at a time");
-        self.build = Some(Box::new(Build::new(format, defs)));
+        let build = self.build.insert(Box::new(Build::new(format, defs)));
+        build.id
     }
 
-    /// True between `begin_build` and what ends it.
-    pub fn is_building(&self) -> bool {
-        self.build.is_some()
+    /// The filling that is under way, between `begin_build` and what ends it.
+    pub fn build_id(&self) -> Option<u64> {
+        self.build.as_ref().map(|build| build.id)
     }
 
     /// Fills the new indexes with up to `max` rows more, a few thousand if the primary index is a hash. Returns true while there are any. Between

@@ -1,0 +1,291 @@
+//! One file of the log while it is written: space that is prepared ahead, its completion, and the change to the next one.
+//!
+//! In `fsync` mode groups overwrite pages that a thread has filled with empty blocks; in `write` mode they are appended.
+
+use crate::block::{EOF_MAGIC, encode_filler};
+use crate::error::WalError;
+use crate::journal::JournalConfig;
+use crate::snapshot::unfinished_name;
+use runtime::{Condvar, File, FileSystem, JoinHandle, OpenMode, PAGE_BYTES, spawn_thread, yield_thread};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Space kept ready ahead of the writer, in what is prepared at once.
+const CHUNKS_AHEAD: u64 = 16;
+/// On a full disk space is asked for again so often.
+const RETRY_NS: u64 = 100_000_000;
+/// In `write` mode a file is synced when all but one part of so many of it is written.
+const FLUSH_AHEAD_PART: u64 = 8;
+
+/// The file being written.
+pub(crate) struct Segment {
+    pub(crate) path: PathBuf,
+    /// Groups are written through this.
+    pub(crate) file: Arc<dyn File>,
+    /// The same file through the page cache: it is completed without another descriptor, of which there may be none.
+    pub(crate) cached: Arc<dyn File>,
+    /// Where the next group goes.
+    pub(crate) offset: u64,
+    /// Everything before this is durable.
+    pub(crate) durable_offset: u64,
+    pub(crate) groups: u64,
+    /// Written beyond `wal_max_size` up to here, because the next file could not be made.
+    pub(crate) grows_to: u64,
+    prepared: Arc<Prepared>,
+    preparer: Option<JoinHandle<()>>,
+    /// In `write` mode: what was written is being synced, once, so that little is left to be synced at the end.
+    flushing: Option<Receiver<io::Result<()>>>,
+}
+
+/// Shared with the thread that prepares space.
+struct Prepared {
+    /// Space is ready up to here.
+    end: AtomicU64,
+    /// Space is wanted up to here.
+    wanted: Mutex<u64>,
+    changed: Condvar,
+    /// Prepared at once.
+    chunk: u64,
+    is_closed: AtomicBool,
+    is_full: AtomicBool,
+}
+
+impl Prepared {
+    fn upto(end: u64, chunk: u64) -> Self {
+        Prepared {
+            end: AtomicU64::new(end),
+            wanted: Mutex::new(end),
+            changed: Condvar::new(),
+            chunk,
+            is_closed: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+        }
+    }
+}
+
+/// What a thread does between two files.
+pub(crate) struct Change {
+    pub(crate) old: Segment,
+    pub(crate) files: Arc<dyn FileSystem>,
+    /// The new file, its header, and the names it has and gets.
+    pub(crate) cached: Arc<dyn File>,
+    pub(crate) head: Vec<u8>,
+    pub(crate) unfinished: PathBuf,
+    pub(crate) path: PathBuf,
+}
+
+impl Change {
+    /// Blocks for as long as the disk takes.
+    pub(crate) fn make(mut self) -> Result<(), WalError> {
+        // One that cannot be asked is as good as any: its writes tell.
+        if self.old.file.is_removed().unwrap_or(false) {
+            return Err(WalError::Removed { file: self.old.path.clone() });
+        }
+        self.old.complete()?;
+        let named = self
+            .cached
+            .write_all_at(&self.head, 0)
+            .and_then(|()| self.cached.sync())
+            .and_then(|()| publish(&*self.files, &self.unfinished, &self.path));
+        named.map_err(WalError::io(format!("naming {}", self.path.display())))
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.stop_preparing();
+    }
+}
+
+impl Segment {
+    /// Makes a file that is ready to be written, under the name of an unfinished one.
+    pub(crate) fn create(
+        files: &Arc<dyn FileSystem>,
+        path: &Path,
+        head: Vec<u8>,
+        is_direct: bool,
+        prepare_chunk: u64,
+        max: u64,
+        threads: usize,
+    ) -> io::Result<Self> {
+        let unfinished = unfinished_name(path);
+        let cached = files.open(&unfinished, OpenMode::CREATE)?;
+        let offset = head.len() as u64;
+        let made = (|| {
+            cached.write_all_at(&head, 0)?;
+            if !is_direct {
+                cached.sync()?;
+                return Ok((Arc::clone(&cached), Arc::new(Prepared::upto(offset, prepare_chunk)), None));
+            }
+            let prepared_end = offset + prepare_chunk.min(max.next_multiple_of(PAGE_BYTES as u64));
+            prepare(&*cached, offset, prepared_end, prepare_chunk)?;
+            cached.sync()?;
+            let direct = files.open(&unfinished, OpenMode { synced: true, direct: true, ..OpenMode::MODIFY })?;
+            let prepared = Arc::new(Prepared::upto(prepared_end, prepare_chunk));
+            let (file, shared) = (Arc::clone(&cached), Arc::clone(&prepared));
+            let preparer = match threads {
+                0 => None,
+                _ => Some(spawn_thread("wal-prepare", move || keep_prepared(&*file, &shared))?),
+            };
+            Ok((direct, prepared, preparer))
+        })();
+        let (file, prepared, preparer) = made.inspect_err(|_: &io::Error| {
+            // If it stays all the same, the next start removes it.
+            let _ = files.remove(&unfinished);
+        })?;
+        let path = path.to_path_buf();
+        let (durable_offset, groups, grows_to, flushing) = (offset, 0, 0, None);
+        Ok(Segment { path, file, cached, offset, durable_offset, groups, grows_to, prepared, preparer, flushing })
+    }
+
+    /// Has a thread sync what is written once the file is nearly full. What comes of it is looked at when the file is completed.
+    pub(crate) fn flush_ahead(&mut self, config: &JournalConfig) {
+        let is_due = self.offset > config.wal_max_size - config.wal_max_size / FLUSH_AHEAD_PART;
+        if !is_due || self.flushing.is_some() || config.in_flight_max == 0 {
+            return;
+        }
+        let (sender, flushed) = channel();
+        let file = Arc::clone(&self.cached);
+        let work = move || {
+            // Nobody listens if the process ends.
+            let _ = sender.send(file.sync());
+        };
+        if spawn_thread("wal-files", work).is_ok() {
+            self.flushing = Some(flushed);
+        }
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn publish(&self, files: &dyn FileSystem) -> io::Result<()> {
+        publish(files, &unfinished_name(&self.path), &self.path)
+    }
+
+    /// Cuts what is prepared behind the last group and marks the file as complete.
+    pub(crate) fn complete(&mut self) -> Result<(), WalError> {
+        self.stop_preparing();
+        if let Some(flushed) = self.flushing.take() {
+            // An error that one sync was told of another may not hear of.
+            let what = format!("syncing {}", self.path.display());
+            flushed.recv().unwrap_or(Ok(())).map_err(WalError::io(what))?;
+        }
+        let cut = || {
+            // The marker first, over prepared space: a full disk takes it.
+            self.cached.write_all_at(&EOF_MAGIC, self.offset)?;
+            self.cached.set_len(self.offset + EOF_MAGIC.len() as u64)?;
+            self.cached.sync()
+        };
+        cut().map_err(WalError::io(format!("closing {}", self.path.display())))
+    }
+
+    /// Cuts what is prepared behind the last group. From now on space is prepared by the writer itself.
+    pub(crate) fn give_back_prepared(&mut self) -> io::Result<()> {
+        self.stop_preparing();
+        self.prepared = Arc::new(Prepared::upto(self.offset, self.prepared.chunk));
+        self.cached.set_len(self.offset)
+    }
+
+    /// True if space is ready up to `end`; asks for more ahead.
+    pub(crate) fn ensure(&self, end: u64) -> bool {
+        let ready = self.prepared.end.load(Ordering::Acquire);
+        let chunk = self.prepared.chunk;
+        let ahead = CHUNKS_AHEAD * chunk;
+        if ready < end + ahead / 2 {
+            self.want(end + ahead);
+        }
+        if end <= ready {
+            return true;
+        }
+        if self.preparer.is_none() {
+            // Without threads space is prepared here.
+            let upto = end.next_multiple_of(chunk);
+            if prepare(&*self.cached, ready, upto, chunk).and_then(|()| self.cached.sync()).is_err() {
+                return false;
+            }
+            self.prepared.end.store(upto, Ordering::Release);
+            return true;
+        }
+        // The writer has overtaken the preparation: wait for it as long as it makes progress.
+        while !self.prepared.is_full.load(Ordering::Acquire) {
+            if self.prepared.end.load(Ordering::Acquire) >= end {
+                return true;
+            }
+            yield_thread();
+        }
+        self.prepared.end.load(Ordering::Acquire) >= end
+    }
+
+    /// Has the space prepared that the writer of a new file comes to first: it would come to the end of what is ready before more is.
+    pub(crate) fn prepare_ahead(&self) {
+        self.want(self.offset + CHUNKS_AHEAD * self.prepared.chunk);
+    }
+
+    fn want(&self, end: u64) {
+        let mut wanted = self.prepared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if *wanted < end {
+            *wanted = end;
+        }
+        self.prepared.changed.notify_one();
+    }
+
+    pub(crate) fn stop_preparing(&mut self) {
+        self.prepared.is_closed.store(true, Ordering::Release);
+        drop(self.prepared.wanted.lock());
+        self.prepared.changed.notify_one();
+        if let Some(preparer) = self.preparer.take() {
+            let _ = preparer.join();
+        }
+    }
+}
+
+/// Gives a file its name, durably: what has the name of a log has a whole header.
+fn publish(files: &dyn FileSystem, unfinished: &Path, path: &Path) -> io::Result<()> {
+    files.rename(unfinished, path)?;
+    path.parent().map_or(Ok(()), |dir| files.sync_dir(dir))
+}
+
+/// Fills a stretch of a file with empty blocks of a page each.
+fn prepare(file: &dyn File, from: u64, to: u64, chunk: u64) -> io::Result<()> {
+    let mut page = vec![0; PAGE_BYTES];
+    encode_filler(&mut page);
+    let mut at = from;
+    while at < to {
+        let pages = (to - at).min(chunk) / PAGE_BYTES as u64;
+        let chunk = page.repeat(pages as usize);
+        file.write_all_at(&chunk, at)?;
+        at += chunk.len() as u64;
+    }
+    Ok(())
+}
+
+/// The thread that prepares space ahead. On a full disk it tries again now and then.
+fn keep_prepared(file: &dyn File, shared: &Prepared) {
+    loop {
+        let mut wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        while !shared.is_closed.load(Ordering::Acquire) && *wanted <= shared.end.load(Ordering::Relaxed) {
+            wanted = shared.changed.wait(&shared.wanted, wanted);
+        }
+        let target = *wanted;
+        drop(wanted);
+        if shared.is_closed.load(Ordering::Acquire) {
+            return;
+        }
+        let from = shared.end.load(Ordering::Relaxed);
+        let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
+        match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
+            Ok(()) => {
+                shared.end.store(to, Ordering::Release);
+                shared.is_full.store(false, Ordering::Release);
+            }
+            Err(error) => {
+                if !shared.is_full.swap(true, Ordering::AcqRel) {
+                    tracing::warn!("no space for the log: {error}; writes are refused until there is");
+                }
+                let wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+                drop(shared.changed.wait_for(&shared.wanted, wanted, RETRY_NS));
+            }
+        }
+    }
+}
