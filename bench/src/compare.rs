@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Processors that others may use during a turn before it is done again.
-const DISTURBANCE_MAX: f64 = 0.35;
+pub(crate) const DISTURBANCE_MAX: f64 = 0.35;
 /// A turn is done so often at most.
 const TRIES_MAX: u32 = 3;
 /// How long a look at the machine takes.

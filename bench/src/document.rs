@@ -1,6 +1,7 @@
 //! docs/benchmarks.md, put together from the results that are kept, with pictures in a folder beside it.
 
 use crate::chart::{Axis, Line, Scale, svg};
+use crate::compare::DISTURBANCE_MAX;
 use crate::goals;
 use crate::report::rounded;
 use crate::results::{Better, Figure, Results};
@@ -242,7 +243,7 @@ pub(crate) fn write(path: &Path, kept: &Path) -> Result<(), String> {
     put(
         &mut out,
         format_args!(
-            "Lycosa beside its rivals, all on one machine, in one run, by turns. `make compare` makes this page anew, and\n\
+            "Lycosa beside its rivals on one machine, section by section, by turns. `make compare` makes this page anew, and\n\
              `make compare QUICK=1` does it with less of everything within ten minutes; `lycosa-bench compare --only NAME` runs one section.\n\n\
              A cell is the median of the rounds, half the distance between best and worst round, and in brackets how many times better the\n\
              first column is. Client and servers share the machine; the client makes and checks more than three million requests a second\n\
@@ -251,6 +252,18 @@ pub(crate) fn write(path: &Path, kept: &Path) -> Result<(), String> {
              answered, the others answer earlier. All data is on the same disk.\n"
         ),
     );
+    let disturbed: Vec<&Results> = all.iter().filter(|results| results.disturbance >= DISTURBANCE_MAX).collect();
+    if let Some(worst) = disturbed.iter().map(|results| results.disturbance).reduce(f64::max) {
+        let names: Vec<&str> = disturbed.iter().map(|results| results.section.as_str()).collect();
+        put(
+            &mut out,
+            format_args!(
+                "**Others used the machine** while this was measured, in sections {}: up to {worst:.2} of its processors. Figures of\n\
+                 these sections, ratios too, say little; run them again when it is idle.\n",
+                names.join(", ")
+            ),
+        );
+    }
     put_goals(&mut out, &all);
     put_participants(&mut out, &all);
     for section in SECTIONS {

@@ -2,6 +2,7 @@
 
 use super::Section;
 use super::requests::{ROW, fill, make_space};
+use super::stalls::EVENT_MAX;
 use crate::compare::{Settings, by_turns};
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
@@ -42,7 +43,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
     restart(server, rows, "from the log", turn)?;
     let begun = Instant::now();
     Client::connect(&server.address, None)
-        .and_then(|mut client| client.eval("box.snapshot()", &[]))
+        .and_then(|mut client| client.wait_at_most(EVENT_MAX).and_then(|()| client.eval("box.snapshot()", &[])))
         .map_err(|error| error.to_string())?;
     turn.higher("snapshot", "rows", "1/s", f64::from(rows) / begun.elapsed().as_secs_f64());
     restart(server, rows, "from the snapshot", turn)

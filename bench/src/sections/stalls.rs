@@ -42,6 +42,8 @@ const STEADY: (f64, usize, u32) = (20_000.0, 4, 256);
 const SMALL_ROWS: u32 = 100_000;
 /// Turns of each contender, at most: they are long.
 const ROUNDS_MAX: u64 = 2;
+/// Longest event.
+pub(crate) const EVENT_MAX: Duration = Duration::from_secs(600);
 /// Shorter measurements are for trying this program.
 const TRIAL: Duration = Duration::from_millis(100);
 /// How often memory is looked at.
@@ -87,7 +89,10 @@ fn with_event(server: &Running, flow: Flow, event: Event, calm: Duration) -> Res
     let (stop, is_over, resident_max) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
     let span = Mutex::new(None);
     let pid = server.pid();
-    let mut client = Client::connect(&server.address, None).map_err(|error| error.to_string())?;
+    let client = Client::connect(&server.address, None);
+    let mut client = client
+        .and_then(|mut client| client.wait_at_most(EVENT_MAX).map(|()| client))
+        .map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let (outcomes, happened) = std::thread::scope(|scope| {
         let actor = scope.spawn(|| {

@@ -101,6 +101,11 @@ impl Client {
         dial(address)
     }
 
+    /// How long the next answers may take.
+    pub fn wait_at_most(&mut self, time: Duration) -> Result<(), ClientError> {
+        Ok(self.stream.set_read_timeout(Some(time))?)
+    }
+
     /// The connection itself, on which nothing is under way.
     pub(crate) fn into_stream(self) -> Stream {
         self.stream
