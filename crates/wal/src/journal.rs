@@ -24,7 +24,7 @@ use crate::snapshot::unfinished_name;
 use crate::vclock::Vclock;
 use crate::writer::{Done, Job, Writer};
 use crate::xlog::{FileMeta, file_name};
-use runtime::{AlignedBuffer, Clock, FileSystem, JoinHandle, Notifier, PAGE_BYTES, spawn_thread};
+use runtime::{AlignedBuffer, Clock, FileSystem, JoinHandle, Notifier, OpenMode, PAGE_BYTES, spawn_thread};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
@@ -281,10 +281,10 @@ impl Journal {
             && segment.groups > 0
             && !self.is_next_file_coming()
         {
-            if self.begin_rotation() {
-                return self.reserve(more);
-            }
-            let rotated = self.wait(self.appended).and_then(|()| self.rotate_plain());
+            let rotated = match self.begin_rotation() {
+                Ok(false) => self.wait(self.appended).and_then(|()| self.rotate_plain()),
+                begun => begun.map(|_| ()),
+            };
             let Err(error) = rotated else { return self.reserve(more) };
             self.check_failed()?;
             // No descriptors, or a directory that takes no files: that is no reason to stop writing where there is room.
@@ -374,8 +374,8 @@ impl Journal {
                 if self.rotation.is_none() {
                     self.durable = self.written;
                 }
-                if is_last_group {
-                    self.begin_rotation();
+                if is_last_group && let Err(error) = self.begin_rotation() {
+                    self.write_on(&error);
                 }
             }
             Err(source) => {
@@ -460,23 +460,42 @@ impl Journal {
         self.rotation.is_some() || matches!(self.spare, Spare::Making(..))
     }
 
-    /// Lets the groups from now on go to the next file. False if there is none yet.
-    fn begin_rotation(&mut self) -> bool {
-        if self.rotation.is_some() || !matches!(self.spare, Spare::Ready(_)) {
-            return false;
+    /// The next file cannot have its turn: the present one is written on.
+    fn write_on(&mut self, error: &WalError) {
+        if let Some(segment) = &mut self.segment {
+            segment.grows_to = segment.offset + ROTATE_AGAIN_BYTES;
+            tracing::warn!("{error}; {} is written on", segment.path.display());
         }
+    }
+
+    /// Lets the groups from now on go to the next file. False if there is none yet.
+    ///
+    /// Errors: the directory takes no names, or there is no descriptor to sync it with. Nothing has changed.
+    fn begin_rotation(&mut self) -> Result<bool, WalError> {
+        let (Spare::Ready(spare), Some(segment), None) = (&mut self.spare, &self.segment, &self.rotation) else {
+            return Ok(false);
+        };
+        // What the thread will do must not fail for a reason that could have been known.
+        let files = &self.config.files;
+        let path = self.config.dir.join(file_name(self.vclock.signature(), "xlog"));
+        if spare.path != path {
+            files
+                .rename(&unfinished_name(&spare.path), &unfinished_name(&path))
+                .map_err(WalError::io(format!("making {}", path.display())))?;
+            spare.path = path;
+        }
+        files.open(&segment.path, OpenMode::READ).map_err(WalError::io(format!("making {}", spare.path.display())))?;
         if !self.group.is_empty() {
             assert!(self.config.mode == WalMode::Fsync, "in `write` mode the open group is written before");
             self.send_group();
         }
         let (Spare::Ready(spare), Some(old)) = (std::mem::replace(&mut self.spare, Spare::None), self.segment.take())
         else {
-            return false;
+            return Ok(false);
         };
         let mut next = *spare;
         let start = self.vclock;
         let unfinished = unfinished_name(&next.path);
-        next.path = self.config.dir.join(file_name(start.signature(), "xlog"));
         let head = self.head_of(&start);
         if self.config.mode == WalMode::Write {
             (next.offset, next.durable_offset) = (head.len() as u64, head.len() as u64);
@@ -494,7 +513,7 @@ impl Journal {
         let stage = Stage::Draining(Box::new(change));
         self.rotation = Some(Rotation { last_group: self.next_group - 1, stage });
         self.begin_naming();
-        true
+        Ok(true)
     }
 
     /// Once the old file has all its groups, a thread does the rest.
@@ -672,7 +691,7 @@ impl Journal {
                 self.submit();
                 self.check_failed()?;
                 let has_rows = self.segment.as_ref().is_some_and(|segment| segment.groups > 0);
-                if has_rows && self.begin_rotation() {
+                if has_rows && self.begin_rotation()? {
                     return self.check_failed();
                 }
                 self.rotate_plain()
@@ -682,7 +701,7 @@ impl Journal {
                 if self.segment.as_ref().is_some_and(|segment| segment.groups == 0) && self.group.is_empty() {
                     return Ok(());
                 }
-                if self.begin_rotation() {
+                if self.begin_rotation()? {
                     return self.check_failed();
                 }
                 self.wait(self.appended)?;
