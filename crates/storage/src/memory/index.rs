@@ -8,7 +8,6 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use tuple::{KeyDef, Tuple};
 
-#[expect(clippy::large_enum_variant, reason = "there are few, and every look-up would go one step further")]
 pub(crate) enum Structure {
     Tree(Tree),
     Hash(Hash),
