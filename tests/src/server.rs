@@ -136,6 +136,14 @@ impl Server {
         std::fs::read_dir(&path).unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.log())).count()
     }
 
+    /// Open sockets of the process. Files of the log come and go beside the clients.
+    pub fn sockets(&self) -> usize {
+        let path = format!("/proc/{}/fd", self.child.id());
+        let all = std::fs::read_dir(&path).unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.log()));
+        let targets = all.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    }
+
     /// Serves requests on `client` until `condition` holds or the time is over. Returns whether it held.
     pub fn wait(&self, client: &mut Client, time_max: Duration, condition: impl Fn(&Self) -> bool) -> bool {
         let begun = Instant::now();

@@ -705,7 +705,7 @@ fn a_client_that_never_reads_is_not_read_from_and_gets_its_answers_later() {
 #[test]
 fn clients_that_vanish_leave_nothing_behind() {
     let mut seeded = seeded();
-    let before = seeded.server.descriptors();
+    let before = seeded.server.sockets();
     let ping = packet(PING, 1, &[]);
     for round in 0..300 {
         let mut client = seeded.server.connect();
@@ -717,20 +717,20 @@ fn clients_that_vanish_leave_nothing_behind() {
         }
     }
     let Seeded { server, witness, .. } = &mut seeded;
-    let is_back = server.wait(witness, Duration::from_secs(20), |server| server.descriptors() <= before);
-    assert!(is_back, "{} descriptors, {before} before", server.descriptors());
+    let is_back = server.wait(witness, Duration::from_secs(20), |server| server.sockets() <= before);
+    assert!(is_back, "{} sockets, {before} before", server.sockets());
     seeded.others_are_served();
 }
 
 #[test]
 fn a_client_that_vanishes_without_having_read_leaves_nothing_behind() {
     let Seeded { server, mut witness, .. } = seeded();
-    let before = server.descriptors();
+    let before = server.sockets();
     let client = server.connect();
     flood(&client, &packet(PING, 1, &[]).repeat(64 << 10), 512 * MIB).expect("the server stops reading");
     drop(client);
-    let is_back = server.wait(&mut witness, Duration::from_secs(20), |server| server.descriptors() <= before);
-    assert!(is_back, "{} descriptors, {before} before", server.descriptors());
+    let is_back = server.wait(&mut witness, Duration::from_secs(20), |server| server.sockets() <= before);
+    assert!(is_back, "{} sockets, {before} before", server.sockets());
     others_are_served(&server, &mut witness);
 }
 
