@@ -50,6 +50,9 @@ fn put_goals(out: &mut String, all: &[Results]) {
         let measured = verdict.measured.as_deref().unwrap_or("not measured");
         put(out, format_args!("| {} | {} | {} | {measured} | {answer} |", verdict.line, verdict.what, verdict.wanted));
     }
+    if reached < measured {
+        put(out, format_args!("\nWhat binds those that are missed, and how far the bound is: [bounds.md](bounds.md)."));
+    }
     out.push('\n');
 }
 
