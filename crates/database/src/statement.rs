@@ -399,15 +399,14 @@ impl Database {
                 Ok(Some(Prepared { old: Some(old), new: Some(new), mode: Mode::Replace, kind: row_kind::REPLACE }))
             }
             Operation::Upsert { tuple, ops, index_base } => {
-                let proposed = self.new_row(space, tuple, || self.same_key_bytes(space, tuple))?;
+                let format = space.format();
+                self.check_row(space, &format, tuple)?;
                 update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
-                self.check_has_primary(space)?;
-                let old = space.store.borrow().get_same_key(proposed.data());
+                let old = space.store.borrow().get_same_key(tuple);
                 let Some(old) = old else {
-                    let new = Some(proposed);
+                    let new = Some(self.make_row(space, &format, tuple, || 0)?);
                     return Ok(Some(Prepared { old: None, new, mode: Mode::Insert, kind: row_kind::INSERT }));
                 };
-                let format = space.format();
                 let mut row = self.scratch.take();
                 row.clear();
                 let updated = update::upsert(ops, old.data(), Some(&format), index_base, &mut row)
@@ -447,8 +446,14 @@ impl Database {
 
     /// Checks a row against the format and makes it. `replaced_bytes` tells, if memory is short, how large the row is that goes for it.
     fn new_row(&self, space: &Rc<Space>, row: &[u8], replaced_bytes: impl FnOnce() -> usize) -> Result<Tuple> {
-        self.check_has_primary(space)?;
         let format = space.format();
+        self.check_row(space, &format, row)?;
+        self.make_row(space, &format, row, replaced_bytes)
+    }
+
+    /// Checks a row that a client gave.
+    fn check_row(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<()> {
+        self.check_has_primary(space)?;
         format.check(row).map_err(|error| self.tuple_error(error, space))?;
         let max = self.max_tuple_size.get();
         if row.len() > max && self.state() != crate::database::State::Loading {
@@ -456,7 +461,7 @@ impl Database {
                 .with("space", space.name())
                 .with("limit", max));
         }
-        self.make_row(space, &format, row, replaced_bytes)
+        Ok(())
     }
 
     /// Copies a checked row into the arena.

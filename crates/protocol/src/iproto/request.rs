@@ -63,7 +63,7 @@ pub(crate) fn prefetch<'a>(database: &Database, group: impl Iterator<Item = &'a 
         let Ok(request) = &decoded.request else { continue };
         let list = match decoded.header.request_type {
             request_type::SELECT | request_type::UPDATE | request_type::DELETE => request.key,
-            request_type::INSERT | request_type::REPLACE => request.tuple,
+            request_type::INSERT | request_type::REPLACE | request_type::UPSERT => request.tuple,
             _ => continue,
         };
         reads_rows |= !matches!(decoded.header.request_type, request_type::INSERT | request_type::REPLACE);

@@ -20,6 +20,8 @@ const PREFETCHED_ROW_BYTES: usize = 192;
 #[derive(Default)]
 struct Recent {
     found: [Option<(u64, Place)>; PREFETCH_MAX],
+    /// So many of them are in use.
+    count: usize,
     /// Look-ups come in the order of the prefetch: this one is expected next.
     next: Cell<usize>,
 }
@@ -28,9 +30,13 @@ impl Recent {
     /// The place of a hint.
     fn find(&self, hint: u64) -> Option<&Place> {
         let next = self.next.get();
-        let found =
-            (next..PREFETCH_MAX).chain(0..next).find(|&at| self.found[at].is_some_and(|(known, _)| known == hint))?;
-        self.next.set((found + 1) % PREFETCH_MAX);
+        // The one just found is asked for again when its row is changed.
+        let likely = [next, next.wrapping_sub(1)];
+        let found = likely
+            .into_iter()
+            .chain(0..self.count)
+            .find(|&at| at < self.count && self.found[at].is_some_and(|(known, _)| known == hint))?;
+        self.next.set(found + 1);
         self.found[found].as_ref().map(|(_, place)| place)
     }
 }
@@ -88,12 +94,12 @@ impl MemoryIndex {
         }
         let mut recent = self.recent.borrow_mut();
         **recent = Recent::default();
-        let mut count = 0;
         tree.prefetch(values, |entry, place| {
             // An item is the address of the row's header; what follows it is the row.
             index::prefetch_bytes(entry.item as *const u8, if reads_rows { PREFETCHED_ROW_BYTES } else { 1 });
-            recent.found[count] = Some((entry.hint, place));
-            count += 1;
+            let at = recent.count;
+            recent.found[at] = Some((entry.hint, place));
+            recent.count = at + 1;
         });
     }
 
@@ -115,10 +121,16 @@ impl MemoryIndex {
     pub(crate) fn find_row(&self, row: &[u8]) -> Option<u64> {
         let def = &self.def.compare_def;
         match &self.structure {
-            Structure::Tree(tree) if def.is_hint_exact() => tree.get(def.hint(row), |_| Ordering::Equal),
+            Structure::Tree(tree) if def.is_hint_exact() => self.find_hint(tree, def.hint(row)),
             Structure::Tree(tree) => tree.get(def.hint(row), |item| def.compare_rows(row_of(item), row)),
             Structure::Hash(hash) => hash.get(def.hash_row(row), |item| def.compare_rows(row_of(item), row).is_eq()),
         }
+    }
+
+    /// The item with this hint, where hints say everything.
+    fn find_hint(&self, tree: &Tree, hint: u64) -> Option<u64> {
+        let known = self.recent.borrow().find(hint).and_then(|place| tree.item_at(place));
+        known.or_else(|| tree.get(hint, |_| Ordering::Equal))
     }
 
     /// The row that forbids `row` to be inserted here, `replaced` set aside.
@@ -146,9 +158,7 @@ impl MemoryIndex {
         let def = &self.def.key_def;
         match &self.structure {
             Structure::Tree(tree) if part_count == 1 && self.def.compare_def.is_hint_exact() => {
-                let hint = def.key_hint(key, part_count);
-                let known = self.recent.borrow().find(hint).and_then(|place| tree.item_at(place));
-                known.or_else(|| tree.get(hint, |_| Ordering::Equal))
+                self.find_hint(tree, def.key_hint(key, part_count))
             }
             Structure::Tree(tree) if self.def.compare_def.part_count() == part_count as usize => {
                 tree.get(def.key_hint(key, part_count), |item| def.compare_row_key(row_of(item), key, part_count))
@@ -222,6 +232,11 @@ impl MemoryIndex {
         match &mut self.structure {
             Structure::Tree(tree) => {
                 let hint = def.hint(row);
+                if let Some(place) = self.recent.get_mut().find(hint)
+                    && tree.replace_item_at(place, item).is_some()
+                {
+                    return;
+                }
                 if tree.append(Entry { hint, item }, |last| def.compare_rows(row_of(last), row).is_lt()) {
                     return;
                 }
