@@ -96,8 +96,9 @@ fn tuple_index(state: State) -> Outcome {
         _ => {}
     }
     state.push_ref(registry().tuple_methods.get());
+    let methods = state.top();
     state.push_value(2);
-    state.raw_get(3);
+    state.raw_get(methods);
     Ok(1)
 }
 
@@ -123,7 +124,10 @@ fn named_field(state: State, format_id: u32) -> Option<u32> {
     state.raw_get_index(top + 1, format_id as c_int);
     if state.is_nil(-1) {
         state.pop(1);
-        let format = database.catalog.format(format_id)?;
+        let Some(format) = database.catalog.format(format_id) else {
+            state.set_top(top);
+            return None;
+        };
         state.new_table(0, format.fields().len());
         for (at, field) in format.fields().iter().enumerate() {
             state.push_number(at as f64);
