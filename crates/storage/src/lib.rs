@@ -9,6 +9,7 @@
 //! * Every index of a space holds the same rows; the primary index owns one reference to each.
 
 mod engine;
+pub mod lsm;
 mod memory;
 
 pub use engine::{BuildError, Change, IndexDef, IndexKind, IteratorKind, Mode, StorageError};

@@ -1,0 +1,27 @@
+//! The disk engine's files: runs of sorted entries, and the manifest that says which of them are in force.
+//!
+//! Nothing here knows rows, catalogs or fibers. Keys are ordered bytes (`tuple::KeyDef::ordered_of_row`) and compare as bytes. What writes
+//! and merges is for worker threads and blocks. Layouts: docs/formats/lsm.md.
+//!
+//! Invariants:
+//! * A file that has its name (no `.inprogress` behind it) is whole and synced, and never changes; the manifest only grows, and is
+//!   replaced by a whole new one.
+//! * The manifest names a run only after the run has its name.
+//! * Bytes from disk are refused with file and offset, never asserted.
+
+mod block;
+mod cursor;
+mod entry;
+mod error;
+mod filter;
+mod manifest;
+mod merge;
+mod run;
+
+pub use block::Block;
+pub use entry::{Entry, EntryKind};
+pub use error::LsmError;
+pub use filter::key_hash;
+pub use manifest::{Edit, Manifest, RangeState, TreeState, remove_orphans};
+pub use merge::{Source, Upserter, join_upserts, merge};
+pub use run::{Run, RunOptions, RunSource, RunWriter};
