@@ -76,6 +76,38 @@ impl KeyDef {
     }
 }
 
+/// How many of these ordered bytes are the first `part_count` parts; `None` if they are fewer parts, or no ordered bytes.
+pub fn ordered_prefix_length(bytes: &[u8], part_count: u32) -> Option<usize> {
+    let mut length = 0;
+    for _ in 0..part_count {
+        length += part_length(&bytes[length..])?;
+    }
+    Some(length)
+}
+
+fn part_length(bytes: &[u8]) -> Option<usize> {
+    // Digits end with a byte that is none.
+    let digits = |end: u8| Some(4 + bytes.get(3..)?.iter().position(|&byte| byte == end)?);
+    let length = match *bytes.first()? {
+        NIL | FALSE | TRUE | NAN | MINUS_INFINITY | ZERO | INFINITY => 1,
+        POSITIVE => digits(0)?,
+        NEGATIVE => digits(0xff)?,
+        NEGATIVE_INTEGER | INTEGER | DOUBLE => 9,
+        STRING | VARBINARY => {
+            let mut at = 1;
+            loop {
+                at += bytes.get(at..)?.iter().position(|&byte| byte == 0)? + 2;
+                if *bytes.get(at - 1)? == 0 {
+                    break at;
+                }
+            }
+        }
+        UUID => 17,
+        _ => return None,
+    };
+    (length <= bytes.len()).then_some(length)
+}
+
 #[inline]
 fn encode_part(part: &KeyPart, value: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(value) = value else {
@@ -408,6 +440,8 @@ mod tests {
             let (bytes_a, bytes_b) = (ordered_row(&def, &row_a), ordered_row(&def, &row_b));
             prop_assert_eq!(bytes_a.cmp(&bytes_b), def.compare_rows(&row_a, &row_b));
             let prefix = ordered_key(&def, &left.concat(), count);
+            prop_assert_eq!(ordered_prefix_length(&bytes_a, count), Some(prefix.len()));
+            prop_assert_eq!(ordered_prefix_length(&bytes_a[..bytes_a.len() - 1], def.part_count() as u32), None);
             prop_assert!(bytes_a.starts_with(&prefix));
             let order = def.compare_row_key(&row_b, &left.concat(), count);
             prop_assert_eq!(bytes_b.starts_with(&prefix), order.is_eq());
@@ -478,6 +512,13 @@ mod tests {
         for field_type in [FieldType::Any, FieldType::Array, FieldType::Map] {
             let def = KeyDef::new(vec![part(0, FieldType::Unsigned), part(3, field_type)]);
             assert_eq!(def.supports_ordered().map_err(|part| part.field_no), Err(3));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_a_prefix_or_none(bytes in proptest::collection::vec(0..0x24u8, 0..40), count in 0..6u32) {
+            prop_assert!(ordered_prefix_length(&bytes, count).is_none_or(|length| length <= bytes.len()));
         }
     }
 
