@@ -88,6 +88,11 @@ impl Block {
         size_of::<Block>() + self.bytes.len()
     }
 
+    /// Bytes of entries and offsets.
+    pub(crate) fn content_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// An entry, by its number below `len`.
     #[inline]
     pub fn entry(&self, at: usize) -> Entry<'_> {
@@ -257,8 +262,9 @@ impl BlockBuilder {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;

@@ -8,7 +8,7 @@
 pub(crate) const LINE_BYTES: usize = 64;
 const LINE_WORDS: usize = LINE_BYTES / 8;
 /// Most bits looked at for a key.
-const PROBES_MAX: u32 = 16;
+const PROBES_MAX: u16 = 16;
 const SEED: u64 = 0x9fb2_1c65_1e98_df25;
 const MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
 const STEP: u32 = 0x9e37_79b1;
@@ -43,7 +43,7 @@ struct Line([u64; LINE_WORDS]);
 /// A filter in memory.
 pub(crate) struct Filter {
     lines: Box<[Line]>,
-    probes: u32,
+    probes: u16,
 }
 
 impl Filter {
@@ -55,7 +55,7 @@ impl Filter {
         let bits = bits_per_key(false_share);
         let line_count =
             ((hashes.len() as f64 * bits / (LINE_BYTES * 8) as f64).ceil() as usize).clamp(1, u32::MAX as usize);
-        let probes = ((bits * std::f64::consts::LN_2).round() as u32).clamp(1, PROBES_MAX);
+        let probes = ((bits * std::f64::consts::LN_2).round() as u16).clamp(1, PROBES_MAX);
         let mut filter = Filter { lines: vec![Line::default(); line_count].into_boxed_slice(), probes };
         for &hash in hashes {
             let at = filter.line_of(hash);
@@ -68,7 +68,7 @@ impl Filter {
     }
 
     /// Understands stored bytes; `None` if they are no filter.
-    pub(crate) fn decode(bytes: &[u8], probes: u32) -> Option<Filter> {
+    pub(crate) fn decode(bytes: &[u8], probes: u16) -> Option<Filter> {
         let (stored, rest) = bytes.as_chunks::<LINE_BYTES>();
         if !rest.is_empty()
             || stored.is_empty()
@@ -96,7 +96,7 @@ impl Filter {
     }
 
     /// Bits looked at for a key.
-    pub(crate) fn probes(&self) -> u32 {
+    pub(crate) fn probes(&self) -> u16 {
         self.probes
     }
 
@@ -120,7 +120,7 @@ impl Filter {
 
 /// Word and bit of each probe: nine high bits of the low half of the hash, multiplied once more for each.
 #[inline]
-fn places(hash: u64, probes: u32) -> impl Iterator<Item = (usize, u64)> {
+fn places(hash: u64, probes: u16) -> impl Iterator<Item = (usize, u64)> {
     let mut state = hash as u32;
     (0..probes).map(move |_| {
         state = state.wrapping_mul(STEP);
@@ -136,8 +136,9 @@ fn bits_per_key(false_share: f64) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
     use super::*;
 
     /// Hashes of keys as primary indexes have them.

@@ -10,6 +10,7 @@
 //! * Bytes from disk are refused with file and offset, never asserted.
 
 mod block;
+mod check;
 mod cursor;
 mod entry;
 mod error;
@@ -19,6 +20,7 @@ mod merge;
 mod run;
 
 pub use block::Block;
+pub use check::{Damage, FileReport, FileRole, check_directory};
 pub use entry::{Entry, EntryKind};
 pub use error::LsmError;
 pub use filter::key_hash;

@@ -59,6 +59,17 @@ pub struct Manifest {
     buffer: Vec<u8>,
 }
 
+/// What was found in a directory.
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) trees: Vec<TreeState>,
+    pub(crate) records: u64,
+    /// Where the last good record or mark ends.
+    pub(crate) end: u64,
+    /// Bytes behind it that a crash left, and what is wrong with them.
+    pub(crate) torn: Option<(u64, String)>,
+}
+
 /// Manifests of a directory by number.
 fn numbers(files: &dyn FileSystem, dir: &Path) -> Result<Vec<u64>, LsmError> {
     if !files.exists(dir) {
@@ -83,6 +94,20 @@ fn read(
     let found = file.read_full_at(&mut bytes, 0).map_err(LsmError::io("reading", path))?;
     let contents = record::read(path, number, &bytes[..found])?;
     Ok((file, contents))
+}
+
+/// What the manifest in force says, without changing anything. Blocks. `None` if there is none.
+pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, LsmError> {
+    let Some(number) = numbers(files, dir)?.pop() else { return Ok(None) };
+    let path = dir.join(manifest_name(number));
+    let (_, contents) = read(files, &path, number, OpenMode::READ)?;
+    Ok(Some(Found {
+        path,
+        trees: contents.state.trees.into_values().collect(),
+        records: contents.records,
+        end: contents.end,
+        torn: contents.torn.map(|torn| (torn.bytes, torn.what)),
+    }))
 }
 
 impl Manifest {

@@ -7,11 +7,18 @@ const VERSION: u32 = 1;
 /// Bytes of a footer.
 pub(crate) const FOOTER_BYTES: usize = 96;
 
+/// The filter knows whole keys.
+pub(crate) const WHOLE_KEYS: u16 = 0;
+/// The filter knows parts of keys that are no ordered bytes.
+pub(crate) const UNKNOWN_PARTS: u16 = u16::MAX;
+
 /// What a footer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     /// Bits that the filter looks at for a key.
-    pub(crate) probes: u32,
+    pub(crate) probes: u16,
+    /// Parts of each key that the filter knows, or `WHOLE_KEYS` or `UNKNOWN_PARTS`.
+    pub(crate) filter_parts: u16,
     pub(crate) run_id: u64,
     pub(crate) blocks: u64,
     pub(crate) entries: u64,
@@ -34,6 +41,7 @@ impl Footer {
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&self.probes.to_le_bytes());
+        out.extend_from_slice(&self.filter_parts.to_le_bytes());
         let numbers = [
             self.run_id,
             self.blocks,
@@ -73,7 +81,8 @@ impl Footer {
         }
         let footer = (|| {
             Some(Footer {
-                probes: cursor.u32()?,
+                probes: cursor.u16()?,
+                filter_parts: cursor.u16()?,
                 run_id: cursor.u64()?,
                 blocks: cursor.u64()?,
                 entries: cursor.u64()?,

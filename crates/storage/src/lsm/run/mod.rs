@@ -8,6 +8,7 @@
 //! name is whole. Opening it reads what lies behind the blocks; blocks are read when they are needed, each with a checksum of its own.
 //! Layout: docs/formats/lsm.md.
 
+mod check;
 mod fences;
 mod footer;
 mod source;

@@ -1,7 +1,7 @@
 //! Writing a run.
 
 use super::fences::Fences;
-use super::footer::{FOOTER_BYTES, Footer};
+use super::footer::{FOOTER_BYTES, Footer, UNKNOWN_PARTS, WHOLE_KEYS};
 use super::{Run, RunOptions, UNFINISHED, run_name};
 use crate::lsm::block::BlockBuilder;
 use crate::lsm::entry::{Entry, EntryKind};
@@ -11,6 +11,7 @@ use runtime::{File, FileSystem, OpenMode, PAGE_BYTES};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tuple::ordered_prefix_length;
 
 /// Bytes of one write.
 const STEP_BYTES: usize = 256 << 10;
@@ -55,6 +56,7 @@ impl RunWriter {
         let file = files.open(&path, OpenMode::CREATE).map_err(LsmError::io("making", &path))?;
         let footer = Footer {
             probes: 0,
+            filter_parts: WHOLE_KEYS,
             run_id,
             blocks: 0,
             entries: 0,
@@ -97,6 +99,9 @@ impl RunWriter {
     pub fn add(&mut self, entry: Entry<'_>, filter_prefix: usize) -> Result<(), LsmError> {
         if self.footer.entries > 0 && self.last_key.as_slice() >= entry.key {
             return Err(self.refuse("keys do not ascend"));
+        }
+        if self.footer.entries == 0 {
+            self.footer.filter_parts = parts_of_prefix(entry.key, filter_prefix);
         }
         if !self.block.is_empty() && self.block.bytes_with(&entry) > self.options.page_size {
             self.end_block()?;
@@ -219,6 +224,17 @@ impl RunWriter {
         self.unsynced = 0;
         self.file.sync().map_err(LsmError::io("syncing", &self.path))
     }
+}
+
+/// How many parts of a key a prefix is.
+fn parts_of_prefix(key: &[u8], filter_prefix: usize) -> u16 {
+    if filter_prefix >= key.len() {
+        return WHOLE_KEYS;
+    }
+    (1..UNKNOWN_PARTS)
+        .map_while(|parts| Some((parts, ordered_prefix_length(key, u32::from(parts))?)))
+        .find(|(_, length)| *length >= filter_prefix)
+        .map_or(UNKNOWN_PARTS, |(parts, length)| if length == filter_prefix { parts } else { UNKNOWN_PARTS })
 }
 
 impl Drop for RunWriter {
