@@ -27,3 +27,6 @@ pub use filter::key_hash;
 pub use manifest::{Edit, Manifest, RangeState, TreeState, remove_orphans};
 pub use merge::{Source, Upserter, join_upserts, merge};
 pub use run::{Run, RunOptions, RunSource, RunWriter};
+
+/// The directory of all these files, below `vinyl_dir`.
+pub const LSM_DIR: &str = "lsm";

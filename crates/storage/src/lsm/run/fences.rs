@@ -107,7 +107,10 @@ impl Fences {
         }
         let sought = hint(key, self.shared);
         let mut high = self.hints.partition_point(|&hint| hint <= sought);
-        // Of the blocks with the same hint, those that begin behind the key.
+        if high == 0 || self.hints[high - 1] < sought {
+            return high.checked_sub(1);
+        }
+        // Blocks with the same hint are told by the rest of their keys.
         let mut low = self.hints[..high].partition_point(|&hint| hint < sought);
         while low < high {
             let middle = low.midpoint(high);
