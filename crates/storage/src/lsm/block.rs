@@ -20,7 +20,7 @@ const LZ4: u8 = 1;
 const LZ4_RATIO_MAX: usize = 255;
 /// After this many blocks that were not worth packing in a row, only every so many are tried.
 const HOPELESS_FROM: u32 = 4;
-const HOPELESS_STEP: u32 = 16;
+const HOPELESS_STEP: u32 = 64;
 
 /// A block in memory: decoded and checked.
 #[derive(Debug)]
@@ -30,6 +30,15 @@ pub struct Block {
     /// Where the offsets begin.
     offsets_at: u32,
     is_wide: bool,
+}
+
+/// Where an entry of a block lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    key_at: u32,
+    value_at: u32,
+    end: u32,
+    kind: EntryKind,
 }
 
 impl Block {
@@ -96,12 +105,27 @@ impl Block {
     /// An entry, by its number below `len`.
     #[inline]
     pub fn entry(&self, at: usize) -> Entry<'_> {
+        self.entry_at(self.place(at))
+    }
+
+    /// Where an entry lies, by its number below `len`: for those who look at it several times.
+    #[inline]
+    pub(crate) fn place(&self, at: usize) -> Place {
+        let start = self.offset(at);
         let end = if at + 1 < self.len() { self.offset(at + 1) } else { self.offsets_at as usize };
-        let bytes = &self.bytes[self.offset(at)..end];
-        let (key_at, key_length, kind) = read_header(bytes).expect("it was checked when the block was decoded");
-        let (key, value) = bytes[key_at..].split_at(key_length);
+        let header = read_header(&self.bytes[start..end]);
+        let (key_at, key_length, kind) = header.expect("it was checked when the block was decoded");
         let kind = EntryKind::from_number(kind).expect("it was checked when the block was decoded");
-        Entry { key, kind, value }
+        let key_at = start + key_at;
+        Place { key_at: key_at as u32, value_at: (key_at + key_length) as u32, end: end as u32, kind }
+    }
+
+    /// The entry at a place of this block.
+    #[inline]
+    pub(crate) fn entry_at(&self, place: Place) -> Entry<'_> {
+        let bytes = &self.bytes[place.key_at as usize..place.end as usize];
+        let (key, value) = bytes.split_at((place.value_at - place.key_at) as usize);
+        Entry { key, kind: place.kind, value }
     }
 
     /// The number of the first entry whose key is not below `key`; `len` if there is none.
@@ -128,13 +152,11 @@ impl Block {
 
     #[inline]
     fn offset(&self, at: usize) -> usize {
-        let start = self.offsets_at as usize;
+        let offsets = &self.bytes[self.offsets_at as usize..];
         if self.is_wide {
-            let at = start + 4 * at;
-            u32::from_le_bytes([self.bytes[at], self.bytes[at + 1], self.bytes[at + 2], self.bytes[at + 3]]) as usize
+            u32::from_le_bytes(offsets.as_chunks().0[at]) as usize
         } else {
-            let at = start + 2 * at;
-            usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
+            usize::from(u16::from_le_bytes(offsets.as_chunks().0[at]))
         }
     }
 }
@@ -227,10 +249,10 @@ impl BlockBuilder {
         self.bytes.extend_from_slice(&count.to_le_bytes());
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
-        if self.pack() {
+        if let Some(length) = self.pack() {
             out.push(LZ4);
             out.extend_from_slice(&(self.bytes.len() as u32).to_le_bytes());
-            out.extend_from_slice(&self.packed);
+            out.extend_from_slice(&self.packed[..length]);
         } else {
             out.push(RAW);
             out.extend_from_slice(&self.bytes);
@@ -243,21 +265,20 @@ impl BlockBuilder {
         length
     }
 
-    /// Packs the block; false if it is not worth it.
-    fn pack(&mut self) -> bool {
+    /// Packs the block. `None` if it is not worth it.
+    fn pack(&mut self) -> Option<usize> {
         if self.hopeless >= HOPELESS_FROM && !self.hopeless.is_multiple_of(HOPELESS_STEP) {
             self.hopeless += 1;
-            return false;
+            return None;
         }
-        self.packed.resize(lz4_flex::block::get_maximum_output_size(self.bytes.len()), 0);
-        let length = lz4_flex::block::compress_into(&self.bytes, &mut self.packed).unwrap_or(usize::MAX);
-        if length >= self.bytes.len() - self.bytes.len() / 8 {
-            self.hopeless += 1;
-            return false;
+        let length_max = lz4_flex::block::get_maximum_output_size(self.bytes.len());
+        if self.packed.len() < length_max {
+            self.packed.resize(length_max, 0);
         }
-        self.packed.truncate(length);
-        self.hopeless = 0;
-        true
+        let length = lz4_flex::block::compress_into(&self.bytes, &mut self.packed).ok();
+        let length = length.filter(|length| *length < self.bytes.len() - self.bytes.len() / 8);
+        self.hopeless = if length.is_some() { 0 } else { self.hopeless + 1 };
+        length
     }
 }
 

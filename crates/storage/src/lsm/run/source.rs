@@ -1,7 +1,7 @@
 //! Reading a run from one key to another.
 
 use super::{Run, read_exactly};
-use crate::lsm::block::Block;
+use crate::lsm::block::{Block, Place};
 use crate::lsm::entry::Entry;
 use crate::lsm::error::LsmError;
 use crate::lsm::merge::Source;
@@ -21,7 +21,8 @@ pub struct RunSource {
     /// Blocks as they are stored, from offset `buffer_at` of the file.
     buffer: Vec<u8>,
     buffer_at: u64,
-    block: Option<Block>,
+    /// The block it stands in, and where in it.
+    block: Option<(Block, Place)>,
     at: usize,
     /// The entries of the block that are in the range end here.
     block_end: usize,
@@ -39,20 +40,13 @@ impl RunSource {
         };
         let mut source =
             RunSource { run, next, end, to, buffer: Vec::new(), buffer_at: 0, block: None, at: 0, block_end: 0 };
-        source.load()?;
-        if let Some(block) = &source.block {
-            source.at = block.lower_bound(from);
-            if source.at >= source.block_end {
-                source.load()?;
-            }
-        }
+        source.load(Some(from))?;
         Ok(source)
     }
 
-    /// Goes to the next block that has entries of the range.
-    fn load(&mut self) -> Result<(), LsmError> {
+    /// Goes to the next block that has entries of the range, in the first one to the first entry that is not below `from`.
+    fn load(&mut self, mut from: Option<&[u8]>) -> Result<(), LsmError> {
         self.block = None;
-        self.at = 0;
         while self.next < self.end {
             let number = self.next;
             let (offset, length) = self.run.block_extent(number);
@@ -63,12 +57,14 @@ impl RunSource {
             let block = self.run.decode_block(number, &self.buffer[start..start + length])?;
             self.next += 1;
             let is_last = self.next == self.end;
+            self.at = from.take().map_or(0, |from| block.lower_bound(from));
             self.block_end = match &self.to {
                 Some(to) if is_last => block.lower_bound(to),
                 _ => block.len(),
             };
-            if self.block_end > 0 {
-                self.block = Some(block);
+            if self.at < self.block_end {
+                let place = block.place(self.at);
+                self.block = Some((block, place));
                 break;
             }
         }
@@ -98,15 +94,17 @@ impl RunSource {
 impl Source for RunSource {
     #[inline]
     fn entry(&self) -> Option<Entry<'_>> {
-        self.block.as_ref().map(|block| block.entry(self.at))
+        self.block.as_ref().map(|(block, place)| block.entry_at(*place))
     }
 
     #[inline]
     fn advance(&mut self) -> Result<(), LsmError> {
-        if self.block.is_none() {
+        let Some((block, place)) = &mut self.block else { return Ok(()) };
+        self.at += 1;
+        if self.at < self.block_end {
+            *place = block.place(self.at);
             return Ok(());
         }
-        self.at += 1;
-        if self.at < self.block_end { Ok(()) } else { self.load() }
+        self.load(None)
     }
 }
