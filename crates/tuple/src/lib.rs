@@ -30,6 +30,6 @@ pub use error::{FieldName, FormatError, KeyError, TupleError};
 pub use field::{FieldDef, FieldType};
 pub use format::Format;
 pub use key::{KeyDef, KeyPart};
-pub use ordered::ordered_prefix_length;
+pub use ordered::ordered_prefix;
 pub use row::{FORMAT_ID_MAX, Tuple};
 pub use text::{format_double, format_uuid};
