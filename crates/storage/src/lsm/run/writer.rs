@@ -175,9 +175,9 @@ impl RunWriter {
         self.sync()?;
         let path = self.dir.join(run_name(footer.run_id));
         self.files.rename(&self.path, &path).map_err(LsmError::io("naming", &path))?;
-        // From here on the file is not ours to remove: its name may be durable even if the sync below fails.
-        self.is_finished = true;
+        self.path.clone_from(&path);
         self.files.sync_dir(&self.dir).map_err(LsmError::io("syncing", &self.dir))?;
+        self.is_finished = true;
         Ok(Some(Run { path, file: Arc::clone(&self.file), footer, fences, filter }))
     }
 
