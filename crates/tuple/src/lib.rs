@@ -18,6 +18,7 @@ mod format;
 mod key;
 pub mod msgpack;
 mod number;
+mod ordered;
 pub mod path;
 mod row;
 mod text;
