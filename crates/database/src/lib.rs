@@ -24,6 +24,8 @@ mod database;
 mod error;
 mod fields;
 mod hooks;
+mod interval_set;
+mod isolation;
 mod recovery;
 mod session;
 mod statement;
