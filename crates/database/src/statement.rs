@@ -309,6 +309,8 @@ impl Database {
         };
         let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
         if !before.is_empty() {
+            // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
+            self.note_read(context, space);
             if prepared.old.is_none()
                 && let Some(new) = &prepared.new
             {
@@ -320,12 +322,25 @@ impl Database {
                 new = self
                     .run_trigger(context, || trigger.run(context, prepared.old.as_ref(), new.as_ref(), space, name))?;
             }
-            self.enter(context)?;
+            self.check_goes_on(context)?;
             let changed = match (&new, &prepared.new) {
                 (Some(a), Some(b)) => !a.ptr_eq(b),
                 (None, None) => false,
                 _ => true,
             };
+            // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
+            let known = prepared.old.as_ref().or(prepared.new.as_ref());
+            let present = known.and_then(|row| space.store.borrow().get_same_key(row.data()));
+            let is_same = match (&present, &prepared.old) {
+                (Some(present), Some(old)) => present.ptr_eq(old),
+                (present, old) => present.is_none() && old.is_none(),
+            };
+            if !is_same && !changed {
+                let Some(again) = self.prepare(space, operation)? else { return Ok(None) };
+                prepared = again;
+            } else {
+                prepared.old = present;
+            }
             if changed {
                 if let Some(row) = &new {
                     space.format().check(row.data()).map_err(|error| self.tuple_error(error, space))?;
@@ -336,8 +351,8 @@ impl Database {
                 prepared.kind = if new.is_some() { row_kind::REPLACE } else { row_kind::DELETE };
                 prepared.mode = Mode::Replace;
                 prepared.new = new;
-                self.remember_rows(context, space, None, prepared.new.as_ref());
             }
+            self.remember_rows(context, space, prepared.old.as_ref(), prepared.new.as_ref());
             let is_kept = match (&prepared.old, &prepared.new) {
                 (None, None) => true,
                 (Some(old), Some(new)) => changed && old.ptr_eq(new),
@@ -345,6 +360,10 @@ impl Database {
             };
             if is_kept {
                 return Ok(None);
+            }
+            if prepared.mode == Mode::Insert {
+                // The row in the way was looked up for the triggers: it is not replaced.
+                prepared.old = None;
             }
         }
         let kind = prepared.kind;

@@ -367,13 +367,11 @@ impl Database {
             let id = self.next_txn_id();
             *context.txn.borrow_mut() = Some(Box::new(Txn { id, is_implicit: true, ..Txn::default() }));
         }
-        let mark = context.txn.borrow().as_ref().map(|txn| (txn.aborted, txn.statements.len(), txn.rows.len()));
-        let Some((aborted, statement_count, row_count)) = mark else {
+        let mark = context.txn.borrow().as_ref().map(|txn| (txn.statements.len(), txn.rows.len()));
+        let Some((statement_count, row_count)) = mark else {
             return Err(Error::new(ErrorCode::NoTransaction, &[]));
         };
-        if let Some(code) = aborted {
-            return Err(Error::new(code, &[]));
-        }
+        self.check_goes_on(context)?;
         let result = work();
         if result.is_err() {
             let taken = context.txn.borrow_mut().take();
@@ -392,6 +390,13 @@ impl Database {
             self.commit_open(context)?;
         }
         result
+    }
+
+    /// Refuses to go on in a transaction that was aborted. Errors: 154, 97.
+    pub(crate) fn check_goes_on(&self, context: &Context) -> Result<()> {
+        self.enter(context)?;
+        let aborted = context.txn.borrow().as_ref().and_then(|txn| txn.aborted);
+        aborted.map_or(Ok(()), |code| Err(Error::new(code, &[])))
     }
 
     /// Runs one statement on a space in a transaction of its own, which is committed and not waited for, while another one is open: what
