@@ -163,6 +163,6 @@ mod tests {
             set.insert(key.clone(), Some(key));
             assert!(set.bytes <= IntervalSet::BYTES_MAX);
         }
-        assert!((0..100).all(|byte| set.contains(&[byte; IntervalSet::BYTES_MAX / 8])));
+        assert!((0..100).all(|byte| set.contains(&vec![byte; IntervalSet::BYTES_MAX / 8])));
     }
 }
