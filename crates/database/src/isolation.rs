@@ -60,6 +60,10 @@ impl Suspended {
         self.readers.borrow().is_empty()
     }
 
+    fn has_readers(&self, space_id: u32) -> bool {
+        self.readers.borrow().range((space_id, 0)..=(space_id, u64::MAX)).next().is_some()
+    }
+
     fn add(&self, txn_id: u64, reads: &Rc<Reads>) {
         let mut readers = self.readers.borrow_mut();
         for space_id in reads.spaces.borrow().keys() {
@@ -448,20 +452,18 @@ impl Database {
         if space.is_system() {
             self.doom_readers_of_definition(space, change);
         }
+        if !self.suspended.has_readers(space.id) {
+            return;
+        }
         let store = space.store.borrow();
-        // Bytes of the rows in each index; without them every reader of the index is meant.
-        let mut keys: BTreeMap<u32, Option<Vec<Vec<u8>>>> = BTreeMap::new();
-        let mut keys_in = |index_id: u32| {
-            let found = keys.entry(index_id).or_insert_with(|| {
-                let def = store.index_def(index_id)?;
-                [&change.old, &change.new].into_iter().flatten().map(|row| ordered_row(def, row.data())).collect()
-            });
-            found.clone()
-        };
+        let rows = || [&change.old, &change.new].into_iter().flatten();
+        // The bytes of the rows in each index; without them every reader of the index is meant.
+        let keys_in = |def: &IndexDef| rows().map(|row| ordered_row(def, row.data())).collect::<Option<Vec<_>>>();
+        let keys: Vec<_> = store.index_defs().map(|def| (def.id, keys_in(def))).collect();
         self.suspended.doom(space.id, |indexes| {
-            indexes.iter().any(|(index_id, seen)| match keys_in(*index_id) {
-                Some(keys) => keys.iter().any(|key| seen.contains(key)),
-                None => true,
+            indexes.iter().any(|(index_id, seen)| match keys.iter().find(|(id, _)| id == index_id) {
+                Some((_, Some(keys))) => keys.iter().any(|key| seen.contains(key)),
+                _ => true,
             })
         });
     }

@@ -165,7 +165,7 @@ impl Client {
             }
             Op::Next => match &mut self.iterator {
                 Some((space, iterator)) => database.next_row(context, space, iterator).map(found),
-                None => Ok(String::new()),
+                None => database.resume(context).map(|()| String::new()),
             },
             Op::Savepoint => {
                 self.savepoint = Some(database.savepoint(context, None)?);
@@ -173,7 +173,7 @@ impl Client {
             }
             Op::RollbackTo => match self.savepoint.take() {
                 Some(savepoint) => database.rollback_to_savepoint(context, &savepoint).map(|()| String::new()),
-                None => Ok(String::new()),
+                None => database.resume(context).map(|()| String::new()),
             },
         }
     }
@@ -295,17 +295,38 @@ fn contents(database: &Database) -> Vec<String> {
         .to_vec()
 }
 
-/// Runs what has committed, alone and in the order of the commits.
-fn replay(history: &[Vec<(Op, Outcome)>]) -> Rc<Database> {
+/// What transactions did.
+#[derive(Default)]
+struct History {
+    /// In the order of their commits.
+    committed: Vec<Vec<(Op, Outcome)>>,
+    /// Those that were given up, with the number of commits before their last statement that was answered.
+    abandoned: Vec<(usize, Vec<(Op, Outcome)>)>,
+}
+
+/// Runs everything alone: what has committed in the order of the commits, what was given up where it had seen the database last.
+fn replay(history: &History) -> Rc<Database> {
     let database = open(&SimulatedFiles::default());
     create_spaces(&database);
     let mut client = Client::new(&database);
-    for (at, txn) in history.iter().enumerate() {
+    let run = |client: &mut Client, txn: &[(Op, Outcome)]| {
         client.begin(&database);
         for (op, outcome) in txn {
-            assert_eq!(&client.run(&database, op), outcome, "transaction {at}: {op:?} of {txn:#?}");
+            assert_eq!(&client.run(&database, op), outcome, "{op:?} of {txn:#?}");
         }
-        database.commit(&client.context).unwrap();
+    };
+    let mut abandoned = history.abandoned.clone();
+    abandoned.sort_by_key(|(at, _)| *at);
+    let mut abandoned = abandoned.iter().peekable();
+    for at in 0..=history.committed.len() {
+        while let Some((_, txn)) = abandoned.next_if(|(before, _)| *before == at) {
+            run(&mut client, txn);
+            database.rollback(&client.context).unwrap();
+        }
+        if let Some(txn) = history.committed.get(at) {
+            run(&mut client, txn);
+            database.commit(&client.context).unwrap();
+        }
     }
     database
 }
@@ -316,11 +337,13 @@ fn run_seed(seed: u64) -> (usize, usize) {
     let database = open(&SimulatedFiles::default());
     create_spaces(&database);
     let keys = if seed.is_multiple_of(2) { 6 } else { 24 };
-    let mut clients: Vec<(Client, Vec<(Op, Outcome)>)> = (0..4).map(|_| (Client::new(&database), Vec::new())).collect();
-    let mut history = Vec::new();
+    // With what each has done in its transaction, and how many had committed then.
+    let mut clients: Vec<(Client, Vec<(Op, Outcome)>, usize)> =
+        (0..4).map(|_| (Client::new(&database), Vec::new(), 0)).collect();
+    let mut history = History::default();
     let mut conflicts = 0;
     for _ in 0..400 {
-        let (client, done) = &mut clients[chooser.below(4) as usize];
+        let (client, done, seen) = &mut clients[chooser.below(4) as usize];
         // A few statements in a turn.
         for _ in 0..1 + chooser.below(3) {
             if !client.context.is_in_txn() {
@@ -330,7 +353,7 @@ fn run_seed(seed: u64) -> (usize, usize) {
                     let op = chooser.op(keys);
                     if !matches!(op, Op::Iterate(..) | Op::Next | Op::Savepoint | Op::RollbackTo) {
                         let outcome = client.run(&database, &op);
-                        history.push(vec![(op, outcome)]);
+                        history.committed.push(vec![(op, outcome)]);
                     }
                     continue;
                 }
@@ -338,13 +361,17 @@ fn run_seed(seed: u64) -> (usize, usize) {
             }
             match chooser.below(12) {
                 0 | 1 => match database.commit(&client.context) {
-                    Ok(()) => history.push(std::mem::take(done)),
+                    Ok(()) => history.committed.push(std::mem::take(done)),
                     Err(error) => {
                         assert_eq!(error.code(), CONFLICT);
+                        history.abandoned.push((*seen, std::mem::take(done)));
                         conflicts += 1;
                     }
                 },
-                2 => database.rollback(&client.context).unwrap(),
+                2 => {
+                    database.rollback(&client.context).unwrap();
+                    history.abandoned.push((*seen, std::mem::take(done)));
+                }
                 _ => {
                     let op = chooser.op(keys);
                     let outcome = client.run(&database, &op);
@@ -354,8 +381,10 @@ fn run_seed(seed: u64) -> (usize, usize) {
                         assert_eq!(again, Err(CONFLICT), "what it sees is not for use");
                         assert!(client.context.is_in_txn());
                         database.rollback(&client.context).unwrap();
+                        history.abandoned.push((*seen, std::mem::take(done)));
                     } else {
                         done.push((op, outcome));
+                        *seen = history.committed.len();
                     }
                 }
             }
@@ -366,10 +395,10 @@ fn run_seed(seed: u64) -> (usize, usize) {
             database.turn();
         }
     }
-    clients.iter().for_each(|(client, _)| database.abandon(&client.context));
+    clients.iter().for_each(|(client, ..)| database.abandon(&client.context));
     assert_eq!(database.suspended(), 0);
     assert_eq!(contents(&database), contents(&replay(&history)), "seed {seed}");
-    (history.len(), conflicts)
+    (history.committed.len(), conflicts)
 }
 
 #[test]
