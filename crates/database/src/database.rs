@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Space};
 use crate::config::Config;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::hooks::Procedures;
-use crate::isolation::Suspended;
+use crate::reads::Readers;
 use crate::session::{ADMIN, Context, Session, SessionKind};
 use crate::statistics::Statistics;
 use crate::time_share::TimeShare;
@@ -115,7 +115,7 @@ pub struct Database {
     pub(crate) scratch: RefCell<Vec<u8>>,
     /// Transactions remember what they read: there are spaces whose reads may wait.
     pub(crate) remembers_reads: Cell<bool>,
-    pub(crate) suspended: Suspended,
+    pub(crate) readers: Rc<Readers>,
     txn_ids: Cell<u64>,
     session_ids: Cell<u64>,
     sessions: RefCell<HashMap<u64, Weak<Session>>>,
@@ -169,7 +169,7 @@ impl Database {
             orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
             remembers_reads: Cell::new(false),
-            suspended: Suspended::default(),
+            readers: Rc::default(),
             txn_ids: Cell::new(0),
             session_ids: Cell::new(0),
             sessions: RefCell::default(),

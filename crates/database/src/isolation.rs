@@ -26,136 +26,57 @@ use crate::catalog::{Space, SpaceKind};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
-use crate::interval_set::IntervalSet;
+use crate::reads::{Point, Reads, above};
 use crate::session::Context;
 use crate::statement::{Key, Operation};
 use crate::txn::Statement;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use storage::{Change, IndexDef, IndexKind, IteratorKind, MemoryIterator};
-use tuple::Tuple;
+use tuple::{KeyDef, Tuple};
 
-/// Above all bytes that an ordered key goes on with.
-const ABOVE: u8 = 0xff;
-
-/// What a transaction depends on.
-#[derive(Default)]
-pub(crate) struct Reads {
-    /// Of each space that it has read or changed: what it has seen in each index, as bytes of the index's whole order.
-    spaces: RefCell<BTreeMap<u32, BTreeMap<u32, IntervalSet>>>,
-    /// Something of it was changed by another transaction.
-    is_doomed: Cell<bool>,
+/// What a read has seen of an index.
+enum Seen {
+    /// One key, present or not: ordered bytes of the declared parts.
+    Key(Vec<u8>),
+    /// Everything between two keys of the index's whole order, both included; to the end if there is no second.
+    Range(Vec<u8>, Option<Vec<u8>>),
 }
 
-/// Transactions whose fibers wait.
-#[derive(Default)]
-pub(crate) struct Suspended {
-    /// By space and number of the transaction. One that was dropped without being ended is gone here, too.
-    readers: RefCell<BTreeMap<(u32, u64), Weak<Reads>>>,
-}
-
-impl Suspended {
-    fn is_empty(&self) -> bool {
-        self.readers.borrow().is_empty()
-    }
-
-    fn has_readers(&self, space_id: u32) -> bool {
-        self.readers.borrow().range((space_id, 0)..=(space_id, u64::MAX)).next().is_some()
-    }
-
-    fn add(&self, txn_id: u64, reads: &Rc<Reads>) {
-        let mut readers = self.readers.borrow_mut();
-        for space_id in reads.spaces.borrow().keys() {
-            readers.insert((*space_id, txn_id), Rc::downgrade(reads));
-        }
-    }
-
-    fn remove(&self, txn_id: u64, reads: &Reads) {
-        let mut readers = self.readers.borrow_mut();
-        for space_id in reads.spaces.borrow().keys() {
-            readers.remove(&(*space_id, txn_id));
-        }
-    }
-
-    /// Dooms the readers of a space that `is_hit` says.
-    fn doom(&self, space_id: u32, mut is_hit: impl FnMut(&BTreeMap<u32, IntervalSet>) -> bool) {
-        let mut gone = Vec::new();
-        for (key, reads) in self.readers.borrow().range((space_id, 0)..=(space_id, u64::MAX)) {
-            let Some(reads) = reads.upgrade() else {
-                gone.push((key.1, None));
-                continue;
-            };
-            if reads.spaces.borrow().get(&space_id).is_some_and(&mut is_hit) {
-                gone.push((key.1, Some(reads)));
-            }
-        }
-        for (txn_id, reads) in gone {
-            match reads {
-                Some(reads) => {
-                    self.remove(txn_id, &reads);
-                    reads.doom();
-                }
-                None => {
-                    self.readers.borrow_mut().remove(&(space_id, txn_id));
-                }
-            }
-        }
-    }
-
-    fn doom_all(&self) {
-        let all = self.readers.take();
-        all.values().filter_map(Weak::upgrade).for_each(|reads| reads.doom());
-    }
-}
-
-impl Reads {
-    fn doom(&self) {
-        self.is_doomed.set(true);
-        self.spaces.take();
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.spaces.borrow().is_empty()
-    }
-}
-
-/// The bytes of a row in an index, none if its keys have no ordered bytes.
-fn ordered_row(def: &IndexDef, row: &[u8]) -> Option<Vec<u8>> {
-    def.compare_def.supports_ordered().is_ok().then(|| {
+/// The ordered bytes of a row's key, none if it has no such.
+fn ordered_row(def: &KeyDef, row: &[u8]) -> Option<Vec<u8>> {
+    def.supports_ordered().is_ok().then(|| {
         let mut bytes = Vec::with_capacity(32);
-        def.compare_def.ordered_of_row(row, &mut bytes);
+        def.ordered_of_row(row, &mut bytes);
         bytes
     })
 }
 
-fn above(mut prefix: Vec<u8>) -> Vec<u8> {
-    prefix.push(ABOVE);
-    prefix
-}
-
-/// What a scan covers that ended at `last`, or at its end.
-fn range_of(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Option<Vec<u8>>) -> (Vec<u8>, Option<Vec<u8>>) {
+/// What a scan has seen that ended with the row `last`, or at its end.
+fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Option<&[u8]>) -> Seen {
     use IteratorKind::{All, Eq, Ge, Gt, Le, Lt, Req};
     let is_ordered = def.kind == IndexKind::Tree || kind == Eq && key.part_count > 0;
     if !is_ordered || def.compare_def.supports_ordered().is_err() {
-        return (Vec::new(), None);
+        return Seen::Range(Vec::new(), None);
     }
     let mut prefix = Vec::with_capacity(32);
     def.key_def.ordered_of_key(key.parts, key.part_count, &mut prefix);
+    let is_whole = key.part_count as usize == def.key_def.part_count();
     let (low, high) = match kind {
         _ if key.part_count == 0 => (Vec::new(), None),
+        Eq | Req if def.is_unique && is_whole && def.key_def.first_nil_of(key.parts).is_none() => {
+            return Seen::Key(prefix);
+        }
         Eq | Req => (prefix.clone(), Some(above(prefix))),
         All | Ge => (prefix, None),
         Gt => (above(prefix), None),
         Le => (Vec::new(), Some(above(prefix))),
         Lt => (Vec::new(), Some(prefix)),
-        _ => return (Vec::new(), None),
+        _ => return Seen::Range(Vec::new(), None),
     };
-    match last {
-        Some(last) if kind.is_reverse() => (last, high),
-        Some(last) => (low, Some(last)),
-        None => (low, high),
+    match last.and_then(|row| ordered_row(&def.compare_def, row)) {
+        Some(last) if kind.is_reverse() => Seen::Range(last, high),
+        Some(last) => Seen::Range(low, Some(last)),
+        None => Seen::Range(low, high),
     }
 }
 
@@ -172,9 +93,9 @@ impl Database {
         }
     }
 
-    /// Transactions whose fibers wait, counted once for each space that they have touched.
+    /// Transactions whose fibers wait.
     pub fn suspended(&self) -> usize {
-        self.suspended.readers.borrow().len()
+        self.readers.suspended()
     }
 
     /// The context's fiber is about to wait: what its transaction has changed is taken back until it is resumed. Does nothing if there is no
@@ -182,20 +103,21 @@ impl Database {
     pub fn suspend(&self, context: &Context) {
         let taken = context.txn.borrow_mut().take();
         let Some(mut txn) = taken else { return };
-        let has_nothing = txn.statements().is_empty() && txn.reads.is_empty();
+        let has_nothing = txn.statements().is_empty() && txn.reads.is_none();
         if context.must_resume.get() || txn.is_aborted() || has_nothing {
             *context.txn.borrow_mut() = Some(txn);
             return;
         }
-        if !self.remembers_reads.get() || txn.has_changed_schema() {
+        let reads = txn.reads.clone().filter(|_| !txn.has_changed_schema());
+        let Some(reads) = reads else {
             *context.txn.borrow_mut() = Some(txn);
             return self.abort_txn(context, ErrorCode::TransactionYield);
-        }
+        };
         for statement in txn.statements().iter().rev() {
             self.withdraw(statement);
         }
         txn.is_suspended = true;
-        self.suspended.add(txn.id(), &txn.reads);
+        reads.suspend();
         context.must_resume.set(true);
         *context.txn.borrow_mut() = Some(txn);
     }
@@ -210,10 +132,7 @@ impl Database {
         }
         let taken = context.txn.borrow_mut().take();
         let Some(mut txn) = taken else { return Ok(()) };
-        if txn.is_suspended {
-            self.suspended.remove(txn.id(), &txn.reads);
-        }
-        let is_alive = txn.is_suspended && !txn.reads.is_doomed.get();
+        let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
         if is_alive {
             for statement in txn.statements() {
                 self.reinstate(statement);
@@ -234,13 +153,6 @@ impl Database {
         if context.must_resume.get() { self.resume(context) } else { Ok(()) }
     }
 
-    /// The context has no transaction any more, `reads` is what it depended on.
-    pub(crate) fn forget_reads(&self, context: &Context, txn_id: u64, reads: &Reads) {
-        if context.must_resume.replace(false) {
-            self.suspended.remove(txn_id, reads);
-        }
-    }
-
     fn withdraw(&self, statement: &Statement) {
         statement.space.store.borrow_mut().undo(&statement.change);
     }
@@ -256,25 +168,25 @@ impl Database {
         self.remembers_reads.get() && context.txn.borrow().is_some()
     }
 
-    /// The open transaction depends on what lies between two keys of an index, both included, given as ordered bytes; to the end if there is no
-    /// `high`.
-    pub(crate) fn remember(
-        &self,
-        context: &Context,
-        space_id: u32,
-        index_id: u32,
-        (low, high): (Vec<u8>, Option<Vec<u8>>),
-    ) {
-        if let Some(txn) = context.txn.borrow().as_ref() {
-            let mut spaces = txn.reads.spaces.borrow_mut();
-            spaces.entry(space_id).or_default().entry(index_id).or_default().insert(low, high);
+    /// Calls `add` with what the open transaction depends on.
+    fn with_reads(&self, context: &Context, add: impl FnOnce(&Rc<Reads>)) {
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
+            let id = txn.id();
+            add(txn.reads.get_or_insert_with(|| Reads::new(id, &self.readers)));
         }
+    }
+
+    fn remember(&self, context: &Context, space_id: u32, index_id: u32, seen: Seen) {
+        self.with_reads(context, |reads| match seen {
+            Seen::Key(key) => reads.add_key(space_id, index_id, key),
+            Seen::Range(low, high) => reads.add_range(space_id, index_id, low, high),
+        });
     }
 
     /// The open transaction depends on everything in an index.
     pub fn remember_all(&self, context: &Context, space: &Space, index_id: u32) {
         if self.remembers(context) {
-            self.remember(context, space.id, index_id, (Vec::new(), None));
+            self.remember(context, space.id, index_id, Seen::Range(Vec::new(), None));
         }
     }
 
@@ -298,8 +210,7 @@ impl Database {
         if self.remembers(context)
             && let Some(def) = space.store.borrow().index_def(index_id)
         {
-            let last = last.and_then(|row| ordered_row(def, row));
-            self.remember(context, space.id, index_id, range_of(def, kind, key, last));
+            self.remember(context, space.id, index_id, seen_by(def, kind, key, last));
         }
     }
 
@@ -337,11 +248,11 @@ impl Database {
         store.scan(index_id, kind, key.parts, key.part_count, |row| {
             let goes_on = visit(row);
             if !goes_on {
-                last = ordered_row(def, row);
+                last = Some(row.to_vec());
             }
             goes_on
         });
-        self.remember(context, space.id, index_id, range_of(def, kind, key, last));
+        self.remember(context, space.id, index_id, seen_by(def, kind, key, last.as_deref()));
     }
 
     /// The next row of a suspended scan of a space in memory. Errors: 97.
@@ -356,14 +267,18 @@ impl Database {
         let found = iterator.next(&store);
         if let Some(def) = store.index_def(iterator.index_id()) {
             let (parts, part_count) = iterator.key();
-            let last = found.as_ref().and_then(|row| ordered_row(def, row.data()));
-            let mut range = range_of(def, iterator.kind(), Key { parts, part_count }, last);
-            match before.and_then(|row| ordered_row(def, row.data())) {
-                Some(before) if iterator.kind().is_reverse() => range.1 = Some(before),
-                Some(before) => range.0 = before,
-                None => {}
+            let last = found.as_ref().map(Tuple::data);
+            let mut seen = seen_by(def, iterator.kind(), Key { parts, part_count }, last);
+            if let Seen::Range(low, high) = &mut seen
+                && let Some(before) = before.and_then(|row| ordered_row(&def.compare_def, row.data()))
+            {
+                if iterator.kind().is_reverse() {
+                    *high = Some(before);
+                } else {
+                    *low = before;
+                }
             }
-            self.remember(context, space.id, def.id, range);
+            self.remember(context, space.id, def.id, seen);
         }
         Ok(found)
     }
@@ -389,9 +304,7 @@ impl Database {
     #[cold]
     fn remember_lookup(&self, context: &Context, space: &Space, operation: &Operation<'_>) {
         // A change of its definition concerns the statement, whatever it finds.
-        if let Some(txn) = context.txn.borrow().as_ref() {
-            txn.reads.spaces.borrow_mut().entry(space.id).or_default();
-        }
+        self.with_reads(context, |reads| reads.touch(space.id));
         match operation {
             Operation::Update { index_id, key, .. } | Operation::Delete { index_id, key } => {
                 if let Ok(key) = Key::decode(key)
@@ -426,14 +339,8 @@ impl Database {
             if !is_looked_at {
                 continue;
             }
-            let range = if def.key_def.supports_ordered().is_ok() {
-                let mut prefix = Vec::with_capacity(32);
-                def.key_def.ordered_of_row(row, &mut prefix);
-                (prefix.clone(), Some(above(prefix)))
-            } else {
-                (Vec::new(), None)
-            };
-            self.remember(context, space.id, def.id, range);
+            let key = ordered_row(&def.key_def, row);
+            self.remember(context, space.id, def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
         }
     }
 
@@ -442,7 +349,7 @@ impl Database {
     /// A change is committed: the suspended transactions that depend on it have no chance any more.
     #[inline]
     pub(crate) fn doom_readers(&self, space: &Space, change: &Change) {
-        if !self.suspended.is_empty() {
+        if self.readers.suspended() > 0 {
             self.doom_readers_of(space, change);
         }
     }
@@ -452,20 +359,20 @@ impl Database {
         if space.is_system() {
             self.doom_readers_of_definition(space, change);
         }
-        if !self.suspended.has_readers(space.id) {
-            return;
+        let has_ranges = self.readers.has_ranges(space.id);
+        for def in space.store.borrow().index_defs() {
+            for row in [&change.old, &change.new].into_iter().flatten() {
+                if def.is_unique
+                    && let Some(key) = ordered_row(&def.key_def, row.data())
+                {
+                    self.readers.doom_key(Point::new(space.id, def.id, &key));
+                }
+                if has_ranges {
+                    let key = ordered_row(&def.compare_def, row.data());
+                    self.readers.doom_ranges(space.id, def.id, key.as_deref());
+                }
+            }
         }
-        let store = space.store.borrow();
-        let rows = || [&change.old, &change.new].into_iter().flatten();
-        // The bytes of the rows in each index; without them every reader of the index is meant.
-        let keys_in = |def: &IndexDef| rows().map(|row| ordered_row(def, row.data())).collect::<Option<Vec<_>>>();
-        let keys: Vec<_> = store.index_defs().map(|def| (def.id, keys_in(def))).collect();
-        self.suspended.doom(space.id, |indexes| {
-            indexes.iter().any(|(index_id, seen)| match keys.iter().find(|(id, _)| id == index_id) {
-                Some((_, Some(keys))) => keys.iter().any(|key| seen.contains(key)),
-                _ => true,
-            })
-        });
     }
 
     /// A row of a system space that says what a space is, or empties it: whoever has read or changed the space is meant.
@@ -476,13 +383,13 @@ impl Database {
         }
         for row in [&change.old, &change.new].into_iter().flatten() {
             if let Ok(id) = Fields::new(row.data()).and_then(|mut fields| fields.uint()) {
-                self.suspended.doom(id, |_| true);
+                self.readers.doom_space(id);
             }
         }
     }
 
     /// What was committed is taken back: nobody can say on what the suspended transactions depend.
     pub(crate) fn doom_all(&self) {
-        self.suspended.doom_all();
+        self.readers.doom_all();
     }
 }

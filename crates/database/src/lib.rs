@@ -26,6 +26,7 @@ mod fields;
 mod hooks;
 mod interval_set;
 mod isolation;
+mod reads;
 mod recovery;
 mod session;
 mod statement;

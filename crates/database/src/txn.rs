@@ -10,7 +10,7 @@
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
-use crate::isolation::Reads;
+use crate::reads::Reads;
 use crate::session::Context;
 use std::rc::Rc;
 use storage::Change;
@@ -77,7 +77,7 @@ pub struct Txn {
     is_implicit: bool,
     id: u64,
     /// What it depends on, if that is remembered.
-    pub(crate) reads: Rc<Reads>,
+    pub(crate) reads: Option<Rc<Reads>>,
     /// A wait suspends it.
     pub(crate) outlives_yield: bool,
     /// Its statements are not in force.
@@ -197,7 +197,7 @@ impl Database {
     /// Takes the open transaction from its context, for its end.
     fn take_txn(&self, context: &Context) -> Option<Box<Txn>> {
         let txn = context.txn.borrow_mut().take()?;
-        self.forget_reads(context, txn.id, &txn.reads);
+        context.must_resume.set(false);
         Some(txn)
     }
 
