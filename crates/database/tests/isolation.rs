@@ -338,8 +338,7 @@ fn run_seed(seed: u64) -> (usize, usize) {
     create_spaces(&database);
     let keys = if seed.is_multiple_of(2) { 6 } else { 24 };
     // With what each has done in its transaction, and how many had committed then.
-    let mut clients: Vec<(Client, Vec<(Op, Outcome)>, usize)> =
-        (0..4).map(|_| (Client::new(&database), Vec::new(), 0)).collect();
+    let mut clients: [_; 4] = std::array::from_fn(|_| (Client::new(&database), Vec::new(), 0));
     let mut history = History::default();
     let mut conflicts = 0;
     for _ in 0..400 {
@@ -699,6 +698,41 @@ impl ReplaceTrigger for Trigger {
             (self.run)(&self.database, context);
         }
         Ok(new.cloned())
+    }
+}
+
+/// Puts another row in.
+struct Changer(tuple::Tuple);
+
+impl ReplaceTrigger for Changer {
+    fn run(
+        &self,
+        _context: &Context,
+        _old: Option<&tuple::Tuple>,
+        _new: Option<&tuple::Tuple>,
+        _space: &Rc<Space>,
+        _operation: &str,
+    ) -> database::Result<Option<tuple::Tuple>> {
+        Ok(Some(self.0.clone()))
+    }
+}
+
+#[test]
+fn a_row_that_a_trigger_puts_in_counts_too() {
+    for rival_op in [Op::Insert(TREES, json!([6, 0, 0, 0])), Op::Insert(TREES, json!([7, 5, 5, 0]))] {
+        let database = open(&SimulatedFiles::default());
+        create_spaces(&database);
+        let space = database.space(TREES).unwrap();
+        let row = tuple::Tuple::new(database.arena(), space.format().id(), &bytes(&json!([6, 5, 5, 5]))).unwrap();
+        let mut client = Client::new(&database);
+        client.begin(&database);
+        *space.before_replace.borrow_mut() = vec![Rc::new(Changer(row))];
+        client.run(&database, &Op::Replace(TREES, json!([1, 1, 1, 1]))).unwrap();
+        space.before_replace.borrow_mut().clear();
+        database.suspend(&client.context);
+        Client::new(&database).run(&database, &rival_op).unwrap();
+        let code = database.commit(&client.context).map_err(|error| error.code());
+        assert_eq!(code, Err(CONFLICT), "{rival_op:?}");
     }
 }
 
