@@ -5,7 +5,7 @@ use database::{
     Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, ReplaceTrigger, SEQUENCE_ID, SPACE_ID,
     Savepoint, SessionKind, Space,
 };
-use runtime::{Fault, ManualClock, Randomness, SeededRandomness, SimulatedFiles, fiber};
+use runtime::{Fault, FileSystem, ManualClock, Randomness, SeededRandomness, SimulatedFiles, fiber};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -874,6 +874,38 @@ fn a_trigger_does_not_make_an_insert_replace_a_row() {
         let outcome = client.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 7])));
         assert_eq!(outcome, Err(ErrorCode::TupleFound as u32));
         assert_eq!(trees(&database), "[1, 1, 1, 0]");
+    }
+}
+
+#[test]
+fn a_snapshot_asked_for_in_a_transaction_has_nothing_of_it() {
+    for outlives in [true, false] {
+        let files = SimulatedFiles::default();
+        let database = open(&files);
+        create_spaces(&database);
+        let outcome = Rc::new(Cell::new(None));
+        let slot = Rc::clone(&outcome);
+        in_fiber(&database, move |database, context| {
+            let space = database.space(TREES).unwrap();
+            database.begin(context).unwrap();
+            if outlives {
+                database.outlive_yield(context);
+            }
+            database.execute(context, &space, Operation::Insert { tuple: &bytes(&json!([1, 1, 1, 1])) }).unwrap();
+            database.make_checkpoint().unwrap();
+            slot.set(Some(database.commit(context).is_ok()));
+        });
+        while outcome.get().is_none() {
+            turn(&database);
+            runtime::yield_thread();
+        }
+        assert_eq!(outcome.get(), Some(outlives));
+        // Its row is in the log behind the snapshot or nowhere.
+        let logs: Vec<_> =
+            files.list("/db".as_ref()).unwrap().into_iter().filter(|name| name.ends_with("xlog")).collect();
+        files.remove(&PathBuf::from("/db").join(logs.last().unwrap())).unwrap();
+        drop(database);
+        assert_eq!(trees(&open(&files.fork())), "", "outlives {outlives}");
     }
 }
 
