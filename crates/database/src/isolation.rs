@@ -163,9 +163,11 @@ impl Database {
 
     // What is remembered.
 
+    /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger.
     #[inline]
-    fn remembers(&self, context: &Context) -> bool {
-        self.remembers_reads.get() && context.txn.borrow().is_some()
+    fn remembers(&self, context: &Context, space: &Space) -> bool {
+        self.remembers_reads.get()
+            && (self.is_in_explicit_txn(context) || context.trigger_depth.get() > 0 || space.has_triggers())
     }
 
     /// Calls `add` with what the open transaction depends on.
@@ -185,7 +187,7 @@ impl Database {
 
     /// The open transaction depends on everything in an index.
     pub fn remember_all(&self, context: &Context, space: &Space, index_id: u32) {
-        if self.remembers(context) {
+        if self.remembers(context, space) {
             self.remember(context, space.id, index_id, Seen::Range(Vec::new(), None));
         }
     }
@@ -207,7 +209,7 @@ impl Database {
         key: Key<'_>,
         last: Option<&[u8]>,
     ) {
-        if self.remembers(context)
+        if self.remembers(context, space)
             && let Some(def) = space.store.borrow().index_def(index_id)
         {
             self.remember(context, space.id, index_id, seen_by(def, kind, key, last));
@@ -225,7 +227,7 @@ impl Database {
         key: Key<'_>,
         mut visit: impl FnMut(&[u8]) -> bool,
     ) {
-        if self.remembers(context) {
+        if self.remembers(context, space) {
             self.scan_remembered(context, space, index_id, kind, key, &mut visit);
         } else {
             space.store.borrow().scan(index_id, kind, key.parts, key.part_count, visit);
@@ -260,7 +262,7 @@ impl Database {
         self.enter(context)?;
         context.see(self.written(space));
         let store = space.store.borrow();
-        if !self.remembers(context) || iterator.is_done() {
+        if !self.remembers(context, space) || iterator.is_done() {
             return Ok(iterator.next(&store));
         }
         let before = iterator.last().cloned();
@@ -293,7 +295,7 @@ impl Database {
         operation: &Operation<'_>,
         rows: Option<(Option<&Tuple>, Option<&Tuple>)>,
     ) {
-        if self.remembers(context) {
+        if self.remembers(context, space) {
             self.remember_lookup(context, space, operation);
             if let Some((old, new)) = rows {
                 self.remember_rows(context, space, old, new);
@@ -323,7 +325,7 @@ impl Database {
     /// The open transaction depends on the keys of the rows that a statement takes out and puts in.
     #[cold]
     pub(crate) fn remember_rows(&self, context: &Context, space: &Space, old: Option<&Tuple>, new: Option<&Tuple>) {
-        if self.remembers(context) {
+        if self.remembers(context, space) {
             old.iter().for_each(|row| self.remember_row(context, space, row.data(), false));
             new.iter().for_each(|row| self.remember_row(context, space, row.data(), true));
         }

@@ -290,6 +290,7 @@ impl Database {
             if txn.aborted.is_none() && (!txn.statements.is_empty() || txn.has_read || txn.is_suspended) {
                 txn.undo_to(self, 0, 0);
                 txn.is_suspended = false;
+                txn.reads = None;
                 txn.aborted = Some(code);
             }
             *context.txn.borrow_mut() = Some(txn);
