@@ -29,6 +29,7 @@ use crate::fields::Fields;
 use crate::reads::{Point, Reads, above};
 use crate::session::Context;
 use crate::statement::{Key, Operation};
+use crate::statistics::increment;
 use crate::txn::Statement;
 use std::rc::Rc;
 use storage::{Change, IndexDef, IndexKind, IteratorKind, MemoryIterator};
@@ -141,6 +142,9 @@ impl Database {
             context.must_resume.set(false);
             *context.txn.borrow_mut() = Some(txn);
             return Ok(());
+        }
+        if txn.is_suspended {
+            increment(&self.statistics.conflicts);
         }
         *context.txn.borrow_mut() = Some(txn);
         self.abort_txn(context, ErrorCode::TransactionConflict);

@@ -90,6 +90,7 @@ enum Op {
     Next,
     Savepoint,
     RollbackTo,
+    Truncate(u32),
 }
 
 /// A transaction's owner.
@@ -171,6 +172,7 @@ impl Client {
                 self.savepoint = Some(database.savepoint(context, None)?);
                 Ok(String::new())
             }
+            Op::Truncate(space) => database.truncate(context, &database.space(*space)?).map(|()| String::new()),
             Op::RollbackTo => match self.savepoint.take() {
                 Some(savepoint) => database.rollback_to_savepoint(context, &savepoint).map(|()| String::new()),
                 None => database.resume(context).map(|()| String::new()),
@@ -349,7 +351,8 @@ fn run_seed(seed: u64) -> (usize, usize) {
                 done.clear();
                 if chooser.below(4) == 0 {
                     // Without a transaction: the short way.
-                    let op = chooser.op(keys);
+                    let truncated = [TREES, HASHES, TEMPORARY][chooser.below(3) as usize];
+                    let op = if chooser.below(20) == 0 { Op::Truncate(truncated) } else { chooser.op(keys) };
                     if !matches!(op, Op::Iterate(..) | Op::Next | Op::Savepoint | Op::RollbackTo) {
                         let outcome = client.run(&database, &op);
                         history.committed.push(vec![(op, outcome)]);
@@ -396,6 +399,7 @@ fn run_seed(seed: u64) -> (usize, usize) {
     }
     clients.iter().for_each(|(client, ..)| database.abandon(&client.context));
     assert_eq!(database.suspended(), 0);
+    assert_eq!(database.statistics.conflicts.get(), conflicts as u64);
     assert_eq!(contents(&database), contents(&replay(&history)), "seed {seed}");
     (history.committed.len(), conflicts)
 }

@@ -27,16 +27,18 @@ pub(crate) struct ReadRing {
     /// Begun and to be handed to the kernel once more: the rest of short ones.
     unfinished: Vec<u64>,
     has_unsubmitted: bool,
+    notifier: Arc<Notifier>,
 }
 
 impl ReadRing {
     /// A ring for at most `entries` reads, which notifies at each end of one. Errors: the kernel has no io_uring for us.
-    pub(crate) fn new(entries: usize, notifier: &Notifier) -> io::Result<Self> {
+    pub(crate) fn new(entries: usize, notifier: &Arc<Notifier>) -> io::Result<Self> {
         let fd = notifier.raw_fd().ok_or_else(|| io::Error::other("a simulated notifier"))?;
         let entries = u32::try_from(entries).map_err(io::Error::other)?;
         let ring = IoUring::builder().setup_coop_taskrun().build(entries.max(1))?;
         ring.submitter().register_eventfd(fd)?;
-        Ok(ReadRing { ring, lent: BTreeMap::new(), unfinished: Vec::new(), has_unsubmitted: false })
+        let notifier = Arc::clone(notifier);
+        Ok(ReadRing { ring, lent: BTreeMap::new(), unfinished: Vec::new(), has_unsubmitted: false, notifier })
     }
 
     /// Reads that the ring has taken and not finished.
@@ -64,8 +66,11 @@ impl ReadRing {
             self.has_unsubmitted = true;
         }
         if self.has_unsubmitted {
-            // An interrupted or busy kernel takes the rest with the next call.
             self.has_unsubmitted = self.ring.submit().is_err() || !self.ring.submission().is_empty();
+        }
+        if self.has_unsubmitted || !self.unfinished.is_empty() {
+            // An interrupted or busy kernel takes the rest with the next call, which must come even if no read ends.
+            self.notifier.notify();
         }
     }
 
