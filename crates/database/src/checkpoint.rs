@@ -6,6 +6,7 @@
 
 use crate::database::{Database, Garbage, State};
 use crate::error::{Error, ErrorCode, Result};
+use crate::session::Context;
 use runtime::{FileSystem, JoinHandle, Pace, spawn_thread, yield_priority};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -204,6 +205,10 @@ impl Database {
     ///
     /// Errors: 120 if one is being made; the reason if it failed (the old snapshot stays in force).
     pub fn make_checkpoint(&self) -> Result<()> {
+        // It waits, and a snapshot has nothing that is not committed: what a wait does to the caller's transaction is done before.
+        if let Some(context) = fiber::local::<Context>() {
+            self.abort_by_yield(&context);
+        }
         self.begin_checkpoint()?;
         let Some(id) = fiber::current() else {
             return Ok(());

@@ -8,6 +8,7 @@ use crate::catalog::{Catalog, Space};
 use crate::config::Config;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::hooks::Procedures;
+use crate::reads::Readers;
 use crate::session::{ADMIN, Context, Session, SessionKind};
 use crate::statistics::Statistics;
 use crate::time_share::TimeShare;
@@ -112,6 +113,9 @@ pub struct Database {
     /// Views whose rows were taken out of their space while they were read.
     orphaned_views: RefCell<Vec<storage::MemoryView>>,
     pub(crate) scratch: RefCell<Vec<u8>>,
+    /// Transactions remember what they read: there are spaces whose reads may wait.
+    pub(crate) remembers_reads: Cell<bool>,
+    pub(crate) readers: Rc<Readers>,
     txn_ids: Cell<u64>,
     session_ids: Cell<u64>,
     sessions: RefCell<HashMap<u64, Weak<Session>>>,
@@ -164,6 +168,8 @@ impl Database {
             ready_change: RefCell::default(),
             orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
+            remembers_reads: Cell::new(false),
+            readers: Rc::default(),
             txn_ids: Cell::new(0),
             session_ids: Cell::new(0),
             sessions: RefCell::default(),
@@ -482,6 +488,7 @@ impl Database {
         self.set_state(State::LogFailed(error.to_string()));
         self.durable.set(durable);
         self.lost_from.set(Some(lost_from));
+        self.doom_all();
         loop {
             let last = self.pending.borrow_mut().pop_back();
             match last {

@@ -108,6 +108,12 @@ struct Prepared {
     kind: u16,
 }
 
+impl Prepared {
+    fn rows(&self) -> (Option<&Tuple>, Option<&Tuple>) {
+        (self.old.as_ref(), self.new.as_ref())
+    }
+}
+
 /// A key: its parts one after the other and their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
@@ -190,6 +196,7 @@ impl Database {
         if is_plain {
             return self.execute_plain(context, space, operation);
         }
+        self.enter(context)?;
         // Kept until the statement is in force, or refused.
         let _ready = self.make_ready(context, space, operation)?;
         self.in_statement(context, || self.execute_in_txn(context, space, operation))
@@ -252,6 +259,7 @@ impl Database {
         };
         let kind = prepared.kind;
         let change = self.apply(space, prepared)?;
+        self.doom_readers(space, &change);
         let def = space.def();
         if def.is_temporary {
             return Ok(shown(&operation, change));
@@ -293,11 +301,16 @@ impl Database {
             }
             other => other,
         };
-        let Some(mut prepared) = self.prepare(space, operation)? else {
+        let prepared = self.prepare(space, operation);
+        let rows = prepared.as_ref().ok().and_then(|prepared| prepared.as_ref()).map(Prepared::rows);
+        self.remember_statement(context, space, &operation, rows);
+        let Some(mut prepared) = prepared? else {
             return Ok(None);
         };
         let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
         if !before.is_empty() {
+            // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
+            self.note_read(context, space);
             if prepared.old.is_none()
                 && let Some(new) = &prepared.new
             {
@@ -309,11 +322,25 @@ impl Database {
                 new = self
                     .run_trigger(context, || trigger.run(context, prepared.old.as_ref(), new.as_ref(), space, name))?;
             }
+            self.check_goes_on(context)?;
             let changed = match (&new, &prepared.new) {
                 (Some(a), Some(b)) => !a.ptr_eq(b),
                 (None, None) => false,
                 _ => true,
             };
+            // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
+            let known = prepared.old.as_ref().or(prepared.new.as_ref());
+            let present = known.and_then(|row| space.store.borrow().get_same_key(row.data()));
+            let is_same = match (&present, &prepared.old) {
+                (Some(present), Some(old)) => present.ptr_eq(old),
+                (present, old) => present.is_none() && old.is_none(),
+            };
+            if !is_same && !changed {
+                let Some(again) = self.prepare(space, operation)? else { return Ok(None) };
+                prepared = again;
+            } else {
+                prepared.old = present;
+            }
             if changed {
                 if let Some(row) = &new {
                     space.format().check(row.data()).map_err(|error| self.tuple_error(error, space))?;
@@ -325,6 +352,7 @@ impl Database {
                 prepared.mode = Mode::Replace;
                 prepared.new = new;
             }
+            self.remember_rows(context, space, prepared.old.as_ref(), prepared.new.as_ref());
             let is_kept = match (&prepared.old, &prepared.new) {
                 (None, None) => true,
                 (Some(old), Some(new)) => changed && old.ptr_eq(new),
@@ -332,6 +360,10 @@ impl Database {
             };
             if is_kept {
                 return Ok(None);
+            }
+            if prepared.mode == Mode::Insert {
+                // The row in the way was looked up for the triggers: it is not replaced.
+                prepared.old = None;
             }
         }
         let kind = prepared.kind;
@@ -519,7 +551,7 @@ impl Database {
         Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
     }
 
-    fn check_exact_key(&self, space: &Space, index_id: u32, key: Key<'_>) -> Result<()> {
+    pub(crate) fn check_exact_key(&self, space: &Space, index_id: u32, key: Key<'_>) -> Result<()> {
         let store = space.store.borrow();
         let Some(def) = store.index_def(index_id) else {
             return Err(no_such_index(space, index_id));
@@ -595,6 +627,7 @@ impl Database {
         kind: IteratorKind,
         key: Key<'_>,
     ) -> Result<()> {
+        self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_scan(space, index_id, kind, key)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
@@ -618,6 +651,7 @@ impl Database {
         limit: u64,
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<()> {
+        self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_scan(space, index_id, kind, key)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
@@ -637,7 +671,7 @@ impl Database {
             SpaceKind::Memory => {
                 context.see(self.written(space));
                 self.note_read(context, space);
-                space.store.borrow().scan(index_id, kind, key.parts, key.part_count, take);
+                self.scan_memory(context, space, index_id, kind, key, take);
             }
             SpaceKind::View { base } => self.scan_view(context, space, base, index_id, kind, key, take)?,
             SpaceKind::Blackhole | SpaceKind::Service => {}
@@ -655,6 +689,7 @@ impl Database {
 
     /// The row that a full key of a unique index names, after checking access. Errors: 41, 19, 18.
     pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: Key<'_>) -> Result<Option<Tuple>> {
+        self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_exact_key(space, index_id, key)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
@@ -662,6 +697,7 @@ impl Database {
             SpaceKind::Memory => {
                 context.see(self.written(space));
                 self.note_read(context, space);
+                self.remember_key(context, space, index_id, key);
                 Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
             }
             SpaceKind::View { base } => {
@@ -689,6 +725,7 @@ impl Database {
     ) -> Result<()> {
         let base = self.space(base)?;
         context.see(self.written(&base));
+        self.remember_all(context, &base, index_id);
         let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
         let user = context.user.get();
         base.store.borrow().scan(index_id, kind, key.parts, key.part_count, |row| {
@@ -707,9 +744,11 @@ impl Database {
         key: Key<'_>,
     ) -> Result<u64> {
         if space.kind == SpaceKind::Memory && key.part_count == 0 {
+            self.enter(context)?;
             self.check_space_access(context, space, Privileges::READ)?;
             self.check_scan(space, index_id, kind, key)?;
             context.see(self.written(space));
+            self.remember_all(context, space, index_id);
             return Ok(space.store.borrow().len() as u64);
         }
         let mut count = 0;
@@ -819,7 +858,9 @@ impl Database {
         msgpack::encode_array(&mut row, 2);
         msgpack::encode_uint(&mut row, u64::from(id));
         msgpack::encode_int(&mut row, value);
-        self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))?;
+        self.beside_txn(context, alter::SEQUENCE_DATA_ID, || {
+            self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))
+        })?;
         Ok(())
     }
 
@@ -849,7 +890,8 @@ impl Database {
         let mut key = Vec::new();
         msgpack::encode_array(&mut key, 1);
         msgpack::encode_uint(&mut key, u64::from(id));
-        self.execute_unchecked(context, &data, Operation::Delete { index_id: 0, key: &key })?;
+        let operation = Operation::Delete { index_id: 0, key: &key };
+        self.beside_txn(context, alter::SEQUENCE_DATA_ID, || self.execute_unchecked(context, &data, operation))?;
         Ok(())
     }
 

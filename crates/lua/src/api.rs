@@ -163,6 +163,8 @@ fn collect(
             left -= 1;
             left > 0
         });
+        let last = rows.last().filter(|_| left == 0);
+        database.remember_scan(context, space, index_id, kind, key, last.map(Tuple::data));
         return Ok(rows);
     }
     database.select(context, space, index_id, kind, key, offset, limit, |row| {
@@ -230,10 +232,7 @@ fn iterator_next(state: State) -> Outcome {
     // SAFETY: the Lua side keeps the handle of `iterator` in an object and clears it when it is closed.
     let scan = unsafe { state.pointer(1).cast::<Scan>().as_mut() };
     let found = match scan {
-        Some(Scan::Memory(space, iterator)) => {
-            context().see(database().written(space));
-            iterator.next(&space.store.borrow())
-        }
+        Some(Scan::Memory(space, iterator)) => database().next_row(&context(), space, iterator)?,
         Some(Scan::Copied(rows)) => rows.next(),
         None => None,
     };
@@ -267,7 +266,10 @@ fn random(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let seed = state.number(3).unwrap_or(0.0) as u64;
     database().check_space_access(&context(), &space, database::Privileges::READ)?;
-    context().see(database().written(&space));
+    let context = context();
+    database().resume(&context)?;
+    context.see(database().written(&space));
+    database().remember_all(&context, &space, index_id);
     let found = space.store.borrow().random(index_id, seed);
     Ok(push_found(state, found))
 }
@@ -277,6 +279,8 @@ fn size(state: State) -> Outcome {
     let space = space_at(state, 1)?;
     let context = context();
     database().check_space_access(&context, &space, database::Privileges::READ)?;
+    database().resume(&context)?;
+    database().remember_all(&context, &space, 0);
     // A number of rows, too, may be what a crash takes back.
     context.see(database().written(&space));
     let store = space.store.borrow();
