@@ -232,6 +232,9 @@ impl Database {
         self.with_journal(|journal| journal.rotate())?;
         let vclock = self.vclock();
         let position = self.appended();
+        if let Some(engine) = self.disk_engine() {
+            engine.begin_checkpoint(position.0);
+        }
         let config = self.config.borrow().clone();
         let path = config.memtx_dir.join(wal::file_name(vclock.signature(), "snap"));
         if self.environment.files.exists(&path) {
@@ -315,12 +318,10 @@ impl Database {
 
     /// Publishes a finished snapshot once the log covers it.
     pub(crate) fn publish_ready_checkpoint(&self) {
-        let is_ready = self
-            .checkpoint
-            .borrow()
-            .finished
-            .as_ref()
-            .is_some_and(|(_, position)| *position <= self.durable() || self.lost_from().is_some());
+        let is_ready = self.checkpoint.borrow().finished.as_ref().is_some_and(|(_, position)| {
+            let is_dumped = self.disk_engine().is_none_or(|engine| engine.is_dumped(position.0));
+            *position <= self.durable() && is_dumped || self.lost_from().is_some()
+        });
         if is_ready {
             let finished = self.checkpoint.borrow_mut().finished.take();
             if let Some((finished, position)) = finished {

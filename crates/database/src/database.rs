@@ -6,6 +6,7 @@
 use crate::bootstrap;
 use crate::catalog::{Catalog, Space};
 use crate::config::Config;
+use crate::disk::DiskState;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::hooks::Procedures;
 use crate::reads::Readers;
@@ -127,6 +128,8 @@ pub struct Database {
     pub(crate) directory_lock: RefCell<Option<Box<dyn std::any::Any>>>,
     started_at_ns: u64,
     pub(crate) recovery_report: RefCell<Option<wal::RecoveryReport>>,
+    /// The disk engine and what is between it and the schema.
+    pub(crate) disk: DiskState,
 }
 
 /// What the database needs of the machine, real or simulated.
@@ -180,6 +183,7 @@ impl Database {
             directory_lock: RefCell::default(),
             started_at_ns,
             recovery_report: RefCell::default(),
+            disk: DiskState::default(),
         });
         bootstrap::create_system_spaces(&database)?;
         Ok(database)
@@ -231,6 +235,9 @@ impl Database {
         apply(&mut config);
         self.max_tuple_size.set(config.memtx_max_tuple_size as usize);
         self.arena.set_limit(config.memtx_memory as usize);
+        if let Some(engine) = self.disk_engine() {
+            engine.reconfigure(config.vinyl_memory as usize, config.vinyl_cache as usize);
+        }
     }
 
     /// Whether requests are served.
@@ -355,7 +362,10 @@ impl Database {
         if let Some(effect) = statement.effect {
             (effect.undo)(self);
         }
-        statement.space.store.borrow_mut().undo(&statement.change);
+        match statement.space.disk() {
+            Some(disk) => disk.undo(&statement.disk.borrow()),
+            None => statement.space.store.borrow_mut().undo(&statement.change),
+        }
     }
 
     /// A statement cannot be taken back any more.
@@ -419,16 +429,17 @@ impl Database {
 
     /// True if commits are ahead of the disk by more than the bound: connections should not be read on.
     pub fn is_log_congested(&self) -> bool {
-        self.journal.borrow().as_ref().is_some_and(Journal::is_congested)
+        self.journal.borrow().as_ref().is_some_and(Journal::is_congested) || self.is_disk_congested()
     }
 
     /// Takes notice of what became durable: drops undo, wakes waiters, frees a slice of garbage. Called in every turn of the
     /// event loop. Returns true if it wants to be called again soon.
     pub fn turn(&self) -> bool {
         self.poll_log();
+        let disk_has_more = self.turn_disk();
         self.poll_checkpoint();
         self.touch_memory();
-        self.collect_slice()
+        self.collect_slice() | disk_has_more
     }
 
     /// Frees for a part of the time. Returns true while there is more to free.

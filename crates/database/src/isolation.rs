@@ -12,13 +12,13 @@
 //! ```
 //!
 //! For this to be as if the transaction had run at the moment of its commit, nothing that it has seen may have changed: the keys that it has
-//! read, found absent or changed are remembered as ordered bytes, single ones and intervals, and a commit dooms the suspended
-//! transactions that it touches ([`Reads`]). The first to commit wins, nobody waits for anybody, and a transaction that goes on has seen
+//! read, found absent or changed are remembered as intervals of ordered bytes, index by index, and a commit dooms the suspended
+//! transactions that it touches. The first to commit wins, nobody waits for anybody, and a transaction that goes on has seen
 //! one state of the database. That no key of its changes was touched is also what makes putting them in force again succeed always.
 //!
 //! Reads are remembered only if there are disk spaces ([`Database::remember_reads`]), and only transactions that have touched one survive
 //! a wait ([`Database::outlive_yield`]); the others are aborted by it, as Tarantool's. There are at most as many suspended
-//! transactions as fibers; what each remembers is bounded, too.
+//! transactions as fibers; what each remembers is bounded by [`IntervalSet`].
 //!
 //! Refused: versions of rows (each read would pay for transactions that wait), and locks (each wait could be a deadlock).
 
@@ -32,6 +32,7 @@ use crate::statement::{Key, Operation};
 use crate::statistics::increment;
 use crate::txn::Statement;
 use std::rc::Rc;
+use storage::lsm::DiskChange;
 use storage::{Change, IndexDef, IndexKind, IteratorKind, MemoryIterator};
 use tuple::{KeyDef, Tuple};
 
@@ -158,18 +159,27 @@ impl Database {
     }
 
     fn withdraw(&self, statement: &Statement) {
-        statement.space.store.borrow_mut().undo(&statement.change);
+        match statement.space.disk() {
+            Some(disk) => disk.undo(&statement.disk.borrow()),
+            None => statement.space.store.borrow_mut().undo(&statement.change),
+        }
     }
 
     fn reinstate(&self, statement: &Statement) {
-        statement.space.store.borrow_mut().redo(&statement.change);
+        match statement.space.disk() {
+            Some(disk) => {
+                let again = disk.redo(&statement.disk.borrow());
+                *statement.disk.borrow_mut() = again;
+            }
+            None => statement.space.store.borrow_mut().redo(&statement.change),
+        }
     }
 
     // What is remembered.
 
     /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger.
     #[inline]
-    fn remembers(&self, context: &Context, space: &Space) -> bool {
+    pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
         self.remembers_reads.get()
             && (self.is_in_explicit_txn(context) || context.trigger_depth.get() > 0 || space.has_triggers())
     }
@@ -179,6 +189,19 @@ impl Database {
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
             let id = txn.id();
             add(txn.reads.get_or_insert_with(|| Reads::new(id, &self.readers)));
+        }
+    }
+
+    /// The open transaction depends on what lies between two keys in an index's whole order, both included; to the end if there is no `high`.
+    pub(crate) fn remember_range(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: u32,
+        (low, high): (Vec<u8>, Option<Vec<u8>>),
+    ) {
+        if self.remembers(context, space) {
+            self.remember(context, space.id, index_id, Seen::Range(low, high));
         }
     }
 
@@ -337,7 +360,7 @@ impl Database {
 
     /// Remembers the primary key of a row and, if it is to be put in, those keys that no other row may have.
     fn remember_row(&self, context: &Context, space: &Space, row: &[u8], is_put: bool) {
-        if space.kind != SpaceKind::Memory {
+        if !matches!(space.kind, SpaceKind::Memory | SpaceKind::Disk) {
             return;
         }
         for def in space.store.borrow().index_defs() {
@@ -351,6 +374,31 @@ impl Database {
     }
 
     // Who is doomed.
+
+    /// As `doom_readers`, for a statement of either engine.
+    #[inline]
+    pub(crate) fn doom_readers_of_statement(&self, statement: &Statement) {
+        if self.readers.suspended() > 0 {
+            match statement.space.disk() {
+                Some(_) => self.doom_readers_on_disk(statement.space.id, &statement.disk.borrow()),
+                None => self.doom_readers_of(&statement.space, &statement.change),
+            }
+        }
+    }
+
+    /// What was there may not be known, but all keys that were written are.
+    #[cold]
+    fn doom_readers_on_disk(&self, space_id: u32, change: &DiskChange) {
+        let has_ranges = self.readers.has_ranges(space_id);
+        change.for_each_key(|index_id, is_unique, own, key| {
+            if is_unique {
+                self.readers.doom_key(Point::new(space_id, index_id, own));
+            }
+            if has_ranges {
+                self.readers.doom_ranges(space_id, index_id, Some(key));
+            }
+        });
+    }
 
     /// A change is committed: the suspended transactions that depend on it have no chance any more.
     #[inline]

@@ -7,10 +7,13 @@ use crate::access::{self, ObjectType, Privileges};
 use crate::alter;
 use crate::catalog::{IndexInfo, Space, SpaceKind};
 use crate::database::Database;
+use crate::disk::Unseen;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
 use crate::txn::Statement;
+use std::cell::RefCell;
 use std::rc::Rc;
+use storage::lsm::DiskChange;
 use storage::{Change, IndexKind, IteratorKind, Mode, StorageError};
 use tuple::{Format, Tuple, msgpack, update};
 
@@ -101,14 +104,20 @@ impl Operation<'_> {
 }
 
 /// The rows that a statement means, before anything is changed.
-struct Prepared {
-    old: Option<Tuple>,
-    new: Option<Tuple>,
-    mode: Mode,
-    kind: u16,
+pub(crate) struct Prepared {
+    pub(crate) old: Option<Tuple>,
+    pub(crate) new: Option<Tuple>,
+    pub(crate) mode: Mode,
+    pub(crate) kind: u16,
+    /// What is done on disk without looking at what is there.
+    pub(crate) unseen: Option<Unseen>,
 }
 
 impl Prepared {
+    fn new(old: Option<Tuple>, new: Option<Tuple>, mode: Mode, kind: u16) -> Self {
+        Prepared { old, new, mode, kind, unseen: None }
+    }
+
     fn rows(&self) -> (Option<&Tuple>, Option<&Tuple>) {
         (self.old.as_ref(), self.new.as_ref())
     }
@@ -196,10 +205,22 @@ impl Database {
         if is_plain {
             return self.execute_plain(context, space, operation);
         }
+        if space.kind == SpaceKind::Disk {
+            let is_alone = context.answers_wait
+                && !context.is_in_txn()
+                && !space.has_triggers()
+                && space.sequence.borrow().is_none();
+            if is_alone {
+                return self.execute_disk(context, space, operation);
+            }
+        }
         self.enter(context)?;
         // Kept until the statement is in force, or refused.
         let _ready = self.make_ready(context, space, operation)?;
-        self.in_statement(context, || self.execute_in_txn(context, space, operation))
+        let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
+        // What a refused statement has left.
+        drop(self.disk.ready_indexes.take());
+        result
     }
 
     /// The row that a statement would put in, and the one in whose place it would come. `None`: it puts in none.
@@ -217,6 +238,13 @@ impl Database {
 
     /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
     pub(crate) fn replay(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
+        if space.kind == SpaceKind::Disk {
+            self.replay_disk(context, space, operation)?;
+            if let Operation::Insert { tuple } | Operation::Replace { tuple } = operation {
+                advance_sequence(space, tuple);
+            }
+            return Ok(());
+        }
         let prepared = match operation {
             Operation::Insert { tuple } => Some((tuple, Mode::Insert, row_kind::INSERT)),
             Operation::Replace { tuple } => Some((tuple, Mode::Replace, row_kind::REPLACE)),
@@ -229,7 +257,7 @@ impl Database {
                 let format = space.format();
                 format.check_fields(tuple).map_err(|error| self.tuple_error(error, space))?;
                 let new = self.make_row(space, &format, tuple, || 0)?;
-                Prepared { old: None, new: Some(new), mode, kind }
+                Prepared::new(None, Some(new), mode, kind)
             }
             None => match self.prepare(space, operation)? {
                 Some(prepared) => prepared,
@@ -243,11 +271,8 @@ impl Database {
         {
             finish(self);
         }
-        if let (Some(attached), Some(new)) = (&*space.sequence.borrow(), &change.new)
-            && let Some(value) = new.field(attached.field_no)
-            && let Ok(value) = msgpack::Reader::new(value).read_int()
-        {
-            attached.sequence.advance(value);
+        if let Some(new) = &change.new {
+            advance_sequence(space, new.data());
         }
         Ok(())
     }
@@ -283,7 +308,8 @@ impl Database {
             None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
             shown => shown,
         };
-        self.push_pending(position, Statement { space: Rc::clone(space), change, effect: None });
+        let disk = RefCell::default();
+        self.push_pending(position, Statement { space: Rc::clone(space), change, effect: None, disk });
         Ok(answer)
     }
 
@@ -301,9 +327,15 @@ impl Database {
             }
             other => other,
         };
-        let prepared = self.prepare(space, operation);
-        let rows = prepared.as_ref().ok().and_then(|prepared| prepared.as_ref()).map(Prepared::rows);
-        self.remember_statement(context, space, &operation, rows);
+        let prepared = match space.kind {
+            SpaceKind::Disk => self.prepare_on_disk(context, space, &operation),
+            _ => {
+                let prepared = self.prepare(space, operation);
+                let rows = prepared.as_ref().ok().and_then(|prepared| prepared.as_ref()).map(Prepared::rows);
+                self.remember_statement(context, space, &operation, rows);
+                prepared
+            }
+        };
         let Some(mut prepared) = prepared? else {
             return Ok(None);
         };
@@ -312,6 +344,7 @@ impl Database {
             // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
             self.note_read(context, space);
             if prepared.old.is_none()
+                && space.kind == SpaceKind::Memory
                 && let Some(new) = &prepared.new
             {
                 prepared.old = space.store.borrow().get_same_key(new.data());
@@ -366,17 +399,29 @@ impl Database {
                 prepared.old = None;
             }
         }
+        if space.kind == SpaceKind::Disk && !context.answers_wait {
+            // The triggers may have taken long.
+            self.check_writable()?;
+        }
         let kind = prepared.kind;
-        let change = self.apply(space, prepared)?;
+        let unseen = prepared.unseen.take();
+        let (change, disk) = match space.kind {
+            SpaceKind::Disk => self.apply_on_disk(context, space, prepared, unseen.as_ref())?,
+            _ => (self.apply(space, prepared)?, DiskChange::default()),
+        };
         let def = space.def();
         let answer = match shown_of(&operation, &change) {
             // A trigger turned a replacement into a deletion.
             None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
             shown => shown,
         };
-        let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None };
+        let disk = RefCell::new(disk);
+        let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None, disk };
         let log = (!def.is_temporary).then_some((kind, def.group_id));
-        self.record(context, statement, log, |out| encode_body(out, space, &change));
+        self.record(context, statement, log, |out| match &unseen {
+            Some(unseen) => unseen.encode_body(out, space),
+            None => encode_body(out, space, &change),
+        });
         if space.is_system()
             && let Some(effect) = alter::on_system_row(self, context, space, change.old.as_ref(), change.new.as_ref())?
         {
@@ -403,15 +448,15 @@ impl Database {
         match operation {
             Operation::Insert { tuple } => {
                 let new = Some(self.new_row(space, tuple, || 0)?);
-                Ok(Some(Prepared { old: None, new, mode: Mode::Insert, kind: row_kind::INSERT }))
+                Ok(Some(Prepared::new(None, new, Mode::Insert, row_kind::INSERT)))
             }
             Operation::Replace { tuple } => {
                 let new = Some(self.new_row(space, tuple, || self.same_key_bytes(space, tuple))?);
-                Ok(Some(Prepared { old: None, new, mode: Mode::Replace, kind: row_kind::REPLACE }))
+                Ok(Some(Prepared::new(None, new, Mode::Replace, row_kind::REPLACE)))
             }
             Operation::Delete { index_id, key } => {
                 let old = self.find_exact(space, index_id, key)?;
-                Ok(old.map(|old| Prepared { old: Some(old), new: None, mode: Mode::Replace, kind: row_kind::DELETE }))
+                Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
                 let Some(old) = self.find_exact(space, index_id, key)? else {
@@ -428,7 +473,7 @@ impl Database {
                 *self.scratch.borrow_mut() = row;
                 let new = updated?;
                 self.check_same_primary_key(space, old.data(), new.data())?;
-                Ok(Some(Prepared { old: Some(old), new: Some(new), mode: Mode::Replace, kind: row_kind::REPLACE }))
+                Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
             }
             Operation::Upsert { tuple, ops, index_base } => {
                 let format = space.format();
@@ -437,7 +482,7 @@ impl Database {
                 let old = space.store.borrow().get_same_key(tuple);
                 let Some(old) = old else {
                     let new = Some(self.make_row(space, &format, tuple, || 0)?);
-                    return Ok(Some(Prepared { old: None, new, mode: Mode::Insert, kind: row_kind::INSERT }));
+                    return Ok(Some(Prepared::new(None, new, Mode::Insert, row_kind::INSERT)));
                 };
                 let mut row = self.scratch.take();
                 row.clear();
@@ -451,7 +496,7 @@ impl Database {
                     tracing::error!("upsert is ignored: {error}");
                     return Ok(None);
                 }
-                Ok(Some(Prepared { old: Some(old), new: Some(new), mode: Mode::Replace, kind: row_kind::REPLACE }))
+                Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
             }
         }
     }
@@ -477,14 +522,19 @@ impl Database {
     }
 
     /// Checks a row against the format and makes it. `replaced_bytes` tells, if memory is short, how large the row is that goes for it.
-    fn new_row(&self, space: &Rc<Space>, row: &[u8], replaced_bytes: impl FnOnce() -> usize) -> Result<Tuple> {
+    pub(crate) fn new_row(
+        &self,
+        space: &Rc<Space>,
+        row: &[u8],
+        replaced_bytes: impl FnOnce() -> usize,
+    ) -> Result<Tuple> {
         let format = space.format();
         self.check_row(space, &format, row)?;
         self.make_row(space, &format, row, replaced_bytes)
     }
 
     /// Checks a row that a client gave.
-    fn check_row(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<()> {
+    pub(crate) fn check_row(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<()> {
         self.check_has_primary(space)?;
         format.check(row).map_err(|error| self.tuple_error(error, space))?;
         let max = self.max_tuple_size.get();
@@ -497,7 +547,7 @@ impl Database {
     }
 
     /// Copies a checked row into the arena.
-    fn make_row(
+    pub(crate) fn make_row(
         &self,
         space: &Space,
         format: &Format,
@@ -525,13 +575,13 @@ impl Database {
     }
 
     fn check_has_primary(&self, space: &Space) -> Result<()> {
-        if space.kind == SpaceKind::Memory && !space.has_index(0) {
+        if matches!(space.kind, SpaceKind::Memory | SpaceKind::Disk) && !space.has_index(0) {
             return Err(Error::new(ErrorCode::NoSuchIndexId, &[&0, &space.name()]));
         }
         Ok(())
     }
 
-    fn check_same_primary_key(&self, space: &Space, old: &[u8], new: &[u8]) -> Result<()> {
+    pub(crate) fn check_same_primary_key(&self, space: &Space, old: &[u8], new: &[u8]) -> Result<()> {
         let store = space.store.borrow();
         match store.index_def(0) {
             Some(primary) if primary.key_def.compare_rows(old, new).is_ne() => {
@@ -673,6 +723,7 @@ impl Database {
                 self.note_read(context, space);
                 self.scan_memory(context, space, index_id, kind, key, take);
             }
+            SpaceKind::Disk => self.scan_disk(context, space, index_id, kind, key, take)?,
             SpaceKind::View { base } => self.scan_view(context, space, base, index_id, kind, key, take)?,
             SpaceKind::Blackhole | SpaceKind::Service => {}
         }
@@ -700,6 +751,7 @@ impl Database {
                 self.remember_key(context, space, index_id, key);
                 Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
             }
+            SpaceKind::Disk => self.get_disk(context, space, index_id, key),
             SpaceKind::View { base } => {
                 let mut found = None;
                 self.scan_view(context, space, base, index_id, IteratorKind::Eq, key, |row| {
@@ -938,6 +990,16 @@ impl Space {
     }
 }
 
+/// A row that is read back has used a value of its space's sequence.
+fn advance_sequence(space: &Space, row: &[u8]) {
+    if let Some(attached) = &*space.sequence.borrow()
+        && let Some(value) = tuple::field(row, attached.field_no)
+        && let Ok(value) = msgpack::Reader::new(value).read_int()
+    {
+        attached.sequence.advance(value);
+    }
+}
+
 /// Error 35.
 pub fn no_such_index(space: &Space, index_id: u32) -> Error {
     Error::new(ErrorCode::NoSuchIndexId, &[&index_id, &space.name()]).with("space", space.name())
@@ -956,7 +1018,7 @@ fn shown(operation: &Operation<'_>, change: Change) -> Option<Tuple> {
     }
 }
 
-fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
+pub(crate) fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
     match operation {
         Operation::Delete { .. } => change.old.clone(),
         Operation::Upsert { .. } => None,
@@ -965,7 +1027,7 @@ fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
 }
 
 /// The body of a log row: what is in force now, so that replaying it needs no operations.
-fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
+pub(crate) fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
     msgpack::encode_map(out, 2);
     msgpack::encode_uint(out, body_key::SPACE_ID);
     msgpack::encode_uint(out, u64::from(space.id));

@@ -12,8 +12,10 @@ use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::reads::Reads;
 use crate::session::Context;
+use std::cell::RefCell;
 use std::rc::Rc;
 use storage::Change;
+use storage::lsm::DiskChange;
 use tuple::Tuple;
 use wal::Position;
 
@@ -29,6 +31,10 @@ pub(crate) struct Effect {
     pub undo: Later,
     /// Runs when the change is durable: frees what is not needed any more.
     pub finish: Option<Later>,
+    /// Runs when the change has its place in the log, whose position it is told.
+    pub placed: Option<Box<dyn FnOnce(&Database, i64)>>,
+    /// Number of log rows of the transaction up to this one.
+    pub rows: usize,
 }
 
 /// A statement in force.
@@ -36,6 +42,8 @@ pub(crate) struct Statement {
     pub space: Rc<Space>,
     pub change: Change,
     pub effect: Option<Effect>,
+    /// What it did to a space on disk.
+    pub disk: RefCell<DiskChange>,
 }
 
 /// One row for the log.
@@ -97,6 +105,11 @@ impl Txn {
 
     pub(crate) fn may_wait(&self) -> bool {
         self.statements.is_empty() && !self.has_read_rows && self.aborted.is_none()
+    }
+
+    /// Bytes that it will take in the log.
+    pub(crate) fn logged_bytes(&self) -> usize {
+        self.bodies.len()
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -230,7 +243,7 @@ impl Database {
     fn append(&self, txn: &mut Txn) -> Result<Position> {
         if txn.rows.is_empty() {
             for statement in txn.statements.drain(..) {
-                self.doom_readers(&statement.space, &statement.change);
+                self.doom_readers_of_statement(&statement);
                 self.finish(statement);
             }
             return Ok(Position::default());
@@ -245,9 +258,15 @@ impl Database {
             }
             journal.commit()
         })?;
-        for statement in txn.statements.drain(..) {
+        let row_count = txn.rows.len();
+        for mut statement in txn.statements.drain(..) {
+            if let Some(effect) = &mut statement.effect
+                && let Some(placed) = effect.placed.take()
+            {
+                placed(self, position.0 - (row_count - effect.rows) as i64);
+            }
             self.note_write(&statement.space, position);
-            self.doom_readers(&statement.space, &statement.change);
+            self.doom_readers_of_statement(&statement);
             self.push_pending(position, statement);
         }
         Ok(position)
@@ -455,7 +474,8 @@ impl Database {
         if let Some(txn) = context.txn.borrow_mut().as_mut()
             && let Some(statement) = txn.statements.last_mut()
         {
-            statement.effect = Some(effect);
+            let rows = txn.rows.len();
+            statement.effect = Some(Effect { rows, ..effect });
         }
     }
 
