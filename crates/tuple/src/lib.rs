@@ -30,6 +30,6 @@ pub use error::{FieldName, FormatError, KeyError, TupleError};
 pub use field::{FieldDef, FieldType};
 pub use format::Format;
 pub use key::{KeyDef, KeyPart};
-pub use ordered::ordered_prefix;
-pub use row::{FORMAT_ID_MAX, Tuple};
+pub use ordered::{ORDERED_NIL, ordered_prefix_length};
+pub use row::{FORMAT_ID_MAX, Tuple, field_of as field};
 pub use text::{format_double, format_uuid};

@@ -28,7 +28,9 @@ use crate::key::{KeyDef, KeyPart, RowCursor, class_of, is_nil};
 use crate::msgpack::Reader;
 use crate::number::{Number, ordered_bits};
 
-const NIL: u8 = 0x01;
+/// What the ordered bytes of nil are.
+pub const ORDERED_NIL: u8 = 0x01;
+const NIL: u8 = ORDERED_NIL;
 const FALSE: u8 = 0x02;
 const TRUE: u8 = 0x03;
 const NAN: u8 = 0x08;
@@ -76,35 +78,36 @@ impl KeyDef {
     }
 }
 
-/// Length of the first `part_count` parts of ordered bytes; all of them if there are fewer.
-pub fn ordered_prefix(bytes: &[u8], part_count: u32) -> usize {
-    let mut at = 0;
+/// How many of these ordered bytes are the first `part_count` parts; `None` if they are fewer parts, or no ordered bytes.
+pub fn ordered_prefix_length(bytes: &[u8], part_count: u32) -> Option<usize> {
+    let mut length = 0;
     for _ in 0..part_count {
-        let Some(&class) = bytes.get(at) else { return bytes.len() };
-        let body = &bytes[at + 1..];
-        at += 1 + match class {
-            NEGATIVE_INTEGER | INTEGER | DOUBLE => 8,
-            UUID => 16,
-            // The exponent may look like an end.
-            POSITIVE => 3 + body.iter().skip(2).take_while(|&&byte| byte != 0).count(),
-            NEGATIVE => 3 + body.iter().skip(2).take_while(|&&byte| byte != 0xff).count(),
-            STRING | VARBINARY => text_length(body),
-            _ => 0,
-        };
+        length += part_length(&bytes[length..])?;
     }
-    at.min(bytes.len())
+    Some(length)
 }
 
-/// Length of escaped bytes with their end.
-fn text_length(body: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(zero) = body[at..].iter().position(|&byte| byte == 0) {
-        at += zero + 2;
-        if body.get(at - 1) != Some(&0xff) {
-            return at;
+fn part_length(bytes: &[u8]) -> Option<usize> {
+    // Digits end with a byte that is none.
+    let digits = |end: u8| Some(4 + bytes.get(3..)?.iter().position(|&byte| byte == end)?);
+    let length = match *bytes.first()? {
+        NIL | FALSE | TRUE | NAN | MINUS_INFINITY | ZERO | INFINITY => 1,
+        POSITIVE => digits(0)?,
+        NEGATIVE => digits(0xff)?,
+        NEGATIVE_INTEGER | INTEGER | DOUBLE => 9,
+        STRING | VARBINARY => {
+            let mut at = 1;
+            loop {
+                at += bytes.get(at..)?.iter().position(|&byte| byte == 0)? + 2;
+                if *bytes.get(at - 1)? == 0 {
+                    break at;
+                }
+            }
         }
-    }
-    body.len()
+        UUID => 17,
+        _ => return None,
+    };
+    (length <= bytes.len()).then_some(length)
 }
 
 #[inline]
@@ -439,8 +442,8 @@ mod tests {
             let (bytes_a, bytes_b) = (ordered_row(&def, &row_a), ordered_row(&def, &row_b));
             prop_assert_eq!(bytes_a.cmp(&bytes_b), def.compare_rows(&row_a, &row_b));
             let prefix = ordered_key(&def, &left.concat(), count);
-            prop_assert_eq!(ordered_prefix(&bytes_a, count), prefix.len());
-            prop_assert_eq!(ordered_prefix(&bytes_a, 9), bytes_a.len());
+            prop_assert_eq!(ordered_prefix_length(&bytes_a, count), Some(prefix.len()));
+            prop_assert_eq!(ordered_prefix_length(&bytes_a[..bytes_a.len() - 1], def.part_count() as u32), None);
             prop_assert!(bytes_a.starts_with(&prefix));
             let order = def.compare_row_key(&row_b, &left.concat(), count);
             prop_assert_eq!(bytes_b.starts_with(&prefix), order.is_eq());
@@ -516,8 +519,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_have_a_prefix(bytes in proptest::collection::vec(0..0x24u8, 0..40), count in 0..6u32) {
-            prop_assert!(ordered_prefix(&bytes, count) <= bytes.len());
+        fn any_bytes_have_a_prefix_or_none(bytes in proptest::collection::vec(0..0x24u8, 0..40), count in 0..6u32) {
+            prop_assert!(ordered_prefix_length(&bytes, count).is_none_or(|length| length <= bytes.len()));
         }
     }
 

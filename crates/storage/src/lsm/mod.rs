@@ -10,23 +10,39 @@
 //! * Bytes from disk are refused with file and offset, never asserted.
 
 mod block;
+mod build;
+mod cache;
 mod check;
 mod cursor;
+mod engine;
 mod entry;
 mod error;
 mod filter;
+mod jobs;
+mod level;
 mod manifest;
 mod merge;
+mod policy;
+mod reads;
 mod run;
+mod scan;
+mod space;
+mod tree;
+mod upsert;
 
 pub use block::Block;
+pub use build::{BuildStop, DiskBuild};
 pub use check::{Damage, FileReport, FileRole, check_directory};
+pub use engine::{LsmConfig, LsmEngine, LsmEnvironment, LsmStatistics};
 pub use entry::{Entry, EntryKind};
 pub use error::LsmError;
 pub use filter::key_hash;
 pub use manifest::{Edit, Manifest, RangeState, TreeState, remove_orphans};
 pub use merge::{Source, Upserter, join_upserts, merge};
+pub use reads::{Fetched, Need, Stop};
 pub use run::{Run, RunOptions, RunSource, RunWriter};
+pub use space::{DetachedTrees, DiskChange, DiskKey, DiskRow, DiskScan, LsmSpace};
+pub use tree::TreeOptions;
 
 /// The directory of all these files, below `vinyl_dir`.
 pub const LSM_DIR: &str = "lsm";

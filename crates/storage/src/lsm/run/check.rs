@@ -7,7 +7,7 @@ use crate::lsm::check::Damage;
 use crate::lsm::entry::EntryKind;
 use crate::lsm::error::LsmError;
 use crate::lsm::filter::key_hash;
-use tuple::ordered_prefix;
+use tuple::ordered_prefix_length;
 
 impl Run {
     /// Reads every block: checksums, order of keys, counts, whether the filter knows all keys, and whether there is nothing between
@@ -65,7 +65,7 @@ impl Run {
         match self.footer.filter_parts {
             WHOLE_KEYS => Some(key),
             UNKNOWN_PARTS => None,
-            parts => Some(&key[..ordered_prefix(key, u32::from(parts))]),
+            parts => key.get(..ordered_prefix_length(key, u32::from(parts))?),
         }
     }
 

@@ -11,7 +11,7 @@ use runtime::{File, FileSystem, OpenMode, PAGE_BYTES};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tuple::ordered_prefix;
+use tuple::ordered_prefix_length;
 
 /// Bytes of one write.
 const STEP_BYTES: usize = 256 << 10;
@@ -231,9 +231,10 @@ fn parts_of_prefix(key: &[u8], filter_prefix: usize) -> u16 {
     if filter_prefix >= key.len() {
         return WHOLE_KEYS;
     }
-    let mut lengths = (1..UNKNOWN_PARTS).map(|parts| (parts, ordered_prefix(key, u32::from(parts))));
-    let reached = lengths.find(|(_, length)| *length >= filter_prefix);
-    reached.filter(|(_, length)| *length == filter_prefix).map_or(UNKNOWN_PARTS, |(parts, _)| parts)
+    (1..UNKNOWN_PARTS)
+        .map_while(|parts| Some((parts, ordered_prefix_length(key, u32::from(parts))?)))
+        .find(|(_, length)| *length >= filter_prefix)
+        .map_or(UNKNOWN_PARTS, |(parts, length)| if length == filter_prefix { parts } else { UNKNOWN_PARTS })
 }
 
 impl Drop for RunWriter {
