@@ -29,6 +29,12 @@ impl Workplace {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Removes runs that were written in vain.
+    fn remove<'a>(&self, runs: impl Iterator<Item = &'a Run>) {
+        // What stays is an orphan that the next start removes.
+        runs.for_each(|run| drop(self.files.remove(run.path())));
+    }
+
     fn check_stopped(&self) -> Result<(), LsmError> {
         if self.is_stopped.load(Ordering::Relaxed) {
             let source = std::io::Error::from(std::io::ErrorKind::Interrupted);
@@ -48,9 +54,20 @@ pub(crate) struct LevelDump {
     pub(crate) upserter: Arc<dyn Upserter>,
 }
 
-/// Writes a run of each level, in order.
+/// Writes a run of each level, in order. If one fails none is left: the next attempt writes them all.
 pub(crate) fn dump(place: &Workplace, dumps: &[LevelDump]) -> Result<Vec<Option<Run>>, LsmError> {
-    dumps.iter().map(|dump| dump_level(place, dump)).collect()
+    let mut runs = Vec::with_capacity(dumps.len());
+    let result = dumps.iter().try_for_each(|dump| {
+        runs.push(dump_level(place, dump)?);
+        Ok(())
+    });
+    match result {
+        Ok(()) => Ok(runs),
+        Err(error) => {
+            place.remove(runs.iter().flatten());
+            Err(error)
+        }
+    }
 }
 
 /// Writes a run of a level.
@@ -94,13 +111,23 @@ pub(crate) struct Compaction {
     pub(crate) pace_share: u32,
 }
 
-/// Merges. The new runs are in order of their keys.
+/// Merges. The new runs are in order of their keys. If it fails none is left.
 pub(crate) fn compact(place: &Workplace, job: &Compaction) -> Result<Vec<Run>, LsmError> {
+    let mut finished = Vec::new();
+    match merge_runs(place, job, &mut finished) {
+        Ok(()) => Ok(finished),
+        Err(error) => {
+            place.remove(finished.iter());
+            Err(error)
+        }
+    }
+}
+
+fn merge_runs(place: &Workplace, job: &Compaction, finished: &mut Vec<Run>) -> Result<(), LsmError> {
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     for run in &job.runs {
         sources.push(Box::new(RunSource::new(Arc::clone(run), &job.from, job.to.clone())?));
     }
-    let mut finished = Vec::new();
     let mut writer: Option<RunWriter> = None;
     let mut pace = Pace::new(job.pace_share.max(1));
     let mut count = 0u64;
@@ -129,5 +156,5 @@ pub(crate) fn compact(place: &Workplace, job: &Compaction) -> Result<Vec<Run>, L
     if let Some(writer) = writer {
         finished.extend(writer.finish()?);
     }
-    Ok(finished)
+    Ok(())
 }
