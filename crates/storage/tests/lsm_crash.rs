@@ -1,7 +1,7 @@
 //! The disk engine under power loss and errors: with the durable part of the log, everything is there that was, in all indexes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use runtime::{Fault, FileSystem, Loss, ManualClock, Randomness, SeededRandomness, SimulatedFiles};
+use runtime::{Fault, FileSystem, Loss, ManualClock, OperationKind, Randomness, SeededRandomness, SimulatedFiles};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -210,6 +210,16 @@ fn position(at: usize) -> i64 {
 /// Writes at random, with dumps and what follows from them. Returns the log and how much of it was durable, when the machine goes off or the
 /// script is at its end.
 fn work(files: &SimulatedFiles, seed: u64, steps: usize) -> (Vec<(u32, Operation)>, usize) {
+    watched_work(files, seed, steps, |_, _| {})
+}
+
+/// The same; `watch` is called after every turn, with the durable part of the log.
+fn watched_work(
+    files: &SimulatedFiles,
+    seed: u64,
+    steps: usize,
+    mut watch: impl FnMut(&Life, &[(u32, Operation)]),
+) -> (Vec<(u32, Operation)>, usize) {
     let random = SeededRandomness::new(seed);
     let below = |bound: u64| random.next_u64() % bound;
     let mut log = Vec::new();
@@ -235,6 +245,7 @@ fn work(files: &SimulatedFiles, seed: u64, steps: usize) -> (Vec<(u32, Operation
         for _ in 0..below(6) {
             durable += below((log.len() - durable) as u64 + 1) as usize;
             life.turn(appended, position(durable) - 1);
+            watch(&life, &log[..durable]);
         }
         if files.is_off() {
             break;
@@ -334,4 +345,41 @@ fn a_disk_that_stays_full_is_not_filled_further() {
         life.assert_rows(&rows_after(&log), "with space again");
     }
     assert!(failed > 20, "{failed}");
+}
+
+#[test]
+fn runs_stay_while_a_crash_may_find_them_in_force() {
+    let dry = SimulatedFiles::default();
+    dry.keep_operations();
+    work(&dry, 5, 25);
+    let operations = dry.operations();
+    let mut syncs = 0;
+    let mut survived = 0;
+    for (at, operation) in operations.iter().enumerate() {
+        let is_sync = matches!(operation.kind, OperationKind::Sync | OperationKind::SyncDir);
+        syncs += u64::from(is_sync);
+        let is_manifest = operation.path.to_string_lossy().contains("manifest");
+        if operation.kind != OperationKind::Sync || !is_manifest {
+            continue;
+        }
+        // The manifest cannot be synced, and what was written cannot be taken back.
+        let files = SimulatedFiles::default();
+        let fault = Fault {
+            syncs_until_error: Some(syncs - 1),
+            operations_until_error: Some(at as u64 + 1),
+            ..Fault::default()
+        };
+        files.set_fault(fault);
+        let mut turns = 0;
+        watched_work(&files, 5, 25, |life, log| {
+            if life.engine.failure().is_some() && turns < 6 {
+                turns += 1;
+                for loss in [Loss::All, Loss::None, Loss::Seed(1), Loss::Seed(2)] {
+                    check_start(&files.crash(loss), log, &format!("operation {at}, turn {turns}, {loss}"));
+                }
+            }
+        });
+        survived += turns;
+    }
+    assert!(survived > 100, "{survived}");
 }

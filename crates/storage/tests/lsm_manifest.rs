@@ -207,24 +207,19 @@ fn whatever_the_moment_of_power_loss_edits_are_there_wholly_and_with_their_runs(
     assert!(crashes > 2000, "{crashes}");
 }
 
-/// Many long edits, so that files follow each other.
-fn grow(files: &SimulatedFiles, manifest: &mut Manifest, lives: &mut Vec<Vec<TreeState>>) -> Result<(), LsmError> {
-    for number in 0..40u8 {
-        let mut trees = lives.last().unwrap().clone();
-        let tree = &mut trees[0];
-        let range_id = manifest.next_id();
-        let begin = vec![number; 50_000];
-        // One range but the first.
-        let remove = tree.ranges.iter().skip(1).map(|range| range.range_id).collect();
-        tree.ranges.truncate(1);
-        let range = RangeState { range_id, begin, slices: vec![] };
-        tree.ranges.push(range.clone());
-        let edit = Edit::SetRanges { tree_id: tree.tree_id, remove, add: vec![range] };
-        lives.push(trees);
-        manifest.append(&[edit])?;
-        assert_eq!(manifests(files).len(), 1);
-    }
-    Ok(())
+/// A long edit, so that files follow each other. The state that it makes is kept whether it fails or not.
+fn grow(manifest: &mut Manifest, lives: &mut Vec<Vec<TreeState>>, number: u8) -> Result<(), LsmError> {
+    let mut trees = lives.last().unwrap().clone();
+    let tree = &mut trees[0];
+    let range_id = manifest.next_id();
+    // One range but the first.
+    let remove = tree.ranges.iter().skip(1).map(|range| range.range_id).collect();
+    tree.ranges.truncate(1);
+    let range = RangeState { range_id, begin: vec![number; 50_000], slices: vec![] };
+    tree.ranges.push(range.clone());
+    let edit = Edit::SetRanges { tree_id: tree.tree_id, remove, add: vec![range] };
+    lives.push(trees);
+    manifest.append(&[edit])
 }
 
 #[test]
@@ -236,7 +231,10 @@ fn power_loss_while_a_new_file_takes_the_place_of_the_old_one_loses_nothing() {
     files.keep_points();
     let (_, trees) = open(&files.fork()).unwrap();
     let mut lives = vec![trees];
-    grow(&files, &mut manifest, &mut lives).unwrap();
+    for number in 0..40 {
+        grow(&mut manifest, &mut lives, number).unwrap();
+        assert_eq!(manifests(&files).len(), 1);
+    }
     let mut switches = 0;
     let mut last = 0;
     for (at, point) in files.take_points().iter().enumerate() {
@@ -255,39 +253,105 @@ fn power_loss_while_a_new_file_takes_the_place_of_the_old_one_loses_nothing() {
     assert!(switches > 3, "{switches}");
 }
 
+/// A manifest after five edits, and then the fault.
+fn faulty(fault: Fault, seed: u64) -> (SimulatedFiles, Script, Manifest) {
+    let files = SimulatedFiles::default();
+    let mut script = Script::new(seed, false);
+    let (mut manifest, _) = open(&files).unwrap();
+    for _ in 0..5 {
+        script.step(&files, &mut manifest).unwrap();
+    }
+    files.set_fault(fault);
+    (files, script, manifest)
+}
+
 #[test]
-fn after_an_error_the_next_edit_counts_and_the_failed_one_does_not() {
-    for kind in 0..3 {
-        for at in 0..12 {
-            let files = SimulatedFiles::default();
-            let mut script = Script::new(at, false);
-            let (mut manifest, _) = open(&files).unwrap();
-            for _ in 0..5 {
-                script.step(&files, &mut manifest).unwrap();
-            }
-            files.set_fault(match kind {
-                0 => Fault { writes_until_error: Some(at), ..Fault::default() },
-                1 => Fault { syncs_until_error: Some(at), ..Fault::default() },
-                _ => Fault { space_left: Some(at * 20), ..Fault::default() },
-            });
+fn an_edit_that_fails_is_taken_back() {
+    for at in 0..12 {
+        for fault in [
+            Fault { writes_until_error: Some(at), ..Fault::default() },
+            Fault { syncs_until_error: Some(at), ..Fault::default() },
+            Fault { operations_until_error: Some(at), ..Fault::default() },
+            Fault { space_left: Some(at * 20), ..Fault::default() },
+        ] {
+            let (files, mut script, mut manifest) = faulty(fault, at);
             let mut failed = 0;
             for _ in 0..12 {
                 if script.step(&files, &mut manifest).is_ok() {
                     continue;
                 }
                 failed += 1;
-                // Until the next success it may or may not be in force.
-                let (_, trees) = open(&files.crash(at)).unwrap();
-                assert!(script.may_be(&trees));
                 files.set_fault(Fault::default());
-                script.step(&files, &mut manifest).unwrap();
-                let (_, trees) = open(&files.crash(Loss::All)).unwrap();
-                assert_eq!(&trees, script.states.last().unwrap());
+                assert!(manifest.is_settled());
+                for loss in Loss::kinds(files.unsynced(), 0..4) {
+                    let (_, trees) = open(&files.crash(loss)).unwrap();
+                    assert_eq!(&trees, script.states.last().unwrap(), "{fault:?}, {loss}");
+                }
             }
-            assert_eq!(failed, 1, "kind {kind}, {at}");
+            assert_eq!(failed, 1, "{fault:?}");
             let (_, trees) = open(&files.crash(Loss::All)).unwrap();
             assert_eq!(&trees, script.states.last().unwrap());
         }
+    }
+}
+
+#[test]
+fn after_an_edit_that_cannot_be_taken_back_the_next_one_makes_it_certain() {
+    let mut survived = 0;
+    for at in [0, 1] {
+        // Both the sync and what should take the bytes back fail.
+        let fault = Fault { syncs_until_error: Some(at), operations_until_error: Some(2 + 2 * at), ..Fault::default() };
+        let (files, mut script, mut manifest) = faulty(fault, 3);
+        script.step(&files, &mut manifest).unwrap_err();
+        assert!(!manifest.is_settled());
+        files.set_fault(Fault::default());
+        for loss in Loss::kinds(files.unsynced(), 0..20) {
+            let (_, trees) = open(&files.crash(loss)).unwrap();
+            assert!(script.may_be(&trees), "{loss}");
+            survived += u32::from(Some(trees) == script.doubtful);
+        }
+        script.step(&files, &mut manifest).unwrap();
+        assert!(manifest.is_settled() && manifests(&files).len() == 1);
+        for loss in Loss::kinds(files.unsynced(), 0..20) {
+            let (_, trees) = open(&files.crash(loss)).unwrap();
+            assert_eq!(&trees, script.states.last().unwrap(), "{loss}");
+        }
+    }
+    assert!(survived > 0);
+}
+
+#[test]
+fn a_new_file_that_fails_leaves_the_old_one_in_force() {
+    for at in 0..10 {
+        let files = SimulatedFiles::default();
+        let (mut manifest, _) = open(&files).unwrap();
+        let tree_id = manifest.next_id();
+        manifest.append(&[Edit::CreateTree { tree_id, space_id: 1, index_id: 2, created_lsn: 3 }]).unwrap();
+        let mut lives = vec![open(&files.fork()).unwrap().1];
+        // The seventh edit begins a new file.
+        let mut edits = 0;
+        let failed = loop {
+            edits += 1;
+            let fault = Fault { operations_until_error: Some(at), ..Fault::default() };
+            files.set_fault(if edits == 7 { fault } else { Fault::default() });
+            if grow(&mut manifest, &mut lives, edits).is_err() {
+                break true;
+            }
+            if edits == 12 {
+                break false;
+            }
+        };
+        files.set_fault(Fault::default());
+        assert_eq!(failed, at < 5, "operation {at}");
+        if failed {
+            lives.pop();
+        }
+        for loss in Loss::kinds(files.unsynced(), 0..4) {
+            let (_, trees) = open(&files.crash(loss)).unwrap();
+            assert!(!manifest.is_settled() || &trees == lives.last().unwrap(), "operation {at}, {loss}");
+        }
+        grow(&mut manifest, &mut lives, 100).unwrap();
+        assert_eq!(&open(&files.crash(Loss::All)).unwrap().1, lives.last().unwrap());
     }
 }
 

@@ -976,6 +976,12 @@ impl LsmEngine {
         if obsolete.is_empty() {
             return;
         }
+        // A crash may find a record in force that could not be written and not be taken back: it names runs that are obsolete here. The lock
+        // is held while a record is written.
+        let is_settled = self.manifest.try_lock().is_ok_and(|manifest| manifest.is_settled());
+        if !is_settled {
+            return;
+        }
         let mut gone = Vec::new();
         obsolete.retain(|run| {
             // A reader may still be on its way through it.

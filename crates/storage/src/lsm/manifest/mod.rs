@@ -54,8 +54,10 @@ pub struct Manifest {
     state: State,
     /// The greatest number that a file has, or may have.
     number: u64,
-    /// `None` if there is no file, or it is not known what the last append left of it: then the next edit begins a new one.
+    /// `None` if there is no file, or it is not known what an append left of it: then the next one begins a new file.
     open: Option<Open>,
+    /// False if what an append that failed has left could not be taken back.
+    is_settled: bool,
     buffer: Vec<u8>,
 }
 
@@ -121,11 +123,12 @@ impl Manifest {
             state: State { next_id: 1, ..State::default() },
             number: found.last().copied().unwrap_or(0),
             open: None,
+            is_settled: true,
             buffer: Vec::new(),
         };
-        if let Some((&number, old)) = found.split_last() {
+        if let Some(&number) = found.last() {
             manifest.resume(number)?;
-            manifest.remove_others(old)?;
+            manifest.remove_older();
         }
         let trees = manifest.state.trees.values().cloned().collect();
         Ok((manifest, trees))
@@ -148,20 +151,18 @@ impl Manifest {
         self.append(&[])
     }
 
-    /// Removes what a switch left that did not come to its end.
-    fn remove_others(&self, old: &[u64]) -> Result<(), LsmError> {
-        for &number in old {
-            let path = self.dir.join(manifest_name(number));
-            self.files.remove(&path).map_err(LsmError::io("removing", &path))?;
+    /// Removes files that another has taken the place of. The greatest number counts, so they only take room.
+    fn remove_older(&self) {
+        let older = numbers(&*self.files, &self.dir).unwrap_or_default();
+        for number in older.into_iter().filter(|&number| number < self.number) {
+            let _ = self.files.remove(&self.dir.join(manifest_name(number)));
         }
-        Ok(())
     }
 
     /// Puts edits in force, all or none: they are durable when it returns.
     ///
-    /// Errors: if it is a refusal (`InvalidInput`), nothing happened. Otherwise it is not known until the next success whether a crash
-    /// would find the edits in force, so the runs that they name, and those that they drop, must stay until then. The next edits begin
-    /// a new file, in which these are not.
+    /// Errors: the edits are not in force. If what was written of them cannot be taken back either, a crash may find them all the same,
+    /// see `is_settled`.
     pub fn append(&mut self, edits: &[Edit]) -> Result<(), LsmError> {
         let mut items = vec![Item::NextId(self.state.next_id)];
         items.extend(edits.iter().cloned().map(Item::Edit));
@@ -186,6 +187,12 @@ impl Manifest {
         result
     }
 
+    /// False if a crash may find edits in force that `append` has refused with an error. Until an append succeeds the runs that they name, and
+    /// those that they drop, must stay.
+    pub fn is_settled(&self) -> bool {
+        self.is_settled
+    }
+
     /// A number that no tree, range or run has had, or will be given by another call.
     pub fn next_id(&mut self) -> u64 {
         self.state.next_id += 1;
@@ -195,15 +202,30 @@ impl Manifest {
     /// Writes a record, or a new file with all that is live.
     fn write(&mut self, items: &[Item]) -> Result<(), LsmError> {
         match self.open.take() {
-            Some(open) if open.length < open.switch_at => {
-                self.open = Some(self.write_record(open, items)?);
-                Ok(())
-            }
-            _ => self.switch(),
+            Some(open) if open.length < open.switch_at => self.write_record(open, items),
+            open => self.switch(open),
         }
     }
 
-    fn write_record(&mut self, mut open: Open, items: &[Item]) -> Result<Open, LsmError> {
+    fn write_record(&mut self, mut open: Open, items: &[Item]) -> Result<(), LsmError> {
+        match self.write_confirmed(&open, items) {
+            Ok(length) => open.length = length,
+            Err(error) => {
+                // What a sync failed to carry is gone with the bytes that are cut.
+                if open.file.set_len(open.length).and_then(|()| open.file.sync()).is_ok() {
+                    self.open = Some(open);
+                } else {
+                    self.is_settled = false;
+                }
+                return Err(error);
+            }
+        }
+        self.open = Some(open);
+        Ok(())
+    }
+
+    /// Writes a record and its mark. Returns where they end.
+    fn write_confirmed(&mut self, open: &Open, items: &[Item]) -> Result<u64, LsmError> {
         self.buffer.clear();
         let checksum = record::encode_record(items, open.length, &mut self.buffer).ok_or_else(|| self.too_long())?;
         let write = |bytes: &[u8], offset| {
@@ -215,13 +237,11 @@ impl Manifest {
         self.buffer.clear();
         record::encode_mark(open.length, checksum, &mut self.buffer);
         write(&self.buffer, mark_at)?;
-        open.length = mark_at + self.buffer.len() as u64;
-        Ok(open)
+        Ok(mark_at + self.buffer.len() as u64)
     }
 
-    /// Begins a new file with all that is live.
-    fn switch(&mut self) -> Result<(), LsmError> {
-        let old = self.number;
+    /// Begins a new file with all that is live. `old` is the one that it takes the place of.
+    fn switch(&mut self, old: Option<Open>) -> Result<(), LsmError> {
         // Also if this fails, for the name may be there all the same.
         self.number += 1;
         self.buffer.clear();
@@ -232,28 +252,40 @@ impl Manifest {
         record::encode_mark(offset, checksum, &mut self.buffer);
         let path = self.dir.join(manifest_name(self.number));
         let unfinished = self.dir.join(manifest_name(self.number) + UNFINISHED);
-        let named = self.write_file(&unfinished, &path);
-        let file = named.inspect_err(|_| {
-            // What is left of it otherwise is removed at the next start.
-            let _ = self.files.remove(&unfinished);
-        })?;
-        let length = self.buffer.len() as u64;
-        self.open = Some(Open { file, path, length, switch_at: switch_at(length) });
-        if old > 0 {
-            // The greater number counts, so the old file only takes room.
-            let _ = self.files.remove(&self.dir.join(manifest_name(old)));
+        match self.write_file(&unfinished, &path) {
+            Ok(file) => {
+                let length = self.buffer.len() as u64;
+                self.open = Some(Open { file, path, length, switch_at: switch_at(length) });
+                self.is_settled = true;
+            }
+            Err((error, is_named)) => {
+                // What is left of it otherwise is removed at the next start.
+                let _ = self.files.remove(&unfinished);
+                let removed = || self.files.remove(&path).and_then(|()| self.files.sync_dir(&self.dir));
+                if is_named && removed().is_err() {
+                    self.is_settled = false;
+                } else {
+                    self.open = old;
+                }
+                return Err(error);
+            }
         }
+        self.remove_older();
         Ok(())
     }
 
-    /// Writes the buffer to a file and gives it its name.
-    fn write_file(&self, unfinished: &Path, path: &Path) -> Result<Arc<dyn File>, LsmError> {
-        self.files.create_dir_all(&self.dir).map_err(LsmError::io("making", &self.dir))?;
-        let file = self.files.open(unfinished, OpenMode::CREATE).map_err(LsmError::io("making", unfinished))?;
-        file.write_all_at(&self.buffer, 0).map_err(LsmError::io("writing", unfinished))?;
-        file.sync().map_err(LsmError::io("syncing", unfinished))?;
-        self.files.rename(unfinished, path).map_err(LsmError::io("naming", path))?;
-        self.files.sync_dir(&self.dir).map_err(LsmError::io("syncing", &self.dir))?;
+    /// Writes the buffer to a file and gives it its name. Errors: with them, whether it may have its name.
+    fn write_file(&self, unfinished: &Path, path: &Path) -> Result<Arc<dyn File>, (LsmError, bool)> {
+        let write = || {
+            self.files.create_dir_all(&self.dir).map_err(LsmError::io("making", &self.dir))?;
+            let file = self.files.open(unfinished, OpenMode::CREATE).map_err(LsmError::io("making", unfinished))?;
+            file.write_all_at(&self.buffer, 0).map_err(LsmError::io("writing", unfinished))?;
+            file.sync().map_err(LsmError::io("syncing", unfinished))?;
+            self.files.rename(unfinished, path).map_err(LsmError::io("naming", path))?;
+            Ok(file)
+        };
+        let file = write().map_err(|error| (error, false))?;
+        self.files.sync_dir(&self.dir).map_err(|error| (LsmError::io("syncing", &self.dir)(error), true))?;
         Ok(file)
     }
 
