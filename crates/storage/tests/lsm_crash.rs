@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use runtime::{Fault, FileSystem, Loss, ManualClock, OperationKind, Randomness, SeededRandomness, SimulatedFiles};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use storage::lsm::{
-    DiskKey, FileRole, LsmConfig, LsmEngine, LsmEnvironment, LsmSpace, Stop, TreeOptions, check_directory,
+    DetachedTrees, DiskKey, FileRole, LsmConfig, LsmEngine, LsmEnvironment, LsmSpace, Stop, TreeOptions,
+    check_directory,
 };
 use storage::{IndexDef, IndexKind, IteratorKind};
 use tuple::msgpack::{self, Reader};
@@ -28,6 +30,7 @@ enum Operation {
     Put(u64, u64),
     Delete(u64),
     Add(u64, u64),
+    Truncate,
 }
 
 /// Rows of a space: id and number.
@@ -46,6 +49,7 @@ fn apply(rows: &mut Rows, operation: Operation) {
     match operation {
         Operation::Put(id, number) => _ = rows.insert(id, number),
         Operation::Delete(id) => _ = rows.remove(&id),
+        Operation::Truncate => rows.clear(),
         Operation::Add(id, number) => _ = rows.entry(id).and_modify(|old| *old += number).or_insert(number),
     }
 }
@@ -54,6 +58,8 @@ struct Life {
     engine: Rc<LsmEngine>,
     clock: Arc<ManualClock>,
     spaces: BTreeMap<u32, Rc<LsmSpace>>,
+    /// Trees that were taken out of use at a position that may not be durable yet.
+    detached: RefCell<Vec<(u32, i64, DetachedTrees)>>,
 }
 
 impl Drop for Life {
@@ -102,25 +108,32 @@ impl Life {
             space.create_index(def, options, state).map_err(|error| error.to_string())?;
             space.set_created(Some(index_id), lsn);
         }
-        Ok(Life { engine, clock, spaces })
+        Ok(Life { engine, clock, spaces, detached: RefCell::default() })
     }
 
     /// The start's second half: the log from where the runs end.
     fn replay(&self, log: &[(u32, Operation)]) -> Result<(), String> {
         for (at, (space_id, operation)) in log.iter().enumerate() {
             if position(at) > self.spaces[space_id].dumped_lsn() {
-                self.write(*space_id, *operation)?;
+                self.write(*space_id, *operation, position(at))?;
             }
         }
         self.engine.forget_unclaimed();
         Ok(())
     }
 
-    fn write(&self, space_id: u32, operation: Operation) -> Result<(), String> {
+    fn write(&self, space_id: u32, operation: Operation, lsn: i64) -> Result<(), String> {
         let space = &self.spaces[&space_id];
         let fresh = match operation {
             Operation::Put(id, number) | Operation::Add(id, number) => row(id, number),
             Operation::Delete(id) => row(id, 0),
+            Operation::Truncate => {
+                let state = |index_id| self.engine.claim(space_id, index_id, lsn, true);
+                let detached = space.truncate(state).map_err(|error| error.to_string())?;
+                space.set_created(None, lsn);
+                self.detached.borrow_mut().push((space_id, lsn, detached));
+                return Ok(());
+            }
         };
         if space_id == UNSEEN {
             match operation {
@@ -139,7 +152,7 @@ impl Life {
                     msgpack::encode_uint(&mut operations, number);
                     space.upsert_unseen(&fresh, &operations, 0);
                 }
-                Operation::Add(..) => write_seen(space, fresh, operation)?,
+                _ => write_seen(space, fresh, operation)?,
             }
             return Ok(());
         }
@@ -171,6 +184,10 @@ impl Life {
     fn turn(&self, appended: i64, durable: i64) {
         // Beyond the pause after an error.
         self.clock.advance(2_000_000_000);
+        let detached = self.detached.take();
+        let (gone, waiting): (Vec<_>, Vec<_>) = detached.into_iter().partition(|(_, lsn, _)| *lsn <= durable);
+        *self.detached.borrow_mut() = waiting;
+        gone.into_iter().for_each(|(space_id, lsn, trees)| self.spaces[&space_id].discard(trees, lsn));
         self.engine.poll(appended, durable);
     }
 }
@@ -228,13 +245,14 @@ fn watched_work(
     for _ in 0..steps {
         for _ in 0..below(60) {
             let (id, number) = (below(IDS), below(1000));
-            let operation = match below(10) {
-                0..=4 => Operation::Put(id, number),
-                5..=7 => Operation::Add(id, number),
+            let operation = match below(400) {
+                0 => Operation::Truncate,
+                1..=200 => Operation::Put(id, number),
+                201..=320 => Operation::Add(id, number),
                 _ => Operation::Delete(id),
             };
             let space_id = if below(2) == 0 { SEEN } else { UNSEEN };
-            if life.write(space_id, operation).is_ok() {
+            if life.write(space_id, operation, position(log.len())).is_ok() {
                 log.push((space_id, operation));
             }
         }
@@ -324,7 +342,7 @@ fn a_disk_that_stays_full_is_not_filled_further() {
         let files = SimulatedFiles::default();
         let life = Life::open(&files).unwrap();
         let log: Vec<(u32, Operation)> = (0..IDS).map(|id| (SEEN, Operation::Put(id, id))).collect();
-        log.iter().for_each(|(space_id, operation)| life.write(*space_id, *operation).unwrap());
+        (0..log.len()).for_each(|at| life.write(log[at].0, log[at].1, position(at)).unwrap());
         let end = position(log.len());
         for attempt in 0..5 {
             // Space that is given back counts again.

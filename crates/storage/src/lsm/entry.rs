@@ -8,7 +8,8 @@ pub enum EntryKind {
     Put = 0,
     /// The key has no value. Without a value of its own.
     Delete = 1,
-    /// A row and arrays of operations, oldest first: absent, the key gets the row and all operations but the first; present, all of them.
+    /// A row and the operations of statements, the oldest first: absent, the key gets the row and all operations but those of the first;
+    /// present, all of them.
     Upsert = 2,
 }
 
