@@ -310,3 +310,32 @@ fn a_read_that_fails_or_is_short_is_an_error_of_that_block() {
     assert!(matches!(run.read_block(8), Err(LsmError::Corrupt { .. })));
     assert!(matches!(Run::open(&files, Path::new(DIR), 1), Err(LsmError::Corrupt { .. })));
 }
+
+#[test]
+fn a_merge_ends_with_the_error_of_its_source() {
+    let files = SimulatedFiles::default();
+    let runs: Vec<Arc<Run>> =
+        (0..2).map(|at| write(&files, at, RunOptions::default(), &rows(at * 5000..9000)).unwrap()).collect();
+    let middle = runs[1].block_extent(runs[1].block_count() - 10).0;
+    for fault in [ReadFault::Unreadable(middle..middle + 1), ReadFault::Flipped(middle * 8)] {
+        files.add_read_fault(runs[1].path(), fault);
+        let merged = runs
+            .iter()
+            .map(|run| Ok(Box::new(RunSource::new(Arc::clone(run), b"", None)?) as Box<dyn Source>))
+            .collect::<Result<Vec<_>, LsmError>>()
+            .and_then(|sources| merge(sources, true, &Recorder, &mut |_| Ok(())));
+        assert!(merged.is_err_and(|error| error.to_string().contains("00000000000000000001.run")));
+    }
+    // And with that of who takes its entries.
+    let sources = vec![Box::new(RunSource::new(Arc::clone(&runs[0]), b"", None).unwrap()) as Box<dyn Source>];
+    let mut left = 10;
+    let refused = merge(sources, true, &Recorder, &mut |_| {
+        left -= 1;
+        if left > 0 {
+            Ok(())
+        } else {
+            Err(LsmError::Io { what: "enough".into(), source: std::io::ErrorKind::Other.into() })
+        }
+    });
+    assert!(refused.is_err() && left == 0);
+}
