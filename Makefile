@@ -28,6 +28,7 @@ test: ## all tests; those in tests/ start the binary
 	$(CARGO) build -p server
 	$(CARGO) test --workspace
 	$(CARGO) test -p sim --features planted-bugs planted
+	$(CARGO) test -p storage --features planted-bugs planted
 
 check: ## what has to pass before a merge: format, lint, tests, links
 	$(CARGO) fmt --all --check

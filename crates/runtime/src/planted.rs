@@ -12,6 +12,12 @@ pub enum Plant {
     ReusePosition,
     /// A block is believed whatever its checksum.
     IgnoreChecksum,
+    /// A run gets its name before it is synced, and the manifest names it.
+    UnsyncedRun,
+    /// A merge drops deletes although there are older runs below.
+    DropDeletesEarly,
+    /// A filter lacks some of its keys.
+    ForgetFilteredKeys,
 }
 
 thread_local! {

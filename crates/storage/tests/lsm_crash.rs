@@ -401,3 +401,25 @@ fn runs_stay_while_a_crash_may_find_them_in_force() {
     }
     assert!(survived > 100, "{survived}");
 }
+
+#[test]
+#[cfg(feature = "planted-bugs")]
+fn planted_bugs_are_found() {
+    use runtime::planted::{Plant, plant};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    for bug in [Plant::UnsyncedRun, Plant::DropDeletesEarly, Plant::ForgetFilteredKeys] {
+        plant(Some(bug));
+        let is_found = (0..40).any(|seed| {
+            catch_unwind(AssertUnwindSafe(|| {
+                let files = SimulatedFiles::default();
+                files.set_fault(Fault { changes_until_off: Some(60 + seed * 7), ..Fault::default() });
+                let (log, durable) = work(&files, seed, 60);
+                check_start(&files.crash(Loss::Seed(seed)), &log[..durable], "planted");
+            }))
+            .is_err()
+        });
+        plant(None);
+        assert!(is_found, "{bug:?}");
+    }
+}
