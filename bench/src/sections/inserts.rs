@@ -29,7 +29,7 @@ const CONTENDERS: [Contender; 6] = [
     Contender::MariadbDurable,
     Contender::Myisam,
 ];
-const ROW: Row = Row { numbers: 2, text_bytes: None };
+const ROW: Row = Row { numbers: 2, text_bytes: None, letters: 0 };
 /// Rows of one statement while a table is filled.
 const FILL_ROWS: u32 = 1000;
 /// Writers, readers, name.

@@ -23,9 +23,9 @@ const QUICK_SHAPES: [(usize, u32); 3] = [(1, 1), (16, 1), (4, 256)];
 const FILL: (usize, u32) = (2, 512);
 
 /// The rows that most sections work on.
-pub(crate) const ROW: Row = Row { numbers: 1, text_bytes: Some(100) };
+pub(crate) const ROW: Row = Row { numbers: 1, text_bytes: Some(100), letters: 0 };
 /// Rows with two numbers to index.
-pub(crate) const ROW_TWO: Row = Row { numbers: 2, text_bytes: Some(100) };
+pub(crate) const ROW_TWO: Row = Row { numbers: 2, text_bytes: Some(100), letters: 0 };
 
 /// `4 x 256`.
 pub(crate) fn shape_name((connections, depth): (usize, u32)) -> String {
