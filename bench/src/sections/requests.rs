@@ -59,11 +59,16 @@ pub(crate) fn run_flow(flow: Flow) -> Result<FlowOutcome, String> {
     Ok(outcomes.into_iter().next().expect("one flow has one outcome"))
 }
 
-/// Makes a space with so many secondary indexes; its number.
+/// Makes a space in memory with so many secondary indexes; its number.
 pub(crate) fn make_space(address: &str, name: &str, secondaries: u32) -> Result<u64, String> {
+    make_space_in(address, "memtx", name, secondaries)
+}
+
+/// Makes a space in an engine.
+pub(crate) fn make_space_in(address: &str, engine: &str, name: &str, secondaries: u32) -> Result<u64, String> {
     let failed = |error: load::ClientError| format!("making the space `{name}`: {error}");
     let mut client = Client::connect(address, None).map_err(failed)?;
-    let made = client.eval(&format!("return bench_make('{name}', {secondaries})"), &[]).map_err(failed)?;
+    let made = client.eval(&format!("return bench_make('{name}', {secondaries}, '{engine}')"), &[]).map_err(failed)?;
     made.unsigned().ok_or_else(|| format!("making the space `{name}` was answered by {made:?}"))
 }
 
