@@ -46,6 +46,14 @@ function bench_take(key)
     return true
 end
 
+function bench_has_engine(engine)
+    local has, space = pcall(box.schema.space.create, 'probe', { engine = engine })
+    if has then
+        space:drop()
+    end
+    return has
+end
+
 -- Makes the inventory anew in an engine.
 function bench_inventory(engine)
     box.space.stock:drop()

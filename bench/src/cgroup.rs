@@ -7,10 +7,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// Where a group is made, the file of its limit, what its processes took that no file has, and what a limit that is none is called.
 const LAYOUTS: [(&str, &str, &str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "rss", "-1"), ("/sys/fs/cgroup", "memory.max", "anon", "max")];
+/// So long the kernel is asked for a limit.
+const LIMIT_MAX: Duration = Duration::from_secs(5);
+const LIMIT_PAUSE: Duration = Duration::from_millis(50);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// A group; gone on drop, its processes are elsewhere then.
@@ -50,15 +54,21 @@ impl Cgroup {
         write(&self.dir.join("cgroup.procs"), &pid.to_string())
     }
 
-    /// The file that a process writes its number to, to be in the group from its beginning.
-    pub(crate) fn door(&self) -> PathBuf {
-        self.dir.join("cgroup.procs")
+    /// Sets the limit; what is above it is taken from the page cache.
+    pub(crate) fn limit(&self, bytes: u64) -> Result<(), String> {
+        let begun = Instant::now();
+        // The kernel refuses while it has not taken back enough, which may be a matter of pages that are being written.
+        loop {
+            match write(&self.dir.join(self.limit_file), &bytes.to_string()) {
+                Err(_) if begun.elapsed() < LIMIT_MAX => std::thread::sleep(LIMIT_PAUSE),
+                result => return result,
+            }
+        }
     }
 
-    /// Sets the limit; what is above it is taken from the page cache at once. `None`: no limit.
-    pub(crate) fn limit(&self, bytes: Option<u64>) -> Result<(), String> {
-        let text = bytes.map_or(self.no_limit.to_string(), |bytes| bytes.to_string());
-        write(&self.dir.join(self.limit_file), &text)
+    /// Takes the limit away.
+    pub(crate) fn unlimit(&self) -> Result<(), String> {
+        write(&self.dir.join(self.limit_file), self.no_limit)
     }
 
     /// Memory of its processes that is no page of a file.
@@ -74,7 +84,7 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         // A process that is still in it goes back to where all are; a group that stays is empty and does no harm.
         let root = self.dir.parent().map(|root| root.join("cgroup.procs"));
-        let processes = std::fs::read_to_string(self.door()).unwrap_or_default();
+        let processes = std::fs::read_to_string(self.dir.join("cgroup.procs")).unwrap_or_default();
         for (pid, root) in processes.lines().zip(std::iter::repeat(root)) {
             let _ = root.map(|root| std::fs::write(root, pid));
         }
@@ -135,8 +145,8 @@ mod tests {
     fn a_group_goes_away() {
         // Who may not make one is told so.
         if let Ok(group) = Cgroup::new() {
-            group.limit(Some(1 << 30)).unwrap();
-            group.limit(None).unwrap();
+            group.limit(1 << 30).unwrap();
+            group.unlimit().unwrap();
             assert!(group.own_bytes().is_ok());
             let dir = group.dir.clone();
             drop(group);

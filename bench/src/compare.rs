@@ -147,11 +147,12 @@ pub(crate) fn by_turns(
         }
     }
     let name = recorder.results.section.clone();
-    let mut failed: Vec<Contender> = Vec::new();
+    // Those that failed or cannot do it.
+    let mut out: Vec<Contender> = Vec::new();
     for round in 1..=rounds {
         for at in 0..present.len() {
             let contender = present[(at + round as usize - 1) % present.len()];
-            if failed.contains(&contender) {
+            if out.contains(&contender) {
                 continue;
             }
             // A quick run has no time to be quick about it twice.
@@ -179,10 +180,16 @@ pub(crate) fn by_turns(
                     let failure = format!("{name}, round {round}, {}: {error}", contender.label());
                     eprintln!("{failure}");
                     recorder.results.failures.push(failure);
-                    failed.push(contender);
+                    out.push(contender);
                     continue;
                 }
             };
+            if let Some(absence) = &found.absence {
+                recorder.results.missing.push(format!("{}: {absence}", contender.label()));
+                recorder.results.participants.retain(|one| one.label != contender.label());
+                out.push(contender);
+                continue;
+            }
             recorder.results.disturbance = recorder.results.disturbance.max(disturbance);
             if !settings.is_quiet {
                 eprintln!("{name} {round}/{rounds} {:20} {}", contender.label(), found.words());

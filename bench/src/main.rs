@@ -191,7 +191,7 @@ struct CompareOptions {
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
     huge_rows: Option<u32>,
     /// Rows of the sections about disk engines; they get memory in proportion, 128 MiB each for writes and reads at 10000000 [default: 10000000, quick
-    /// 1000000]
+    /// 300000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1000..=1_000_000_000))]
     disk_rows: Option<u32>,
     /// Length of the overwrites at a steady rate in the section `disk-sustained` [default: 600, quick 5]
@@ -224,7 +224,7 @@ impl CompareOptions {
     fn settings(&self, is_quiet: bool) -> compare::Settings {
         let either = |given: Option<u32>, usual, quick| given.unwrap_or(if self.quick { quick } else { usual });
         let seconds = self.seconds.unwrap_or(if self.quick { 0.2 } else { 0.5 });
-        let disk_rows = either(self.disk_rows, 10_000_000, 1_000_000);
+        let disk_rows = either(self.disk_rows, 10_000_000, 300_000);
         let sustained = self.sustained_seconds.unwrap_or(if self.quick { 5.0 } else { 600.0 });
         compare::Settings {
             places: Places {

@@ -1,6 +1,5 @@
 //! Measurements of others that need no server: RocksDB in the process of its own `db_bench`, and the device itself by `fio`.
 
-use crate::cgroup::Cgroup;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -37,26 +36,12 @@ pub(crate) struct RocksDbReport {
 }
 
 impl RocksDb<'_> {
-    /// Runs benchmarks by their names, such as `fillrandom,stats`, with further options; in a group, if there is one. Its log is on, not synced.
-    pub(crate) fn run(
-        &self,
-        benchmarks: &str,
-        options: &[String],
-        group: Option<&Cgroup>,
-    ) -> Result<RocksDbReport, String> {
-        // The shell puts itself into the group and then becomes `db_bench`: none of its memory is counted elsewhere.
-        let mut command = Command::new("sh");
-        command.args([
-            "-c",
-            "if [ -n \"$DOOR\" ]; then echo $$ > \"$DOOR\" || exit 1; fi; exec db_bench \"$@\"",
-            "db_bench",
-        ]);
-        command.env("DOOR", group.map(Cgroup::door).unwrap_or_default()).current_dir(self.dir);
-        command.arg(format!("--benchmarks={benchmarks}")).arg("--db=data").arg(format!("--num={}", self.rows));
-        command
-            .arg(format!("--key_size={KEY_BYTES}"))
-            .arg(format!("--value_size={VALUE_BYTES}"))
-            .arg("--disable_wal=0");
+    /// Runs benchmarks by their names, such as `fillrandom,stats`, with further options. Its log is on, not synced.
+    pub(crate) fn run(&self, benchmarks: &str, options: &[String]) -> Result<RocksDbReport, String> {
+        let mut command = Command::new("db_bench");
+        command.current_dir(self.dir).arg(format!("--benchmarks={benchmarks}"));
+        command.arg("--db=data").arg(format!("--num={}", self.rows)).arg("--disable_wal=0");
+        command.arg(format!("--key_size={KEY_BYTES}")).arg(format!("--value_size={VALUE_BYTES}"));
         if let Some(RocksDbMemory { write_bytes, cache_bytes }) = self.memory {
             // Two of them: one is written while the other one is brought to disk.
             command.arg(format!("--write_buffer_size={}", write_bytes / 2)).arg(format!("--cache_size={cache_bytes}"));

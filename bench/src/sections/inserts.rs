@@ -1,6 +1,7 @@
 //! Random inserts with two secondary indexes, one by one, and readers beside them. Pauses count, not the mean.
 
 use super::Section;
+use super::disk::{ENGINE, by_turns_on_disk};
 use super::requests::{fill, flow, make_space_in};
 use crate::compare::{Settings, by_turns};
 use crate::contender::{Contender, Running};
@@ -269,7 +270,7 @@ fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
 fn run_on_disk(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     use Contender::{Lycosa, LycosaWrite, Mariadb, MariadbDurable, Tarantool};
     let contenders = [Lycosa, LycosaWrite, Tarantool, Mariadb, MariadbDurable];
-    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
-        turn(settings, "vinyl", settings.scale.disk_rows / 5, &DISK_CASES, server, found)
+    by_turns_on_disk(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
+        turn(settings, ENGINE, settings.scale.disk_rows / 5, &DISK_CASES, server, found)
     })
 }

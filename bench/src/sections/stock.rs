@@ -1,6 +1,7 @@
 //! The inventory: captures and releases, on all servers.
 
 use super::Section;
+use super::disk::{ENGINE, by_turns_on_disk};
 use crate::compare::{Settings, by_turns};
 use crate::contender::{Contender, Running};
 use crate::generator;
@@ -73,9 +74,9 @@ fn work(server: &Running, work: &generator::Work) -> Result<(f64, Histogram<u64>
 
 fn run_on_disk(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::LycosaWrite, Contender::Tarantool, Contender::TarantoolFsync];
-    by_turns(settings, recorder, &contenders, u64::MAX, &|server, round, found| {
+    by_turns_on_disk(settings, recorder, &contenders, u64::MAX, &|server, round, found| {
         Client::connect(&server.address, None)
-            .and_then(|mut client| client.eval("bench_inventory('vinyl')", &[]))
+            .and_then(|mut client| client.eval(&format!("bench_inventory('{ENGINE}')"), &[]))
             .map_err(|error| format!("making the inventory: {error}"))?;
         turn(settings, server, round, found)
     })

@@ -12,17 +12,17 @@ pub(crate) mod write;
 use super::requests::{flow, make_space_in, measure};
 use super::stalls::EVENT_MAX;
 use crate::cgroup::files_below;
-use crate::compare::Settings;
-use crate::contender::Running;
+use crate::compare::{Settings, Work, by_turns};
+use crate::contender::{Contender, Running};
 use crate::report::median;
-use crate::results::Turn;
+use crate::results::{Recorder, Turn};
 use crate::tools::{RocksDb, RocksDbMemory};
 use load::wire::Value;
 use load::{Client, End, FlowOutcome, Keys, Latencies, Row, Second, Template};
 use std::time::{Duration, Instant};
 
 /// The engine's name in Tarantool and, for those who come from there, in Lycosa.
-const ENGINE: &str = "vinyl";
+pub(crate) const ENGINE: &str = "vinyl";
 /// Connections and requests in flight on each.
 const SHAPE: (usize, u32) = (4, 256);
 /// Turns of each contender, at most: they are long.
@@ -42,6 +42,25 @@ fn row() -> Row {
 
 /// Bytes of a row on the wire: array, key, head of the string, string.
 const ROW_BYTES: u64 = 1 + 5 + 2 + TEXT_BYTES as u64;
+
+/// Turns of servers that have an engine for rows on disk, and of tools; who has none is named as missing.
+pub(crate) fn by_turns_on_disk(
+    settings: &Settings,
+    recorder: &mut Recorder,
+    contenders: &[Contender],
+    rounds_max: u64,
+    work: &Work<'_>,
+) -> Result<(), String> {
+    by_turns(settings, recorder, contenders, rounds_max, &|server, round, turn| {
+        if server.contender.is_iproto()
+            && eval(server, &format!("return bench_has_engine('{ENGINE}')"))? != Value::Bool(true)
+        {
+            turn.absence = Some(format!("it has no engine {ENGINE}"));
+            return Ok(());
+        }
+        work(server, round, turn)
+    })
+}
 
 /// A space on disk, empty.
 fn make(server: &Running, name: &str, secondaries: u32) -> Result<u64, String> {

@@ -1,10 +1,11 @@
 //! Reads of rows that memory does not hold: from the page cache, from the device, and of keys that there are not.
 
 use super::{
-    ROUNDS_MAX, SHAPE, any_key, fill, make, note_rocksdb, requests, rocksdb, row, run, settle_or_note, timed, zipf_key,
+    ROUNDS_MAX, SHAPE, any_key, by_turns_on_disk, fill, make, note_rocksdb, requests, rocksdb, row, run,
+    settle_or_note, timed, zipf_key,
 };
 use crate::cgroup::{Cgroup, forget_pages};
-use crate::compare::{Settings, by_turns};
+use crate::compare::Settings;
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
 use crate::sections::Section;
@@ -18,7 +19,7 @@ pub(crate) const SECTION: Section = Section {
     title: "On disk: reads",
     about: "The disk space is filled in random order and left until nothing is compacted any more. Then reads of random rows, 4 connections with 256 requests in \
             flight: all files in the page cache; keys by a zipf distribution (exponent 0.99), beside the memory engine with the same rows; and cold, in a \
-            control group whose limit leaves the page cache a tenth of the data. RocksDB: `readrandom`, 4 threads, cold 64. fio: random reads of \
+            control group whose limit leaves the page cache a tenth of the data. RocksDB: `readrandom`, 4 threads, cold 64 and past the page cache. fio: random reads of \
             4 KiB past the page cache, the best of depths 32 and 256.",
     run: run_reads,
 };
@@ -34,8 +35,8 @@ pub(crate) const MISSING: Section = Section {
 const TIME_MIN: Duration = Duration::from_secs(1);
 /// The page cache's part of the data when reads are cold.
 const PAGE_CACHE_PART: u64 = 10;
-/// What a process of RocksDB takes beside its budget.
-const ROCKSDB_OWN_BYTES: u64 = 64 << 20;
+/// What the kernel keeps of a process beside its own memory: tables, sockets.
+const SLACK_BYTES: u64 = 8 << 20;
 const ROCKSDB_THREADS: u32 = 4;
 /// Reads of RocksDB block their thread, so it takes many to keep the device busy.
 const ROCKSDB_THREADS_COLD: u32 = 64;
@@ -56,16 +57,15 @@ fn data_bytes(rows: u32) -> u64 {
 
 /// Leaves the server so much memory as it has taken for itself, and a little of the page cache.
 fn make_cold(server: &Running, group: &Cgroup, rows: u32) -> Result<(), String> {
-    group.limit(Some(group.own_bytes()? + data_bytes(rows) / PAGE_CACHE_PART))?;
+    forget_pages(server.dir())?;
+    group.limit(group.own_bytes()? + SLACK_BYTES + data_bytes(rows) / PAGE_CACHE_PART)?;
+    // What the kernel read ahead meanwhile.
     forget_pages(server.dir())
 }
 
 /// The group that a server is put into; a remark if there can be none.
 fn group_of(server: &Running, turn: &mut Turn) -> Option<Cgroup> {
-    let group = Cgroup::new().and_then(|group| match server.contender.is_tool() {
-        true => Ok(group),
-        false => group.hold(server.pid()).map(|()| group),
-    });
+    let group = Cgroup::new().and_then(|group| group.hold(server.pid()).map(|()| group));
     group.map_err(|error| turn.notes.push(format!("Cold reads were not measured: {error}."))).ok()
 }
 
@@ -96,26 +96,29 @@ fn read_rocksdb(settings: &Settings, running: &Running, is_missing: bool, turn: 
     note_rocksdb(turn);
     let db = rocksdb(settings, running, settings.scale.disk_rows);
     // Every key once; `fillrandom` leaves a third of them out.
-    db.run("filluniquerandom,waitforcompaction", &[], None)?;
+    db.run("filluniquerandom,waitforcompaction", &[])?;
     let seconds = time_of(settings).as_secs().max(1);
-    let options = |threads: u32| {
-        vec!["--use_existing_db=1".to_string(), format!("--threads={threads}"), format!("--duration={seconds}")]
+    let options = |threads: u32, is_direct: bool| {
+        let direct = if is_direct { 1 } else { 0 };
+        [
+            "--use_existing_db=1".to_string(),
+            format!("--use_direct_reads={direct}"),
+            format!("--threads={threads}"),
+            format!("--duration={seconds}"),
+        ]
     };
-    if !is_missing {
-        let report = db.run("readrandom", &options(ROCKSDB_THREADS), None)?;
-        turn.higher("page cache", "requests", "1/s", report.per_second("readrandom")?);
-    }
-    let Some(group) = group_of(running, turn) else { return Ok(()) };
-    let own = ROCKSDB_OWN_BYTES + settings.places.disk_memory.cache_bytes;
-    group.limit(Some(own + data_bytes(settings.scale.disk_rows) / PAGE_CACHE_PART))?;
-    forget_pages(running.dir())?;
-    let report = db.run("readrandom", &options(ROCKSDB_THREADS_COLD), Some(&group))?;
-    turn.higher("cold", "requests", "1/s", report.per_second("readrandom")?);
+    let mut book = |case: &str, benchmark: &str, options: &[String]| -> Result<(), String> {
+        let report = db.run(benchmark, options)?;
+        turn.higher(case, "requests", "1/s", report.per_second(benchmark)?);
+        Ok(())
+    };
     if is_missing {
-        let report = db.run("readmissing", &options(ROCKSDB_THREADS_COLD), Some(&group))?;
-        turn.higher("missing", "requests", "1/s", report.per_second("readmissing")?);
+        book("cold", "readrandom", &options(ROCKSDB_THREADS_COLD, true))?;
+        return book("missing", "readmissing", &options(ROCKSDB_THREADS, true));
     }
-    Ok(())
+    book("page cache", "readrandom", &options(ROCKSDB_THREADS, false))?;
+    book("cold", "readrandom", &options(ROCKSDB_THREADS_COLD, true))?;
+    book("cold, one by one", "readrandom", &options(1, true))
 }
 
 fn read_device(settings: &Settings, running: &Running, turn: &mut Turn) -> Result<(), String> {
@@ -150,7 +153,7 @@ fn turn_reads(settings: &Settings, server: &mut Running, round: u64, turn: &mut 
         read(server, turn, "cold", select(), any_key(rows, round), time)?;
         let one = super::flow(&server.address, select(), (1, 1), any_key(rows, round + 2), timed(time));
         super::measure(server, turn, "cold, one by one", one)?;
-        group.limit(None)?;
+        group.unlimit()?;
     }
     let memory = make_space(&server.address, "memory", 0)?;
     let fill =
@@ -183,14 +186,14 @@ fn turn_missing(settings: &Settings, server: &mut Running, round: u64, turn: &mu
 /// What the log is synced by does not matter to who reads.
 fn run_reads(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::LycosaWrite, Contender::Tarantool, Contender::Rocksdb, Contender::Device];
-    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
+    by_turns_on_disk(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
         turn_reads(settings, server, round, found)
     })
 }
 
 fn run_missing(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::LycosaWrite, Contender::Tarantool, Contender::Rocksdb];
-    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
+    by_turns_on_disk(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
         turn_missing(settings, server, round, found)
     })
 }

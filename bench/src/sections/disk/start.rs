@@ -1,7 +1,7 @@
 //! Starts on data that is on disk already.
 
-use super::{ROUNDS_MAX, any_key, eval, fill, make, requests, run, settle_or_note};
-use crate::compare::{Settings, by_turns};
+use super::{ROUNDS_MAX, any_key, by_turns_on_disk, eval, fill, make, requests, run, settle_or_note};
+use crate::compare::Settings;
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
 use crate::sections::Section;
@@ -44,7 +44,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
 
 fn run_section(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::LycosaWrite, Contender::Tarantool];
-    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
+    by_turns_on_disk(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
         turn(settings, server, found)
     })
 }

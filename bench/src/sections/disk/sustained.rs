@@ -1,10 +1,10 @@
 //! Overwrites that go on for long, and what they cost the disk.
 
 use super::{
-    LOOK, ROW_BYTES, any_key, book_evenness, eval, fill, make, note_rocksdb, requests, row, rows_bytes, run,
-    settle_or_note, timed, zipf_key,
+    LOOK, ROW_BYTES, any_key, book_evenness, by_turns_on_disk, eval, fill, make, note_rocksdb, requests, row,
+    rows_bytes, run, settle_or_note, timed, zipf_key,
 };
-use crate::compare::{Settings, by_turns};
+use crate::compare::Settings;
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
 use crate::sections::Section;
@@ -54,10 +54,10 @@ fn turn_rocksdb(settings: &Settings, running: &Running, turn: &mut Turn) -> Resu
     note_rocksdb(turn);
     let rows = settings.scale.disk_rows;
     let db = RocksDb { dir: running.dir(), rows: u64::from(rows), memory: None };
-    db.run("filluniquerandom,compact", &[], None)?;
+    db.run("filluniquerandom,compact", &[])?;
     let compacted = rows_bytes(running);
     let again = ["--use_existing_db=1".to_string(), "--histogram=1".to_string()];
-    let (report, most) = watched(running, || db.run("overwrite,waitforcompaction,stats", &again, None))?;
+    let (report, most) = watched(running, || db.run("overwrite,waitforcompaction,stats", &again))?;
     turn.higher("uniform", "requests", "1/s", report.per_second("overwrite")?);
     if let Some(amplification) = report.write_amplification() {
         turn.lower("uniform", "write amplification", "times", amplification);
@@ -117,7 +117,7 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
 
 fn run_section(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::Tarantool, Contender::Rocksdb];
-    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
+    by_turns_on_disk(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
         turn(settings, server, round, found)
     })
 }

@@ -1,7 +1,7 @@
 //! Writes of rows that memory does not hold.
 
-use super::{ROUNDS_MAX, any_key, book_evenness, make, note_rocksdb, requests, rocksdb, row, run};
-use crate::compare::{Settings, by_turns};
+use super::{ROUNDS_MAX, any_key, book_evenness, by_turns_on_disk, make, note_rocksdb, requests, rocksdb, row, run};
+use crate::compare::Settings;
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
 use crate::sections::Section;
@@ -35,10 +35,10 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
     if server.contender == Contender::Rocksdb {
         note_rocksdb(turn);
         let db = rocksdb(settings, server, rows);
-        let report = db.run("fillrandom", &[], None)?;
+        let report = db.run("fillrandom", &[])?;
         turn.higher("write", "requests", "1/s", report.per_second("fillrandom")?);
         let again = ["--use_existing_db=1".to_string(), format!("--writes={}", rows / 2)];
-        let report = db.run("overwrite", &again, None)?;
+        let report = db.run("overwrite", &again)?;
         turn.higher("overwrite", "requests", "1/s", report.per_second("overwrite")?);
         return Ok(());
     }
@@ -57,7 +57,7 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
 
 fn run_section(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     let contenders = [Contender::Lycosa, Contender::LycosaWrite, Contender::Tarantool, Contender::Rocksdb];
-    by_turns(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
+    by_turns_on_disk(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
         turn(settings, server, round, found)
     })
 }
