@@ -169,7 +169,7 @@ struct CompareOptions {
     /// The binary of Tarantool
     #[arg(long, default_value = "tarantool")]
     tarantool: PathBuf,
-    /// Sections, one or several with commas [default: all]
+    /// Sections, one or several with commas; `disk` is all of those about disk engines [default: all]
     #[arg(long, alias = "workload", value_delimiter = ',')]
     only: Vec<String>,
     /// Who takes part, out of those that a section compares [default: all of them]
@@ -332,11 +332,12 @@ fn load(settings: &plain::Settings, is_json: bool) -> Result<(), String> {
 
 /// The sections that are named, in their order; all if none is.
 fn chosen(names: &[String]) -> Result<Vec<&'static Section>, String> {
-    if let Some(unknown) = names.iter().find(|name| !SECTIONS.iter().any(|section| section.name == *name)) {
+    let is_named = |name: &str, section: &Section| section.name == name || name == "disk" && section.is_disk();
+    if let Some(unknown) = names.iter().find(|name| !SECTIONS.iter().any(|section| is_named(name, section))) {
         let known: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
         return Err(format!("there is no section `{unknown}`; there are {}", known.join(", ")));
     }
-    let is_wanted = |section: &&Section| names.is_empty() || names.iter().any(|name| section.name == name);
+    let is_wanted = |section: &&Section| names.is_empty() || names.iter().any(|name| is_named(name, section));
     Ok(SECTIONS.iter().filter(is_wanted).collect())
 }
 
