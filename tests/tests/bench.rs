@@ -60,7 +60,7 @@ fn a_preset_writes_its_rows_and_reads_them() {
     ];
     let shown = output(Command::new(binary()).args(command));
     assert!(shown.starts_with("{\"read\":{") && shown.contains("\"write\":{"), "{shown}");
-    assert_eq!(shown.matches("\"requests\":5000").count(), 2, "{shown}");
+    assert_eq!(shown.matches("\"requests\":5000,\"seconds\"").count(), 2, "{shown}");
 }
 
 #[test]

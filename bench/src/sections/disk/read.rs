@@ -9,7 +9,7 @@ use crate::compare::Settings;
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
 use crate::sections::Section;
-use crate::sections::requests::make_space;
+use crate::sections::requests::{flow, make_space, measure, run_flow};
 use crate::tools::{ROCKSDB_ROW_BYTES, device_reads};
 use load::{Keys, Template, process};
 use std::time::Duration;
@@ -35,6 +35,9 @@ pub(crate) const MISSING: Section = Section {
 const TIME_MIN: Duration = Duration::from_secs(1);
 /// The page cache's part of the data when reads are cold.
 const PAGE_CACHE_PART: u64 = 10;
+/// A cache is full when a measurement's reads make it grow by less than such a part of it.
+const CACHE_STEPS: u64 = 50;
+const FILL_STEPS_MAX: u64 = 60;
 /// What the kernel keeps of a process beside its own memory: tables, sockets.
 const SLACK_BYTES: u64 = 8 << 20;
 const ROCKSDB_THREADS: u32 = 4;
@@ -55,10 +58,20 @@ fn data_bytes(rows: u32) -> u64 {
     u64::from(rows) * ROCKSDB_ROW_BYTES / 2
 }
 
-/// Leaves the server so much memory as it has taken for itself, and a little of the page cache.
-fn make_cold(server: &Running, group: &Cgroup, rows: u32) -> Result<(), String> {
+/// Leaves the server so much memory as it takes for itself with full caches, and a little of the page cache.
+fn make_cold(settings: &Settings, server: &Running, group: &Cgroup, space: u64) -> Result<(), String> {
+    let rows = settings.scale.disk_rows;
+    let step_bytes = (settings.places.disk_memory.cache_bytes / CACHE_STEPS).max(1 << 20);
+    // A server whose caches grow beyond the limit later would be killed for it.
+    for step in 0..FILL_STEPS_MAX {
+        let before = group.own_bytes()?;
+        warm(server, Template::select(space), any_key(rows, 1000 + step), time_of(settings))?;
+        if group.own_bytes()?.saturating_sub(before) < step_bytes {
+            break;
+        }
+    }
     forget_pages(server.dir())?;
-    group.limit(group.own_bytes()? + SLACK_BYTES + data_bytes(rows) / PAGE_CACHE_PART)?;
+    group.limit(group.own_bytes()? + step_bytes + SLACK_BYTES + data_bytes(rows) / PAGE_CACHE_PART)?;
     // What the kernel read ahead meanwhile.
     forget_pages(server.dir())
 }
@@ -148,17 +161,15 @@ fn turn_reads(settings: &Settings, server: &mut Running, round: u64, turn: &mut 
     warm(server, select(), zipf_key(rows, round + 1), time)?;
     let on_disk = read(server, turn, "zipf", select(), zipf_key(rows, round), time)?;
     if let Some(group) = &group {
-        make_cold(server, group, rows)?;
-        warm(server, select(), any_key(rows, round + 1), time)?;
+        make_cold(settings, server, group, space)?;
         read(server, turn, "cold", select(), any_key(rows, round), time)?;
-        let one = super::flow(&server.address, select(), (1, 1), any_key(rows, round + 2), timed(time));
-        super::measure(server, turn, "cold, one by one", one)?;
+        let one = flow(&server.address, select(), (1, 1), any_key(rows, round + 2), timed(time));
+        measure(server, turn, "cold, one by one", one)?;
         group.unlimit()?;
     }
     let memory = make_space(&server.address, "memory", 0)?;
-    let fill =
-        super::flow(&server.address, Template::replace(memory, row()), SHAPE, Keys::scattered(0), requests(rows));
-    crate::sections::requests::run_flow(fill)?;
+    let fill = flow(&server.address, Template::replace(memory, row()), SHAPE, Keys::scattered(0), requests(rows));
+    run_flow(fill)?;
     let in_memory = read(server, turn, "zipf, memory engine", Template::select(memory), zipf_key(rows, round), time)?;
     turn.higher("zipf", "of the memory engine", "share", on_disk / in_memory);
     Ok(())
@@ -174,12 +185,17 @@ fn turn_missing(settings: &Settings, server: &mut Running, round: u64, turn: &mu
     fill(server, space, rows)?;
     settle_or_note(server, turn)?;
     warm(server, Template::select(space), any_key(rows, round + 1), time)?;
-    if let Some(group) = &group {
-        make_cold(server, group, rows)?;
-    }
-    let there = read(server, turn, "cold", Template::select(space), any_key(rows, round), time)?;
+    let there = match &group {
+        Some(group) => {
+            make_cold(settings, server, group, space)?;
+            Some(read(server, turn, "cold", Template::select(space), any_key(rows, round), time)?)
+        }
+        None => None,
+    };
     let missing = read(server, turn, "missing", Template::select_missing(space), Keys::scattered(rows), time)?;
-    turn.higher("missing", "of reads that go to the device", "times", missing / there);
+    if let Some(there) = there {
+        turn.higher("missing", "of reads that go to the device", "times", missing / there);
+    }
     Ok(())
 }
 

@@ -57,7 +57,7 @@ fn turn_rocksdb(settings: &Settings, running: &Running, turn: &mut Turn) -> Resu
     db.run("filluniquerandom,compact", &[])?;
     let compacted = rows_bytes(running);
     let again = ["--use_existing_db=1".to_string(), "--histogram=1".to_string()];
-    let (report, most) = watched(running, || db.run("overwrite,waitforcompaction,stats", &again))?;
+    let (report, most) = watched(running, || db.run("overwrite,flush,waitforcompaction,stats", &again))?;
     turn.higher("uniform", "requests", "1/s", report.per_second("overwrite")?);
     if let Some(amplification) = report.write_amplification() {
         turn.lower("uniform", "write amplification", "times", amplification);
