@@ -57,6 +57,9 @@ const DISK_CASES: [(usize, usize, &str); 5] = [
     (32, 32, "insert, 32 clients, 32 readers"),
     (32, 256, "insert, 32 clients, 256 readers"),
 ];
+/// Shortest measurements. Dumps and compactions of disk engines come only so often.
+const TIME_MIN: Duration = Duration::from_secs(3);
+const DISK_TIME_MIN: Duration = Duration::from_secs(15);
 /// Turns of each contender, at most.
 const ROUNDS_MAX: u64 = 3;
 
@@ -225,18 +228,19 @@ fn make_table(address: &str, engine: &str, rows: u32) -> Result<(), String> {
     Ok(())
 }
 
+/// Seconds are compared, so there should be some; a quick run has no time for it.
+fn time_of(settings: &Settings, least: Duration) -> Duration {
+    (settings.scale.time * 2).max(if settings.is_quick { Duration::ZERO } else { least })
+}
+
 fn turn(
-    settings: &Settings,
     engine: &str,
     rows: u32,
-    cases: &[(usize, usize, &str)],
+    (cases, time): (&[(usize, usize, &str)], Duration),
     server: &mut Running,
     turn: &mut Turn,
 ) -> Result<(), String> {
     let address = server.address.clone();
-    // Seconds are compared, so there should be some.
-    let least = if settings.is_quick { Duration::ZERO } else { Duration::from_secs(3) };
-    let time = (settings.scale.time * 2).max(least);
     if server.contender.is_iproto() {
         let space = make_space_in(&address, engine, "inserts", 2)?;
         fill(&address, space, ROW, 0, rows)?;
@@ -263,7 +267,7 @@ fn turn(
 
 fn run(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
     by_turns(settings, recorder, &CONTENDERS, settings.at_most(ROUNDS_MAX, 2), &|server, _, found| {
-        turn(settings, "memtx", settings.scale.rows / 2, &CASES, server, found)
+        turn("memtx", settings.scale.rows / 2, (&CASES, time_of(settings, TIME_MIN)), server, found)
     })
 }
 
@@ -271,6 +275,7 @@ fn run_on_disk(settings: &Settings, recorder: &mut Recorder) -> Result<(), Strin
     use Contender::{Lycosa, LycosaWrite, Mariadb, MariadbDurable, Tarantool};
     let contenders = [Lycosa, LycosaWrite, Tarantool, Mariadb, MariadbDurable];
     by_turns_on_disk(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, _, found| {
-        turn(settings, ENGINE, settings.scale.disk_rows / 5, &DISK_CASES, server, found)
+        let time = time_of(settings, DISK_TIME_MIN);
+        turn(ENGINE, settings.scale.disk_rows / 5, (&DISK_CASES, time), server, found)
     })
 }
