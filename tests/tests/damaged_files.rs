@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::IteratorKind;
+use storage::lsm::{Edit, Entry, EntryKind, LSM_DIR, Manifest, Run, RunOptions, RunWriter};
 use tuple::msgpack::Reader;
 
 const DIR: &str = "/db";
@@ -443,4 +444,44 @@ fn the_binary_refuses_damage_in_words_and_starts_on_it_by_force() {
     assert!(server.log().contains(&format!("lost {lost}")), "{lost}: {}", server.log());
     server.connect().ping();
     assert!(names_the_place(&server.log(), name, offset as usize), "{}", server.log());
+}
+
+#[test]
+fn the_binary_checks_the_files_of_the_disk_engine() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let lsm = dir.path().join(LSM_DIR);
+    let files: Arc<dyn FileSystem> = Arc::new(SystemFiles);
+    let (mut manifest, _) = Manifest::open(Arc::clone(&files), &lsm).unwrap();
+    manifest.append(&[Edit::CreateTree { tree_id: 1, space_id: 512, index_id: 0, created_lsn: 4 }]).unwrap();
+    for run_id in [2, 3] {
+        let mut writer = RunWriter::create(Arc::clone(&files), &lsm, run_id, RunOptions::default()).unwrap();
+        (0..1000u16)
+            .map(u16::to_be_bytes)
+            .try_for_each(|key| writer.add(Entry { key: &key, kind: EntryKind::Put, value: &key.repeat(20) }, 2))
+            .unwrap();
+        writer.finish().unwrap();
+    }
+    manifest.append(&[Edit::Dumped { tree_id: 1, dumped_lsn: 9, run_id: Some(2), ranges: vec![0] }]).unwrap();
+    let check = |option: &[&str]| {
+        let told = std::process::Command::new(lycosa_tests::binary())
+            .arg("check")
+            .arg(dir.path())
+            .args(option)
+            .output()
+            .unwrap();
+        (told.status.success(), String::from_utf8_lossy(&told.stdout).into_owned())
+    };
+    let (is_good, text) = check(&[]);
+    assert!(is_good && text.contains("manifest-00000000000000000001: 2 records, good"), "{text}");
+    assert!(text.contains("00000000000000000002.run: 1000 entries, good"), "{text}");
+    assert!(text.contains("00000000000000000003.run: left by a crash"), "{text}");
+
+    let name = "00000000000000000002.run";
+    let offset = Run::open(&*files, &lsm, 2).unwrap().block_extent(1).0;
+    let file = files.open(&lsm.join(name), OpenMode::MODIFY).unwrap();
+    file.write_all_at(b"XX", offset + 20).unwrap();
+    let (is_good, text) = check(&[]);
+    assert!(!is_good && names_the_place(&text, name, offset as usize), "{text}");
+    let (_, json) = check(&["--json"]);
+    assert!(json.contains(&format!("\"offset\":{offset}")) && json.contains("\"orphan\":true"), "{json}");
 }

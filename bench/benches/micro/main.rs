@@ -11,6 +11,7 @@ mod log;
 mod lua;
 mod machine;
 mod report;
+mod runs;
 mod tuple;
 
 use machine::Machine;
@@ -36,6 +37,7 @@ fn main() {
     tuple::run(&machine, &report);
     codec::run(&machine, &report);
     log::run(&machine, &report);
+    runs::run(&machine, &report);
     lua::run(&machine, &report);
 }
 

@@ -6,6 +6,7 @@
 
 use crate::database::{Database, Garbage, State};
 use crate::error::{Error, ErrorCode, Result};
+use crate::session::Context;
 use runtime::{FileSystem, JoinHandle, Pace, spawn_thread, yield_priority};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -204,6 +205,10 @@ impl Database {
     ///
     /// Errors: 120 if one is being made; the reason if it failed (the old snapshot stays in force).
     pub fn make_checkpoint(&self) -> Result<()> {
+        // It waits, and a snapshot has nothing that is not committed: what a wait does to the caller's transaction is done before.
+        if let Some(context) = fiber::local::<Context>() {
+            self.abort_by_yield(&context);
+        }
         self.begin_checkpoint()?;
         let Some(id) = fiber::current() else {
             return Ok(());
@@ -227,6 +232,9 @@ impl Database {
         self.with_journal(|journal| journal.rotate())?;
         let vclock = self.vclock();
         let position = self.appended();
+        if let Some(engine) = self.disk_engine() {
+            engine.begin_checkpoint(position.0);
+        }
         let config = self.config.borrow().clone();
         let path = config.memtx_dir.join(wal::file_name(vclock.signature(), "snap"));
         if self.environment.files.exists(&path) {
@@ -310,12 +318,10 @@ impl Database {
 
     /// Publishes a finished snapshot once the log covers it.
     pub(crate) fn publish_ready_checkpoint(&self) {
-        let is_ready = self
-            .checkpoint
-            .borrow()
-            .finished
-            .as_ref()
-            .is_some_and(|(_, position)| *position <= self.durable() || self.lost_from().is_some());
+        let is_ready = self.checkpoint.borrow().finished.as_ref().is_some_and(|(_, position)| {
+            let is_dumped = self.disk_engine().is_none_or(|engine| engine.is_dumped(position.0));
+            *position <= self.durable() && is_dumped || self.lost_from().is_some()
+        });
         if is_ready {
             let finished = self.checkpoint.borrow_mut().finished.take();
             if let Some((finished, position)) = finished {

@@ -39,6 +39,24 @@ pub struct Config {
     pub force_recovery: bool,
     /// Writes are refused.
     pub read_only: bool,
+    /// Directory of the disk engine; its files are in `lsm` there.
+    pub vinyl_dir: PathBuf,
+    /// Bytes of memory for what was written to spaces on disk and is not there yet.
+    pub vinyl_memory: u64,
+    /// Bytes of memory for what was read of spaces on disk.
+    pub vinyl_cache: u64,
+    /// Bytes of a block before it is compressed, unless an index says otherwise.
+    pub vinyl_page_size: u64,
+    /// Bytes of a key range; 0 lets the engine choose.
+    pub vinyl_range_size: u64,
+    /// Runs of about one size before they are merged.
+    pub vinyl_run_count_per_level: u64,
+    /// How much larger runs may be and still be of about one size.
+    pub vinyl_run_size_ratio: f64,
+    /// Share of false answers of the filters.
+    pub vinyl_bloom_fpr: f64,
+    /// Compactions at once.
+    pub vinyl_write_threads: usize,
     /// Identity to take in an empty directory.
     pub instance_uuid: Option<String>,
     /// Identity of the replica set to take in an empty directory.
@@ -64,6 +82,15 @@ impl Default for Config {
             slice_rows: 2_000,
             force_recovery: false,
             read_only: false,
+            vinyl_dir: PathBuf::from("."),
+            vinyl_memory: 128 << 20,
+            vinyl_cache: 128 << 20,
+            vinyl_page_size: 4096,
+            vinyl_range_size: 0,
+            vinyl_run_count_per_level: 4,
+            vinyl_run_size_ratio: 3.5,
+            vinyl_bloom_fpr: 0.01,
+            vinyl_write_threads: 1,
             instance_uuid: None,
             replicaset_uuid: None,
         }

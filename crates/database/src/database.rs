@@ -6,8 +6,10 @@
 use crate::bootstrap;
 use crate::catalog::{Catalog, Space};
 use crate::config::Config;
+use crate::disk::DiskState;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::hooks::Procedures;
+use crate::reads::Readers;
 use crate::session::{ADMIN, Context, Session, SessionKind};
 use crate::statistics::Statistics;
 use crate::time_share::TimeShare;
@@ -112,6 +114,9 @@ pub struct Database {
     /// Views whose rows were taken out of their space while they were read.
     orphaned_views: RefCell<Vec<storage::MemoryView>>,
     pub(crate) scratch: RefCell<Vec<u8>>,
+    /// Transactions remember what they read: there are spaces whose reads may wait.
+    pub(crate) remembers_reads: Cell<bool>,
+    pub(crate) readers: Rc<Readers>,
     txn_ids: Cell<u64>,
     session_ids: Cell<u64>,
     sessions: RefCell<HashMap<u64, Weak<Session>>>,
@@ -123,6 +128,8 @@ pub struct Database {
     pub(crate) directory_lock: RefCell<Option<Box<dyn std::any::Any>>>,
     started_at_ns: u64,
     pub(crate) recovery_report: RefCell<Option<wal::RecoveryReport>>,
+    /// The disk engine and what is between it and the schema.
+    pub(crate) disk: DiskState,
 }
 
 /// What the database needs of the machine, real or simulated.
@@ -164,6 +171,8 @@ impl Database {
             ready_change: RefCell::default(),
             orphaned_views: RefCell::default(),
             scratch: RefCell::default(),
+            remembers_reads: Cell::new(false),
+            readers: Rc::default(),
             txn_ids: Cell::new(0),
             session_ids: Cell::new(0),
             sessions: RefCell::default(),
@@ -174,6 +183,7 @@ impl Database {
             directory_lock: RefCell::default(),
             started_at_ns,
             recovery_report: RefCell::default(),
+            disk: DiskState::default(),
         });
         bootstrap::create_system_spaces(&database)?;
         Ok(database)
@@ -225,6 +235,9 @@ impl Database {
         apply(&mut config);
         self.max_tuple_size.set(config.memtx_max_tuple_size as usize);
         self.arena.set_limit(config.memtx_memory as usize);
+        if let Some(engine) = self.disk_engine() {
+            engine.reconfigure(config.vinyl_memory as usize, config.vinyl_cache as usize);
+        }
     }
 
     /// Whether requests are served.
@@ -349,7 +362,10 @@ impl Database {
         if let Some(effect) = statement.effect {
             (effect.undo)(self);
         }
-        statement.space.store.borrow_mut().undo(&statement.change);
+        match statement.space.disk() {
+            Some(disk) => disk.undo(&statement.disk.borrow()),
+            None => statement.space.store.borrow_mut().undo(&statement.change),
+        }
     }
 
     /// A statement cannot be taken back any more.
@@ -413,16 +429,17 @@ impl Database {
 
     /// True if commits are ahead of the disk by more than the bound: connections should not be read on.
     pub fn is_log_congested(&self) -> bool {
-        self.journal.borrow().as_ref().is_some_and(Journal::is_congested)
+        self.journal.borrow().as_ref().is_some_and(Journal::is_congested) || self.is_disk_congested()
     }
 
     /// Takes notice of what became durable: drops undo, wakes waiters, frees a slice of garbage. Called in every turn of the
     /// event loop. Returns true if it wants to be called again soon.
     pub fn turn(&self) -> bool {
         self.poll_log();
+        let disk_has_more = self.turn_disk();
         self.poll_checkpoint();
         self.touch_memory();
-        self.collect_slice()
+        self.collect_slice() | disk_has_more
     }
 
     /// Frees for a part of the time. Returns true while there is more to free.
@@ -482,6 +499,7 @@ impl Database {
         self.set_state(State::LogFailed(error.to_string()));
         self.durable.set(durable);
         self.lost_from.set(Some(lost_from));
+        self.doom_all();
         loop {
             let last = self.pending.borrow_mut().pop_back();
             match last {

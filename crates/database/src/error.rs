@@ -330,6 +330,16 @@ impl Error {
         Error::raw(ErrorCode::System as u32, ErrorKind::System, what.to_string())
     }
 
+    /// What is asked for has to wait, which only a fiber can: the caller tries again in one. Clients never see it.
+    pub fn needs_fiber() -> Self {
+        Error::raw(NEEDS_FIBER, ErrorKind::System, "the request has to wait".to_string())
+    }
+
+    /// True for [`Error::needs_fiber`].
+    pub fn is_needs_fiber(&self) -> bool {
+        self.0.code == NEEDS_FIBER
+    }
+
     /// Says more behind the text.
     pub fn push_text(&mut self, text: &str) {
         self.0.message.push_str(text);
@@ -393,6 +403,9 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Code of [`Error::needs_fiber`]: none of Tarantool's.
+const NEEDS_FIBER: u32 = u32::MAX;
 
 /// The text of a code, with holes.
 pub fn text_of(code: ErrorCode) -> &'static str {

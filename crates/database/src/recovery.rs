@@ -74,6 +74,8 @@ struct Replaying<'a> {
     context: Context,
     names: Names,
     rows: u64,
+    /// Rows come from logs and have positions of their own.
+    is_log: bool,
     /// Rows may go into secondary indexes later.
     may_defer: bool,
     /// Spaces whose secondary indexes are to be filled.
@@ -113,6 +115,9 @@ impl Replaying<'_> {
         let body = decode_body(row.body).map_err(Error::illegal)?;
         self.names.learn_body(kind, &body);
         let space = self.database.space(body.space_id)?;
+        if self.is_log {
+            self.database.begin_replay(row.header.lsn, true);
+        }
         let Body { index_id, index_base, key, tuple, ops, .. } = body;
         if space.is_system() && space.id != SEQUENCE_DATA_ID || index_id != 0 {
             // It may change what indexes there are, or ask one of them.
@@ -219,8 +224,9 @@ impl Database {
             }
         }
         let snapshots = wal::snapshots(&*files, &config.memtx_dir).map_err(start_error)?;
+        self.open_disk()?;
         let vclock = match snapshots.last() {
-            Some((_, path)) => self.read_directory(&config, path)?,
+            Some((signature, path)) => self.read_directory(&config, *signature, path)?,
             None => self.bootstrap(&config)?,
         };
         let journal = Journal::open(
@@ -241,6 +247,7 @@ impl Database {
         .map_err(start_error)?;
         self.set_durable(journal.durable());
         self.set_journal(Some(journal));
+        self.serve_disk()?;
         self.set_state(State::Running);
         Ok(())
     }
@@ -267,7 +274,7 @@ impl Database {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
-    fn read_directory(&self, config: &Config, snapshot: &Path) -> Result<Vclock> {
+    fn read_directory(&self, config: &Config, signature: i64, snapshot: &Path) -> Result<Vclock> {
         let files = &*self.environment.files;
         let started = self.environment.clock.monotonic_ns();
         let mut replay = Replaying {
@@ -275,10 +282,12 @@ impl Database {
             context: self.admin_context(),
             names: Names::default(),
             rows: 0,
+            is_log: false,
             may_defer: !config.force_recovery,
             deferring: Vec::new(),
             final_error: None,
         };
+        self.begin_replay(signature, false);
         let found = wal::check_file(files, snapshot, false, &mut replay).map_err(|error| replay.error(error))?;
         let advised = |mut error: Error| {
             let advice = damage::advice(files, snapshot, &config.wal_dir);
@@ -309,12 +318,14 @@ impl Database {
             // What is lost with the snapshot may be missed by the log: both are told.
             (false, false) => OnDamage::Survey,
         };
+        replay.is_log = true;
         let mut report = wal::recover_into(files, &config.wal_dir, &found.meta.vclock, on_damage, &mut replay)
             .map_err(|error| replay.error(error))?;
         match replay.final_error.take() {
             Some(error) => return Err(error),
             None => replay.complete_indexes()?,
         }
+        self.end_disk_replay(&replay.context)?;
         report.losses.splice(0..0, found.losses);
         match report.losses.first() {
             Some(first) if !config.force_recovery => {
@@ -346,6 +357,9 @@ impl Database {
     pub fn close(&self) -> Result<()> {
         self.set_state(State::Stopped);
         self.stop_checkpoint();
+        if let Some(engine) = self.disk_engine() {
+            engine.close();
+        }
         self.finish_publishing();
         if let Some(journal) = self.take_journal() {
             journal.close().map_err(|error| Error::system(error.to_string()))?;

@@ -64,6 +64,8 @@ pub struct Context {
     pub user: Cell<UserId>,
     /// The open transaction of `box.begin`.
     pub(crate) txn: RefCell<Option<Box<Txn>>>,
+    /// The open transaction is suspended, or was aborted by a conflict.
+    pub(crate) must_resume: Cell<bool>,
     /// The newest log position whose effect was seen or made here: an answer waits for it.
     pub seen: Cell<Position>,
     /// True if commits return at once and the answer waits instead (requests of a connection).
@@ -90,6 +92,7 @@ impl Context {
             session,
             user,
             txn: RefCell::new(None),
+            must_resume: Cell::new(false),
             seen: Cell::new(Position::default()),
             answers_wait,
             trigger_depth: Cell::new(0),

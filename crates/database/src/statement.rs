@@ -7,10 +7,13 @@ use crate::access::{self, ObjectType, Privileges};
 use crate::alter;
 use crate::catalog::{IndexInfo, Space, SpaceKind};
 use crate::database::Database;
+use crate::disk::Unseen;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
 use crate::txn::Statement;
+use std::cell::RefCell;
 use std::rc::Rc;
+use storage::lsm::DiskChange;
 use storage::{Change, IndexKind, IteratorKind, Mode, StorageError};
 use tuple::{Format, Tuple, msgpack, update};
 
@@ -101,11 +104,23 @@ impl Operation<'_> {
 }
 
 /// The rows that a statement means, before anything is changed.
-struct Prepared {
-    old: Option<Tuple>,
-    new: Option<Tuple>,
-    mode: Mode,
-    kind: u16,
+pub(crate) struct Prepared {
+    pub(crate) old: Option<Tuple>,
+    pub(crate) new: Option<Tuple>,
+    pub(crate) mode: Mode,
+    pub(crate) kind: u16,
+    /// What is done on disk without looking at what is there.
+    pub(crate) unseen: Option<Unseen>,
+}
+
+impl Prepared {
+    fn new(old: Option<Tuple>, new: Option<Tuple>, mode: Mode, kind: u16) -> Self {
+        Prepared { old, new, mode, kind, unseen: None }
+    }
+
+    fn rows(&self) -> (Option<&Tuple>, Option<&Tuple>) {
+        (self.old.as_ref(), self.new.as_ref())
+    }
 }
 
 /// A key: its parts one after the other and their number.
@@ -190,9 +205,22 @@ impl Database {
         if is_plain {
             return self.execute_plain(context, space, operation);
         }
+        if space.kind == SpaceKind::Disk {
+            let is_alone = context.answers_wait
+                && !context.is_in_txn()
+                && !space.has_triggers()
+                && space.sequence.borrow().is_none();
+            if is_alone {
+                return self.execute_disk(context, space, operation);
+            }
+        }
+        self.enter(context)?;
         // Kept until the statement is in force, or refused.
         let _ready = self.make_ready(context, space, operation)?;
-        self.in_statement(context, || self.execute_in_txn(context, space, operation))
+        let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
+        // What a refused statement has left.
+        drop(self.disk.ready_indexes.take());
+        result
     }
 
     /// The row that a statement would put in, and the one in whose place it would come. `None`: it puts in none.
@@ -210,6 +238,13 @@ impl Database {
 
     /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
     pub(crate) fn replay(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
+        if space.kind == SpaceKind::Disk {
+            self.replay_disk(context, space, operation)?;
+            if let Operation::Insert { tuple } | Operation::Replace { tuple } = operation {
+                advance_sequence(space, tuple);
+            }
+            return Ok(());
+        }
         let prepared = match operation {
             Operation::Insert { tuple } => Some((tuple, Mode::Insert, row_kind::INSERT)),
             Operation::Replace { tuple } => Some((tuple, Mode::Replace, row_kind::REPLACE)),
@@ -222,7 +257,7 @@ impl Database {
                 let format = space.format();
                 format.check_fields(tuple).map_err(|error| self.tuple_error(error, space))?;
                 let new = self.make_row(space, &format, tuple, || 0)?;
-                Prepared { old: None, new: Some(new), mode, kind }
+                Prepared::new(None, Some(new), mode, kind)
             }
             None => match self.prepare(space, operation)? {
                 Some(prepared) => prepared,
@@ -236,11 +271,8 @@ impl Database {
         {
             finish(self);
         }
-        if let (Some(attached), Some(new)) = (&*space.sequence.borrow(), &change.new)
-            && let Some(value) = new.field(attached.field_no)
-            && let Ok(value) = msgpack::Reader::new(value).read_int()
-        {
-            attached.sequence.advance(value);
+        if let Some(new) = &change.new {
+            advance_sequence(space, new.data());
         }
         Ok(())
     }
@@ -252,6 +284,7 @@ impl Database {
         };
         let kind = prepared.kind;
         let change = self.apply(space, prepared)?;
+        self.doom_readers(space, &change);
         let def = space.def();
         if def.is_temporary {
             return Ok(shown(&operation, change));
@@ -275,7 +308,8 @@ impl Database {
             None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
             shown => shown,
         };
-        self.push_pending(position, Statement { space: Rc::clone(space), change, effect: None });
+        let disk = RefCell::default();
+        self.push_pending(position, Statement { space: Rc::clone(space), change, effect: None, disk });
         Ok(answer)
     }
 
@@ -293,12 +327,24 @@ impl Database {
             }
             other => other,
         };
-        let Some(mut prepared) = self.prepare(space, operation)? else {
+        let prepared = match space.kind {
+            SpaceKind::Disk => self.prepare_on_disk(context, space, &operation),
+            _ => {
+                let prepared = self.prepare(space, operation);
+                let rows = prepared.as_ref().ok().and_then(|prepared| prepared.as_ref()).map(Prepared::rows);
+                self.remember_statement(context, space, &operation, rows);
+                prepared
+            }
+        };
+        let Some(mut prepared) = prepared? else {
             return Ok(None);
         };
         let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
         if !before.is_empty() {
+            // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
+            self.note_read(context, space);
             if prepared.old.is_none()
+                && space.kind == SpaceKind::Memory
                 && let Some(new) = &prepared.new
             {
                 prepared.old = space.store.borrow().get_same_key(new.data());
@@ -309,11 +355,25 @@ impl Database {
                 new = self
                     .run_trigger(context, || trigger.run(context, prepared.old.as_ref(), new.as_ref(), space, name))?;
             }
+            self.check_goes_on(context)?;
             let changed = match (&new, &prepared.new) {
                 (Some(a), Some(b)) => !a.ptr_eq(b),
                 (None, None) => false,
                 _ => true,
             };
+            // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
+            let known = prepared.old.as_ref().or(prepared.new.as_ref());
+            let present = known.and_then(|row| space.store.borrow().get_same_key(row.data()));
+            let is_same = match (&present, &prepared.old) {
+                (Some(present), Some(old)) => present.ptr_eq(old),
+                (present, old) => present.is_none() && old.is_none(),
+            };
+            if !is_same && !changed {
+                let Some(again) = self.prepare(space, operation)? else { return Ok(None) };
+                prepared = again;
+            } else {
+                prepared.old = present;
+            }
             if changed {
                 if let Some(row) = &new {
                     space.format().check(row.data()).map_err(|error| self.tuple_error(error, space))?;
@@ -325,6 +385,7 @@ impl Database {
                 prepared.mode = Mode::Replace;
                 prepared.new = new;
             }
+            self.remember_rows(context, space, prepared.old.as_ref(), prepared.new.as_ref());
             let is_kept = match (&prepared.old, &prepared.new) {
                 (None, None) => true,
                 (Some(old), Some(new)) => changed && old.ptr_eq(new),
@@ -333,18 +394,34 @@ impl Database {
             if is_kept {
                 return Ok(None);
             }
+            if prepared.mode == Mode::Insert {
+                // The row in the way was looked up for the triggers: it is not replaced.
+                prepared.old = None;
+            }
+        }
+        if space.kind == SpaceKind::Disk && !context.answers_wait {
+            // The triggers may have taken long.
+            self.check_writable()?;
         }
         let kind = prepared.kind;
-        let change = self.apply(space, prepared)?;
+        let unseen = prepared.unseen.take();
+        let (change, disk) = match space.kind {
+            SpaceKind::Disk => self.apply_on_disk(context, space, prepared, unseen.as_ref())?,
+            _ => (self.apply(space, prepared)?, DiskChange::default()),
+        };
         let def = space.def();
         let answer = match shown_of(&operation, &change) {
             // A trigger turned a replacement into a deletion.
             None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
             shown => shown,
         };
-        let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None };
+        let disk = RefCell::new(disk);
+        let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None, disk };
         let log = (!def.is_temporary).then_some((kind, def.group_id));
-        self.record(context, statement, log, |out| encode_body(out, space, &change));
+        self.record(context, statement, log, |out| match &unseen {
+            Some(unseen) => unseen.encode_body(out, space),
+            None => encode_body(out, space, &change),
+        });
         if space.is_system()
             && let Some(effect) = alter::on_system_row(self, context, space, change.old.as_ref(), change.new.as_ref())?
         {
@@ -371,15 +448,15 @@ impl Database {
         match operation {
             Operation::Insert { tuple } => {
                 let new = Some(self.new_row(space, tuple, || 0)?);
-                Ok(Some(Prepared { old: None, new, mode: Mode::Insert, kind: row_kind::INSERT }))
+                Ok(Some(Prepared::new(None, new, Mode::Insert, row_kind::INSERT)))
             }
             Operation::Replace { tuple } => {
                 let new = Some(self.new_row(space, tuple, || self.same_key_bytes(space, tuple))?);
-                Ok(Some(Prepared { old: None, new, mode: Mode::Replace, kind: row_kind::REPLACE }))
+                Ok(Some(Prepared::new(None, new, Mode::Replace, row_kind::REPLACE)))
             }
             Operation::Delete { index_id, key } => {
                 let old = self.find_exact(space, index_id, key)?;
-                Ok(old.map(|old| Prepared { old: Some(old), new: None, mode: Mode::Replace, kind: row_kind::DELETE }))
+                Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
                 let Some(old) = self.find_exact(space, index_id, key)? else {
@@ -396,7 +473,7 @@ impl Database {
                 *self.scratch.borrow_mut() = row;
                 let new = updated?;
                 self.check_same_primary_key(space, old.data(), new.data())?;
-                Ok(Some(Prepared { old: Some(old), new: Some(new), mode: Mode::Replace, kind: row_kind::REPLACE }))
+                Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
             }
             Operation::Upsert { tuple, ops, index_base } => {
                 let format = space.format();
@@ -405,7 +482,7 @@ impl Database {
                 let old = space.store.borrow().get_same_key(tuple);
                 let Some(old) = old else {
                     let new = Some(self.make_row(space, &format, tuple, || 0)?);
-                    return Ok(Some(Prepared { old: None, new, mode: Mode::Insert, kind: row_kind::INSERT }));
+                    return Ok(Some(Prepared::new(None, new, Mode::Insert, row_kind::INSERT)));
                 };
                 let mut row = self.scratch.take();
                 row.clear();
@@ -419,7 +496,7 @@ impl Database {
                     tracing::error!("upsert is ignored: {error}");
                     return Ok(None);
                 }
-                Ok(Some(Prepared { old: Some(old), new: Some(new), mode: Mode::Replace, kind: row_kind::REPLACE }))
+                Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
             }
         }
     }
@@ -445,14 +522,19 @@ impl Database {
     }
 
     /// Checks a row against the format and makes it. `replaced_bytes` tells, if memory is short, how large the row is that goes for it.
-    fn new_row(&self, space: &Rc<Space>, row: &[u8], replaced_bytes: impl FnOnce() -> usize) -> Result<Tuple> {
+    pub(crate) fn new_row(
+        &self,
+        space: &Rc<Space>,
+        row: &[u8],
+        replaced_bytes: impl FnOnce() -> usize,
+    ) -> Result<Tuple> {
         let format = space.format();
         self.check_row(space, &format, row)?;
         self.make_row(space, &format, row, replaced_bytes)
     }
 
     /// Checks a row that a client gave.
-    fn check_row(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<()> {
+    pub(crate) fn check_row(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<()> {
         self.check_has_primary(space)?;
         format.check(row).map_err(|error| self.tuple_error(error, space))?;
         let max = self.max_tuple_size.get();
@@ -465,7 +547,7 @@ impl Database {
     }
 
     /// Copies a checked row into the arena.
-    fn make_row(
+    pub(crate) fn make_row(
         &self,
         space: &Space,
         format: &Format,
@@ -493,13 +575,13 @@ impl Database {
     }
 
     fn check_has_primary(&self, space: &Space) -> Result<()> {
-        if space.kind == SpaceKind::Memory && !space.has_index(0) {
+        if matches!(space.kind, SpaceKind::Memory | SpaceKind::Disk) && !space.has_index(0) {
             return Err(Error::new(ErrorCode::NoSuchIndexId, &[&0, &space.name()]));
         }
         Ok(())
     }
 
-    fn check_same_primary_key(&self, space: &Space, old: &[u8], new: &[u8]) -> Result<()> {
+    pub(crate) fn check_same_primary_key(&self, space: &Space, old: &[u8], new: &[u8]) -> Result<()> {
         let store = space.store.borrow();
         match store.index_def(0) {
             Some(primary) if primary.key_def.compare_rows(old, new).is_ne() => {
@@ -519,7 +601,7 @@ impl Database {
         Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
     }
 
-    fn check_exact_key(&self, space: &Space, index_id: u32, key: Key<'_>) -> Result<()> {
+    pub(crate) fn check_exact_key(&self, space: &Space, index_id: u32, key: Key<'_>) -> Result<()> {
         let store = space.store.borrow();
         let Some(def) = store.index_def(index_id) else {
             return Err(no_such_index(space, index_id));
@@ -595,6 +677,7 @@ impl Database {
         kind: IteratorKind,
         key: Key<'_>,
     ) -> Result<()> {
+        self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_scan(space, index_id, kind, key)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
@@ -618,6 +701,7 @@ impl Database {
         limit: u64,
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<()> {
+        self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_scan(space, index_id, kind, key)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
@@ -637,8 +721,9 @@ impl Database {
             SpaceKind::Memory => {
                 context.see(self.written(space));
                 self.note_read(context, space);
-                space.store.borrow().scan(index_id, kind, key.parts, key.part_count, take);
+                self.scan_memory(context, space, index_id, kind, key, take);
             }
+            SpaceKind::Disk => self.scan_disk(context, space, index_id, kind, key, take)?,
             SpaceKind::View { base } => self.scan_view(context, space, base, index_id, kind, key, take)?,
             SpaceKind::Blackhole | SpaceKind::Service => {}
         }
@@ -655,6 +740,7 @@ impl Database {
 
     /// The row that a full key of a unique index names, after checking access. Errors: 41, 19, 18.
     pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: Key<'_>) -> Result<Option<Tuple>> {
+        self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_exact_key(space, index_id, key)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
@@ -662,8 +748,10 @@ impl Database {
             SpaceKind::Memory => {
                 context.see(self.written(space));
                 self.note_read(context, space);
+                self.remember_key(context, space, index_id, key);
                 Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
             }
+            SpaceKind::Disk => self.get_disk(context, space, index_id, key),
             SpaceKind::View { base } => {
                 let mut found = None;
                 self.scan_view(context, space, base, index_id, IteratorKind::Eq, key, |row| {
@@ -689,6 +777,7 @@ impl Database {
     ) -> Result<()> {
         let base = self.space(base)?;
         context.see(self.written(&base));
+        self.remember_all(context, &base, index_id);
         let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
         let user = context.user.get();
         base.store.borrow().scan(index_id, kind, key.parts, key.part_count, |row| {
@@ -707,9 +796,11 @@ impl Database {
         key: Key<'_>,
     ) -> Result<u64> {
         if space.kind == SpaceKind::Memory && key.part_count == 0 {
+            self.enter(context)?;
             self.check_space_access(context, space, Privileges::READ)?;
             self.check_scan(space, index_id, kind, key)?;
             context.see(self.written(space));
+            self.remember_all(context, space, index_id);
             return Ok(space.store.borrow().len() as u64);
         }
         let mut count = 0;
@@ -819,7 +910,9 @@ impl Database {
         msgpack::encode_array(&mut row, 2);
         msgpack::encode_uint(&mut row, u64::from(id));
         msgpack::encode_int(&mut row, value);
-        self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))?;
+        self.beside_txn(context, alter::SEQUENCE_DATA_ID, || {
+            self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))
+        })?;
         Ok(())
     }
 
@@ -849,7 +942,8 @@ impl Database {
         let mut key = Vec::new();
         msgpack::encode_array(&mut key, 1);
         msgpack::encode_uint(&mut key, u64::from(id));
-        self.execute_unchecked(context, &data, Operation::Delete { index_id: 0, key: &key })?;
+        let operation = Operation::Delete { index_id: 0, key: &key };
+        self.beside_txn(context, alter::SEQUENCE_DATA_ID, || self.execute_unchecked(context, &data, operation))?;
         Ok(())
     }
 
@@ -896,6 +990,16 @@ impl Space {
     }
 }
 
+/// A row that is read back has used a value of its space's sequence.
+fn advance_sequence(space: &Space, row: &[u8]) {
+    if let Some(attached) = &*space.sequence.borrow()
+        && let Some(value) = tuple::field(row, attached.field_no)
+        && let Ok(value) = msgpack::Reader::new(value).read_int()
+    {
+        attached.sequence.advance(value);
+    }
+}
+
 /// Error 35.
 pub fn no_such_index(space: &Space, index_id: u32) -> Error {
     Error::new(ErrorCode::NoSuchIndexId, &[&index_id, &space.name()]).with("space", space.name())
@@ -914,7 +1018,7 @@ fn shown(operation: &Operation<'_>, change: Change) -> Option<Tuple> {
     }
 }
 
-fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
+pub(crate) fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
     match operation {
         Operation::Delete { .. } => change.old.clone(),
         Operation::Upsert { .. } => None,
@@ -923,7 +1027,7 @@ fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
 }
 
 /// The body of a log row: what is in force now, so that replaying it needs no operations.
-fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
+pub(crate) fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
     msgpack::encode_map(out, 2);
     msgpack::encode_uint(out, body_key::SPACE_ID);
     msgpack::encode_uint(out, u64::from(space.id));

@@ -17,6 +17,8 @@ pub struct Statistics {
     pub evals: Cell<u64>,
     pub auths: Cell<u64>,
     pub errors: Cell<u64>,
+    /// Transactions that were aborted because another one had changed what they had seen.
+    pub conflicts: Cell<u64>,
 }
 
 /// Adds one.
@@ -48,6 +50,7 @@ impl Statistics {
             &self.evals,
             &self.auths,
             &self.errors,
+            &self.conflicts,
         ];
         counters.iter().for_each(|counter| counter.set(0));
     }

@@ -1,7 +1,8 @@
 //! Transactions: statements applied in place with what undoes them, and the rows that the log will hold.
 //!
 //! A transaction that does not wait needs no isolation: nothing else runs between its statements. A yield inside
-//! `box.begin` takes the transaction back at once and says so at the next statement (code 154).
+//! `box.begin` takes the transaction back at once and says so at the next statement (code 154), unless it has touched a space whose
+//! reads may wait: such a one is suspended, see `isolation.rs`.
 //!
 //! The life of a statement: applied -> recorded here -> appended to the log with the whole transaction -> pending until its
 //! position is durable -> its undo dropped. If the log fails, pending statements are undone in reverse order.
@@ -9,9 +10,12 @@
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
+use crate::reads::Reads;
 use crate::session::Context;
+use std::cell::RefCell;
 use std::rc::Rc;
 use storage::Change;
+use storage::lsm::DiskChange;
 use tuple::Tuple;
 use wal::Position;
 
@@ -27,6 +31,10 @@ pub(crate) struct Effect {
     pub undo: Later,
     /// Runs when the change is durable: frees what is not needed any more.
     pub finish: Option<Later>,
+    /// Runs when the change has its place in the log, whose position it is told.
+    pub placed: Option<Box<dyn FnOnce(&Database, i64)>>,
+    /// Number of log rows of the transaction up to this one.
+    pub rows: usize,
 }
 
 /// A statement in force.
@@ -34,6 +42,8 @@ pub(crate) struct Statement {
     pub space: Rc<Space>,
     pub change: Change,
     pub effect: Option<Effect>,
+    /// What it did to a space on disk.
+    pub disk: RefCell<DiskChange>,
 }
 
 /// One row for the log.
@@ -74,6 +84,12 @@ pub struct Txn {
     aborted: Option<ErrorCode>,
     is_implicit: bool,
     id: u64,
+    /// What it depends on, if that is remembered.
+    pub(crate) reads: Option<Rc<Reads>>,
+    /// A wait suspends it.
+    pub(crate) outlives_yield: bool,
+    /// Its statements are not in force.
+    pub(crate) is_suspended: bool,
 }
 
 impl Txn {
@@ -89,6 +105,27 @@ impl Txn {
 
     pub(crate) fn may_wait(&self) -> bool {
         self.statements.is_empty() && !self.has_read_rows && self.aborted.is_none()
+    }
+
+    /// Bytes that it will take in the log.
+    pub(crate) fn logged_bytes(&self) -> usize {
+        self.bodies.len()
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.aborted.is_some()
+    }
+
+    pub(crate) fn has_changed_schema(&self) -> bool {
+        self.statements.iter().any(|statement| statement.effect.is_some() || statement.space.is_system())
     }
 
     /// What the statements changed, if a callback wants to know.
@@ -107,7 +144,10 @@ impl Txn {
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
-            database.undo(statement);
+            // What a suspended transaction has done is undone already.
+            if !self.is_suspended {
+                database.undo(statement);
+            }
         }
         self.rows.truncate(row_count);
         let end = self.rows.last().map_or(0, |row| row.end);
@@ -150,15 +190,28 @@ impl Database {
     /// Commits. Without an open transaction does nothing, as Tarantool does.
     ///
     /// Waits until the transaction is durable, unless the context's answers do (`Context::for_request`) and no callback is set.
-    /// Errors: 122 inside a trigger; 154 if a yield took the transaction back; 40 if the log refuses it.
+    /// Errors: 122 inside a trigger; 154 if a yield took the transaction back, 97 if a conflict did; 40 if the log refuses it.
     pub fn commit(&self, context: &Context) -> Result<()> {
         if context.trigger_depth.get() > 0 && context.is_in_txn() {
             return Err(Error::new(ErrorCode::CommitInSubStmt, &[]));
         }
-        let Some(txn) = context.txn.borrow_mut().take() else {
-            return Ok(());
-        };
-        self.finish_commit(context, *txn)
+        self.commit_open(context)
+    }
+
+    fn commit_open(&self, context: &Context) -> Result<()> {
+        // A conflict has aborted the transaction: that is what the commit is refused with.
+        let _ = self.enter(context);
+        match self.take_txn(context) {
+            Some(txn) => self.finish_commit(context, *txn),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the open transaction from its context, for its end.
+    fn take_txn(&self, context: &Context) -> Option<Box<Txn>> {
+        let txn = context.txn.borrow_mut().take()?;
+        context.must_resume.set(false);
+        Some(txn)
     }
 
     fn finish_commit(&self, context: &Context, mut txn: Txn) -> Result<()> {
@@ -190,6 +243,7 @@ impl Database {
     fn append(&self, txn: &mut Txn) -> Result<Position> {
         if txn.rows.is_empty() {
             for statement in txn.statements.drain(..) {
+                self.doom_readers_of_statement(&statement);
                 self.finish(statement);
             }
             return Ok(Position::default());
@@ -204,8 +258,15 @@ impl Database {
             }
             journal.commit()
         })?;
-        for statement in txn.statements.drain(..) {
+        let row_count = txn.rows.len();
+        for mut statement in txn.statements.drain(..) {
+            if let Some(effect) = &mut statement.effect
+                && let Some(placed) = effect.placed.take()
+            {
+                placed(self, position.0 - (row_count - effect.rows) as i64);
+            }
             self.note_write(&statement.space, position);
+            self.doom_readers_of_statement(&statement);
             self.push_pending(position, statement);
         }
         Ok(position)
@@ -222,8 +283,7 @@ impl Database {
 
     /// Takes the open transaction back, whatever the state. For the end of a request.
     pub fn abandon(&self, context: &Context) {
-        let taken = context.txn.borrow_mut().take();
-        if let Some(mut txn) = taken {
+        if let Some(mut txn) = self.take_txn(context) {
             let mut rows = txn.changed_rows();
             rows.reverse();
             txn.undo_to(self, 0, 0);
@@ -231,14 +291,26 @@ impl Database {
         }
     }
 
-    /// A fiber is about to wait: its open transaction is taken back and remembers why.
+    /// A fiber is about to wait: its open transaction is suspended if it outlives that, otherwise taken back, and remembers why.
     pub fn abort_by_yield(&self, context: &Context) {
+        let outlives = context.txn.borrow().as_ref().map(|txn| txn.outlives_yield);
+        match outlives {
+            Some(true) => self.suspend(context),
+            Some(false) => self.abort_txn(context, ErrorCode::TransactionYield),
+            None => {}
+        }
+    }
+
+    /// Takes the open transaction back; whatever is tried in it gets `code` from now on.
+    pub(crate) fn abort_txn(&self, context: &Context, code: ErrorCode) {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
             // A transaction that has done nothing has nothing to lose.
-            if txn.aborted.is_none() && (!txn.statements.is_empty() || txn.has_read) {
+            if txn.aborted.is_none() && (!txn.statements.is_empty() || txn.has_read || txn.is_suspended) {
                 txn.undo_to(self, 0, 0);
-                txn.aborted = Some(ErrorCode::TransactionYield);
+                txn.is_suspended = false;
+                txn.reads = None;
+                txn.aborted = Some(code);
             }
             *context.txn.borrow_mut() = Some(txn);
         }
@@ -246,6 +318,7 @@ impl Database {
 
     /// Marks a place to roll back to. Errors: 114 without a transaction.
     pub fn savepoint(&self, context: &Context, name: Option<&str>) -> Result<Savepoint> {
+        self.enter(context)?;
         let mut txn = context.txn.borrow_mut();
         let Some(txn) = txn.as_mut() else {
             return Err(Error::new(ErrorCode::NoTransaction, &[]));
@@ -260,6 +333,7 @@ impl Database {
 
     /// Takes back what came after the savepoint. Errors: 114 without a transaction, 61 if the savepoint is of another one or gone.
     pub fn rollback_to_savepoint(&self, context: &Context, savepoint: &Savepoint) -> Result<()> {
+        self.enter(context)?;
         let taken = context.txn.borrow_mut().take();
         let Some(mut txn) = taken else {
             return Err(Error::new(ErrorCode::NoTransaction, &[]));
@@ -307,18 +381,17 @@ impl Database {
         if context.trigger_depth.get() >= TRIGGER_DEPTH_MAX {
             return Err(Error::new(ErrorCode::SubStmtMax, &[]));
         }
+        self.enter(context)?;
         let opened = !context.is_in_txn();
         if opened {
             let id = self.next_txn_id();
             *context.txn.borrow_mut() = Some(Box::new(Txn { id, is_implicit: true, ..Txn::default() }));
         }
-        let mark = context.txn.borrow().as_ref().map(|txn| (txn.aborted, txn.statements.len(), txn.rows.len()));
-        let Some((aborted, statement_count, row_count)) = mark else {
+        let mark = context.txn.borrow().as_ref().map(|txn| (txn.statements.len(), txn.rows.len()));
+        let Some((statement_count, row_count)) = mark else {
             return Err(Error::new(ErrorCode::NoTransaction, &[]));
         };
-        if let Some(code) = aborted {
-            return Err(Error::new(code, &[]));
-        }
+        self.check_goes_on(context)?;
         let result = work();
         if result.is_err() {
             let taken = context.txn.borrow_mut().take();
@@ -326,19 +399,58 @@ impl Database {
                 if txn.aborted.is_none() {
                     txn.undo_to(self, statement_count, row_count);
                 }
-                if !opened {
-                    *context.txn.borrow_mut() = Some(txn);
-                }
+                *context.txn.borrow_mut() = Some(txn);
+            }
+            if opened {
+                self.take_txn(context);
             }
             return result;
         }
         if opened {
-            let taken = context.txn.borrow_mut().take();
-            if let Some(txn) = taken {
-                self.finish_commit(context, *txn)?;
-            }
+            self.commit_open(context)?;
         }
         result
+    }
+
+    /// Refuses to go on in a transaction that was aborted. Errors: 154, 97.
+    pub(crate) fn check_goes_on(&self, context: &Context) -> Result<()> {
+        self.enter(context)?;
+        let aborted = context.txn.borrow().as_ref().and_then(|txn| txn.aborted);
+        aborted.map_or(Ok(()), |code| Err(Error::new(code, &[])))
+    }
+
+    /// Runs one statement on a space in a transaction of its own, which is committed and not waited for, while another one is open: what
+    /// sequences hand out is nobody's to take back, and who waits need not conflict with others about it. Without an open
+    /// transaction, or if it has changed the space itself, as part of it; so too if no transaction survives a wait.
+    pub(crate) fn beside_txn<T>(
+        &self,
+        context: &Context,
+        space_id: u32,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let is_part = |txn: &Txn| txn.statements.iter().any(|statement| statement.space.id == space_id);
+        if !self.remembers_reads.get() || context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
+            return work();
+        }
+        let id = self.next_txn_id();
+        let own = Some(Box::new(Txn { id, is_implicit: true, ..Txn::default() }));
+        let open = std::mem::replace(&mut *context.txn.borrow_mut(), own);
+        let must_resume = context.must_resume.replace(false);
+        let result = work();
+        let own = std::mem::replace(&mut *context.txn.borrow_mut(), open);
+        context.must_resume.set(must_resume);
+        let Some(mut own) = own else { return result };
+        let result = result.and_then(|value| self.append(&mut own).map(|position| (value, position)));
+        match result {
+            Ok((value, position)) => {
+                context.see(position);
+                Ok(value)
+            }
+            Err(error) => {
+                own.undo_to(self, 0, 0);
+                Err(error)
+            }
+        }
     }
 
     /// Adds an applied statement and its log row to the open transaction.
@@ -362,7 +474,8 @@ impl Database {
         if let Some(txn) = context.txn.borrow_mut().as_mut()
             && let Some(statement) = txn.statements.last_mut()
         {
-            statement.effect = Some(effect);
+            let rows = txn.rows.len();
+            statement.effect = Some(Effect { rows, ..effect });
         }
     }
 

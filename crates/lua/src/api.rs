@@ -3,7 +3,9 @@
 use crate::convert::{encode, encode_array, encode_key, is_null, push_bytes_value, tuple_at};
 use crate::registry::{context, database, registry};
 use crate::state::{Function, Raise, State};
-use database::{ChangedRow, Context, Error, ErrorCode, Key, Operation, ReplaceTrigger, Savepoint, Space, SpaceKind};
+use database::{
+    ChangedRow, Context, DiskIterator, Error, ErrorCode, Key, Operation, ReplaceTrigger, Savepoint, Space, SpaceKind,
+};
 use mlua_sys as ffi;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -14,7 +16,12 @@ type Outcome = Result<c_int, Raise>;
 
 fn space_at(state: State, index: c_int) -> Result<Rc<Space>, Raise> {
     let id = state.check_number(index, "space id")?;
-    Ok(database().space(id as u32)?)
+    let space = database().space(id as u32)?;
+    if space.kind == SpaceKind::Disk {
+        // Whatever is done to it may have to be waited for.
+        state.check_may_wait()?;
+    }
+    Ok(space)
 }
 
 fn id_at(state: State, index: c_int) -> Result<u32, Raise> {
@@ -163,6 +170,8 @@ fn collect(
             left -= 1;
             left > 0
         });
+        let last = rows.last().filter(|_| left == 0);
+        database.remember_scan(context, space, index_id, kind, key, last.map(Tuple::data));
         return Ok(rows);
     }
     database.select(context, space, index_id, kind, key, offset, limit, |row| {
@@ -203,6 +212,7 @@ fn select(state: State) -> Outcome {
 /// A suspended scan of `pairs`.
 enum Scan {
     Memory(Rc<Space>, Box<MemoryIterator>),
+    Disk(Box<DiskIterator>),
     Copied(std::vec::IntoIter<Tuple>),
 }
 
@@ -218,6 +228,9 @@ fn iterator(state: State) -> Outcome {
         database().check_select(&context, &space, index_id, kind, key)?;
         let iterator = MemoryIterator::new(index_id, kind, key.parts, key.part_count);
         Scan::Memory(space, Box::new(iterator))
+    } else if space.kind == SpaceKind::Disk {
+        database().check_select(&context, &space, index_id, kind, key)?;
+        Scan::Disk(Box::new(DiskIterator::new(space, index_id, kind, key)))
     } else {
         Scan::Copied(collect(&context, &space, index_id, kind, key, 0, u64::MAX)?.into_iter())
     };
@@ -230,9 +243,10 @@ fn iterator_next(state: State) -> Outcome {
     // SAFETY: the Lua side keeps the handle of `iterator` in an object and clears it when it is closed.
     let scan = unsafe { state.pointer(1).cast::<Scan>().as_mut() };
     let found = match scan {
-        Some(Scan::Memory(space, iterator)) => {
-            context().see(database().written(space));
-            iterator.next(&space.store.borrow())
+        Some(Scan::Memory(space, iterator)) => database().next_row(&context(), space, iterator)?,
+        Some(Scan::Disk(iterator)) => {
+            state.check_may_wait()?;
+            iterator.next(&database(), &context())?
         }
         Some(Scan::Copied(rows)) => rows.next(),
         None => None,
@@ -266,8 +280,16 @@ fn count(state: State) -> Outcome {
 fn random(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let seed = state.number(3).unwrap_or(0.0) as u64;
+    if space.kind == SpaceKind::Disk {
+        let (index, name) = (space.index_name(index_id), space.name());
+        let arguments: [&dyn std::fmt::Display; 5] = [&index, &"TREE", &name, &space.def().engine, &"random()"];
+        return Err(Error::new(ErrorCode::UnsupportedIndexFeature, &arguments).into());
+    }
     database().check_space_access(&context(), &space, database::Privileges::READ)?;
-    context().see(database().written(&space));
+    let context = context();
+    database().resume(&context)?;
+    context.see(database().written(&space));
+    database().remember_all(&context, &space, index_id);
     let found = space.store.borrow().random(index_id, seed);
     Ok(push_found(state, found))
 }
@@ -277,18 +299,19 @@ fn size(state: State) -> Outcome {
     let space = space_at(state, 1)?;
     let context = context();
     database().check_space_access(&context, &space, database::Privileges::READ)?;
+    database().resume(&context)?;
+    database().remember_all(&context, &space, 0);
     // A number of rows, too, may be what a crash takes back.
     context.see(database().written(&space));
-    let store = space.store.borrow();
-    state.push_number(store.len() as f64);
-    crate::convert::push_u64(state, store.row_bytes() as u64);
+    state.push_number(space.len() as f64);
+    crate::convert::push_u64(state, space.row_bytes());
     Ok(2)
 }
 
 /// index_size(space, index) -> bytes
 fn index_size(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
-    state.push_number(space.store.borrow().index_bytes(index_id) as f64);
+    state.push_number(space.index_bytes(index_id) as f64);
     Ok(1)
 }
 

@@ -38,6 +38,8 @@ const SWITCHES_MAX: usize = 1000;
 const ACCEPT_AGAIN_NS: u64 = 50_000_000;
 /// That connections cannot be accepted is said so often.
 const ACCEPT_WARNING_NS: u64 = 1_000_000_000;
+/// While writers of spaces on disk are slowed down, they are looked at so often.
+const PACE_NS: u64 = 500_000;
 /// Longest sleep: work that nobody announces (checkpoints by time) is found in time.
 const SLEEP_NS_MAX: u64 = 1_000_000_000;
 
@@ -303,7 +305,9 @@ impl EventLoop {
         let now = fiber::now_ns();
         let until = fiber::next_deadline().map_or(SLEEP_NS_MAX, |deadline| deadline.saturating_sub(now));
         let max = if self.refusing.is_empty() { SLEEP_NS_MAX } else { ACCEPT_AGAIN_NS };
-        Duration::from_nanos(until.min(max))
+        // What is held back for the sake of the disk goes on soon.
+        let pause = if self.held_back.is_empty() || !self.database.is_paced() { max } else { PACE_NS };
+        Duration::from_nanos(until.min(max).min(pause))
     }
 
     fn note_refusal(&mut self, token: usize, error: &io::Error) {

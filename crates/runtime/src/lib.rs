@@ -17,6 +17,9 @@ mod notify;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 mod random;
+mod read_queue;
+mod read_ring;
+mod read_threads;
 pub mod signals;
 mod simulation;
 mod thread;
@@ -30,6 +33,7 @@ pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SystemFile
 pub use file::{describe, enter_directory, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
+pub use read_queue::ReadQueue;
 pub use simulation::{MachineConfig, PacedFiles, Simulation};
 pub use thread::{Condvar, JoinHandle, Pace, pause, spawn_thread, yield_priority, yield_thread};
 pub use write_ring::WriteRing;

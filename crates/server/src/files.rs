@@ -4,6 +4,7 @@ use database::Names;
 use runtime::{FileSystem, SystemFiles};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use storage::lsm::{FileReport, FileRole, LSM_DIR, check_directory};
 use tuple::msgpack::{Kind, Reader};
 use wal::{Loss, Lost, Refusal, Replay, Row, XlogReader};
 
@@ -162,8 +163,35 @@ fn loss_to_json(loss: &Loss) -> Value {
     object.into()
 }
 
+/// What `check` has found in all files so far.
+struct Checked {
+    as_json: bool,
+    report: Vec<Value>,
+    files: u32,
+    damaged: u32,
+}
+
+impl Checked {
+    fn add(&mut self, is_damaged: bool) {
+        self.files += 1;
+        self.damaged += u32::from(is_damaged);
+    }
+}
+
 /// Reads every block of every file of a directory. Errors: the number of damaged files, after a line for each.
 pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
+    let mut checked = Checked { as_json, report: Vec::new(), files: 0, damaged: 0 };
+    check_logs(dir, &mut checked)?;
+    check_runs(&dir.join(LSM_DIR), &mut checked)?;
+    if as_json {
+        println!("{}", Value::from(checked.report));
+    }
+    let Checked { files, damaged, .. } = checked;
+    if damaged > 0 { Err(format!("{damaged} of {files} files are damaged")) } else { Ok(()) }
+}
+
+/// Logs and snapshots.
+fn check_logs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
     let names = SystemFiles.list(dir).map_err(|error| error.to_string())?;
     let files: Vec<PathBuf> = names
         .iter()
@@ -173,15 +201,13 @@ pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
     let newest = |extension: &str| files.iter().rev().find(|path| path.extension().is_some_and(|e| e == extension));
     let (newest_log, newest_snapshot) = (newest("xlog"), newest("snap"));
     let mut reading = Reading::default();
-    let mut damaged = 0;
-    let mut report: Vec<Value> = Vec::new();
     for path in &files {
         let found = wal::check_file(&SystemFiles, path, Some(path) == newest_log, &mut reading)
             .map_err(|error| error.to_string())?;
-        damaged += u32::from(!found.losses.is_empty());
+        checked.add(!found.losses.is_empty());
         let needs_advice = !found.losses.is_empty() && Some(path) == newest_snapshot;
         let advice = needs_advice.then(|| database::advice(&SystemFiles, path, dir));
-        if as_json {
+        if checked.as_json {
             let mut object = Map::new();
             object.insert("file".into(), path.display().to_string().into());
             object.insert("rows".into(), found.rows.into());
@@ -198,7 +224,7 @@ pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
             if let Some(advice) = &advice {
                 object.insert("advice".into(), advice.clone().into());
             }
-            report.push(object.into());
+            checked.report.push(object.into());
             continue;
         }
         let (path, rows) = (path.display(), found.rows);
@@ -218,8 +244,53 @@ pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
             println!("  {advice}");
         }
     }
-    if as_json {
-        println!("{}", Value::from(report));
+    Ok(())
+}
+
+/// Runs of the disk engine and their manifest.
+fn check_runs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
+    for found in check_directory(&SystemFiles, dir).map_err(|error| error.to_string())? {
+        checked.add(!found.damage.is_empty());
+        if checked.as_json {
+            checked.report.push(file_to_json(&found));
+            continue;
+        }
+        let (path, items) = (found.path.display(), found.items);
+        let unit = if found.role == FileRole::Manifest { "records" } else { "entries" };
+        match &found.torn {
+            _ if !found.damage.is_empty() => println!("{path}: DAMAGED:"),
+            _ if found.role == FileRole::Orphan => println!("{path}: left by a crash, the next start removes it"),
+            Some((offset, bytes, what)) => println!(
+                "{path}: {items} {unit}, good; behind them {bytes} bytes from byte {offset} on are torn ({what}): nobody was promised what \
+                 is there, and the next start cuts it"
+            ),
+            None => println!("{path}: {items} {unit}, good"),
+        }
+        for damage in &found.damage {
+            println!("  {path}: damaged at byte {}: {}", damage.offset, damage.what);
+        }
     }
-    if damaged > 0 { Err(format!("{damaged} of {} files are damaged", files.len())) } else { Ok(()) }
+    Ok(())
+}
+
+fn file_to_json(found: &FileReport) -> Value {
+    let mut object = Map::new();
+    object.insert("file".into(), found.path.display().to_string().into());
+    let unit = if found.role == FileRole::Manifest { "records" } else { "entries" };
+    object.insert(unit.into(), found.items.into());
+    object.insert("ok".into(), found.damage.is_empty().into());
+    if found.role == FileRole::Orphan {
+        object.insert("orphan".into(), true.into());
+    }
+    if let Some(first) = found.damage.first() {
+        object.insert("offset".into(), first.offset.into());
+        object.insert("problem".into(), first.what.clone().into());
+        let damage = found.damage.iter().map(|damage| json!({ "offset": damage.offset, "problem": damage.what }));
+        object.insert("damage".into(), damage.collect());
+    }
+    if let Some((offset, bytes, _)) = &found.torn {
+        object.insert("torn_offset".into(), (*offset).into());
+        object.insert("torn_bytes".into(), (*bytes).into());
+    }
+    object.into()
 }

@@ -59,7 +59,7 @@ enum Command {
         #[arg(long)]
         show_system: bool,
     },
-    /// Read every block of the logs and snapshots of a directory
+    /// Read every block of every log, snapshot and run of a directory
     Check {
         /// The data directory
         dir: PathBuf,

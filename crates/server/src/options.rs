@@ -27,6 +27,12 @@ pub(crate) struct Options {
     /// Largest row [default: 1MiB]
     #[arg(long, env = "LYCOSA_MEMTX_MAX_TUPLE_SIZE")]
     pub(crate) memtx_max_tuple_size: Option<String>,
+    /// Memory of spaces on disk for what was written and is not in files yet [default: 128MiB]
+    #[arg(long, env = "LYCOSA_VINYL_MEMORY")]
+    pub(crate) vinyl_memory: Option<String>,
+    /// Memory of spaces on disk for what was read [default: 128MiB]
+    #[arg(long, env = "LYCOSA_VINYL_CACHE")]
+    pub(crate) vinyl_cache: Option<String>,
     /// Size of a log file after which the next is begun [default: 256MiB]
     #[arg(long, env = "LYCOSA_WAL_MAX_SIZE")]
     pub(crate) wal_max_size: Option<String>,
@@ -76,6 +82,28 @@ pub(crate) struct Options {
     #[arg(skip)]
     #[serde(skip)]
     pub(crate) memtx_dir: Option<PathBuf>,
+    /// Directory of spaces on disk, if it is another one. Only through `box.cfg`, as the following.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) vinyl_dir: Option<PathBuf>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) vinyl_page_size: Option<u64>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) vinyl_range_size: Option<u64>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) vinyl_run_count_per_level: Option<u64>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) vinyl_run_size_ratio: Option<f64>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) vinyl_bloom_fpr: Option<f64>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) vinyl_write_threads: Option<u64>,
     /// Identities to take in an empty directory. Only through `box.cfg`.
     #[arg(skip)]
     #[serde(skip)]
@@ -104,7 +132,7 @@ impl Options {
         let file: Options = toml::from_str(&text).map_err(|error| read(&error))?;
         self.force_recovery |= file.force_recovery;
         self.read_only |= file.read_only;
-        fill!(self, file: listen, work_dir, wal_mode, memtx_memory, memtx_max_tuple_size, wal_max_size,
+        fill!(self, file: listen, work_dir, wal_mode, memtx_memory, memtx_max_tuple_size, vinyl_memory, vinyl_cache, wal_max_size,
             checkpoint_interval, checkpoint_count, checkpoint_wal_threshold, snap_io_rate_limit, net_msg_max, log,
             log_level, pid_file, lua_memory, lua_slice_max, script);
         Ok(self)
@@ -137,11 +165,17 @@ impl Options {
             ("listen", self.listen.clone().unwrap_or_default()),
             ("wal_dir", config.wal_dir.display().to_string()),
             ("memtx_dir", config.memtx_dir.display().to_string()),
+            ("vinyl_dir", config.vinyl_dir.display().to_string()),
             ("wal_mode", self.wal_mode.clone().unwrap_or_else(|| "fsync".to_string())),
         ];
         let numbers = [
             ("memtx_memory", config.memtx_memory),
             ("memtx_max_tuple_size", config.memtx_max_tuple_size),
+            ("vinyl_memory", config.vinyl_memory),
+            ("vinyl_cache", config.vinyl_cache),
+            ("vinyl_page_size", config.vinyl_page_size),
+            ("vinyl_run_count_per_level", config.vinyl_run_count_per_level),
+            ("vinyl_write_threads", config.vinyl_write_threads as u64),
             ("wal_max_size", config.wal_max_size),
             ("checkpoint_interval", config.checkpoint_interval),
             ("checkpoint_count", config.checkpoint_count as u64),
@@ -199,11 +233,27 @@ impl Options {
             // A float of no fraction is written without one.
             let size = || number().map(|number| number.map(|number| number.to_string()));
             let path = || text.clone().map(PathBuf::from);
+            let fraction = || match &text {
+                None => Ok(None),
+                Some(text) => match text.parse::<f64>() {
+                    Ok(number) if number > 0.0 => Ok(Some(number)),
+                    _ => Err((name.clone(), "must be a number above zero".to_string())),
+                },
+            };
             match name.as_str() {
                 "listen" => options.listen = text.filter(|text| !text.is_empty()),
                 "work_dir" => options.work_dir = path(),
                 "wal_dir" => options.wal_dir = path(),
                 "memtx_dir" => options.memtx_dir = path(),
+                "vinyl_dir" => options.vinyl_dir = path(),
+                "vinyl_memory" => options.vinyl_memory = size()?,
+                "vinyl_cache" => options.vinyl_cache = size()?,
+                "vinyl_page_size" => options.vinyl_page_size = number()?,
+                "vinyl_range_size" => options.vinyl_range_size = number()?,
+                "vinyl_run_count_per_level" => options.vinyl_run_count_per_level = number()?,
+                "vinyl_run_size_ratio" => options.vinyl_run_size_ratio = fraction()?,
+                "vinyl_bloom_fpr" => options.vinyl_bloom_fpr = fraction()?,
+                "vinyl_write_threads" => options.vinyl_write_threads = number()?,
                 "wal_mode" => options.wal_mode = text,
                 "memtx_memory" => options.memtx_memory = size()?,
                 "memtx_max_tuple_size" => options.memtx_max_tuple_size = size()?,
@@ -247,7 +297,18 @@ impl Options {
         };
         Ok(Config {
             wal_dir: self.wal_dir.clone().unwrap_or_else(|| dir.clone()),
-            memtx_dir: self.memtx_dir.clone().unwrap_or(dir),
+            memtx_dir: self.memtx_dir.clone().unwrap_or_else(|| dir.clone()),
+            vinyl_dir: self.vinyl_dir.clone().unwrap_or(dir),
+            vinyl_memory: size("vinyl_memory", &self.vinyl_memory, default.vinyl_memory)?,
+            vinyl_cache: size("vinyl_cache", &self.vinyl_cache, default.vinyl_cache)?,
+            vinyl_page_size: self.vinyl_page_size.unwrap_or(default.vinyl_page_size),
+            vinyl_range_size: self.vinyl_range_size.unwrap_or(default.vinyl_range_size),
+            vinyl_run_count_per_level: self.vinyl_run_count_per_level.unwrap_or(default.vinyl_run_count_per_level),
+            vinyl_run_size_ratio: self.vinyl_run_size_ratio.unwrap_or(default.vinyl_run_size_ratio),
+            vinyl_bloom_fpr: self.vinyl_bloom_fpr.unwrap_or(default.vinyl_bloom_fpr),
+            vinyl_write_threads: self
+                .vinyl_write_threads
+                .map_or(default.vinyl_write_threads, |threads| threads as usize),
             wal_queue_max_size: size("wal_queue_max_size", &self.wal_queue_max_size, default.wal_queue_max_size)?,
             instance_uuid: self.instance_uuid.clone(),
             replicaset_uuid: self.replicaset_uuid.clone(),

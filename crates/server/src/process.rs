@@ -237,6 +237,8 @@ impl Host for ProcessHost {
         self.database.reconfigure(|current| {
             current.memtx_memory = config.memtx_memory;
             current.memtx_max_tuple_size = config.memtx_max_tuple_size;
+            current.vinyl_memory = config.vinyl_memory;
+            current.vinyl_cache = config.vinyl_cache;
             current.checkpoint_interval = config.checkpoint_interval;
             current.checkpoint_count = config.checkpoint_count;
             current.checkpoint_wal_threshold = config.checkpoint_wal_threshold;

@@ -72,11 +72,20 @@ impl Collation {
         match self.collator() {
             Some(collator) => {
                 let mut key = Vec::new();
-                // Writing to a vector cannot fail.
-                let _ = collator.write_sort_key_utf8_to(text, &mut key);
+                let Ok(()) = collator.write_sort_key_utf8_to(text, &mut key);
                 crate::key::hash_bytes(&key)
             }
             None => crate::key::hash_bytes(text),
+        }
+    }
+
+    /// Appends bytes that order as the strings do.
+    pub(crate) fn sort_key(&self, text: &[u8], out: &mut Vec<u8>) {
+        match self.collator() {
+            Some(collator) => {
+                let Ok(()) = collator.write_sort_key_utf8_to(text, out);
+            }
+            None => out.extend_from_slice(text),
         }
     }
 

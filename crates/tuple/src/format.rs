@@ -14,7 +14,7 @@ struct Required {
 }
 
 /// The fields of a space's rows. Immutable; an altered space gets another one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Format {
     id: u32,
     fields: Vec<FieldDef>,

@@ -31,7 +31,7 @@ impl KeyPart {
         KeyPart { field_no, field_type, is_nullable: false, collation: None }
     }
 
-    fn text_collation(&self) -> Option<&Collation> {
+    pub(crate) fn text_collation(&self) -> Option<&Collation> {
         self.collation.as_deref().filter(|collation| !collation.is_binary())
     }
 }
@@ -265,7 +265,7 @@ impl KeyDef {
 }
 
 /// Finds fields of a row; going forward costs each field once.
-struct RowCursor<'a> {
+pub(crate) struct RowCursor<'a> {
     row: &'a [u8],
     reader: Reader<'a>,
     next: u32,
@@ -273,7 +273,7 @@ struct RowCursor<'a> {
 }
 
 impl<'a> RowCursor<'a> {
-    fn new(row: &'a [u8]) -> Self {
+    pub(crate) fn new(row: &'a [u8]) -> Self {
         let mut reader = Reader::new(row);
         let count = reader.read_array().unwrap_or(0);
         RowCursor { row, reader, next: 0, count }
@@ -285,7 +285,7 @@ impl<'a> RowCursor<'a> {
     }
 
     #[inline]
-    fn field(&mut self, field_no: u32) -> Option<&'a [u8]> {
+    pub(crate) fn field(&mut self, field_no: u32) -> Option<&'a [u8]> {
         if field_no >= self.count {
             return None;
         }
@@ -310,12 +310,12 @@ fn text_field(row: &[u8], field_no: u32) -> &[u8] {
     field_from(row, field_no).and_then(|value| Reader::new(value).read_str().ok()).unwrap_or(b"")
 }
 
-fn is_nil(value: Option<&[u8]>) -> bool {
+pub(crate) fn is_nil(value: Option<&[u8]>) -> bool {
     value.is_none_or(|value| Reader::new(value).kind() == Ok(Kind::Nil))
 }
 
 /// Values of different kinds in a scalar field: nil < boolean < number < string < varbinary < uuid.
-fn class_of(value: &[u8]) -> u8 {
+pub(crate) fn class_of(value: &[u8]) -> u8 {
     let reader = Reader::new(value);
     match reader.kind() {
         Ok(Kind::Nil) | Err(_) => 0,

@@ -232,7 +232,7 @@ pub(crate) fn field_from(row: &[u8], field_no: u32) -> Option<&[u8]> {
 }
 
 /// The raw bytes of a field of a row (checked bytes), counted from 0.
-pub(crate) fn field_of(row: &[u8], field_no: u32) -> Option<&[u8]> {
+pub fn field_of(row: &[u8], field_no: u32) -> Option<&[u8]> {
     let rest = field_from(row, field_no)?;
     Some(&rest[..crate::msgpack::skip(rest)])
 }

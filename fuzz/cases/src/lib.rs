@@ -5,6 +5,7 @@
 #![expect(clippy::missing_panics_doc, reason = "a panic is what a case is for")]
 
 pub mod definition;
+pub mod lsm_files;
 pub mod packet;
 pub mod row;
 pub mod snapshot;
@@ -16,8 +17,9 @@ pub mod xlog_block;
 pub type Case = (&'static str, fn(&[u8]));
 
 /// All cases.
-pub const CASES: [Case; 7] = [
+pub const CASES: [Case; 8] = [
     ("definition", definition::run),
+    ("lsm_files", lsm_files::run),
     ("packet", packet::run),
     ("row", row::run),
     ("snapshot", snapshot::run),

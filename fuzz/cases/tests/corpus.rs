@@ -79,6 +79,11 @@ fn definitions() {
 }
 
 #[test]
+fn files_of_the_disk_engine() {
+    check("lsm_files", 20_000);
+}
+
+#[test]
 fn packets() {
     check("packet", 50_000);
 }

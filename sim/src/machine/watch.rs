@@ -214,6 +214,10 @@ impl File for WatchedFile {
         self.0.read_at(out, offset)
     }
 
+    fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        self.0.read_cached_at(out, offset)
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let result = self.0.write_all_at(bytes, offset);
         // A synced write fails by its sync, too.

@@ -88,6 +88,8 @@ pub(super) fn on_user(
                 database.catalog.set_user(id, gone);
             }),
             finish: None,
+            placed: None,
+            rows: 0,
         }));
     };
     let user = parse_user(new.data())?;
@@ -112,6 +114,8 @@ pub(super) fn on_user(
             database.catalog.set_user(id, before);
         }),
         finish: None,
+        placed: None,
+        rows: 0,
     }))
 }
 
@@ -202,5 +206,7 @@ pub(super) fn on_priv(
     Ok(Some(Effect {
         undo: Box::new(move |database| database.catalog.set_grant(before.as_ref().unwrap_or(&removed))),
         finish: None,
+        placed: None,
+        rows: 0,
     }))
 }

@@ -56,13 +56,13 @@ impl Drop for ReadyChange<'_> {
 
 /// Errors: 12 if the rows are being looked at for another change.
 pub(super) fn check_not_building(space: &Space) -> Result<()> {
-    if space.store.borrow().build_id().is_some() {
+    if space.store.borrow().build_id().is_some() || space.disk().is_some_and(|disk| disk.is_building()) {
         return Err(being_modified(space));
     }
     Ok(())
 }
 
-fn being_modified(space: &Space) -> Error {
+pub(super) fn being_modified(space: &Space) -> Error {
     Error::new(ErrorCode::AlterSpace, &[&space.name(), &"the space is already being modified"])
 }
 
@@ -90,7 +90,12 @@ impl Database {
             INDEX_ID => index::plan_work(self, context, old.as_ref(), &new),
             _ => space::plan_work(self, context, old.as_ref(), &new),
         };
-        let Ok(Some(Work { space, format, defs, name, .. })) = planned else { return Ok(None) };
+        let Ok(Some(work)) = planned else { return Ok(None) };
+        if work.space.disk().is_some() {
+            self.build_on_disk(context, work, new)?;
+            return Ok(None);
+        }
+        let Work { space, format, defs, name, .. } = work;
         let is_free = space.store.borrow().build_id().is_none();
         if !is_free || space.store.borrow().is_empty() {
             return Ok(None);

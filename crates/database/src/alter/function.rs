@@ -81,6 +81,8 @@ pub(super) fn on_function(
                 database.catalog.set_function(id, gone);
             }),
             finish: None,
+            placed: None,
+            rows: 0,
         }));
     };
     let function = parse(new.data())?;
@@ -109,5 +111,7 @@ pub(super) fn on_function(
             database.catalog.set_function(id, before);
         }),
         finish: None,
+        placed: None,
+        rows: 0,
     }))
 }

@@ -2,7 +2,7 @@
 
 use super::build::{Work, check_not_building};
 use super::space::{all_parts, check_name, find_collation, make_format, rows_format};
-use super::{check_change, is_recovering};
+use super::{check_change, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{IndexInfo, Space, SpaceKind};
 use crate::database::{Database, Garbage};
@@ -13,6 +13,7 @@ use crate::statement::no_such_index;
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
+use storage::lsm::TreeOptions;
 use storage::{IndexDef, IndexKind};
 use tuple::msgpack::{Kind, Reader};
 use tuple::{FieldType, KeyDef, KeyPart, Tuple};
@@ -28,8 +29,10 @@ const FIELD_NO_MAX: u64 = 0x7fff_fffe;
 pub(crate) struct ParsedIndex {
     pub(crate) space_id: u32,
     pub(crate) info: IndexInfo,
-    kind: IndexKind,
-    is_unique: bool,
+    pub(super) kind: IndexKind,
+    pub(super) is_unique: bool,
+    /// Options of an index on disk.
+    pub(super) tree: TreeOptions,
 }
 
 /// Reads a row of `_index`. Errors: 14, 107, 108, 13.
@@ -56,6 +59,7 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
         return Err(refuse("index id too big"));
     }
     let mut is_unique = true;
+    let mut tree = disk::default_options(database);
     for_each_entry(opts, |key, value| {
         let wrong = |what: String| Error::new(ErrorCode::WrongIndexOptions, &[&4, &what]);
         match key {
@@ -65,17 +69,10 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
                     return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"functional indexes yet"]));
                 }
             }
-            "dimension"
-            | "distance"
-            | "page_size"
-            | "range_size"
-            | "run_count_per_level"
-            | "run_size_ratio"
-            | "bloom_fpr"
-            | "lsn"
-            | "stat"
-            | "hint"
-            | "sql" => {}
+            "page_size" | "range_size" | "run_count_per_level" | "run_size_ratio" | "bloom_fpr" => {
+                disk::read_option(&mut tree, key, value).map_err(|what| wrong(what.to_string()))?;
+            }
+            "dimension" | "distance" | "lsn" | "stat" | "hint" | "sql" => {}
             other => return Err(wrong(format!("unexpected option '{other}'"))),
         }
         Ok(())
@@ -114,7 +111,10 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
     if kind == IndexKind::Hash && !is_unique {
         return Err(refuse("HASH index must be unique"));
     }
-    Ok(ParsedIndex { space_id, info: IndexInfo { id, name, parts }, kind, is_unique })
+    if space.disk().is_some() {
+        disk::check_index(&space, &name, kind, &parts)?;
+    }
+    Ok(ParsedIndex { space_id, info: IndexInfo { id, name, parts }, kind, is_unique, tree })
 }
 
 /// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: 107.
@@ -286,6 +286,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     }
     let work = plan_create(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
+    let placed = disk::create_index(database, &space, &work, parsed.tree, new)?;
     let replaced = database.apply_build(work, new)?;
     assert!(replaced.is_empty(), "a new index takes nobody's place");
     let old_format = space.format();
@@ -299,9 +300,12 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
             // Rows that came after the index was made are undone before, so a primary index is empty again.
             let index = space.store.borrow_mut().drop_index(id);
             database.discard_indexes(index);
+            disk::forget_index(&space, id);
             database.catalog.bump_schema_version();
         }),
         finish: None,
+        placed,
+        rows: 0,
     }))
 }
 
@@ -327,6 +331,8 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
         }
     }
     let info = space.set_index(id, None);
+    let detached = disk::detach_index(&space, id);
+    let (kept_trees, owner) = (Rc::clone(&detached), Rc::clone(&space));
     let old_format = space.format();
     let format = make_format(database, &space.def(), &all_parts(&space))?;
     database.catalog.set_format(&space, format);
@@ -340,6 +346,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
         return Ok(Some(Effect {
             undo: Box::new(move |database| {
                 space.set_index(0, info);
+                disk::reattach_index(&space, &detached);
                 database.catalog.set_format(&space, old_format);
                 if let Some(rows) = rows.borrow_mut().take() {
                     *space.store.borrow_mut() = rows;
@@ -347,10 +354,13 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
                 database.catalog.bump_schema_version();
             }),
             finish: Some(Box::new(move |database| {
+                disk::discard(&owner, &kept_trees);
                 if let Some(rows) = kept.borrow_mut().take() {
                     database.discard(Garbage::Space(rows));
                 }
             })),
+            placed: None,
+            rows: 0,
         }));
     }
     let taken = Rc::new(RefCell::new(space.store.borrow_mut().drop_index(id)));
@@ -358,13 +368,17 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, info);
+            disk::reattach_index(&space, &detached);
             database.catalog.set_format(&space, old_format);
             space.store.borrow_mut().exchange_indexes(taken.borrow_mut().take().into_iter().collect());
             database.catalog.bump_schema_version();
         }),
         finish: Some(Box::new(move |database| {
+            disk::discard(&owner, &kept_trees);
             database.discard_indexes(kept.borrow_mut().take());
         })),
+        placed: None,
+        rows: 0,
     }))
 }
 
@@ -397,6 +411,8 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
     }
     let work = plan_alter(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
+    let (replaced_trees, placed) = disk::alter_index(database, &space, &work, parsed.tree, new)?;
+    let (kept_trees, owner) = (Rc::clone(&replaced_trees), Rc::clone(&space));
     let replaced = database.apply_build(work, new)?;
     let (id, old_format) = (parsed.info.id, space.format());
     let old_info = space.set_index(id, Some(Rc::new(parsed.info)));
@@ -407,12 +423,18 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, old_info);
+            disk::reattach_index(&space, &replaced_trees);
             database.catalog.set_format(&space, old_format);
             // They hold the rows that there were then, and what came later is undone before.
             let unused = space.store.borrow_mut().exchange_indexes(replaced.take());
             database.discard_indexes(unused);
             database.catalog.bump_schema_version();
         }),
-        finish: Some(Box::new(move |database| database.discard_indexes(kept.take()))),
+        finish: Some(Box::new(move |database| {
+            disk::discard(&owner, &kept_trees);
+            database.discard_indexes(kept.take());
+        })),
+        placed,
+        rows: 0,
     }))
 }

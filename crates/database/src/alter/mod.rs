@@ -6,6 +6,7 @@
 
 mod access;
 mod build;
+mod disk;
 mod function;
 mod index;
 mod sequence;
@@ -45,6 +46,7 @@ pub const TRUNCATE_ID: u32 = 330;
 /// `_space_sequence`.
 pub const SPACE_SEQUENCE_ID: u32 = 340;
 
+pub(crate) use disk::ReadyIndexes;
 pub(crate) use index::{define_engine_indexes, parse_index};
 pub(crate) use space::{kind_of, make_format, parse_space, view_base};
 

@@ -76,6 +76,8 @@ pub(super) fn on_sequence(
                 database.catalog.set_sequence(def.id, gone);
             }),
             finish: None,
+            placed: None,
+            rows: 0,
         }));
     };
     if old.is_some() {
@@ -95,6 +97,8 @@ pub(super) fn on_sequence(
                 database.catalog.set_sequence(id, Some(sequence));
             }),
             finish: None,
+            placed: None,
+            rows: 0,
         }));
     }
     let def = parse(new.data(), ErrorCode::CreateSequence)?;
@@ -106,6 +110,8 @@ pub(super) fn on_sequence(
             database.catalog.set_sequence(id, None);
         }),
         finish: None,
+        placed: None,
+        rows: 0,
     }))
 }
 
@@ -128,7 +134,7 @@ pub(super) fn on_sequence_data(
         return Ok(None);
     }
     // A reset that is taken back leaves the sequence where it was.
-    Ok(Some(Effect { undo: Box::new(move |_| sequence.set_value(before)), finish: None }))
+    Ok(Some(Effect { undo: Box::new(move |_| sequence.set_value(before)), finish: None, placed: None, rows: 0 }))
 }
 
 pub(super) fn on_space_sequence(
@@ -178,5 +184,7 @@ pub(super) fn on_space_sequence(
             database.catalog.bump_schema_version();
         }),
         finish: None,
+        placed: None,
+        rows: 0,
     }))
 }

@@ -1,7 +1,7 @@
 //! Rows of `_space`, `_truncate` and `_collation`.
 
 use super::build::{Work, check_not_building};
-use super::{SEQUENCE_ID, check_change, is_recovering};
+use super::{SEQUENCE_ID, check_change, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{Space, SpaceDef, SpaceKind};
 use crate::database::{Database, Garbage};
@@ -72,7 +72,10 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
     }
     match engine.as_str() {
         "memtx" | "sysview" | "blackhole" | "service" => {}
-        "vinyl" => return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"the vinyl engine yet"])),
+        "vinyl" if is_temporary => {
+            return Err(Error::new(failure, &[&name, &"engine does not support temporary flag"]));
+        }
+        "vinyl" => {}
         other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),
     }
     Ok(SpaceDef { id, owner, name, engine, field_count, fields, group_id, is_temporary })
@@ -162,6 +165,7 @@ pub(crate) fn kind_of(def: &SpaceDef) -> SpaceKind {
         "sysview" => SpaceKind::View { base: view_base(def.id) },
         "blackhole" => SpaceKind::Blackhole,
         "service" => SpaceKind::Service,
+        "vinyl" => SpaceKind::Disk,
         _ => SpaceKind::Memory,
     }
 }
@@ -189,13 +193,16 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     check_change(database, context, Privileges::CREATE, ObjectType::Space, def.id, def.owner, &def.name)?;
     let format = make_format(database, &def, &[])?;
     let id = def.id;
-    let space = Space::new(kind_of(&def), def, format, MemorySpace::new(&database.arena));
+    let disk = if kind_of(&def) == SpaceKind::Disk { Some(disk::open_space(database, id, &format)?) } else { None };
+    let space = Space::new(kind_of(&def), def, format, MemorySpace::new(&database.arena), disk);
     database.catalog.add_space(Rc::new(space));
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             database.catalog.remove_space(id);
         }),
         finish: None,
+        placed: None,
+        rows: 0,
     }))
 }
 
@@ -233,6 +240,8 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
             database.catalog.add_space(space);
         }),
         finish: None,
+        placed: None,
+        rows: 0,
     }))
 }
 
@@ -267,12 +276,12 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
     if def.group_id != old_def.group_id {
         return refuse("replication group is immutable");
     }
-    if def.is_temporary != old_def.is_temporary && !space.store.borrow().is_empty() {
+    if def.is_temporary != old_def.is_temporary && !space.has_no_rows() {
         return refuse("can not switch temporary flag on a non-empty space");
     }
     if def.field_count != old_def.field_count
         && def.field_count != 0
-        && !space.store.borrow().is_empty()
+        && !space.has_no_rows()
         && old_def.field_count != 0
     {
         return refuse("can not change field count on a non-empty space");
@@ -292,7 +301,12 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     database.apply_build(work, new)?;
     let (old_def, old_format) = (space.def(), space.format());
     apply_def(database, &space, Rc::new(def), format);
-    Ok(Some(Effect { undo: Box::new(move |database| apply_def(database, &space, old_def, old_format)), finish: None }))
+    Ok(Some(Effect {
+        undo: Box::new(move |database| apply_def(database, &space, old_def, old_format)),
+        finish: None,
+        placed: None,
+        rows: 0,
+    }))
 }
 
 /// The row of a space that exists already (a built-in one) came from a snapshot.
@@ -337,6 +351,9 @@ pub(super) fn on_truncate(
         return Err(Error::new(ErrorCode::TruncateSystemSpace, &[&space.name()]));
     }
     check_not_building(&space)?;
+    if space.disk().is_some() {
+        return disk::truncate(database, &space);
+    }
     let _ = old;
     let taken = Rc::new(RefCell::new(Some(space.store.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);
@@ -352,6 +369,8 @@ pub(super) fn on_truncate(
                 database.discard(Garbage::Space(rows));
             }
         })),
+        placed: None,
+        rows: 0,
     }))
 }
 
@@ -380,6 +399,8 @@ pub(super) fn on_collation(
                     database.catalog.set_collation(id, gone);
                 }),
                 finish: None,
+                placed: None,
+                rows: 0,
             }));
         }
         return Err(Error::new(ErrorCode::Unsupported, &[&"collation", &"alter"]));
@@ -403,5 +424,7 @@ pub(super) fn on_collation(
             database.catalog.set_collation(id, before);
         }),
         finish: None,
+        placed: None,
+        rows: 0,
     }))
 }

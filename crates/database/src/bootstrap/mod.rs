@@ -58,7 +58,7 @@ pub(crate) fn create_system_spaces(database: &Database) -> Result<()> {
         debug_assert_eq!(id, alter::SPACE_ID);
         let def = alter::parse_space(database, &row, crate::error::ErrorCode::CreateSpace)?;
         let format = alter::make_format(database, &def, &[])?;
-        let space = Space::new(alter::kind_of(&def), def, format, MemorySpace::new(database.arena()));
+        let space = Space::new(alter::kind_of(&def), def, format, MemorySpace::new(database.arena()), None);
         database.catalog.add_space(Rc::new(space));
     }
     for (_, row) in rows().filter(|(id, _)| *id == alter::INDEX_ID) {

@@ -143,6 +143,9 @@ impl Catalog {
 
     /// Gives a space another format. Rows that were made with an earlier one show its names from now on.
     pub(crate) fn set_format(&self, space: &Space, format: Rc<Format>) {
+        if let Some(disk) = space.disk() {
+            disk.set_format((*format).clone());
+        }
         let ids = space.set_format(Rc::clone(&format));
         let mut formats = self.formats.borrow_mut();
         for id in ids {

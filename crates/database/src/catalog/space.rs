@@ -6,6 +6,7 @@ use crate::session::{Context, UserId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use storage::MemorySpace;
+use storage::lsm::LsmSpace;
 use tuple::{FieldDef, Format, KeyPart, Tuple};
 use wal::Position;
 
@@ -14,6 +15,8 @@ use wal::Position;
 pub enum SpaceKind {
     /// Rows in memory.
     Memory,
+    /// Rows on disk.
+    Disk,
     /// The rows of another space that the user may know of.
     View {
         /// The space whose rows are shown.
@@ -91,8 +94,10 @@ pub struct Space {
     def: RefCell<Rc<SpaceDef>>,
     format: RefCell<Rc<Format>>,
     indexes: RefCell<Vec<Rc<IndexInfo>>>,
-    /// Rows and indexes.
+    /// Rows and indexes. Of a space on disk only the definitions of its indexes.
     pub store: RefCell<MemorySpace>,
+    /// Rows and indexes on disk.
+    pub(crate) disk: Option<Rc<LsmSpace>>,
     /// Position of the newest logged write: a read before it is durable waits (promise 2).
     pub last_write: Cell<Position>,
     /// Triggers in the order they run.
@@ -111,7 +116,13 @@ pub struct Space {
 
 impl Space {
     /// A space as its definition says.
-    pub fn new(kind: SpaceKind, def: SpaceDef, format: Rc<Format>, store: MemorySpace) -> Self {
+    pub fn new(
+        kind: SpaceKind,
+        def: SpaceDef,
+        format: Rc<Format>,
+        store: MemorySpace,
+        disk: Option<Rc<LsmSpace>>,
+    ) -> Self {
         Space {
             id: def.id,
             kind,
@@ -119,6 +130,7 @@ impl Space {
             format: RefCell::new(format),
             indexes: RefCell::default(),
             store: RefCell::new(store),
+            disk,
             last_write: Cell::new(Position::default()),
             on_replace: RefCell::default(),
             before_replace: RefCell::default(),

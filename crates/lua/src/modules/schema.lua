@@ -198,6 +198,9 @@ function box.schema.space.create(name, options)
         format = 'table', is_local = 'boolean', temporary = 'boolean', is_sync = 'boolean',
     })
     options = with_defaults(options, { engine = 'memtx', field_count = 0, temporary = false })
+    if options.engine == 'disk' then
+        options.engine = 'vinyl'
+    end
     if options.engine == 'vinyl' and options.temporary then
         illegal('engine does not support temporary flag')
     end

@@ -124,7 +124,10 @@ fn dispatch(
     }
     let decode = || decoded.request.as_ref().map_err(|error| decode_error(*error));
     match header.request_type {
-        request_type::SELECT => select(database, connection, header.sync, decode()?),
+        request_type::SELECT => match select(database, connection, header.sync, decode()?) {
+            Err(error) if error.is_needs_fiber() => select_in_fiber(database, connection, header.sync, body, events),
+            result => result,
+        },
         request_type::INSERT
         | request_type::REPLACE
         | request_type::UPDATE
@@ -247,25 +250,68 @@ fn write(
     let index_id = find_index(&space, request)?;
     let operation = operation(header.request_type, index_id, request)?;
     if space.may_wait() {
-        let body = body.to_vec();
-        return in_fiber(database, connection, header.sync, events, move |database, context, out| {
-            let request = Request::decode(&body).map_err(decode_error)?;
-            let space = find_space(database, &request)?;
-            let operation = self::operation(header.request_type, index_id, &request)?;
-            let row = database.execute(context, &space, operation)?;
-            Ok(row.map_or(0, |row| {
-                out.extend_from_slice(row.data());
-                1
-            }))
-        });
+        return write_in_fiber(database, connection, header, index_id, body, events);
     }
     let context = &*connection.context;
     context.user.set(connection.session.user.get());
     context.seen.set(Position::default());
-    let row = database.execute(context, &space, operation)?;
+    let row = match database.execute(context, &space, operation) {
+        Err(error) if error.is_needs_fiber() => {
+            return write_in_fiber(database, connection, header, index_id, body, events);
+        }
+        result => result?,
+    };
     let row = row.as_ref().map(|row| row.data());
     answer_data(database, connection, header.sync, context.seen.get(), u32::from(row.is_some()), row.unwrap_or(&[]));
     Ok(())
+}
+
+/// A write that may have to wait: it runs triggers, looks at all rows of a space, or needs what is on disk.
+fn write_in_fiber(
+    database: &Rc<Database>,
+    connection: &Rc<Connection>,
+    header: Header,
+    index_id: u32,
+    body: &[u8],
+    events: &RequestEvents,
+) -> Result<()> {
+    let body = body.to_vec();
+    in_fiber(database, connection, header.sync, events, move |database, context, out| {
+        let request = Request::decode(&body).map_err(decode_error)?;
+        let space = find_space(database, &request)?;
+        let operation = self::operation(header.request_type, index_id, &request)?;
+        let row = database.execute(context, &space, operation)?;
+        Ok(row.map_or(0, |row| {
+            out.extend_from_slice(row.data());
+            1
+        }))
+    })
+}
+
+/// A read that has to wait for the disk.
+fn select_in_fiber(
+    database: &Rc<Database>,
+    connection: &Rc<Connection>,
+    sync: u64,
+    body: &[u8],
+    events: &RequestEvents,
+) -> Result<()> {
+    let body = body.to_vec();
+    in_fiber(database, connection, sync, events, move |database, context, out| {
+        let request = Request::decode(&body).map_err(decode_error)?;
+        let space = find_space(database, &request)?;
+        let index_id = find_index(&space, &request)?;
+        let limit = request.limit.ok_or_else(|| missing("limit"))?;
+        let key = Key::decode(request.key.ok_or_else(|| missing("key"))?)?;
+        let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
+        let mut count = 0;
+        database.select(context, &space, index_id, kind, key, request.offset, limit, |row| {
+            out.extend_from_slice(row);
+            count += 1;
+            true
+        })?;
+        Ok(count)
+    })
 }
 
 /// An answer with encoded values that depends on a log position.

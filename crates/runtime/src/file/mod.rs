@@ -120,6 +120,12 @@ pub trait File: Send + Sync {
         Ok(at)
     }
 
+    /// Reads what can be had without waiting for the disk: how many bytes, fewer than asked for if the rest is not in memory, 0 at the end of the
+    /// file. `None`: nothing is in memory, or it cannot be told.
+    fn read_cached_at(&self, _out: &mut [u8], _offset: u64) -> io::Result<Option<usize>> {
+        Ok(None)
+    }
+
     /// True if the file has no name left: what is in it goes when it is closed.
     fn is_removed(&self) -> io::Result<bool> {
         Ok(false)

@@ -1,5 +1,5 @@
 //! Files of the operating system.
-#![expect(unsafe_code, reason = "flock(2) and statx(2)")]
+#![expect(unsafe_code, reason = "flock(2), statx(2) and preadv2(2)")]
 
 use super::{File, FileSystem, OpenMode};
 use std::any::Any;
@@ -83,6 +83,22 @@ impl FileSystem for SystemFiles {
 impl File for fs::File {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, out, offset)
+    }
+
+    fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        let target = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
+        let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+        // SAFETY: one vector is described by `target`, whose bytes are `out`'s.
+        let count = unsafe { libc::preadv2(self.as_raw_fd(), &raw const target, 1, offset, libc::RWF_NOWAIT) };
+        if count >= 0 {
+            return Ok(Some(count as usize));
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // Not in memory; or the file system cannot tell, or the kernel is too old to be asked.
+            Some(libc::EAGAIN | libc::EINTR | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(None),
+            _ => Err(error),
+        }
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

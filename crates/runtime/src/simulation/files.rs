@@ -1,6 +1,6 @@
 //! Files that take time, so that others can go on meanwhile and a power loss can meet an operation half done.
 
-use super::current;
+use super::{Simulation, current};
 use crate::file::{File, FileSystem, OpenMode};
 use std::any::Any;
 use std::io;
@@ -23,12 +23,7 @@ struct PacedFile {
 /// Before and after an operation: it takes effect somewhere in between.
 fn pace<T>(is_off: &dyn Fn() -> bool, what: u64, operation: impl FnOnce() -> T) -> T {
     let Some(simulation) = current() else { return operation() };
-    let config = simulation.config();
-    let mut time = simulation.between(config.file_delay_ns);
-    if simulation.one_in(config.slow_file_one_in) {
-        time *= 100;
-        simulation.count("slow file operation");
-    }
+    let time = simulation.file_delay_ns();
     let before = simulation.random() % (time + 1);
     simulation.sleep(before);
     simulation.note(what, || format!("file operation {what}"));
@@ -38,6 +33,25 @@ fn pace<T>(is_off: &dyn Fn() -> bool, what: u64, operation: impl FnOnce() -> T) 
     }
     simulation.sleep(time - before);
     result
+}
+
+impl Simulation {
+    /// What one operation on a file takes.
+    fn file_delay_ns(&self) -> u64 {
+        let config = self.config();
+        let time = self.between(config.file_delay_ns);
+        if !self.one_in(config.slow_file_one_in) {
+            return time;
+        }
+        self.count("slow file operation");
+        time * 100
+    }
+
+    /// Lets the calling thread wait as long as a read of a disk takes.
+    pub(crate) fn wait_for_disk(&self) {
+        self.sleep(self.file_delay_ns());
+        self.note(18, || "file operation 18".to_string());
+    }
 }
 
 impl FileSystem for PacedFiles {
@@ -79,6 +93,14 @@ impl File for PacedFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         // Reads that never wait: what is read at a start lies in the page cache more often than not.
         self.file.read_at(out, offset)
+    }
+
+    /// What is in memory is up to the seed.
+    fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        match current() {
+            Some(simulation) if simulation.one_in(2) => Ok(None),
+            _ => self.file.read_cached_at(out, offset),
+        }
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

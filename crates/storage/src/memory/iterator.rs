@@ -43,6 +43,34 @@ impl MemoryIterator {
         iterator
     }
 
+    /// The index that is scanned.
+    pub fn index_id(&self) -> u32 {
+        self.index_id
+    }
+
+    /// Direction and bound.
+    pub fn kind(&self) -> IteratorKind {
+        self.kind
+    }
+
+    /// The parts of the key, encoded one after the other, and their number.
+    pub fn key(&self) -> (&[u8], u32) {
+        (&self.key, self.part_count)
+    }
+
+    /// The last row that it gave, if it goes on behind it.
+    pub fn last(&self) -> Option<&Tuple> {
+        match &self.state {
+            State::Tree { last, .. } => Some(last),
+            _ => None,
+        }
+    }
+
+    /// True if it has come to its end.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
     /// The next row, `None` at the end.
     pub fn next(&mut self, space: &MemorySpace) -> Option<Tuple> {
         let found = space.index(self.index_id).and_then(|index| self.step(index));

@@ -135,6 +135,11 @@ impl MemorySpace {
         self.keep_secondary_entry(change);
     }
 
+    /// Puts a change in force again that was undone. Everything must be as it was before the change was made.
+    pub fn redo(&mut self, change: &Change) {
+        self.swap(change.old.as_ref(), change.new.as_ref());
+    }
+
     /// The planted bug. The row is never freed, so that what finds the entry reads a row and not what came in its place.
     #[cfg(feature = "planted-bugs")]
     fn keep_secondary_entry(&mut self, change: &Change) {

@@ -28,6 +28,8 @@ pub struct Fault {
     pub directory_syncs_lie: bool,
     /// Most bytes that one read returns, so that callers must ask again.
     pub read_bytes_max: Option<usize>,
+    /// Nothing is in memory: whoever does not want to wait for a read gets nothing.
+    pub is_cache_cold: bool,
 }
 
 /// What is wrong with a part of a file.

@@ -481,6 +481,11 @@ impl File for SimulatedFile {
         Ok(count)
     }
 
+    fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        let is_cold = self.files.state().fault.is_cache_cold;
+        if is_cold { Ok(None) } else { self.read_at(out, offset).map(Some) }
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.files.state();
         let (id, kind) = match self.is_synced {

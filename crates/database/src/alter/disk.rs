@@ -1,0 +1,425 @@
+//! Changes of the schema of spaces on disk.
+//!
+//! An index over rows is built ahead of its statement, as in memory (`build.rs`); the statement then puts it in its place. During a start an index
+//! gets the tree that the manifest knows for it, or, if there is none, an empty one which the log fills.
+
+use super::build::{Work, being_modified};
+use crate::catalog::Space;
+use crate::database::{Database, State};
+use crate::disk::Halt;
+use crate::error::{Error, ErrorCode, Result};
+use crate::fields::as_uint;
+use crate::session::Context;
+use crate::time_share::TimeShare;
+use crate::txn::Effect;
+use runtime::fiber::{self, Wake};
+use std::cell::RefCell;
+use std::rc::Rc;
+use storage::lsm::{BuildStop, DetachedTrees, DiskBuild, LsmSpace, Stop, TreeOptions};
+use storage::{IndexDef, IndexKind};
+use tuple::msgpack::Reader;
+use tuple::{Format, KeyDef, KeyPart, Tuple};
+
+/// Rows between two looks at the clock.
+const STEP_ROWS: usize = 32;
+/// A run is asked for so often whether it is written.
+const BUSY_WAIT_NS: u64 = 1_000_000;
+
+/// Indexes that are complete and wait for the statement that puts them in their places.
+pub(crate) struct ReadyIndexes {
+    /// The row of the statement.
+    row: Tuple,
+    build: DiskBuild,
+}
+
+/// Trees that were taken out of their places, with the definitions of their indexes.
+pub(super) type Detached = Rc<RefCell<Vec<(IndexDef, Option<DetachedTrees>)>>>;
+
+/// Tells of its position what needs to know it.
+pub(super) type Placed = Option<Box<dyn FnOnce(&Database, i64)>>;
+
+/// The disk half of a new space.
+pub(super) fn open_space(database: &Database, id: u32, format: &Format) -> Result<Rc<LsmSpace>> {
+    let engine = database
+        .disk_engine()
+        .ok_or_else(|| Error::new(ErrorCode::Unsupported, &[&"a database without files", &"the vinyl engine"]))?;
+    database.remember_reads();
+    Ok(LsmSpace::new(&engine, id, format.clone()))
+}
+
+/// Options of an index that says nothing of them.
+pub(super) fn default_options(database: &Database) -> TreeOptions {
+    let config = database.config.borrow();
+    TreeOptions {
+        page_size: config.vinyl_page_size as usize,
+        range_size: config.vinyl_range_size,
+        run_count_per_level: config.vinyl_run_count_per_level as usize,
+        run_size_ratio: config.vinyl_run_size_ratio,
+        bloom_fpr: config.vinyl_bloom_fpr,
+    }
+}
+
+/// Reads one option of an index, in Tarantool's words.
+pub(super) fn read_option(
+    options: &mut TreeOptions,
+    name: &str,
+    value: &[u8],
+) -> std::result::Result<(), &'static str> {
+    let number =
+        || Reader::new(value).read_double().ok().or_else(|| Reader::new(value).read_int().ok().map(|n| n as f64));
+    match name {
+        "page_size" => {
+            options.page_size = as_uint(value).ok_or("'page_size' must be integer")? as usize;
+            // More does not fit a block, less is all overhead.
+            if !(1..=16 << 20).contains(&options.page_size) {
+                return Err("page_size must be greater than 0 and less than or equal to range_size");
+            }
+        }
+        "range_size" => {
+            options.range_size = as_uint(value).ok_or("'range_size' must be integer")?;
+        }
+        "run_count_per_level" => {
+            options.run_count_per_level = as_uint(value).ok_or("'run_count_per_level' must be integer")? as usize;
+            if options.run_count_per_level == 0 {
+                return Err("run_count_per_level must be greater than 0");
+            }
+        }
+        "run_size_ratio" => {
+            options.run_size_ratio = number().ok_or("'run_size_ratio' must be number")?;
+            if options.run_size_ratio <= 1.0 {
+                return Err("run_size_ratio must be greater than 1");
+            }
+        }
+        _ => {
+            options.bloom_fpr = number().ok_or("'bloom_fpr' must be number")?;
+            if !(options.bloom_fpr > 0.0 && options.bloom_fpr <= 1.0) {
+                return Err("bloom_fpr must be greater than 0 and less than or equal to 1");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Errors: 13 if the engine has no such index, 14 if its keys have no order as bytes.
+pub(super) fn check_index(space: &Space, name: &str, kind: IndexKind, parts: &[KeyPart]) -> Result<()> {
+    if kind != IndexKind::Tree {
+        return Err(Error::new(ErrorCode::IndexType, &[&name, &space.name()]));
+    }
+    if parts.is_empty() {
+        return Ok(());
+    }
+    KeyDef::new(parts.to_vec()).supports_ordered().map_err(|part| {
+        let why = format!("field type '{}' is not supported", part.field_type.name());
+        Error::new(ErrorCode::ModifyIndex, &[&name, &space.name(), &why])
+    })
+}
+
+fn read_error(space: &Space, error: impl std::fmt::Display) -> Error {
+    Error::system(error).with("space", space.name())
+}
+
+/// Makes the trees of new indexes, or takes those that were built. What is told their position.
+pub(super) fn create_index(
+    database: &Database,
+    space: &Rc<Space>,
+    work: &Work,
+    options: TreeOptions,
+    row: &Tuple,
+) -> Result<Placed> {
+    let Some(disk) = space.disk() else { return Ok(None) };
+    let Some(engine) = database.disk_engine() else { return Ok(None) };
+    if let Some(ready) = take_ready(database, disk, row) {
+        let replaced = ready.build.end();
+        assert!(replaced.iter().all(|(_, trees)| trees.is_none()), "a new index takes nobody's place");
+        return Ok(placing(space, None));
+    }
+    for def in &work.defs {
+        if database.state() != State::Loading {
+            if def.id != 0 && !disk.is_empty() {
+                return Err(Error::new(ErrorCode::MultistatementTransaction, &[&work.what]));
+            }
+            disk.create_index(def.clone(), options, None).map_err(|error| read_error(space, error))?;
+            continue;
+        }
+        let lsn = database.replayed_lsn();
+        let state = engine.claim(space.id, def.id, lsn, database.is_replaying_log());
+        if state.is_none() && def.id != 0 && !disk.is_empty() {
+            // Its rows were never in runs of its own: they are looked for when all is read.
+            database.disk.unbuilt.borrow_mut().push((Rc::clone(space), def.clone(), options));
+        }
+        disk.create_index(def.clone(), options, state).map_err(|error| read_error(space, error))?;
+        disk.set_created(Some(def.id), lsn);
+    }
+    Ok(placing(space, None))
+}
+
+/// Tells new trees their position, and has indexes that were built recorded soon.
+fn placing(space: &Rc<Space>, index_id: Option<u32>) -> Placed {
+    let space = Rc::clone(space);
+    Some(Box::new(move |database, lsn| {
+        if let Some(disk) = space.disk() {
+            disk.set_created(index_id, lsn);
+            if !disk.is_empty() {
+                database.disk.seal_soon.borrow_mut().push(Rc::clone(disk));
+            }
+        }
+    }))
+}
+
+/// The statement that made an index is taken back.
+pub(super) fn forget_index(space: &Space, index_id: u32) {
+    if let Some(disk) = space.disk()
+        && let Some((_, trees)) = disk.drop_index(index_id)
+    {
+        disk.discard(trees, 0);
+    }
+}
+
+/// Takes an index out of its place.
+pub(super) fn detach_index(space: &Space, index_id: u32) -> Detached {
+    let taken = space.disk().and_then(|disk| disk.drop_index(index_id));
+    Rc::new(RefCell::new(taken.into_iter().map(|(def, trees)| (def, Some(trees))).collect()))
+}
+
+/// Puts trees back in their places. What had these is given up.
+pub(super) fn reattach_index(space: &Space, detached: &Detached) {
+    let Some(disk) = space.disk() else { return };
+    for (def, trees) in detached.take() {
+        let unused = match trees {
+            Some(trees) => disk.restore_index(&def, trees),
+            None => disk.drop_index(def.id).map(|(_, trees)| trees),
+        };
+        unused.into_iter().for_each(|trees| disk.discard(trees, 0));
+    }
+}
+
+/// Trees are out of use for good.
+pub(super) fn discard(space: &Space, detached: &Detached) {
+    let Some(disk) = space.disk() else { return };
+    for (_, trees) in detached.take() {
+        trees.into_iter().for_each(|trees| disk.discard(trees, 0));
+    }
+}
+
+/// Puts altered indexes in the places of the old ones, which are returned.
+pub(super) fn alter_index(
+    database: &Database,
+    space: &Rc<Space>,
+    work: &Work,
+    options: TreeOptions,
+    row: &Tuple,
+) -> Result<(Detached, Placed)> {
+    let nothing = Detached::default();
+    let Some(disk) = space.disk() else { return Ok((nothing, None)) };
+    if let Some(ready) = take_ready(database, disk, row) {
+        return Ok((Rc::new(RefCell::new(ready.build.end())), placing(space, None)));
+    }
+    if !needs_rebuild(disk, work) {
+        return Ok((nothing, None));
+    }
+    let is_loading = database.state() == State::Loading;
+    check_alter(space, disk, work)?;
+    if !disk.is_empty() && !is_loading {
+        return Err(Error::new(ErrorCode::MultistatementTransaction, &[&work.what]));
+    }
+    let mut replaced = Vec::new();
+    for def in &work.defs {
+        let old = disk.drop_index(def.id);
+        let lsn = database.replayed_lsn();
+        let claimed = database.disk_engine().filter(|_| is_loading);
+        let state = claimed.and_then(|engine| engine.claim(space.id, def.id, lsn, true));
+        if is_loading && state.is_none() && !disk.is_empty() {
+            database.disk.unbuilt.borrow_mut().push((Rc::clone(space), def.clone(), options));
+        }
+        disk.create_index(def.clone(), options, state).map_err(|error| read_error(space, error))?;
+        if is_loading {
+            disk.set_created(Some(def.id), lsn);
+        }
+        replaced.extend(old.map(|(def, trees)| (def, Some(trees))));
+    }
+    Ok((Rc::new(RefCell::new(replaced)), placing(space, None)))
+}
+
+/// True if entries of an altered index are other ones than before.
+fn needs_rebuild(disk: &Rc<LsmSpace>, work: &Work) -> bool {
+    let old = disk.index_defs();
+    work.defs.iter().any(|def| {
+        old.iter()
+            .find(|old| old.id == def.id)
+            .is_none_or(|old| old.is_unique != def.is_unique || !same_parts(&old.key_def, &def.key_def))
+    })
+}
+
+fn same_parts(a: &KeyDef, b: &KeyDef) -> bool {
+    let key = |part: &KeyPart| {
+        (part.field_no, part.field_type, part.is_nullable, part.collation.as_ref().map(|collation| collation.id()))
+    };
+    a.parts().iter().map(key).eq(b.parts().iter().map(key))
+}
+
+/// Errors: 5 if the primary index of a space with rows would be another.
+fn check_alter(space: &Space, disk: &Rc<LsmSpace>, work: &Work) -> Result<()> {
+    let is_primary = work.defs.iter().any(|def| def.id == 0);
+    if is_primary && !disk.is_empty() && !space.is_dropped.get() {
+        return Err(Error::new(
+            ErrorCode::Unsupported,
+            &[&"Vinyl", &"rebuilding the primary index of a non-empty space"],
+        ));
+    }
+    Ok(())
+}
+
+fn take_ready(database: &Database, disk: &Rc<LsmSpace>, row: &Tuple) -> Option<ReadyIndexes> {
+    let mut ready = database.disk.ready_indexes.borrow_mut();
+    ready.take_if(|ready| ready.row.data() == row.data() && ready.build.is_of(disk))
+}
+
+/// Removes all rows. During a start trees may come back that were made by this very row.
+pub(super) fn truncate(database: &Database, space: &Rc<Space>) -> Result<Option<Effect>> {
+    let Some(disk) = space.disk() else { return Ok(None) };
+    let is_loading = database.state() == State::Loading;
+    if is_loading && !database.is_replaying_log() {
+        // The trees of a snapshot are those behind the truncation.
+        return Ok(None);
+    }
+    let (engine, lsn) = (database.disk_engine().filter(|_| is_loading), database.replayed_lsn());
+    let state = |index_id| engine.as_ref().and_then(|engine| engine.claim(space.id, index_id, lsn, true));
+    let old = disk.truncate(state).map_err(|error| read_error(space, error))?;
+    if is_loading {
+        disk.set_created(None, lsn);
+    }
+    let taken = Rc::new(RefCell::new(Some(old)));
+    let (kept, owner, disk_there) = (Rc::clone(&taken), Rc::clone(disk), Rc::clone(disk));
+    Ok(Some(Effect {
+        undo: Box::new(move |_| {
+            if let Some(trees) = taken.borrow_mut().take() {
+                let empty = disk_there.exchange(trees);
+                disk_there.discard(empty, 0);
+            }
+        }),
+        finish: Some(Box::new(move |_| {
+            if let Some(trees) = kept.borrow_mut().take() {
+                owner.discard(trees, 0);
+            }
+        })),
+        placed: placing(space, None),
+        rows: 0,
+    }))
+}
+
+impl Database {
+    /// Does the long part of a change of a space on disk: builds indexes, or looks whether the rows fit a format. Yields.
+    ///
+    /// Errors: as the statement's, which then need not be tried.
+    pub(super) fn build_on_disk(&self, context: &Context, work: Work, row: Tuple) -> Result<()> {
+        let Work { space, format, defs, name, .. } = &work;
+        let Some(disk) = space.disk() else { return Ok(()) };
+        if disk.is_empty() {
+            return Ok(());
+        }
+        if disk.is_building() {
+            return Err(being_modified(space));
+        }
+        let is_index = !defs.is_empty();
+        if is_index {
+            let is_new = defs.iter().all(|def| !disk.index_defs().iter().any(|old| old.id == def.id));
+            if !is_new && !needs_rebuild(disk, &work) {
+                return Ok(());
+            }
+            check_alter(space, disk, &work)?;
+        }
+        let options =
+            super::index::parse_index(self, row.data()).map_or_else(|_| default_options(self), |parsed| parsed.tree);
+        let defs = defs.iter().map(|def| (def.clone(), options)).collect();
+        let mut build = disk.begin_build(Rc::clone(format), defs).map_err(|error| read_error(space, error))?;
+        // The open transaction has done nothing yet that waiting could make wrong.
+        let txn = context.txn.borrow_mut().take();
+        let built = self.build_in_slices(context, space, &mut build, name);
+        *context.txn.borrow_mut() = txn;
+        built.inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", space.name()))?;
+        if is_index {
+            *self.disk.ready_indexes.borrow_mut() = Some(ReadyIndexes { row, build });
+        }
+        Ok(())
+    }
+
+    fn build_in_slices(&self, context: &Context, space: &Rc<Space>, build: &mut DiskBuild, name: &str) -> Result<()> {
+        let clock = &*self.environment.clock;
+        let share = TimeShare::default();
+        let mut _fetched = None;
+        loop {
+            let step = || build.build_some(STEP_ROWS.min(self.slice_rows()));
+            match share.run(clock, self.slice_rows() / STEP_ROWS.min(self.slice_rows()), step) {
+                Ok(false) => return Ok(()),
+                Ok(true) => {
+                    // Not before the next turn of the loop.
+                    self.pause_build(1)?;
+                }
+                Err(BuildStop::Busy) => self.pause_build(BUSY_WAIT_NS)?,
+                Err(BuildStop::Stop(stop)) => {
+                    let mut stop = Some(stop);
+                    _fetched = Some(self.wait_for_stop(context, space, &mut stop)?);
+                }
+                Err(BuildStop::Duplicate { .. }) => {
+                    return Err(Error::new(ErrorCode::TupleFound, &[&name, &space.name()])
+                        .with("space", space.name())
+                        .with("index", name));
+                }
+                Err(BuildStop::Format(error)) => return Err(self.tuple_error(error, space)),
+            }
+            self.check_writable_or_loading()?;
+        }
+    }
+
+    fn pause_build(&self, ns: u64) -> Result<()> {
+        if fiber::current().is_none() {
+            runtime::pause(ns);
+            if let Some(engine) = self.disk_engine() {
+                engine.poll(0, 0);
+            }
+            return Ok(());
+        }
+        if fiber::sleep(ns) == Wake::Cancelled {
+            return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
+        }
+        Ok(())
+    }
+
+    fn wait_for_stop(
+        &self,
+        context: &Context,
+        space: &Space,
+        stop: &mut Option<Stop>,
+    ) -> Result<storage::lsm::Fetched> {
+        match stop.take().map(Halt::from) {
+            Some(Halt::Wait(need)) => self.wait_for(context, need),
+            Some(Halt::Refused(error)) => Err(error.with("space", space.name())),
+            None => Err(Error::system("nothing to wait for")),
+        }
+    }
+
+    fn check_writable_or_loading(&self) -> Result<()> {
+        if self.state() == State::Loading { Ok(()) } else { self.check_writable() }
+    }
+
+    /// Fills indexes whose entries were in no run when the server stopped. For the end of a start. Blocks.
+    pub(crate) fn build_unbuilt(&self, context: &Context) -> Result<()> {
+        for (space, def, options) in self.disk.unbuilt.take() {
+            let Some(disk) = space.disk() else { continue };
+            let is_there = disk.index_defs().iter().any(|other| other.id == def.id);
+            if space.is_dropped.get() || !is_there {
+                continue;
+            }
+            let name = space.index_name(def.id);
+            tracing::info!("index '{name}' of space '{}' is built anew: it was not on disk yet", space.name());
+            let mut build =
+                disk.begin_build(space.format(), vec![(def, options)]).map_err(|error| read_error(&space, error))?;
+            self.build_in_slices(context, &space, &mut build, &name)?;
+            for (_, trees) in build.end() {
+                trees.into_iter().for_each(|trees| disk.discard(trees, 0));
+            }
+            disk.set_created(None, self.replayed_lsn());
+        }
+        Ok(())
+    }
+}

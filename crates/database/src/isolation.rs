@@ -1,0 +1,449 @@
+//! Transactions that survive a wait.
+//!
+//! The idea. What a transaction has done is in force in place, which is right as long as nobody else runs. When its fiber has to wait the
+//! transaction is *suspended*: its changes are taken back, the newest first, and kept. At its next statement it is *resumed*: they are
+//! put in force again. In between others commit. So everybody always sees what is committed and his own changes.
+//!
+//! ```text
+//! begin  read a  write b  | wait            | read c  commit
+//!                         | b taken back    | b in force again
+//!                         | others commit;  |
+//!                         | if one of them touched a or b: error 97 from here on
+//! ```
+//!
+//! For this to be as if the transaction had run at the moment of its commit, nothing that it has seen may have changed: the keys that it has
+//! read, found absent or changed are remembered as intervals of ordered bytes, index by index, and a commit dooms the suspended
+//! transactions that it touches. The first to commit wins, nobody waits for anybody, and a transaction that goes on has seen
+//! one state of the database. That no key of its changes was touched is also what makes putting them in force again succeed always.
+//!
+//! Reads are remembered only if there are disk spaces ([`Database::remember_reads`]), and only transactions that have touched one survive
+//! a wait ([`Database::outlive_yield`]); the others are aborted by it, as Tarantool's. There are at most as many suspended
+//! transactions as fibers; what each remembers is bounded by [`IntervalSet`].
+//!
+//! Refused: versions of rows (each read would pay for transactions that wait), and locks (each wait could be a deadlock).
+
+use crate::catalog::{Space, SpaceKind};
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::fields::Fields;
+use crate::reads::{Point, Reads, above};
+use crate::session::Context;
+use crate::statement::{Key, Operation};
+use crate::statistics::increment;
+use crate::txn::Statement;
+use std::rc::Rc;
+use storage::lsm::DiskChange;
+use storage::{Change, IndexDef, IndexKind, IteratorKind, MemoryIterator};
+use tuple::{KeyDef, Tuple};
+
+/// What a read has seen of an index.
+enum Seen {
+    /// One key, present or not: ordered bytes of the declared parts.
+    Key(Vec<u8>),
+    /// Everything between two keys of the index's whole order, both included; to the end if there is no second.
+    Range(Vec<u8>, Option<Vec<u8>>),
+}
+
+/// The ordered bytes of a row's key, none if it has no such.
+fn ordered_row(def: &KeyDef, row: &[u8]) -> Option<Vec<u8>> {
+    def.supports_ordered().is_ok().then(|| {
+        let mut bytes = Vec::with_capacity(32);
+        def.ordered_of_row(row, &mut bytes);
+        bytes
+    })
+}
+
+/// What a scan has seen that ended with the row `last`, or at its end.
+fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Option<&[u8]>) -> Seen {
+    use IteratorKind::{All, Eq, Ge, Gt, Le, Lt, Req};
+    let is_ordered = def.kind == IndexKind::Tree || kind == Eq && key.part_count > 0;
+    if !is_ordered || def.compare_def.supports_ordered().is_err() {
+        return Seen::Range(Vec::new(), None);
+    }
+    let mut prefix = Vec::with_capacity(32);
+    def.key_def.ordered_of_key(key.parts, key.part_count, &mut prefix);
+    let is_whole = key.part_count as usize == def.key_def.part_count();
+    let (low, high) = match kind {
+        _ if key.part_count == 0 => (Vec::new(), None),
+        Eq | Req if def.is_unique && is_whole && def.key_def.first_nil_of(key.parts).is_none() => {
+            return Seen::Key(prefix);
+        }
+        Eq | Req => (prefix.clone(), Some(above(prefix))),
+        All | Ge => (prefix, None),
+        Gt => (above(prefix), None),
+        Le => (Vec::new(), Some(above(prefix))),
+        Lt => (Vec::new(), Some(prefix)),
+        _ => return Seen::Range(Vec::new(), None),
+    };
+    match last.and_then(|row| ordered_row(&def.compare_def, row)) {
+        Some(last) if kind.is_reverse() => Seen::Range(last, high),
+        Some(last) => Seen::Range(low, Some(last)),
+        None => Seen::Range(low, high),
+    }
+}
+
+impl Database {
+    /// From now on transactions remember what they read. To be called before the first disk space can be written to or read.
+    pub fn remember_reads(&self) {
+        self.remembers_reads.set(true);
+    }
+
+    /// The open transaction has touched a space whose reads may wait: it will be suspended by a wait, not aborted.
+    pub fn outlive_yield(&self, context: &Context) {
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
+            txn.outlives_yield = true;
+        }
+    }
+
+    /// Transactions whose fibers wait.
+    pub fn suspended(&self) -> usize {
+        self.readers.suspended()
+    }
+
+    /// The context's fiber is about to wait: what its transaction has changed is taken back until it is resumed. Does nothing if there is no
+    /// transaction or it has nothing to lose; one that has changed the schema is aborted instead (154).
+    pub fn suspend(&self, context: &Context) {
+        let taken = context.txn.borrow_mut().take();
+        let Some(mut txn) = taken else { return };
+        let has_nothing = txn.statements().is_empty() && txn.reads.is_none();
+        if context.must_resume.get() || txn.is_aborted() || has_nothing {
+            *context.txn.borrow_mut() = Some(txn);
+            return;
+        }
+        let reads = txn.reads.clone().filter(|_| !txn.has_changed_schema());
+        let Some(reads) = reads else {
+            *context.txn.borrow_mut() = Some(txn);
+            return self.abort_txn(context, ErrorCode::TransactionYield);
+        };
+        for statement in txn.statements().iter().rev() {
+            self.withdraw(statement);
+        }
+        txn.is_suspended = true;
+        reads.suspend();
+        context.must_resume.set(true);
+        *context.txn.borrow_mut() = Some(txn);
+    }
+
+    /// Puts the changes of the context's transaction in force again, if it is suspended.
+    ///
+    /// Errors: 97 if another transaction has changed what it depends on. It has been taken back then, and whatever is tried in it gets the
+    /// same error until it is rolled back.
+    pub fn resume(&self, context: &Context) -> Result<()> {
+        if !context.must_resume.get() {
+            return Ok(());
+        }
+        let taken = context.txn.borrow_mut().take();
+        let Some(mut txn) = taken else { return Ok(()) };
+        let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
+        if is_alive {
+            for statement in txn.statements() {
+                self.reinstate(statement);
+            }
+            txn.is_suspended = false;
+            context.must_resume.set(false);
+            *context.txn.borrow_mut() = Some(txn);
+            return Ok(());
+        }
+        if txn.is_suspended {
+            increment(&self.statistics.conflicts);
+        }
+        *context.txn.borrow_mut() = Some(txn);
+        self.abort_txn(context, ErrorCode::TransactionConflict);
+        Err(Error::new(ErrorCode::TransactionConflict, &[]))
+    }
+
+    /// What every statement, read, savepoint and commit begins with.
+    #[inline]
+    pub(crate) fn enter(&self, context: &Context) -> Result<()> {
+        if context.must_resume.get() { self.resume(context) } else { Ok(()) }
+    }
+
+    fn withdraw(&self, statement: &Statement) {
+        match statement.space.disk() {
+            Some(disk) => disk.undo(&statement.disk.borrow()),
+            None => statement.space.store.borrow_mut().undo(&statement.change),
+        }
+    }
+
+    fn reinstate(&self, statement: &Statement) {
+        match statement.space.disk() {
+            Some(disk) => {
+                let again = disk.redo(&statement.disk.borrow());
+                *statement.disk.borrow_mut() = again;
+            }
+            None => statement.space.store.borrow_mut().redo(&statement.change),
+        }
+    }
+
+    // What is remembered.
+
+    /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger.
+    #[inline]
+    pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
+        self.remembers_reads.get()
+            && (self.is_in_explicit_txn(context) || context.trigger_depth.get() > 0 || space.has_triggers())
+    }
+
+    /// Calls `add` with what the open transaction depends on.
+    fn with_reads(&self, context: &Context, add: impl FnOnce(&Rc<Reads>)) {
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
+            let id = txn.id();
+            add(txn.reads.get_or_insert_with(|| Reads::new(id, &self.readers)));
+        }
+    }
+
+    /// The open transaction depends on what lies between two keys in an index's whole order, both included; to the end if there is no `high`.
+    pub(crate) fn remember_range(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: u32,
+        (low, high): (Vec<u8>, Option<Vec<u8>>),
+    ) {
+        if self.remembers(context, space) {
+            self.remember(context, space.id, index_id, Seen::Range(low, high));
+        }
+    }
+
+    fn remember(&self, context: &Context, space_id: u32, index_id: u32, seen: Seen) {
+        self.with_reads(context, |reads| match seen {
+            Seen::Key(key) => reads.add_key(space_id, index_id, key),
+            Seen::Range(low, high) => reads.add_range(space_id, index_id, low, high),
+        });
+    }
+
+    /// The open transaction depends on everything in an index.
+    pub fn remember_all(&self, context: &Context, space: &Space, index_id: u32) {
+        if self.remembers(context, space) {
+            self.remember(context, space.id, index_id, Seen::Range(Vec::new(), None));
+        }
+    }
+
+    /// The open transaction depends on the row that a full key of an index names, or on its absence.
+    #[inline]
+    pub(crate) fn remember_key(&self, context: &Context, space: &Space, index_id: u32, key: Key<'_>) {
+        self.remember_scan(context, space, index_id, IteratorKind::Eq, key, None);
+    }
+
+    /// The open transaction depends on the rows of a scan: those up to `last`, behind which it was not continued, or all.
+    #[inline]
+    pub fn remember_scan(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+        last: Option<&[u8]>,
+    ) {
+        if self.remembers(context, space)
+            && let Some(def) = space.store.borrow().index_def(index_id)
+        {
+            self.remember(context, space.id, index_id, seen_by(def, kind, key, last));
+        }
+    }
+
+    /// A scan of a space in memory that is remembered as far as it goes.
+    #[inline]
+    pub(crate) fn scan_memory(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) {
+        if self.remembers(context, space) {
+            self.scan_remembered(context, space, index_id, kind, key, &mut visit);
+        } else {
+            space.store.borrow().scan(index_id, kind, key.parts, key.part_count, visit);
+        }
+    }
+
+    #[cold]
+    fn scan_remembered(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) {
+        let store = space.store.borrow();
+        let Some(def) = store.index_def(index_id) else { return };
+        let mut last = None;
+        store.scan(index_id, kind, key.parts, key.part_count, |row| {
+            let goes_on = visit(row);
+            if !goes_on {
+                last = Some(row.to_vec());
+            }
+            goes_on
+        });
+        self.remember(context, space.id, index_id, seen_by(def, kind, key, last.as_deref()));
+    }
+
+    /// The next row of a suspended scan of a space in memory. Errors: 97.
+    pub fn next_row(&self, context: &Context, space: &Space, iterator: &mut MemoryIterator) -> Result<Option<Tuple>> {
+        self.enter(context)?;
+        context.see(self.written(space));
+        let store = space.store.borrow();
+        if !self.remembers(context, space) || iterator.is_done() {
+            return Ok(iterator.next(&store));
+        }
+        let before = iterator.last().cloned();
+        let found = iterator.next(&store);
+        if let Some(def) = store.index_def(iterator.index_id()) {
+            let (parts, part_count) = iterator.key();
+            let last = found.as_ref().map(Tuple::data);
+            let mut seen = seen_by(def, iterator.kind(), Key { parts, part_count }, last);
+            if let Seen::Range(low, high) = &mut seen
+                && let Some(before) = before.and_then(|row| ordered_row(&def.compare_def, row.data()))
+            {
+                if iterator.kind().is_reverse() {
+                    *high = Some(before);
+                } else {
+                    *low = before;
+                }
+            }
+            self.remember(context, space.id, def.id, seen);
+        }
+        Ok(found)
+    }
+
+    /// The open transaction depends on what a statement has looked up, `rows` being what it is going to do. Must be called before it is done, and
+    /// also if it was refused or has nothing to do: that, too, was seen.
+    #[inline]
+    pub(crate) fn remember_statement(
+        &self,
+        context: &Context,
+        space: &Space,
+        operation: &Operation<'_>,
+        rows: Option<(Option<&Tuple>, Option<&Tuple>)>,
+    ) {
+        if self.remembers(context, space) {
+            self.remember_lookup(context, space, operation);
+            if let Some((old, new)) = rows {
+                self.remember_rows(context, space, old, new);
+            }
+        }
+    }
+
+    #[cold]
+    fn remember_lookup(&self, context: &Context, space: &Space, operation: &Operation<'_>) {
+        // A change of its definition concerns the statement, whatever it finds.
+        self.with_reads(context, |reads| reads.touch(space.id));
+        match operation {
+            Operation::Update { index_id, key, .. } | Operation::Delete { index_id, key } => {
+                if let Ok(key) = Key::decode(key)
+                    && self.check_exact_key(space, *index_id, key).is_ok()
+                {
+                    self.remember_key(context, space, *index_id, key);
+                }
+            }
+            Operation::Upsert { tuple, .. } if space.format().check(tuple).is_ok() => {
+                self.remember_row(context, space, tuple, false);
+            }
+            _ => {}
+        }
+    }
+
+    /// The open transaction depends on the keys of the rows that a statement takes out and puts in.
+    #[cold]
+    pub(crate) fn remember_rows(&self, context: &Context, space: &Space, old: Option<&Tuple>, new: Option<&Tuple>) {
+        if self.remembers(context, space) {
+            old.iter().for_each(|row| self.remember_row(context, space, row.data(), false));
+            new.iter().for_each(|row| self.remember_row(context, space, row.data(), true));
+        }
+    }
+
+    /// Remembers the primary key of a row and, if it is to be put in, those keys that no other row may have.
+    fn remember_row(&self, context: &Context, space: &Space, row: &[u8], is_put: bool) {
+        if !matches!(space.kind, SpaceKind::Memory | SpaceKind::Disk) {
+            return;
+        }
+        for def in space.store.borrow().index_defs() {
+            let is_looked_at = def.id == 0 || is_put && def.is_unique && !def.key_def.has_null_in(row);
+            if !is_looked_at {
+                continue;
+            }
+            let key = ordered_row(&def.key_def, row);
+            self.remember(context, space.id, def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
+        }
+    }
+
+    // Who is doomed.
+
+    /// As `doom_readers`, for a statement of either engine.
+    #[inline]
+    pub(crate) fn doom_readers_of_statement(&self, statement: &Statement) {
+        if self.readers.suspended() > 0 {
+            match statement.space.disk() {
+                Some(_) => self.doom_readers_on_disk(statement.space.id, &statement.disk.borrow()),
+                None => self.doom_readers_of(&statement.space, &statement.change),
+            }
+        }
+    }
+
+    /// What was there may not be known, but all keys that were written are.
+    #[cold]
+    fn doom_readers_on_disk(&self, space_id: u32, change: &DiskChange) {
+        let has_ranges = self.readers.has_ranges(space_id);
+        change.for_each_key(|index_id, is_unique, own, key| {
+            if is_unique {
+                self.readers.doom_key(Point::new(space_id, index_id, own));
+            }
+            if has_ranges {
+                self.readers.doom_ranges(space_id, index_id, Some(key));
+            }
+        });
+    }
+
+    /// A change is committed: the suspended transactions that depend on it have no chance any more.
+    #[inline]
+    pub(crate) fn doom_readers(&self, space: &Space, change: &Change) {
+        if self.readers.suspended() > 0 {
+            self.doom_readers_of(space, change);
+        }
+    }
+
+    #[cold]
+    fn doom_readers_of(&self, space: &Space, change: &Change) {
+        if space.is_system() {
+            self.doom_readers_of_definition(space, change);
+        }
+        let has_ranges = self.readers.has_ranges(space.id);
+        for def in space.store.borrow().index_defs() {
+            for row in [&change.old, &change.new].into_iter().flatten() {
+                if def.is_unique
+                    && let Some(key) = ordered_row(&def.key_def, row.data())
+                {
+                    self.readers.doom_key(Point::new(space.id, def.id, &key));
+                }
+                if has_ranges {
+                    let key = ordered_row(&def.compare_def, row.data());
+                    self.readers.doom_ranges(space.id, def.id, key.as_deref());
+                }
+            }
+        }
+    }
+
+    /// A row of a system space that says what a space is, or empties it: whoever has read or changed the space is meant.
+    fn doom_readers_of_definition(&self, space: &Space, change: &Change) {
+        use crate::alter::{INDEX_ID, SPACE_ID, SPACE_SEQUENCE_ID, TRUNCATE_ID};
+        if !matches!(space.id, SPACE_ID | INDEX_ID | TRUNCATE_ID | SPACE_SEQUENCE_ID) {
+            return;
+        }
+        for row in [&change.old, &change.new].into_iter().flatten() {
+            if let Ok(id) = Fields::new(row.data()).and_then(|mut fields| fields.uint()) {
+                self.readers.doom_space(id);
+            }
+        }
+    }
+
+    /// What was committed is taken back: nobody can say on what the suspended transactions depend.
+    pub(crate) fn doom_all(&self) {
+        self.readers.doom_all();
+    }
+}

@@ -1,0 +1,202 @@
+//! Procedures whose transactions survive a wait: whatever Lua has read counts.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use database::{Config, Context, Database, Environment, ReplaceTrigger, Space};
+use lua::{Host, Lua, LuaConfig};
+use runtime::{ManualClock, SeededRandomness, SimulatedFiles, fiber};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use tuple::Tuple;
+
+struct NoHost;
+
+impl Host for NoHost {
+    fn configure(&self, _options: &[u8]) -> database::Result<()> {
+        Ok(())
+    }
+
+    fn exit(&self, _code: i32) {}
+
+    fn listen_address(&self) -> Option<String> {
+        None
+    }
+
+    fn rotate_log(&self) {}
+}
+
+/// Whoever writes to its space outlives a wait, as if it were on a disk.
+struct Mark(Rc<Database>);
+
+impl ReplaceTrigger for Mark {
+    fn run(
+        &self,
+        context: &Context,
+        _old: Option<&Tuple>,
+        new: Option<&Tuple>,
+        _space: &Rc<Space>,
+        _operation: &str,
+    ) -> database::Result<Option<Tuple>> {
+        self.0.outlive_yield(context);
+        Ok(new.cloned())
+    }
+}
+
+fn run(database: &Rc<Database>, source: &str) {
+    let outcome = Rc::new(RefCell::new(None));
+    let slot = Rc::clone(&outcome);
+    Lua::run_script("=test", source.as_bytes().to_vec(), Vec::new(), move |result| *slot.borrow_mut() = Some(result));
+    for _ in 0..100_000 {
+        if let Some(result) = outcome.take() {
+            return result.unwrap();
+        }
+        fiber::run_ready(100);
+        database.submit();
+        database.turn();
+    }
+    panic!("the script does not end");
+}
+
+const SPACES: &str = "
+    for _, name in ipairs({'mark', 'rows'}) do
+        local space = box.schema.space.create(name)
+        space:create_index('primary')
+    end
+    box.space.rows:create_index('second', {unique = false, parts = {2, 'unsigned'}})
+    for i = 1, 9 do box.space.rows:insert{i * 10, i % 3} end
+";
+
+/// Reads in a transaction, waits while another fiber changes something, and commits.
+const SCRIPT: &str = "
+    local fiber = require('fiber')
+    local rows = box.space.rows
+    local function try(read, change)
+        box.begin()
+        box.space.mark:replace{fiber.self():id()}
+        read()
+        local other = fiber.new(change)
+        other:set_joinable(true)
+        assert(other:join())
+        local is_committed, failure = pcall(box.commit)
+        assert(not box.is_in_txn())
+        return is_committed or failure.code
+    end
+    local function insert(id, second)
+        return function()
+            rows:insert{id, second}
+            rows:delete{id}
+        end
+    end
+    local cases = {
+        {function() rows:get{15} end, 15, 16},
+        {function() rows:select({20}, {iterator = 'GE', limit = 2}) end, 25, 35},
+        {function() rows:select({}, {limit = 1}) end, 5, 15},
+        {function() rows:count({50}, {iterator = 'LT'}) end, 5, 55},
+        {function() rows.index.second:min() end, {15, 0}, {15, 1}},
+        {function() rows.index.second:select({1}) end, {15, 1}, {15, 2}},
+        {function() for _, row in rows:pairs({30}, {iterator = 'LE'}) do if row[1] == 20 then break end end end, 25, 15},
+        {function() for _, row in rows:pairs({30}, {iterator = 'GT'}) do if row[1] == 50 then break end end end, 35, 55},
+        {function() rows:len() end, 15, nil},
+        {function() rows.index.primary:random(3) end, 15, nil},
+        {function() pcall(rows.insert, rows, {20, 0}) rows:update({90}, {{'+', 2, 1}}) end, 90, 15},
+    }
+    for at, case in ipairs(cases) do
+        local function change(what)
+            local id, second = what, 1
+            if type(what) == 'table' then id, second = what[1], what[2] end
+            return id == 90 and function() rows:update({90}, {{'+', 2, 1}}) end or insert(id, second)
+        end
+        local outcome = try(case[1], change(case[2]))
+        assert(outcome == 97, 'case ' .. at .. ': ' .. tostring(outcome))
+        if case[3] then
+            outcome = try(case[1], change(case[3]))
+            assert(outcome == true, 'case ' .. at .. ' beside: ' .. tostring(outcome))
+        end
+    end
+
+    -- A scan goes on where it was.
+    box.begin()
+    box.space.mark:replace{0}
+    rows:insert{45, 7}
+    local seen = {}
+    for _, row in rows:pairs({40}, {iterator = 'GE'}) do
+        table.insert(seen, row[1])
+        fiber.yield()
+        assert(box.is_in_txn())
+    end
+    assert(table.concat(seen, ' ') == '40 45 50 60 70 80 90')
+    box.commit()
+    assert(rows:get{45}[2] == 7)
+
+    -- A doomed one gives the same error until it is rolled back.
+    box.begin()
+    box.space.mark:replace{0}
+    rows:replace{45, 8}
+    local other = fiber.new(function() rows:replace{45, 9} end)
+    other:set_joinable(true)
+    other:join()
+    for _ = 1, 2 do
+        local ok, failure = pcall(rows.get, rows, {10})
+        assert(not ok and failure.code == box.error.TRANSACTION_CONFLICT)
+        assert(tostring(failure) == 'Transaction has been aborted by conflict')
+    end
+    box.rollback()
+    assert(rows:get{45}[2] == 9)
+
+    -- In memory alone a wait aborts, as ever.
+    box.begin()
+    rows:replace{45, 10}
+    fiber.yield()
+    local ok, failure = pcall(box.commit)
+    assert(not ok and failure.code == box.error.TRANSACTION_YIELD)
+    assert(rows:get{45}[2] == 9)
+
+    -- A cancelled fiber takes its transaction with it.
+    local waiting = fiber.new(function()
+        box.begin()
+        box.space.mark:replace{0}
+        rows:replace{45, 11}
+        fiber.sleep(1000)
+    end)
+    waiting:set_joinable(true)
+    fiber.yield()
+    waiting:cancel()
+    waiting:join()
+    assert(rows:get{45}[2] == 9)
+";
+
+#[test]
+fn what_a_procedure_has_read_counts_while_it_waits() {
+    let config = Config {
+        wal_dir: PathBuf::from("/db"),
+        memtx_dir: PathBuf::from("/db"),
+        memtx_memory: 64 << 20,
+        wal_writes_in_flight: 0,
+        checkpoint_interval: 0,
+        ..Config::default()
+    };
+    let environment = Environment {
+        files: Arc::new(SimulatedFiles::default()),
+        clock: Arc::new(ManualClock::default()),
+        randomness: Arc::new(SeededRandomness::new(1)),
+        wake: Arc::new(|| {}),
+    };
+    let database = Database::new(config, environment).unwrap();
+    let aborter = Rc::clone(&database);
+    fiber::on_yield(Rc::new(move || {
+        if let Some(context) = fiber::local::<Context>() {
+            aborter.abort_by_yield(&context);
+        }
+    }));
+    Lua::start(&database, Rc::new(NoHost), LuaConfig { memory: 256 << 20, slice_max_ms: 0 }).unwrap();
+    database.open().unwrap();
+    Lua::opened(&[0x80]);
+    run(&database, SPACES);
+    database.remember_reads();
+    let mark = database.catalog.spaces().into_iter().find(|space| space.name() == "mark").unwrap();
+    mark.on_replace.borrow_mut().push(Rc::new(Mark(Rc::clone(&database))));
+    run(&database, SCRIPT);
+    assert_eq!(database.suspended(), 0);
+    mark.on_replace.borrow_mut().clear();
+}

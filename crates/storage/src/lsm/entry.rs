@@ -1,0 +1,36 @@
+//! What runs and memory levels consist of.
+
+/// What an entry says of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EntryKind {
+    /// The key has this value, whatever it had before.
+    Put = 0,
+    /// The key has no value. Without a value of its own.
+    Delete = 1,
+    /// A row and arrays of operations, oldest first: absent, the key gets the row and all operations but the first; present, all of them.
+    Upsert = 2,
+}
+
+impl EntryKind {
+    /// By its number on disk.
+    pub(crate) fn from_number(number: usize) -> Option<Self> {
+        match number {
+            0 => Some(EntryKind::Put),
+            1 => Some(EntryKind::Delete),
+            2 => Some(EntryKind::Upsert),
+            _ => None,
+        }
+    }
+}
+
+/// A key and what is said of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Ordered bytes.
+    pub key: &'a [u8],
+    /// What is said.
+    pub kind: EntryKind,
+    /// A row in a primary index, a primary key in a secondary one; see [`EntryKind`].
+    pub value: &'a [u8],
+}

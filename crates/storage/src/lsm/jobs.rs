@@ -1,0 +1,133 @@
+//! The work of other threads: levels become runs, runs become fewer runs.
+
+use super::entry::{Entry, EntryKind};
+use super::error::LsmError;
+use super::level::SharedLevel;
+use super::merge::{Source, Upserter, merge};
+use super::run::{Run, RunOptions, RunSource, RunWriter};
+use runtime::{FileSystem, Pace};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Entries between two looks whether to rest, or to leave off.
+const ENTRIES_BETWEEN_RESTS: u64 = 256;
+
+/// What the threads share with the engine.
+#[derive(Clone)]
+pub(crate) struct Workplace {
+    pub(crate) files: Arc<dyn FileSystem>,
+    pub(crate) dir: PathBuf,
+    /// Numbers of runs, ranges and trees.
+    pub(crate) ids: Arc<AtomicU64>,
+    /// Set when the engine is closed: jobs leave off.
+    pub(crate) is_stopped: Arc<AtomicBool>,
+}
+
+impl Workplace {
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn check_stopped(&self) -> Result<(), LsmError> {
+        if self.is_stopped.load(Ordering::Relaxed) {
+            let source = std::io::Error::from(std::io::ErrorKind::Interrupted);
+            return Err(LsmError::Io { what: "the engine is being closed".to_string(), source });
+        }
+        Ok(())
+    }
+}
+
+/// A level of one tree that is to become a run.
+pub(crate) struct LevelDump {
+    pub(crate) tree_id: u64,
+    pub(crate) level: SharedLevel,
+    pub(crate) options: RunOptions,
+    /// Nothing lies below: deletes say nothing, and upserts are rows.
+    pub(crate) is_bottom: bool,
+    pub(crate) upserter: Arc<dyn Upserter>,
+}
+
+/// Writes a run of each level, in order.
+pub(crate) fn dump(place: &Workplace, dumps: &[LevelDump]) -> Result<Vec<Option<Run>>, LsmError> {
+    dumps.iter().map(|dump| dump_level(place, dump)).collect()
+}
+
+/// Writes a run of a level.
+pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Option<Run>, LsmError> {
+    let mut writer = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), dump.options)?;
+    let mut made = Vec::new();
+    let mut count = 0u64;
+    dump.level.for_each(|entry, filter_prefix| {
+        count += 1;
+        if count.is_multiple_of(ENTRIES_BETWEEN_RESTS) {
+            place.check_stopped()?;
+        }
+        match entry.kind {
+            EntryKind::Delete if dump.is_bottom => Ok(()),
+            EntryKind::Upsert if dump.is_bottom => {
+                made.clear();
+                dump.upserter.apply(None, entry.value, &mut made);
+                writer.add(Entry { kind: EntryKind::Put, value: &made, ..entry }, filter_prefix)
+            }
+            _ => writer.add(entry, filter_prefix),
+        }
+    })?;
+    writer.finish()
+}
+
+/// Runs of a range that become one, or several that lie one behind the other.
+pub(crate) struct Compaction {
+    /// Newest first.
+    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Option<Vec<u8>>,
+    /// Nothing older lies below them.
+    pub(crate) is_bottom: bool,
+    /// A run that has come to so many bytes is followed by another; none: never.
+    pub(crate) split_bytes: Option<u64>,
+    /// How many parts of a key the filter knows; none: the whole key.
+    pub(crate) filter_parts: Option<u32>,
+    pub(crate) options: RunOptions,
+    pub(crate) upserter: Arc<dyn Upserter>,
+    /// The part of the time that it works while others are busy; 1: all of it.
+    pub(crate) pace_share: u32,
+}
+
+/// Merges. The new runs are in order of their keys.
+pub(crate) fn compact(place: &Workplace, job: &Compaction) -> Result<Vec<Run>, LsmError> {
+    let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    for run in &job.runs {
+        sources.push(Box::new(RunSource::new(Arc::clone(run), &job.from, job.to.clone())?));
+    }
+    let mut finished = Vec::new();
+    let mut writer: Option<RunWriter> = None;
+    let mut pace = Pace::new(job.pace_share.max(1));
+    let mut count = 0u64;
+    merge(sources, job.is_bottom, &*job.upserter, &mut |entry| {
+        count += 1;
+        if count.is_multiple_of(ENTRIES_BETWEEN_RESTS) {
+            place.check_stopped()?;
+            if job.pace_share > 1 {
+                pace.rest();
+            }
+        }
+        let is_full = writer.as_ref().is_some_and(|writer| job.split_bytes.is_some_and(|max| writer.bytes() >= max));
+        if is_full && let Some(full) = writer.take() {
+            finished.extend(full.finish()?);
+        }
+        let filter_prefix = match job.filter_parts {
+            Some(parts) => super::tree::own_prefix(entry.key, parts),
+            None => entry.key.len(),
+        };
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            None => writer.insert(RunWriter::create(place.files.clone(), &place.dir, place.next_id(), job.options)?),
+        };
+        writer.add(entry, filter_prefix)
+    })?;
+    if let Some(writer) = writer {
+        finished.extend(writer.finish()?);
+    }
+    Ok(finished)
+}

@@ -1,0 +1,314 @@
+//! The memory level of a tree: what was written since the last dump.
+//!
+//! Entries lie one behind the other in chunks that are freed together; an ordered tree holds their places. An entry that is replaced stays
+//! in its chunk: whoever has to take the change back puts its place into the tree again.
+//!
+//! ```text
+//! entry:  key length u32 | value length u32 | filter prefix u32 | kind u8 | key | value
+//! place:  chunk number << 32 | offset
+//! ```
+//!
+//! Invariant: a sealed level gets no more entries. Only undo changes its tree, and a dump reads a view of it.
+
+use super::entry::{Entry, EntryKind};
+use index::{Cursor, Tree, TreeView};
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::error::LsmError;
+
+/// Bytes of a chunk; a larger entry gets one of its own.
+const CHUNK_BYTES: usize = 256 << 10;
+const HEADER_BYTES: usize = 13;
+
+/// The bytes of a level.
+#[derive(Default)]
+pub(crate) struct Chunks {
+    chunks: Vec<Vec<u8>>,
+}
+
+fn number(bytes: &[u8]) -> usize {
+    u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize
+}
+
+impl Chunks {
+    fn push(&mut self, entry: Entry<'_>, filter_prefix: usize) -> (u64, usize) {
+        let size = HEADER_BYTES + entry.key.len() + entry.value.len();
+        let has_room = self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= size);
+        let mut taken = 0;
+        if !has_room {
+            taken = size.max(CHUNK_BYTES);
+            self.chunks.push(Vec::with_capacity(taken));
+        }
+        let at = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[at];
+        let place = (at as u64) << 32 | chunk.len() as u64;
+        chunk.extend_from_slice(&(entry.key.len() as u32).to_le_bytes());
+        chunk.extend_from_slice(&(entry.value.len() as u32).to_le_bytes());
+        chunk.extend_from_slice(&(filter_prefix as u32).to_le_bytes());
+        chunk.push(entry.kind as u8);
+        chunk.extend_from_slice(entry.key);
+        chunk.extend_from_slice(entry.value);
+        (place, taken)
+    }
+
+    fn key(&self, place: u64) -> &[u8] {
+        let bytes = &self.chunks[(place >> 32) as usize][place as u32 as usize..];
+        &bytes[HEADER_BYTES..HEADER_BYTES + number(&bytes[..4])]
+    }
+
+    /// The entry at a place, and how many bytes of its key the filter of a run is to know.
+    pub(crate) fn entry(&self, place: u64) -> (Entry<'_>, usize) {
+        let bytes = &self.chunks[(place >> 32) as usize][place as u32 as usize..];
+        let (key_end, filter_prefix) = (HEADER_BYTES + number(&bytes[..4]), number(&bytes[8..12]));
+        let kind = match bytes[12] {
+            0 => EntryKind::Put,
+            1 => EntryKind::Delete,
+            _ => EntryKind::Upsert,
+        };
+        let value = &bytes[key_end..key_end + number(&bytes[4..8])];
+        (Entry { key: &bytes[HEADER_BYTES..key_end], kind, value }, filter_prefix)
+    }
+}
+
+/// An order-preserving part of a key. See `index::Entry::hint`.
+fn hint_of(key: &[u8], hint_at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    let rest = key.get(hint_at..).unwrap_or(&[]);
+    let length = rest.len().min(8);
+    bytes[..length].copy_from_slice(&rest[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+/// How a change of a level is taken back: what came in, and in whose place.
+#[derive(Clone)]
+pub(crate) struct LevelChange {
+    pub(crate) level: Rc<Level>,
+    pub(crate) new: u64,
+    old: Option<u64>,
+}
+
+/// See the head of this file.
+pub(crate) struct Level {
+    tree: RefCell<Tree>,
+    chunks: RefCell<Arc<Chunks>>,
+    /// Where in a key its hint begins: behind the byte that all keys have alike.
+    hint_at: usize,
+    chunk_bytes: Cell<usize>,
+    deletes: Cell<u64>,
+    /// Bytes of keys and values that were written, for the accounts of amplification.
+    written_bytes: Cell<u64>,
+    /// Bytes that the engine counts for it.
+    charged: Cell<usize>,
+}
+
+impl Level {
+    pub(crate) fn new(hint_at: usize) -> Rc<Self> {
+        Rc::new(Level {
+            tree: RefCell::new(Tree::new()),
+            chunks: RefCell::default(),
+            hint_at,
+            chunk_bytes: Cell::new(0),
+            deletes: Cell::new(0),
+            written_bytes: Cell::new(0),
+            charged: Cell::new(0),
+        })
+    }
+
+    /// Memory that goes with the level.
+    pub(crate) fn bytes(&self) -> usize {
+        self.chunk_bytes.get() + self.tree.borrow().bytes()
+    }
+
+    /// Bytes that the level has come to take since it was asked last.
+    pub(crate) fn growth(&self) -> usize {
+        let bytes = self.bytes();
+        let growth = bytes.saturating_sub(self.charged.get());
+        self.charged.set(self.charged.get() + growth);
+        growth
+    }
+
+    /// All that `growth` has told of.
+    pub(crate) fn charged(&self) -> usize {
+        self.charged.get()
+    }
+
+    /// Number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.tree.borrow().len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tree.borrow().is_empty()
+    }
+
+    /// Entries that say that a key is gone, counted as they were written.
+    pub(crate) fn deletes(&self) -> u64 {
+        self.deletes.get()
+    }
+
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes.get()
+    }
+
+    /// Puts an entry in the place of the one with the same key, if any.
+    pub(crate) fn put(self: &Rc<Self>, entry: Entry<'_>, filter_prefix: usize) -> LevelChange {
+        let new = {
+            let mut chunks = self.chunks.borrow_mut();
+            let chunks =
+                Arc::get_mut(&mut chunks).expect("only sealed levels are shared, and nothing is put into those");
+            let (new, taken) = chunks.push(entry, filter_prefix);
+            self.chunk_bytes.set(self.chunk_bytes.get() + taken);
+            new
+        };
+        if entry.kind == EntryKind::Delete {
+            self.deletes.set(self.deletes.get() + 1);
+        }
+        let written = entry.key.len() + entry.value.len();
+        self.written_bytes.set(self.written_bytes.get() + written as u64);
+        let old = self.set(entry.key, Some(new));
+        LevelChange { level: Rc::clone(self), new, old }
+    }
+
+    /// Makes a place the one of its key, or none. Returns the one that was.
+    fn set(&self, key: &[u8], place: Option<u64>) -> Option<u64> {
+        let chunks = self.chunks.borrow();
+        let mut tree = self.tree.borrow_mut();
+        let hint = hint_of(key, self.hint_at);
+        if let Some(item) = place
+            && tree.append(index::Entry { hint, item }, |last| chunks.key(last) < key)
+        {
+            return None;
+        }
+        let slot = tree.locate(hint, |item| chunks.key(item).cmp(key));
+        let old = slot.found;
+        match (old, place) {
+            (Some(_), Some(item)) => tree.replace_at(slot, index::Entry { hint, item }),
+            (None, Some(item)) => tree.insert_at(slot, index::Entry { hint, item }),
+            (Some(_), None) => tree.remove_at(slot),
+            (None, None) => {}
+        }
+        old
+    }
+
+    /// Takes a change back, the newest one that is in force.
+    pub(crate) fn undo(&self, change: &LevelChange) {
+        let key = self.chunks.borrow().key(change.new).to_vec();
+        self.set(&key, change.old);
+    }
+
+    /// Hands the entry of a key to `read`.
+    pub(crate) fn find<R>(&self, key: &[u8], read: impl FnOnce(u64, Entry<'_>) -> R) -> Option<R> {
+        let tree = self.tree.borrow();
+        if tree.is_empty() {
+            return None;
+        }
+        let chunks = self.chunks.borrow();
+        let place = tree.get(hint_of(key, self.hint_at), |item| chunks.key(item).cmp(key))?;
+        Some(read(place, chunks.entry(place).0))
+    }
+
+    /// As `find`, in what a hold keeps.
+    fn find_in<R>(&self, view: &TreeView, key: &[u8], read: impl FnOnce(u64, Entry<'_>) -> R) -> Option<R> {
+        let chunks = self.chunks.borrow();
+        let found = view.lower_bound(hint_of(key, self.hint_at), |item| chunks.key(item).cmp(key)).get()?;
+        let (entry, _) = chunks.entry(found.item);
+        (entry.key == key).then(|| read(found.item, entry))
+    }
+
+    /// Hands the entry at a place to `read`.
+    pub(crate) fn read<R>(&self, place: u64, read: impl FnOnce(Entry<'_>, usize) -> R) -> R {
+        let chunks = self.chunks.borrow();
+        let (entry, filter_prefix) = chunks.entry(place);
+        read(entry, filter_prefix)
+    }
+
+    /// The first entry whose key is not less than `key`, or greater than it.
+    pub(crate) fn seek_from(&self, key: &[u8], is_included: bool) -> Cursor {
+        let (tree, chunks) = (self.tree.borrow(), self.chunks.borrow());
+        let compare = |item| -> Ordering { chunks.key(item).cmp(key) };
+        let hint = hint_of(key, self.hint_at);
+        if is_included { tree.lower_bound(hint, compare) } else { tree.upper_bound(hint, compare) }
+    }
+
+    /// The last entry whose key is less than `key`.
+    pub(crate) fn seek_before(&self, key: Option<&[u8]>) -> Cursor {
+        let (tree, chunks) = (self.tree.borrow(), self.chunks.borrow());
+        match key {
+            Some(key) => tree.last_before(hint_of(key, self.hint_at), |item| chunks.key(item).cmp(key)),
+            None => tree.last(),
+        }
+    }
+
+    /// Keeps what the tree's cursors point at as it is, until the result is dropped.
+    pub(crate) fn hold(self: &Rc<Self>) -> LevelHold {
+        LevelHold { view: Some(self.tree.borrow_mut().open_view()), level: Rc::clone(self) }
+    }
+
+    /// A sealed level, to be read by another thread.
+    pub(crate) fn share(&self) -> SharedLevel {
+        SharedLevel { view: self.tree.borrow_mut().open_view(), chunks: Arc::clone(&self.chunks.borrow()) }
+    }
+
+    /// Takes back what `share` gave.
+    pub(crate) fn unshare(&self, shared: SharedLevel) {
+        self.tree.borrow_mut().close_view(shared.view);
+    }
+
+    /// Frees a slice of the tree of a level that is out of use. Returns true while something is left.
+    pub(crate) fn release_some(&self) -> bool {
+        let mut tree = self.tree.borrow_mut();
+        !tree.has_views() && tree.release_some()
+    }
+}
+
+/// See [`Level::hold`].
+pub(crate) struct LevelHold {
+    level: Rc<Level>,
+    view: Option<TreeView>,
+}
+
+impl LevelHold {
+    pub(crate) fn level(&self) -> &Rc<Level> {
+        &self.level
+    }
+
+    /// Hands the entry that a key had to `read`.
+    pub(crate) fn find<R>(&self, key: &[u8], read: impl FnOnce(u64, Entry<'_>) -> R) -> Option<R> {
+        self.level.find_in(self.view.as_ref()?, key, read)
+    }
+}
+
+impl Drop for LevelHold {
+    fn drop(&mut self) {
+        let mut tree = self.level.tree.borrow_mut();
+        if let Some(view) = self.view.take() {
+            tree.close_view(view);
+        }
+        tree.collect(usize::MAX);
+    }
+}
+
+/// A sealed level as a worker thread reads it.
+pub(crate) struct SharedLevel {
+    view: TreeView,
+    chunks: Arc<Chunks>,
+}
+
+impl SharedLevel {
+    /// Hands over all entries in order, with the bytes of the key that a filter is to know.
+    pub(crate) fn for_each(
+        &self,
+        mut visit: impl FnMut(Entry<'_>, usize) -> Result<(), LsmError>,
+    ) -> Result<(), LsmError> {
+        let mut cursor = self.view.first();
+        while let Some(found) = cursor.get() {
+            let (entry, filter_prefix) = self.chunks.entry(found.item);
+            visit(entry, filter_prefix)?;
+            cursor.next();
+        }
+        Ok(())
+    }
+}

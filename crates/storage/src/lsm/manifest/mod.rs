@@ -1,0 +1,295 @@
+//! The manifest: which trees there are, how their keys are cut into ranges, and which runs each range has.
+//!
+//! A file of edits, in records that are in force as a whole. When it has grown to many times what is live, a new file begins with all
+//! that is live: it is written under a name that ends in `.inprogress`, synced, named and the directory synced; then the old one goes. The
+//! file with the greatest number is the one in force. Layout: docs/formats/lsm.md.
+//!
+//! The file is made by the first edit: a server without disk spaces has none.
+
+mod record;
+mod state;
+
+pub use state::{Edit, RangeState, TreeState};
+
+use super::error::LsmError;
+use super::run::{UNFINISHED, run_of_name};
+use runtime::{File, FileSystem, OpenMode};
+use state::{Item, State};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const PREFIX: &str = "manifest-";
+/// A manifest shorter than this is left to grow.
+const SWITCH_FROM_BYTES: u64 = 256 << 10;
+/// Otherwise a new one begins when it is so many times as long as when it began.
+const SWITCH_GROWTH: u64 = 8;
+/// Each start takes as many numbers as no life of a process uses, so that a number is not given again though nobody wrote it down.
+const IDS_PER_START: u64 = 1 << 32;
+
+/// The name of a manifest.
+fn manifest_name(number: u64) -> String {
+    format!("{PREFIX}{number:020}")
+}
+
+/// The number of a manifest, by the name of its file.
+pub(crate) fn manifest_of_name(name: &str) -> Option<u64> {
+    name.strip_prefix(PREFIX)?.parse().ok().filter(|&number| manifest_name(number) == name)
+}
+
+/// The file that edits are appended to.
+struct Open {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    length: u64,
+    /// The length at which a new file begins.
+    switch_at: u64,
+}
+
+/// The manifest of a directory. Methods block, but `next_id`.
+pub struct Manifest {
+    files: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    state: State,
+    /// The greatest number that a file has, or may have.
+    number: u64,
+    /// `None` if there is no file, or it is not known what the last append left of it: then the next edit begins a new one.
+    open: Option<Open>,
+    buffer: Vec<u8>,
+}
+
+/// What was found in a directory.
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) trees: Vec<TreeState>,
+    pub(crate) records: u64,
+    /// Where the last good record or mark ends.
+    pub(crate) end: u64,
+    /// Bytes behind it that a crash left, and what is wrong with them.
+    pub(crate) torn: Option<(u64, String)>,
+}
+
+/// Manifests of a directory by number.
+fn numbers(files: &dyn FileSystem, dir: &Path) -> Result<Vec<u64>, LsmError> {
+    if !files.exists(dir) {
+        return Ok(Vec::new());
+    }
+    let names = files.list(dir).map_err(LsmError::io("listing", dir))?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| manifest_of_name(name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Opens and reads a manifest.
+fn read(
+    files: &dyn FileSystem,
+    path: &Path,
+    number: u64,
+    mode: OpenMode,
+) -> Result<(Arc<dyn File>, record::Contents), LsmError> {
+    let file = files.open(path, mode).map_err(LsmError::io("opening", path))?;
+    let length = file.len().map_err(LsmError::io("reading", path))?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    let found = file.read_full_at(&mut bytes, 0).map_err(LsmError::io("reading", path))?;
+    let contents = record::read(path, number, &bytes[..found])?;
+    Ok((file, contents))
+}
+
+/// What the manifest in force says, without changing anything. Blocks. `None` if there is none.
+pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, LsmError> {
+    let Some(number) = numbers(files, dir)?.pop() else { return Ok(None) };
+    let path = dir.join(manifest_name(number));
+    let (_, contents) = read(files, &path, number, OpenMode::READ)?;
+    Ok(Some(Found {
+        path,
+        trees: contents.state.trees.into_values().collect(),
+        records: contents.records,
+        end: contents.end,
+        torn: contents.torn.map(|torn| (torn.bytes, torn.what)),
+    }))
+}
+
+impl Manifest {
+    /// Reads the manifest in force; there are no trees if there is none. A record at the end that a crash tore is cut, any other damage
+    /// is an error.
+    pub fn open(files: Arc<dyn FileSystem>, dir: &Path) -> Result<(Manifest, Vec<TreeState>), LsmError> {
+        let found = numbers(&*files, dir)?;
+        let mut manifest = Manifest {
+            files,
+            dir: dir.to_path_buf(),
+            state: State { next_id: 1, ..State::default() },
+            number: found.last().copied().unwrap_or(0),
+            open: None,
+            buffer: Vec::new(),
+        };
+        if let Some((&number, old)) = found.split_last() {
+            manifest.resume(number)?;
+            manifest.remove_others(old)?;
+        }
+        let trees = manifest.state.trees.values().cloned().collect();
+        Ok((manifest, trees))
+    }
+
+    /// Goes on behind what is in a file.
+    fn resume(&mut self, number: u64) -> Result<(), LsmError> {
+        let path = self.dir.join(manifest_name(number));
+        let (file, contents) = read(&*self.files, &path, number, OpenMode::MODIFY)?;
+        if contents.torn.is_some() {
+            file.set_len(contents.end).map_err(LsmError::io("cutting", &path))?;
+            file.sync().map_err(LsmError::io("syncing", &path))?;
+        }
+        self.state = contents.state;
+        self.state.next_id = (self.state.next_id / IDS_PER_START + 1) * IDS_PER_START;
+        let mut live = Vec::new();
+        self.state.items().iter().for_each(|item| item.encode(&mut live));
+        self.open = Some(Open { file, path, length: contents.end, switch_at: switch_at(live.len() as u64) });
+        // From here on no other start gives these numbers.
+        self.append(&[])
+    }
+
+    /// Removes what a switch left that did not come to its end.
+    fn remove_others(&self, old: &[u64]) -> Result<(), LsmError> {
+        for &number in old {
+            let path = self.dir.join(manifest_name(number));
+            self.files.remove(&path).map_err(LsmError::io("removing", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Puts edits in force, all or none: they are durable when it returns.
+    ///
+    /// Errors: if it is a refusal (`InvalidInput`), nothing happened. Otherwise it is not known until the next success whether a crash
+    /// would find the edits in force, so the runs that they name, and those that they drop, must stay until then. The next edits begin
+    /// a new file, in which these are not.
+    pub fn append(&mut self, edits: &[Edit]) -> Result<(), LsmError> {
+        let mut items = vec![Item::NextId(self.state.next_id)];
+        items.extend(edits.iter().cloned().map(Item::Edit));
+        // What the trees were, to take it back.
+        let touched: BTreeSet<u64> = edits.iter().map(Edit::tree_id).collect();
+        let before: Vec<_> = touched.iter().map(|id| (*id, self.state.trees.get(id).cloned())).collect();
+        let result = match items.iter().try_for_each(|item| self.state.apply(item)) {
+            Ok(()) => self.write(&items),
+            Err(what) => Err(LsmError::Io {
+                what: format!("changing the manifest in {}", self.dir.display()),
+                source: io::Error::new(io::ErrorKind::InvalidInput, what),
+            }),
+        };
+        if result.is_err() {
+            for (id, tree) in before {
+                match tree {
+                    Some(tree) => _ = self.state.trees.insert(id, tree),
+                    None => _ = self.state.trees.remove(&id),
+                }
+            }
+        }
+        result
+    }
+
+    /// A number that no tree, range or run has had, or will be given by another call.
+    pub fn next_id(&mut self) -> u64 {
+        self.state.next_id += 1;
+        self.state.next_id - 1
+    }
+
+    /// Writes a record, or a new file with all that is live.
+    fn write(&mut self, items: &[Item]) -> Result<(), LsmError> {
+        match self.open.take() {
+            Some(open) if open.length < open.switch_at => {
+                self.open = Some(self.write_record(open, items)?);
+                Ok(())
+            }
+            _ => self.switch(),
+        }
+    }
+
+    fn write_record(&mut self, mut open: Open, items: &[Item]) -> Result<Open, LsmError> {
+        self.buffer.clear();
+        let checksum = record::encode_record(items, open.length, &mut self.buffer).ok_or_else(|| self.too_long())?;
+        let write = |bytes: &[u8], offset| {
+            open.file.write_all_at(bytes, offset).map_err(LsmError::io("writing", &open.path))?;
+            open.file.sync().map_err(LsmError::io("syncing", &open.path))
+        };
+        write(&self.buffer, open.length)?;
+        let mark_at = open.length + self.buffer.len() as u64;
+        self.buffer.clear();
+        record::encode_mark(open.length, checksum, &mut self.buffer);
+        write(&self.buffer, mark_at)?;
+        open.length = mark_at + self.buffer.len() as u64;
+        Ok(open)
+    }
+
+    /// Begins a new file with all that is live.
+    fn switch(&mut self) -> Result<(), LsmError> {
+        let old = self.number;
+        // Also if this fails, for the name may be there all the same.
+        self.number += 1;
+        self.buffer.clear();
+        record::encode_header(self.number, &mut self.buffer);
+        let offset = self.buffer.len() as u64;
+        let checksum =
+            record::encode_record(&self.state.items(), offset, &mut self.buffer).ok_or_else(|| self.too_long())?;
+        record::encode_mark(offset, checksum, &mut self.buffer);
+        let path = self.dir.join(manifest_name(self.number));
+        let unfinished = self.dir.join(manifest_name(self.number) + UNFINISHED);
+        let named = self.write_file(&unfinished, &path);
+        let file = named.inspect_err(|_| {
+            // What is left of it otherwise is removed at the next start.
+            let _ = self.files.remove(&unfinished);
+        })?;
+        let length = self.buffer.len() as u64;
+        self.open = Some(Open { file, path, length, switch_at: switch_at(length) });
+        if old > 0 {
+            // The greater number counts, so the old file only takes room.
+            let _ = self.files.remove(&self.dir.join(manifest_name(old)));
+        }
+        Ok(())
+    }
+
+    /// Writes the buffer to a file and gives it its name.
+    fn write_file(&self, unfinished: &Path, path: &Path) -> Result<Arc<dyn File>, LsmError> {
+        self.files.create_dir_all(&self.dir).map_err(LsmError::io("making", &self.dir))?;
+        let file = self.files.open(unfinished, OpenMode::CREATE).map_err(LsmError::io("making", unfinished))?;
+        file.write_all_at(&self.buffer, 0).map_err(LsmError::io("writing", unfinished))?;
+        file.sync().map_err(LsmError::io("syncing", unfinished))?;
+        self.files.rename(unfinished, path).map_err(LsmError::io("naming", path))?;
+        self.files.sync_dir(&self.dir).map_err(LsmError::io("syncing", &self.dir))?;
+        Ok(file)
+    }
+
+    fn too_long(&self) -> LsmError {
+        LsmError::Io {
+            what: format!("changing the manifest in {}", self.dir.display()),
+            source: io::Error::new(io::ErrorKind::InvalidInput, "a record is too long"),
+        }
+    }
+}
+
+/// The length at which a file gives way to a new one that began with so many bytes.
+fn switch_at(live: u64) -> u64 {
+    SWITCH_FROM_BYTES.max(SWITCH_GROWTH * live)
+}
+
+/// Removes runs that no tree names, and files that were being written. Returns their names. Blocks; for the start, before anything is
+/// written.
+pub fn remove_orphans(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -> Result<Vec<String>, LsmError> {
+    let orphans = orphans(files, dir, trees)?;
+    for name in &orphans {
+        let path = dir.join(name);
+        files.remove(&path).map_err(LsmError::io("removing", &path))?;
+    }
+    Ok(orphans)
+}
+
+/// The files that `remove_orphans` removes.
+pub(crate) fn orphans(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -> Result<Vec<String>, LsmError> {
+    if !files.exists(dir) {
+        return Ok(Vec::new());
+    }
+    let named: BTreeSet<u64> =
+        trees.iter().flat_map(|tree| &tree.ranges).flat_map(|range| range.slices.iter().copied()).collect();
+    let names = files.list(dir).map_err(LsmError::io("listing", dir))?;
+    let is_orphan =
+        |name: &String| name.ends_with(UNFINISHED) || run_of_name(name).is_some_and(|run_id| !named.contains(&run_id));
+    Ok(names.into_iter().filter(is_orphan).collect())
+}

@@ -1,0 +1,247 @@
+//! Writing a run.
+
+use super::fences::Fences;
+use super::footer::{FOOTER_BYTES, Footer, UNKNOWN_PARTS, WHOLE_KEYS};
+use super::{Run, RunOptions, UNFINISHED, run_name};
+use crate::lsm::block::BlockBuilder;
+use crate::lsm::entry::{Entry, EntryKind};
+use crate::lsm::error::LsmError;
+use crate::lsm::filter::{Filter, key_hash};
+use runtime::{File, FileSystem, OpenMode, PAGE_BYTES};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tuple::ordered_prefix_length;
+
+/// Bytes of one write.
+const STEP_BYTES: usize = 256 << 10;
+/// Bytes between two syncs. A sync of all at the end would hold up everybody who syncs beside it.
+const SYNC_BYTES: u64 = 8 << 20;
+/// Most zeros put before a block so that it does not lie on two pages of the disk.
+const PADDING_MAX: usize = 512;
+
+/// What is told of every step.
+type OnStep = Box<dyn FnMut(u64) + Send>;
+
+/// Writes a run, in ascending order of keys. Blocks: for worker threads. One that is dropped leaves nothing.
+pub struct RunWriter {
+    files: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    options: RunOptions,
+    on_step: Option<OnStep>,
+    block: BlockBuilder,
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+    block_entries: u32,
+    block_deletes: u32,
+    fences: Fences,
+    /// One for each distinct prefix that the filter is to know.
+    hashes: Vec<u64>,
+    /// What was not written yet.
+    buffer: Vec<u8>,
+    /// Bytes of the file, without the buffer.
+    written: u64,
+    unsynced: u64,
+    /// Counts of what was added; the rest is filled in at the end.
+    footer: Footer,
+    is_finished: bool,
+}
+
+impl RunWriter {
+    /// Makes the file, with a name that says that it is not finished.
+    pub fn create(files: Arc<dyn FileSystem>, dir: &Path, run_id: u64, options: RunOptions) -> Result<Self, LsmError> {
+        let path = dir.join(run_name(run_id) + UNFINISHED);
+        let file = files.open(&path, OpenMode::CREATE).map_err(LsmError::io("making", &path))?;
+        let footer = Footer {
+            probes: 0,
+            filter_parts: WHOLE_KEYS,
+            run_id,
+            blocks: 0,
+            entries: 0,
+            deletes: 0,
+            upserts: 0,
+            unpacked_bytes: 0,
+            fences_at: 0,
+            fences_length: 0,
+            filter_length: 0,
+            tail_checksum: 0,
+        };
+        Ok(RunWriter {
+            files,
+            dir: dir.to_path_buf(),
+            path,
+            file,
+            options,
+            on_step: None,
+            block: BlockBuilder::new(),
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+            block_entries: 0,
+            block_deletes: 0,
+            fences: Fences::new(),
+            hashes: Vec::new(),
+            buffer: Vec::with_capacity(STEP_BYTES + STEP_BYTES / 4),
+            written: 0,
+            unsynced: 0,
+            footer,
+            is_finished: false,
+        })
+    }
+
+    /// Calls `on_step` with the number of bytes after every step of about 256 KiB: it may pause, to set the pace.
+    pub fn on_step(&mut self, on_step: OnStep) {
+        self.on_step = Some(on_step);
+    }
+
+    /// Adds an entry. Keys ascend. The filter knows the first `filter_prefix` bytes of the key.
+    pub fn add(&mut self, entry: Entry<'_>, filter_prefix: usize) -> Result<(), LsmError> {
+        if self.footer.entries > 0 && self.last_key.as_slice() >= entry.key {
+            return Err(self.refuse("keys do not ascend"));
+        }
+        if self.footer.entries == 0 {
+            self.footer.filter_parts = parts_of_prefix(entry.key, filter_prefix);
+        }
+        if !self.block.is_empty() && self.block.bytes_with(&entry) > self.options.page_size {
+            self.end_block()?;
+        }
+        if self.block.is_empty() {
+            self.first_key.clear();
+            self.first_key.extend_from_slice(entry.key);
+        }
+        if self.block.add(&entry).is_err() {
+            return Err(self.refuse("an entry is too long for a block"));
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(entry.key);
+        self.block_entries += 1;
+        self.footer.entries += 1;
+        match entry.kind {
+            EntryKind::Put => {}
+            EntryKind::Delete => {
+                self.block_deletes += 1;
+                self.footer.deletes += 1;
+            }
+            EntryKind::Upsert => self.footer.upserts += 1,
+        }
+        if self.options.bloom_fpr < 1.0 {
+            let hash = key_hash(entry.key.get(..filter_prefix).unwrap_or(entry.key));
+            // Entries with the same prefix follow each other.
+            if self.hashes.last() != Some(&hash) {
+                self.hashes.push(hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes written so far, and about to be.
+    pub fn bytes(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Bytes of memory that it takes, mostly for the filter to be.
+    pub fn memory(&self) -> usize {
+        self.buffer.capacity() + self.fences.memory() + 8 * self.hashes.capacity()
+    }
+
+    /// Writes the rest, syncs, and gives the file its name: it is there from now on, whatever happens. `None` if nothing was added.
+    pub fn finish(mut self) -> Result<Option<Run>, LsmError> {
+        if self.footer.entries == 0 {
+            return Ok(None);
+        }
+        self.end_block()?;
+        let fences = std::mem::replace(&mut self.fences, Fences::new()).complete(&self.last_key);
+        let filter = Filter::build(&std::mem::take(&mut self.hashes), self.options.bloom_fpr);
+        self.footer.blocks = fences.len() as u64;
+        self.footer.fences_at = self.bytes();
+        let mut tail = Vec::new();
+        fences.encode(&mut tail);
+        self.footer.fences_length = tail.len() as u64;
+        if let Some(filter) = &filter {
+            filter.encode(&mut tail);
+            self.footer.probes = filter.probes();
+        }
+        self.footer.filter_length = tail.len() as u64 - self.footer.fences_length;
+        self.footer.tail_checksum = crc32c::crc32c(&tail);
+        let footer = self.footer;
+        tail.reserve(FOOTER_BYTES);
+        footer.encode(&mut tail);
+        self.write_step()?;
+        for part in tail.chunks(STEP_BYTES) {
+            self.buffer.extend_from_slice(part);
+            self.write_step()?;
+        }
+        self.sync()?;
+        let path = self.dir.join(run_name(footer.run_id));
+        self.files.rename(&self.path, &path).map_err(LsmError::io("naming", &path))?;
+        // From here on the file is not ours to remove: its name may be durable even if the sync below fails.
+        self.is_finished = true;
+        self.files.sync_dir(&self.dir).map_err(LsmError::io("syncing", &self.dir))?;
+        Ok(Some(Run { path, file: Arc::clone(&self.file), footer, fences, filter }))
+    }
+
+    fn refuse(&self, what: &str) -> LsmError {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, what.to_string());
+        LsmError::Io { what: format!("adding to {}", self.path.display()), source }
+    }
+
+    fn end_block(&mut self) -> Result<(), LsmError> {
+        let start = self.buffer.len();
+        self.footer.unpacked_bytes += self.block.finish(&mut self.buffer) as u64;
+        let length = self.buffer.len() - start;
+        let room = PAGE_BYTES - ((self.written as usize + start) & (PAGE_BYTES - 1));
+        let mut padding = 0;
+        if length > room && length <= PAGE_BYTES && room <= PADDING_MAX {
+            padding = room;
+            self.buffer.splice(start..start, std::iter::repeat_n(0, padding));
+        }
+        let offset = self.written + (start + padding) as u64;
+        let (entries, deletes) = (std::mem::take(&mut self.block_entries), std::mem::take(&mut self.block_deletes));
+        let length = u32::try_from(length).map_err(|_| self.refuse("a block is too long"))?;
+        if !self.fences.push(&self.first_key, offset, length, entries, deletes) {
+            return Err(self.refuse("the first keys of all blocks are too long together"));
+        }
+        if self.buffer.len() >= STEP_BYTES { self.write_step() } else { Ok(()) }
+    }
+
+    fn write_step(&mut self) -> Result<(), LsmError> {
+        let bytes = self.buffer.len() as u64;
+        self.file.write_all_at(&self.buffer, self.written).map_err(LsmError::io("writing", &self.path))?;
+        self.buffer.clear();
+        self.written += bytes;
+        self.unsynced += bytes;
+        if self.unsynced >= SYNC_BYTES {
+            self.sync()?;
+        }
+        if let Some(on_step) = &mut self.on_step {
+            on_step(bytes);
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), LsmError> {
+        self.unsynced = 0;
+        self.file.sync().map_err(LsmError::io("syncing", &self.path))
+    }
+}
+
+/// How many parts of a key a prefix is.
+fn parts_of_prefix(key: &[u8], filter_prefix: usize) -> u16 {
+    if filter_prefix >= key.len() {
+        return WHOLE_KEYS;
+    }
+    (1..UNKNOWN_PARTS)
+        .map_while(|parts| Some((parts, ordered_prefix_length(key, u32::from(parts))?)))
+        .find(|(_, length)| *length >= filter_prefix)
+        .map_or(UNKNOWN_PARTS, |(parts, length)| if length == filter_prefix { parts } else { UNKNOWN_PARTS })
+}
+
+impl Drop for RunWriter {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // What is left of it otherwise is removed at the next start.
+            let _ = self.files.remove(&self.path);
+        }
+    }
+}

@@ -1,0 +1,687 @@
+//! A space on disk: its trees and the statements that keep them alike.
+//!
+//! A statement first looks (`get`, `conflict`), as far as it needs to, and stops with [`Stop::Wait`] where something is not in memory. What it
+//! then does to the levels (`put`, `upsert`) cannot fail and is taken back with what it returns.
+
+use super::build::Building;
+use super::engine::LsmEngine;
+use super::entry::{Entry, EntryKind};
+use super::error::LsmError;
+use super::filter::key_hash;
+use super::level::LevelChange;
+use super::manifest::TreeState;
+use super::reads::Stop;
+use super::scan::{Bounds, Scan};
+use super::tree::{HeldTree, LsmTree, RowRef, TreeDef, TreeOptions};
+use super::upsert::{RowUpserter, encode_chain};
+use crate::engine::{IndexDef, IteratorKind};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use tuple::{Format, KeyDef, msgpack};
+
+/// Sets of operations that are kept for a row that is not looked for: then it is.
+const CHAIN_MAX: usize = 32;
+
+/// A value of a space, where it was found.
+pub struct DiskRow {
+    row: RowRef,
+}
+
+impl DiskRow {
+    /// Hands the row's bytes to `read`.
+    pub fn with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        self.row.with(read)
+    }
+}
+
+/// What a statement did to the levels of a space, so that it can be taken back and put in force again.
+#[derive(Clone, Default)]
+pub struct DiskChange {
+    changes: Vec<(Rc<LsmTree>, LevelChange)>,
+}
+
+impl DiskChange {
+    /// True if it did nothing.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Hands over the keys that were written: number of the index, whether it is unique, ordered bytes of the index's own parts, and of its
+    /// whole order.
+    pub fn for_each_key(&self, mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
+        for (tree, change) in &self.changes {
+            change.level.read(change.new, |entry, own| {
+                visit(tree.index_id, tree.is_unique, &entry.key[..own], entry.key);
+            });
+        }
+    }
+}
+
+/// The trees of one incarnation of a space's rows, taken out of use.
+pub struct DetachedTrees {
+    trees: Vec<Rc<LsmTree>>,
+}
+
+/// A key as a client gave it: parts one after the other, and how many.
+#[derive(Clone, Copy)]
+pub struct DiskKey<'a> {
+    /// Encoded parts.
+    pub parts: &'a [u8],
+    /// Their number.
+    pub part_count: u32,
+}
+
+/// See the head of this file.
+pub struct LsmSpace {
+    engine: Rc<LsmEngine>,
+    id: u32,
+    /// By index id; the primary first.
+    indexes: RefCell<Vec<DiskIndex>>,
+    format: RefCell<Arc<Format>>,
+    /// New indexes that are being filled.
+    building: RefCell<Option<Rc<Building>>>,
+    /// Changes with every write.
+    version: Cell<u64>,
+    scratch: RefCell<Scratch>,
+}
+
+#[derive(Default)]
+struct Scratch {
+    key: Vec<u8>,
+    old_key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+pub(crate) struct DiskIndex {
+    pub(crate) def: IndexDef,
+    pub(crate) tree: Rc<LsmTree>,
+}
+
+impl LsmSpace {
+    /// A space without indexes. Rows are of this format.
+    pub fn new(engine: &Rc<LsmEngine>, id: u32, format: Format) -> Rc<Self> {
+        let space = Rc::new(LsmSpace {
+            engine: Rc::clone(engine),
+            id,
+            indexes: RefCell::default(),
+            format: RefCell::new(Arc::new(format)),
+            building: RefCell::new(None),
+            version: Cell::new(0),
+            scratch: RefCell::default(),
+        });
+        engine.register(&space);
+        space
+    }
+
+    /// Number of the space.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The engine it belongs to.
+    pub fn engine(&self) -> &Rc<LsmEngine> {
+        &self.engine
+    }
+
+    /// Changes with every write: what was read in one go is as it was while this stays.
+    pub fn version(&self) -> u64 {
+        self.version.get()
+    }
+
+    pub(crate) fn trees(&self) -> Vec<Rc<LsmTree>> {
+        self.indexes.borrow().iter().map(|index| Rc::clone(&index.tree)).collect()
+    }
+
+    pub(crate) fn building(&self) -> Option<Rc<Building>> {
+        self.building.borrow().clone()
+    }
+
+    pub(crate) fn set_building(&self, building: Option<Rc<Building>>) {
+        *self.building.borrow_mut() = building;
+    }
+
+    /// True while new indexes are being filled, or rows looked at for a format.
+    pub fn is_building(&self) -> bool {
+        self.building.borrow().is_some()
+    }
+
+    /// Primary key of a row, an array.
+    pub(crate) fn primary_key_of(&self, row: &[u8], out: &mut Vec<u8>) {
+        if let Some(primary) = self.indexes.borrow().first() {
+            primary.def.key_def.extract_key(row, out);
+        }
+    }
+
+    /// Puts a tree in the place of an index, which may be new. Returns the one that had it.
+    pub(crate) fn place_index(&self, def: &IndexDef, tree: &Rc<LsmTree>) -> Option<DetachedTrees> {
+        let mut indexes = self.indexes.borrow_mut();
+        let at = indexes.partition_point(|other| other.def.id < def.id);
+        let new = DiskIndex { def: def.clone(), tree: Rc::clone(tree) };
+        match indexes.get_mut(at) {
+            Some(other) if other.def.id == def.id => {
+                Some(DetachedTrees { trees: vec![std::mem::replace(other, new).tree] })
+            }
+            _ => {
+                indexes.insert(at, new);
+                None
+            }
+        }
+    }
+
+    /// Position up to which everything is in runs.
+    pub fn dumped_lsn(&self) -> i64 {
+        self.indexes.borrow().iter().map(|index| index.tree.dumped_lsn.get()).min().unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn active_bytes(&self) -> usize {
+        self.indexes
+            .borrow()
+            .iter()
+            .map(|index| index.tree.active())
+            .filter(|level| !level.is_empty())
+            .map(|level| level.bytes())
+            .sum()
+    }
+
+    /// Deletes in the primary's active level, if most of it is deletes.
+    pub(crate) fn active_deletes(&self) -> u64 {
+        let indexes = self.indexes.borrow();
+        let Some(primary) = indexes.first() else { return 0 };
+        let level = primary.tree.active();
+        if level.deletes() > level.len() as u64 / 2 { level.deletes() } else { 0 }
+    }
+
+    // --- Definition ---
+
+    /// Definitions of the indexes, by id.
+    pub fn index_defs(&self) -> Vec<IndexDef> {
+        self.indexes.borrow().iter().map(|index| index.def.clone()).collect()
+    }
+
+    /// True if nobody but the primary index has to know what is there.
+    pub fn has_one_index(&self) -> bool {
+        self.indexes.borrow().len() == 1 && !self.is_building()
+    }
+
+    /// True if the space has no rows for sure: it never had any in runs and has none in levels.
+    pub fn is_empty(&self) -> bool {
+        self.indexes.borrow().first().is_none_or(|primary| {
+            let is_bare = primary.tree.ranges().list.iter().all(|range| range.slices.is_empty());
+            is_bare && primary.tree.levels().iter().all(|level| level.is_empty())
+        })
+    }
+
+    /// What new rows are like from now on.
+    pub fn set_format(&self, format: Format) {
+        *self.format.borrow_mut() = Arc::new(format);
+        self.renew_upserters();
+    }
+
+    fn renew_upserters(&self) {
+        let indexes = self.indexes.borrow();
+        let Some(primary) = indexes.first() else { return };
+        let upserter = Arc::new(RowUpserter::new(Arc::clone(&self.format.borrow()), &primary.def.key_def));
+        *primary.tree.upserter.borrow_mut() = upserter;
+    }
+
+    /// Adds an index to a space that has no rows, or whose rows it gets from what the manifest knows. `state`: that.
+    ///
+    /// Errors: a run cannot be read.
+    pub fn create_index(&self, def: IndexDef, options: TreeOptions, state: Option<TreeState>) -> Result<(), LsmError> {
+        let tree = self.make_tree(&def, options, state)?;
+        let mut indexes = self.indexes.borrow_mut();
+        let at = indexes.partition_point(|other| other.def.id < def.id);
+        indexes.insert(at, DiskIndex { def, tree });
+        drop(indexes);
+        self.renew_upserters();
+        Ok(())
+    }
+
+    pub(crate) fn make_tree(
+        &self,
+        def: &IndexDef,
+        options: TreeOptions,
+        state: Option<TreeState>,
+    ) -> Result<Rc<LsmTree>, LsmError> {
+        let order = match self.indexes.borrow().first() {
+            Some(primary) if def.id != 0 => Rc::new(KeyDef::merge(&def.key_def, &primary.def.key_def)),
+            _ => Rc::clone(&def.key_def),
+        };
+        let primary = match self.indexes.borrow().first() {
+            Some(primary) if def.id != 0 => Rc::clone(&primary.def.key_def),
+            _ => Rc::clone(&def.key_def),
+        };
+        let upserter = Arc::new(RowUpserter::new(Arc::clone(&self.format.borrow()), &primary));
+        let own_parts = def.key_def.part_count() as u32;
+        let new = TreeDef {
+            space_id: self.id,
+            index_id: def.id,
+            order,
+            own_parts,
+            is_unique: def.is_unique,
+            options,
+            upserter,
+        };
+        let Some(state) = state else {
+            return Ok(LsmTree::new(self.engine.place.next_id(), new, self.engine.empty_ranges()));
+        };
+        let tree = LsmTree::new(state.tree_id, new, self.engine.open_ranges(&state)?);
+        tree.created_lsn.set(state.created_lsn);
+        tree.dumped_lsn.set(state.dumped_lsn);
+        tree.is_recorded.set(true);
+        Ok(tree)
+    }
+
+    /// The transaction that made an index, or all of them anew, is at this position.
+    pub fn set_created(&self, index_id: Option<u32>, lsn: i64) {
+        for index in self.indexes.borrow().iter() {
+            if index_id.is_none_or(|id| id == index.def.id) && index.tree.created_lsn.get() == 0 {
+                index.tree.created_lsn.set(lsn);
+            }
+        }
+    }
+
+    /// Takes an index away. Its rows go with what is returned.
+    pub fn drop_index(&self, index_id: u32) -> Option<(IndexDef, DetachedTrees)> {
+        let mut indexes = self.indexes.borrow_mut();
+        let at = indexes.iter().position(|index| index.def.id == index_id)?;
+        let DiskIndex { def, tree } = indexes.remove(at);
+        Some((def, DetachedTrees { trees: vec![tree] }))
+    }
+
+    /// Puts an index back that `drop_index` took, or exchanges those of a number. Returns what had its place.
+    pub fn restore_index(&self, def: &IndexDef, detached: DetachedTrees) -> Option<DetachedTrees> {
+        let replaced = detached.trees.iter().filter_map(|tree| self.place_index(def, tree)).next();
+        self.touch();
+        replaced
+    }
+
+    /// Removes all rows: the indexes get new trees, `state` tells which the manifest knows. The old ones are returned.
+    ///
+    /// Errors: a run cannot be read.
+    pub fn truncate(&self, state: impl Fn(u32) -> Option<TreeState>) -> Result<DetachedTrees, LsmError> {
+        let defs: Vec<_> = self.indexes.borrow().iter().map(|index| (index.def.clone(), index.tree.options)).collect();
+        let mut new = Vec::new();
+        for (def, options) in defs {
+            new.push(self.make_tree(&def, options, state(def.id))?);
+        }
+        Ok(self.exchange(DetachedTrees { trees: new }))
+    }
+
+    /// Puts trees in the places of those of the same indexes, which are returned.
+    pub fn exchange(&self, detached: DetachedTrees) -> DetachedTrees {
+        let mut replaced = Vec::new();
+        for tree in detached.trees {
+            for index in self.indexes.borrow_mut().iter_mut().filter(|index| index.def.id == tree.index_id) {
+                replaced.push(std::mem::replace(&mut index.tree, Rc::clone(&tree)));
+            }
+        }
+        self.touch();
+        DetachedTrees { trees: replaced }
+    }
+
+    /// Trees are out of use for good since `lsn`, which is durable.
+    pub fn discard(&self, detached: DetachedTrees, lsn: i64) {
+        detached.trees.iter().for_each(|tree| self.engine.drop_tree(tree, lsn));
+    }
+
+    // --- Looking ---
+
+    fn index(&self, index_id: u32) -> Option<Rc<LsmTree>> {
+        let indexes = self.indexes.borrow();
+        indexes.iter().find(|index| index.def.id == index_id).map(|index| Rc::clone(&index.tree))
+    }
+
+    fn primary(&self) -> Option<Rc<LsmTree>> {
+        self.indexes.borrow().first().map(|index| Rc::clone(&index.tree))
+    }
+
+    /// The row of a unique index with this key (all parts).
+    pub fn get(&self, index_id: u32, key: DiskKey<'_>) -> Result<Option<DiskRow>, Stop> {
+        let Some(tree) = self.index(index_id) else { return Ok(None) };
+        let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().key);
+        bytes.clear();
+        tree.order.ordered_of_key(key.parts, key.part_count, &mut bytes);
+        let found = if tree.is_primary {
+            tree.get(&self.engine.reader, &bytes).map(|row| row.map(|row| DiskRow { row }))
+        } else {
+            self.first_of_prefix(&tree, &bytes)
+        };
+        self.scratch.borrow_mut().key = bytes;
+        found
+    }
+
+    /// The row with the primary key of `row`.
+    pub fn get_same_key(&self, row: &[u8]) -> Result<Option<DiskRow>, Stop> {
+        let Some(tree) = self.primary() else { return Ok(None) };
+        let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().key);
+        tree.key_of(row, &mut bytes);
+        let found = tree.get(&self.engine.reader, &bytes).map(|row| row.map(|row| DiskRow { row }));
+        self.scratch.borrow_mut().key = bytes;
+        found
+    }
+
+    /// The row with the primary key of `row`, if that takes no wait.
+    pub fn known_same_key(&self, row: &[u8]) -> Option<Option<DiskRow>> {
+        self.get_same_key(row).ok()
+    }
+
+    /// The first row whose key in a secondary index begins so.
+    fn first_of_prefix(&self, tree: &Rc<LsmTree>, prefix: &[u8]) -> Result<Option<DiskRow>, Stop> {
+        if !self.may_hold(tree, prefix) {
+            return Ok(None);
+        }
+        let bounds = Bounds { from: prefix.to_vec(), to: Some([prefix, &[0xff]].concat()), is_reverse: false };
+        let mut scan = Scan::new(tree, bounds);
+        scan.pass_all();
+        match scan.next(&self.engine.reader)? {
+            Some(found) => self.row_of(tree, found, None),
+            None => Ok(None),
+        }
+    }
+
+    /// False if no row has these first parts of a key for sure, which spares the look into runs.
+    fn may_hold(&self, tree: &Rc<LsmTree>, prefix: &[u8]) -> bool {
+        let is_in_levels = tree.levels().iter().any(|level| {
+            let found = level.seek_from(prefix, true).get();
+            found.is_some_and(|found| level.read(found.item, |entry, _| entry.key.starts_with(prefix)))
+        });
+        let hash = key_hash(prefix);
+        let ranges = tree.ranges();
+        let end = [prefix, &[0xff]].concat();
+        let (first, last) = (ranges.find(prefix), ranges.find(&end));
+        is_in_levels
+            || ranges.list[first..=last].iter().any(|range| range.slices.iter().any(|run| run.may_contain(hash)))
+    }
+
+    /// The row that an entry of an index means.
+    fn row_of(&self, tree: &Rc<LsmTree>, found: RowRef, held: Option<&HeldTree>) -> Result<Option<DiskRow>, Stop> {
+        if tree.is_primary {
+            return Ok(Some(DiskRow { row: found }));
+        }
+        let Some(primary) = self.primary() else { return Ok(None) };
+        let mut key = Vec::new();
+        found.with(|value| {
+            let mut reader = msgpack::Reader::new(value);
+            let part_count = reader.read_array().unwrap_or(0);
+            primary.order.ordered_of_key(reader.rest(), part_count, &mut key);
+        });
+        let row = match held {
+            Some(held) => primary.get_held(held, &self.engine.reader, &key)?,
+            None => primary.get(&self.engine.reader, &key)?,
+        };
+        Ok(row.map(|row| DiskRow { row }))
+    }
+
+    /// A row that has the key of `new` in a unique secondary index and is not `old`, with the number of the index.
+    pub fn conflict(&self, new: &[u8], old: Option<&[u8]>) -> Result<Option<(u32, DiskRow)>, Stop> {
+        let is_asked = |index: &&DiskIndex| index.def.is_unique && index.def.id != 0;
+        let pair = |index: &DiskIndex| (index.def.clone(), Rc::clone(&index.tree));
+        let mut indexes: Vec<_> = self.indexes.borrow().iter().filter(is_asked).map(pair).collect();
+        if let Some(building) = self.building().filter(|building| building.is_complete.get()) {
+            indexes.extend(building.indexes.iter().filter(is_asked).map(pair));
+        }
+        for (def, tree) in indexes {
+            let is_kept = old.is_some_and(|old| def.key_def.compare_rows(old, new).is_eq());
+            // Keys with a nil may be had by many.
+            if is_kept || def.key_def.has_null_in(new) {
+                continue;
+            }
+            let mut prefix = Vec::new();
+            def.key_def.ordered_of_row(new, &mut prefix);
+            if let Some(found) = self.first_of_prefix(&tree, &prefix)? {
+                return Ok(Some((def.id, found)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Number of rows, about: what is in levels and runs, as if each key was there once.
+    pub fn len_estimate(&self) -> u64 {
+        self.primary().map_or(0, |tree| tree.estimate())
+    }
+
+    /// Bytes of one index: levels and runs.
+    pub fn index_bytes(&self, index_id: u32) -> u64 {
+        self.index(index_id)
+            .map_or(0, |tree| tree.level_bytes() as u64 + tree.runs().iter().map(|run| run.bytes()).sum::<u64>())
+    }
+
+    // --- Scans ---
+
+    /// Begins a scan. `part_count` 0 means the whole index.
+    pub fn scan(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>) -> DiskScan {
+        let tree = self.index(index_id);
+        let scan = tree.map(|tree| {
+            let bounds = bounds_of(&tree.order, kind, key);
+            (Rc::clone(&tree), Scan::new(&tree, bounds))
+        });
+        DiskScan { space: Rc::clone(self), scan, row_wanted: None, rows: None }
+    }
+
+    /// Begins a scan behind a row.
+    pub fn scan_after(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, last: &[u8]) -> DiskScan {
+        let tree = self.index(index_id);
+        let scan = tree.map(|tree| {
+            let mut last_key = Vec::new();
+            tree.order.ordered_of_row(last, &mut last_key);
+            let bounds = bounds_of(&tree.order, kind, key).behind(&last_key);
+            (Rc::clone(&tree), Scan::new(&tree, bounds))
+        });
+        DiskScan { space: Rc::clone(self), scan, row_wanted: None, rows: None }
+    }
+
+    // --- Writing ---
+
+    fn touch(&self) {
+        self.version.set(self.version.get() + 1);
+    }
+
+    /// Puts `new` in the place of `old`, in all indexes. With secondary indexes `old` is the row that is there; with the primary alone it need not
+    /// be known. At least one of them is given.
+    pub fn put(&self, old: Option<&[u8]>, new: Option<&[u8]>) -> DiskChange {
+        let mut scratch = self.scratch.borrow_mut();
+        let Scratch { key, old_key, value } = &mut *scratch;
+        let indexes = self.indexes.borrow();
+        let mut change = DiskChange { changes: Vec::with_capacity(indexes.len()) };
+        let Some(primary) = indexes.first() else { return change };
+        let Some(row) = new.or(old) else { return change };
+        primary.tree.key_of(row, key);
+        let entry = match new {
+            Some(row) => Entry { key, kind: EntryKind::Put, value: row },
+            None => Entry { key, kind: EntryKind::Delete, value: &[] },
+        };
+        self.enter(&primary.tree, entry, &mut change);
+        let building = self.building.borrow();
+        if let (Some(building), Some(new)) = (&*building, new) {
+            building.check(new);
+        }
+        let new_indexes = building.as_ref().map_or(&[][..], |building| &building.indexes[..]);
+        for index in indexes[1..].iter().chain(new_indexes) {
+            if let Some(old) = old {
+                index.tree.key_of(old, old_key);
+            }
+            if let Some(new) = new {
+                index.tree.key_of(new, key);
+            }
+            if old.is_some() && new.is_some() && key == old_key {
+                continue;
+            }
+            if old.is_some() {
+                let entry = Entry { key: old_key, kind: EntryKind::Delete, value: &[] };
+                self.enter(&index.tree, entry, &mut change);
+            }
+            if let Some(new) = new {
+                value.clear();
+                primary.def.key_def.extract_key(new, value);
+                let entry = Entry { key, kind: EntryKind::Put, value };
+                self.enter(&index.tree, entry, &mut change);
+            }
+        }
+        self.touch();
+        change
+    }
+
+    /// Says that the row with a primary key is gone, whether it is there or not. For a space with one index.
+    pub fn delete_unseen(&self, key: DiskKey<'_>) -> DiskChange {
+        let mut change = DiskChange::default();
+        let Some(tree) = self.primary() else { return change };
+        let mut bytes = Vec::new();
+        tree.order.ordered_of_key(key.parts, key.part_count, &mut bytes);
+        self.enter(&tree, Entry { key: &bytes, kind: EntryKind::Delete, value: &[] }, &mut change);
+        self.touch();
+        change
+    }
+
+    /// True if operations for a row that is not looked for can be noted: nothing in memory says what the row is, and not too many of them are
+    /// noted already. For a space with one index.
+    pub fn takes_note(&self, row: &[u8]) -> bool {
+        let Some(tree) = self.primary() else { return false };
+        let mut key = Vec::new();
+        tree.key_of(row, &mut key);
+        let noted = tree
+            .active()
+            .find(&key, |_, entry| entry.kind == EntryKind::Upsert && chain_length(entry.value) < CHAIN_MAX);
+        noted.unwrap_or(true)
+    }
+
+    /// Notes operations for a row that is not looked for, after `takes_note`.
+    pub fn upsert_unseen(&self, row: &[u8], operations: &[u8], index_base: u32) -> DiskChange {
+        let mut change = DiskChange::default();
+        let Some(tree) = self.primary() else { return change };
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        tree.key_of(row, &mut key);
+        tree.active().find(&key, |_, entry| value.extend_from_slice(entry.value));
+        if value.is_empty() {
+            encode_chain(row, operations, index_base, &mut value);
+        } else {
+            msgpack::encode_uint(&mut value, u64::from(index_base));
+            value.extend_from_slice(operations);
+        }
+        self.enter(&tree, Entry { key: &key, kind: EntryKind::Upsert, value: &value }, &mut change);
+        self.touch();
+        change
+    }
+
+    fn enter(&self, tree: &Rc<LsmTree>, entry: Entry<'_>, change: &mut DiskChange) {
+        if tree.is_primary {
+            self.engine.reader.cache.borrow_mut().remove_row(tree.id, key_hash(entry.key));
+        }
+        let bytes = (entry.key.len() + entry.value.len()) as u64;
+        self.engine.entered_bytes.set(self.engine.entered_bytes.get() + bytes);
+        let made = tree.put(entry);
+        self.engine.level_bytes.set(self.engine.level_bytes.get() + made.level.growth());
+        change.changes.push((Rc::clone(tree), made));
+    }
+
+    /// Takes a change back, the newest one in force.
+    pub fn undo(&self, change: &DiskChange) {
+        for (_, change) in change.changes.iter().rev() {
+            change.level.undo(change);
+        }
+        self.touch();
+    }
+
+    /// Puts a change that was taken back in force again.
+    pub fn redo(&self, change: &DiskChange) -> DiskChange {
+        let mut again = DiskChange { changes: Vec::with_capacity(change.changes.len()) };
+        for (tree, change) in &change.changes {
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            let kind = change.level.read(change.new, |entry, _| {
+                key.extend_from_slice(entry.key);
+                value.extend_from_slice(entry.value);
+                entry.kind
+            });
+            self.enter(tree, Entry { key: &key, kind, value: &value }, &mut again);
+        }
+        self.touch();
+        again
+    }
+}
+
+/// Sets of operations in the value of an upsert.
+fn chain_length(value: &[u8]) -> usize {
+    let mut reader = msgpack::Reader::new(value);
+    let mut values = 0;
+    while reader.read_value().is_ok() {
+        values += 1;
+    }
+    values / 2
+}
+
+/// Which keys a scan means.
+fn bounds_of(order: &KeyDef, kind: IteratorKind, key: DiskKey<'_>) -> Bounds {
+    let is_reverse = kind.is_reverse();
+    if key.part_count == 0 {
+        return Bounds { from: Vec::new(), to: None, is_reverse };
+    }
+    let mut prefix = Vec::new();
+    order.ordered_of_key(key.parts, key.part_count, &mut prefix);
+    let behind = [&prefix[..], &[0xff]].concat();
+    match kind {
+        IteratorKind::Eq | IteratorKind::Req => Bounds { from: prefix, to: Some(behind), is_reverse },
+        IteratorKind::Lt => Bounds { from: Vec::new(), to: Some(prefix), is_reverse },
+        IteratorKind::Le => Bounds { from: Vec::new(), to: Some(behind), is_reverse },
+        IteratorKind::Gt => Bounds { from: behind, to: None, is_reverse },
+        _ => Bounds { from: prefix, to: None, is_reverse },
+    }
+}
+
+/// A scan of a space on disk.
+pub struct DiskScan {
+    space: Rc<LsmSpace>,
+    scan: Option<(Rc<LsmTree>, Scan)>,
+    /// An entry of a secondary index whose row is not in memory yet.
+    row_wanted: Option<RowRef>,
+    /// The primary index as it was when the scan was held.
+    rows: Option<HeldTree>,
+}
+
+impl DiskScan {
+    /// The next row, `None` at the end. Err: something is not in memory; to be called again when it is, after `hold` or `seek_again`.
+    pub fn next(&mut self) -> Result<Option<DiskRow>, Stop> {
+        let Some((tree, scan)) = &mut self.scan else { return Ok(None) };
+        loop {
+            let found = match self.row_wanted.take() {
+                Some(found) => found,
+                None => match scan.next(&self.space.engine.reader)? {
+                    Some(found) => found,
+                    None => return Ok(None),
+                },
+            };
+            match self.space.row_of(tree, found.clone(), self.rows.as_ref()) {
+                Ok(Some(row)) => return Ok(Some(row)),
+                Ok(None) => {}
+                Err(stop) => {
+                    self.row_wanted = Some(found);
+                    return Err(stop);
+                }
+            }
+        }
+    }
+
+    /// Has the rest of the scan show the space as it is now. Called before anybody else has a turn.
+    pub fn hold(&mut self) {
+        if let Some((tree, scan)) = &mut self.scan {
+            scan.hold();
+            if !tree.is_primary && self.rows.is_none() {
+                self.rows = self.space.primary().map(|primary| primary.hold());
+            }
+        }
+    }
+
+    /// Goes on behind the last key in what is there now.
+    pub fn seek_again(&mut self) {
+        self.rows = None;
+        if let Some((_, scan)) = &mut self.scan {
+            scan.seek_again();
+        }
+    }
+
+    /// The stretch of ordered keys that has been looked at so far: from, to (none: to the end). For those who remember what was read.
+    pub fn seen(&self) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let (_, scan) = self.scan.as_ref()?;
+        Some(scan.seen())
+    }
+}

@@ -1,0 +1,416 @@
+//! One index on disk: memory levels above, key ranges with their runs below.
+//!
+//! ```text
+//!   active level          what is written now
+//!   sealed levels         being dumped, newest first
+//!   ranges  [..m) [m..)   each with slices of runs, newest first
+//! ```
+//!
+//! The newest entry of a key says what the key is; an upsert says it together with what lies below it.
+//!
+//! Invariant: whatever a level or slice says of a key is newer than what those behind it say.
+
+use super::entry::{Entry, EntryKind};
+use super::filter::key_hash;
+use super::level::{Level, LevelChange, LevelHold};
+use super::merge::Upserter;
+use super::reads::{BlockReader, Stop};
+use super::run::Run;
+use super::{block::Block, cache::CachedRow};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use tuple::{FieldType, KeyDef};
+
+/// A stretch of keys and the runs that know something of them.
+#[derive(Clone)]
+pub(crate) struct Range {
+    pub(crate) id: u64,
+    /// The first key; the range ends where the next one begins.
+    pub(crate) begin: Vec<u8>,
+    /// Newest first.
+    pub(crate) slices: Vec<Arc<Run>>,
+}
+
+/// All ranges of a tree, ascending. The first begins with the empty key.
+pub(crate) struct Ranges {
+    pub(crate) list: Vec<Rc<Range>>,
+}
+
+impl Ranges {
+    /// Number of the range that a key lies in.
+    pub(crate) fn find(&self, key: &[u8]) -> usize {
+        self.list.partition_point(|range| range.begin.as_slice() <= key) - 1
+    }
+
+    /// Where a range ends.
+    pub(crate) fn end(&self, at: usize) -> Option<&[u8]> {
+        self.list.get(at + 1).map(|range| range.begin.as_slice())
+    }
+}
+
+/// Options of an index, by Tarantool's names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TreeOptions {
+    /// Bytes of a block before it is compressed.
+    pub page_size: usize,
+    /// Bytes of a range; 0 lets the engine choose.
+    pub range_size: u64,
+    /// Runs of about the same size before they are merged.
+    pub run_count_per_level: usize,
+    /// How much larger the next level is.
+    pub run_size_ratio: f64,
+    /// Share of false answers of the filters.
+    pub bloom_fpr: f64,
+}
+
+/// A row where it was found.
+#[derive(Clone)]
+pub(crate) enum RowRef {
+    Level(Rc<Level>, u64),
+    Block(Rc<Block>, usize),
+    Cached(CachedRow),
+    Made(Rc<[u8]>),
+}
+
+impl RowRef {
+    /// Hands the value to `read`.
+    pub(crate) fn with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            RowRef::Level(level, place) => level.read(*place, |entry, _| read(entry.value)),
+            RowRef::Block(block, at) => read(block.entry(*at).value),
+            RowRef::Cached(row) => read(row.row()),
+            RowRef::Made(bytes) => read(bytes),
+        }
+    }
+}
+
+/// What one place says of a key.
+pub(crate) enum Word {
+    Row(RowRef),
+    Gone,
+    /// Operations on what lies below: the value of an upsert.
+    Chain(Vec<u8>),
+}
+
+/// Operations that were found above a row, newest first, and what becomes of it.
+#[derive(Default)]
+pub(crate) struct Chains {
+    chains: Vec<Vec<u8>>,
+}
+
+/// What an entry of a level says.
+fn word_of(level: &Rc<Level>, place: u64, entry: Entry<'_>) -> Word {
+    match entry.kind {
+        EntryKind::Put => Word::Row(RowRef::Level(Rc::clone(level), place)),
+        EntryKind::Delete => Word::Gone,
+        EntryKind::Upsert => Word::Chain(entry.value.to_vec()),
+    }
+}
+
+/// A tree as it was at a moment.
+pub(crate) struct HeldTree {
+    levels: Vec<LevelHold>,
+    ranges: Rc<Ranges>,
+}
+
+impl Chains {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chains.is_empty()
+    }
+
+    /// Takes in what a level says. Some: nothing that lies below matters.
+    fn take(&mut self, word: Option<Word>) -> Option<Option<RowRef>> {
+        match word? {
+            Word::Row(row) => Some(Some(row)),
+            Word::Gone => Some(None),
+            Word::Chain(chain) => {
+                self.push(chain);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn push(&mut self, chain: Vec<u8>) {
+        self.chains.push(chain);
+    }
+
+    /// The row that comes of what lies below.
+    pub(crate) fn apply(self, mut row: Option<RowRef>, upserter: &dyn Upserter) -> Option<RowRef> {
+        for chain in self.chains.into_iter().rev() {
+            let mut made = Vec::new();
+            match &row {
+                Some(old) => old.with(|old| upserter.apply(Some(old), &chain, &mut made)),
+                None => upserter.apply(None, &chain, &mut made),
+            }
+            row = Some(RowRef::Made(made.into()));
+        }
+        row
+    }
+}
+
+/// See the head of this file.
+pub(crate) struct LsmTree {
+    pub(crate) id: u64,
+    pub(crate) space_id: u32,
+    pub(crate) index_id: u32,
+    /// Position of the transaction that made it; 0 until it is known.
+    pub(crate) created_lsn: Cell<i64>,
+    /// Position up to which everything is in runs.
+    pub(crate) dumped_lsn: Cell<i64>,
+    /// The manifest knows it.
+    pub(crate) is_recorded: Cell<bool>,
+    /// It was dropped or its rows were truncated; nothing is dumped or merged any more.
+    pub(crate) is_dropped: Cell<bool>,
+    /// The parts by which entries are ordered: the index's own and those of the primary key that it lacks.
+    pub(crate) order: Rc<KeyDef>,
+    /// How many of them are the index's own.
+    pub(crate) own_parts: u32,
+    pub(crate) is_primary: bool,
+    pub(crate) is_unique: bool,
+    pub(crate) options: TreeOptions,
+    pub(crate) upserter: RefCell<Arc<dyn Upserter>>,
+    active: RefCell<Rc<Level>>,
+    /// Newest first.
+    sealed: RefCell<Vec<Rc<Level>>>,
+    ranges: RefCell<Rc<Ranges>>,
+    hint_at: usize,
+    /// A merge of one of its ranges is under way.
+    pub(crate) is_compacting: Cell<bool>,
+    pub(crate) counters: Counters,
+}
+
+/// How many bytes of an ordered key its first parts are.
+pub(crate) fn own_prefix(key: &[u8], parts: u32) -> usize {
+    tuple::ordered_prefix_length(key, parts).unwrap_or(key.len())
+}
+
+/// What happened to a tree, for its statistics.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) dumps: Cell<u64>,
+    pub(crate) dumped_bytes: Cell<u64>,
+    pub(crate) compactions: Cell<u64>,
+    pub(crate) compaction_read_bytes: Cell<u64>,
+    pub(crate) compaction_written_bytes: Cell<u64>,
+    pub(crate) lookups: Cell<u64>,
+    pub(crate) written_bytes: Cell<u64>,
+}
+
+pub(crate) fn add(counter: &Cell<u64>, count: u64) {
+    counter.set(counter.get() + count);
+}
+
+/// What a new tree is like.
+pub(crate) struct TreeDef {
+    pub(crate) space_id: u32,
+    pub(crate) index_id: u32,
+    pub(crate) order: Rc<KeyDef>,
+    pub(crate) own_parts: u32,
+    pub(crate) is_unique: bool,
+    pub(crate) options: TreeOptions,
+    pub(crate) upserter: Arc<dyn Upserter>,
+}
+
+impl LsmTree {
+    pub(crate) fn new(id: u64, def: TreeDef, ranges: Vec<Range>) -> Rc<Self> {
+        let TreeDef { space_id, index_id, order, own_parts, is_unique, options, upserter } = def;
+        // Keys of one unsigned part all begin with the same byte.
+        let first = &order.parts()[0];
+        let hint_at = usize::from(first.field_type == FieldType::Unsigned && !first.is_nullable);
+        let list = ranges.into_iter().map(Rc::new).collect();
+        Rc::new(LsmTree {
+            id,
+            space_id,
+            index_id,
+            created_lsn: Cell::new(0),
+            dumped_lsn: Cell::new(0),
+            is_recorded: Cell::new(false),
+            is_dropped: Cell::new(false),
+            order,
+            own_parts,
+            is_primary: index_id == 0,
+            is_unique,
+            options,
+            upserter: RefCell::new(upserter),
+            active: RefCell::new(Level::new(hint_at)),
+            sealed: RefCell::default(),
+            ranges: RefCell::new(Rc::new(Ranges { list })),
+            hint_at,
+            is_compacting: Cell::new(false),
+            counters: Counters::default(),
+        })
+    }
+
+    pub(crate) fn active(&self) -> Rc<Level> {
+        Rc::clone(&self.active.borrow())
+    }
+
+    pub(crate) fn ranges(&self) -> Rc<Ranges> {
+        Rc::clone(&self.ranges.borrow())
+    }
+
+    pub(crate) fn set_ranges(&self, list: Vec<Rc<Range>>) {
+        *self.ranges.borrow_mut() = Rc::new(Ranges { list });
+    }
+
+    /// A level for entries of this tree that is none of its own.
+    pub(crate) fn new_level(&self) -> Rc<Level> {
+        Level::new(self.hint_at)
+    }
+
+    /// All memory levels, newest first.
+    pub(crate) fn levels(&self) -> Vec<Rc<Level>> {
+        let mut levels = vec![self.active()];
+        levels.extend(self.sealed.borrow().iter().cloned());
+        levels
+    }
+
+    pub(crate) fn sealed(&self) -> Vec<Rc<Level>> {
+        self.sealed.borrow().clone()
+    }
+
+    /// Memory of the levels.
+    pub(crate) fn level_bytes(&self) -> usize {
+        self.active.borrow().bytes() + self.sealed.borrow().iter().map(|level| level.bytes()).sum::<usize>()
+    }
+
+    /// Begins a new active level. Returns the one that was, unless it is empty.
+    pub(crate) fn seal(&self) -> Option<Rc<Level>> {
+        if self.active.borrow().is_empty() {
+            return None;
+        }
+        let level = self.active.replace(Level::new(self.hint_at));
+        self.sealed.borrow_mut().insert(0, Rc::clone(&level));
+        add(&self.counters.written_bytes, level.written_bytes());
+        Some(level)
+    }
+
+    /// A sealed level is in a run, or not wanted any more.
+    pub(crate) fn remove_sealed(&self, level: &Rc<Level>) {
+        self.sealed.borrow_mut().retain(|other| !Rc::ptr_eq(other, level));
+    }
+
+    /// How many bytes of a key the filters know: the index's own parts.
+    pub(crate) fn filter_prefix(&self, key: &[u8]) -> usize {
+        if self.is_primary { key.len() } else { own_prefix(key, self.own_parts) }
+    }
+
+    /// Key of a row, in `out`.
+    pub(crate) fn key_of(&self, row: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        self.order.ordered_of_row(row, out);
+    }
+
+    /// Writes an entry into the active level.
+    pub(crate) fn put(&self, entry: Entry<'_>) -> LevelChange {
+        let filter_prefix = self.filter_prefix(entry.key);
+        self.active.borrow().put(entry, filter_prefix)
+    }
+
+    /// The value of a key. Err: it is not in memory.
+    pub(crate) fn get(&self, reader: &BlockReader, key: &[u8]) -> Result<Option<RowRef>, Stop> {
+        add(&self.counters.lookups, 1);
+        let upserter = Arc::clone(&self.upserter.borrow());
+        let mut chains = Chains::default();
+        let active = self.active.borrow();
+        let sealed = self.sealed.borrow();
+        for level in std::iter::once(&*active).chain(sealed.iter()) {
+            let word = level.find(key, |place, entry| word_of(level, place, entry));
+            if let Some(row) = chains.take(word) {
+                return Ok(chains.apply(row, &*upserter));
+            }
+        }
+        let row = self.get_from_runs(reader, key, &self.ranges.borrow(), true, &*upserter)?;
+        Ok(chains.apply(row, &*upserter))
+    }
+
+    /// Keeps the tree as it is now.
+    pub(crate) fn hold(&self) -> HeldTree {
+        HeldTree { levels: self.levels().iter().map(Level::hold).collect(), ranges: self.ranges() }
+    }
+
+    /// The value that a key had. Err: it is not in memory.
+    pub(crate) fn get_held(&self, held: &HeldTree, reader: &BlockReader, key: &[u8]) -> Result<Option<RowRef>, Stop> {
+        let upserter = Arc::clone(&self.upserter.borrow());
+        let mut chains = Chains::default();
+        for hold in &held.levels {
+            let word = hold.find(key, |place, entry| word_of(hold.level(), place, entry));
+            if let Some(row) = chains.take(word) {
+                return Ok(chains.apply(row, &*upserter));
+            }
+        }
+        let row = self.get_from_runs(reader, key, &held.ranges, false, &*upserter)?;
+        Ok(chains.apply(row, &*upserter))
+    }
+
+    /// `is_live`: these are the tree's ranges, so that what they say of the key may be cached.
+    fn get_from_runs(
+        &self,
+        reader: &BlockReader,
+        key: &[u8],
+        ranges: &Ranges,
+        is_live: bool,
+        upserter: &dyn Upserter,
+    ) -> Result<Option<RowRef>, Stop> {
+        let range = &ranges.list[ranges.find(key)];
+        if range.slices.is_empty() {
+            return Ok(None);
+        }
+        let hash = key_hash(&key[..self.filter_prefix(key)]);
+        let is_cachable = self.is_primary && is_live;
+        if is_cachable && let Some(row) = reader.cache.borrow_mut().row(self.id, hash, key) {
+            return Ok(Some(RowRef::Cached(row)));
+        }
+        let mut chains = Chains::default();
+        let hits_before = reader.cache.borrow().hits;
+        for run in &range.slices {
+            if !run.may_contain(hash) {
+                continue;
+            }
+            let Some(at) = run.find_block(key) else { continue };
+            let block = reader.block(run, at)?;
+            let at = block.lower_bound(key);
+            if at == block.len() || block.entry(at).key != key {
+                continue;
+            }
+            let entry = block.entry(at);
+            match entry.kind {
+                EntryKind::Upsert => chains.push(entry.value.to_vec()),
+                EntryKind::Delete => return Ok(chains.apply(None, upserter)),
+                EntryKind::Put => {
+                    // Its block was in the cache: the row is asked for again and again.
+                    if is_cachable && chains.is_empty() && reader.cache.borrow().hits > hits_before {
+                        reader.cache.borrow_mut().put_row(self.id, hash, key, entry.value);
+                    }
+                    return Ok(chains.apply(Some(RowRef::Block(block, at)), upserter));
+                }
+            }
+        }
+        Ok(chains.apply(None, upserter))
+    }
+
+    /// Entries, an estimate of rows: what is in levels and runs, less what says that a row is gone, twice.
+    pub(crate) fn estimate(&self) -> u64 {
+        let mut entries = 0;
+        let mut deletes = 0;
+        for level in self.levels() {
+            entries += level.len() as u64;
+            deletes += level.deletes();
+        }
+        for run in self.runs() {
+            entries += run.entries();
+            deletes += run.deletes();
+        }
+        entries.saturating_sub(2 * deletes)
+    }
+
+    /// Every run once.
+    pub(crate) fn runs(&self) -> Vec<Arc<Run>> {
+        let ranges = self.ranges.borrow();
+        let mut runs: Vec<Arc<Run>> = ranges.list.iter().flat_map(|range| range.slices.iter().cloned()).collect();
+        runs.sort_by_key(|run| run.id());
+        runs.dedup_by_key(|run| run.id());
+        runs
+    }
+}

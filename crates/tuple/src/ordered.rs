@@ -1,0 +1,533 @@
+//! Keys as bytes that `memcmp` orders as their key definition does.
+//!
+//! The disk engine compares nothing but such bytes. Each part is a class byte, which orders values of different kinds, and a body that
+//! says itself where it ends. So the bytes of the first parts of a key are a prefix of the bytes of exactly those rows that they match,
+//! and since no class is `0xff`, `prefix ++ [0xff]` is above all of them.
+//!
+//! ```text
+//! nil, absent        01
+//! false, true        02 | 03
+//! numbers            08 NaN | 09 -infinity | 0a body inverted | 0b zero | 0c body | 0d infinity
+//!   body             exponent u16, pairs of decimal digits as 1 + pair, 00
+//! unsigned, integer  10 two's complement of 8 bytes if negative | 11 8 bytes
+//! double             12 8 bytes
+//! string             20 bytes, 00 as 00 ff, then 00 00; bytes of the sort key if there is a collation
+//! varbinary          21 as a string
+//! uuid               22 16 bytes
+//! ```
+//!
+//! Parts declared unsigned, integer or double have forms of their own, since they never meet other numbers. In the others 1, 1.0 and
+//! decimal 1.00 are one value and must be the same bytes: decimal digits without zeros at either end behind the power of ten of the first.
+//! A double stands for its shortest text there, as it does when it is compared with a decimal; whole ones up to 2^64 stand for
+//! themselves, as when compared with an integer. Where these two rules contradict each other in `KeyDef::compare_rows` (a decimal and a
+//! double beyond 2^53 that differ behind the 16th digit, decimals beyond the largest double) the bytes keep to this one order.
+
+use crate::decimal::DIGITS_MAX;
+use crate::field::FieldType;
+use crate::key::{KeyDef, KeyPart, RowCursor, class_of, is_nil};
+use crate::msgpack::Reader;
+use crate::number::{Number, ordered_bits};
+
+/// What the ordered bytes of nil are.
+pub const ORDERED_NIL: u8 = 0x01;
+const NIL: u8 = ORDERED_NIL;
+const FALSE: u8 = 0x02;
+const TRUE: u8 = 0x03;
+const NAN: u8 = 0x08;
+const MINUS_INFINITY: u8 = 0x09;
+const NEGATIVE: u8 = 0x0a;
+const ZERO: u8 = 0x0b;
+const POSITIVE: u8 = 0x0c;
+const INFINITY: u8 = 0x0d;
+const NEGATIVE_INTEGER: u8 = 0x10;
+const INTEGER: u8 = 0x11;
+const DOUBLE: u8 = 0x12;
+const STRING: u8 = 0x20;
+const VARBINARY: u8 = 0x21;
+const UUID: u8 = 0x22;
+
+/// Added to exponents so that they are positive.
+const EXPONENT_BIAS: i32 = 0x4000;
+/// Whole doubles up to here are encoded digit by digit: integers may lie between them and the next.
+const WHOLE_DOUBLE_MAX: f64 = 18_446_744_073_709_551_616.0;
+
+impl KeyDef {
+    /// The first part whose values have no ordered bytes: arrays, maps and fields of any type.
+    pub fn supports_ordered(&self) -> Result<(), &KeyPart> {
+        let has_none = |part: &&KeyPart| matches!(part.field_type, FieldType::Any | FieldType::Array | FieldType::Map);
+        self.parts().iter().find(has_none).map_or(Ok(()), Err)
+    }
+
+    /// Appends the ordered bytes of a row's key.
+    #[inline]
+    pub fn ordered_of_row(&self, row: &[u8], out: &mut Vec<u8>) {
+        let mut cursor = RowCursor::new(row);
+        for part in self.parts() {
+            encode_part(part, cursor.field(part.field_no), out);
+        }
+    }
+
+    /// Appends the ordered bytes of the first `part_count` parts of a key (encoded one after the other, checked).
+    #[inline]
+    pub fn ordered_of_key(&self, key: &[u8], part_count: u32, out: &mut Vec<u8>) {
+        let mut reader = Reader::new(key);
+        for part in self.parts().iter().take(part_count as usize) {
+            encode_part(part, Some(reader.rest()), out);
+            reader.skip_checked();
+        }
+    }
+}
+
+/// How many of these ordered bytes are the first `part_count` parts; `None` if they are fewer parts, or no ordered bytes.
+pub fn ordered_prefix_length(bytes: &[u8], part_count: u32) -> Option<usize> {
+    let mut length = 0;
+    for _ in 0..part_count {
+        length += part_length(&bytes[length..])?;
+    }
+    Some(length)
+}
+
+fn part_length(bytes: &[u8]) -> Option<usize> {
+    // Digits end with a byte that is none.
+    let digits = |end: u8| Some(4 + bytes.get(3..)?.iter().position(|&byte| byte == end)?);
+    let length = match *bytes.first()? {
+        NIL | FALSE | TRUE | NAN | MINUS_INFINITY | ZERO | INFINITY => 1,
+        POSITIVE => digits(0)?,
+        NEGATIVE => digits(0xff)?,
+        NEGATIVE_INTEGER | INTEGER | DOUBLE => 9,
+        STRING | VARBINARY => {
+            let mut at = 1;
+            loop {
+                at += bytes.get(at..)?.iter().position(|&byte| byte == 0)? + 2;
+                if *bytes.get(at - 1)? == 0 {
+                    break at;
+                }
+            }
+        }
+        UUID => 17,
+        _ => return None,
+    };
+    (length <= bytes.len()).then_some(length)
+}
+
+#[inline]
+fn encode_part(part: &KeyPart, value: Option<&[u8]>, out: &mut Vec<u8>) {
+    let Some(value) = value else {
+        return out.push(NIL);
+    };
+    if part.field_type == FieldType::Unsigned
+        && let Ok(unsigned) = Reader::new(value).read_uint()
+    {
+        return encode_fixed(INTEGER, unsigned, out);
+    }
+    encode_other(part, value, out);
+}
+
+#[inline]
+fn encode_fixed(class: u8, body: u64, out: &mut Vec<u8>) {
+    let mut bytes = [class; 9];
+    bytes[1..].copy_from_slice(&body.to_be_bytes());
+    out.extend_from_slice(&bytes);
+}
+
+fn encode_other(part: &KeyPart, value: &[u8], out: &mut Vec<u8>) {
+    let mut reader = Reader::new(value);
+    match part.field_type {
+        _ if is_nil(Some(value)) => out.push(NIL),
+        FieldType::Unsigned | FieldType::Integer => {
+            let integer = reader.read_i128().unwrap_or(0);
+            let class = if integer < 0 { NEGATIVE_INTEGER } else { INTEGER };
+            encode_fixed(class, integer as u64, out);
+        }
+        FieldType::Double => encode_fixed(DOUBLE, ordered_bits(reader.read_double().unwrap_or(0.0)), out),
+        FieldType::String => encode_text(part, reader.read_str().unwrap_or(b""), out),
+        _ => match class_of(value) {
+            1 => out.push(if reader.read_bool().unwrap_or(false) { TRUE } else { FALSE }),
+            2 => encode_number(Number::read(value), out),
+            3 => encode_text(part, reader.read_str().unwrap_or(b""), out),
+            4 => encode_bytes(VARBINARY, reader.read_bin().unwrap_or(b""), out),
+            5 => {
+                out.push(UUID);
+                out.extend_from_slice(reader.read_ext().map_or(b"", |(_, body)| body));
+            }
+            _ => out.push(NIL),
+        },
+    }
+}
+
+fn encode_text(part: &KeyPart, text: &[u8], out: &mut Vec<u8>) {
+    match part.text_collation() {
+        Some(collation) => {
+            let mut key = Vec::with_capacity(2 * text.len() + 8);
+            collation.sort_key(text, &mut key);
+            encode_bytes(STRING, &key, out);
+        }
+        None => encode_bytes(STRING, text, out),
+    }
+}
+
+fn encode_bytes(class: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.reserve(bytes.len() + 3);
+    out.push(class);
+    let mut pieces = bytes.split(|&byte| byte == 0);
+    out.extend_from_slice(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        out.extend_from_slice(&[0, 0xff]);
+        out.extend_from_slice(piece);
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
+fn encode_number(number: Option<Number>, out: &mut Vec<u8>) {
+    match number {
+        // What compares below all numbers.
+        None => out.push(NAN),
+        Some(Number::Integer(value)) => encode_digits(value < 0, value.unsigned_abs(), 0, out),
+        Some(Number::Decimal(value)) => {
+            let (coefficient, scale) = value.parts();
+            encode_digits(coefficient < 0, coefficient.unsigned_abs(), scale, out);
+        }
+        Some(Number::Double(value)) => encode_double(value, out),
+    }
+}
+
+fn encode_double(value: f64, out: &mut Vec<u8>) {
+    if value.is_nan() {
+        return out.push(NAN);
+    }
+    if value.is_infinite() {
+        return out.push(if value < 0.0 { MINUS_INFINITY } else { INFINITY });
+    }
+    if value.fract() == 0.0 && value.abs() <= WHOLE_DOUBLE_MAX {
+        return encode_digits(value < 0.0, value.abs() as u128, 0, out);
+    }
+    // Shortest text: at most 17 digits.
+    let text = format!("{:e}", value.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let fraction = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit);
+    let coefficient = digits.fold(0, |sum, digit| sum * 10 + u128::from(digit - b'0'));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    encode_digits(value < 0.0, coefficient, fraction as i32 - exponent, out);
+}
+
+/// Appends `coefficient * 10^-scale`.
+fn encode_digits(is_negative: bool, coefficient: u128, scale: i32, out: &mut Vec<u8>) {
+    // Ten times a number of 37 digits fits 128 bits.
+    const { assert!(DIGITS_MAX == 38) };
+    let Some(log) = coefficient.checked_ilog10() else {
+        return out.push(ZERO);
+    };
+    let count = log as i32 + 1;
+    let exponent = (count - scale + EXPONENT_BIAS) as u16;
+    // Digits in pairs from the first; an odd last one gets a zero.
+    let mut rest = if count % 2 == 0 { coefficient } else { coefficient.saturating_mul(10) };
+    let mut pairs = [0u8; DIGITS_MAX as usize / 2 + 1];
+    let pair_count = (count as usize).div_ceil(2);
+    let mut at = pair_count;
+    while at > 0 {
+        at -= 1;
+        pairs[at] = match u64::try_from(rest) {
+            // Division of 128 bits is slow.
+            Ok(small) => {
+                rest = u128::from(small / 100);
+                (small % 100) as u8
+            }
+            Err(_) => {
+                let pair = (rest % 100) as u8;
+                rest /= 100;
+                pair
+            }
+        };
+    }
+    let used = pairs[..pair_count].iter().rposition(|&pair| pair != 0).map_or(0, |last| last + 1);
+    let start = out.len() + 1;
+    out.push(if is_negative { NEGATIVE } else { POSITIVE });
+    out.extend_from_slice(&exponent.to_be_bytes());
+    out.extend(pairs[..used].iter().map(|pair| pair + 1));
+    out.push(0);
+    if is_negative {
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collation::Collation;
+    use crate::decimal::Decimal;
+    use crate::msgpack;
+    use proptest::prelude::*;
+    use std::cmp::Ordering;
+    use std::sync::Arc;
+
+    fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut out);
+        out
+    }
+
+    fn decimal(coefficient: i128, scale: i32) -> Vec<u8> {
+        let mut body = Vec::new();
+        Decimal::new(coefficient, scale).expect("few digits").encode(&mut body);
+        encoded(|out| msgpack::encode_ext(out, msgpack::EXT_DECIMAL, &body))
+    }
+
+    fn double(value: f64) -> Vec<u8> {
+        encoded(|out| msgpack::encode_f64(out, value))
+    }
+
+    fn integer() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            any::<u64>().prop_map(|v| encoded(|o| msgpack::encode_uint(o, v))),
+            any::<i64>().prop_map(|v| encoded(|o| msgpack::encode_int(o, v))),
+            (-3..3i64).prop_map(|v| encoded(|o| msgpack::encode_int(o, v))),
+            (0..3u64).prop_map(|v| encoded(|o| msgpack::encode_uint(o, u64::MAX - v))),
+            (0..3i64).prop_map(|v| encoded(|o| msgpack::encode_int(o, i64::MIN + v))),
+        ]
+    }
+
+    fn any_double() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            any::<f64>().prop_map(double),
+            (-20..20i64).prop_map(|v| double(v as f64 / 4.0)),
+            (-20..20i64).prop_map(|v| double(v as f64 / 10.0)),
+            any::<i64>().prop_map(|v| double(v as f64)),
+            any::<f32>().prop_map(|v| encoded(|o| {
+                o.push(0xca);
+                o.extend_from_slice(&v.to_be_bytes());
+            })),
+            proptest::sample::select(vec![
+                0.0,
+                -0.0,
+                f64::NAN,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+                f64::MAX,
+                f64::MIN_POSITIVE,
+                5e-324,
+                18_446_744_073_709_551_616.0,
+                -9_223_372_036_854_775_808.0,
+            ])
+            .prop_map(double),
+        ]
+    }
+
+    fn any_decimal() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            (-20..20i64, 0..3i32).prop_map(|(v, scale)| decimal(i128::from(v), scale)),
+            (any::<i64>(), 0..30i32).prop_map(|(v, scale)| decimal(i128::from(v), scale)),
+            (any::<i128>(), 0..38i32).prop_map(|(v, scale)| decimal(v % 10i128.pow(38), scale)),
+            (0..38u32, 0..38i32).prop_map(|(power, scale)| decimal(10i128.pow(power.min(37)), scale)),
+        ]
+    }
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            proptest::collection::vec(0..3u8, 0..6),
+            proptest::collection::vec(any::<u8>(), 0..6),
+            "[aAbBäéеёЁß .-]{0,6}".prop_map(String::into_bytes),
+        ]
+    }
+
+    fn scalar() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            any::<bool>().prop_map(|v| encoded(|o| msgpack::encode_bool(o, v))),
+            integer(),
+            any_double(),
+            any_decimal(),
+            text().prop_map(|v| encoded(|o| msgpack::encode_str(o, &v))),
+            text().prop_map(|v| encoded(|o| msgpack::encode_bin(o, &v))),
+            any::<[u8; 16]>().prop_map(|v| encoded(|o| msgpack::encode_ext(o, msgpack::EXT_UUID, &v))),
+        ]
+    }
+
+    fn value_of(field_type: FieldType) -> BoxedStrategy<Vec<u8>> {
+        match field_type {
+            FieldType::Integer => integer().boxed(),
+            FieldType::Double => any_double().boxed(),
+            FieldType::String => text().prop_map(|v| encoded(|o| msgpack::encode_str(o, &v))).boxed(),
+            _ => scalar().prop_filter("of the type", move |value| field_type.accepts(value)).boxed(),
+        }
+    }
+
+    /// A double of so many digits, or so large, that `compare_rows` contradicts itself about it and decimals.
+    fn is_contradictory(value: &[u8], other: &[u8]) -> bool {
+        let is_large = |value: &[u8]| matches!(Number::read(value), Some(Number::Double(value)) if value.abs() >= 9e15);
+        let is_decimal = |value: &[u8]| matches!(Number::read(value), Some(Number::Decimal(_)));
+        is_large(value) && is_decimal(other) || is_large(other) && is_decimal(value)
+    }
+
+    fn row_of(values: &[&[u8]]) -> Vec<u8> {
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, values.len() as u32);
+        values.iter().for_each(|value| row.extend_from_slice(value));
+        row
+    }
+
+    fn ordered_row(def: &KeyDef, row: &[u8]) -> Vec<u8> {
+        encoded(|out| def.ordered_of_row(row, out))
+    }
+
+    fn ordered_key(def: &KeyDef, key: &[u8], part_count: u32) -> Vec<u8> {
+        encoded(|out| def.ordered_of_key(key, part_count, out))
+    }
+
+    fn nullable(field_no: u32, field_type: FieldType) -> KeyPart {
+        KeyPart { is_nullable: true, ..KeyPart::new(field_no, field_type) }
+    }
+
+    const TYPES: [FieldType; 10] = [
+        FieldType::Unsigned,
+        FieldType::Integer,
+        FieldType::Double,
+        FieldType::Number,
+        FieldType::Decimal,
+        FieldType::Boolean,
+        FieldType::String,
+        FieldType::Varbinary,
+        FieldType::Uuid,
+        FieldType::Scalar,
+    ];
+
+    /// A type, and two values of it, each of which may be nil or absent.
+    fn pair() -> impl Strategy<Value = (FieldType, Option<Vec<u8>>, Option<Vec<u8>>)> {
+        proptest::sample::select(TYPES.to_vec()).prop_flat_map(|field_type| {
+            let value = move || {
+                prop_oneof![
+                    12 => value_of(field_type).prop_map(Some),
+                    1 => Just(Some(vec![0xc0])),
+                    1 => Just(None),
+                ]
+            };
+            (Just(field_type), value(), value())
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(6000))]
+
+        #[test]
+        fn bytes_of_one_part_order_as_rows_do((field_type, a, b) in pair()) {
+            let def = KeyDef::new(vec![nullable(0, field_type)]);
+            let row = |value: &Option<Vec<u8>>| value.as_ref().map_or_else(|| row_of(&[]), |value| row_of(&[value]));
+            let (row_a, row_b) = (row(&a), row(&b));
+            let (nil_or_a, nil_or_b) = (a.unwrap_or(vec![0xc0]), b.unwrap_or(vec![0xc0]));
+            prop_assume!(!is_contradictory(&nil_or_a, &nil_or_b));
+            let (bytes_a, bytes_b) = (ordered_row(&def, &row_a), ordered_row(&def, &row_b));
+            prop_assert_eq!(bytes_a.cmp(&bytes_b), def.compare_rows(&row_a, &row_b));
+            prop_assert_eq!(&bytes_a, &ordered_key(&def, &nil_or_a, 1));
+            prop_assert_eq!(def.compare_row_key(&row_a, &nil_or_b, 1), bytes_a.cmp(&bytes_b));
+            prop_assert!(bytes_a[0] < 0xff);
+        }
+
+        #[test]
+        fn parts_of_a_key_are_a_prefix_of_what_they_match_and_of_nothing_else(
+            a in (text(), scalar(), integer()), b in (text(), scalar(), integer()), shared in 0..3usize, count in 0..4u32,
+        ) {
+            let mut def = KeyDef::new(vec![
+                nullable(1, FieldType::String), nullable(0, FieldType::Scalar), KeyPart::new(2, FieldType::Integer),
+            ]);
+            if count == 3 {
+                def = KeyDef::merge(&def, &KeyDef::new(vec![KeyPart::new(3, FieldType::Unsigned)]));
+            }
+            let values = |of: &(Vec<u8>, Vec<u8>, Vec<u8>)| {
+                [encoded(|o| msgpack::encode_str(o, &of.0)), of.1.clone(), of.2.clone(), vec![7]]
+            };
+            let (left, mut right) = (values(&a), values(&b));
+            right[..shared].clone_from_slice(&left[..shared]);
+            prop_assume!(!is_contradictory(&left[1], &right[1]));
+            let row = |of: &[Vec<u8>; 4]| row_of(&[&of[1], &of[0], &of[2], &of[3]]);
+            let (row_a, row_b) = (row(&left), row(&right));
+            let (bytes_a, bytes_b) = (ordered_row(&def, &row_a), ordered_row(&def, &row_b));
+            prop_assert_eq!(bytes_a.cmp(&bytes_b), def.compare_rows(&row_a, &row_b));
+            let prefix = ordered_key(&def, &left.concat(), count);
+            prop_assert_eq!(ordered_prefix_length(&bytes_a, count), Some(prefix.len()));
+            prop_assert_eq!(ordered_prefix_length(&bytes_a[..bytes_a.len() - 1], def.part_count() as u32), None);
+            prop_assert!(bytes_a.starts_with(&prefix));
+            let order = def.compare_row_key(&row_b, &left.concat(), count);
+            prop_assert_eq!(bytes_b.starts_with(&prefix), order.is_eq());
+            if order.is_ne() {
+                prop_assert_eq!(bytes_b.cmp(&prefix), order);
+            }
+            let above = [&prefix[..], &[0xff]].concat();
+            prop_assert_eq!(bytes_b < above, order.is_le());
+        }
+
+        #[test]
+        fn collated_strings_order_as_their_collation_does(a in text(), b in text(), strength in 0..5usize, shifted: bool) {
+            let mut options = Vec::new();
+            msgpack::encode_map(&mut options, 1 + u32::from(shifted));
+            let names = ["primary", "secondary", "tertiary", "quaternary", "identical"];
+            msgpack::encode_str(&mut options, b"strength");
+            msgpack::encode_str(&mut options, names[strength].as_bytes());
+            if shifted {
+                msgpack::encode_str(&mut options, b"alternate_handling");
+                msgpack::encode_str(&mut options, b"shifted");
+            }
+            let collation = Collation::from_row(1, "test", "ICU", "", &options).expect("a good row");
+            let part = KeyPart { collation: Some(Arc::new(collation)), ..KeyPart::new(0, FieldType::String) };
+            let def = KeyDef::new(vec![part]);
+            let row = |text: &[u8]| row_of(&[&encoded(|o| msgpack::encode_str(o, text))]);
+            let (a, b) = (row(&a), row(&b));
+            prop_assert_eq!(ordered_row(&def, &a).cmp(&ordered_row(&def, &b)), def.compare_rows(&a, &b));
+        }
+
+        #[test]
+        fn numbers_are_totally_ordered_where_comparison_is_not(a in any_double(), b in any_decimal(), c in integer()) {
+            let def = KeyDef::new(vec![KeyPart::new(0, FieldType::Number)]);
+            let bytes = |value: &[u8]| ordered_key(&def, value, 1);
+            // Numbers far enough apart are ordered as doubles.
+            for (left, right) in [(&a, &b), (&b, &c), (&a, &c)] {
+                let as_double = |value: &[u8]| Number::read(value).map_or(0.0, Number::to_f64);
+                let (x, y) = (as_double(left), as_double(right));
+                if (x - y).abs() > 1e-14 * x.abs().max(y.abs()) {
+                    prop_assert_eq!(bytes(left).cmp(&bytes(right)), x.total_cmp(&y), "{} {}", x, y);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_numbers_of_all_kinds_have_equal_bytes() {
+        let def = KeyDef::new(vec![KeyPart::new(0, FieldType::Scalar)]);
+        for value in [0, 1, -1, 10, 100, -12_300, 1 << 53, i64::MIN, i64::MAX] {
+            let expected = ordered_key(&def, &encoded(|o| msgpack::encode_int(o, value)), 1);
+            for scale in 0..10 {
+                let value = decimal(i128::from(value) * 10i128.pow(scale as u32), scale);
+                assert_eq!(ordered_key(&def, &value, 1), expected);
+            }
+            if value != i64::MAX {
+                assert_eq!(ordered_key(&def, &double(value as f64), 1), expected);
+            }
+        }
+        assert_eq!(ordered_key(&def, &double(-0.1), 1), ordered_key(&def, &decimal(-100, 3), 1));
+        assert_eq!(ordered_key(&def, &double(1e30), 1), ordered_key(&def, &decimal(10i128.pow(30), 0), 1));
+    }
+
+    #[test]
+    fn arrays_and_maps_are_refused() {
+        let part = |field_no, field_type| KeyPart::new(field_no, field_type);
+        for field_type in TYPES {
+            assert!(KeyDef::new(vec![part(0, field_type)]).supports_ordered().is_ok());
+        }
+        for field_type in [FieldType::Any, FieldType::Array, FieldType::Map] {
+            let def = KeyDef::new(vec![part(0, FieldType::Unsigned), part(3, field_type)]);
+            assert_eq!(def.supports_ordered().map_err(|part| part.field_no), Err(3));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_a_prefix_or_none(bytes in proptest::collection::vec(0..0x24u8, 0..40), count in 0..6u32) {
+            prop_assert!(ordered_prefix_length(&bytes, count).is_none_or(|length| length <= bytes.len()));
+        }
+    }
+
+    #[test]
+    fn an_unsigned_key_is_nine_bytes() {
+        let def = KeyDef::new(vec![KeyPart::new(1, FieldType::Unsigned)]);
+        assert_eq!(ordered_row(&def, &[0x92, 5, 0xcd, 1, 2]), [0x11, 0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(ordered_key(&def, &[3], 1).cmp(&ordered_key(&def, &[4], 1)), Ordering::Less);
+    }
+}
