@@ -164,7 +164,7 @@ impl Life {
         let key = DiskKey { parts: &[], part_count: 0 };
         let mut scan = self.spaces[&space_id].scan(index_id, IteratorKind::All, key);
         let mut found = Vec::new();
-        while let Some(row) = scan.next().map_err(in_words)? {
+        while let Some(row) = scan.next_row().map_err(in_words)? {
             found.push(row.with(number_of));
         }
         Ok(found)
