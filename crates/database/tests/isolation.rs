@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use database::{
-    Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, ReplaceTrigger, SEQUENCE_ID, SPACE_ID,
-    Savepoint, SessionKind, Space,
+    Config, Context, Database, DiskIterator, Environment, ErrorCode, INDEX_ID, Key, Operation, ReplaceTrigger,
+    SEQUENCE_ID, SPACE_ID, Savepoint, SessionKind, Space,
 };
 use runtime::{Fault, FileSystem, ManualClock, Randomness, SeededRandomness, SimulatedFiles, fiber};
 use serde_json::{Value, json};
@@ -20,12 +20,15 @@ const TREES: u32 = 512;
 const HASHES: u32 = 513;
 /// Not logged.
 const TEMPORARY: u32 = 514;
+/// One index, so that on disk most statements look at nothing.
+const BLIND: u32 = 515;
 const CONFLICT: u32 = ErrorCode::TransactionConflict as u32;
 
 fn open(files: &SimulatedFiles) -> Rc<Database> {
     let config = Config {
         wal_dir: PathBuf::from("/db"),
         memtx_dir: PathBuf::from("/db"),
+        vinyl_dir: PathBuf::from("/db"),
         memtx_memory: 64 << 20,
         wal_writes_in_flight: 0,
         checkpoint_interval: 0,
@@ -93,10 +96,16 @@ enum Op {
     Truncate(u32),
 }
 
+/// A scan that goes on between other statements.
+enum Scan {
+    Memory(MemoryIterator),
+    Disk(DiskIterator),
+}
+
 /// A transaction's owner.
 struct Client {
     context: Context,
-    iterator: Option<(Rc<Space>, MemoryIterator)>,
+    iterator: Option<(Rc<Space>, Scan)>,
     savepoint: Option<Savepoint>,
 }
 
@@ -161,11 +170,16 @@ impl Client {
                 let (space, key) = (database.space(TREES)?, bytes(key));
                 let key = Key::decode(&key)?;
                 database.check_select(context, &space, *index_id, *kind, key)?;
-                self.iterator = Some((space, MemoryIterator::new(*index_id, *kind, key.parts, key.part_count)));
+                let scan = match space.disk() {
+                    Some(_) => Scan::Disk(DiskIterator::new(Rc::clone(&space), *index_id, *kind, key)),
+                    None => Scan::Memory(MemoryIterator::new(*index_id, *kind, key.parts, key.part_count)),
+                };
+                self.iterator = Some((space, scan));
                 Ok(String::new())
             }
             Op::Next => match &mut self.iterator {
-                Some((space, iterator)) => database.next_row(context, space, iterator).map(found),
+                Some((space, Scan::Memory(iterator))) => database.next_row(context, space, iterator).map(found),
+                Some((_, Scan::Disk(iterator))) => iterator.next(database, context).map(found),
                 None => database.resume(context).map(|()| String::new()),
             },
             Op::Savepoint => {
@@ -182,14 +196,20 @@ impl Client {
 }
 
 fn create_spaces(database: &Database) {
+    create_spaces_in(database, "memtx");
+}
+
+/// `engine`: where the rows of two of them lie.
+fn create_spaces_in(database: &Database, engine: &str) {
     let mut admin = Client::new(database);
     let mut insert = |space, row: Value| admin.run(database, &Op::Insert(space, row)).unwrap();
-    for (id, name, options) in [
-        (TREES, "trees", json!({})),
-        (HASHES, "hashes", json!({})),
-        (TEMPORARY, "temporary", json!({"temporary": true})),
+    for (id, name, engine, options) in [
+        (TREES, "trees", engine, json!({})),
+        (HASHES, "hashes", "memtx", json!({})),
+        (TEMPORARY, "temporary", "memtx", json!({"temporary": true})),
+        (BLIND, "blind", engine, json!({})),
     ] {
-        insert(SPACE_ID, json!([id, 1, name, "memtx", 0, options, []]));
+        insert(SPACE_ID, json!([id, 1, name, engine, 0, options, []]));
     }
     let unique = json!({"unique": true});
     insert(INDEX_ID, json!([TREES, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
@@ -199,6 +219,7 @@ fn create_spaces(database: &Database) {
     let nullable = json!([{"field": 1, "type": "unsigned", "is_nullable": true}]);
     insert(INDEX_ID, json!([HASHES, 1, "nullable", "tree", unique, nullable]));
     insert(INDEX_ID, json!([TEMPORARY, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
+    insert(INDEX_ID, json!([BLIND, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
     database.remember_reads();
 }
 
@@ -242,7 +263,7 @@ impl Chooser {
     }
 
     fn op(&self, keys: u64) -> Op {
-        let space = [TREES, TREES, HASHES, TEMPORARY][self.below(4) as usize];
+        let space = [TREES, TREES, HASHES, TEMPORARY, BLIND, BLIND][self.below(6) as usize];
         match self.below(16) {
             0 | 1 => Op::Insert(space, self.row(space, keys)),
             2 | 3 => Op::Replace(space, self.row(space, keys)),
@@ -289,7 +310,7 @@ type Outcome = Result<String, u32>;
 /// Everything in all indexes, in words.
 fn contents(database: &Database) -> Vec<String> {
     let mut reader = Client::new(database);
-    [(TREES, 0), (TREES, 1), (TREES, 2), (HASHES, 0), (HASHES, 1), (TEMPORARY, 0)]
+    [(TREES, 0), (TREES, 1), (TREES, 2), (HASHES, 0), (HASHES, 1), (TEMPORARY, 0), (BLIND, 0)]
         .map(|(space, index_id)| {
             let all = Op::Select(space, index_id, IteratorKind::All, json!([]), 0, 1000);
             reader.run(database, &all).unwrap()
@@ -307,9 +328,9 @@ struct History {
 }
 
 /// Runs everything alone: what has committed in the order of the commits, what was given up where it had seen the database last.
-fn replay(history: &History) -> Rc<Database> {
+fn replay(history: &History, engine: &str) -> Rc<Database> {
     let database = open(&SimulatedFiles::default());
-    create_spaces(&database);
+    create_spaces_in(&database, engine);
     let mut client = Client::new(&database);
     let run = |client: &mut Client, txn: &[(Op, Outcome)]| {
         client.begin(&database);
@@ -334,10 +355,10 @@ fn replay(history: &History) -> Rc<Database> {
 }
 
 /// Transactions of several clients, suspended whenever another one has its turn. Returns how many committed and how many met a conflict.
-fn run_seed(seed: u64) -> (usize, usize) {
+fn run_seed(seed: u64, engine: &str) -> (usize, usize) {
     let chooser = Chooser(SeededRandomness::new(seed));
     let database = open(&SimulatedFiles::default());
-    create_spaces(&database);
+    create_spaces_in(&database, engine);
     let keys = if seed.is_multiple_of(2) { 6 } else { 24 };
     // With what each has done in its transaction, and how many had committed then.
     let mut clients: [_; 4] = std::array::from_fn(|_| (Client::new(&database), Vec::new(), 0));
@@ -400,19 +421,28 @@ fn run_seed(seed: u64) -> (usize, usize) {
     clients.iter().for_each(|(client, ..)| database.abandon(&client.context));
     assert_eq!(database.suspended(), 0);
     assert_eq!(database.statistics.conflicts.get(), conflicts as u64);
-    assert_eq!(contents(&database), contents(&replay(&history)), "seed {seed}");
+    assert_eq!(contents(&database), contents(&replay(&history, engine)), "seed {seed}");
     (history.committed.len(), conflicts)
+}
+
+fn run_seeds(engine: &str) {
+    let (mut committed, mut conflicts) = (0, 0);
+    for seed in 0..150 {
+        let (more, other) = run_seed(seed, engine);
+        committed += more;
+        conflicts += other;
+    }
+    assert!(committed > 2 * conflicts && conflicts > 1000, "{committed} committed, {conflicts} conflicts");
 }
 
 #[test]
 fn transactions_that_wait_are_serializable_in_the_order_of_their_commits() {
-    let (mut committed, mut conflicts) = (0, 0);
-    for seed in 0..150 {
-        let (more, other) = run_seed(seed);
-        committed += more;
-        conflicts += other;
-    }
-    assert!(committed > 4 * conflicts / 2 && conflicts > 1000, "{committed} committed, {conflicts} conflicts");
+    run_seeds("memtx");
+}
+
+#[test]
+fn so_are_those_on_disk() {
+    run_seeds("vinyl");
 }
 
 /// A transaction does one thing and waits, somebody else does another: does the first get a conflict?

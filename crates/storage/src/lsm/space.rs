@@ -523,6 +523,17 @@ impl LsmSpace {
         change
     }
 
+    /// Hands over the keys of a row in all indexes, those too that a change of it has left as they were; as [`DiskChange::for_each_key`].
+    pub fn for_each_key_of(&self, row: &[u8], mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
+        let (mut own, mut key) = (Vec::new(), Vec::new());
+        for index in self.indexes.borrow().iter() {
+            own.clear();
+            index.def.key_def.ordered_of_row(row, &mut own);
+            index.tree.key_of(row, &mut key);
+            visit(index.tree.index_id, index.tree.is_unique, &own, &key);
+        }
+    }
+
     /// Says that the row with a primary key is gone, whether it is there or not. For a space with one index.
     pub fn delete_unseen(&self, key: DiskKey<'_>) -> DiskChange {
         let mut change = DiskChange::default();
