@@ -22,6 +22,8 @@ const HASHES: u32 = 513;
 const TEMPORARY: u32 = 514;
 /// One index, so that on disk most statements look at nothing.
 const BLIND: u32 = 515;
+/// Where the rows of some spaces lie.
+const ENGINES: [&str; 2] = ["memtx", "vinyl"];
 const CONFLICT: u32 = ErrorCode::TransactionConflict as u32;
 
 fn open(files: &SimulatedFiles) -> Rc<Database> {
@@ -448,6 +450,10 @@ fn so_are_those_on_disk() {
 /// A transaction does one thing and waits, somebody else does another: does the first get a conflict?
 #[test]
 fn a_conflict_is_what_changes_something_that_was_seen() {
+    ENGINES.into_iter().for_each(in_a_conflict_is_what_changes_something_that_was_seen);
+}
+
+fn in_a_conflict_is_what_changes_something_that_was_seen(engine: &str) {
     let all = || json!([]);
     let select = |index_id, kind, key, limit| Op::Select(TREES, index_id, kind, key, 0, limit);
     let insert = |id: u64, unique: u64, any: u64| Op::Insert(TREES, json!([id, unique, any, 0]));
@@ -497,7 +503,7 @@ fn a_conflict_is_what_changes_something_that_was_seen() {
     for (first, other, is_conflict) in cases {
         for is_short in [true, false] {
             let database = open(&SimulatedFiles::default());
-            create_spaces(&database);
+            create_spaces_in(&database, engine);
             let (mut client, mut rival) = (Client::new(&database), Client::new(&database));
             for (id, unique) in [(10, 1), (20, 2), (30, 3)] {
                 rival.run(&database, &insert(id, unique, 0)).unwrap();
@@ -518,9 +524,9 @@ fn a_conflict_is_what_changes_something_that_was_seen() {
 }
 
 /// A database with a row, and a transaction that has changed it and waits.
-fn with_suspended() -> (Rc<Database>, Client) {
+fn with_suspended(engine: &str) -> (Rc<Database>, Client) {
     let database = open(&SimulatedFiles::default());
-    create_spaces(&database);
+    create_spaces_in(&database, engine);
     let mut client = Client::new(&database);
     client.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 0]))).unwrap();
     client.begin(&database);
@@ -536,7 +542,11 @@ fn trees(database: &Database) -> String {
 
 #[test]
 fn what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits() {
-    let (database, mut client) = with_suspended();
+    ENGINES.into_iter().for_each(in_what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits);
+}
+
+fn in_what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits(engine: &str) {
+    let (database, mut client) = with_suspended(engine);
     assert_eq!(trees(&database), "[1, 1, 1, 0]");
     assert_eq!(client.run(&database, &Op::Count(TREES, 0, IteratorKind::All, json!([]))).unwrap(), "2");
     database.suspend(&client.context);
@@ -547,6 +557,10 @@ fn what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits() {
 
 #[test]
 fn a_change_of_the_schema_dooms_who_has_touched_the_space() {
+    ENGINES.into_iter().for_each(in_a_change_of_the_schema_dooms_who_has_touched_the_space);
+}
+
+fn in_a_change_of_the_schema_dooms_who_has_touched_the_space(engine: &str) {
     type Change = fn(&Database, &mut Client) -> database::Result<()>;
     let changes: [(Change, bool); 5] = [
         (|database, rival| database.truncate(&rival.context, &database.space(TREES)?), true),
@@ -567,7 +581,11 @@ fn a_change_of_the_schema_dooms_who_has_touched_the_space() {
         (|database, rival| database.truncate(&rival.context, &database.space(HASHES)?), false),
     ];
     for (at, (change, is_conflict)) in changes.into_iter().enumerate() {
-        let (database, client) = with_suspended();
+        if at == 1 && engine == "vinyl" {
+            // Looks at rows, which wants a fiber.
+            continue;
+        }
+        let (database, client) = with_suspended(engine);
         change(&database, &mut Client::new(&database)).unwrap();
         let outcome = database.commit(&client.context).map_err(|error| error.code());
         assert_eq!(outcome, if is_conflict { Err(CONFLICT) } else { Ok(()) }, "change {at}");
@@ -601,7 +619,11 @@ fn who_has_changed_the_schema_or_touched_no_disk_is_aborted_by_a_wait() {
 
 #[test]
 fn savepoints_and_callbacks_are_right_while_suspended() {
-    let (database, mut client) = with_suspended();
+    ENGINES.into_iter().for_each(in_savepoints_and_callbacks_are_right_while_suspended);
+}
+
+fn in_savepoints_and_callbacks_are_right_while_suspended(engine: &str) {
+    let (database, mut client) = with_suspended(engine);
     let heard = Rc::new(RefCell::new(Vec::new()));
     let listen = |client: &Client| {
         for (name, is_commit) in [("commit", true), ("rollback", false)] {
@@ -650,7 +672,11 @@ fn savepoints_and_callbacks_are_right_while_suspended() {
 
 #[test]
 fn a_transaction_that_is_forgotten_while_suspended_leaves_nothing() {
-    let (database, client) = with_suspended();
+    ENGINES.into_iter().for_each(in_a_transaction_that_is_forgotten_while_suspended_leaves_nothing);
+}
+
+fn in_a_transaction_that_is_forgotten_while_suspended_leaves_nothing(engine: &str) {
+    let (database, client) = with_suspended(engine);
     drop(client);
     Client::new(&database).run(&database, &Op::Delete(TREES, 0, json!([1]))).unwrap();
     assert_eq!((trees(&database).as_str(), database.suspended()), ("", 0));
@@ -658,9 +684,13 @@ fn a_transaction_that_is_forgotten_while_suspended_leaves_nothing() {
 
 #[test]
 fn a_failed_log_dooms_all() {
+    ENGINES.into_iter().for_each(in_a_failed_log_dooms_all);
+}
+
+fn in_a_failed_log_dooms_all(engine: &str) {
     let files = SimulatedFiles::default();
     let database = open(&files);
-    create_spaces(&database);
+    create_spaces_in(&database, engine);
     database.submit();
     database.turn();
     let (mut client, mut rival) = (Client::new(&database), Client::new(&database));
@@ -753,9 +783,13 @@ impl ReplaceTrigger for Changer {
 
 #[test]
 fn a_row_that_a_trigger_puts_in_counts_too() {
+    ENGINES.into_iter().for_each(in_a_row_that_a_trigger_puts_in_counts_too);
+}
+
+fn in_a_row_that_a_trigger_puts_in_counts_too(engine: &str) {
     for rival_op in [Op::Insert(TREES, json!([6, 0, 0, 0])), Op::Insert(TREES, json!([7, 5, 5, 0]))] {
         let database = open(&SimulatedFiles::default());
-        create_spaces(&database);
+        create_spaces_in(&database, engine);
         let space = database.space(TREES).unwrap();
         let row = tuple::Tuple::new(database.arena(), space.format().id(), &bytes(&json!([6, 5, 5, 5]))).unwrap();
         let mut client = Client::new(&database);
@@ -805,15 +839,20 @@ fn in_fiber(database: &Rc<Database>, work: impl FnOnce(&Database, &Context) + 's
 
 #[test]
 fn a_trigger_that_waits_sees_and_leaves_its_statement_whole() {
+    ENGINES.into_iter().for_each(in_a_trigger_that_waits_sees_and_leaves_its_statement_whole);
+}
+
+fn in_a_trigger_that_waits_sees_and_leaves_its_statement_whole(engine: &str) {
     for is_before in [true, false] {
         for (rival_op, is_conflict) in [
             (Op::Insert(TREES, json!([9, 9, 9, 9])), false),
             (Op::Update(TREES, 0, json!([1]), json!([["=", 3, 9]])), true),
             (Op::Delete(TREES, 0, json!([1])), true),
         ] {
-            for outlives in [true, false] {
+            // Who has touched a disk outlives it anyway.
+            for outlives in [true, engine == "vinyl"] {
                 let database = open(&SimulatedFiles::default());
-                create_spaces(&database);
+                create_spaces_in(&database, engine);
                 let mut rival = Client::new(&database);
                 rival.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 0]))).unwrap();
                 set_trigger(&database, is_before, move |database, context| {
@@ -853,6 +892,10 @@ fn a_trigger_that_waits_sees_and_leaves_its_statement_whole() {
 
 #[test]
 fn a_trigger_may_change_the_row_of_its_statement() {
+    ENGINES.into_iter().for_each(in_a_trigger_may_change_the_row_of_its_statement);
+}
+
+fn in_a_trigger_may_change_the_row_of_its_statement(engine: &str) {
     for op in [
         Op::Update(TREES, 0, json!([1]), json!([["+", 3, 2]])),
         Op::Upsert(TREES, json!([1, 1, 1, 2]), json!([["+", 3, 2]])),
@@ -861,7 +904,7 @@ fn a_trigger_may_change_the_row_of_its_statement() {
     ] {
         for trigger_op in [Op::Replace(TREES, json!([1, 1, 1, 5])), Op::Delete(TREES, 0, json!([1]))] {
             let database = open(&SimulatedFiles::default());
-            create_spaces(&database);
+            create_spaces_in(&database, engine);
             let mut client = Client::new(&database);
             client.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 0]))).unwrap();
             let of_trigger = trigger_op.clone();
@@ -893,8 +936,12 @@ fn a_trigger_may_change_the_row_of_its_statement() {
 
 #[test]
 fn a_trigger_does_not_make_an_insert_replace_a_row() {
+    ENGINES.into_iter().for_each(in_a_trigger_does_not_make_an_insert_replace_a_row);
+}
+
+fn in_a_trigger_does_not_make_an_insert_replace_a_row(engine: &str) {
     let database = open(&SimulatedFiles::default());
-    create_spaces(&database);
+    create_spaces_in(&database, engine);
     let mut client = Client::new(&database);
     client.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 0]))).unwrap();
     for is_done_by_trigger in [false, true] {
@@ -913,10 +960,15 @@ fn a_trigger_does_not_make_an_insert_replace_a_row() {
 
 #[test]
 fn a_snapshot_asked_for_in_a_transaction_has_nothing_of_it() {
-    for outlives in [true, false] {
+    ENGINES.into_iter().for_each(in_a_snapshot_asked_for_in_a_transaction_has_nothing_of_it);
+}
+
+fn in_a_snapshot_asked_for_in_a_transaction_has_nothing_of_it(engine: &str) {
+    // Who has touched a disk outlives it anyway.
+    for outlives in [true, engine == "vinyl"] {
         let files = SimulatedFiles::default();
         let database = open(&files);
-        create_spaces(&database);
+        create_spaces_in(&database, engine);
         let outcome = Rc::new(Cell::new(None));
         let slot = Rc::clone(&outcome);
         in_fiber(&database, move |database, context| {
@@ -945,8 +997,12 @@ fn a_snapshot_asked_for_in_a_transaction_has_nothing_of_it() {
 
 #[test]
 fn a_cancelled_fiber_takes_its_transaction_with_it() {
+    ENGINES.into_iter().for_each(in_a_cancelled_fiber_takes_its_transaction_with_it);
+}
+
+fn in_a_cancelled_fiber_takes_its_transaction_with_it(engine: &str) {
     let database = open(&SimulatedFiles::default());
-    create_spaces(&database);
+    create_spaces_in(&database, engine);
     let id = in_fiber(&database, |database, context| {
         database.begin(context).unwrap();
         database.outlive_yield(context);
