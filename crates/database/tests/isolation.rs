@@ -5,7 +5,10 @@ use database::{
     Config, Context, Database, DiskIterator, Environment, ErrorCode, INDEX_ID, Key, Operation, ReplaceTrigger,
     SEQUENCE_ID, SPACE_ID, Savepoint, SessionKind, Space,
 };
-use runtime::{Fault, FileSystem, ManualClock, Randomness, SeededRandomness, SimulatedFiles, fiber};
+use runtime::{
+    Clock, Fault, FileSystem, MachineConfig, ManualClock, PacedFiles, Randomness, SeededRandomness, SimulatedFiles,
+    Simulation, fiber,
+};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -27,7 +30,12 @@ const ENGINES: [&str; 2] = ["memtx", "vinyl"];
 const CONFLICT: u32 = ErrorCode::TransactionConflict as u32;
 
 fn open(files: &SimulatedFiles) -> Rc<Database> {
+    open_on(Arc::new(files.clone()), Arc::new(ManualClock::default()), Config::default().vinyl_cache)
+}
+
+fn open_on(files: Arc<dyn FileSystem>, clock: Arc<dyn Clock>, vinyl_cache: u64) -> Rc<Database> {
     let config = Config {
+        vinyl_cache,
         wal_dir: PathBuf::from("/db"),
         memtx_dir: PathBuf::from("/db"),
         vinyl_dir: PathBuf::from("/db"),
@@ -36,12 +44,8 @@ fn open(files: &SimulatedFiles) -> Rc<Database> {
         checkpoint_interval: 0,
         ..Config::default()
     };
-    let environment = Environment {
-        files: Arc::new(files.clone()),
-        clock: Arc::new(ManualClock::default()),
-        randomness: Arc::new(SeededRandomness::new(1)),
-        wake: Arc::new(|| {}),
-    };
+    let environment =
+        Environment { files, clock, randomness: Arc::new(SeededRandomness::new(1)), wake: Arc::new(|| {}) };
     let database = Database::new(config, environment).unwrap();
     database.open().unwrap();
     database
@@ -106,14 +110,14 @@ enum Scan {
 
 /// A transaction's owner.
 struct Client {
-    context: Context,
+    context: Rc<Context>,
     iterator: Option<(Rc<Space>, Scan)>,
     savepoint: Option<Savepoint>,
 }
 
 impl Client {
     fn new(database: &Database) -> Self {
-        let context = Context::for_request(database.open_session(SessionKind::Background, None));
+        let context = Rc::new(Context::for_request(database.open_session(SessionKind::Background, None)));
         Client { context, iterator: None, savepoint: None }
     }
 
@@ -445,6 +449,109 @@ fn transactions_that_wait_are_serializable_in_the_order_of_their_commits() {
 #[test]
 fn so_are_those_on_disk() {
     run_seeds("vinyl");
+}
+
+/// A client in a fiber, which waits wherever a statement does. `history` has what came of it.
+fn work(database: &Rc<Database>, seed: u64, history: &RefCell<History>) {
+    let chooser = Chooser(SeededRandomness::new(seed));
+    let keys = 12;
+    let mut client = Client::new(database);
+    fiber::set_local(Rc::clone(&client.context) as Rc<dyn std::any::Any>);
+    for _ in 0..12 {
+        if chooser.below(4) == 0 {
+            let op = chooser.op(keys);
+            // A scan outside a transaction sees the rows of the moment at which it began.
+            if !matches!(
+                op,
+                Op::Select(..) | Op::Count(..) | Op::Iterate(..) | Op::Next | Op::Savepoint | Op::RollbackTo
+            ) {
+                let outcome = client.run(database, &op);
+                history.borrow_mut().committed.push(vec![(op, outcome)]);
+            }
+            continue;
+        }
+        client.begin(database);
+        let (mut done, mut seen, mut is_doomed) = (Vec::new(), 0, false);
+        for _ in 0..1 + chooser.below(6) {
+            let op = chooser.op(keys);
+            let outcome = client.run(database, &op);
+            is_doomed = outcome == Err(CONFLICT);
+            if is_doomed {
+                break;
+            }
+            done.push((op, outcome));
+            seen = history.borrow().committed.len();
+            if chooser.below(2) == 0 {
+                fiber::sleep(chooser.below(200_000));
+            }
+        }
+        if !is_doomed && chooser.below(6) > 0 && database.commit(&client.context).is_ok() {
+            history.borrow_mut().committed.push(done);
+        } else {
+            database.rollback(&client.context).unwrap();
+            history.borrow_mut().abandoned.push((seen, done));
+        }
+    }
+}
+
+/// Rows lie on a disk that takes as long as the seed says, and next to nothing of it in memory.
+fn run_waiting_seed(seed: u64) -> (usize, u64) {
+    let simulation = Simulation::new(seed, MachineConfig::default());
+    simulation.enter(|| {
+        let files = PacedFiles { files: Arc::new(SimulatedFiles::default()), is_off: Arc::new(|| false) };
+        let clock = simulation.clock(Arc::default());
+        let database = open_on(Arc::new(files), Arc::clone(&clock), 0);
+        create_spaces_in(&database, "vinyl");
+        prepare_fibers(&database);
+        fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
+        let history = Rc::new(RefCell::new(History::default()));
+        let left = Rc::new(Cell::new(4));
+        for client in 0..left.get() {
+            let (database, history, left) = (Rc::clone(&database), Rc::clone(&history), Rc::clone(&left));
+            fiber::spawn("client", move || {
+                work(&database, seed * 10 + client, &history);
+                left.set(left.get() - 1);
+            });
+        }
+        let mut waited = 0;
+        for turns in 0.. {
+            if left.get() == 0 {
+                break;
+            }
+            turn(&database);
+            waited = waited.max(database.suspended());
+            simulation.sleep(10_000);
+            if turns % 50 == 20 {
+                let database = Rc::clone(&database);
+                // What is there comes into runs. It fails if one is being made.
+                fiber::spawn("checkpoint", move || database.make_checkpoint().unwrap_or_default());
+            }
+            assert!(turns < 1_000_000, "somebody waits for ever");
+        }
+        assert_eq!(database.suspended(), 0);
+        let found = Rc::new(RefCell::new(None));
+        let (slot, own) = (Rc::clone(&found), Rc::clone(&database));
+        fiber::spawn("reader", move || *slot.borrow_mut() = Some(contents(&own)));
+        while found.borrow().is_none() {
+            turn(&database);
+            simulation.sleep(10_000);
+        }
+        let history = history.borrow();
+        assert_eq!(found.take().unwrap(), contents(&replay(&history, "vinyl")), "seed {seed}");
+        assert!(waited > 0, "nobody was suspended");
+        (history.committed.len(), database.statistics.conflicts.get())
+    })
+}
+
+#[test]
+fn so_are_those_whose_reads_wait_for_the_disk() {
+    let (mut committed, mut conflicts) = (0, 0);
+    for seed in 0..60 {
+        let (more, other) = run_waiting_seed(seed);
+        committed += more;
+        conflicts += other as usize;
+    }
+    assert!(committed > conflicts && conflicts > 100, "{committed} committed, {conflicts} conflicts");
 }
 
 /// A transaction does one thing and waits, somebody else does another: does the first get a conflict?
@@ -818,9 +925,8 @@ fn turn(database: &Database) {
     database.turn();
 }
 
-/// A fiber that works in a context of its own, as those of connections do.
-fn in_fiber(database: &Rc<Database>, work: impl FnOnce(&Database, &Context) + 'static) -> fiber::FiberId {
-    // Fibers of databases that are gone, and what they do when they wait.
+/// Fibers of other databases are gone; those of this one do when they wait what connections' do.
+fn prepare_fibers(database: &Rc<Database>) {
     fiber::abandon();
     let aborter = Rc::clone(database);
     fiber::on_yield(Rc::new(move || {
@@ -828,9 +934,14 @@ fn in_fiber(database: &Rc<Database>, work: impl FnOnce(&Database, &Context) + 's
             aborter.abort_by_yield(&context);
         }
     }));
+}
+
+/// A fiber that works in a context of its own, as those of connections do.
+fn in_fiber(database: &Rc<Database>, work: impl FnOnce(&Database, &Context) + 'static) -> fiber::FiberId {
+    prepare_fibers(database);
     let own = Rc::clone(database);
     fiber::spawn("worker", move || {
-        let context = Rc::new(Client::new(&own).context);
+        let context = Client::new(&own).context;
         fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
         work(&own, &context);
         own.abandon(&context);
