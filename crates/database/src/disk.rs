@@ -480,6 +480,8 @@ impl Database {
         let old = match disk.get_same_key(tuple) {
             Err(Stop::Wait(_)) if is_blind && disk.takes_note(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;
+                // What is noted is noted on top of what is there.
+                self.remember_rows(context, space, Some(&row), None);
                 return Ok(Some(Unseen::Upsert { row, operations: ops.to_vec(), index_base }.prepared()));
             }
             found => found?,

@@ -281,6 +281,8 @@ impl Chooser {
             6 => {
                 // Some would make a negative number, some would move the row: what comes of it depends on the row that is there.
                 let (op, field) = (["+", "-"][self.below(2) as usize], [2, 2, 0][self.below(3) as usize]);
+                // Operations that are noted for later fail, if they do, without a word.
+                let (op, field) = if space == BLIND { ("+", 2) } else { (op, field) };
                 Op::Upsert(space, self.row(space, keys), json!([[op, field, 1]]))
             }
             7 => {
@@ -521,7 +523,7 @@ fn run_waiting_seed(seed: u64) -> (usize, u64) {
             turn(&database);
             waited = waited.max(database.suspended());
             simulation.sleep(10_000);
-            if turns % 50 == 20 {
+            if turns % 15 == 5 {
                 let database = Rc::clone(&database);
                 // What is there comes into runs. It fails if one is being made.
                 fiber::spawn("checkpoint", move || database.make_checkpoint().unwrap_or_default());
