@@ -62,7 +62,7 @@ bench-compare: release ## the main workloads on Lycosa and on an installed taran
 bench-sink: ## how many requests a second the client of all these can make and check
 	$(BENCH) sink $(ARGS)
 
-compare: release ## Lycosa beside Tarantool, Redis, memcached, MariaDB and PostgreSQL; writes docs/benchmarks.md. QUICK=1: within ten minutes
+compare: release ## Lycosa beside Tarantool, Redis, memcached, MariaDB, PostgreSQL and RocksDB; writes docs/benchmarks.md. QUICK=1: within ten minutes
 	$(BENCH) compare --lycosa $(LYCOSA) --document docs/benchmarks.md $(if $(QUICK),--quick) $(ARGS)
 
 bench-crash: release ## kills the server during the inventory again and again; nothing acknowledged may be lost

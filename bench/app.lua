@@ -5,6 +5,8 @@ box.cfg({
     work_dir = os.getenv('WORK_DIR'),
     wal_mode = os.getenv('WAL_MODE'),
     memtx_memory = tonumber(os.getenv('MEMTX_MEMORY')),
+    vinyl_memory = tonumber(os.getenv('VINYL_MEMORY')),
+    vinyl_cache = tonumber(os.getenv('VINYL_CACHE')),
     log_level = tonumber(os.getenv('LOG_LEVEL')),
 })
 
@@ -18,11 +20,11 @@ box.schema.user.create('bench', { password = 'bench', if_not_exists = true })
 box.schema.user.grant('bench', 'read,write,execute', 'universe', nil, { if_not_exists = true })
 
 -- Makes a space of rows {key, number, number, ..., text}, empty, with an index for each of the first `secondaries` numbers.
-function bench_make(name, secondaries)
+function bench_make(name, secondaries, engine)
     if box.space[name] ~= nil then
         box.space[name]:drop()
     end
-    local space = box.schema.space.create(name)
+    local space = box.schema.space.create(name, { engine = engine })
     space:create_index('primary', { parts = { { 1, 'unsigned' } } })
     for position = 1, secondaries do
         space:create_index('number' .. position, { parts = { { position + 1, 'unsigned' } }, unique = false })
@@ -42,6 +44,44 @@ function bench_take(key)
     end
     hot:update(key, { { '-', 2, 1 } })
     return true
+end
+
+function bench_has_engine(engine)
+    local has, space = pcall(box.schema.space.create, 'probe', { engine = engine })
+    if has then
+        space:drop()
+    end
+    return has
+end
+
+-- Makes the inventory anew in an engine.
+function bench_inventory(engine)
+    box.space.stock:drop()
+    box.space.clients:drop()
+    inventory.create_schema(engine)
+end
+
+-- True once the disk engine has nothing to do but to wait for statements.
+function bench_is_idle()
+    local scheduler = box.stat.vinyl().scheduler or {}
+    return (scheduler.tasks_inprogress or 0) == 0 and (scheduler.compaction_queue or 0) == 0
+end
+
+-- Takes away the first `count` rows of a space, many in one transaction.
+function bench_delete_first(name, count)
+    local space = box.space[name]
+    while count > 0 do
+        local rows = space:select({}, { limit = math.min(count, 1000) })
+        if #rows == 0 then
+            return
+        end
+        box.begin()
+        for _, row in ipairs(rows) do
+            space:delete(row[1])
+        end
+        box.commit()
+        count = count - #rows
+    end
 end
 
 -- Answered as soon as all of the above is there.

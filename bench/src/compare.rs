@@ -8,6 +8,7 @@ use crate::contender::{Contender, Places, Running};
 use crate::report::rounded;
 use crate::results::{Better, Recorder, Results, Turn};
 use crate::sections::Section;
+use crate::server::DiskMemory;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
@@ -30,6 +31,10 @@ pub(crate) struct Scale {
     pub(crate) big_rows: u32,
     /// Rows of the section about size.
     pub(crate) huge_rows: u32,
+    /// Rows of the disk engines.
+    pub(crate) disk_rows: u32,
+    /// Length of the section that goes on for long.
+    pub(crate) sustained: Duration,
     /// Length of each measurement.
     pub(crate) time: Duration,
     /// Operations of the inventory.
@@ -142,11 +147,12 @@ pub(crate) fn by_turns(
         }
     }
     let name = recorder.results.section.clone();
-    let mut failed: Vec<Contender> = Vec::new();
+    // Those that failed or cannot do it.
+    let mut out: Vec<Contender> = Vec::new();
     for round in 1..=rounds {
         for at in 0..present.len() {
             let contender = present[(at + round as usize - 1) % present.len()];
-            if failed.contains(&contender) {
+            if out.contains(&contender) {
                 continue;
             }
             // A quick run has no time to be quick about it twice.
@@ -174,10 +180,16 @@ pub(crate) fn by_turns(
                     let failure = format!("{name}, round {round}, {}: {error}", contender.label());
                     eprintln!("{failure}");
                     recorder.results.failures.push(failure);
-                    failed.push(contender);
+                    out.push(contender);
                     continue;
                 }
             };
+            if let Some(absence) = &found.absence {
+                recorder.results.missing.push(format!("{}: {absence}", contender.label()));
+                recorder.results.participants.retain(|one| one.label != contender.label());
+                out.push(contender);
+                continue;
+            }
             recorder.results.disturbance = recorder.results.disturbance.max(disturbance);
             if !settings.is_quiet {
                 eprintln!("{name} {round}/{rounds} {:20} {}", contender.label(), found.words());
@@ -207,17 +219,28 @@ pub(crate) fn machine() -> String {
 pub(crate) fn run(section: &Section, settings: &Settings) -> Result<Results, String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut recorder = Recorder::default();
-    let Scale { rows, big_rows, huge_rows, time, operations, .. } = settings.scale;
+    let Scale { rows, big_rows, huge_rows, disk_rows, time, operations, .. } = settings.scale;
+    let DiskMemory { write_bytes, cache_bytes } = settings.places.disk_memory;
+    let scale = if section.is_disk() {
+        format!(
+            "{disk_rows} rows, {} MiB for writes and {} MiB for reads, {} s for each measurement, {operations} operations",
+            write_bytes >> 20,
+            cache_bytes >> 20,
+            time.as_secs_f64()
+        )
+    } else {
+        format!(
+            "{rows} rows, {big_rows} of the big and {huge_rows} of the huge space, {} s for each measurement, {operations} operations",
+            time.as_secs_f64()
+        )
+    };
     recorder.results = Results {
         section: section.name.to_string(),
         machine: machine(),
         seconds_since_1970: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs()),
         command: format!("lycosa-bench {}", arguments.join(" ")),
         is_quick: settings.is_quick,
-        scale: format!(
-            "{rows} rows, {big_rows} of the big and {huge_rows} of the huge space, {} s for each measurement, {operations} operations",
-            time.as_secs_f64()
-        ),
+        scale,
         ..Results::default()
     };
     (section.run)(settings, &mut recorder)?;

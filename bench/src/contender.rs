@@ -5,7 +5,7 @@
 
 use crate::orphans;
 use crate::results::Participant;
-use crate::server::{Launch, Server, free_port};
+use crate::server::{DiskMemory, Launch, Server, free_port};
 use crate::shops::{PostgresShop, RedisShop, connect_mariadb};
 use load::process;
 use std::fs::File;
@@ -54,6 +54,10 @@ pub(crate) enum Contender {
     Postgres,
     /// PostgreSQL, synchronous_commit = on
     PostgresDurable,
+    /// RocksDB inside the process of its own db_bench, its log on and not synced
+    Rocksdb,
+    /// The device alone, by fio
+    Device,
 }
 
 /// Where the binaries are and where data goes.
@@ -63,6 +67,8 @@ pub(crate) struct Places {
     pub(crate) tarantool: PathBuf,
     /// Where data directories are made; the system's place for temporary files if `None`.
     pub(crate) parent: Option<PathBuf>,
+    /// What the disk engines may take of memory.
+    pub(crate) disk_memory: DiskMemory,
 }
 
 impl Contender {
@@ -81,7 +87,14 @@ impl Contender {
             Contender::Myisam => "MyISAM",
             Contender::Postgres => "PostgreSQL relaxed",
             Contender::PostgresDurable => "PostgreSQL durable",
+            Contender::Rocksdb => "RocksDB",
+            Contender::Device => "fio",
         }
+    }
+
+    /// True if it is a program that measures by itself: there is no server.
+    pub(crate) fn is_tool(self) -> bool {
+        matches!(self, Contender::Rocksdb | Contender::Device)
     }
 
     pub(crate) fn is_lycosa(self) -> bool {
@@ -111,6 +124,8 @@ impl Contender {
                     SQL_CACHE.trim_end_matches('B')
                 )
             }
+            // What they are told differs from section to section.
+            Contender::Rocksdb | Contender::Device => return Vec::new(),
             Contender::Postgres | Contender::PostgresDurable => {
                 let commit = if self == Contender::PostgresDurable { "on" } else { "off" };
                 format!("-c synchronous_commit={commit} -c shared_buffers={SQL_CACHE} -c max_connections=200")
@@ -125,6 +140,7 @@ impl Contender {
             wal_mode: if matches!(self, Contender::Lycosa | Contender::TarantoolFsync) { "fsync" } else { "write" }
                 .to_string(),
             parent: places.parent.clone(),
+            disk_memory: places.disk_memory,
         }
     }
 
@@ -145,6 +161,8 @@ impl Contender {
             Contender::Postgres | Contender::PostgresDurable => format!(
                 "postgres -D {dir}/data -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={dir}"
             ),
+            Contender::Rocksdb => "db_bench".to_string(),
+            Contender::Device => "fio".to_string(),
             _ => unreachable!("servers of the binary protocol are started by `Server`"),
         };
         text.split(' ').map(ToString::to_string).chain(self.own_settings()).collect()
@@ -178,10 +196,23 @@ impl Contender {
         if self.is_iproto() {
             let server = Server::start(&self.launch(places))?;
             let address = server.address.clone();
-            return Ok(Running { contender: self, address, server: Some(server), rival: None });
+            return Ok(Running { contender: self, address, process: Process::Server(server) });
+        }
+        if self.is_tool() {
+            let dir = data_dir(places).map_err(|error| format!("{}: {error}", self.label()))?;
+            orphans::watch_over(dir.path(), None);
+            return Ok(Running { contender: self, address: String::new(), process: Process::Tool(dir) });
         }
         let rival = Rival::start(self, places)?;
-        Ok(Running { contender: self, address: rival.address.clone(), server: None, rival: Some(rival) })
+        Ok(Running { contender: self, address: rival.address.clone(), process: Process::Rival(rival) })
+    }
+}
+
+/// An empty directory for a turn.
+fn data_dir(places: &Places) -> std::io::Result<TempDir> {
+    match &places.parent {
+        Some(parent) => TempDir::with_prefix_in("lycosa-bench-", parent),
+        None => TempDir::with_prefix("lycosa-bench-"),
     }
 }
 
@@ -213,22 +244,50 @@ fn is_root() -> bool {
 pub(crate) struct Running {
     pub(crate) contender: Contender,
     pub(crate) address: String,
-    server: Option<Server>,
-    rival: Option<Rival>,
+    process: Process,
+}
+
+enum Process {
+    /// One of the binary protocol.
+    Server(Server),
+    Rival(Rival),
+    /// None: there is a directory for the programs that are run by and by.
+    Tool(TempDir),
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Process::Tool(dir) = &self.process {
+            orphans::forget(dir.path());
+        }
+    }
 }
 
 impl Running {
+    /// Its process; of a tool, which has none, this program.
     pub(crate) fn pid(&self) -> u32 {
-        match (&self.server, &self.rival) {
-            (Some(server), _) => server.pid(),
-            (_, Some(rival)) => rival.child.id(),
-            _ => unreachable!("it is one or the other"),
+        match &self.process {
+            Process::Server(server) => server.pid(),
+            Process::Rival(rival) => rival.child.id(),
+            Process::Tool(_) => std::process::id(),
+        }
+    }
+
+    /// Where all its files are.
+    pub(crate) fn dir(&self) -> &Path {
+        match &self.process {
+            Process::Server(server) => server.dir(),
+            Process::Rival(rival) => rival.dir.path(),
+            Process::Tool(dir) => dir.path(),
         }
     }
 
     /// The server of the binary protocol.
     pub(crate) fn server(&mut self) -> Result<&mut Server, String> {
-        self.server.as_mut().ok_or_else(|| format!("{} speaks another protocol", self.contender.label()))
+        match &mut self.process {
+            Process::Server(server) => Ok(server),
+            _ => Err(format!("{} speaks another protocol", self.contender.label())),
+        }
     }
 
     /// Processor time of all its processes.
@@ -264,11 +323,7 @@ struct Rival {
 impl Rival {
     fn start(contender: Contender, places: &Places) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", contender.label());
-        let dir = match &places.parent {
-            Some(parent) => TempDir::with_prefix_in("lycosa-bench-", parent),
-            None => TempDir::with_prefix("lycosa-bench-"),
-        };
-        let dir = dir.map_err(failed)?;
+        let dir = data_dir(places).map_err(failed)?;
         let user = contender.user().filter(|_| is_root()).and_then(user_ids);
         if let Some((user, group)) = user {
             chown(dir.path(), Some(user), Some(group)).map_err(failed)?;

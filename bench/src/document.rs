@@ -213,6 +213,7 @@ fn pictures(results: &Results) -> Vec<(String, String, String)> {
     cases.dedup();
     cases.sort_unstable();
     cases.dedup();
+    let is_one = cases.len() == 1;
     for case in cases {
         let lines: Vec<Line> = results
             .series
@@ -224,10 +225,13 @@ fn pictures(results: &Results) -> Vec<(String, String, String)> {
                 span: one.span,
             })
             .collect();
-        let x = Axis { label: "seconds; the event is shaded", scale: Scale::Linear, names: Vec::new() };
+        let has_event = lines.iter().any(|line| line.span.is_some());
+        let label = if has_event { "seconds; the event is shaded" } else { "seconds" };
+        let x = Axis { label, scale: Scale::Linear, names: Vec::new() };
         let y = Axis { label: "requests/s", scale: Scale::Linear, names: Vec::new() };
         let title = format!("{case}: each second");
-        found.push((format!("{}-seconds.svg", results.section), title.clone(), svg(&title, &x, &y, &lines)));
+        let name = if is_one { String::new() } else { format!("{}-", case.replace([' ', ','], "-")) };
+        found.push((format!("{}-{name}seconds.svg", results.section), title.clone(), svg(&title, &x, &y, &lines)));
     }
     found
 }

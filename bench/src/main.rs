@@ -6,8 +6,9 @@
 //!
 //! Reading order: `generator` and `inventory` (the workload that the project is measured on), `plain`,
 //! `connect`, `memory` (other simple ones), `server`, `contender` and `orphans` (starting and killing), `crash`, `compare` with its `sections`,
-//! `results`, `document` and `chart`; `sink` measures this program itself, `floor` the machine.
+//! `results`, `document` and `chart`; `tools` and `cgroup` for the disk engines; `sink` measures this program itself, `floor` the machine.
 
+mod cgroup;
 mod chart;
 mod compare;
 mod connect;
@@ -27,11 +28,12 @@ mod sections;
 mod server;
 mod shops;
 mod sink;
+mod tools;
 
 use clap::{Parser, Subcommand};
 use contender::{Contender, Places};
 use sections::{SECTIONS, Section};
-use server::Launch;
+use server::{DiskMemory, Launch};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -167,7 +169,7 @@ struct CompareOptions {
     /// The binary of Tarantool
     #[arg(long, default_value = "tarantool")]
     tarantool: PathBuf,
-    /// Sections, one or several with commas [default: all]
+    /// Sections, one or several with commas; `disk` is all of those about disk engines [default: all]
     #[arg(long, alias = "workload", value_delimiter = ',')]
     only: Vec<String>,
     /// Who takes part, out of those that a section compares [default: all of them]
@@ -188,6 +190,13 @@ struct CompareOptions {
     /// Rows of the large space in the section `size` [default: 10000000, quick 1000000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
     huge_rows: Option<u32>,
+    /// Rows of the sections about disk engines; they get memory in proportion, 128 MiB each for writes and reads at 10000000 [default: 10000000, quick
+    /// 300000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1000..=1_000_000_000))]
+    disk_rows: Option<u32>,
+    /// Length of the overwrites at a steady rate in the section `disk-sustained` [default: 600, quick 5]
+    #[arg(long)]
+    sustained_seconds: Option<f64>,
     /// Length of each measurement [default: 0.5, quick 0.2]
     #[arg(long)]
     seconds: Option<f64>,
@@ -215,14 +224,23 @@ impl CompareOptions {
     fn settings(&self, is_quiet: bool) -> compare::Settings {
         let either = |given: Option<u32>, usual, quick| given.unwrap_or(if self.quick { quick } else { usual });
         let seconds = self.seconds.unwrap_or(if self.quick { 0.2 } else { 0.5 });
+        let disk_rows = either(self.disk_rows, 10_000_000, 300_000);
+        let sustained = self.sustained_seconds.unwrap_or(if self.quick { 5.0 } else { 600.0 });
         compare::Settings {
-            places: Places { lycosa: self.lycosa.clone(), tarantool: self.tarantool.clone(), parent: self.dir.clone() },
+            places: Places {
+                lycosa: self.lycosa.clone(),
+                tarantool: self.tarantool.clone(),
+                parent: self.dir.clone(),
+                disk_memory: disk_memory(disk_rows),
+            },
             contenders: self.contenders.clone(),
             scale: compare::Scale {
                 rounds: self.rounds.unwrap_or(if self.quick { 3 } else { 5 }),
                 rows: either(self.rows, 1_000_000, 200_000),
                 big_rows: either(self.big_rows, 5_000_000, 500_000),
                 huge_rows: either(self.huge_rows, 10_000_000, 1_000_000),
+                disk_rows,
+                sustained: Duration::from_secs_f64(sustained.clamp(0.001, 86_400.0)),
                 time: Duration::from_secs_f64(seconds.clamp(0.001, 3600.0)),
                 operations: either(self.operations, 60_000, 10_000),
             },
@@ -232,6 +250,14 @@ impl CompareOptions {
             results: self.results.clone(),
         }
     }
+}
+
+/// Rows beyond memory whatever their number is: what 10 million have, or a part of it, down to what a server can start with.
+fn disk_memory(rows: u32) -> DiskMemory {
+    const LEAST: u64 = 8 << 20;
+    let usual = DiskMemory::default();
+    let part = |bytes: u64| (bytes / 10_000_000 * u64::from(rows)).clamp(LEAST, bytes.max(LEAST));
+    DiskMemory { write_bytes: part(usual.write_bytes), cache_bytes: part(usual.cache_bytes) }
 }
 
 #[derive(clap::Args)]
@@ -306,11 +332,12 @@ fn load(settings: &plain::Settings, is_json: bool) -> Result<(), String> {
 
 /// The sections that are named, in their order; all if none is.
 fn chosen(names: &[String]) -> Result<Vec<&'static Section>, String> {
-    if let Some(unknown) = names.iter().find(|name| !SECTIONS.iter().any(|section| section.name == *name)) {
+    let is_named = |name: &str, section: &Section| section.name == name || name == "disk" && section.is_disk();
+    if let Some(unknown) = names.iter().find(|name| !SECTIONS.iter().any(|section| is_named(name, section))) {
         let known: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
         return Err(format!("there is no section `{unknown}`; there are {}", known.join(", ")));
     }
-    let is_wanted = |section: &&Section| names.is_empty() || names.iter().any(|name| section.name == name);
+    let is_wanted = |section: &&Section| names.is_empty() || names.iter().any(|name| is_named(name, section));
     Ok(SECTIONS.iter().filter(is_wanted).collect())
 }
 
@@ -381,9 +408,12 @@ fn run(cli: Cli) -> Result<(), String> {
             Ok(())
         }
         Command::FloorServer(options) => floor::serve(&options).map_err(|error| error.to_string()),
-        Command::Crash { server, kills, work, wal_mode, dir } => {
-            crash(&Launch { binary: server, wal_mode, parent: dir }, kills, &work, is_json)
-        }
+        Command::Crash { server, kills, work, wal_mode, dir } => crash(
+            &Launch { binary: server, wal_mode, parent: dir, disk_memory: DiskMemory::default() },
+            kills,
+            &work,
+            is_json,
+        ),
     }
 }
 

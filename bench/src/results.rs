@@ -133,6 +133,8 @@ pub(crate) struct Turn {
     series: Vec<Series>,
     latencies: Vec<(String, Histogram<u64>)>,
     pub(crate) notes: Vec<String>,
+    /// Why this server cannot do what is measured, if so; then there are no figures.
+    pub(crate) absence: Option<String>,
 }
 
 impl Turn {

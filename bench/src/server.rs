@@ -24,6 +24,20 @@ const POLL_PAUSE: Duration = Duration::from_millis(5);
 /// So much of the server's log is shown if it does not start.
 const LOG_LINES: usize = 20;
 
+/// What a disk engine may take of memory, in bytes: for what is written and not on disk yet, and for what was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DiskMemory {
+    pub(crate) write_bytes: u64,
+    pub(crate) cache_bytes: u64,
+}
+
+impl Default for DiskMemory {
+    /// Tarantool's own.
+    fn default() -> Self {
+        DiskMemory { write_bytes: 128 << 20, cache_bytes: 128 << 20 }
+    }
+}
+
 /// What to start.
 #[derive(Clone)]
 pub(crate) struct Launch {
@@ -31,6 +45,7 @@ pub(crate) struct Launch {
     pub(crate) wal_mode: String,
     /// Where the data directory is made; the system's place for temporary files if `None`.
     pub(crate) parent: Option<PathBuf>,
+    pub(crate) disk_memory: DiskMemory,
 }
 
 /// A running server.
@@ -97,6 +112,10 @@ impl Server {
         self.dir.path()
     }
 
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -148,6 +167,8 @@ fn spawn(launch: &Launch, dir: &Path, address: &str) -> Result<Child, String> {
         .env("WORK_DIR", dir.join("data"))
         .env("WAL_MODE", &launch.wal_mode)
         .env("MEMTX_MEMORY", MEMTX_MEMORY.to_string())
+        .env("VINYL_MEMORY", launch.disk_memory.write_bytes.to_string())
+        .env("VINYL_CACHE", launch.disk_memory.cache_bytes.to_string())
         .env("LOG_LEVEL", "4")
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(named)?)

@@ -5,10 +5,11 @@
 
 local inventory = {}
 
--- Makes the spaces and indexes if they are not there.
-function inventory.create_schema()
+-- Makes the spaces and indexes if they are not there; `engine` says where their rows live, in memory if it is nil.
+function inventory.create_schema(engine)
     box.schema.sequence.create('stock_id', { if_not_exists = true })
     local stock = box.schema.space.create('stock', {
+        engine = engine,
         if_not_exists = true,
         format = {
             { name = 'id', type = 'unsigned' },
@@ -27,6 +28,7 @@ function inventory.create_schema()
     stock:create_index('item', { parts = { 'sku', 'condition', 'source' }, unique = false, if_not_exists = true })
     -- The last operation of each client and its answer: a client that lost its connection asks again.
     local clients = box.schema.space.create('clients', {
+        engine = engine,
         if_not_exists = true,
         format = {
             { name = 'client', type = 'unsigned' },

@@ -7,6 +7,7 @@
     record.py --check --server target/release/lycosa
     record.py --check --known --server target/release/lycosa          differences that are kept are no failure
     record.py --keep-differences --server target/release/lycosa       keep what differs now
+    record.py --engine vinyl ...             only the runs on this engine
 """
 
 import argparse
@@ -14,6 +15,7 @@ import concurrent.futures
 import difflib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -21,37 +23,58 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 RUNNER = HERE / "runner.lua"
+ENGINES_PROBE = HERE / "engines.lua"
+
+
+class Run:
+    """A script on one of its engines."""
+
+    def __init__(self, script, engine, is_first):
+        self.script = script
+        self.engine = engine
+        self.is_first = is_first  # the script names this engine first, or none at all
+
+    @property
+    def name(self):
+        name = str(self.script.relative_to(HERE))
+        return name if self.is_first else f"{name} ({self.engine})"
+
+    @property
+    def own_result_path(self):
+        return self.script.with_suffix(".result" if self.is_first else f".{self.engine}.result")
+
+    @property
+    def result_path(self):
+        """What Tarantool answers: a file of this engine's own only if its answers are not those of the first engine."""
+        own = self.own_result_path
+        return own if own.exists() else self.script.with_suffix(".result")
+
+    @property
+    def differs_path(self):
+        """What Lycosa answers otherwise, as a diff; there is no file if nothing differs."""
+        return self.script.with_suffix(".differs" if self.is_first else f".{self.engine}.differs")
 
 
 class Answer:
-    """What one server printed for one script."""
+    """What one server printed for one run."""
 
-    def __init__(self, script, text, failure, complaint=""):
-        self.script = script
+    def __init__(self, run, text, failure, complaint=""):
+        self.run = run
         self.text = text
         self.failure = failure  # None, or why the run did not end by itself
         self.complaint = complaint  # stderr; shown beside a failure, never compared
 
     @property
-    def result_path(self):
-        return self.script.with_suffix(".result")
-
-    @property
-    def differs_path(self):
-        """What Lycosa answers otherwise, as a diff; there is no file if nothing differs."""
-        return self.script.with_suffix(".differs")
-
-    @property
     def name(self):
-        return str(self.script.relative_to(HERE))
+        return self.run.name
 
 
-def run_script(server, script, timeout_s):
+def run_script(server, run, timeout_s):
     """Runs one script in a directory of its own, which is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="golden-") as directory:
         try:
             done = subprocess.run(
-                [server, str(RUNNER), str(script)],
+                [server, str(RUNNER), str(run.script), run.engine],
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -60,10 +83,43 @@ def run_script(server, script, timeout_s):
             )
         except subprocess.TimeoutExpired as error:
             text = (error.stdout or b"").decode("utf-8", "replace")
-            return Answer(script, text, f"no end after {timeout_s} s")
+            return Answer(run, text, f"no end after {timeout_s} s")
         text = done.stdout.decode("utf-8", "replace")
         failure = None if done.returncode == 0 else f"exit status {done.returncode}"
-        return Answer(script, text, failure, done.stderr.decode("utf-8", "replace"))
+        return Answer(run, text, failure, done.stderr.decode("utf-8", "replace"))
+
+
+def engines_of(script):
+    """The engines that a script names in a line `-- engines: memtx, vinyl`."""
+    found = re.search(r"^-- engines: (.+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
+    return re.findall(r"\w+", found[1]) if found else ["memtx"]
+
+
+def engines_of_server(server, engines):
+    """Those of the engines that a server has; it is asked once."""
+    with tempfile.TemporaryDirectory(prefix="golden-") as directory:
+        done = subprocess.run(
+            [server, str(ENGINES_PROBE), *engines],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    if done.returncode != 0:
+        sys.exit(f"record.py: {server} does not say which engines it has:\n{done.stderr.decode('utf-8', 'replace')}")
+    return set(done.stdout.decode().split())
+
+
+def find_runs(server, scripts, engine):
+    """Every script on each of its engines that the server has, or on one engine only."""
+    runs = []
+    for script in scripts:
+        engines = engines_of(script)
+        runs += [Run(script, name, name == engines[0]) for name in engines if engine in (None, name)]
+    has = engines_of_server(server, sorted({run.engine for run in runs}))
+    for missing in sorted({run.engine for run in runs} - has):
+        print(f"{missing}: the server has no such engine, {sum(run.engine == missing for run in runs)} scripts are not run on it")
+    return [run for run in runs if run.engine in has]
 
 
 def find_scripts(names):
@@ -103,9 +159,17 @@ def record(answer):
         print(f"{answer.name}: {answer.failure}, not recorded")
         show_complaint(answer)
         return False
-    old = answer.result_path.read_text(encoding="utf-8") if answer.result_path.exists() else None
+    run, own = answer.run, answer.run.own_result_path
+    first = run.script.with_suffix(".result")
+    if not run.is_first and first.exists() and first.read_text(encoding="utf-8") == answer.text:
+        # One file says it for both engines.
+        if own.exists():
+            own.unlink()
+            print(f"{answer.name}: as on the first engine now")
+        return True
+    old = own.read_text(encoding="utf-8") if own.exists() else None
     if old != answer.text:
-        answer.result_path.write_text(answer.text, encoding="utf-8")
+        own.write_text(answer.text, encoding="utf-8")
         print(f"{answer.name}: {'renewed' if old is not None else 'new'}")
     return True
 
@@ -115,7 +179,7 @@ def difference(answer, kept):
     lines = difflib.unified_diff(
         kept.splitlines(keepends=True),
         answer.text.splitlines(keepends=True),
-        str(answer.result_path.relative_to(HERE)),
+        str(answer.run.result_path.relative_to(HERE)),
         "given",
     )
     return [line if line.endswith("\n") else line + "\n" for line in lines]
@@ -127,25 +191,25 @@ def keep_difference(answer):
         print(f"{answer.name}: {answer.failure}, not kept")
         show_complaint(answer)
         return False
-    lines = difference(answer, answer.result_path.read_text(encoding="utf-8"))
+    lines = difference(answer, answer.run.result_path.read_text(encoding="utf-8"))
     if lines:
-        answer.differs_path.write_text("".join(lines), encoding="utf-8")
-    elif answer.differs_path.exists():
-        answer.differs_path.unlink()
+        answer.run.differs_path.write_text("".join(lines), encoding="utf-8")
+    elif answer.run.differs_path.exists():
+        answer.run.differs_path.unlink()
     return True
 
 
 def check(answer, quiet, allows_known):
-    if not answer.result_path.exists():
+    if not answer.run.result_path.exists():
         print(f"{answer.name}: no kept answer, record it first")
         return False, 0, 0
-    kept = answer.result_path.read_text(encoding="utf-8")
+    kept = answer.run.result_path.read_text(encoding="utf-8")
     statements = count_statements(kept)
     if kept == answer.text and not answer.failure:
         return True, statements, statements
     equal = count_equal(kept, answer.text)
-    if allows_known and not answer.failure and answer.differs_path.exists():
-        known = answer.differs_path.read_text(encoding="utf-8")
+    if allows_known and not answer.failure and answer.run.differs_path.exists():
+        known = answer.run.differs_path.read_text(encoding="utf-8")
         if known == "".join(difference(answer, kept)):
             return True, equal, statements
         print(f"{answer.name}: differs otherwise than the kept difference says; see --keep-differences")
@@ -169,6 +233,7 @@ def main():
     parser.add_argument("--known", action="store_true", help="with --check: differences kept beside the scripts are no failure")
     parser.add_argument("--keep-differences", action="store_true", help="write what differs beside the scripts")
     parser.add_argument("--quiet", action="store_true", help="with --check: one line for each script, no diffs")
+    parser.add_argument("--engine", help="only the runs on this engine")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scripts run at once")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one script (default: 60)")
     options = parser.parse_args()
@@ -177,12 +242,12 @@ def main():
     if server is None:
         sys.exit(f"record.py: no such server: {options.server}")
     server = str(pathlib.Path(server).absolute())
-    scripts = find_scripts(options.names)
+    runs = find_runs(server, find_scripts(options.names), options.engine)
 
     failed = equal_sum = statements_sum = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        runs = pool.map(lambda script: run_script(server, script, options.timeout), scripts)
-        for answer in runs:
+        answers = pool.map(lambda run: run_script(server, run, options.timeout), runs)
+        for answer in answers:
             if options.keep_differences:
                 ok = keep_difference(answer)
                 equal = statements = count_statements(answer.text)
@@ -196,12 +261,12 @@ def main():
             statements_sum += statements
     if options.check:
         print(
-            f"{len(scripts) - failed} of {len(scripts)} scripts, "
+            f"{len(runs) - failed} of {len(runs)} runs, "
             f"{equal_sum} of {statements_sum} statements agree"
         )
     else:
         verb = "compared" if options.keep_differences else "recorded"
-        print(f"{len(scripts) - failed} of {len(scripts)} scripts {verb}, {statements_sum} statements")
+        print(f"{len(runs) - failed} of {len(runs)} runs {verb}, {statements_sum} statements")
     return 1 if failed else 0
 
 

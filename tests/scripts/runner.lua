@@ -1,5 +1,5 @@
 -- Runs one golden script and prints every statement with the answer that this
--- server gave. Called as `SERVER runner.lua SCRIPT.lua` in an empty directory.
+-- server gave. Called as `SERVER runner.lua SCRIPT.lua [ENGINE]` in an empty directory.
 --
 -- The printed form is our own and does not depend on the server's yaml or json
 -- encoders, so that a fault there shows only in the scripts about them. It must
@@ -12,8 +12,12 @@ local LINE_BYTES_MAX = 100
 
 local ffi = require('ffi')
 
+-- The engine of spaces that do not say which. See README.md, "Engines".
+local ENGINE = arg[2] or 'memtx'
+
 -- A script may ask for a log by a line `-- wal_mode: write`. Without a log no
--- commit yields, so that statements answer the same however the disk is.
+-- commit yields, so that statements answer the same however the disk is. The
+-- disk engine of Tarantool changes no schema without one.
 local function wal_mode_of(path)
     for line in io.lines(path) do
         local mode = string.match(line, '^%-%- wal_mode: (%w+)$')
@@ -21,7 +25,7 @@ local function wal_mode_of(path)
             return mode
         end
     end
-    return 'none'
+    return ENGINE == 'memtx' and 'none' or 'write'
 end
 
 box.cfg{
@@ -30,6 +34,22 @@ box.cfg{
     memtx_memory = 64 * 1024 * 1024,
     wal_mode = wal_mode_of(arg[1]),
 }
+
+if ENGINE ~= 'memtx' then
+    local create = box.schema.space.create
+    local function create_in_engine(name, options, ...)
+        if options == nil or type(options) == 'table' and options.engine == nil then
+            local given = options
+            options = {engine = ENGINE}
+            for key, value in pairs(given or {}) do
+                options[key] = value
+            end
+        end
+        return create(name, options, ...)
+    end
+    box.schema.space.create = create_in_engine
+    box.schema.create_space = create_in_engine
+end
 
 local has_decimal, decimal = pcall(require, 'decimal')
 
@@ -286,7 +306,7 @@ local function read_chunks(path)
     for line in file:lines() do
         if match(line, '^%s*$') then
             chunk = nil
-        else
+        elseif not match(line, '^%-%- engines: ') then
             if chunk == nil then
                 chunk = {comment = {}, code = {}}
                 chunks[#chunks + 1] = chunk

@@ -43,12 +43,34 @@ fn bench_loads_a_space_that_it_makes() {
 }
 
 #[test]
+fn a_preset_writes_its_rows_and_reads_them() {
+    let dir = TempDir::new().unwrap();
+    let server = open_server(dir.path());
+    let command = [
+        "bench",
+        "--connect",
+        server.address(),
+        "--preset",
+        "pipeline",
+        "--engine",
+        "memtx",
+        "--rows",
+        "5000",
+        "--json",
+    ];
+    let shown = output(Command::new(binary()).args(command));
+    assert!(shown.starts_with("{\"read\":{") && shown.contains("\"write\":{"), "{shown}");
+    assert_eq!(shown.matches("\"requests\":5000,\"seconds\"").count(), 2, "{shown}");
+}
+
+#[test]
 fn every_section_runs_on_lycosa_alone() {
     let dir = TempDir::new().unwrap();
     let document = dir.path().join("benchmarks.md");
     let mut command = Command::new(bench_binary());
     command.args(["compare", "--json", "--quick", "--contenders", "lycosa,lycosa-write", "--lycosa"]).arg(binary());
     command.args(["--rounds", "1", "--rows", "500", "--big-rows", "1000", "--huge-rows", "1000"]);
+    command.args(["--disk-rows", "1000", "--sustained-seconds", "0.05"]);
     command.args(["--seconds", "0.01", "--operations", "200", "--patience", "0", "--results"]).arg(dir.path());
     command.arg("--document").arg(&document);
     output(&mut command);

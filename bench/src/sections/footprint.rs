@@ -32,7 +32,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
         for secondaries in SECONDARIES {
             let before = process::resident_bytes(server.pid())?;
             let space = make_space(&address, &format!("rows_{text_bytes}_{secondaries}"), secondaries)?;
-            let row = Row { numbers: secondaries, text_bytes: Some(text_bytes) };
+            let row = Row { numbers: secondaries, text_bytes: Some(text_bytes), letters: 0 };
             fill(&address, space, row, 0, rows.max(1))?;
             let after = process::resident_bytes(server.pid())?;
             let case = format!("{text_bytes} bytes, {secondaries} secondaries");

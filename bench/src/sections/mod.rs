@@ -1,6 +1,7 @@
 //! What is compared, section by section. Each can be run alone.
 
 mod connect;
+mod disk;
 mod footprint;
 mod hot_row;
 mod inserts;
@@ -26,6 +27,13 @@ pub(crate) struct Section {
     pub(crate) run: fn(&Settings, &mut Recorder) -> Result<(), String>,
 }
 
+impl Section {
+    /// True if it is about the engines whose rows are on disk.
+    pub(crate) fn is_disk(&self) -> bool {
+        self.name.starts_with("disk-")
+    }
+}
+
 /// All sections, in the document's order.
 pub(crate) const SECTIONS: &[Section] = &[
     requests::SECTION,
@@ -41,4 +49,12 @@ pub(crate) const SECTIONS: &[Section] = &[
     recovery::SECTION,
     footprint::SECTION,
     hot_row::SECTION,
+    disk::write::SECTION,
+    disk::read::SECTION,
+    disk::read::MISSING,
+    disk::sustained::SECTION,
+    disk::deleted::SECTION,
+    inserts::DISK,
+    stock::DISK,
+    disk::start::SECTION,
 ];

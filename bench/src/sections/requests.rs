@@ -23,9 +23,9 @@ const QUICK_SHAPES: [(usize, u32); 3] = [(1, 1), (16, 1), (4, 256)];
 const FILL: (usize, u32) = (2, 512);
 
 /// The rows that most sections work on.
-pub(crate) const ROW: Row = Row { numbers: 1, text_bytes: Some(100) };
+pub(crate) const ROW: Row = Row { numbers: 1, text_bytes: Some(100), letters: 0 };
 /// Rows with two numbers to index.
-pub(crate) const ROW_TWO: Row = Row { numbers: 2, text_bytes: Some(100) };
+pub(crate) const ROW_TWO: Row = Row { numbers: 2, text_bytes: Some(100), letters: 0 };
 
 /// `4 x 256`.
 pub(crate) fn shape_name((connections, depth): (usize, u32)) -> String {
@@ -59,11 +59,16 @@ pub(crate) fn run_flow(flow: Flow) -> Result<FlowOutcome, String> {
     Ok(outcomes.into_iter().next().expect("one flow has one outcome"))
 }
 
-/// Makes a space with so many secondary indexes; its number.
+/// Makes a space in memory with so many secondary indexes; its number.
 pub(crate) fn make_space(address: &str, name: &str, secondaries: u32) -> Result<u64, String> {
+    make_space_in(address, "memtx", name, secondaries)
+}
+
+/// Makes a space in an engine.
+pub(crate) fn make_space_in(address: &str, engine: &str, name: &str, secondaries: u32) -> Result<u64, String> {
     let failed = |error: load::ClientError| format!("making the space `{name}`: {error}");
     let mut client = Client::connect(address, None).map_err(failed)?;
-    let made = client.eval(&format!("return bench_make('{name}', {secondaries})"), &[]).map_err(failed)?;
+    let made = client.eval(&format!("return bench_make('{name}', {secondaries}, '{engine}')"), &[]).map_err(failed)?;
     made.unsigned().ok_or_else(|| format!("making the space `{name}` was answered by {made:?}"))
 }
 

@@ -1,6 +1,7 @@
 //! The inventory: captures and releases, on all servers.
 
 use super::Section;
+use super::disk::{ENGINE, by_turns_on_disk};
 use crate::compare::{Settings, by_turns};
 use crate::contender::{Contender, Running};
 use crate::generator;
@@ -8,7 +9,7 @@ use crate::inventory;
 use crate::results::{Recorder, Turn};
 use crate::shops::{self, MariadbShop, PostgresShop, RedisShop, Shop};
 use hdrhistogram::Histogram;
-use load::Latencies;
+use load::{Client, Latencies};
 use std::sync::atomic::AtomicU64;
 
 pub(crate) const SECTION: Section = Section {
@@ -19,6 +20,13 @@ pub(crate) const SECTION: Section = Section {
             Tarantool, scripts over hashes and a set kept by hand on Redis, procedures with SELECT ... FOR UPDATE on MariaDB and PostgreSQL. At the end the stock \
             must be exact.",
     run,
+};
+
+pub(crate) const DISK: Section = Section {
+    name: "disk-inventory",
+    title: "On disk: the inventory",
+    about: "The same procedures and clients, with the stock in the disk engine.",
+    run: run_on_disk,
 };
 
 pub(crate) const CASE: &str = "capture and release";
@@ -62,6 +70,16 @@ fn work(server: &Running, work: &generator::Work) -> Result<(f64, Histogram<u64>
     let shops = (0..CLIENTS).map(|_| shop(server)).collect::<Result<Vec<_>, _>>()?;
     let outcome = shops::run(shops, work)?;
     Ok((outcome.seconds, outcome.latencies))
+}
+
+fn run_on_disk(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
+    let contenders = [Contender::Lycosa, Contender::LycosaWrite, Contender::Tarantool, Contender::TarantoolFsync];
+    by_turns_on_disk(settings, recorder, &contenders, u64::MAX, &|server, round, found| {
+        Client::connect(&server.address, None)
+            .and_then(|mut client| client.eval(&format!("bench_inventory('{ENGINE}')"), &[]))
+            .map_err(|error| format!("making the inventory: {error}"))?;
+        turn(settings, server, round, found)
+    })
 }
 
 fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) -> Result<(), String> {

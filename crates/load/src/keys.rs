@@ -28,6 +28,8 @@ pub enum Keys {
         /// Keys are not below it.
         from: u32,
     },
+    /// Those of another sequence, each put elsewhere among all numbers: no two meet, and nothing is left of their order.
+    Scattered(Box<Keys>),
     /// Always the same.
     One(u32),
 }
@@ -54,6 +56,11 @@ impl Keys {
         Keys::Zipf(Box::new(Zipf::new(count, exponent, seed)))
     }
 
+    /// `next`, `next + 1`, ... each put elsewhere: distinct keys in no order.
+    pub fn scattered(next: u32) -> Self {
+        Keys::Scattered(Box::new(Keys::Sequential { next, count: u32::MAX }))
+    }
+
     /// The next key.
     #[inline]
     pub fn draw(&mut self) -> u32 {
@@ -72,6 +79,7 @@ impl Keys {
                     break key;
                 }
             },
+            Keys::Scattered(keys) => scatter(keys.draw()),
             Keys::One(key) => *key,
         }
     }
@@ -165,6 +173,14 @@ mod tests {
         assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
         let rising = keys.windows(2).filter(|pair| pair[0] < pair[1]).count();
         assert!((45_000..55_000).contains(&rising), "{rising}");
+    }
+
+    #[test]
+    fn scattered_keys_are_found_again() {
+        let written: BTreeSet<u32> = drawn(Keys::scattered(0), 1000).into_iter().collect();
+        assert_eq!(written.len(), 1000);
+        assert!(drawn(Keys::Scattered(Box::new(Keys::uniform(1000, 1))), 1000).iter().all(|key| written.contains(key)));
+        assert!(drawn(Keys::scattered(1000), 1000).iter().all(|key| !written.contains(key)));
     }
 
     #[test]

@@ -30,11 +30,21 @@ pub fn resident_bytes(pid: u32) -> Result<u64, String> {
     kilobytes.map(|kilobytes: u64| kilobytes * 1024).ok_or_else(|| format!("/proc/{pid}/status has no VmRSS"))
 }
 
-/// Bytes that a process has had written to a device so far. The kernel tells it only of processes of the same user.
-pub fn written_bytes(pid: u32) -> Result<u64, String> {
+/// A line of /proc/PID/io. The kernel tells it only of processes of the same user.
+fn io_bytes(pid: u32, name: &str) -> Result<u64, String> {
     let text = read(pid, "io")?;
-    let found = text.lines().find_map(|line| line.strip_prefix("write_bytes:")?.trim().parse().ok());
-    found.ok_or_else(|| format!("/proc/{pid}/io has no write_bytes"))
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok());
+    found.ok_or_else(|| format!("/proc/{pid}/io has no {name}"))
+}
+
+/// Bytes that a process has had written to a device so far.
+pub fn written_bytes(pid: u32) -> Result<u64, String> {
+    io_bytes(pid, "write_bytes")
+}
+
+/// Bytes that a process has had read from a device so far: what came from the page cache does not count.
+pub fn device_read_bytes(pid: u32) -> Result<u64, String> {
+    io_bytes(pid, "read_bytes")
 }
 
 /// Processor time of the whole machine so far, in seconds: what was spent, and what there was, idle time included.

@@ -21,9 +21,10 @@ Examples:
   A million random reads of a space that is made and filled first, 4 connections, 256 requests in flight on each:
     lycosa bench --create --operation select --requests 1000000
 
-  Pipelined load on a key-value space over one connection, a line for each second: ten million writes of distinct keys, then random reads:
-    lycosa bench --create --rows 10000000 --operation replace --keys sequential --requests 10000000 --connections 1 --depth 36000
-    lycosa bench --rows 10000000 --operation select --requests 10000000 --connections 1 --depth 36000
+  Pipelined load on a space on disk over one connection, a line for each second: ten million writes of distinct keys, then as many random reads,
+  36,000 requests in flight; and the same in memory, with fewer rows:
+    lycosa bench --preset pipeline
+    lycosa bench --preset pipeline --engine memtx --rows 1000000
 
   Latency at a steady 20,000 requests a second, counted from when each was due:
     lycosa bench --operation mixed --rate 20000 --seconds 30
@@ -65,6 +66,13 @@ pub(crate) enum Distribution {
     One,
 }
 
+/// Whole workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// A space on disk that is made if it is not there: --rows writes of distinct keys in random order, then as many reads of random ones of them
+    Pipeline,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
     /// The binary protocol of Tarantool and Lycosa
@@ -88,6 +96,9 @@ pub(crate) struct Options {
     /// user:password, where the protocol knows them [default: nobody logs in]
     #[arg(long)]
     login: Option<String>,
+    /// A whole workload; with `pipeline` the defaults are --space pipeline --engine vinyl --rows 10000000 --connections 1 --depth 36000
+    #[arg(long, value_enum, conflicts_with_all = ["operation", "create", "fill", "rate", "requests", "seconds", "keys", "protocol"])]
+    preset: Option<Preset>,
     /// What is asked
     #[arg(long, value_enum, default_value_t = Operation::Select)]
     operation: Operation,
@@ -95,22 +106,22 @@ pub(crate) struct Options {
     #[arg(long, default_value = "bench_call")]
     function: String,
     /// The space
-    #[arg(long, default_value = "bench")]
+    #[arg(long, default_value = "bench", default_value_if("preset", "pipeline", "pipeline"))]
     space: String,
     /// Make the space if it is not there, with an unsigned primary key, and fill it if its last row is not the one wanted
     #[arg(long)]
     create: bool,
     /// Engine of the space that is made
-    #[arg(long, default_value = "memtx")]
+    #[arg(long, default_value = "memtx", default_value_if("preset", "pipeline", "vinyl"))]
     engine: String,
     /// Put in all rows first
     #[arg(long)]
     fill: bool,
     /// Connections
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 4, default_value_if("preset", "pipeline", "1"), value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connections: u32,
     /// Requests in flight on each connection
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 256, default_value_if("preset", "pipeline", "36000"), value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depth: u32,
     /// Requests a second in all, sent whether or not answers come [default: as fast as answers come]
     #[arg(long)]
@@ -125,7 +136,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
     keys: Distribution,
     /// Keys are below it
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1_000_000, default_value_if("preset", "pipeline", "10000000"), value_parser = clap::value_parser!(u32).range(1..))]
     rows: u32,
     /// Bytes of the string in a row, or of a value
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(11..=1_000_000))]
@@ -220,6 +231,19 @@ impl Options {
         })
     }
 
+    /// The parts of a preset, each with its name.
+    fn parts(&self, preset: Preset, space: u64) -> Result<Vec<(&'static str, Flow)>, String> {
+        let Preset::Pipeline = preset;
+        let end = End { requests: Some(u64::from(self.rows)), time: None };
+        let flow = |template, keys| {
+            Ok::<_, String>(Flow { shares: vec![Share { weight: 1, template }], keys, end, ..self.flow(space)? })
+        };
+        // Rows that an engine cannot compress to nothing; keys whose order is no help.
+        let write = flow(Template::replace(space, Row::dense(self.row_bytes as usize)), Keys::scattered(0))?;
+        let keys = Keys::Scattered(Box::new(Keys::uniform(self.rows, self.seed)));
+        Ok(vec![("write", write), ("read", flow(Template::select(space), keys)?)])
+    }
+
     /// True if the space seems to hold the rows that are wanted: a fill goes from key 0 up, so the largest key says whether it was finished.
     fn is_filled(&self, client: &mut Client, space: u64) -> Result<bool, ClientError> {
         let last = client.last_row(space)?;
@@ -257,7 +281,7 @@ impl Options {
         }
         let failed = |error: ClientError| format!("{}: {error}", self.connect);
         let mut client = self.client().map_err(failed)?;
-        if self.create {
+        if self.create || self.preset.is_some() {
             if !self.engine.chars().chain(self.space.chars()).all(|c| c.is_ascii_alphanumeric() || c == '_') {
                 return Err("names of spaces and engines are letters, digits and _".to_string());
             }
@@ -270,7 +294,8 @@ impl Options {
         }
         let space = client.space_id(&self.space).map_err(failed)?;
         // Writes of all keys fill the space themselves.
-        let fills_itself = self.operation == Operation::Replace && self.keys == Distribution::Sequential;
+        let fills_itself =
+            self.preset.is_some() || self.operation == Operation::Replace && self.keys == Distribution::Sequential;
         if self.fill || self.create && !fills_itself && !self.is_filled(&mut client, space).map_err(failed)? {
             self.fill(space)?;
         }
@@ -299,11 +324,8 @@ fn usage(pid: Option<u32>) -> Result<Option<Usage>, String> {
     pid.map(Usage::of).transpose()
 }
 
-/// Runs `lycosa bench`; the exit code.
-pub(crate) fn bench(options: &Options) -> Result<i32, String> {
-    runtime::signals::end_on_closed_output();
-    let space = options.prepare()?;
-    let flow = options.flow(space)?;
+/// Drives one flow and prints what came of it, or returns it for whoever prints JSON.
+fn run(options: &Options, flow: Flow) -> Result<serde_json::Value, String> {
     let (own_before, before) = (Usage::of(std::process::id())?, usage(options.pid)?);
     let mut show = |_: usize, second: &Second| println!("{second}");
     let on_second: Option<OnSecond<'_>> = if options.json { None } else { Some(&mut show) };
@@ -323,8 +345,7 @@ pub(crate) fn bench(options: &Options) -> Result<i32, String> {
         shown["server_cpu_us"] = json!(server.as_ref().map(|server| each_us(server.cpu_seconds)));
         shown["server_written_bytes"] = json!(server.as_ref().and_then(|server| server.written_bytes));
         shown["server_resident_bytes"] = json!(resident_bytes);
-        println!("{shown}");
-        return Ok(0);
+        return Ok(shown);
     }
     if std::io::stdout().is_terminal() {
         println!();
@@ -340,6 +361,30 @@ pub(crate) fn bench(options: &Options) -> Result<i32, String> {
             megabytes(resident_bytes.unwrap_or(0)),
             written_bytes.map_or(String::new(), |bytes| format!(", {:.1} MiB written", megabytes(bytes)))
         );
+    }
+    Ok(serde_json::Value::Null)
+}
+
+/// Runs `lycosa bench`; the exit code.
+pub(crate) fn bench(options: &Options) -> Result<i32, String> {
+    runtime::signals::end_on_closed_output();
+    let space = options.prepare()?;
+    let Some(preset) = options.preset else {
+        let shown = run(options, options.flow(space)?)?;
+        if options.json {
+            println!("{shown}");
+        }
+        return Ok(0);
+    };
+    let mut all = json!({});
+    for (name, flow) in options.parts(preset, space)? {
+        if !options.json {
+            println!("{name}");
+        }
+        all[name] = run(options, flow)?;
+    }
+    if options.json {
+        println!("{all}");
     }
     Ok(0)
 }

@@ -1,4 +1,5 @@
 -- a user without a grant is refused, and told what, to which object and to whom
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- a function with setuid runs as its owner; without, as its caller
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('secret')
 

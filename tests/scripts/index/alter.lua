@@ -1,4 +1,5 @@
 -- an index can be renamed, rebuilt over other parts, and made (non-)unique
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- collations: unicode_ci ignores case and accents, unicode orders by letters first, binary by bytes
+-- engines: memtx, vinyl
 
 function fill(collation)
     local s = box.schema.space.create('t_' .. tostring(collation))

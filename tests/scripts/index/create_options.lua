@@ -1,4 +1,5 @@
 -- options of create_index, the order of indexes, and what is refused
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

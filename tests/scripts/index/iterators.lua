@@ -1,4 +1,5 @@
 -- each iterator of a TREE index walks its own part of a composite key, in its own direction
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

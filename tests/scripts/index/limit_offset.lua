@@ -1,4 +1,5 @@
 -- limit and offset of select
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- min, max and random of an index
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

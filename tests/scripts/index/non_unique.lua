@@ -1,4 +1,5 @@
 -- a non-unique index orders equal keys by the primary key
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

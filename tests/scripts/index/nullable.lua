@@ -1,4 +1,5 @@
 -- a nullable unique index holds many nulls, before all other keys
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

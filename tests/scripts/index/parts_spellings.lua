@@ -1,4 +1,5 @@
 -- the parts of an index may be spelled in many ways, and all print alike
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {
     {'id', 'unsigned'}, {'name', 'string'}, {'n', 'integer', is_nullable = true}, {'f', 'any'}, {'title', 'string', collation = 'unicode_ci'},

@@ -1,4 +1,5 @@
 -- a scalar index orders booleans, numbers, strings and the rest; numbers of all kinds compare by value
+-- engines: memtx, vinyl
 
 uuid = require('uuid')
 

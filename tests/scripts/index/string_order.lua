@@ -1,4 +1,5 @@
 -- strings compare byte by byte without a collation
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- update and delete by a unique secondary index
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('stock', {format = {
     {'id', 'unsigned'}, {'sku', 'string'}, {'warehouse', 'unsigned'}, {'count', 'unsigned'},

@@ -1,4 +1,5 @@
 -- box.NULL equals nil but is not false and keeps its place in tables and rows
+-- engines: memtx, vinyl
 
 box.NULL
 

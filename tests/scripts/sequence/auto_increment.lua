@@ -1,4 +1,5 @@
 -- a primary index with a sequence fills a first field that is nil
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- a sequence may serve another field of the key, by number or by name
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {{'kind', 'string'}, {'n', 'unsigned'}, {'v', 'any', is_nullable = true}}})
 

@@ -1,4 +1,5 @@
 -- creating a space: its options, its id, and what is refused
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('first')
 

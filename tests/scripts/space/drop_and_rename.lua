@@ -1,4 +1,5 @@
 -- a dropped space is gone with its indexes and grants; a renamed one keeps its rows
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('old')
 

@@ -1,4 +1,5 @@
 -- insert refuses an occupied key, replace takes it over, get and delete tell what was there
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('stock')
 

@@ -1,4 +1,5 @@
 -- space:format shows and changes the format; rows that would not fit keep the old one
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

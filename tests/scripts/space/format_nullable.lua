@@ -1,4 +1,5 @@
 -- a nullable field may be null or missing at the end; another may not
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {
     {name = 'id', type = 'unsigned'},

@@ -1,4 +1,5 @@
 -- each type of field takes its values and names itself when it refuses one
+-- engines: memtx, vinyl
 
 uuid = require('uuid')
 

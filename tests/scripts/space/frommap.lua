@@ -1,4 +1,5 @@
 -- frommap makes a row out of names and values
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {
     {'id', 'unsigned'}, {'name', 'string'}, {'n', 'unsigned', is_nullable = true}, {'last', 'string', is_nullable = true},

@@ -1,4 +1,5 @@
 -- len, count and bsize measure a space and its indexes
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- pairs walks a space with an iterator of the fun library
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- the catalog is readable as spaces with known layouts
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {{'id', 'unsigned'}, {'v', 'string', is_nullable = true}}})
 

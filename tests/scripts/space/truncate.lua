@@ -1,4 +1,5 @@
 -- truncate empties a space and keeps its indexes, its format and its sequence
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {{'id', 'unsigned'}, {'name', 'string'}}})
 

@@ -1,4 +1,5 @@
 -- methods of a space say how they are to be called
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- box.atomic runs a function in a transaction
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

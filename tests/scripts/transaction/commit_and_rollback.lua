@@ -1,4 +1,5 @@
 -- begin, commit and rollback
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- on_commit and on_rollback run once at the end of a transaction and see its rows
+-- engines: memtx, vinyl
 -- wal_mode: write
 
 s = box.schema.space.create('t')

@@ -1,4 +1,5 @@
 -- rollback_to_savepoint undoes what came after the savepoint
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

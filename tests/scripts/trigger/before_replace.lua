@@ -1,4 +1,5 @@
 -- before_replace triggers may change the row, or cancel the change
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

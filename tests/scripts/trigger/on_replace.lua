@@ -1,4 +1,5 @@
 -- on_replace triggers see the old and the new row, and may refuse the change
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

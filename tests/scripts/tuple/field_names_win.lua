@@ -1,4 +1,5 @@
 -- a field of a tuple hides the method of the same name; the method is still reached through box.tuple
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {
     {'id', 'unsigned'}, {'count', 'unsigned'}, {'update', 'string'}, {'find', 'string'},

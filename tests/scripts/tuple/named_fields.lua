@@ -1,4 +1,5 @@
 -- rows of a space with a format give their fields by name
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {{'id', 'unsigned'}, {'name', 'string'}, {'tags', 'array', is_nullable = true}, {'extra', 'map', is_nullable = true}}})
 

@@ -1,4 +1,5 @@
 -- update adds and subtracts within the range of 64 bits and keeps integers integers
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('counters')
 

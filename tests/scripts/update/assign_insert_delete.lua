@@ -1,4 +1,5 @@
 -- the operations =, ! and # set, insert and remove fields
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

@@ -1,4 +1,5 @@
 -- the operations &, | and ^ work on unsigned 64-bit integers
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 

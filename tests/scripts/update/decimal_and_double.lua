@@ -1,4 +1,5 @@
 -- arithmetic of updates over doubles and decimals widens to the larger kind
+-- engines: memtx, vinyl
 
 decimal = require('decimal')
 

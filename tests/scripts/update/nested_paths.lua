@@ -1,4 +1,5 @@
 -- a path reaches into maps and arrays of a field
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t', {format = {{'id', 'unsigned'}, {'doc', 'map'}, {'list', 'array'}}})
 

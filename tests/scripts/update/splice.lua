@@ -1,4 +1,5 @@
 -- the operation : cuts bytes out of a string and pastes others
+-- engines: memtx, vinyl
 
 s = box.schema.space.create('t')
 
