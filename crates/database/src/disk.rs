@@ -523,6 +523,24 @@ impl Database {
         row.with(|row| self.make_row(space, &format, row, || 0))
     }
 
+    /// The row that has the primary key of `row` now; `old` itself if that is still what it was. May wait.
+    pub(crate) fn same_key_on_disk(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        row: &Tuple,
+        old: Option<&Tuple>,
+    ) -> Result<Option<Tuple>> {
+        let disk = self.disk_of(space)?;
+        self.until_ready(context, || {
+            let Some(found) = disk.get_same_key(row.data())? else { return Ok(None) };
+            match old.filter(|old| found.with(|row| row == old.data())) {
+                Some(old) => Ok(Some(old.clone())),
+                None => Ok(Some(self.tuple_of(space, &found)?)),
+            }
+        })
+    }
+
     /// Applies a row of the log while files are read. Rows that are in runs already are passed over.
     pub(crate) fn replay_disk(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
         let disk = self.disk_of(space)?;

@@ -362,14 +362,23 @@ impl Database {
                 _ => true,
             };
             // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
-            let known = prepared.old.as_ref().or(prepared.new.as_ref());
-            let present = known.and_then(|row| space.store.borrow().get_same_key(row.data()));
+            let present = match prepared.old.as_ref().or(prepared.new.as_ref()) {
+                Some(row) if space.kind == SpaceKind::Disk => {
+                    self.same_key_on_disk(context, space, row, prepared.old.as_ref())?
+                }
+                Some(row) => space.store.borrow().get_same_key(row.data()),
+                None => None,
+            };
             let is_same = match (&present, &prepared.old) {
                 (Some(present), Some(old)) => present.ptr_eq(old),
                 (present, old) => present.is_none() && old.is_none(),
             };
             if !is_same && !changed {
-                let Some(again) = self.prepare(space, operation)? else { return Ok(None) };
+                let again = match space.kind {
+                    SpaceKind::Disk => self.prepare_on_disk(context, space, &operation)?,
+                    _ => self.prepare(space, operation)?,
+                };
+                let Some(again) = again else { return Ok(None) };
                 prepared = again;
             } else {
                 prepared.old = present;
