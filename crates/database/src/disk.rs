@@ -407,10 +407,10 @@ impl Database {
             }
             Operation::Replace { tuple } => {
                 let new = self.new_row(space, tuple, || 0)?;
+                self.remember_rows(context, space, None, Some(&new));
                 if is_blind {
                     return put(None, Some(new), row_kind::REPLACE);
                 }
-                self.remember_rows(context, space, None, Some(&new));
                 let old = disk.get_same_key(tuple)?;
                 let old = old.map(|old| self.tuple_of(space, &old)).transpose()?;
                 self.check_conflict(space, disk, old.as_ref(), &new)?;
@@ -419,10 +419,10 @@ impl Database {
             Operation::Delete { index_id, key } => {
                 let found_by = Key::decode(key)?;
                 self.check_exact_key(space, index_id, found_by)?;
+                self.remember_key(context, space, index_id, found_by);
                 if is_blind {
                     return Ok(Some(Unseen::Delete { key: key.to_vec() }.prepared()));
                 }
-                self.remember_key(context, space, index_id, found_by);
                 match disk.get(index_id, key_of(found_by))? {
                     Some(old) => put(Some(self.tuple_of(space, &old)?), None, row_kind::DELETE),
                     None => Ok(None),
@@ -470,6 +470,7 @@ impl Database {
         let old = match disk.get_same_key(tuple) {
             Err(Stop::Wait(_)) if is_blind && disk.takes_note(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;
+                self.remember_rows(context, space, None, Some(&row));
                 return Ok(Some(Unseen::Upsert { row, operations: ops.to_vec(), index_base }.prepared()));
             }
             found => found?,
