@@ -426,6 +426,7 @@ impl Database {
         };
         let since = now - self.checkpoint.borrow().last_ns;
         let is_due = interval > 0 && since >= interval.saturating_mul(1_000_000_000);
+        let threshold = threshold.min(self.disk_log_max());
         let is_large = self.with_journal(|journal| Ok(journal.bytes_since_checkpoint() > threshold)).unwrap_or(false);
         if is_due || is_large {
             self.checkpoint.borrow_mut().last_ns = now;

@@ -28,6 +28,8 @@ use tuple::{Format, Tuple, msgpack, update};
 
 /// A writer that finds memory full looks again after so long.
 const FULL_WAIT_NS: u64 = 1_000_000;
+/// A log shorter than this is read in no time.
+const DISK_LOG_MIN: u64 = 512 << 20;
 /// The part of `vinyl_memory` that one transaction may write.
 const TXN_PART: usize = 2;
 
@@ -168,6 +170,11 @@ impl Space {
     }
 }
 
+/// As Tarantool's disk engine, which may not know what it deletes, a delete shows nothing.
+pub(crate) fn is_delete(operation: &Operation<'_>) -> bool {
+    matches!(operation, Operation::Delete { .. })
+}
+
 fn key_of<'a>(key: Key<'a>) -> DiskKey<'a> {
     DiskKey { parts: key.parts, part_count: key.part_count }
 }
@@ -214,6 +221,12 @@ impl Database {
     /// True if rows come from a log and not from a snapshot.
     pub(crate) fn is_replaying_log(&self) -> bool {
         self.disk.is_replaying_log.get()
+    }
+
+    /// Bytes of log after which a checkpoint pays: what it spares the next start is more than it writes. Only rows on disk are written anyway.
+    pub(crate) fn disk_log_max(&self) -> u64 {
+        let has_spaces = self.disk_engine().is_some_and(|engine| engine.has_spaces());
+        if has_spaces { DISK_LOG_MIN.max(2 * self.arena.used() as u64) } else { u64::MAX }
     }
 
     /// Everything is read: indexes are completed, and from now on reads do not block.
@@ -332,7 +345,7 @@ impl Database {
         };
         self.note_write(space, position);
         context.see(position);
-        let answer = shown_of(&operation, &change);
+        let answer = shown_of(&operation, &change).filter(|_| !is_delete(&operation));
         let statement = Statement { space: Rc::clone(space), change, effect: None, disk: RefCell::new(disk) };
         self.doom_readers_of_statement(&statement);
         self.push_pending(position, statement);
@@ -612,7 +625,7 @@ impl Database {
         let mut scan = disk.scan(index_id, kind, key_of(key));
         let mut _fetched = None;
         loop {
-            match scan.next() {
+            match scan.next_row() {
                 Ok(Some(row)) => {
                     if !row.with(&mut visit) {
                         break;
@@ -671,7 +684,7 @@ impl Database {
         let mut rows = Vec::new();
         let mut _fetched = None;
         while rows.len() < max {
-            match scan.next() {
+            match scan.next_row() {
                 Ok(Some(row)) => rows.push(self.tuple_of(space, &row)?),
                 Ok(None) => break,
                 Err(Stop::Failed(error)) => return Err(read_error(&error)),

@@ -7,7 +7,7 @@ use crate::access::{self, ObjectType, Privileges};
 use crate::alter;
 use crate::catalog::{IndexInfo, Space, SpaceKind};
 use crate::database::Database;
-use crate::disk::Unseen;
+use crate::disk::{Unseen, is_delete};
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
 use crate::txn::Statement;
@@ -424,6 +424,7 @@ impl Database {
             None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
             shown => shown,
         };
+        let answer = answer.filter(|_| space.kind != SpaceKind::Disk || !is_delete(&operation));
         let disk = RefCell::new(disk);
         let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None, disk };
         let log = (!def.is_temporary).then_some((kind, def.group_id));

@@ -25,6 +25,9 @@ const TRIGGER_DEPTH_MAX: u32 = 4;
 /// Work on the database that is done later, once.
 type Later = Box<dyn FnOnce(&Database)>;
 
+/// Told of a position in the log, once.
+pub(crate) type Placed = Box<dyn FnOnce(&Database, i64)>;
+
 /// What a change of the schema needs besides the change of its row.
 pub(crate) struct Effect {
     /// Takes the change of the catalog back.
@@ -32,7 +35,7 @@ pub(crate) struct Effect {
     /// Runs when the change is durable: frees what is not needed any more.
     pub finish: Option<Later>,
     /// Runs when the change has its place in the log, whose position it is told.
-    pub placed: Option<Box<dyn FnOnce(&Database, i64)>>,
+    pub placed: Option<Placed>,
     /// Number of log rows of the transaction up to this one.
     pub rows: usize,
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::fields::as_uint;
 use crate::session::Context;
 use crate::time_share::TimeShare;
-use crate::txn::Effect;
+use crate::txn::{Effect, Placed};
 use runtime::fiber::{self, Wake};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,9 +34,6 @@ pub(crate) struct ReadyIndexes {
 
 /// Trees that were taken out of their places, with the definitions of their indexes.
 pub(super) type Detached = Rc<RefCell<Vec<(IndexDef, Option<DetachedTrees>)>>>;
-
-/// Tells of its position what needs to know it.
-pub(super) type Placed = Option<Box<dyn FnOnce(&Database, i64)>>;
 
 /// The disk half of a new space.
 pub(super) fn open_space(database: &Database, id: u32, format: &Format) -> Result<Rc<LsmSpace>> {
@@ -125,7 +122,7 @@ pub(super) fn create_index(
     work: &Work,
     options: TreeOptions,
     row: &Tuple,
-) -> Result<Placed> {
+) -> Result<Option<Placed>> {
     let Some(disk) = space.disk() else { return Ok(None) };
     let Some(engine) = database.disk_engine() else { return Ok(None) };
     if let Some(ready) = take_ready(database, disk, row) {
@@ -154,7 +151,7 @@ pub(super) fn create_index(
 }
 
 /// Tells new trees their position, and has indexes that were built recorded soon.
-fn placing(space: &Rc<Space>, index_id: Option<u32>) -> Placed {
+fn placing(space: &Rc<Space>, index_id: Option<u32>) -> Option<Placed> {
     let space = Rc::clone(space);
     Some(Box::new(move |database, lsn| {
         if let Some(disk) = space.disk() {
@@ -208,7 +205,7 @@ pub(super) fn alter_index(
     work: &Work,
     options: TreeOptions,
     row: &Tuple,
-) -> Result<(Detached, Placed)> {
+) -> Result<(Detached, Option<Placed>)> {
     let nothing = Detached::default();
     let Some(disk) = space.disk() else { return Ok((nothing, None)) };
     if let Some(ready) = take_ready(database, disk, row) {

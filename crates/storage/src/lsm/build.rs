@@ -155,7 +155,7 @@ impl DiskBuild {
         let Stage::Fill(scan) = &mut self.stage else { return Ok(true) };
         let (mut key, mut value) = (Vec::new(), Vec::new());
         for _ in 0..max {
-            let Some(row) = scan.next()? else {
+            let Some(row) = scan.next_row()? else {
                 return self.complete();
             };
             self.rows += 1;

@@ -40,7 +40,7 @@ const RANGE_BYTES: u64 = 128 << 20;
 /// A run that a compaction makes becomes another when it is larger than its range should be by this.
 const SPLIT_RATIO: f64 = 1.0;
 /// More entries of deletes than this in one level, and more than half of it, make it worth a dump of its own.
-const DELETES_MAX: u64 = 100_000;
+const DELETES_MAX: u64 = 25_000;
 /// Number of the range that a new tree has in the manifest.
 const FIRST_RANGE: u64 = 0;
 /// Compactions use one part of so many of the time while others are busy, as long as they are not overdue.
@@ -113,11 +113,16 @@ struct DumpOutcome {
 struct RunningCompaction {
     tree: Rc<LsmTree>,
     range_id: u64,
+    /// The part of the range that is merged.
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
     runs: Vec<Arc<Run>>,
     job: Job<Result<Vec<Run>, LsmError>>,
     began_ns: u64,
 }
 
+/// A record that is being written, and what follows.
+type Recording = (Job<Result<(), LsmError>>, Then);
 type Making = Box<dyn FnOnce() -> Vec<Edit>>;
 type Then = Box<dyn FnOnce(&LsmEngine, Result<(), Rc<LsmError>>)>;
 
@@ -190,7 +195,7 @@ pub struct LsmEngine {
     compactions: RefCell<Vec<RunningCompaction>>,
     /// Records that wait for their turn.
     records: RefCell<VecDeque<(Making, Then)>>,
-    recording: RefCell<Option<(Job<Result<(), LsmError>>, Then)>>,
+    recording: RefCell<Option<Recording>>,
     /// Runs that nothing names any more; removed when no reader has them.
     obsolete: RefCell<Vec<Arc<Run>>>,
     /// Levels that are in runs by now, being freed.
@@ -276,6 +281,11 @@ impl LsmEngine {
 
     pub(crate) fn register(&self, space: &Rc<LsmSpace>) {
         self.spaces.borrow_mut().insert(space.id(), Rc::downgrade(space));
+    }
+
+    /// True if there are spaces on disk.
+    pub fn has_spaces(&self) -> bool {
+        self.spaces.borrow().values().any(|space| space.strong_count() > 0)
     }
 
     pub(crate) fn spaces(&self) -> Vec<Rc<LsmSpace>> {
@@ -657,23 +667,23 @@ impl LsmEngine {
             if !self.has_news.get() || now < self.retry_at_ns.get() {
                 return;
             }
-            let Some((tree, range_at, choice)) = self.choose() else {
+            let Some((tree, wanted)) = self.choose() else {
                 if self.compactions.borrow().is_empty() {
                     self.is_lagging.set(false);
                 }
                 self.has_news.set(false);
                 return;
             };
-            self.is_lagging.set(self.is_lagging.get() || choice.urgency > OVERDUE);
-            if !self.begin_compaction(&tree, range_at, choice) {
+            self.is_lagging.set(self.is_lagging.get() || wanted.choice.urgency > OVERDUE && wanted.is_whole);
+            if !self.begin_compaction(&tree, wanted) {
                 return;
             }
         }
     }
 
     /// The most wanted compaction of all trees.
-    fn choose(&self) -> Option<(Rc<LsmTree>, usize, Choice)> {
-        let mut best: Option<(Rc<LsmTree>, usize, Choice)> = None;
+    fn choose(&self) -> Option<(Rc<LsmTree>, Wanted)> {
+        let mut best: Option<(Rc<LsmTree>, Wanted)> = None;
         for space in self.spaces() {
             for tree in space.trees() {
                 if tree.is_compacting.get() || tree.is_dropped.get() || !tree.is_recorded.get() {
@@ -682,9 +692,15 @@ impl LsmEngine {
                 for (at, sizes) in slice_sizes(&tree).into_iter().enumerate() {
                     let options = &tree.options;
                     let (count, ratio) = (options.run_count_per_level, options.run_size_ratio);
-                    let Some(choice) = policy::choose(&sizes, count, ratio, self.is_lagging.get()) else { continue };
-                    if best.as_ref().is_none_or(|(_, _, other)| choice.urgency > other.urgency) {
-                        best = Some((Rc::clone(&tree), at, choice));
+                    let stretch = deleted_stretch(&tree, at);
+                    let choice = match &stretch {
+                        Some(stretch) => Some(stretch.choice),
+                        None => policy::choose(&sizes, count, ratio, self.is_lagging.get()),
+                    };
+                    let Some(choice) = choice else { continue };
+                    if best.as_ref().is_none_or(|(_, other)| choice.urgency > other.choice.urgency) {
+                        let wanted = stretch.unwrap_or_else(|| Wanted::whole(&tree, at, choice));
+                        best = Some((Rc::clone(&tree), wanted));
                     }
                 }
             }
@@ -692,7 +708,8 @@ impl LsmEngine {
         best
     }
 
-    fn begin_compaction(&self, tree: &Rc<LsmTree>, range_at: usize, choice: Choice) -> bool {
+    fn begin_compaction(&self, tree: &Rc<LsmTree>, wanted: Wanted) -> bool {
+        let Wanted { range_at, choice, from, to, .. } = wanted;
         let ranges = tree.ranges();
         let range = &ranges.list[range_at];
         let runs: Vec<_> = range.slices[choice.first..choice.first + choice.count].to_vec();
@@ -700,8 +717,8 @@ impl LsmEngine {
         let range_bytes = if tree.options.range_size == 0 { RANGE_BYTES } else { tree.options.range_size };
         let job = Compaction {
             runs: runs.clone(),
-            from: range.begin.clone(),
-            to: ranges.end(range_at).map(<[u8]>::to_vec),
+            from: from.clone(),
+            to: to.clone(),
             is_bottom,
             split_bytes: is_bottom.then_some((range_bytes as f64 * SPLIT_RATIO) as u64),
             filter_parts: (!tree.is_primary).then_some(tree.own_parts),
@@ -710,15 +727,18 @@ impl LsmEngine {
             pace_share: if choice.urgency > OVERDUE { 1 } else { LEISURELY_SHARE },
         };
         let place = self.place.clone();
+        let has_time = job.pace_share > 1;
         let Some(job) = self.run_job("compaction", move || {
-            yield_priority();
+            if has_time {
+                yield_priority();
+            }
             jobs::compact(&place, &job)
         }) else {
             return false;
         };
         tree.is_compacting.set(true);
         let began_ns = self.environment.clock.monotonic_ns();
-        let running = RunningCompaction { tree: Rc::clone(tree), range_id: range.id, runs, job, began_ns };
+        let running = RunningCompaction { tree: Rc::clone(tree), range_id: range.id, from, to, runs, job, began_ns };
         self.compactions.borrow_mut().push(running);
         true
     }
@@ -752,7 +772,8 @@ impl LsmEngine {
             }
         };
         let took_ns = self.environment.clock.monotonic_ns().saturating_sub(ended.began_ns);
-        let (read, written) = (bytes_of(&ended.runs, &tree, ended.range_id), made.iter().map(|run| run.bytes()).sum());
+        let read = ended.runs.iter().map(|run| run.estimate(&ended.from, ended.to.as_deref()).0).sum();
+        let written = made.iter().map(|run| run.bytes()).sum();
         add(&tree.counters.compactions, 1);
         add(&tree.counters.compaction_read_bytes, read);
         add(&tree.counters.compaction_written_bytes, written);
@@ -763,7 +784,7 @@ impl LsmEngine {
             totals.compaction_written_bytes += written;
             totals.compaction_ns += took_ns;
         }
-        let (RunningCompaction { range_id, runs, .. }, place) = (ended, self.place.clone());
+        let (RunningCompaction { range_id, from, to, runs, .. }, place) = (ended, self.place.clone());
         let result_of = Rc::new(RefCell::new(Vec::new()));
         let made_there = Rc::clone(&result_of);
         let (tree_there, made_for_edit) = (Rc::clone(&tree), made.clone());
@@ -772,7 +793,8 @@ impl LsmEngine {
             if tree_there.is_dropped.get() {
                 return Vec::new();
             }
-            let add = replace_slices(&tree_there, range_id, &runs_there, &made_for_edit, &place);
+            let add =
+                replace_slices(&tree_there, range_id, (&from, to.as_deref()), &runs_there, &made_for_edit, &place);
             let edits = vec![Edit::SetRanges {
                 tree_id: tree_there.id,
                 remove: vec![range_id],
@@ -1115,33 +1137,94 @@ fn touched(tree: &LsmTree, run: &Run) -> Vec<u64> {
     ranges.list[first..=last].iter().map(|range| range.id).collect()
 }
 
-/// The range as it is with other runs in the place of some: one range, or several if there are several new runs.
+/// A compaction: of which range, of which of its slices, and of which part of its keys.
+struct Wanted {
+    range_at: usize,
+    choice: Choice,
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    is_whole: bool,
+}
+
+impl Wanted {
+    fn whole(tree: &LsmTree, range_at: usize, choice: Choice) -> Self {
+        let ranges = tree.ranges();
+        let (from, to) = (ranges.list[range_at].begin.clone(), ranges.end(range_at).map(<[u8]>::to_vec));
+        Wanted { range_at, choice, from, to, is_whole: true }
+    }
+}
+
+/// A part of a range whose rows were deleted one after the other: what says so is merged with them, which reads and writes no others.
+fn deleted_stretch(tree: &LsmTree, range_at: usize) -> Option<Wanted> {
+    let ranges = tree.ranges();
+    let range = &ranges.list[range_at];
+    let end = ranges.end(range_at);
+    let is_of_deletes = |run: &&Arc<Run>| run.deletes() >= policy::DELETED_MIN && run.deletes() * 2 > run.entries();
+    let mut from: Option<&[u8]> = None;
+    let mut last: Option<&[u8]> = None;
+    for run in range.slices.iter().filter(is_of_deletes) {
+        from = Some(from.map_or(run.min_key(), |from| from.min(run.min_key())));
+        last = Some(last.map_or(run.max_key(), |last| last.max(run.max_key())));
+    }
+    let from = from?.max(&range.begin).to_vec();
+    // Behind the last key, unless the range ends before.
+    let behind = [last?, &[0]].concat();
+    let to = match end {
+        Some(end) if end <= behind.as_slice() => Some(end.to_vec()),
+        _ => Some(behind),
+    };
+    let estimate = |run: &Arc<Run>| run.estimate(&from, to.as_deref());
+    let (mut entries, mut deletes) = (0, 0);
+    for run in &range.slices {
+        let here = estimate(run).1;
+        entries += here;
+        deletes += (run.deletes() as f64 * here as f64 / run.entries().max(1) as f64) as u64;
+    }
+    let is_dense = deletes >= policy::DELETED_MIN && deletes as f64 > entries as f64 * policy::DELETED_SHARE;
+    let urgency = 2.0 + deletes as f64 / entries.max(1) as f64;
+    is_dense.then(|| Wanted {
+        range_at,
+        choice: Choice { first: 0, count: range.slices.len(), urgency },
+        is_whole: from == range.begin && to.as_deref() == end,
+        from,
+        to,
+    })
+}
+
+/// The range as it is with other runs in the place of some, in a part of its keys: one range, or several if that is a part or there are several new
+/// runs.
 fn replace_slices(
     tree: &LsmTree,
     range_id: u64,
+    (from, to): (&[u8], Option<&[u8]>),
     runs: &[Arc<Run>],
     made: &[Arc<Run>],
     place: &Workplace,
 ) -> Vec<Range> {
     let ranges = tree.ranges();
-    let Some(range) = ranges.list.iter().find(|range| range.id == range_id) else { return Vec::new() };
+    let Some(at) = ranges.list.iter().position(|range| range.id == range_id) else { return Vec::new() };
+    let (range, end) = (&ranges.list[at], ranges.end(at));
     let is_replaced = |run: &Arc<Run>| runs.iter().any(|other| other.id() == run.id());
     let first = range.slices.iter().position(is_replaced).unwrap_or(0);
-    let newer = range.slices[..first].to_vec();
-    let older = range.slices[first + runs.len()..].to_vec();
-    if made.len() < 2 {
-        let slices = [newer, made.to_vec(), older].concat();
-        return vec![Range { id: place.next_id(), begin: range.begin.clone(), slices }];
-    }
-    assert!(older.is_empty(), "only a merge with the oldest run is split");
+    let newer = &range.slices[..first];
+    let older = &range.slices[first + runs.len()..];
+    assert!(made.len() < 2 || older.is_empty(), "only a merge with the oldest run is split");
     let mut new = Vec::new();
-    for (at, run) in made.iter().enumerate() {
-        let begin = if at == 0 { range.begin.clone() } else { run.min_key().to_vec() };
-        let end = made.get(at + 1).map(|next| next.min_key());
-        let is_here =
-            |slice: &&Arc<Run>| slice.max_key() >= begin.as_slice() && end.is_none_or(|end| slice.min_key() < end);
-        let slices = newer.iter().filter(is_here).cloned().chain([Arc::clone(run)]).collect();
-        new.push(Range { id: place.next_id(), begin, slices });
+    let mut push = |begin: &[u8], end: Option<&[u8]>, slices: &mut dyn Iterator<Item = &Arc<Run>>| {
+        let is_here = |run: &&Arc<Run>| run.max_key() >= begin && end.is_none_or(|end| run.min_key() < end);
+        let slices = slices.filter(is_here).cloned().collect();
+        new.push(Range { id: place.next_id(), begin: begin.to_vec(), slices });
+    };
+    if from > range.begin.as_slice() {
+        push(&range.begin, Some(from), &mut range.slices.iter());
+    }
+    for number in 0..made.len().max(1) {
+        let begin = if number == 0 { from } else { made[number].min_key() };
+        let end = made.get(number + 1).map(|next| next.min_key()).or(to);
+        push(begin, end, &mut newer.iter().chain(made.get(number)).chain(older));
+    }
+    if let Some(to) = to.filter(|to| end != Some(*to)) {
+        push(to, end, &mut range.slices.iter());
     }
     new
 }
@@ -1156,12 +1239,6 @@ fn slice_sizes(tree: &LsmTree) -> Vec<Vec<SliceSize>> {
     };
     let of_range = |at: usize| ranges.list[at].slices.iter().map(|run| size(run, at)).collect();
     (0..ranges.list.len()).map(of_range).collect()
-}
-
-fn bytes_of(runs: &[Arc<Run>], tree: &LsmTree, range_id: u64) -> u64 {
-    let ranges = tree.ranges();
-    let Some(at) = ranges.list.iter().position(|range| range.id == range_id) else { return 0 };
-    runs.iter().map(|run| run.estimate(&ranges.list[at].begin, ranges.end(at)).0).sum()
 }
 
 /// Bytes above the oldest run of each range.

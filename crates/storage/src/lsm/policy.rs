@@ -10,9 +10,9 @@ const YOUNGER_SHARE: f64 = 0.35;
 /// While writers wait for merges, so much more is let come together first: fewer bytes are written for a row.
 const YOUNGER_SHARE_MAX: f64 = 0.8;
 /// A range whose rows are to this part gone is merged, whatever its size.
-const DELETED_SHARE: f64 = 0.3;
+pub(crate) const DELETED_SHARE: f64 = 0.3;
 /// Fewer entries that say so are not worth it.
-const DELETED_MIN: u64 = 1_000;
+pub(crate) const DELETED_MIN: u64 = 1_000;
 /// More runs than this are merged, whatever their sizes: each is looked at by reads.
 const RUNS_MAX: usize = 16;
 

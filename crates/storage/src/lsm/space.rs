@@ -437,15 +437,17 @@ impl LsmSpace {
         Ok(None)
     }
 
-    /// Number of rows, about: what is in levels and runs, as if each key was there once.
+    /// Number of rows, about: the entries of levels and runs.
     pub fn len_estimate(&self) -> u64 {
         self.primary().map_or(0, |tree| tree.estimate())
     }
 
-    /// Bytes of one index: levels and runs.
+    /// Bytes of one index: keys and values in levels, and runs.
     pub fn index_bytes(&self, index_id: u32) -> u64 {
-        self.index(index_id)
-            .map_or(0, |tree| tree.level_bytes() as u64 + tree.runs().iter().map(|run| run.bytes()).sum::<u64>())
+        self.index(index_id).map_or(0, |tree| {
+            tree.levels().iter().map(|level| level.written_bytes()).sum::<u64>()
+                + tree.runs().iter().map(|run| run.bytes()).sum::<u64>()
+        })
     }
 
     // --- Scans ---
@@ -640,7 +642,7 @@ pub struct DiskScan {
 
 impl DiskScan {
     /// The next row, `None` at the end. Err: something is not in memory; to be called again when it is, after `hold` or `seek_again`.
-    pub fn next(&mut self) -> Result<Option<DiskRow>, Stop> {
+    pub fn next_row(&mut self) -> Result<Option<DiskRow>, Stop> {
         let Some((tree, scan)) = &mut self.scan else { return Ok(None) };
         loop {
             let found = match self.row_wanted.take() {

@@ -270,11 +270,6 @@ impl LsmTree {
         self.sealed.borrow().clone()
     }
 
-    /// Memory of the levels.
-    pub(crate) fn level_bytes(&self) -> usize {
-        self.active.borrow().bytes() + self.sealed.borrow().iter().map(|level| level.bytes()).sum::<usize>()
-    }
-
     /// Begins a new active level. Returns the one that was, unless it is empty.
     pub(crate) fn seal(&self) -> Option<Rc<Level>> {
         if self.active.borrow().is_empty() {
@@ -390,19 +385,10 @@ impl LsmTree {
         Ok(chains.apply(None, upserter))
     }
 
-    /// Entries, an estimate of rows: what is in levels and runs, less what says that a row is gone, twice.
+    /// Entries of levels and runs, which is what Tarantool takes for the number of rows.
     pub(crate) fn estimate(&self) -> u64 {
-        let mut entries = 0;
-        let mut deletes = 0;
-        for level in self.levels() {
-            entries += level.len() as u64;
-            deletes += level.deletes();
-        }
-        for run in self.runs() {
-            entries += run.entries();
-            deletes += run.deletes();
-        }
-        entries.saturating_sub(2 * deletes)
+        let in_levels: u64 = self.levels().iter().map(|level| level.len() as u64).sum();
+        in_levels + self.runs().iter().map(|run| run.entries()).sum::<u64>()
     }
 
     /// Every run once.
