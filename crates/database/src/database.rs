@@ -595,7 +595,7 @@ impl Database {
 
     /// A space by number. Errors: 36.
     pub fn space(&self, id: u32) -> Result<Rc<Space>> {
-        self.catalog.space(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSpace, &[&id]).with("space_id", id))
+        self.catalog.space(id).ok_or_else(|| crate::statement::no_such_space(id))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
 use crate::pacer::Pacer;
 use crate::session::Context;
-use crate::statement::{Key, Operation, Prepared, body_key, encode_body, row_kind, shown_of};
+use crate::statement::{Key, Operation, Prepared, body_key, encode_body, no_such_space, row_kind, shown_of};
 use crate::txn::Statement;
 use runtime::fiber;
 use std::cell::{Cell, RefCell};
@@ -269,7 +269,10 @@ impl Database {
         // What was waited for stays in memory for the next try.
         let mut _fetched = None;
         loop {
-            match attempt() {
+            self.begin_try(context);
+            let outcome = attempt();
+            self.end_try(context, !matches!(outcome, Err(Halt::Wait(_))));
+            match outcome {
                 Ok(value) => return Ok(value),
                 Err(Halt::Refused(error)) => return Err(error),
                 Err(Halt::Wait(need)) => _fetched = Some(self.wait_for(context, need)?),
@@ -360,6 +363,7 @@ impl Database {
         operation: &Operation<'_>,
     ) -> Result<Option<Prepared>> {
         self.outlive_yield(context);
+        self.remember_space(context, space);
         self.wait_for_room(context)?;
         self.until_ready(context, || self.prepare_disk(context, space, operation))
     }
@@ -405,6 +409,12 @@ impl Database {
         space: &Rc<Space>,
         operation: &Operation<'_>,
     ) -> std::result::Result<Option<Prepared>, Halt> {
+        if space.is_dropped.get() {
+            // While it was waited for.
+            return Err(no_such_space(space.id).into());
+        }
+        // Also an error, or that there is nothing to do, tells of the rows that are there.
+        context.see(self.written(space));
         let disk = self.disk_of(space)?;
         let is_blind = disk.has_one_index() && !space.has_triggers();
         let put = |old, new, kind| Ok(Some(Prepared { old, new, mode: Mode::Replace, kind, unseen: None }));
@@ -420,10 +430,10 @@ impl Database {
             }
             Operation::Replace { tuple } => {
                 let new = self.new_row(space, tuple, || 0)?;
-                self.remember_rows(context, space, None, Some(&new));
                 if is_blind {
                     return put(None, Some(new), row_kind::REPLACE);
                 }
+                self.remember_rows(context, space, None, Some(&new));
                 let old = disk.get_same_key(tuple)?;
                 let old = old.map(|old| self.tuple_of(space, &old)).transpose()?;
                 self.check_conflict(space, disk, old.as_ref(), &new)?;
@@ -432,10 +442,10 @@ impl Database {
             Operation::Delete { index_id, key } => {
                 let found_by = Key::decode(key)?;
                 self.check_exact_key(space, index_id, found_by)?;
-                self.remember_key(context, space, index_id, found_by);
                 if is_blind {
                     return Ok(Some(Unseen::Delete { key: key.to_vec() }.prepared()));
                 }
+                self.remember_key(context, space, index_id, found_by);
                 match disk.get(index_id, key_of(found_by))? {
                     Some(old) => put(Some(self.tuple_of(space, &old)?), None, row_kind::DELETE),
                     None => Ok(None),
@@ -483,7 +493,8 @@ impl Database {
         let old = match disk.get_same_key(tuple) {
             Err(Stop::Wait(_)) if is_blind && disk.takes_note(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;
-                self.remember_rows(context, space, None, Some(&row));
+                // What is noted is noted on top of what is there.
+                self.remember_rows(context, space, Some(&row), None);
                 return Ok(Some(Unseen::Upsert { row, operations: ops.to_vec(), index_base }.prepared()));
             }
             found => found?,
@@ -505,8 +516,18 @@ impl Database {
             tracing::error!("upsert is ignored: {error}");
             return Ok(None);
         }
+        self.remember_rows(context, space, None, Some(&new));
         self.check_conflict(space, disk, Some(&old), &new)?;
         put(Some(old), Some(new))
+    }
+
+    /// The row that has the primary key of another. May wait.
+    pub(crate) fn present_on_disk(&self, context: &Context, space: &Rc<Space>, row: &Tuple) -> Result<Option<Tuple>> {
+        let disk = self.disk_of(space)?;
+        self.until_ready(context, || {
+            let found = disk.get_same_key(row.data())?;
+            Ok(found.map(|row| self.tuple_of(space, &row)).transpose()?)
+        })
     }
 
     /// Errors: 3 if another row has a key of `new` in a unique secondary index.
@@ -535,24 +556,6 @@ impl Database {
     fn tuple_of(&self, space: &Space, row: &DiskRow) -> Result<Tuple> {
         let format: Rc<Format> = space.format();
         row.with(|row| self.make_row(space, &format, row, || 0))
-    }
-
-    /// The row that has the primary key of `row` now; `old` itself if that is still what it was. May wait.
-    pub(crate) fn same_key_on_disk(
-        &self,
-        context: &Context,
-        space: &Rc<Space>,
-        row: &Tuple,
-        old: Option<&Tuple>,
-    ) -> Result<Option<Tuple>> {
-        let disk = self.disk_of(space)?;
-        self.until_ready(context, || {
-            let Some(found) = disk.get_same_key(row.data())? else { return Ok(None) };
-            match old.filter(|old| found.with(|row| row == old.data())) {
-                Some(old) => Ok(Some(old.clone())),
-                None => Ok(Some(self.tuple_of(space, &found)?)),
-            }
-        })
     }
 
     /// Applies a row of the log while files are read. Rows that are in runs already are passed over.
@@ -588,8 +591,8 @@ impl Database {
     ) -> Result<Option<Tuple>> {
         let disk = self.disk_of(space)?;
         self.outlive_yield(context);
-        self.remember_key(context, space, index_id, key);
         self.until_ready(context, || {
+            self.remember_key(context, space, index_id, key);
             context.see(self.written(space));
             let found = disk.get(index_id, key_of(key))?;
             Ok(found.map(|row| self.tuple_of(space, &row)).transpose()?)
@@ -613,8 +616,8 @@ impl Database {
             && kind == IteratorKind::Eq
             && space.store.borrow().index_def(0).is_some_and(|def| def.key_def.part_count() as u32 == key.part_count);
         if is_point {
-            self.remember_key(context, space, index_id, key);
             return self.until_ready(context, || {
+                self.remember_key(context, space, index_id, key);
                 context.see(self.written(space));
                 if let Some(row) = disk.get(index_id, key_of(key))? {
                     row.with(|row| visit(row));
@@ -722,9 +725,10 @@ pub struct DiskIterator {
     key: Vec<u8>,
     part_count: u32,
     last: Option<Tuple>,
-    /// Rows that were read ahead, the next one last. Good while the space is not written to.
+    /// Rows that were read ahead, the next one last. Good while the space is not written to, for the transaction that remembers them.
     ahead: Vec<Tuple>,
     version: u64,
+    txn_id: Option<u64>,
     /// How many are read at once next time.
     batch: usize,
     is_done: bool,
@@ -737,19 +741,20 @@ impl DiskIterator {
     /// A scan of an index; nothing is read yet.
     pub fn new(space: Rc<Space>, index_id: u32, kind: IteratorKind, key: Key<'_>) -> Self {
         let (part_count, key) = (key.part_count, key.parts.to_vec());
-        let (last, ahead, version, batch, is_done) = (None, Vec::new(), 0, 1, false);
-        DiskIterator { space, index_id, kind, key, part_count, last, ahead, version, batch, is_done }
+        let (last, ahead, version, txn_id, batch, is_done) = (None, Vec::new(), 0, None, 1, false);
+        DiskIterator { space, index_id, kind, key, part_count, last, ahead, version, txn_id, batch, is_done }
     }
 
     /// The next row, `None` at the end. May wait. Errors: as a select's; 97.
     pub fn next(&mut self, database: &Database, context: &Context) -> Result<Option<Tuple>> {
         let disk = database.disk_of(&self.space)?;
+        // A transaction may have been taken back meanwhile, with what it had written.
+        database.enter(context)?;
         if self.is_done {
             return Ok(None);
         }
-        // A transaction may have been taken back meanwhile, with what it had written.
-        database.enter(context)?;
-        if disk.version() != self.version {
+        let txn_id = database.txn_id(context);
+        if disk.version() != self.version || txn_id != self.txn_id {
             self.ahead.clear();
         }
         if self.ahead.is_empty() {
@@ -758,7 +763,7 @@ impl DiskIterator {
             let (index_id, kind) = (self.index_id, self.kind);
             self.ahead = database.next_disk_rows(context, &self.space, index_id, kind, key, last, self.batch)?;
             self.ahead.reverse();
-            self.version = disk.version();
+            (self.version, self.txn_id) = (disk.version(), txn_id);
             self.batch = (self.batch * 2).min(Self::BATCH_MAX);
         }
         context.see(database.written(&self.space));

@@ -32,12 +32,12 @@ use crate::statement::{Key, Operation};
 use crate::statistics::increment;
 use crate::txn::Statement;
 use std::rc::Rc;
-use storage::lsm::DiskChange;
+use storage::lsm::LsmSpace;
 use storage::{Change, IndexDef, IndexKind, IteratorKind, MemoryIterator};
 use tuple::{KeyDef, Tuple};
 
 /// What a read has seen of an index.
-enum Seen {
+pub(crate) enum Seen {
     /// One key, present or not: ordered bytes of the declared parts.
     Key(Vec<u8>),
     /// Everything between two keys of the index's whole order, both included; to the end if there is no second.
@@ -206,10 +206,37 @@ impl Database {
     }
 
     fn remember(&self, context: &Context, space_id: u32, index_id: u32, seen: Seen) {
+        if let Some(tried) = context.txn.borrow_mut().as_mut().and_then(|txn| txn.tried.as_mut()) {
+            return tried.push((space_id, index_id, seen));
+        }
         self.with_reads(context, |reads| match seen {
             Seen::Key(key) => reads.add_key(space_id, index_id, key),
             Seen::Range(low, high) => reads.add_range(space_id, index_id, low, high),
         });
+    }
+
+    /// Something is tried that may have to wait and be tried again.
+    pub(crate) fn begin_try(&self, context: &Context) {
+        if self.remembers_reads.get()
+            && let Some(txn) = context.txn.borrow_mut().as_mut()
+        {
+            txn.tried = Some(Vec::new());
+        }
+    }
+
+    /// The try is over. What it has looked at counts only if it has come to something.
+    pub(crate) fn end_try(&self, context: &Context, counts: bool) {
+        let tried = context.txn.borrow_mut().as_mut().and_then(|txn| txn.tried.take());
+        for (space_id, index_id, seen) in tried.into_iter().flatten().filter(|_| counts) {
+            self.remember(context, space_id, index_id, seen);
+        }
+    }
+
+    /// A change of the definition of a space concerns the open transaction.
+    pub(crate) fn remember_space(&self, context: &Context, space: &Space) {
+        if self.remembers(context, space) {
+            self.with_reads(context, |reads| reads.touch(space.id));
+        }
     }
 
     /// The open transaction depends on everything in an index.
@@ -332,8 +359,7 @@ impl Database {
 
     #[cold]
     fn remember_lookup(&self, context: &Context, space: &Space, operation: &Operation<'_>) {
-        // A change of its definition concerns the statement, whatever it finds.
-        self.with_reads(context, |reads| reads.touch(space.id));
+        self.remember_space(context, space);
         match operation {
             Operation::Update { index_id, key, .. } | Operation::Delete { index_id, key } => {
                 if let Ok(key) = Key::decode(key)
@@ -380,24 +406,30 @@ impl Database {
     pub(crate) fn doom_readers_of_statement(&self, statement: &Statement) {
         if self.readers.suspended() > 0 {
             match statement.space.disk() {
-                Some(_) => self.doom_readers_on_disk(statement.space.id, &statement.disk.borrow()),
+                Some(disk) => self.doom_readers_on_disk(disk, statement),
                 None => self.doom_readers_of(&statement.space, &statement.change),
             }
         }
     }
 
-    /// What was there may not be known, but all keys that were written are.
     #[cold]
-    fn doom_readers_on_disk(&self, space_id: u32, change: &DiskChange) {
+    fn doom_readers_on_disk(&self, disk: &LsmSpace, statement: &Statement) {
+        let space_id = statement.space.id;
         let has_ranges = self.readers.has_ranges(space_id);
-        change.for_each_key(|index_id, is_unique, own, key| {
+        let doom = |index_id, is_unique, own: &[u8], key: &[u8]| {
             if is_unique {
                 self.readers.doom_key(Point::new(space_id, index_id, own));
             }
             if has_ranges {
                 self.readers.doom_ranges(space_id, index_id, Some(key));
             }
-        });
+        };
+        // What was there may not be known, but all keys that were written are.
+        statement.disk.borrow().for_each_key(doom);
+        if let Change { old: Some(_), new: Some(new) } = &statement.change {
+            // Who has found the row by a key that stays as it is has seen the row all the same.
+            disk.for_each_key_of(new.data(), doom);
+        }
     }
 
     /// A change is committed: the suspended transactions that depend on it have no chance any more.

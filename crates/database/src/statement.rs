@@ -362,17 +362,13 @@ impl Database {
                 _ => true,
             };
             // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
-            let present = match prepared.old.as_ref().or(prepared.new.as_ref()) {
-                Some(row) if space.kind == SpaceKind::Disk => {
-                    self.same_key_on_disk(context, space, row, prepared.old.as_ref())?
-                }
+            let known = prepared.old.as_ref().or(prepared.new.as_ref());
+            let present = match known {
+                Some(row) if space.kind == SpaceKind::Disk => self.present_on_disk(context, space, row)?,
                 Some(row) => space.store.borrow().get_same_key(row.data()),
                 None => None,
             };
-            let is_same = match (&present, &prepared.old) {
-                (Some(present), Some(old)) => present.ptr_eq(old),
-                (present, old) => present.is_none() && old.is_none(),
-            };
+            let is_same = present.as_ref().map(Tuple::data) == prepared.old.as_ref().map(Tuple::data);
             if !is_same && !changed {
                 let again = match space.kind {
                     SpaceKind::Disk => self.prepare_on_disk(context, space, &operation)?,
@@ -1008,6 +1004,11 @@ fn advance_sequence(space: &Space, row: &[u8]) {
     {
         attached.sequence.advance(value);
     }
+}
+
+/// Error 36.
+pub(crate) fn no_such_space(id: u32) -> Error {
+    Error::new(ErrorCode::NoSuchSpace, &[&id]).with("space_id", id)
 }
 
 /// Error 35.

@@ -10,6 +10,7 @@
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
+use crate::isolation::Seen;
 use crate::reads::Reads;
 use crate::session::Context;
 use std::cell::RefCell;
@@ -89,6 +90,8 @@ pub struct Txn {
     id: u64,
     /// What it depends on, if that is remembered.
     pub(crate) reads: Option<Rc<Reads>>,
+    /// The same of what is being tried.
+    pub(crate) tried: Option<Vec<(u32, u32, Seen)>>,
     /// A wait suspends it.
     pub(crate) outlives_yield: bool,
     /// Its statements are not in force.

@@ -772,8 +772,14 @@ impl LsmEngine {
             }
         };
         let took_ns = self.environment.clock.monotonic_ns().saturating_sub(ended.began_ns);
-        let read = ended.runs.iter().map(|run| run.estimate(&ended.from, ended.to.as_deref()).0).sum();
-        let written = made.iter().map(|run| run.bytes()).sum();
+        let read: u64 = ended.runs.iter().map(|run| run.estimate(&ended.from, ended.to.as_deref()).0).sum();
+        let written: u64 = made.iter().map(|run| run.bytes()).sum();
+        tracing::debug!(
+            "a compaction of {} runs into {}: {read} bytes read, {written} written in {} ms",
+            ended.runs.len(),
+            made.len(),
+            took_ns / 1_000_000
+        );
         add(&tree.counters.compactions, 1);
         add(&tree.counters.compaction_read_bytes, read);
         add(&tree.counters.compaction_written_bytes, written);
@@ -1159,7 +1165,9 @@ fn deleted_stretch(tree: &LsmTree, range_at: usize) -> Option<Wanted> {
     let ranges = tree.ranges();
     let range = &ranges.list[range_at];
     let end = ranges.end(range_at);
-    let is_of_deletes = |run: &&Arc<Run>| run.deletes() >= policy::DELETED_MIN && run.deletes() * 2 > run.entries();
+    // One that holds other rows, too, may reach far beyond the deleted ones.
+    let is_of_deletes =
+        |run: &&Arc<Run>| run.deletes() >= policy::DELETED_MIN && run.deletes() * 10 > run.entries() * 9;
     let mut from: Option<&[u8]> = None;
     let mut last: Option<&[u8]> = None;
     for run in range.slices.iter().filter(is_of_deletes) {

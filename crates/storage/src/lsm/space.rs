@@ -39,6 +39,15 @@ impl DiskRow {
 #[derive(Clone, Default)]
 pub struct DiskChange {
     changes: Vec<(Rc<LsmTree>, LevelChange)>,
+    noted: Option<Note>,
+}
+
+/// Operations for a row that was not looked for.
+#[derive(Clone)]
+struct Note {
+    row: Vec<u8>,
+    operations: Vec<u8>,
+    index_base: u32,
 }
 
 impl DiskChange {
@@ -486,7 +495,7 @@ impl LsmSpace {
         let mut scratch = self.scratch.borrow_mut();
         let Scratch { key, old_key, value } = &mut *scratch;
         let indexes = self.indexes.borrow();
-        let mut change = DiskChange { changes: Vec::with_capacity(indexes.len()) };
+        let mut change = DiskChange { changes: Vec::with_capacity(indexes.len()), noted: None };
         let Some(primary) = indexes.first() else { return change };
         let Some(row) = new.or(old) else { return change };
         primary.tree.key_of(row, key);
@@ -523,6 +532,17 @@ impl LsmSpace {
         }
         self.touch();
         change
+    }
+
+    /// Hands over the keys of a row in all indexes, those too that a change of it has left as they were; as [`DiskChange::for_each_key`].
+    pub fn for_each_key_of(&self, row: &[u8], mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
+        let (mut own, mut key) = (Vec::new(), Vec::new());
+        for index in self.indexes.borrow().iter() {
+            own.clear();
+            index.def.key_def.ordered_of_row(row, &mut own);
+            index.tree.key_of(row, &mut key);
+            visit(index.tree.index_id, index.tree.is_unique, &own, &key);
+        }
     }
 
     /// Says that the row with a primary key is gone, whether it is there or not. For a space with one index.
@@ -562,6 +582,7 @@ impl LsmSpace {
             value.extend_from_slice(operations);
         }
         self.enter(&tree, Entry { key: &key, kind: EntryKind::Upsert, value: &value }, &mut change);
+        change.noted = Some(Note { row: row.to_vec(), operations: operations.to_vec(), index_base });
         self.touch();
         change
     }
@@ -585,9 +606,13 @@ impl LsmSpace {
         self.touch();
     }
 
-    /// Puts a change that was taken back in force again.
+    /// Puts a change that was taken back in force again. The rows that it looked at, and the row that it noted operations for, must be as they were.
     pub fn redo(&self, change: &DiskChange) -> DiskChange {
-        let mut again = DiskChange { changes: Vec::with_capacity(change.changes.len()) };
+        if let Some(note) = &change.noted {
+            // Not its entry: that has what was noted before it, which may have been dumped since.
+            return self.upsert_unseen(&note.row, &note.operations, note.index_base);
+        }
+        let mut again = DiskChange { changes: Vec::with_capacity(change.changes.len()), noted: None };
         for (tree, change) in &change.changes {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             let kind = change.level.read(change.new, |entry, _| {
