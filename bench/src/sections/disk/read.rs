@@ -38,8 +38,8 @@ const PAGE_CACHE_PART: u64 = 10;
 /// A cache is full when a measurement's reads make it grow by less than such a part of it.
 const CACHE_STEPS: u64 = 50;
 const FILL_STEPS_MAX: u64 = 60;
-/// What the kernel keeps of a process beside its own memory: tables, sockets.
-const SLACK_BYTES: u64 = 8 << 20;
+/// What comes on top: tables and sockets that the kernel keeps for a process, and the buffers of 1,024 reads that go to the device at once.
+const SLACK_BYTES: u64 = (8 << 20) + 1024 * (16 << 10);
 const ROCKSDB_THREADS: u32 = 4;
 /// Reads of RocksDB block their thread, so it takes many to keep the device busy.
 const ROCKSDB_THREADS_COLD: u32 = 64;
