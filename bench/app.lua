@@ -61,12 +61,6 @@ function bench_inventory(engine)
     inventory.create_schema(engine)
 end
 
--- True once the disk engine has nothing to do but to wait for statements.
-function bench_is_idle()
-    local scheduler = box.stat.vinyl().scheduler or {}
-    return (scheduler.tasks_inprogress or 0) == 0 and (scheduler.compaction_queue or 0) == 0
-end
-
 -- Takes away the first `count` rows of a space, many in one transaction.
 function bench_delete_first(name, count)
     local space = box.space[name]

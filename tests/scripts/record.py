@@ -50,9 +50,15 @@ class Run:
         return own if own.exists() else self.script.with_suffix(".result")
 
     @property
-    def differs_path(self):
-        """What Lycosa answers otherwise, as a diff; there is no file if nothing differs."""
+    def own_differs_path(self):
         return self.script.with_suffix(".differs" if self.is_first else f".{self.engine}.differs")
+
+    @property
+    def differs_path(self):
+        """What Lycosa answers otherwise, as a diff; there is no file if nothing differs, or as on the first engine."""
+        own = self.own_differs_path
+        is_shared = not own.exists() and self.result_path != self.own_result_path
+        return self.script.with_suffix(".differs") if is_shared else own
 
 
 class Answer:
@@ -192,10 +198,13 @@ def keep_difference(answer):
         show_complaint(answer)
         return False
     lines = difference(answer, answer.run.result_path.read_text(encoding="utf-8"))
-    if lines:
-        answer.run.differs_path.write_text("".join(lines), encoding="utf-8")
-    elif answer.run.differs_path.exists():
-        answer.run.differs_path.unlink()
+    own = answer.run.own_differs_path
+    if own.exists():
+        own.unlink()
+    shared = answer.run.differs_path
+    is_said = shared != own and shared.exists() and shared.read_text(encoding="utf-8") == "".join(lines)
+    if lines and not is_said:
+        own.write_text("".join(lines), encoding="utf-8")
     return True
 
 

@@ -70,6 +70,8 @@ struct Found {
     latencies: Histogram<u64>,
     /// Answers of each second that was whole.
     seconds_whole: Vec<f64>,
+    /// Answers to readers beside writers; `None` if there were not both.
+    read_beside: Option<u64>,
 }
 
 fn book(case: &str, found: &Found, turn: &mut Turn) {
@@ -79,6 +81,9 @@ fn book(case: &str, found: &Found, turn: &mut Turn) {
     let normal = if found.seconds_whole.is_empty() { rate } else { median(&found.seconds_whole) };
     let worst = found.seconds_whole.iter().copied().fold(f64::MAX, f64::min).min(normal);
     turn.higher(case, "worst second", "1/s", worst);
+    if let Some(count) = found.read_beside {
+        turn.higher(case, "reads beside", "1/s", count as f64 / found.seconds);
+    }
     turn.higher(case, "worst second, of the median", "share", worst / normal);
     turn.lower(case, "latency, median", "us", latencies.median as f64);
     turn.lower(case, "latency, 99 %", "us", latencies.p99 as f64);
@@ -103,10 +108,17 @@ fn over_iproto(
         flows.push(flow(address, Template::select(space), (readers, 1), Keys::uniform(rows, 1), end));
     }
     let outcomes = drive(&flows, Drive::default()).map_err(|error| error.to_string())?;
+    let read_beside = outcomes.get(1).map(|readers| readers.responses);
     let outcome = outcomes.into_iter().next().expect("there is a writer or a reader");
     let whole = outcome.series.iter().filter(|second| f64::from(second.at) + 1.0 <= outcome.seconds);
     let seconds_whole = whole.map(|second| second.responses as f64).collect();
-    Ok(Found { count: outcome.responses, seconds: outcome.seconds, latencies: outcome.latencies, seconds_whole })
+    Ok(Found {
+        count: outcome.responses,
+        seconds: outcome.seconds,
+        latencies: outcome.latencies,
+        seconds_whole,
+        read_beside,
+    })
 }
 
 /// A client of MariaDB until the time is over; its latencies. `count` has an entry for each second.
@@ -195,14 +207,18 @@ fn over_sql(
     });
     let elapsed = begun.elapsed().as_secs_f64();
     let mut latencies = load::histogram();
+    let mut read_beside = (writers > 0 && readers > 0).then_some(0);
     for (is_writer, result) in results {
         let found = result?;
+        if let (false, Some(count)) = (is_writer, &mut read_beside) {
+            *count += found.len();
+        }
         if is_writer || writers == 0 {
             latencies.add(found).expect("both histograms have the same bounds");
         }
     }
     let seconds_whole = seconds.iter().map(|second| second.load(Ordering::Relaxed) as f64).collect();
-    let found = Found { count: latencies.len(), seconds: elapsed, latencies, seconds_whole };
+    let found = Found { count: latencies.len(), seconds: elapsed, latencies, seconds_whole, read_beside };
     Ok((found, next.into_inner() as u32))
 }
 

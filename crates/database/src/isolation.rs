@@ -12,13 +12,13 @@
 //! ```
 //!
 //! For this to be as if the transaction had run at the moment of its commit, nothing that it has seen may have changed: the keys that it has
-//! read, found absent or changed are remembered as intervals of ordered bytes, index by index, and a commit dooms the suspended
-//! transactions that it touches. The first to commit wins, nobody waits for anybody, and a transaction that goes on has seen
+//! read, found absent or changed are remembered as ordered bytes, single ones and intervals, and a commit dooms the suspended
+//! transactions that it touches ([`Reads`]). The first to commit wins, nobody waits for anybody, and a transaction that goes on has seen
 //! one state of the database. That no key of its changes was touched is also what makes putting them in force again succeed always.
 //!
 //! Reads are remembered only if there are disk spaces ([`Database::remember_reads`]), and only transactions that have touched one survive
 //! a wait ([`Database::outlive_yield`]); the others are aborted by it, as Tarantool's. There are at most as many suspended
-//! transactions as fibers; what each remembers is bounded by [`IntervalSet`].
+//! transactions as fibers; what each remembers is bounded, too.
 //!
 //! Refused: versions of rows (each read would pay for transactions that wait), and locks (each wait could be a deadlock).
 

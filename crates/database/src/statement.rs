@@ -376,7 +376,8 @@ impl Database {
                 };
                 let Some(again) = again else { return Ok(None) };
                 prepared = again;
-            } else {
+            } else if space.kind != SpaceKind::Disk || !is_same {
+                // What is read twice from a disk is two tuples: a trigger that returns the old row has returned the first.
                 prepared.old = present;
             }
             if changed {

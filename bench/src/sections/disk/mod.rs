@@ -18,7 +18,7 @@ use crate::report::median;
 use crate::results::{Recorder, Turn};
 use crate::tools::{RocksDb, RocksDbMemory};
 use load::wire::Value;
-use load::{Client, End, FlowOutcome, Keys, Latencies, Row, Second, Template};
+use load::{Client, End, FlowOutcome, Keys, Latencies, Row, Second, Template, process};
 use std::time::{Duration, Instant};
 
 /// The engine's name in Tarantool and, for those who come from there, in Lycosa.
@@ -33,6 +33,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const IDLE_MAX: Duration = Duration::from_secs(600);
 /// An engine between two pieces of work is not idle: it has been so often in a row.
 const IDLE_LOOKS: u32 = 5;
+/// Part of a processor that somebody idle takes at most; processor time comes in steps of 10 ms.
+const IDLE_PART: f64 = 0.1;
 /// Bytes of the string of a row.
 const TEXT_BYTES: usize = 100;
 
@@ -130,18 +132,22 @@ fn eval(server: &Running, script: &str) -> Result<Value, String> {
         .map_err(|error| format!("{script}: {error}"))
 }
 
-/// Brings what is in memory to disk and waits until dumps and compactions are over. False if they did not end in time.
+/// Brings what is in memory to disk and waits until dumps and compactions are over: until the server takes hardly any processor time and writes
+/// nothing. False if they did not end in time.
 fn settle(server: &Running) -> Result<bool, String> {
     eval(server, "box.snapshot()")?;
     let begun = Instant::now();
-    let mut idle_looks = 0;
+    let done = || Ok::<_, String>((server.cpu_seconds()?, process::written_bytes(server.pid())?));
+    let (mut before, mut idle_looks) = (done()?, 0);
     while idle_looks < IDLE_LOOKS {
         if begun.elapsed() > IDLE_MAX {
             return Ok(false);
         }
-        let is_idle = eval(server, "return bench_is_idle()")? == Value::Bool(true);
-        idle_looks = if is_idle { idle_looks + 1 } else { 0 };
         std::thread::sleep(LOOK);
+        let now = done()?;
+        let is_idle = now.0 - before.0 <= IDLE_PART * LOOK.as_secs_f64() && now.1 == before.1;
+        idle_looks = if is_idle { idle_looks + 1 } else { 0 };
+        before = now;
     }
     Ok(true)
 }

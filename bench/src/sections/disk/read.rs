@@ -38,8 +38,8 @@ const PAGE_CACHE_PART: u64 = 10;
 /// A cache is full when a measurement's reads make it grow by less than such a part of it.
 const CACHE_STEPS: u64 = 50;
 const FILL_STEPS_MAX: u64 = 60;
-/// What the kernel keeps of a process beside its own memory: tables, sockets.
-const SLACK_BYTES: u64 = 8 << 20;
+/// What comes on top: tables and sockets that the kernel keeps for a process, and the buffers of 1,024 reads that go to the device at once.
+const SLACK_BYTES: u64 = (8 << 20) + 1024 * (16 << 10);
 const ROCKSDB_THREADS: u32 = 4;
 /// Reads of RocksDB block their thread, so it takes many to keep the device busy.
 const ROCKSDB_THREADS_COLD: u32 = 64;
@@ -77,7 +77,10 @@ fn make_cold(settings: &Settings, server: &Running, group: &Cgroup, space: u64) 
 }
 
 /// The group that a server is put into; a remark if there can be none.
-fn group_of(server: &Running, turn: &mut Turn) -> Option<Cgroup> {
+fn group_of(server: &Running, rows: u32, turn: &mut Turn) -> Option<Cgroup> {
+    if data_bytes(rows) < 4 * SLACK_BYTES {
+        turn.notes.push("So few rows fit into what the page cache has to be left: cold reads say little.".to_string());
+    }
     let group = Cgroup::new().and_then(|group| group.hold(server.pid()).map(|()| group));
     group.map_err(|error| turn.notes.push(format!("Cold reads were not measured: {error}."))).ok()
 }
@@ -151,7 +154,7 @@ fn turn_reads(settings: &Settings, server: &mut Running, round: u64, turn: &mut 
         Contender::Device => return read_device(settings, server, turn),
         _ => {}
     }
-    let group = group_of(server, turn);
+    let group = group_of(server, rows, turn);
     let space = make(server, "disk", 0)?;
     fill(server, space, rows)?;
     settle_or_note(server, turn)?;
@@ -180,7 +183,7 @@ fn turn_missing(settings: &Settings, server: &mut Running, round: u64, turn: &mu
     if server.contender == Contender::Rocksdb {
         return read_rocksdb(settings, server, true, turn);
     }
-    let group = group_of(server, turn);
+    let group = group_of(server, rows, turn);
     let space = make(server, "disk", 0)?;
     fill(server, space, rows)?;
     settle_or_note(server, turn)?;

@@ -398,12 +398,12 @@ impl LsmEngine {
             running.job.wait();
         }
         for mut dump in self.dumps.take() {
-            if let Some(outcome) = dump.job.take().and_then(Job::wait) {
-                let mut levels = outcome.levels.into_iter();
-                for (_, level) in dump.trees.iter().filter(|(tree, level)| level.is_some() && !tree.is_dropped.get()) {
-                    if let (Some(level), Some(shared)) = (level, levels.next()) {
-                        level.unshare(shared.level);
-                    }
+            let levels = dump.job.take().and_then(Job::wait).map_or(Vec::new(), |outcome| outcome.levels);
+            // A tree may have been dropped since its level was shared.
+            for shared in levels {
+                let of_tree = dump.trees.iter().find(|(tree, _)| tree.id == shared.tree_id);
+                if let Some((_, Some(level))) = of_tree {
+                    level.unshare(shared.level);
                 }
             }
         }
