@@ -61,6 +61,8 @@ pub struct LsmConfig {
     pub is_threaded: bool,
     /// Compactions at once.
     pub compactions_max: usize,
+    /// A manifest that has come to so many bytes gives way to a new one.
+    pub manifest_bytes: u64,
 }
 
 /// What the engine needs of the machine.
@@ -224,6 +226,7 @@ impl LsmEngine {
         let io = |what: &str, source| LsmError::Io { what: format!("{what} {}", config.dir.display()), source };
         environment.files.create_dir_all(&config.dir).map_err(|source| io("making", source))?;
         let (mut manifest, trees) = Manifest::open(environment.files.clone(), &config.dir)?;
+        manifest.set_switch_bytes(config.manifest_bytes);
         for name in remove_orphans(&*environment.files, &config.dir, &trees)? {
             tracing::info!("removed {name}, which no index on disk names");
         }
@@ -882,6 +885,7 @@ impl LsmEngine {
         let then = move |_: &LsmEngine, result: Result<(), Rc<LsmError>>| {
             tree.is_compacting.set(false);
             let Some((left, right, range)) = made.take().filter(|_| result.is_ok()) else { return };
+            tracing::debug!("two ranges are joined");
             let mut list = Vec::new();
             for other in &tree.ranges().list {
                 if other.id == left {
