@@ -200,6 +200,8 @@ pub struct LsmEngine {
     recording: RefCell<Option<Recording>>,
     /// Runs that nothing names any more; removed when no reader has them.
     obsolete: RefCell<Vec<Arc<Run>>>,
+    /// Levels that are being written for a build that was given up.
+    unwanted: RefCell<Vec<(RunJob, Rc<Level>)>>,
     /// Levels that are in runs by now, being freed.
     garbage: RefCell<VecDeque<Rc<Level>>>,
     pub(crate) level_bytes: Cell<usize>,
@@ -247,6 +249,7 @@ impl LsmEngine {
             records: RefCell::default(),
             recording: RefCell::new(None),
             obsolete: RefCell::default(),
+            unwanted: RefCell::default(),
             garbage: RefCell::default(),
             level_bytes: Cell::new(0),
             entered_bytes: Cell::new(0),
@@ -304,7 +307,8 @@ impl LsmEngine {
                 && tree.index_id == index_id
                 && if is_made_then { tree.created_lsn == lsn } else { tree.created_lsn <= lsn }
         };
-        let at = recovered.iter().position(fits)?;
+        let fitting = recovered.iter().enumerate().filter(|(_, tree)| fits(tree));
+        let (at, _) = fitting.max_by_key(|(_, tree)| tree.created_lsn)?;
         Some(recovered.swap_remove(at))
     }
 
@@ -385,6 +389,7 @@ impl LsmEngine {
         self.poll_record();
         self.poll_dumps(durable);
         self.poll_compactions();
+        self.poll_unwanted();
         self.seal_due(appended);
         self.begin_dump();
         self.begin_compactions();
@@ -511,6 +516,22 @@ impl LsmEngine {
             let run = jobs::dump_level(&place, &dump);
             (dump, run)
         })
+    }
+
+    /// A build is given up while this level of its is being written.
+    pub(crate) fn give_up(&self, job: RunJob, level: Rc<Level>) {
+        self.unwanted.borrow_mut().push((job, level));
+    }
+
+    fn poll_unwanted(&self) {
+        let mut obsolete = self.obsolete.borrow_mut();
+        self.unwanted.borrow_mut().retain_mut(|(job, level)| {
+            let Some((dump, result)) = job.poll() else { return true };
+            level.unshare(dump.level);
+            // What could not be written needs no removal.
+            obsolete.extend(result.ok().flatten().map(Arc::new));
+            false
+        });
     }
 
     /// Trees that never came to their places.
@@ -1091,13 +1112,16 @@ impl LsmEngine {
             running.job.wait();
         }
         for mut dump in self.dumps.take() {
-            if let Some(outcome) = dump.job.take().and_then(Job::wait) {
-                let mut levels = outcome.levels.into_iter();
-                for (_, level) in dump.trees.iter().filter(|(tree, level)| level.is_some() && !tree.is_dropped.get()) {
-                    if let (Some(level), Some(shared)) = (level, levels.next()) {
-                        level.unshare(shared.level);
-                    }
+            let Some(outcome) = dump.job.take().and_then(Job::wait) else { continue };
+            for LevelDump { tree_id, level: shared, .. } in outcome.levels {
+                if let Some((_, Some(level))) = dump.trees.iter().find(|(tree, _)| tree.id == tree_id) {
+                    level.unshare(shared);
                 }
+            }
+        }
+        for (job, level) in self.unwanted.take() {
+            if let Some((dump, _)) = job.wait() {
+                level.unshare(dump.level);
             }
         }
         if let Some((job, _)) = self.recording.take() {
