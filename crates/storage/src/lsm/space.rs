@@ -291,6 +291,20 @@ impl LsmSpace {
         }
     }
 
+    /// Position of the transaction that made an index.
+    pub fn created_lsn(&self, index_id: u32) -> i64 {
+        self.index(index_id).map_or(0, |tree| tree.created_lsn.get())
+    }
+
+    /// Indexes that the manifest does not know begin where the primary is: what that has in runs is not read from the log again, and what they
+    /// lack of it they get from there.
+    pub fn begin_with_primary(&self) {
+        let Some(primary) = self.primary() else { return };
+        for tree in self.trees().iter().filter(|tree| !tree.is_primary && !tree.is_recorded.get()) {
+            tree.dumped_lsn.set(primary.dumped_lsn.get());
+        }
+    }
+
     /// Takes an index away. Its rows go with what is returned.
     pub fn drop_index(&self, index_id: u32) -> Option<(IndexDef, DetachedTrees)> {
         let mut indexes = self.indexes.borrow_mut();
