@@ -43,10 +43,7 @@ fn reads_that_wait_find_what_is_there_by_then() {
 #[test]
 fn one_seed() {
     let seed = std::env::var("LSM_MODEL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1_000);
-    let plan = Plan {
-        operations: OPERATIONS,
-        is_threaded: (200..300).contains(&seed),
-        is_cold: (300..400).contains(&seed),
-    };
+    let plan =
+        Plan { operations: OPERATIONS, is_threaded: (200..300).contains(&seed), is_cold: (300..400).contains(&seed) };
     run(seed, plan);
 }

@@ -252,15 +252,8 @@ fn needs_rebuild(disk: &Rc<LsmSpace>, work: &Work) -> bool {
     work.defs.iter().any(|def| {
         old.iter()
             .find(|old| old.id == def.id)
-            .is_none_or(|old| old.is_unique != def.is_unique || !same_parts(&old.key_def, &def.key_def))
+            .is_none_or(|old| old.is_unique != def.is_unique || !old.key_def.has_parts_of(&def.key_def))
     })
-}
-
-fn same_parts(a: &KeyDef, b: &KeyDef) -> bool {
-    let key = |part: &KeyPart| {
-        (part.field_no, part.field_type, part.is_nullable, part.collation.as_ref().map(|collation| collation.id()))
-    };
-    a.parts().iter().map(key).eq(b.parts().iter().map(key))
 }
 
 /// Errors: 5 if the primary index of a space with rows would be another.

@@ -330,7 +330,8 @@ impl LsmEngine {
         let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| {
             if result.is_ok() {
                 engine.obsolete.borrow_mut().extend(tree.runs());
-                tree.set_ranges(Vec::new());
+                // A scan may still be on its way through it.
+                tree.set_ranges(engine.empty_ranges().into_iter().map(Rc::new).collect());
             }
         };
         self.record(Box::new(make), Box::new(then));

@@ -712,11 +712,20 @@ impl DiskScan {
         }
     }
 
-    /// Goes on behind the last key in what is there now.
+    /// Goes on behind the last row in what is there now. If the index is gone, or is another one by now, there is no more.
     pub fn seek_again(&mut self) {
         self.rows = None;
-        if let Some((_, scan)) = &mut self.scan {
-            scan.seek_again();
+        let Some((tree, scan)) = &mut self.scan else { return };
+        if self.row_wanted.take().is_some() {
+            // By now the row may be another, with another key.
+            scan.reopen_key();
+        }
+        match self.space.index(tree.index_id).filter(|now| now.order.has_parts_of(&tree.order)) {
+            Some(now) => {
+                scan.seek_again(&now);
+                *tree = now;
+            }
+            None => self.scan = None,
         }
     }
 

@@ -124,9 +124,9 @@ impl IndexModel {
                     _ => order.is_ge(),
                 }
         };
-        let is_behind =
-            |key: &Key| last.is_none_or(|last| if kind.is_reverse() { key < last } else { key > last });
-        let wanted = self.rows.iter().filter(|(key, _)| is_wanted(key) && is_behind(key)).map(|(_, row)| Rc::clone(row));
+        let is_behind = |key: &Key| last.is_none_or(|last| if kind.is_reverse() { key < last } else { key > last });
+        let wanted =
+            self.rows.iter().filter(|(key, _)| is_wanted(key) && is_behind(key)).map(|(_, row)| Rc::clone(row));
         let mut rows: Vec<_> = wanted.collect();
         if kind.is_reverse() {
             rows.reverse();

@@ -1,6 +1,8 @@
 //! One run: an engine, what is expected of it, and the dice.
 
-use crate::rows::{COUNT, GROUP, ID, IndexModel, Key, NAME, Row, SpaceModel, VALUE, Value, encode_value, key_def, parts};
+use crate::rows::{
+    COUNT, GROUP, ID, IndexModel, Key, NAME, Row, SpaceModel, VALUE, Value, encode_value, key_def, parts,
+};
 use runtime::fiber;
 use runtime::{Fault, ManualClock, Notifier, Randomness, SeededRandomness, SimulatedFiles};
 use std::cell::{Cell, RefCell};
@@ -597,7 +599,12 @@ impl World {
             return;
         }
         let (kind, prefix) = self.random_prefix(index);
-        let last = if self.one_in(5) { Some(self.random_row()) } else { None };
+        let last = if self.one_in(5) {
+            let all = index.scan(kind, &prefix, None);
+            all.get(self.pick(20) as usize).cloned()
+        } else {
+            None
+        };
         let last_key = last.as_ref().map(|row| row.key(&index.order));
         let expected = index.scan(kind, &prefix, last_key.as_ref());
         let encoded = encode_key(&prefix);
@@ -979,11 +986,8 @@ impl World {
     fn open(&mut self) {
         let clock = Arc::clone(&self.clock);
         let notifier = Arc::clone(&self.notifier);
-        let environment = LsmEnvironment {
-            files: Arc::new(self.files.clone()),
-            clock,
-            wake: Arc::new(move || notifier.notify()),
-        };
+        let environment =
+            LsmEnvironment { files: Arc::new(self.files.clone()), clock, wake: Arc::new(move || notifier.notify()) };
         let engine = LsmEngine::open(self.config.clone(), environment).unwrap_or_else(|error| panic!("{error}"));
         *self.shared.engine.borrow_mut() = Some(Rc::clone(&engine));
         for space_id in SPACES {
