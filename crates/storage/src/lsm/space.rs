@@ -183,14 +183,9 @@ impl LsmSpace {
         self.indexes.borrow().iter().map(|index| index.tree.dumped_lsn.get()).min().unwrap_or(i64::MAX)
     }
 
+    /// Memory that a dump of the space would free.
     pub(crate) fn active_bytes(&self) -> usize {
-        self.indexes
-            .borrow()
-            .iter()
-            .map(|index| index.tree.active())
-            .filter(|level| !level.is_empty())
-            .map(|level| level.bytes())
-            .sum()
+        self.indexes.borrow().iter().map(|index| index.tree.active().charged()).sum()
     }
 
     /// Deletes in the primary's active level, if most of it is deletes.

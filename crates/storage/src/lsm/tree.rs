@@ -270,9 +270,9 @@ impl LsmTree {
         self.sealed.borrow().clone()
     }
 
-    /// Begins a new active level. Returns the one that was, unless it is empty.
+    /// Begins a new active level. Returns the one that was, unless nothing was ever put into it: memory is taken also by what was taken back.
     pub(crate) fn seal(&self) -> Option<Rc<Level>> {
-        if self.active.borrow().is_empty() {
+        if self.active.borrow().charged() == 0 {
             return None;
         }
         let level = self.active.replace(Level::new(self.hint_at));

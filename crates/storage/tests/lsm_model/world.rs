@@ -782,6 +782,7 @@ impl World {
             turns += 1;
             if self.plan.is_threaded {
                 self.notifier.wait(Duration::from_millis(1));
+                self.notifier.clear();
             }
             if turns > 5_000 && self.building.is_some() {
                 // What a build keeps in memory goes with it.
@@ -960,6 +961,7 @@ impl World {
             }
             if self.plan.is_threaded {
                 self.notifier.wait(Duration::from_millis(1));
+                self.notifier.clear();
             }
             assert!(
                 turn < 3_000,
