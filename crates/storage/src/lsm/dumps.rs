@@ -62,13 +62,11 @@ impl LsmEngine {
         }
     }
 
-    /// Closes the active levels of spaces; they become runs in time. Between transactions only.
+    /// Closes the active levels of spaces; they become runs in time. Between transactions only. Those of indexes that are being built wait until
+    /// these have their places.
     pub fn seal(&self, spaces: &[Rc<LsmSpace>], lsn: i64) {
         let mut trees = Vec::new();
         for space in spaces {
-            if space.is_building() {
-                continue;
-            }
             for tree in space.trees() {
                 let level = tree.seal();
                 trees.push((tree, level));

@@ -702,7 +702,7 @@ impl World {
                 let rest = index.scan(kept.kind, &kept.prefix, kept.last.as_ref());
                 rest.first().cloned()
             });
-            assert_eq!(row.as_ref(), expected.as_deref(), "seed {}: a scan that goes on", self.seed);
+            assert_eq!(row.as_ref(), expected.as_deref(), "seed {}: {:?} {:?} of {}.{} behind {:?}", self.seed, kept.kind, kept.prefix, kept.space_id, kept.index_id, kept.last);
             let (Some(row), Some(index)) = (row, index) else {
                 // At its end for good.
                 return;
