@@ -20,7 +20,7 @@ use super::space::LsmSpace;
 use super::tree::{LsmTree, Range, add};
 use runtime::{Clock, FileSystem, JoinHandle, Notifier, pause, spawn_thread, yield_priority};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -200,6 +200,8 @@ pub struct LsmEngine {
     recording: RefCell<Option<Recording>>,
     /// Runs that nothing names any more; removed when no reader has them.
     obsolete: RefCell<Vec<Arc<Run>>>,
+    /// The last record failed: until the next one is on disk a start may find it all the same, with runs that are obsolete here.
+    is_doubtful: Cell<bool>,
     /// Levels that are being written for a build that was given up.
     unwanted: RefCell<Vec<(RunJob, Rc<Level>)>>,
     /// Levels that are in runs by now, being freed.
@@ -249,6 +251,7 @@ impl LsmEngine {
             records: RefCell::default(),
             recording: RefCell::new(None),
             obsolete: RefCell::default(),
+            is_doubtful: Cell::new(false),
             unwanted: RefCell::default(),
             garbage: RefCell::default(),
             level_bytes: Cell::new(0),
@@ -616,9 +619,13 @@ impl LsmEngine {
             (*lsn, plan)
         };
         let (lsn, plan) = plan;
+        // A tree that is dropped from then on is in the record all the same: the record that forgets it comes later.
+        let recorded = Rc::new(RefCell::new(BTreeSet::new()));
+        let recorded_there = Rc::clone(&recorded);
         let make = move || {
             let mut edits = Vec::new();
             for (tree, run) in plan.iter().filter(|(tree, _)| !tree.is_dropped.get()) {
+                recorded_there.borrow_mut().insert(tree.id);
                 edits.extend(tree_edit(tree));
                 let ranges = run.as_ref().map_or(Vec::new(), |run| touched(tree, run));
                 let (tree_id, run_id) = (tree.id, run.as_ref().map(|run| run.id()));
@@ -626,10 +633,10 @@ impl LsmEngine {
             }
             edits
         };
-        self.record(Box::new(make), Box::new(|engine, result| engine.install_dump(result)));
+        self.record(Box::new(make), Box::new(move |engine, result| engine.install_dump(result, &recorded.borrow())));
     }
 
-    fn install_dump(&self, result: Result<(), Rc<LsmError>>) {
+    fn install_dump(&self, result: Result<(), Rc<LsmError>>, recorded: &BTreeSet<u64>) {
         if result.is_err() {
             if let Some(dump) = self.dumps.borrow_mut().front_mut() {
                 dump.is_recording = false;
@@ -646,7 +653,7 @@ impl LsmEngine {
                 self.level_bytes.set(self.level_bytes.get() - level.charged());
                 self.garbage.borrow_mut().push_back(Rc::clone(level));
             }
-            if tree.is_dropped.get() {
+            if !recorded.contains(&tree.id) {
                 self.obsolete.borrow_mut().extend(run);
                 continue;
             }
@@ -836,11 +843,12 @@ impl LsmEngine {
         let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| {
             tree.is_compacting.set(false);
             engine.has_news.set(true);
-            if result.is_err() || tree.is_dropped.get() {
+            let new = result_of.take();
+            // If it was recorded it counts, even if the tree has been dropped since: the record that forgets it comes later.
+            if result.is_err() || new.is_empty() {
                 engine.obsolete.borrow_mut().extend(made);
                 return;
             }
-            let new = result_of.take();
             let mut list = Vec::new();
             for range in &tree.ranges().list {
                 if range.id == range_id {
@@ -853,7 +861,9 @@ impl LsmEngine {
             let named = tree.runs();
             let gone = runs.into_iter().filter(|run| !named.iter().any(|other| other.id() == run.id()));
             engine.obsolete.borrow_mut().extend(gone);
-            engine.join_ranges(&tree);
+            if !tree.is_dropped.get() {
+                engine.join_ranges(&tree);
+            }
         };
         self.record(Box::new(make), Box::new(then));
     }
@@ -956,6 +966,7 @@ impl LsmEngine {
             result.and_then(|result| recording.take().map(|(_, then)| (then, result)))
         };
         let Some((then, result)) = ended else { return };
+        self.is_doubtful.set(result.is_err());
         match result {
             Ok(()) => then(self, Ok(())),
             Err(error) => {
@@ -1001,18 +1012,23 @@ impl LsmEngine {
                 self.garbage.borrow_mut().push_back(level);
             }
         }
-        let (tree_there, tree) = (Rc::clone(tree), Rc::clone(tree));
+        self.forget_tree(Rc::clone(tree), lsn);
+    }
+
+    fn forget_tree(&self, tree: Rc<LsmTree>, lsn: i64) {
+        let tree_there = Rc::clone(&tree);
         let make = move || {
             if !tree_there.is_recorded.get() {
                 return Vec::new();
             }
             forget(tree_there.id, lsn)
         };
-        let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| {
-            if result.is_ok() {
+        let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| match result {
+            Ok(()) => {
                 engine.obsolete.borrow_mut().extend(tree.runs());
-                tree.set_ranges(Vec::new());
+                tree.set_ranges(engine.empty_ranges().into_iter().map(Rc::new).collect());
             }
+            Err(_) => engine.forget_tree(tree, lsn),
         };
         self.record(Box::new(make), Box::new(then));
     }
@@ -1026,7 +1042,7 @@ impl LsmEngine {
 
     fn remove_obsolete(&self) {
         let mut obsolete = self.obsolete.borrow_mut();
-        if obsolete.is_empty() {
+        if obsolete.is_empty() || self.is_doubtful.get() {
             return;
         }
         let mut gone = Vec::new();
@@ -1105,13 +1121,14 @@ impl LsmEngine {
         all
     }
 
-    /// Ends all work on other threads and waits for it.
+    /// Ends all work on other threads and waits for it. What was not recorded is not dumped.
     pub fn close(&self) {
         self.place.is_stopped.store(true, Ordering::Relaxed);
         for running in self.compactions.take() {
             running.job.wait();
         }
-        for mut dump in self.dumps.take() {
+        // They stay: a checkpoint that waits for them must not count as covered.
+        for dump in self.dumps.borrow_mut().iter_mut() {
             let Some(outcome) = dump.job.take().and_then(Job::wait) else { continue };
             for LevelDump { tree_id, level: shared, .. } in outcome.levels {
                 if let Some((_, Some(level))) = dump.trees.iter().find(|(tree, _)| tree.id == tree_id) {
