@@ -1,7 +1,7 @@
 //! Operations, each done to a database and to the model alike.
 
 use crate::model::{Model, SpaceModel};
-use crate::world::WAL_MAX_SIZE;
+use crate::world::{Engine, WAL_MAX_SIZE};
 use database::{Context, Database, INDEX_ID, Operation, SPACE_ID, TRUNCATE_ID};
 use std::rc::Rc;
 use tuple::msgpack;
@@ -75,7 +75,7 @@ impl Step {
     ];
 
     /// Does it to a database as one transaction. `salt` makes its keys and values its own. Errors: as the database's; nothing was done then.
-    pub fn run(self, database: &Database, context: &Context, salt: u64) -> database::Result<()> {
+    pub fn run(self, database: &Database, context: &Context, salt: u64, engine: Engine) -> database::Result<()> {
         let (at, small) = (100 + salt, 10 + salt);
         match self {
             Step::Insert => insert(database, context, LEFT, &row(at, small, 20)),
@@ -108,7 +108,7 @@ impl Step {
             }),
             Step::CreateSpace => in_transaction(database, context, |database| {
                 let absent = RIGHTS.into_iter().find(|id| database.catalog.space(*id).is_none());
-                create_space(database, context, absent.unwrap_or(LEFT), &format!("right{salt}"))?;
+                create_space(database, context, engine, absent.unwrap_or(LEFT), &format!("right{salt}"))?;
                 insert(database, context, absent.unwrap_or(LEFT), &row(1, small, 9))
             }),
             Step::DropSpace => in_transaction(database, context, |database| {
@@ -191,10 +191,10 @@ impl Step {
 }
 
 /// Makes the spaces and rows that operations begin with, in one transaction. Errors: as the database's.
-pub fn prepare(database: &Database, context: &Context) -> database::Result<()> {
+pub fn prepare(database: &Database, context: &Context, engine: Engine) -> database::Result<()> {
     in_transaction(database, context, |database| {
         for (id, name) in [(LEFT, "left"), (RIGHTS[0], "right")] {
-            create_space(database, context, id, name)?;
+            create_space(database, context, engine, id, name)?;
         }
         (1..=FIRST_ROWS).try_for_each(|id| insert(database, context, LEFT, &row(id, id % 3, 10)))
     })
@@ -307,13 +307,13 @@ fn in_transaction(
     done
 }
 
-fn create_space(database: &Database, context: &Context, id: u32, name: &str) -> database::Result<()> {
+fn create_space(database: &Database, context: &Context, engine: Engine, id: u32, name: &str) -> database::Result<()> {
     let mut out = Vec::new();
     msgpack::encode_array(&mut out, 7);
     msgpack::encode_uint(&mut out, u64::from(id));
     msgpack::encode_uint(&mut out, 1);
     msgpack::encode_str(&mut out, name.as_bytes());
-    msgpack::encode_str(&mut out, b"memtx");
+    msgpack::encode_str(&mut out, engine.name());
     msgpack::encode_uint(&mut out, 0);
     msgpack::encode_map(&mut out, 0);
     msgpack::encode_array(&mut out, 0);

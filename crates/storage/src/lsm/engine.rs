@@ -426,9 +426,6 @@ impl LsmEngine {
     pub fn seal(&self, spaces: &[Rc<LsmSpace>], lsn: i64) {
         let mut trees = Vec::new();
         for space in spaces {
-            if space.is_building() {
-                continue;
-            }
             for tree in space.trees() {
                 let level = tree.seal();
                 trees.push((tree, level));
@@ -490,6 +487,8 @@ impl LsmEngine {
             let Some(level) = level.as_ref().filter(|_| !tree.is_dropped.get()) else { continue };
             let is_lowest = tree.sealed().last().is_some_and(|last| Rc::ptr_eq(last, level));
             let is_bottom = is_lowest && tree.ranges().list.iter().all(|range| range.slices.is_empty());
+            #[cfg(feature = "planted-bugs")]
+            let is_bottom = is_bottom || runtime::planted::is_planted(runtime::planted::Plant::DropTombstones);
             levels.push(LevelDump {
                 tree_id: tree.id,
                 level: level.share(),
@@ -756,6 +755,11 @@ impl LsmEngine {
             options: run_options(tree),
             upserter: Arc::clone(&tree.upserter.borrow()),
             pace_share: if choice.urgency > OVERDUE { 1 } else { LEISURELY_SHARE },
+        };
+        #[cfg(feature = "planted-bugs")]
+        let job = match runtime::planted::is_planted(runtime::planted::Plant::DropTombstones) {
+            true => Compaction { is_bottom: true, ..job },
+            false => job,
         };
         let place = self.place.clone();
         let has_time = job.pace_share > 1;
@@ -1049,6 +1053,8 @@ impl LsmEngine {
         obsolete.retain(|run| {
             // A reader may still be on its way through it.
             let is_read = Arc::strong_count(run) > 1;
+            #[cfg(feature = "planted-bugs")]
+            let is_read = is_read && !runtime::planted::is_planted(runtime::planted::Plant::RemoveRunInUse);
             if !is_read {
                 gone.push(run.path().to_path_buf());
             }
