@@ -121,7 +121,7 @@ impl Run {
         name: &str,
         next: Model,
         is_taken: bool,
-        work: impl FnOnce(&Database, &Context) -> database::Result<()>,
+        work: impl FnOnce(&Rc<Database>, &Context) -> database::Result<()>,
     ) -> Result<(), String> {
         let (before, digest_before) = (self.database.appended(), self.model.digest());
         let result = work(&self.database, &self.context);

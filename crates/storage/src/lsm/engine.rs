@@ -302,12 +302,21 @@ impl LsmEngine {
     }
 
     /// The tree of an index as it was at a position, if the manifest knows it: the newest one made not later, and exactly then if
-    /// `is_made_then`.
-    pub fn claim(&self, space_id: u32, index_id: u32, lsn: i64, is_made_then: bool) -> Option<TreeState> {
+    /// `is_made_then`. `dumped_lsn`: up to where the primary index has everything in runs, if this is another one. All indexes of a space are
+    /// dumped together; one that is elsewhere belongs to rows that were on their way out.
+    pub fn claim(
+        &self,
+        space_id: u32,
+        index_id: u32,
+        lsn: i64,
+        is_made_then: bool,
+        dumped_lsn: Option<i64>,
+    ) -> Option<TreeState> {
         let mut recovered = self.recovered.borrow_mut();
         let fits = |tree: &TreeState| {
             tree.space_id == space_id
                 && tree.index_id == index_id
+                && dumped_lsn.is_none_or(|dumped_lsn| tree.dumped_lsn == dumped_lsn)
                 && if is_made_then { tree.created_lsn == lsn } else { tree.created_lsn <= lsn }
         };
         let fitting = recovered.iter().enumerate().filter(|(_, tree)| fits(tree));
@@ -538,11 +547,11 @@ impl LsmEngine {
 
     /// Trees that never came to their places.
     pub(crate) fn discard_unplaced(&self, trees: impl Iterator<Item = Rc<LsmTree>>, runs: &[Vec<Arc<Run>>]) {
-        for tree in trees {
-            // Its runs are among those that are given.
-            tree.set_ranges(self.empty_ranges().into_iter().map(Rc::new).collect());
-            self.drop_tree(&tree, 0);
-        }
+        let trees: Vec<_> = trees.collect();
+        // Their runs are among those that are given.
+        let empty = || self.empty_ranges().into_iter().map(Rc::new).collect();
+        trees.iter().for_each(|tree| tree.set_ranges(empty()));
+        self.drop_trees(trees, 0);
         let mut obsolete = self.obsolete.borrow_mut();
         obsolete.extend(runs.iter().flatten().cloned());
         obsolete.sort_by_key(|run| run.id());
@@ -1007,32 +1016,34 @@ impl LsmEngine {
         vec![Range { id: FIRST_RANGE, begin: Vec::new(), slices: Vec::new() }]
     }
 
-    /// A tree is out of use for good: at `lsn` it was dropped or truncated, and that is durable.
-    pub(crate) fn drop_tree(&self, tree: &Rc<LsmTree>, lsn: i64) {
-        tree.is_dropped.set(true);
-        for level in tree.levels() {
-            if !self.is_being_dumped(&level) {
-                self.level_bytes.set(self.level_bytes.get() - level.charged());
-                self.garbage.borrow_mut().push_back(level);
+    /// Trees are out of use for good: at `lsn` they were dropped or truncated, and that is durable. One record forgets them all.
+    pub(crate) fn drop_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: i64) {
+        for tree in &trees {
+            tree.is_dropped.set(true);
+            for level in tree.levels() {
+                if !self.is_being_dumped(&level) {
+                    self.level_bytes.set(self.level_bytes.get() - level.charged());
+                    self.garbage.borrow_mut().push_back(level);
+                }
             }
         }
-        self.forget_tree(Rc::clone(tree), lsn);
+        self.forget_trees(trees, lsn);
     }
 
-    fn forget_tree(&self, tree: Rc<LsmTree>, lsn: i64) {
-        let tree_there = Rc::clone(&tree);
+    fn forget_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: i64) {
+        let there = trees.clone();
         let make = move || {
-            if !tree_there.is_recorded.get() {
-                return Vec::new();
-            }
-            forget(tree_there.id, lsn)
+            let recorded = there.iter().filter(|tree| tree.is_recorded.get());
+            recorded.flat_map(|tree| forget(tree.id, lsn)).collect()
         };
         let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| match result {
             Ok(()) => {
-                engine.obsolete.borrow_mut().extend(tree.runs());
-                tree.set_ranges(engine.empty_ranges().into_iter().map(Rc::new).collect());
+                for tree in trees {
+                    engine.obsolete.borrow_mut().extend(tree.runs());
+                    tree.set_ranges(engine.empty_ranges().into_iter().map(Rc::new).collect());
+                }
             }
-            Err(_) => engine.forget_tree(tree, lsn),
+            Err(_) => engine.forget_trees(trees, lsn),
         };
         self.record(Box::new(make), Box::new(then));
     }
