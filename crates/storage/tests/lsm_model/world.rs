@@ -1039,7 +1039,8 @@ impl World {
 
     fn replay_create(&self, space_id: u32, index_id: u32, lsn: i64, is_log: bool, unbuilt: &mut Vec<(u32, u32)>) {
         let space = &self.spaces[&space_id];
-        let state = self.engine().claim(space_id, index_id, lsn, is_log);
+        let with_primary = (index_id != 0).then(|| space.primary_dumped_lsn().unwrap_or(-1));
+        let state = self.engine().claim(space_id, index_id, lsn, is_log, with_primary);
         unbuilt.retain(|other| *other != (space_id, index_id));
         if state.is_none() && index_id != 0 && !space.is_empty() {
             unbuilt.push((space_id, index_id));
@@ -1060,7 +1061,14 @@ impl World {
             }
             Logged::Truncate(space_id) => {
                 let space = &self.spaces[&space_id];
-                let old = space.truncate(|index_id| engine.claim(space_id, index_id, lsn, true)).unwrap();
+                let dumped_lsn = Cell::new(None);
+                let claim = |index_id| {
+                    let wanted = dumped_lsn.get().or((index_id != 0).then_some(-1));
+                    let state = engine.claim(space_id, index_id, lsn, true, wanted)?;
+                    dumped_lsn.set(Some(state.dumped_lsn));
+                    Some(state)
+                };
+                let old = space.truncate(claim).unwrap();
                 space.set_created(None, lsn);
                 space.begin_with_primary();
                 space.discard(old, 0);
