@@ -1134,7 +1134,8 @@ impl World {
                 Ok(true) => {}
                 Err(BuildStop::Busy) => {
                     runtime::pause(100_000);
-                    self.engine().poll(0, 0);
+                    let end = self.shared.appended.get();
+                    self.engine().poll(end, end);
                 }
                 Err(_) => panic!("seed {}: an index that was there cannot be built", self.seed),
             }
