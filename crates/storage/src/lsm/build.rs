@@ -6,9 +6,10 @@
 //!
 //! Until the indexes are put in their places nothing in the manifest knows them, and a crash leaves orphans that the next start removes.
 
-use super::engine::{LsmEngine, RunJob};
+use super::engine::LsmEngine;
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
+use super::jobs::RunJob;
 use super::level::Level;
 use super::reads::Stop;
 use super::run::Run;

@@ -5,13 +5,34 @@ use super::error::LsmError;
 use super::level::SharedLevel;
 use super::merge::{Source, Upserter, merge};
 use super::run::{Run, RunOptions, RunSource, RunWriter};
-use runtime::{FileSystem, Pace};
+use runtime::{FileSystem, JoinHandle, Pace};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
 
 /// Entries between two looks whether to rest, or to leave off.
 const ENTRIES_BETWEEN_RESTS: u64 = 256;
+
+/// A level that is being written, and what came of it.
+pub(crate) type RunJob = Job<(LevelDump, Result<Option<Run>, LsmError>)>;
+
+/// A result that a thread will send.
+pub(crate) struct Job<T> {
+    pub(crate) outcome: Receiver<T>,
+    pub(crate) worker: Option<JoinHandle<()>>,
+}
+
+impl<T> Job<T> {
+    pub(crate) fn poll(&mut self) -> Option<T> {
+        self.outcome.try_recv().ok()
+    }
+
+    pub(crate) fn wait(mut self) -> Option<T> {
+        self.worker.take().map(JoinHandle::join);
+        self.outcome.recv().ok()
+    }
+}
 
 /// What the threads share with the engine.
 #[derive(Clone)]

@@ -1,0 +1,389 @@
+//! Runs become fewer runs.
+//!
+//! A compaction takes some runs of a range, or of a part of it, and gives back one or more; its record names the range's new runs, after which
+//! readers that come see those. A range that has become large is split by it, small neighbours are joined behind it.
+
+use super::engine::{LsmEngine, run_options};
+use super::error::LsmError;
+use super::jobs::{self, Compaction, Job, Workplace};
+use super::manifest::Edit;
+use super::policy::{self, Choice, SliceSize};
+use super::records::range_state;
+use super::run::Run;
+use super::tree::{LsmTree, Range, add};
+use runtime::yield_priority;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes of a range, unless told.
+const RANGE_BYTES: u64 = 128 << 20;
+/// A run that a compaction makes becomes another when it is larger than its range should be by this.
+const SPLIT_RATIO: f64 = 1.0;
+/// Compactions use one part of so many of the time while others are busy, as long as they are not overdue.
+const LEISURELY_SHARE: u32 = 2;
+/// From this urgency on they use all of it.
+const OVERDUE: f64 = 1.5;
+
+pub(super) struct RunningCompaction {
+    tree: Rc<LsmTree>,
+    range_id: u64,
+    /// The part of the range that is merged.
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    runs: Vec<Arc<Run>>,
+    pub(super) job: Job<Result<Vec<Run>, LsmError>>,
+    began_ns: u64,
+}
+
+impl LsmEngine {
+    pub(super) fn begin_compactions(&self) {
+        let max = self.config.borrow().compactions_max;
+        while self.compactions.borrow().len() < max {
+            let now = self.environment.clock.monotonic_ns();
+            if !self.has_news.get() || now < self.retry_at_ns.get() {
+                return;
+            }
+            let Some((tree, wanted)) = self.choose() else {
+                if self.compactions.borrow().is_empty() {
+                    self.is_lagging.set(false);
+                }
+                self.has_news.set(false);
+                return;
+            };
+            self.is_lagging.set(self.is_lagging.get() || wanted.choice.urgency > OVERDUE && wanted.is_whole);
+            if !self.begin_compaction(&tree, wanted) {
+                return;
+            }
+        }
+    }
+
+    /// The most wanted compaction of all trees.
+    fn choose(&self) -> Option<(Rc<LsmTree>, Wanted)> {
+        let mut best: Option<(Rc<LsmTree>, Wanted)> = None;
+        for space in self.spaces() {
+            for tree in space.trees() {
+                if tree.is_compacting.get() || tree.is_dropped.get() || !tree.is_recorded.get() {
+                    continue;
+                }
+                for (at, sizes) in slice_sizes(&tree).into_iter().enumerate() {
+                    let options = &tree.options;
+                    let (count, ratio) = (options.run_count_per_level, options.run_size_ratio);
+                    let stretch = deleted_stretch(&tree, at);
+                    let choice = match &stretch {
+                        Some(stretch) => Some(stretch.choice),
+                        None => policy::choose(&sizes, count, ratio, self.is_lagging.get()),
+                    };
+                    let Some(choice) = choice else { continue };
+                    if best.as_ref().is_none_or(|(_, other)| choice.urgency > other.choice.urgency) {
+                        let wanted = stretch.unwrap_or_else(|| Wanted::whole(&tree, at, choice));
+                        best = Some((Rc::clone(&tree), wanted));
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    fn begin_compaction(&self, tree: &Rc<LsmTree>, wanted: Wanted) -> bool {
+        let Wanted { range_at, choice, from, to, .. } = wanted;
+        let ranges = tree.ranges();
+        let range = &ranges.list[range_at];
+        let runs: Vec<_> = range.slices[choice.first..choice.first + choice.count].to_vec();
+        let is_bottom = choice.first + choice.count == range.slices.len();
+        let range_bytes = if tree.options.range_size == 0 { RANGE_BYTES } else { tree.options.range_size };
+        let job = Compaction {
+            runs: runs.clone(),
+            from: from.clone(),
+            to: to.clone(),
+            is_bottom,
+            split_bytes: is_bottom.then_some((range_bytes as f64 * SPLIT_RATIO) as u64),
+            filter_parts: (!tree.is_primary).then_some(tree.own_parts),
+            options: run_options(tree),
+            upserter: Arc::clone(&tree.upserter.borrow()),
+            pace_share: if choice.urgency > OVERDUE { 1 } else { LEISURELY_SHARE },
+        };
+        let place = self.place.clone();
+        let has_time = job.pace_share > 1;
+        let Some(job) = self.run_job("compaction", move || {
+            if has_time {
+                yield_priority();
+            }
+            jobs::compact(&place, &job)
+        }) else {
+            return false;
+        };
+        tree.is_compacting.set(true);
+        let began_ns = self.environment.clock.monotonic_ns();
+        let running = RunningCompaction { tree: Rc::clone(tree), range_id: range.id, from, to, runs, job, began_ns };
+        self.compactions.borrow_mut().push(running);
+        true
+    }
+
+    pub(super) fn poll_compactions(&self) {
+        let mut at = 0;
+        loop {
+            let ended = {
+                let mut compactions = self.compactions.borrow_mut();
+                let Some(running) = compactions.get_mut(at) else { return };
+                running.job.poll().map(|result| (compactions.swap_remove(at), result))
+            };
+            match ended {
+                Some((running, result)) => self.take_compaction(running, result),
+                None => at += 1,
+            }
+        }
+    }
+
+    fn take_compaction(&self, ended: RunningCompaction, result: Result<Vec<Run>, LsmError>) {
+        let tree = Rc::clone(&ended.tree);
+        let made: Vec<Arc<Run>> = match result {
+            Ok(runs) => runs.into_iter().map(Arc::new).collect(),
+            Err(error) => {
+                tree.is_compacting.set(false);
+                self.has_news.set(true);
+                if !self.place.is_stopped.load(Ordering::Relaxed) {
+                    self.fail("a compaction", error);
+                }
+                return;
+            }
+        };
+        let took_ns = self.environment.clock.monotonic_ns().saturating_sub(ended.began_ns);
+        let read: u64 = ended.runs.iter().map(|run| run.estimate(&ended.from, ended.to.as_deref()).0).sum();
+        let written: u64 = made.iter().map(|run| run.bytes()).sum();
+        tracing::debug!(
+            "a compaction of {} runs into {}: {read} bytes read, {written} written in {} ms",
+            ended.runs.len(),
+            made.len(),
+            took_ns / 1_000_000
+        );
+        add(&tree.counters.compactions, 1);
+        add(&tree.counters.compaction_read_bytes, read);
+        add(&tree.counters.compaction_written_bytes, written);
+        {
+            let mut totals = self.totals.borrow_mut();
+            totals.compactions += 1;
+            totals.compaction_read_bytes += read;
+            totals.compaction_written_bytes += written;
+            totals.compaction_ns += took_ns;
+        }
+        let (RunningCompaction { range_id, from, to, runs, .. }, place) = (ended, self.place.clone());
+        let result_of = Rc::new(RefCell::new(Vec::new()));
+        let made_there = Rc::clone(&result_of);
+        let (tree_there, made_for_edit) = (Rc::clone(&tree), made.clone());
+        let runs_there = runs.clone();
+        let make = move || {
+            if tree_there.is_dropped.get() {
+                return Vec::new();
+            }
+            let add =
+                replace_slices(&tree_there, range_id, (&from, to.as_deref()), &runs_there, &made_for_edit, &place);
+            let edits = vec![Edit::SetRanges {
+                tree_id: tree_there.id,
+                remove: vec![range_id],
+                add: add.iter().map(range_state).collect(),
+            }];
+            *made_there.borrow_mut() = add;
+            edits
+        };
+        let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| {
+            tree.is_compacting.set(false);
+            engine.has_news.set(true);
+            if result.is_err() || tree.is_dropped.get() {
+                engine.obsolete.borrow_mut().extend(made);
+                return;
+            }
+            let new = result_of.take();
+            let mut list = Vec::new();
+            for range in &tree.ranges().list {
+                if range.id == range_id {
+                    list.extend(new.iter().cloned().map(Rc::new));
+                } else {
+                    list.push(Rc::clone(range));
+                }
+            }
+            tree.set_ranges(list);
+            let named = tree.runs();
+            let gone = runs.into_iter().filter(|run| !named.iter().any(|other| other.id() == run.id()));
+            engine.obsolete.borrow_mut().extend(gone);
+            engine.join_ranges(&tree);
+        };
+        self.record(Box::new(make), Box::new(then));
+    }
+
+    /// Joins neighbouring ranges that have become small, as far as none of their runs reaches beyond them.
+    fn join_ranges(&self, tree: &Rc<LsmTree>) {
+        let ranges = tree.ranges();
+        let max = if tree.options.range_size == 0 { RANGE_BYTES } else { tree.options.range_size } / 4;
+        let size = |at: usize| -> u64 {
+            let range = &ranges.list[at];
+            range.slices.iter().map(|run| run.estimate(&range.begin, ranges.end(at)).0).sum()
+        };
+        let is_own = |at: usize| {
+            let (range, end) = (&ranges.list[at], ranges.end(at));
+            range
+                .slices
+                .iter()
+                .all(|run| run.min_key() >= range.begin.as_slice() && end.is_none_or(|end| run.max_key() < end))
+        };
+        let found = (1..ranges.list.len()).find(|&at| is_own(at - 1) && is_own(at) && size(at - 1) + size(at) < max);
+        let Some(at) = found else { return };
+        let (left, right) = (Rc::clone(&ranges.list[at - 1]), Rc::clone(&ranges.list[at]));
+        let tree = Rc::clone(tree);
+        tree.is_compacting.set(true);
+        let id = self.place.next_id();
+        let joined = move |tree: &LsmTree| {
+            // A dump may have given them more runs meanwhile, which then reach over both.
+            let find = |id: u64| tree.ranges().list.iter().find(|range| range.id == id).cloned();
+            let (left, right) = (find(left.id)?, find(right.id)?);
+            let shares = left.slices.iter().any(|run| right.slices.iter().any(|other| other.id() == run.id()));
+            if shares {
+                return None;
+            }
+            let slices = left.slices.iter().chain(&right.slices).cloned().collect();
+            Some((left.id, right.id, Range { id, begin: left.begin.clone(), slices }))
+        };
+        let made = Rc::new(RefCell::new(None));
+        let (tree_there, made_there) = (Rc::clone(&tree), Rc::clone(&made));
+        let make = move || {
+            *made_there.borrow_mut() = joined(&tree_there);
+            match &*made_there.borrow() {
+                Some((left, right, range)) => vec![Edit::SetRanges {
+                    tree_id: tree_there.id,
+                    remove: vec![*left, *right],
+                    add: vec![range_state(range)],
+                }],
+                None => Vec::new(),
+            }
+        };
+        let then = move |_: &LsmEngine, result: Result<(), Rc<LsmError>>| {
+            tree.is_compacting.set(false);
+            let Some((left, right, range)) = made.take().filter(|_| result.is_ok()) else { return };
+            let mut list = Vec::new();
+            for other in &tree.ranges().list {
+                if other.id == left {
+                    list.push(Rc::new(range.clone()));
+                } else if other.id != right {
+                    list.push(Rc::clone(other));
+                }
+            }
+            tree.set_ranges(list);
+        };
+        self.record(Box::new(make), Box::new(then));
+    }
+}
+
+/// A compaction: of which range, of which of its slices, and of which part of its keys.
+struct Wanted {
+    range_at: usize,
+    choice: Choice,
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    is_whole: bool,
+}
+
+impl Wanted {
+    fn whole(tree: &LsmTree, range_at: usize, choice: Choice) -> Self {
+        let ranges = tree.ranges();
+        let (from, to) = (ranges.list[range_at].begin.clone(), ranges.end(range_at).map(<[u8]>::to_vec));
+        Wanted { range_at, choice, from, to, is_whole: true }
+    }
+}
+
+/// A part of a range whose rows were deleted one after the other: what says so is merged with them, which reads and writes no others.
+fn deleted_stretch(tree: &LsmTree, range_at: usize) -> Option<Wanted> {
+    let ranges = tree.ranges();
+    let range = &ranges.list[range_at];
+    let end = ranges.end(range_at);
+    // One that holds other rows, too, may reach far beyond the deleted ones.
+    let is_of_deletes =
+        |run: &&Arc<Run>| run.deletes() >= policy::DELETED_MIN && run.deletes() * 10 > run.entries() * 9;
+    let mut from: Option<&[u8]> = None;
+    let mut last: Option<&[u8]> = None;
+    for run in range.slices.iter().filter(is_of_deletes) {
+        from = Some(from.map_or(run.min_key(), |from| from.min(run.min_key())));
+        last = Some(last.map_or(run.max_key(), |last| last.max(run.max_key())));
+    }
+    let from = from?.max(&range.begin).to_vec();
+    // Behind the last key, unless the range ends before.
+    let behind = [last?, &[0]].concat();
+    let to = match end {
+        Some(end) if end <= behind.as_slice() => Some(end.to_vec()),
+        _ => Some(behind),
+    };
+    let estimate = |run: &Arc<Run>| run.estimate(&from, to.as_deref());
+    let (mut entries, mut deletes) = (0, 0);
+    for run in &range.slices {
+        let here = estimate(run).1;
+        entries += here;
+        deletes += (run.deletes() as f64 * here as f64 / run.entries().max(1) as f64) as u64;
+    }
+    let is_dense = deletes >= policy::DELETED_MIN && deletes as f64 > entries as f64 * policy::DELETED_SHARE;
+    let urgency = 2.0 + deletes as f64 / entries.max(1) as f64;
+    is_dense.then(|| Wanted {
+        range_at,
+        choice: Choice { first: 0, count: range.slices.len(), urgency },
+        is_whole: from == range.begin && to.as_deref() == end,
+        from,
+        to,
+    })
+}
+
+/// The range as it is with other runs in the place of some, in a part of its keys: one range, or several if that is a part or there are several new
+/// runs.
+fn replace_slices(
+    tree: &LsmTree,
+    range_id: u64,
+    (from, to): (&[u8], Option<&[u8]>),
+    runs: &[Arc<Run>],
+    made: &[Arc<Run>],
+    place: &Workplace,
+) -> Vec<Range> {
+    let ranges = tree.ranges();
+    let Some(at) = ranges.list.iter().position(|range| range.id == range_id) else { return Vec::new() };
+    let (range, end) = (&ranges.list[at], ranges.end(at));
+    let is_replaced = |run: &Arc<Run>| runs.iter().any(|other| other.id() == run.id());
+    let first = range.slices.iter().position(is_replaced).unwrap_or(0);
+    let newer = &range.slices[..first];
+    let older = &range.slices[first + runs.len()..];
+    assert!(made.len() < 2 || older.is_empty(), "only a merge with the oldest run is split");
+    let mut new = Vec::new();
+    let mut push = |begin: &[u8], end: Option<&[u8]>, slices: &mut dyn Iterator<Item = &Arc<Run>>| {
+        let is_here = |run: &&Arc<Run>| run.max_key() >= begin && end.is_none_or(|end| run.min_key() < end);
+        let slices = slices.filter(is_here).cloned().collect();
+        new.push(Range { id: place.next_id(), begin: begin.to_vec(), slices });
+    };
+    if from > range.begin.as_slice() {
+        push(&range.begin, Some(from), &mut range.slices.iter());
+    }
+    for number in 0..made.len().max(1) {
+        let begin = if number == 0 { from } else { made[number].min_key() };
+        let end = made.get(number + 1).map(|next| next.min_key()).or(to);
+        push(begin, end, &mut newer.iter().chain(made.get(number)).chain(older));
+    }
+    if let Some(to) = to.filter(|to| end != Some(*to)) {
+        push(to, end, &mut range.slices.iter());
+    }
+    new
+}
+
+/// How large the slices of each range are.
+fn slice_sizes(tree: &LsmTree) -> Vec<Vec<SliceSize>> {
+    let ranges = tree.ranges();
+    let size = |run: &Arc<Run>, at: usize| {
+        let (bytes, entries) = run.estimate(&ranges.list[at].begin, ranges.end(at));
+        let deletes = run.deletes() as f64 * entries as f64 / run.entries().max(1) as f64;
+        SliceSize { bytes, entries, deletes: deletes as u64 }
+    };
+    let of_range = |at: usize| ranges.list[at].slices.iter().map(|run| size(run, at)).collect();
+    (0..ranges.list.len()).map(of_range).collect()
+}
+
+/// Bytes above the oldest run of each range.
+pub(super) fn debt(tree: &LsmTree) -> u64 {
+    let younger = |sizes: Vec<SliceSize>| -> u64 {
+        sizes.split_last().map_or(0, |(_, younger)| younger.iter().map(|slice| slice.bytes).sum())
+    };
+    slice_sizes(tree).into_iter().map(younger).sum()
+}

@@ -1,0 +1,311 @@
+//! Levels become runs.
+//!
+//! At a moment between transactions (`seal`) the active levels of some spaces are closed. A thread makes a run of each. When the log is
+//! durable up to that moment the runs are recorded in the manifest, and only then do they take the place of their levels: so runs never hold
+//! what a crash could take back, and after a crash the log has whatever no recorded run holds.
+
+use super::engine::{LsmEngine, run_options};
+use super::error::LsmError;
+use super::jobs::{self, Job, LevelDump, RunJob};
+use super::level::Level;
+use super::manifest::Edit;
+use super::records::tree_edit;
+use super::run::Run;
+use super::space::LsmSpace;
+use super::tree::{LsmTree, Range, add};
+use runtime::pause;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The part of `vinyl_memory` at which levels are dumped: the rest is written meanwhile.
+const DUMP_PART: f64 = 0.4;
+/// The start looks so often whether a dump has ended.
+const WAIT_NS: u64 = 200_000;
+/// Levels are looked at so often.
+const LOOK_NS: u64 = 2_000_000;
+/// More entries of deletes than this in one level, and more than half of it, make it worth a dump of its own.
+const DELETES_MAX: u64 = 25_000;
+
+/// Levels of one moment, on their way to runs.
+pub(super) struct Dump {
+    pub(super) lsn: i64,
+    pub(super) trees: Vec<(Rc<LsmTree>, Option<Rc<Level>>)>,
+    /// None while it waits its turn or has ended.
+    pub(super) job: Option<Job<DumpOutcome>>,
+    runs: Option<Vec<Option<Arc<Run>>>>,
+    is_recording: bool,
+    began_ns: u64,
+}
+
+pub(super) struct DumpOutcome {
+    pub(super) levels: Vec<LevelDump>,
+    runs: Result<Vec<Option<Run>>, LsmError>,
+}
+
+impl LsmEngine {
+    /// Seals the largest space when memory is short of room for what comes during a dump.
+    pub(super) fn seal_due(&self, appended: i64) {
+        let now = self.environment.clock.monotonic_ns();
+        if now < self.look_at_ns.get() || now < self.retry_at_ns.get() || !self.dumps.borrow().is_empty() {
+            return;
+        }
+        self.look_at_ns.set(now + LOOK_NS);
+        let max = self.memory_bytes_max() as f64 * DUMP_PART;
+        let is_short = self.level_bytes.get() as f64 >= max;
+        let spaces = self.spaces();
+        let largest = spaces.iter().max_by_key(|space| space.active_bytes()).filter(|_| is_short);
+        let deleted = || spaces.iter().find(|space| space.active_deletes() >= DELETES_MAX);
+        if let Some(space) = largest.or_else(deleted)
+            && space.active_bytes() > 0
+        {
+            self.seal(&[Rc::clone(space)], appended);
+        }
+    }
+
+    /// Closes the active levels of spaces; they become runs in time. Between transactions only.
+    pub fn seal(&self, spaces: &[Rc<LsmSpace>], lsn: i64) {
+        let mut trees = Vec::new();
+        for space in spaces {
+            if space.is_building() {
+                continue;
+            }
+            for tree in space.trees() {
+                let level = tree.seal();
+                trees.push((tree, level));
+            }
+        }
+        if trees.is_empty() {
+            return;
+        }
+        let began_ns = self.environment.clock.monotonic_ns();
+        self.dumps.borrow_mut().push_back(Dump { lsn, trees, job: None, runs: None, is_recording: false, began_ns });
+    }
+
+    /// Closes the active levels of all spaces that a checkpoint at this position is to cover. `is_dumped` tells when it does.
+    pub fn begin_checkpoint(&self, lsn: i64) {
+        let behind: Vec<_> = self.spaces().into_iter().filter(|space| space.dumped_lsn() < lsn).collect();
+        self.seal(&behind, lsn);
+        self.begin_dump();
+    }
+
+    /// True if everything up to this position is in runs.
+    pub fn is_dumped(&self, lsn: i64) -> bool {
+        self.dumps.borrow().iter().all(|dump| dump.lsn > lsn)
+    }
+
+    /// Why dumps do not work at present.
+    pub fn failure(&self) -> Option<Rc<LsmError>> {
+        self.failure.borrow().clone()
+    }
+
+    /// Dumps everything and waits for it. For the start: `lsn` and what is before it is durable.
+    ///
+    /// Errors: it cannot be written.
+    pub fn dump_all(&self, lsn: i64) -> Result<(), Rc<LsmError>> {
+        self.seal(&self.spaces(), lsn);
+        while !self.dumps.borrow().is_empty() {
+            self.begin_dump();
+            self.poll_dumps(lsn);
+            self.begin_record();
+            self.poll_record();
+            if let Some(error) = self.failure.borrow().clone() {
+                return Err(error);
+            }
+            pause(WAIT_NS);
+        }
+        while self.free_some() {}
+        Ok(())
+    }
+
+    pub(super) fn begin_dump(&self) {
+        let mut dumps = self.dumps.borrow_mut();
+        let Some(dump) = dumps.front_mut() else { return };
+        let now = self.environment.clock.monotonic_ns();
+        if dump.job.is_some() || dump.runs.is_some() || now < self.retry_at_ns.get() {
+            return;
+        }
+        dump.began_ns = now;
+        let mut levels = Vec::new();
+        for (tree, level) in &dump.trees {
+            let Some(level) = level.as_ref().filter(|_| !tree.is_dropped.get()) else { continue };
+            let is_lowest = tree.sealed().last().is_some_and(|last| Rc::ptr_eq(last, level));
+            let is_bottom = is_lowest && tree.ranges().list.iter().all(|range| range.slices.is_empty());
+            levels.push(LevelDump {
+                tree_id: tree.id,
+                level: level.share(),
+                options: run_options(tree),
+                is_bottom,
+                upserter: Arc::clone(&tree.upserter.borrow()),
+            });
+        }
+        let place = self.place.clone();
+        dump.job = self.run_job("dump", move || {
+            let runs = jobs::dump(&place, &levels);
+            DumpOutcome { levels, runs }
+        });
+    }
+
+    /// Writes a level that belongs to nobody as a run.
+    pub(crate) fn write_level(&self, tree: &LsmTree, level: &Level) -> Option<RunJob> {
+        let dump = LevelDump {
+            tree_id: tree.id,
+            level: level.share(),
+            options: run_options(tree),
+            is_bottom: false,
+            upserter: Arc::clone(&tree.upserter.borrow()),
+        };
+        let place = self.place.clone();
+        self.run_job("dump", move || {
+            let run = jobs::dump_level(&place, &dump);
+            (dump, run)
+        })
+    }
+
+    /// Trees that never came to their places.
+    pub(crate) fn discard_unplaced(&self, trees: impl Iterator<Item = Rc<LsmTree>>, runs: &[Vec<Arc<Run>>]) {
+        for tree in trees {
+            // Its runs are among those that are given.
+            tree.set_ranges(self.empty_ranges().into_iter().map(Rc::new).collect());
+            self.drop_tree(&tree, 0);
+        }
+        let mut obsolete = self.obsolete.borrow_mut();
+        obsolete.extend(runs.iter().flatten().cloned());
+        obsolete.sort_by_key(|run| run.id());
+        obsolete.dedup_by_key(|run| run.id());
+    }
+
+    pub(super) fn poll_dumps(&self, durable: i64) {
+        let ended = {
+            let mut dumps = self.dumps.borrow_mut();
+            let Some(dump) = dumps.front_mut() else { return };
+            let outcome = dump.job.as_mut().and_then(Job::poll);
+            if outcome.is_some() {
+                dump.job = None;
+            }
+            outcome
+        };
+        if let Some(outcome) = ended {
+            self.take_dump(outcome);
+        }
+        let is_ready = {
+            let mut dumps = self.dumps.borrow_mut();
+            dumps.front_mut().is_some_and(|dump| {
+                let is_ready = dump.runs.is_some() && !dump.is_recording && dump.lsn <= durable;
+                dump.is_recording |= is_ready;
+                is_ready
+            })
+        };
+        if is_ready {
+            self.record_dump();
+        }
+    }
+
+    fn take_dump(&self, outcome: DumpOutcome) {
+        let mut dumps = self.dumps.borrow_mut();
+        let Some(dump) = dumps.front_mut() else { return };
+        let mut levels = outcome.levels.into_iter().peekable();
+        let mut made = match outcome.runs {
+            Ok(runs) => Some(runs.into_iter()),
+            Err(error) => {
+                self.fail("a dump", error);
+                None
+            }
+        };
+        let mut runs = Vec::new();
+        for (tree, level) in &dump.trees {
+            let is_next = levels.peek().is_some_and(|next| next.tree_id == tree.id);
+            let (Some(level), true) = (level, is_next) else {
+                runs.push(None);
+                continue;
+            };
+            if let Some(shared) = levels.next() {
+                level.unshare(shared.level);
+            }
+            runs.push(made.as_mut().and_then(Iterator::next).flatten().map(Arc::new));
+        }
+        if made.is_some() {
+            dump.runs = Some(runs);
+        }
+    }
+
+    fn record_dump(&self) {
+        let plan = {
+            let dumps = self.dumps.borrow();
+            let Some(Dump { lsn, trees, runs: Some(runs), .. }) = dumps.front() else { return };
+            let plan: Vec<_> = trees.iter().map(|(tree, _)| Rc::clone(tree)).zip(runs.iter().cloned()).collect();
+            (*lsn, plan)
+        };
+        let (lsn, plan) = plan;
+        let make = move || {
+            let mut edits = Vec::new();
+            for (tree, run) in plan.iter().filter(|(tree, _)| !tree.is_dropped.get()) {
+                edits.extend(tree_edit(tree));
+                let ranges = run.as_ref().map_or(Vec::new(), |run| touched(tree, run));
+                let (tree_id, run_id) = (tree.id, run.as_ref().map(|run| run.id()));
+                edits.push(Edit::Dumped { tree_id, dumped_lsn: lsn, run_id, ranges });
+            }
+            edits
+        };
+        self.record(Box::new(make), Box::new(|engine, result| engine.install_dump(result)));
+    }
+
+    fn install_dump(&self, result: Result<(), Rc<LsmError>>) {
+        if result.is_err() {
+            if let Some(dump) = self.dumps.borrow_mut().front_mut() {
+                dump.is_recording = false;
+            }
+            return;
+        }
+        let Some(Dump { lsn, trees, runs: Some(runs), began_ns, .. }) = self.dumps.borrow_mut().pop_front() else {
+            return;
+        };
+        let mut bytes = 0;
+        for ((tree, level), run) in trees.iter().zip(runs) {
+            if let Some(level) = level {
+                tree.remove_sealed(level);
+                self.level_bytes.set(self.level_bytes.get() - level.charged());
+                self.garbage.borrow_mut().push_back(Rc::clone(level));
+            }
+            if tree.is_dropped.get() {
+                self.obsolete.borrow_mut().extend(run);
+                continue;
+            }
+            tree.is_recorded.set(true);
+            tree.dumped_lsn.set(lsn);
+            let Some(run) = run else { continue };
+            bytes += run.bytes();
+            add(&tree.counters.dumps, 1);
+            add(&tree.counters.dumped_bytes, run.bytes());
+            let touched = touched(tree, &run);
+            let ranges = tree.ranges();
+            let list = ranges.list.iter().map(|range| {
+                if !touched.contains(&range.id) {
+                    return Rc::clone(range);
+                }
+                let slices = std::iter::once(&run).chain(&range.slices).cloned().collect();
+                Rc::new(Range { id: range.id, begin: range.begin.clone(), slices })
+            });
+            tree.set_ranges(list.collect());
+        }
+        let took_ns = self.environment.clock.monotonic_ns().saturating_sub(began_ns).max(1);
+        if bytes > 0 {
+            let rate = bytes as f64 * 1e9 / took_ns as f64;
+            let before = self.dump_rate.get();
+            self.dump_rate.set(if before == 0.0 { rate } else { 0.7 * before + 0.3 * rate });
+            let mut totals = self.totals.borrow_mut();
+            totals.dumps += 1;
+            totals.dumped_bytes += bytes;
+            totals.dump_ns += took_ns;
+        }
+        self.has_news.set(true);
+        *self.failure.borrow_mut() = None;
+        tracing::debug!("a dump up to position {lsn}: {bytes} bytes in {} ms", took_ns / 1_000_000);
+    }
+}
+
+/// Ranges that a run has something in.
+fn touched(tree: &LsmTree, run: &Run) -> Vec<u64> {
+    let ranges = tree.ranges();
+    let (first, last) = (ranges.find(run.min_key()), ranges.find(run.max_key()));
+    ranges.list[first..=last].iter().map(|range| range.id).collect()
+}
