@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::pacer::Pacer;
 use crate::session::Context;
 use crate::statement::{Key, Operation, Prepared, body_key, encode_body, no_such_space, row_kind, shown_of};
+use crate::statistics::increment;
 use crate::txn::Statement;
 use runtime::fiber;
 use std::cell::{Cell, RefCell};
@@ -346,6 +347,7 @@ impl Database {
                 return Err(error);
             }
         };
+        increment(&self.statistics.disk_commits);
         self.note_write(space, position);
         context.see(position);
         let answer = shown_of(&operation, &change).filter(|_| !is_delete(&operation));

@@ -334,6 +334,25 @@ local function checkpoints()
     return list
 end
 
+-- Tables in tables, of values by dotted names.
+function internal.nested(values)
+    local result = {}
+    for path, value in pairs(values) do
+        local place = result
+        for part, dot in path:gmatch('([^.]+)(%.?)') do
+            if dot == '' then
+                place[part] = value
+            else
+                place[part] = place[part] or {}
+                place = place[part]
+            end
+        end
+    end
+    return result
+end
+
+local function disk_stat() return internal.nested(internal.disk_statistics()) end
+
 local info_fields = {
     id = function() return 1 end,
     uuid = function(now) return now.uuid end,
@@ -359,11 +378,13 @@ local info_fields = {
     election = function() return { state = 'follower', vote = 0, leader = 0, term = 1 } end,
     synchro = function() return { queue = { owner = 0, term = 0, len = 0, busy = false }, quorum = 1 } end,
     sql = function() return callable(function() return { cache = { size = 0, stmt_count = 0 } } end) end,
-    vinyl = function() return callable(function() return {} end) end,
+    vinyl = function() return callable(disk_stat) end,
     memory = function(now)
         return callable(function()
+            local disk = disk_stat().memory
             return {
-                data = now.memory_rows, index = now.memory_indexes, cache = 0, tx = 0, net = 0, lua = now.lua_kb * 1024,
+                data = now.memory_rows + disk.level0, index = now.memory_indexes + disk.page_index + disk.bloom_filter,
+                cache = disk.tuple_cache, tx = disk.tx, net = 0, lua = now.lua_kb * 1024,
             }
         end)
     end,
@@ -405,6 +426,7 @@ local function all_stat()
     return result
 end
 box.stat = setmetatable({
+    vinyl = disk_stat,
     reset = function() internal.reset_statistics() end,
 }, {
     __index = function(_, name) return all_stat()[name] end,

@@ -378,7 +378,10 @@ function index_methods.alter(index, options)
 end
 
 function index_methods.compact() end
-function index_methods.stat() return {} end
+function index_methods.stat(index)
+    check_index(index, 'stat')
+    return internal.nested(internal.index_statistics(index.space_id, index.id) or {})
+end
 
 -- Objects that follow the schema ------------------------------------------------------------------------------------
 local function clear(object)
