@@ -299,9 +299,9 @@ impl Database {
         let Some(engine) = self.disk_engine() else { return Ok(()) };
         let written = context.txn.borrow().as_ref().map_or(0, |txn| txn.logged_bytes());
         if written > engine.memory_bytes_max() / TXN_PART {
-            let what = "one transaction on disk spaces";
-            return Err(Error::new(ErrorCode::MemoryIssue, &[&written, &"vinyl_memory", &what])
-                .with("limit", engine.memory_bytes_max() / TXN_PART));
+            let limit = engine.memory_bytes_max() / TXN_PART;
+            let what = format!("one transaction on disk, which may write {limit} bytes");
+            return Err(Error::new(ErrorCode::MemoryIssue, &[&written, &"vinyl_memory", &what]).with("limit", limit));
         }
         while engine.is_full() && self.state() == State::Running {
             if let Some(error) = engine.refusal() {

@@ -533,6 +533,24 @@ fn spaces(state: State) -> Outcome {
     Ok(1)
 }
 
+fn push_disk_options(state: State, options: &storage::lsm::TreeOptions) {
+    state.new_table(0, 5);
+    let table = state.top();
+    for (name, value) in [
+        ("page_size", options.page_size as f64),
+        ("range_size", options.range_size as f64),
+        ("run_count_per_level", options.run_count_per_level as f64),
+        ("run_size_ratio", options.run_size_ratio),
+        ("bloom_fpr", options.bloom_fpr),
+    ] {
+        // A range size of 0 is none.
+        if value != 0.0 {
+            state.push_number(value);
+            state.set_field(table, name);
+        }
+    }
+}
+
 fn push_indexes(state: State, space: &Space) {
     let indexes = space.indexes();
     state.new_table(indexes.len(), 0);
@@ -568,6 +586,10 @@ fn push_indexes(state: State, space: &Space) {
             state.raw_set_index(parts, number as c_int + 1);
         }
         state.set_field(table, "parts");
+        if space.disk().is_some() {
+            push_disk_options(state, &index.tree);
+            state.set_field(table, "options");
+        }
         if let Some(sequence) = space.sequence.borrow().as_ref()
             && index.id == 0
         {

@@ -468,6 +468,9 @@ local index_options = {
     run_size_ratio = 'number', bloom_fpr = 'number',
 }
 
+-- How an index on disk is kept: options that its row has, by the names of box.cfg's without `vinyl_`.
+local disk_options = { 'page_size', 'range_size', 'run_count_per_level', 'run_size_ratio', 'bloom_fpr' }
+
 -- Connects a space's primary key with a sequence as the `sequence` option asks.
 local function sequence_for(space, parts, wanted, index_id)
     if wanted == nil or wanted == false then
@@ -560,6 +563,14 @@ function box.schema.index.create(space_id, name, options)
     if options.dimension ~= nil then
         flags.dimension = options.dimension
     end
+    for _, option in ipairs(disk_options) do
+        local default = box.cfg['vinyl_' .. option]
+        if options[option] ~= nil then
+            flags[option] = options[option]
+        elseif space.engine == 'vinyl' and default ~= 0 then
+            flags[option] = default
+        end
+    end
     local connection = sequence_for({ id = space_id, name = name }, parts, options.sequence, id)
     atomically(function()
         box.space._index:insert({ space_id, id, name, kind, flags, parts })
@@ -615,6 +626,11 @@ function box.schema.index.alter(space_id, index_id, options)
     end
     if options.unique ~= nil then
         row[5].unique = options.unique
+    end
+    for _, option in ipairs(disk_options) do
+        if options[option] ~= nil then
+            row[5][option] = options[option]
+        end
     end
     if options.parts then
         row[6] = parts_of(space_id, options.parts)
