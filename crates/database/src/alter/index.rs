@@ -46,8 +46,8 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
     let refuse = |why: &str| Error::new(ErrorCode::ModifyIndex, &[&name, &space.name(), &why]);
     let kind = match type_name.to_ascii_lowercase().as_str() {
         "tree" => IndexKind::Tree,
-        "hash" => IndexKind::Hash,
-        "bitset" | "rtree" => {
+        "hash" if space.disk().is_none() => IndexKind::Hash,
+        "bitset" | "rtree" if space.disk().is_none() => {
             return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &format!("{type_name} indexes yet")]));
         }
         _ => return Err(Error::new(ErrorCode::IndexType, &[&name, &space.name()])),

@@ -201,9 +201,6 @@ function box.schema.space.create(name, options)
     if options.engine == 'disk' then
         options.engine = 'vinyl'
     end
-    if options.engine == 'vinyl' and options.temporary then
-        illegal('engine does not support temporary flag')
-    end
     local existing = box.space[name]
     if existing then
         if options.if_not_exists then
@@ -536,7 +533,7 @@ function box.schema.index.create(space_id, name, options)
     end
     box.space._space_sequence:get(space_id)
     local kind = (options.type or 'tree'):lower()
-    if kind == 'bitset' or kind == 'rtree' then
+    if (kind == 'bitset' or kind == 'rtree') and space.engine ~= 'vinyl' then
         fail('UNSUPPORTED', 'Lycosa', kind .. ' indexes yet')
     end
     if options.func ~= nil then
