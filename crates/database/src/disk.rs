@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::pacer::Pacer;
 use crate::session::Context;
 use crate::statement::{Key, Operation, Prepared, body_key, encode_body, no_such_space, row_kind, shown_of};
+use crate::statistics::increment;
 use crate::txn::Statement;
 use runtime::fiber;
 use std::cell::{Cell, RefCell};
@@ -299,9 +300,9 @@ impl Database {
         let Some(engine) = self.disk_engine() else { return Ok(()) };
         let written = context.txn.borrow().as_ref().map_or(0, |txn| txn.logged_bytes());
         if written > engine.memory_bytes_max() / TXN_PART {
-            let what = "one transaction on disk spaces";
-            return Err(Error::new(ErrorCode::MemoryIssue, &[&written, &"vinyl_memory", &what])
-                .with("limit", engine.memory_bytes_max() / TXN_PART));
+            let limit = engine.memory_bytes_max() / TXN_PART;
+            let what = format!("one transaction on disk, which may write {limit} bytes");
+            return Err(Error::new(ErrorCode::MemoryIssue, &[&written, &"vinyl_memory", &what]).with("limit", limit));
         }
         while engine.is_full() && self.state() == State::Running {
             if let Some(error) = engine.refusal() {
@@ -347,6 +348,7 @@ impl Database {
                 return Err(error);
             }
         };
+        increment(&self.statistics.disk_commits);
         self.note_write(space, position);
         context.see(position);
         let answer = shown_of(&operation, &change).filter(|_| !is_delete(&operation));

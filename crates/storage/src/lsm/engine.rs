@@ -15,7 +15,7 @@ use super::reads::{BlockReader, Fetched, Need};
 use super::records::{Making, Recording, Then, forget};
 use super::run::{Run, RunOptions, run_name};
 use super::space::LsmSpace;
-use super::statistics::LsmStatistics;
+use super::statistics::{LsmStatistics, WriteRate};
 use super::tree::{LsmTree, Range};
 use runtime::{Clock, FileSystem, Notifier, spawn_thread};
 use std::cell::{Cell, RefCell};
@@ -94,6 +94,7 @@ pub struct LsmEngine {
     /// Runs have changed since compactions were looked for.
     pub(super) has_news: Cell<bool>,
     pub(super) totals: RefCell<LsmStatistics>,
+    pub(super) write_rate: WriteRate,
 }
 
 impl LsmEngine {
@@ -136,6 +137,7 @@ impl LsmEngine {
             look_at_ns: Cell::new(0),
             has_news: Cell::new(true),
             totals: RefCell::default(),
+            write_rate: WriteRate::default(),
         }))
     }
 
@@ -281,6 +283,7 @@ impl LsmEngine {
     /// A job did not come to its end. It is tried again later.
     pub(super) fn fail(&self, what: &str, error: LsmError) {
         tracing::error!("{what} failed: {error}; it is tried again");
+        self.totals.borrow_mut().jobs_failed += 1;
         self.retry_at_ns.set(self.environment.clock.monotonic_ns() + RETRY_NS);
         *self.failure.borrow_mut() = Some(Rc::new(error));
     }
@@ -400,6 +403,15 @@ impl LsmEngine {
         Some(self.dump_rate.get() * (0.5 + 1.5 * left))
     }
 
+    pub(super) fn now_ns(&self) -> u64 {
+        self.environment.clock.monotonic_ns()
+    }
+
+    /// Dumps and compactions under way.
+    pub(super) fn jobs_running(&self) -> usize {
+        self.compactions.borrow().len() + self.dumps.borrow().iter().filter(|dump| dump.job.is_some()).count()
+    }
+
     /// Ends all work on other threads and waits for it.
     pub fn close(&self) {
         self.place.is_stopped.store(true, Ordering::Relaxed);
@@ -432,5 +444,5 @@ pub(super) fn no_thread() -> LsmError {
 }
 
 pub(super) fn run_options(tree: &LsmTree) -> RunOptions {
-    RunOptions { page_size: tree.options.page_size, bloom_fpr: tree.options.bloom_fpr }
+    RunOptions { page_size: tree.options.get().page_size, bloom_fpr: tree.options.get().bloom_fpr }
 }

@@ -126,6 +126,11 @@ impl Level {
         self.chunk_bytes.get() + self.tree.borrow().bytes()
     }
 
+    /// Memory of its entries, replaced ones included; the rest is the tree over them.
+    pub(crate) fn entry_bytes(&self) -> usize {
+        self.chunk_bytes.get()
+    }
+
     /// Bytes that the level has come to take since it was asked last.
     pub(crate) fn growth(&self) -> usize {
         let bytes = self.bytes();

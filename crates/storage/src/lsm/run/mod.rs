@@ -135,7 +135,12 @@ impl Run {
 
     /// Bytes of memory that fences and filter take.
     pub fn memory(&self) -> usize {
-        size_of::<Run>() + self.fences.memory() + self.filter.as_ref().map_or(0, Filter::memory)
+        size_of::<Run>() + self.fences.memory() + self.filter_bytes()
+    }
+
+    /// Bytes of memory that the filter takes.
+    pub fn filter_bytes(&self) -> usize {
+        self.filter.as_ref().map_or(0, Filter::memory)
     }
 
     /// Entries of all kinds.
