@@ -59,6 +59,8 @@ pub struct Config {
     pub vinyl_bloom_fpr: f64,
     /// Compactions at once.
     pub vinyl_write_threads: usize,
+    /// A manifest of the disk engine that has come to so many bytes gives way to a new one.
+    pub vinyl_manifest_bytes: u64,
     /// Identity to take in an empty directory.
     pub instance_uuid: Option<String>,
     /// Identity of the replica set to take in an empty directory.
@@ -94,6 +96,7 @@ impl Default for Config {
             vinyl_run_size_ratio: 3.5,
             vinyl_bloom_fpr: 0.01,
             vinyl_write_threads: 1,
+            vinyl_manifest_bytes: 256 << 10,
             instance_uuid: None,
             replicaset_uuid: None,
         }

@@ -613,6 +613,10 @@ impl Drop for Database {
             self.finish(pending.statement);
         }
         self.close_orphaned_views();
+        // Other threads may still read levels.
+        if let Some(engine) = self.disk_engine() {
+            engine.close();
+        }
     }
 }
 

@@ -197,6 +197,7 @@ impl Database {
                 cache_bytes_max: config.vinyl_cache as usize,
                 is_threaded: config.wal_writes_in_flight > 0,
                 compactions_max: config.vinyl_write_threads.max(1),
+                manifest_bytes: config.vinyl_manifest_bytes,
             },
             LsmEnvironment {
                 files: environment.files.clone(),

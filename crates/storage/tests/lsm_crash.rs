@@ -78,6 +78,7 @@ impl Life {
             cache_bytes_max: 10_000,
             is_threaded: false,
             compactions_max: 2,
+            manifest_bytes: 20_000,
         };
         let clock_there = Arc::clone(&clock);
         let environment = LsmEnvironment { files: Arc::new(files.clone()), clock: clock_there, wake: Arc::new(|| {}) };

@@ -1,5 +1,6 @@
 //! What was asked and answered, and what was wrong with it.
 
+use crate::engines::Engines;
 use crate::operation::Operation;
 use crate::value::Value;
 use std::collections::BTreeMap;
@@ -76,6 +77,8 @@ pub struct History {
     pub records: Vec<Record>,
     /// Lives of the server that ended, and when, by the counter of the records: what was under way then has no effect later.
     pub crashes: BTreeMap<u64, u64>,
+    /// Where the rows of its spaces are.
+    pub engines: Engines,
 }
 
 impl History {

@@ -1,6 +1,7 @@
 //! A space of rows that are overwritten: each row is its key, a version that is given out once, and fields that follow from both. So a
 //! row that is there in part, or put together from two, is seen at once, and the history of a key is that of one number.
 
+use crate::engines::Engines;
 use crate::history::{History, Kind, Outcome, Record, Violation};
 use crate::linear::{Action, Single, first_impossible};
 use crate::operation::{Operation, Order, Space};
@@ -82,7 +83,7 @@ impl Keyed {
     }
 
     /// What a statement says of keys.
-    fn actions(&self, record: &Record) -> Result<Vec<(Option<u64>, Action)>, Violation> {
+    fn actions(&self, record: &Record, engines: Engines) -> Result<Vec<(Option<u64>, Action)>, Violation> {
         let key_of = |values: &[Value]| values.first().and_then(Value::uint).unwrap_or(u64::MAX);
         let version_of = |row: &[Value]| row.get(1).and_then(Value::uint).unwrap_or(u64::MAX);
         let is_mine = |space: &Space| *space == self.space;
@@ -121,7 +122,8 @@ impl Keyed {
                 vec![(Some(key_of(key)), action)]
             }
             Operation::Delete { space, key, .. } if is_mine(space) => {
-                let action = match answer.map(|answer| self.read_one(answer)).transpose()? {
+                let shown = answer.filter(|_| !engines.hides_deleted(self.space));
+                let action = match shown.map(|answer| self.read_one(answer)).transpose()? {
                     Some(removed) => Action::Removed(removed.map(|(_, version)| version)),
                     None => Action::Clear,
                 };
@@ -154,7 +156,11 @@ impl Keyed {
         for (at, record) in history.records.iter().enumerate() {
             now = now.max(record.answered_at);
             let is_certain = !record.outcome.is_unknown();
-            let statement = self.actions(record)?.into_iter().map(|(key, action)| Effect { key, action, is_certain });
+            let statement = self.actions(record, history.engines)?.into_iter().map(|(key, action)| Effect {
+                key,
+                action,
+                is_certain,
+            });
             for Effect { key, action, is_certain } in statement.chain(effects(record)) {
                 let single = Single {
                     action,

@@ -46,6 +46,8 @@ pub enum Action {
     Removed(Option<u64>),
     /// Removes this value if it is there; without an answer.
     Remove(u64),
+    /// Removed this value if it was there, which the answer does not tell.
+    Without(u64),
 }
 
 impl Action {
@@ -67,6 +69,7 @@ impl Action {
             Action::Clear => Some(None),
             Action::Removed(old) => (state == old).then_some(None),
             Action::Remove(old) => (state == Some(old)).then_some(None),
+            Action::Without(old) => Some(state.filter(|value| *value != old)),
         }
     }
 }

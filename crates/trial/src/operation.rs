@@ -1,5 +1,6 @@
 //! What a client asks for.
 
+use crate::engines::Engines;
 use crate::value::Value;
 
 /// A space, by either of its names.
@@ -105,7 +106,7 @@ impl Operation {
     }
 
     /// Makes a Lua function that the server keeps and finds again after a restart.
-    pub(crate) fn define(name: &'static str, body: &'static str) -> Self {
+    pub(crate) fn define(name: &'static str, body: &str) -> Self {
         let source = "local name, body = ...\n\
                       box.schema.func.drop(name, { if_exists = true })\n\
                       box.schema.func.create(name, { body = body })";
@@ -113,11 +114,11 @@ impl Operation {
     }
 
     /// Makes an empty space with a primary index over the first field, an unsigned number; one of that number that is there goes first.
-    pub(crate) fn create_space(id: u32, name: &'static str) -> Self {
-        let source = "local id, name = ...\n\
+    pub(crate) fn create_space(engines: Engines, id: u32, name: &'static str) -> Self {
+        let source = "local id, name, engine = ...\n\
                       if box.space[id] ~= nil then box.space[id]:drop() end\n\
-                      box.schema.space.create(name, { id = id })\n\
+                      box.schema.space.create(name, { id = id, engine = engine })\n\
                       box.space[id]:create_index('primary', { parts = { { 1, 'unsigned' } } })";
-        Operation::Eval { source, arguments: vec![u64::from(id).into(), name.into()] }
+        Operation::Eval { source, arguments: vec![u64::from(id).into(), name.into(), engines.of(id).into()] }
     }
 }

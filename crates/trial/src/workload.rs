@@ -1,5 +1,6 @@
 //! The contract of a workload.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Refusal, Violation};
 use crate::operation::{Operation, User};
 use crate::value::Value;
@@ -17,7 +18,7 @@ pub trait Workload: Send + Sync {
     fn about(&self) -> &'static str;
 
     /// Makes empty spaces, functions and users, by a user with all rights and before any client. Works over what an earlier run left.
-    fn setup(&self) -> Vec<Operation>;
+    fn setup(&self, engines: Engines) -> Vec<Operation>;
 
     /// Fewest clients that make sense of it.
     fn clients_min(&self) -> usize {

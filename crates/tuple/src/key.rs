@@ -88,6 +88,15 @@ impl KeyDef {
         Self::new(parts)
     }
 
+    /// True if keys of both are made and ordered alike.
+    pub fn has_parts_of(&self, other: &KeyDef) -> bool {
+        let of = |part: &KeyPart| {
+            let collation = part.collation.as_ref().map(|collation| collation.id());
+            (part.field_no, part.field_type, part.is_nullable, collation)
+        };
+        self.parts.iter().map(of).eq(other.parts.iter().map(of))
+    }
+
     /// The parts.
     pub fn parts(&self) -> &[KeyPart] {
         &self.parts

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use sim::machine::branch::Branch;
-use sim::machine::limits::{Hazard, Limits};
+use sim::machine::limits::{Engine, Hazard, Limits};
 use sim::machine::runs::{self, Choice, Finding, Options, Totals};
 use sim::machine::trace_so_far;
 use sim::planted::Bug;
@@ -30,6 +30,9 @@ pub(crate) struct ChoiceArgs {
     /// Faults that are left out
     #[arg(long, value_delimiter = ',', value_parser = parse_hazard)]
     without: Vec<Hazard>,
+    /// Rows in memory, on disk, or some spaces of each (mixed) [default: the seed's choice]
+    #[arg(long, value_parser = parse_engine)]
+    engine: Option<Engine>,
     /// A bug to put in, as of `sim planted`
     #[arg(long, hide = true, value_parser = parse_bug)]
     bug: Option<Bug>,
@@ -48,6 +51,11 @@ fn parse_hazard(name: &str) -> Result<Hazard, String> {
     Hazard::named(name).ok_or_else(|| format!("there are {}", known.join(", ")))
 }
 
+fn parse_engine(name: &str) -> Result<Engine, String> {
+    let known: Vec<&str> = Engine::ALL.iter().map(|engine| engine.name()).collect();
+    Engine::named(name).ok_or_else(|| format!("there are {}", known.join(", ")))
+}
+
 fn parse_bug(name: &str) -> Result<Bug, String> {
     let known: Vec<&str> = Bug::ALL.iter().map(|bug| bug.name()).collect();
     Bug::named(name).ok_or_else(|| format!("there are {}", known.join(", ")))
@@ -55,9 +63,9 @@ fn parse_bug(name: &str) -> Result<Bug, String> {
 
 impl From<ChoiceArgs> for Choice {
     fn from(arguments: ChoiceArgs) -> Self {
-        let ChoiceArgs { workload, clients, lives, load_us, without, bug } = arguments;
+        let ChoiceArgs { workload, clients, lives, load_us, without, engine, bug } = arguments;
         let without = without.into_iter().collect::<BTreeSet<_>>();
-        let limits = Limits { clients_max: clients, lives_max: lives, load_us_max: load_us, without };
+        let limits = Limits { clients_max: clients, lives_max: lives, load_us_max: load_us, without, engine };
         Choice { workloads: workload, limits, bug }
     }
 }

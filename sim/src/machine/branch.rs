@@ -101,6 +101,37 @@ branches! {
     ChangeRefused = "a change of the schema refused beside another",
     /// A dropped or truncated space was freed while others had their turns.
     FreedInSlices = "rows freed in slices",
+    // The disk engine.
+    /// Levels became runs.
+    Dump = "dump",
+    /// A dump failed and is tried again.
+    DumpFailed = "dump failed",
+    /// The disk was full in a dump.
+    DumpDiskFull = "disk full in a dump",
+    /// Runs became fewer.
+    Compaction = "compaction",
+    /// A compaction failed and is tried again.
+    CompactionFailed = "compaction failed",
+    /// A compaction made several runs, each of a range of its own.
+    RangeSplit = "range split",
+    /// Two small ranges became one.
+    RangesJoined = "ranges joined",
+    /// Another manifest took the place of the one that had grown.
+    ManifestSwitched = "manifest switched",
+    /// A record of the manifest could not be written.
+    ManifestFailed = "a record of the manifest failed",
+    /// A statement waited for a block.
+    ReadWaited = "a read waited for the disk",
+    /// A transaction was taken back while its fiber waited.
+    Suspended = "transaction suspended by a wait",
+    /// A commit of another one ended it.
+    Conflict = "transaction aborted by conflict",
+    /// Writers waited until a dump had freed memory.
+    LevelsFull = "memory levels full",
+    /// A start found files that no index names.
+    OrphansRemoved = "orphans of the disk engine removed",
+    /// An index whose entries were in no run was filled by a start.
+    IndexRebuilt = "index built anew by a start",
     // Starts.
     /// From a snapshot of its own and logs behind it.
     SnapshotAndLogs = "recovery from a later snapshot and logs",
@@ -127,6 +158,7 @@ impl Branch {
             3 => Some(Branch::DuplicateRefused),
             12 => Some(Branch::ChangeRefused),
             42 => Some(Branch::AccessRefused),
+            97 => Some(Branch::Conflict),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use trial::Engines;
 
 /// Something that a seed may do to the server and that can be switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +78,45 @@ impl fmt::Display for Hazard {
     }
 }
 
+/// Where all rows of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// In memory.
+    Memory,
+    /// On disk.
+    Disk,
+    /// Some spaces of each.
+    Mixed,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: &[Engine] = &[Engine::Memory, Engine::Disk, Engine::Mixed];
+
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Memory => "memory",
+            Engine::Disk => "disk",
+            Engine::Mixed => "mixed",
+        }
+    }
+
+    /// The one of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Engine::ALL.iter().copied().find(|engine| engine.name() == name)
+    }
+
+    /// For the workloads of a seed.
+    pub(super) fn engines(self, seed: u64) -> Engines {
+        match self {
+            Engine::Memory => Engines::Memory,
+            Engine::Disk => Engines::Disk,
+            Engine::Mixed => Engines::Mixed(seed),
+        }
+    }
+}
+
 /// Bounds of a run; by itself everything is the seed's own choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -88,6 +128,8 @@ pub struct Limits {
     pub load_us_max: Option<u64>,
     /// Switched off.
     pub without: BTreeSet<Hazard>,
+    /// Where rows are.
+    pub engine: Option<Engine>,
 }
 
 impl Limits {

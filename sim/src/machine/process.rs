@@ -1,6 +1,8 @@
 //! One life of the simulated server: the real database, event loop and Lua over a simulated machine.
 
+use super::branch::Branch;
 use super::client::ADMIN;
+use super::watch;
 use database::{Config, Database, Environment};
 use lua::{Host, Lua, LuaConfig};
 use protocol::{EventLoop, NetConfig};
@@ -17,6 +19,19 @@ pub(super) fn address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 3301))
 }
 
+/// What a life is told of the disk engine: all of it little, so that dumps, merges and splits are many.
+#[derive(Clone, Debug)]
+pub(super) struct DiskSettings {
+    pub(super) memory: u64,
+    pub(super) cache: u64,
+    pub(super) page_size: u64,
+    pub(super) range_size: u64,
+    pub(super) run_count_per_level: u64,
+    pub(super) bloom_fpr: f64,
+    pub(super) write_threads: usize,
+    pub(super) manifest_bytes: u64,
+}
+
 /// What a life is told.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
@@ -27,6 +42,7 @@ pub(super) struct Settings {
     pub(super) memory: u64,
     pub(super) slice_rows: usize,
     pub(super) wall_offset_ns: Arc<AtomicU64>,
+    pub(super) disk: DiskSettings,
 }
 
 /// A server that is open and listens.
@@ -89,6 +105,15 @@ impl Process {
             checkpoint_interval: 0,
             checkpoint_wal_threshold: settings.checkpoint_wal_threshold,
             checkpoint_count: settings.checkpoint_count,
+            vinyl_dir: PathBuf::from("/disk"),
+            vinyl_memory: settings.disk.memory,
+            vinyl_cache: settings.disk.cache,
+            vinyl_page_size: settings.disk.page_size,
+            vinyl_range_size: settings.disk.range_size,
+            vinyl_run_count_per_level: settings.disk.run_count_per_level,
+            vinyl_bloom_fpr: settings.disk.bloom_fpr,
+            vinyl_write_threads: settings.disk.write_threads,
+            vinyl_manifest_bytes: settings.disk.manifest_bytes,
             ..Config::default()
         };
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
@@ -106,6 +131,16 @@ impl Process {
 
     /// Runs until `is_done`. Errors: the process was killed.
     pub(super) fn run(&mut self, is_done: impl Fn() -> bool) -> Result<(), String> {
+        let database = Rc::clone(&self.database);
+        let is_done = || {
+            if database.suspended() > 0 {
+                watch::count(Branch::Suspended);
+            }
+            if database.disk_engine().is_some_and(|engine| engine.is_full()) {
+                watch::count(Branch::LevelsFull);
+            }
+            is_done()
+        };
         self.event_loop.run(is_done).map_err(|error| error.to_string())
     }
 
@@ -118,6 +153,9 @@ impl Process {
 
     /// The process is dead.
     pub(super) fn end(self) {
+        if self.database.disk_engine().is_some_and(|engine| engine.statistics().waited_reads > 0) {
+            watch::count(Branch::ReadWaited);
+        }
         fiber::abandon();
         drop(self.event_loop);
         Lua::abandon();

@@ -63,6 +63,9 @@ impl Choice {
             let names: Vec<&str> = self.limits.without.iter().map(|hazard| hazard.name()).collect();
             add("--without", names.join(","));
         }
+        if let Some(engine) = self.limits.engine {
+            add("--engine", engine.name().to_string());
+        }
         if let Some(bug) = self.bug {
             add("--bug", bug.name().to_string());
         }

@@ -7,7 +7,7 @@
 use super::branch::Branch;
 use super::client::{Connection, view};
 use super::limits::{Hazard, Limits};
-use super::process::{Process, Settings, address};
+use super::process::{DiskSettings, Process, Settings, address};
 use super::watch::{self, WatchedFiles};
 use runtime::{
     Fault, FileSystem, Loss, MachineConfig, OpenMode, PacedFiles, Randomness, SeededRandomness, SimulatedFiles,
@@ -19,20 +19,24 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trial::{Client, History, Outcome, Record, Violation, Workload};
+use trial::{Client, Dice, Engines, History, Outcome, Record, Violation, Workload};
 
 /// Pause of a client that finds nobody to connect to, or that was refused for a reason that lasts.
 const RETRY_NS: u64 = 500_000;
 /// A life that cannot be brought to its end in this time hangs.
 const HANG_NS: u64 = 60_000_000_000;
-/// Refusals that belong to the workloads: a duplicate key, access denied.
-const ORDINARY_REFUSALS: [u32; 2] = [3, 42];
+/// Refusals that belong to the workloads: a duplicate key, access denied, a conflict.
+const ORDINARY_REFUSALS: [u32; 3] = [3, 42, 97];
 /// Starts that a seed may spoil in a row.
 const SPOILED_STARTS_MAX: u32 = 3;
 /// Before one start of so many a bit flips.
 const FLIP_ONE_IN: u64 = 6;
 /// Stirred into the seed of what chooses the bit, which has no other influence on the seed's choices.
 const FLIPS: u64 = 0x6662_6974;
+/// The same for what chooses the engines and their options.
+const ENGINES: u64 = 0x656e_6769;
+/// Where the disk engine has its files.
+const DISK_DIR: &str = "/disk/lsm";
 
 /// Puts something between the server and its disk: a planted bug.
 pub type Wrap = dyn Fn(SimulatedFiles) -> Arc<dyn FileSystem>;
@@ -158,10 +162,31 @@ fn work(shared: &Shared, trial: usize, number: usize, client: &mut dyn Client, c
     }
 }
 
+/// Engines and their options, as a seed chooses them.
+fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
+    let mut dice = Dice::new(seed ^ ENGINES, 0);
+    let engines = match dice.below(8) {
+        0 | 1 => Engines::Memory,
+        2..5 => Engines::Disk,
+        _ => Engines::Mixed(seed),
+    };
+    let disk = DiskSettings {
+        memory: dice.between(100 << 10, 600 << 10),
+        cache: if dice.one_in(3) { 0 } else { dice.below(100 << 10) },
+        page_size: dice.between(40, 1000),
+        range_size: dice.between(100, 12_000),
+        run_count_per_level: dice.between(1, 4),
+        bloom_fpr: dice.between(1, 60) as f64 / 100.0,
+        write_threads: dice.between(1, 3) as usize,
+        manifest_bytes: dice.between(1, 40_000),
+    };
+    (engines, disk)
+}
+
 /// Every file and its bytes.
 fn all_files(disk: &SimulatedFiles) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
-    for dir in ["/log", "/snapshots"].map(Path::new) {
+    for dir in ["/log", "/snapshots", DISK_DIR].map(Path::new) {
         for name in disk.list(dir).unwrap_or_default() {
             let path = dir.join(name);
             let Ok(file) = disk.open(&path, OpenMode::READ) else { continue };
@@ -180,6 +205,7 @@ struct Run<'a> {
     simulation: Rc<Simulation>,
     shared: Rc<Shared>,
     disk: SimulatedFiles,
+    engines: Engines,
     settings: Settings,
     /// Chooses flipped bits.
     dice: SeededRandomness,
@@ -251,7 +277,10 @@ impl<'a> Run<'a> {
             let count = choose((1, 2)) as usize;
             wanted.truncate(count);
         }
-        let trials = wanted.into_iter().map(|workload| Trial { workload, history: RefCell::default() }).collect();
+        let (chosen, disk) = choose_engines(plan.seed);
+        let engines = plan.limits.engine.map_or(chosen, |engine| engine.engines(plan.seed));
+        let history = || RefCell::new(History { engines, ..History::default() });
+        let trials = wanted.into_iter().map(|workload| Trial { workload, history: history() }).collect();
         let settings = Settings {
             writes_in_flight: choose((1, 6)) as usize,
             wal_max_size: choose((48 << 10, 512 << 10)),
@@ -265,6 +294,7 @@ impl<'a> Run<'a> {
             // Few, so that small spaces take several slices.
             slice_rows: 3 + plan.seed as usize % 23,
             wall_offset_ns: Arc::new(AtomicU64::new(0)),
+            disk,
         };
         let shared = Rc::new(Shared {
             simulation: Rc::clone(simulation),
@@ -280,6 +310,7 @@ impl<'a> Run<'a> {
             plan,
             simulation: Rc::clone(simulation),
             shared,
+            engines,
             disk: SimulatedFiles::default(),
             settings,
             dice: SeededRandomness::new(plan.seed ^ FLIPS),
@@ -375,10 +406,10 @@ impl<'a> Run<'a> {
     }
 
     fn set_up(&mut self, mut process: Process) -> Option<Process> {
-        let shared = Rc::clone(&self.shared);
+        let (shared, engines) = (Rc::clone(&self.shared), self.engines);
         let made = self.beside(&mut process, move |connection| {
             for trial in &shared.trials {
-                for operation in trial.workload.setup() {
+                for operation in trial.workload.setup(engines) {
                     let outcome = connection.perform(&operation);
                     if !outcome.is_done() {
                         return Err(format!("{}: {operation:?} came to {outcome:?}", trial.workload.name()));
@@ -552,7 +583,8 @@ impl<'a> Run<'a> {
                 self.simulation.kill();
                 self.disk.set_fault(Fault { changes_until_off: Some(0), ..Fault::default() });
                 process.end();
-                self.disk = left;
+                // Blocks of runs are read when they are needed, so clients would meet this one: `lycosa check` knows it, too.
+                self.disk = if path.starts_with(DISK_DIR) { intact } else { left };
             }
             Err(error) => {
                 watch::count(Branch::BitFlipRefused);

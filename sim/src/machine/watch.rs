@@ -68,7 +68,7 @@ impl Visit for Text {
 
 impl Subscriber for ServerLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::INFO
+        *metadata.level() <= Level::INFO || metadata.target().starts_with("storage::lsm")
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -117,6 +117,26 @@ fn branches_of(line: &str) -> [Option<Branch>; 2] {
         one(Branch::LookGivenUp)
     } else if line.starts_with("freed a space in ") {
         one(Branch::FreedInSlices)
+    } else if line.starts_with("a dump up to position ") {
+        one(Branch::Dump)
+    } else if line.starts_with("a dump failed:") {
+        let is_full = line.contains(&io::Error::from(io::ErrorKind::StorageFull).to_string());
+        [Some(Branch::DumpFailed), is_full.then_some(Branch::DumpDiskFull)]
+    } else if line.starts_with("a record of the manifest failed:") {
+        one(Branch::ManifestFailed)
+    } else if line.starts_with("a compaction failed:") {
+        one(Branch::CompactionFailed)
+    } else if line.starts_with("two ranges are joined") {
+        one(Branch::RangesJoined)
+    } else if let Some((_, rest)) = line.split_once(" runs into ")
+        && let Some((made, _)) = rest.split_once(':')
+    {
+        let is_several = made.parse::<u64>().is_ok_and(|made| made > 1);
+        [Some(Branch::Compaction), is_several.then_some(Branch::RangeSplit)]
+    } else if line.starts_with("removed ") && line.contains("which no index on disk names") {
+        one(Branch::OrphansRemoved)
+    } else if line.starts_with("index '") && line.contains(" is built anew") {
+        one(Branch::IndexRebuilt)
     } else if line.starts_with("removed ") && line.contains(".snap") {
         one(Branch::CheckpointInterrupted)
     } else if line.starts_with("removed ") && line.contains(".xlog") {
@@ -142,7 +162,10 @@ pub(super) struct WatchedFiles {
     logs: AtomicU64,
 }
 
-struct WatchedFile(Arc<dyn File>);
+struct WatchedFile {
+    file: Arc<dyn File>,
+    is_run: bool,
+}
 
 impl WatchedFiles {
     pub(super) fn new(files: Arc<dyn FileSystem>) -> Self {
@@ -169,7 +192,8 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
 
 impl FileSystem for WatchedFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(WatchedFile(seen(None, self.files.open(path, mode))?)))
+        let file = seen(None, self.files.open(path, mode))?;
+        Ok(Arc::new(WatchedFile { file, is_run: path.extension().is_some_and(|ending| ending == "run") }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -184,6 +208,11 @@ impl FileSystem for WatchedFiles {
         seen(None, self.files.rename(from, to))?;
         if has_ending(to, &["xlog"]) && self.logs.fetch_add(1, Ordering::Relaxed) > 0 {
             count(Branch::LogRotated);
+        }
+        let name = to.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let manifest = name.strip_prefix("manifest-").and_then(|number| number.parse::<u64>().ok());
+        if manifest.is_some_and(|number| number > 1) {
+            count(Branch::ManifestSwitched);
         }
         Ok(())
     }
@@ -209,35 +238,47 @@ impl FileSystem for WatchedFiles {
     }
 }
 
+impl WatchedFile {
+    /// Nobody may need a run that was removed. The machine would let him read it, but not after its next start.
+    fn check_there(&self) -> io::Result<()> {
+        match self.is_run && self.file.is_removed()? {
+            true => Err(io::Error::other("a run is read that was removed")),
+            false => Ok(()),
+        }
+    }
+}
+
 impl File for WatchedFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(out, offset)
+        self.check_there()?;
+        self.file.read_at(out, offset)
     }
 
     fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-        self.0.read_cached_at(out, offset)
+        self.check_there()?;
+        self.file.read_cached_at(out, offset)
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let result = self.0.write_all_at(bytes, offset);
+        let result = self.file.write_all_at(bytes, offset);
         // A synced write fails by its sync, too.
         let is_sync = result.as_ref().is_err_and(|error| error.to_string().contains("sync"));
         seen(Some(if is_sync { Branch::SyncErrorMet } else { Branch::WriteErrorMet }), result)
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        self.file.len()
     }
 
     fn is_removed(&self) -> io::Result<bool> {
-        self.0.is_removed()
+        self.file.is_removed()
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        seen(Some(Branch::WriteErrorMet), self.0.set_len(len))
+        seen(Some(Branch::WriteErrorMet), self.file.set_len(len))
     }
 
     fn sync(&self) -> io::Result<()> {
-        seen(Some(Branch::SyncErrorMet), self.0.sync())
+        seen(Some(Branch::SyncErrorMet), self.file.sync())
     }
 }

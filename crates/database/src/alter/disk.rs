@@ -151,14 +151,21 @@ pub(super) fn create_index(
         }
         let lsn = database.replayed_lsn();
         let state = engine.claim(space.id, def.id, lsn, database.is_replaying_log());
+        forget_unbuilt(database, space, def.id);
         if state.is_none() && def.id != 0 && !disk.is_empty() {
             // Its rows were never in runs of its own: they are looked for when all is read.
             database.disk.unbuilt.borrow_mut().push((Rc::clone(space), def.clone(), options));
         }
         disk.create_index(def.clone(), options, state).map_err(|error| read_error(space, error))?;
         disk.set_created(Some(def.id), lsn);
+        disk.begin_with_primary();
     }
     Ok(placing(space, None))
+}
+
+/// What was to be built for an index of this number is out of date.
+fn forget_unbuilt(database: &Database, space: &Rc<Space>, index_id: u32) {
+    database.disk.unbuilt.borrow_mut().retain(|(other, def, _)| !Rc::ptr_eq(other, space) || def.id != index_id);
 }
 
 /// Tells new trees their position, and has indexes that were built recorded soon.
@@ -236,12 +243,14 @@ pub(super) fn alter_index(
         let lsn = database.replayed_lsn();
         let claimed = database.disk_engine().filter(|_| is_loading);
         let state = claimed.and_then(|engine| engine.claim(space.id, def.id, lsn, true));
+        forget_unbuilt(database, space, def.id);
         if is_loading && state.is_none() && !disk.is_empty() {
             database.disk.unbuilt.borrow_mut().push((Rc::clone(space), def.clone(), options));
         }
         disk.create_index(def.clone(), options, state).map_err(|error| read_error(space, error))?;
         if is_loading {
             disk.set_created(Some(def.id), lsn);
+            disk.begin_with_primary();
         }
         replaced.extend(old.map(|(def, trees)| (def, Some(trees))));
     }
@@ -254,15 +263,8 @@ fn needs_rebuild(disk: &Rc<LsmSpace>, work: &Work) -> bool {
     work.defs.iter().any(|def| {
         old.iter()
             .find(|old| old.id == def.id)
-            .is_none_or(|old| old.is_unique != def.is_unique || !same_parts(&old.key_def, &def.key_def))
+            .is_none_or(|old| old.is_unique != def.is_unique || !old.key_def.has_parts_of(&def.key_def))
     })
-}
-
-fn same_parts(a: &KeyDef, b: &KeyDef) -> bool {
-    let key = |part: &KeyPart| {
-        (part.field_no, part.field_type, part.is_nullable, part.collation.as_ref().map(|collation| collation.id()))
-    };
-    a.parts().iter().map(key).eq(b.parts().iter().map(key))
 }
 
 /// Errors: 5 if the primary index of a space with rows would be another.
@@ -295,6 +297,7 @@ pub(super) fn truncate(database: &Database, space: &Rc<Space>) -> Result<Option<
     let old = disk.truncate(state).map_err(|error| read_error(space, error))?;
     if is_loading {
         disk.set_created(None, lsn);
+        disk.begin_with_primary();
     }
     let taken = Rc::new(RefCell::new(Some(old)));
     let (kept, owner, disk_there) = (Rc::clone(&taken), Rc::clone(disk), Rc::clone(disk));
@@ -418,15 +421,17 @@ impl Database {
             if space.is_dropped.get() || !is_there {
                 continue;
             }
-            let name = space.index_name(def.id);
+            let (name, def_id) = (space.index_name(def.id), def.id);
             tracing::info!("index '{name}' of space '{}' is built anew: it was not on disk yet", space.name());
             let mut build =
                 disk.begin_build(space.format(), vec![(def, options)]).map_err(|error| read_error(&space, error))?;
             self.build_in_slices(context, &space, &mut build, &name)?;
+            let created_lsn = disk.created_lsn(def_id);
             for (_, trees) in build.end() {
                 trees.into_iter().for_each(|trees| disk.discard(trees, 0));
             }
-            disk.set_created(None, self.replayed_lsn());
+            disk.set_created(Some(def_id), created_lsn);
+            disk.begin_with_primary();
         }
         Ok(())
     }

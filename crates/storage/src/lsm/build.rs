@@ -267,6 +267,9 @@ fn has_nil(tree: &LsmTree, own: &[u8]) -> bool {
 
 impl Drop for DiskBuild {
     fn drop(&mut self) {
+        if let Some((_, job, level)) = self.writing.take() {
+            self.engine().give_up(job, level);
+        }
         if self.space.building().is_some_and(|building| Rc::ptr_eq(&building, &self.building)) {
             self.space.set_building(None);
             self.engine()

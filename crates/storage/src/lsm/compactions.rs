@@ -263,6 +263,7 @@ impl LsmEngine {
         let then = move |_: &LsmEngine, result: Result<(), Rc<LsmError>>| {
             tree.is_compacting.set(false);
             let Some((left, right, range)) = made.take().filter(|_| result.is_ok()) else { return };
+            tracing::debug!("two ranges are joined");
             let mut list = Vec::new();
             for other in &tree.ranges().list {
                 if other.id == left {

@@ -167,6 +167,22 @@ impl LsmEngine {
         })
     }
 
+    /// A build is given up while this level of its is being written.
+    pub(crate) fn give_up(&self, job: RunJob, level: Rc<Level>) {
+        self.unwanted.borrow_mut().push((job, level));
+    }
+
+    pub(super) fn poll_unwanted(&self) {
+        let mut obsolete = self.obsolete.borrow_mut();
+        self.unwanted.borrow_mut().retain_mut(|(job, level)| {
+            let Some((dump, result)) = job.poll() else { return true };
+            level.unshare(dump.level);
+            // What could not be written needs no removal.
+            obsolete.extend(result.ok().flatten().map(Arc::new));
+            false
+        });
+    }
+
     /// Trees that never came to their places.
     pub(crate) fn discard_unplaced(&self, trees: impl Iterator<Item = Rc<LsmTree>>, runs: &[Vec<Arc<Run>>]) {
         for tree in trees {

@@ -8,7 +8,7 @@
 use super::compactions::RunningCompaction;
 use super::dumps::Dump;
 use super::error::LsmError;
-use super::jobs::{Job, Workplace};
+use super::jobs::{Job, RunJob, Workplace};
 use super::level::Level;
 use super::manifest::{Manifest, TreeState, remove_orphans};
 use super::reads::{BlockReader, Fetched, Need};
@@ -44,6 +44,8 @@ pub struct LsmConfig {
     pub is_threaded: bool,
     /// Compactions at once.
     pub compactions_max: usize,
+    /// A manifest that has come to so many bytes gives way to a new one.
+    pub manifest_bytes: u64,
 }
 
 /// What the engine needs of the machine.
@@ -74,6 +76,8 @@ pub struct LsmEngine {
     pub(super) recording: RefCell<Option<Recording>>,
     /// Runs that nothing names any more; removed when no reader has them.
     pub(super) obsolete: RefCell<Vec<Arc<Run>>>,
+    /// Levels that are being written for a build that was given up.
+    pub(super) unwanted: RefCell<Vec<(RunJob, Rc<Level>)>>,
     /// Levels that are in runs by now, being freed.
     pub(super) garbage: RefCell<VecDeque<Rc<Level>>>,
     pub(crate) level_bytes: Cell<usize>,
@@ -101,6 +105,7 @@ impl LsmEngine {
         let io = |what: &str, source| LsmError::Io { what: format!("{what} {}", config.dir.display()), source };
         environment.files.create_dir_all(&config.dir).map_err(|source| io("making", source))?;
         let (mut manifest, trees) = Manifest::open(environment.files.clone(), &config.dir)?;
+        manifest.set_switch_bytes(config.manifest_bytes);
         for name in remove_orphans(&*environment.files, &config.dir, &trees)? {
             tracing::info!("removed {name}, which no index on disk names");
         }
@@ -121,6 +126,7 @@ impl LsmEngine {
             records: RefCell::default(),
             recording: RefCell::new(None),
             obsolete: RefCell::default(),
+            unwanted: RefCell::default(),
             garbage: RefCell::default(),
             level_bytes: Cell::new(0),
             entered_bytes: Cell::new(0),
@@ -179,7 +185,8 @@ impl LsmEngine {
                 && tree.index_id == index_id
                 && if is_made_then { tree.created_lsn == lsn } else { tree.created_lsn <= lsn }
         };
-        let at = recovered.iter().position(fits)?;
+        let fitting = recovered.iter().enumerate().filter(|(_, tree)| fits(tree));
+        let (at, _) = fitting.max_by_key(|(_, tree)| tree.created_lsn)?;
         Some(recovered.swap_remove(at))
     }
 
@@ -264,6 +271,7 @@ impl LsmEngine {
         self.poll_record();
         self.poll_dumps(durable);
         self.poll_compactions();
+        self.poll_unwanted();
         self.seal_due(appended);
         self.begin_dump();
         self.begin_compactions();
@@ -325,7 +333,8 @@ impl LsmEngine {
         let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| {
             if result.is_ok() {
                 engine.obsolete.borrow_mut().extend(tree.runs());
-                tree.set_ranges(Vec::new());
+                // A scan may still be on its way through it.
+                tree.set_ranges(engine.empty_ranges().into_iter().map(Rc::new).collect());
             }
         };
         self.record(Box::new(make), Box::new(then));
@@ -417,6 +426,11 @@ impl LsmEngine {
                 if let Some((_, Some(level))) = of_tree {
                     level.unshare(shared.level);
                 }
+            }
+        }
+        for (job, level) in self.unwanted.take() {
+            if let Some((dump, _)) = job.wait() {
+                level.unshare(dump.level);
             }
         }
         if let Some((job, _)) = self.recording.take() {

@@ -19,8 +19,12 @@ use std::sync::Arc;
 
 use super::error::LsmError;
 
-/// Bytes of a chunk; a larger entry gets one of its own.
-const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of the first chunk: many levels hold next to nothing. Each next one is twice as large.
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+/// Up to this. A larger entry gets a chunk of its own.
+const CHUNK_BYTES_MAX: usize = 256 << 10;
+const _: () = assert!(CHUNK_BYTES_MIN << CHUNK_DOUBLINGS == CHUNK_BYTES_MAX);
+const CHUNK_DOUBLINGS: usize = 6;
 const HEADER_BYTES: usize = 13;
 
 /// The bytes of a level.
@@ -39,7 +43,7 @@ impl Chunks {
         let has_room = self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= size);
         let mut taken = 0;
         if !has_room {
-            taken = size.max(CHUNK_BYTES);
+            taken = size.max(CHUNK_BYTES_MIN << self.chunks.len().min(CHUNK_DOUBLINGS));
             self.chunks.push(Vec::with_capacity(taken));
         }
         let at = self.chunks.len() - 1;

@@ -42,6 +42,17 @@ impl Bounds {
         }
         rest
     }
+
+    /// What is left with a key.
+    fn starting_with(&self, key: &[u8]) -> Bounds {
+        let mut rest = self.clone();
+        if self.is_reverse {
+            rest.to = Some([key, &[0]].concat());
+        } else {
+            rest.from = key.to_vec();
+        }
+        rest
+    }
 }
 
 /// A run as far as it lies in the present range.
@@ -75,6 +86,8 @@ pub(crate) struct Scan {
     /// Key of the last entry that was looked at.
     key: Vec<u8>,
     has_key: bool,
+    /// The key is to be looked at once more.
+    is_key_open: bool,
     passed: usize,
     passed_max: usize,
     is_over: bool,
@@ -91,6 +104,7 @@ impl Scan {
             holds: Vec::new(),
             key: Vec::new(),
             has_key: false,
+            is_key_open: false,
             passed: 0,
             passed_max: PASSED_MAX,
             is_over: bounds.to.as_ref().is_some_and(|to| *to <= bounds.from),
@@ -125,16 +139,25 @@ impl Scan {
         self.enter_range();
     }
 
-    /// Goes on behind the last key, in what is there now.
-    pub(crate) fn seek_again(&mut self) {
+    /// Goes on behind the last key, in what is there now; `tree` is the scan's own or one of the same order that has taken its place.
+    pub(crate) fn seek_again(&mut self, tree: &Rc<LsmTree>) {
+        self.tree = Rc::clone(tree);
         self.holds.clear();
         if self.is_over {
             return;
         }
-        if self.has_key {
+        if self.has_key && !self.is_key_open {
             self.bounds = self.bounds.behind(&self.key);
         }
         self.seek();
+    }
+
+    /// The last key was not of use yet: `seek_again` goes on with it, not behind it.
+    pub(crate) fn reopen_key(&mut self) {
+        if self.has_key {
+            self.is_key_open = true;
+            self.bounds = self.bounds.starting_with(&self.key);
+        }
     }
 
     /// Others have no turn, however many entries there are without a row to show for.
@@ -171,7 +194,7 @@ impl Scan {
 
     fn enter_range(&mut self) {
         let range = &self.ranges.list[self.range_at];
-        let (from, to) = self.range_bounds();
+        let (from, to) = range_bounds(&self.ranges, self.range_at, &self.bounds);
         let mut slices = Vec::with_capacity(range.slices.len());
         for run in &range.slices {
             let is_outside = to.is_some_and(|to| run.min_key() >= to) || run.max_key() < from;
@@ -192,30 +215,14 @@ impl Scan {
         self.slices = slices;
     }
 
-    /// What of the present range the scan wants.
-    fn range_bounds(&self) -> (&[u8], Option<&[u8]>) {
-        let begin = self.ranges.list[self.range_at].begin.as_slice();
-        let from = begin.max(self.bounds.from.as_slice());
-        let to = match (self.ranges.end(self.range_at), self.bounds.to.as_deref()) {
-            (Some(end), Some(to)) => Some(end.min(to)),
-            (end, to) => end.or(to),
-        };
-        (from, to)
-    }
-
     /// Puts every slice on an entry within the range, or at its end.
     fn settle_slices(&mut self, reader: &BlockReader) -> Result<(), Stop> {
-        let range_begin = self.ranges.list[self.range_at].begin.clone();
-        let from = range_begin.max(self.bounds.from.clone());
-        let to = match (self.ranges.end(self.range_at), self.bounds.to.as_deref()) {
-            (Some(end), Some(to)) => Some(end.min(to)),
-            (end, to) => end.or(to),
-        };
+        let (from, to) = range_bounds(&self.ranges, self.range_at, &self.bounds);
         let is_reverse = self.bounds.is_reverse;
         let mut need = Need::default();
         let mut failed = None;
         for slice in &mut self.slices {
-            match slice.settle(reader, &self.tree.counts, (&from, to), is_reverse) {
+            match slice.settle(reader, &self.tree.counts, (from, to), is_reverse) {
                 Ok(()) => {}
                 Err(Stop::Wait(more)) => need.join(more),
                 Err(Stop::Failed(error)) => failed = Some(error),
@@ -259,7 +266,7 @@ impl Scan {
         let is_reverse = self.bounds.is_reverse;
         let mut best = std::mem::take(&mut self.key);
         let mut is_found = false;
-        let (from, to) = self.range_bounds();
+        let (from, to) = range_bounds(&self.ranges, self.range_at, &self.bounds);
         let mut offer = |key: &[u8]| {
             if key < from || to.is_some_and(|to| key >= to) {
                 return;
@@ -283,6 +290,7 @@ impl Scan {
         }
         self.key = best;
         self.has_key |= is_found;
+        self.is_key_open &= !is_found;
         is_found
     }
 
@@ -348,6 +356,17 @@ impl Scan {
         self.enter_range();
         true
     }
+}
+
+/// What a scan wants of a range.
+fn range_bounds<'a>(ranges: &'a Ranges, range_at: usize, bounds: &'a Bounds) -> (&'a [u8], Option<&'a [u8]>) {
+    let begin = ranges.list[range_at].begin.as_slice();
+    let from = begin.max(bounds.from.as_slice());
+    let to = match (ranges.end(range_at), bounds.to.as_deref()) {
+        (Some(end), Some(to)) => Some(end.min(to)),
+        (end, to) => end.or(to),
+    };
+    (from, to)
 }
 
 impl SliceCursor {

@@ -298,6 +298,20 @@ impl LsmSpace {
         }
     }
 
+    /// Position of the transaction that made an index.
+    pub fn created_lsn(&self, index_id: u32) -> i64 {
+        self.index(index_id).map_or(0, |tree| tree.created_lsn.get())
+    }
+
+    /// Indexes that the manifest does not know begin where the primary is: what that has in runs is not read from the log again, and what they
+    /// lack of it they get from there.
+    pub fn begin_with_primary(&self) {
+        let Some(primary) = self.primary() else { return };
+        for tree in self.trees().iter().filter(|tree| !tree.is_primary && !tree.is_recorded.get()) {
+            tree.dumped_lsn.set(primary.dumped_lsn.get());
+        }
+    }
+
     /// Takes an index away. Its rows go with what is returned.
     pub fn drop_index(&self, index_id: u32) -> Option<(IndexDef, DetachedTrees)> {
         let mut indexes = self.indexes.borrow_mut();
@@ -706,11 +720,20 @@ impl DiskScan {
         }
     }
 
-    /// Goes on behind the last key in what is there now.
+    /// Goes on behind the last row in what is there now. If the index is gone, or is another one by now, there is no more.
     pub fn seek_again(&mut self) {
         self.rows = None;
-        if let Some((_, scan)) = &mut self.scan {
-            scan.seek_again();
+        let Some((tree, scan)) = &mut self.scan else { return };
+        if self.row_wanted.take().is_some() {
+            // By now the row may be another, with another key.
+            scan.reopen_key();
+        }
+        match self.space.index(tree.index_id).filter(|now| now.order.has_parts_of(&tree.order)) {
+            Some(now) => {
+                scan.seek_again(&now);
+                *tree = now;
+            }
+            None => self.scan = None,
         }
     }
 

@@ -324,7 +324,9 @@ impl LsmTree {
                 return Ok(chains.apply(row, &*upserter));
             }
         }
-        let row = self.get_from_runs(reader, key, &self.ranges.borrow(), true, &*upserter)?;
+        // What lies above the runs will be in one of them, and then they say something else.
+        let is_cachable = self.is_primary && chains.is_empty();
+        let row = self.get_from_runs(reader, key, &self.ranges.borrow(), is_cachable, &*upserter)?;
         Ok(chains.apply(row, &*upserter))
     }
 
@@ -347,13 +349,13 @@ impl LsmTree {
         Ok(chains.apply(row, &*upserter))
     }
 
-    /// `is_live`: these are the tree's ranges, so that what they say of the key may be cached.
+    /// `is_cachable`: these are the tree's ranges, and nothing above them says anything of the key.
     fn get_from_runs(
         &self,
         reader: &BlockReader,
         key: &[u8],
         ranges: &Ranges,
-        is_live: bool,
+        is_cachable: bool,
         upserter: &dyn Upserter,
     ) -> Result<Option<RowRef>, Stop> {
         let range = &ranges.list[ranges.find(key)];
@@ -361,7 +363,6 @@ impl LsmTree {
             return Ok(None);
         }
         let hash = key_hash(&key[..self.filter_prefix(key)]);
-        let is_cachable = self.is_primary && is_live;
         let mut seen = Counts { run_lookups: 1, cache_lookups: u64::from(is_cachable), ..Counts::default() };
         let found = if is_cachable { reader.cache.borrow_mut().row(self.id, hash, key) } else { None };
         let row = match found {

@@ -3,6 +3,7 @@
 //! Accounts are rows, and a Lua procedure moves money between two of them and writes the transfer into a journal, in one transaction. Purses are the
 //! fields of one row, and a plain update moves money between two of them. At every read, and after every crash, the sums are what they were.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Violation};
 use crate::journal::Journal;
 use crate::operation::{Operation, Order, Space};
@@ -40,7 +41,7 @@ impl Workload for Bank {
         "transfers by a procedure and by plain updates; the sum is constant at every read"
     }
 
-    fn setup(&self) -> Vec<Operation> {
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
         // What the account lacks is found out only after the first update, so that there is something to take back.
         let transfer = "function(id, from, to, amount)\n\
                             box.begin()\n\
@@ -57,7 +58,9 @@ impl Workload for Bank {
                         end";
         let sum = "function()\n\
                        local sum = 0\n\
+                       box.begin()\n\
                        for _, row in box.space.trial_accounts:pairs() do sum = sum + row[2] end\n\
+                       box.commit()\n\
                        return sum\n\
                    end";
         let fill = "local accounts, money, rows, purses = ...\n\
@@ -69,9 +72,9 @@ impl Workload for Bank {
                     end";
         let arguments = [ACCOUNT_COUNT, MONEY_EACH, PURSE_ROWS, PURSES_IN_ROW].map(Value::Uint).to_vec();
         vec![
-            Operation::create_space(3010, "trial_accounts"),
-            Operation::create_space(3011, "trial_transfers"),
-            Operation::create_space(3012, "trial_purses"),
+            Operation::create_space(engines, 3010, "trial_accounts"),
+            Operation::create_space(engines, 3011, "trial_transfers"),
+            Operation::create_space(engines, 3012, "trial_purses"),
             Operation::define(TRANSFER, transfer),
             Operation::define(SUM, sum),
             Operation::Eval { source: fill, arguments },

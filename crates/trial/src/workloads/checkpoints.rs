@@ -1,5 +1,6 @@
 //! Checkpoints all the time: one client makes them, the others write.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Violation};
 use crate::keyed::Keyed;
 use crate::operation::{Operation, Space};
@@ -29,8 +30,8 @@ impl Workload for Checkpoints {
         "nothing is lost while snapshots are made without pause"
     }
 
-    fn setup(&self) -> Vec<Operation> {
-        vec![Operation::create_space(SPACE, "trial_checkpoints")]
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
+        vec![Operation::create_space(engines, SPACE, "trial_checkpoints")]
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {

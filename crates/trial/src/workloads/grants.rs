@@ -1,5 +1,6 @@
 //! A right is given and taken while its holder uses it: what was allowed and what was denied must fit one order.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Violation};
 use crate::journal::Journal;
 use crate::linear::{Action, Single, first_impossible};
@@ -39,11 +40,11 @@ impl Workload for Grants {
         "a write is allowed while the right is granted, and only then"
     }
 
-    fn setup(&self) -> Vec<Operation> {
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
         let user = "if not box.schema.user.exists('trial_holder') then\n\
                         box.schema.user.create('trial_holder', { password = 'held' })\n\
                     end";
-        vec![Operation::create_space(SPACE, "trial_granted"), Operation::eval(user), Operation::eval(REVOKE)]
+        vec![Operation::create_space(engines, SPACE, "trial_granted"), Operation::eval(user), Operation::eval(REVOKE)]
     }
 
     fn client(&self, number: usize, _seed: u64) -> Box<dyn Client> {

@@ -3,6 +3,7 @@
 //! Clients number their operations, and the procedures keep the last number of each client with its answer in the same transaction. A client
 //! that lost its connection asks again under the same number and is answered as before if the operation had happened.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Record, Violation};
 use crate::operation::{Operation, Space};
 use crate::value::Value;
@@ -46,7 +47,7 @@ impl Workload for Inventory {
         "units are captured and released; nothing is oversold, done twice or forgotten"
     }
 
-    fn setup(&self) -> Vec<Operation> {
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
         let index = "box.space.trial_stock:create_index('sku', { parts = { { 2, 'unsigned' } }, unique = false })\n\
                      box.space.trial_stock:create_index('place', { parts = { { 2, 'unsigned' }, { 3, 'unsigned' } } })";
         let fill = "function(skus, warehouses, units)\n\
@@ -59,11 +60,11 @@ impl Workload for Inventory {
                     end";
         let capture = "function(client, number, sku, wanted)\n\
                            local clients, stock = box.space.trial_clients, box.space.trial_stock\n\
+                           box.begin()\n\
                            local last = clients:get(client)\n\
                            local seen = last ~= nil and last[2] or 0\n\
-                           if number == seen then return last[3] end\n\
+                           if number == seen then box.commit() return last[3] end\n\
                            if number ~= seen + 1 then error(('number %d after %d'):format(number, seen)) end\n\
-                           box.begin()\n\
                            local answer, missing = {}, wanted\n\
                            for _, row in ipairs(stock.index.sku:select({ sku })) do\n\
                                local part = math.min(row[4], missing)\n\
@@ -83,19 +84,19 @@ impl Workload for Inventory {
                        end";
         let release = "function(client, number, sku, warehouse, units)\n\
                            local clients, stock = box.space.trial_clients, box.space.trial_stock\n\
+                           box.begin()\n\
                            local last = clients:get(client)\n\
                            local seen = last ~= nil and last[2] or 0\n\
-                           if number == seen then return last[3] end\n\
+                           if number == seen then box.commit() return last[3] end\n\
                            if number ~= seen + 1 then error(('number %d after %d'):format(number, seen)) end\n\
-                           box.begin()\n\
                            stock.index.place:update({ sku, warehouse }, { { '+', 4, units } })\n\
                            clients:replace({ client, number, true })\n\
                            box.commit()\n\
                            return true\n\
                        end";
         vec![
-            Operation::create_space(3080, "trial_stock"),
-            Operation::create_space(3081, "trial_clients"),
+            Operation::create_space(engines, 3080, "trial_stock"),
+            Operation::create_space(engines, 3081, "trial_clients"),
             Operation::eval(index),
             Operation::define(FILL, fill),
             Operation::define(CAPTURE, capture),

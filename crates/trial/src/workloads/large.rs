@@ -1,5 +1,6 @@
 //! Large rows beside small ones in one space.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Violation};
 use crate::keyed::Keyed;
 use crate::operation::{Operation, Space};
@@ -44,8 +45,8 @@ impl Workload for Large {
         "rows of up to 600 KB beside rows of a few bytes are there whole or not at all"
     }
 
-    fn setup(&self) -> Vec<Operation> {
-        vec![Operation::create_space(SPACE, "trial_large")]
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
+        vec![Operation::create_space(engines, SPACE, "trial_large")]
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {

@@ -1,6 +1,7 @@
 //! Rows are hoarded until the server has no memory left for them: inserts are refused, reads and deletes go on, and after deletes inserts
 //! succeed again. With more memory than the hoard it is a space that fills and empties.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Violation};
 use crate::keyed::Keyed;
 use crate::operation::{Operation, Space};
@@ -49,8 +50,8 @@ impl Workload for Limit {
         "rows are hoarded to the limit of memory and given back"
     }
 
-    fn setup(&self) -> Vec<Operation> {
-        vec![Operation::create_space(SPACE, "trial_limit")]
+    fn setup(&self, _engines: Engines) -> Vec<Operation> {
+        vec![Operation::create_space(Engines::Memory, SPACE, "trial_limit")]
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {

@@ -1,5 +1,6 @@
 //! A few registers that everybody reads, writes, and compares and sets: the history of each must be linearizable.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Record, Violation};
 use crate::keyed::{Effect, Keyed};
 use crate::linear::Action;
@@ -38,15 +39,17 @@ impl Workload for Registers {
         3
     }
 
-    fn setup(&self) -> Vec<Operation> {
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
         let swap = "function(key, old, new)\n\
                         local space = box.space.trial_registers\n\
+                        box.begin()\n\
                         local row = space:get(key)\n\
-                        if row == nil or row[2] ~= old then return false end\n\
+                        if row == nil or row[2] ~= old then box.commit() return false end\n\
                         space:replace({ key, new })\n\
+                        box.commit()\n\
                         return true\n\
                     end";
-        vec![Operation::create_space(SPACE, "trial_registers"), Operation::define(SWAP, swap)]
+        vec![Operation::create_space(engines, SPACE, "trial_registers"), Operation::define(SWAP, swap)]
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {

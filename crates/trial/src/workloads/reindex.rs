@@ -1,6 +1,7 @@
 //! Indexes are built, altered and dropped and the format changes while others write: an index shows all rows from its first moment on, and
 //! what refuses one changes no row.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Record, Violation};
 use crate::keyed::{Effect, Keyed};
 use crate::linear::Action;
@@ -49,10 +50,11 @@ impl Workload for Reindex {
         3
     }
 
-    fn setup(&self) -> Vec<Operation> {
-        // Between the building and the look nothing waits, so no write comes between.
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
+        // Between the building and the look nothing waits, and the look is a transaction, so no write comes between.
         let reindex = "function(what)\n\
                          local space = box.space.trial_reindexed\n\
+                         local hash = space.engine == 'memtx' and 'hash' or 'tree'\n\
                          local function differs(index)\n\
                              if index == nil then return false end\n\
                              local shown, count = {}, 0\n\
@@ -71,7 +73,7 @@ impl Workload for Reindex {
                              space:create_index('group', { id = 2, parts = { { 3, 'unsigned' } }, unique = false })\n\
                          elseif what == 3 then\n\
                              if space.index.version then space.index.version:drop() end\n\
-                             space:create_index('version', { id = 1, type = 'hash', parts = { { 2, 'unsigned' } } })\n\
+                             space:create_index('version', { id = 1, type = hash, parts = { { 2, 'unsigned' } } })\n\
                          elseif what == 4 and space.index.version then\n\
                              space.index.version:alter({ type = 'tree', parts = { { 2, 'unsigned' }, { 1, 'unsigned' } } })\n\
                          elseif what == 5 then\n\
@@ -79,10 +81,13 @@ impl Workload for Reindex {
                          elseif what == 6 then\n\
                              space.index.primary:alter({ parts = { { 1, 'unsigned' } } })\n\
                          end\n\
-                         return not differs(space.index.version) and not differs(space.index.group)\n\
+                         box.begin()\n\
+                         local is_right = not differs(space.index.version) and not differs(space.index.group)\n\
+                         box.commit()\n\
+                         return is_right\n\
                      end";
         vec![
-            Operation::create_space(SPACE, "trial_reindexed"),
+            Operation::create_space(engines, SPACE, "trial_reindexed"),
             Operation::define(REINDEX, reindex),
             Operation::define(EMPTY, "function() box.space.trial_reindexed:truncate() return true end"),
         ]

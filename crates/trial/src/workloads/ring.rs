@@ -1,5 +1,6 @@
 //! A ring of rows, each naming the next one: a procedure turns a piece of it round, and it must stay one cycle through all rows.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Violation};
 use crate::operation::{Operation, Space};
 use crate::value::Value;
@@ -28,7 +29,7 @@ impl Workload for Ring {
         "successors are swapped; the rows stay one cycle"
     }
 
-    fn setup(&self) -> Vec<Operation> {
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
         // a -> b -> c -> d becomes a -> c -> b -> d. Each row counts how often it was changed.
         let swap = "function(first)\n\
                         local ring = box.space.trial_ring\n\
@@ -46,16 +47,18 @@ impl Workload for Ring {
         let walk = "function(limit)\n\
                         local ring = box.space.trial_ring\n\
                         local steps, here = 0, 0\n\
+                        box.begin()\n\
                         repeat\n\
                             here = ring:get(here)[2]\n\
                             steps = steps + 1\n\
                         until here == 0 or steps > limit\n\
+                        box.commit()\n\
                         return steps\n\
                     end";
         let fill = "local rows = ...\n\
                     for id = 0, rows - 1 do box.space.trial_ring:insert({ id, (id + 1) % rows, 0 }) end";
         vec![
-            Operation::create_space(SPACE, "trial_ring"),
+            Operation::create_space(engines, SPACE, "trial_ring"),
             Operation::define(SWAP, swap),
             Operation::define(WALK, walk),
             Operation::Eval { source: fill, arguments: vec![ROWS.into()] },

@@ -1,5 +1,6 @@
 //! Secondary indexes agree with the primary one: same rows, right order, under writes of every kind.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Violation};
 use crate::keyed::Keyed;
 use crate::operation::{Operation, Order, Space};
@@ -38,12 +39,13 @@ impl Workload for Secondary {
         "every index shows the same rows, in its order"
     }
 
-    fn setup(&self) -> Vec<Operation> {
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
         let indexes = "local space = box.space.trial_secondary\n\
+                       local hash = space.engine == 'memtx' and 'hash' or 'tree'\n\
                        space:create_index('version', { id = 1, parts = { { 2, 'unsigned' } } })\n\
                        space:create_index('group', { id = 2, parts = { { 3, 'unsigned' } }, unique = false })\n\
-                       space:create_index('text', { id = 3, type = 'hash', parts = { { 4, 'string' } } })";
-        vec![Operation::create_space(SPACE, "trial_secondary"), Operation::eval(indexes)]
+                       space:create_index('text', { id = 3, type = hash, parts = { { 4, 'string' } } })";
+        vec![Operation::create_space(engines, SPACE, "trial_secondary"), Operation::eval(indexes)]
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {

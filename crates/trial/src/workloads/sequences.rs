@@ -1,5 +1,6 @@
 //! Numbers of a sequence are never given out twice, also not after a crash.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Record, Violation};
 use crate::operation::{Operation, Space};
 use crate::value::Value;
@@ -27,16 +28,17 @@ impl Workload for Sequences {
         "a number that was given out never comes again"
     }
 
-    fn setup(&self) -> Vec<Operation> {
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
         let sequences = "if box.space.trial_numbered ~= nil then box.space.trial_numbered:drop() end\n\
                          for _, name in ipairs({ 'trial_row', 'trial_bare' }) do\n\
                              if box.sequence[name] ~= nil then box.sequence[name]:drop() end\n\
                              box.schema.sequence.create(name)\n\
                          end\n\
-                         local space = box.schema.space.create('trial_numbered', { id = ... })\n\
+                         local id, engine = ...\n\
+                         local space = box.schema.space.create('trial_numbered', { id = id, engine = engine })\n\
                          space:create_index('primary', { parts = { { 1, 'unsigned' } }, sequence = 'trial_row' })";
         vec![
-            Operation::Eval { source: sequences, arguments: vec![u64::from(SPACE).into()] },
+            Operation::Eval { source: sequences, arguments: vec![u64::from(SPACE).into(), engines.of(SPACE).into()] },
             Operation::define(NEXT, "function() return box.sequence.trial_bare:next() end"),
         ]
     }

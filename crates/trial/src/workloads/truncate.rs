@@ -1,5 +1,6 @@
 //! A space is emptied, and dropped and made anew, while others write to it: what was there before is gone, what came after stays.
 
+use crate::engines::Engines;
 use crate::history::{History, Outcome, Record, Violation};
 use crate::keyed::{Effect, Keyed};
 use crate::linear::Action;
@@ -38,20 +39,23 @@ impl Workload for Truncate {
         "a space is truncated, dropped and made again under load"
     }
 
-    fn setup(&self) -> Vec<Operation> {
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
         // Each step may be the last one before a crash, so each looks at what is there.
-        let renew = "function()\n\
+        let engine = engines.of(SPACE);
+        let renew = format!(
+            "function()\n\
                          local space = box.space.trial_truncated\n\
                          if space ~= nil then space:drop() end\n\
-                         space = box.schema.space.create('trial_truncated', { id = 3040 })\n\
-                         space:create_index('primary', { parts = { { 1, 'unsigned' } } })\n\
-                         space:create_index('version', { parts = { { 2, 'unsigned' } } })\n\
+                         space = box.schema.space.create('trial_truncated', {{ id = 3040, engine = '{engine}' }})\n\
+                         space:create_index('primary', {{ parts = {{ {{ 1, 'unsigned' }} }} }})\n\
+                         space:create_index('version', {{ parts = {{ {{ 2, 'unsigned' }} }} }})\n\
                          return true\n\
-                     end";
+                     end"
+        );
         vec![
-            Operation::create_space(SPACE, "trial_truncated"),
+            Operation::create_space(engines, SPACE, "trial_truncated"),
             Operation::define(EMPTY, "function() box.space.trial_truncated:truncate() return true end"),
-            Operation::define(RENEW, renew),
+            Operation::define(RENEW, &renew),
             Operation::call(RENEW, &[]),
         ]
     }

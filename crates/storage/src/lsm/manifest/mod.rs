@@ -59,6 +59,8 @@ pub struct Manifest {
     /// False if what an append that failed has left could not be taken back.
     is_settled: bool,
     buffer: Vec<u8>,
+    /// A file shorter than this is left to grow.
+    switch_from_bytes: u64,
 }
 
 /// What was found in a directory.
@@ -125,6 +127,7 @@ impl Manifest {
             open: None,
             is_settled: true,
             buffer: Vec::new(),
+            switch_from_bytes: SWITCH_FROM_BYTES,
         };
         if let Some(&number) = found.last() {
             manifest.resume(number)?;
@@ -132,6 +135,19 @@ impl Manifest {
         }
         let trees = manifest.state.trees.values().cloned().collect();
         Ok((manifest, trees))
+    }
+
+    /// Has files give way to new ones earlier or later than by itself.
+    pub fn set_switch_bytes(&mut self, bytes: u64) {
+        self.switch_from_bytes = bytes;
+        if let Some(open) = &mut self.open {
+            open.switch_at = open.switch_at.min(bytes.max(1));
+        }
+    }
+
+    /// The length at which a file gives way to a new one that began with so many bytes.
+    fn switch_at(&self, live: u64) -> u64 {
+        self.switch_from_bytes.max(SWITCH_GROWTH * live)
     }
 
     /// Goes on behind what is in a file.
@@ -146,7 +162,7 @@ impl Manifest {
         self.state.next_id = (self.state.next_id / IDS_PER_START + 1) * IDS_PER_START;
         let mut live = Vec::new();
         self.state.items().iter().for_each(|item| item.encode(&mut live));
-        self.open = Some(Open { file, path, length: contents.end, switch_at: switch_at(live.len() as u64) });
+        self.open = Some(Open { file, path, length: contents.end, switch_at: self.switch_at(live.len() as u64) });
         // From here on no other start gives these numbers.
         self.append(&[])
     }
@@ -255,7 +271,7 @@ impl Manifest {
         match self.write_file(&unfinished, &path) {
             Ok(file) => {
                 let length = self.buffer.len() as u64;
-                self.open = Some(Open { file, path, length, switch_at: switch_at(length) });
+                self.open = Some(Open { file, path, length, switch_at: self.switch_at(length) });
                 self.is_settled = true;
             }
             Err((error, is_named)) => {
@@ -295,11 +311,6 @@ impl Manifest {
             source: io::Error::new(io::ErrorKind::InvalidInput, "a record is too long"),
         }
     }
-}
-
-/// The length at which a file gives way to a new one that began with so many bytes.
-fn switch_at(live: u64) -> u64 {
-    SWITCH_FROM_BYTES.max(SWITCH_GROWTH * live)
 }
 
 /// Removes runs that no tree names, and files that were being written. Returns their names. Blocks; for the start, before anything is
