@@ -405,6 +405,7 @@ impl Database {
         match stop.take().map(Halt::from) {
             Some(Halt::Wait(need)) => self.wait_for(context, need),
             Some(Halt::Refused(error)) => Err(error.with("space", space.name())),
+            Some(Halt::Unreadable(error)) => Err(self.read_error(&error)),
             None => Err(Error::system("nothing to wait for")),
         }
     }
