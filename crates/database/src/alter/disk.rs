@@ -91,8 +91,7 @@ pub(super) fn check_options(options: &TreeOptions) -> std::result::Result<(), St
     if run_count_per_level == 0 {
         return Err("run_count_per_level must be greater than 0".to_string());
     }
-    // Written so that nan is refused, too.
-    if !(run_size_ratio > 1.0) {
+    if run_size_ratio.is_nan() || run_size_ratio <= 1.0 {
         return Err("run_size_ratio must be greater than 1".to_string());
     }
     if !(bloom_fpr > 0.0 && bloom_fpr <= 1.0) {
