@@ -93,7 +93,6 @@ pub(super) fn check_options(options: &TreeOptions) -> std::result::Result<(), St
     if run_count_per_level == 0 {
         return Err("run_count_per_level must be greater than 0".to_string());
     }
-    // Written so that nan is refused, too.
     if run_size_ratio.is_nan() || run_size_ratio <= 1.0 {
         return Err("run_size_ratio must be greater than 1".to_string());
     }
@@ -420,6 +419,7 @@ impl Database {
         match stop.take().map(Halt::from) {
             Some(Halt::Wait(need)) => self.wait_for(context, need),
             Some(Halt::Refused(error)) => Err(error.with("space", space.name())),
+            Some(Halt::Unreadable(error)) => Err(self.read_error(&error)),
             None => Err(Error::system("nothing to wait for")),
         }
     }

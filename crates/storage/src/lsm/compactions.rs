@@ -3,7 +3,7 @@
 //! A compaction takes some runs of a range, or of a part of it, and gives back one or more; its record names the range's new runs, after which
 //! readers that come see those. A range that has become large is split by it, small neighbours are joined behind it.
 
-use super::engine::{LsmEngine, run_options};
+use super::engine::{LsmEngine, RETRY_NS, run_options};
 use super::error::LsmError;
 use super::index_statistics::Volume;
 use super::jobs::{self, Compaction, Job, Workplace};
@@ -43,7 +43,7 @@ impl LsmEngine {
         let max = self.config.borrow().compactions_max;
         while self.compactions.borrow().len() < max {
             let now = self.environment.clock.monotonic_ns();
-            if !self.has_news.get() || now < self.retry_at_ns.get() {
+            if !self.has_news.get() || now < self.merge_at_ns.get() {
                 return;
             }
             let Some((tree, wanted)) = self.choose() else {
@@ -68,10 +68,14 @@ impl LsmEngine {
                 if tree.is_compacting.get() || tree.is_dropped.get() || !tree.is_recorded.get() {
                     continue;
                 }
-                for (at, sizes) in slice_sizes(&tree).into_iter().enumerate() {
+                for (at, mut sizes) in slice_sizes(&tree).into_iter().enumerate() {
                     let options = tree.options.get();
                     let (count, ratio) = (options.run_count_per_level, options.run_size_ratio);
-                    let stretch = deleted_stretch(&tree, at);
+                    // What lies above a run that cannot be read is merged as if there were nothing below.
+                    let readable = tree.ranges().list[at].slices.iter().take_while(|run| !run.is_set_aside()).count();
+                    let is_readable = readable == sizes.len();
+                    sizes.truncate(readable);
+                    let stretch = if is_readable { deleted_stretch(&tree, at) } else { None };
                     let choice = match &stretch {
                         Some(stretch) => Some(stretch.choice),
                         None => policy::choose(&sizes, count, ratio, self.is_lagging.get()),
@@ -85,6 +89,22 @@ impl LsmEngine {
             }
         }
         best
+    }
+
+    /// A merge did not come to its end. Dumps go on. What cannot be read is not merged any more: other blocks of the run are read as before.
+    fn fail_compaction(&self, tree: &LsmTree, error: LsmError) {
+        self.totals.borrow_mut().jobs_failed += 1;
+        let damaged = error.place().and_then(|(file, _)| tree.runs().into_iter().find(|run| run.path() == file));
+        match damaged {
+            Some(run) => {
+                tracing::error!("a compaction failed: {error}; the file is kept as it is, and is not merged any more");
+                run.set_aside();
+            }
+            None => {
+                tracing::error!("a compaction failed: {error}; it is tried again");
+                self.merge_at_ns.set(self.now_ns() + RETRY_NS);
+            }
+        }
     }
 
     fn begin_compaction(&self, tree: &Rc<LsmTree>, wanted: Wanted) -> bool {
@@ -152,7 +172,7 @@ impl LsmEngine {
                 tree.is_compacting.set(false);
                 self.has_news.set(true);
                 if !self.place.is_stopped.load(Ordering::Relaxed) {
-                    self.fail("a compaction", error);
+                    self.fail_compaction(&tree, error);
                 }
                 return;
             }

@@ -20,14 +20,14 @@ use super::tree::{LsmTree, Range};
 use runtime::{Clock, FileSystem, Notifier, spawn_thread};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 /// A failed job is tried again after so long.
-const RETRY_NS: u64 = 1_000_000_000;
+pub(super) const RETRY_NS: u64 = 1_000_000_000;
 /// Number of the range that a new tree has in the manifest.
 pub(super) const FIRST_RANGE: u64 = 0;
 
@@ -86,6 +86,8 @@ pub struct LsmEngine {
     /// Why dumps do not work at present.
     pub(super) failure: RefCell<Option<Rc<LsmError>>>,
     pub(super) retry_at_ns: Cell<u64>,
+    /// The same of compactions.
+    pub(super) merge_at_ns: Cell<u64>,
     /// Bytes a second that dumps have reached, a running mean.
     pub(super) dump_rate: Cell<f64>,
     pub(super) is_lagging: Cell<bool>,
@@ -132,6 +134,7 @@ impl LsmEngine {
             entered_bytes: Cell::new(0),
             failure: RefCell::new(None),
             retry_at_ns: Cell::new(0),
+            merge_at_ns: Cell::new(0),
             dump_rate: Cell::new(0.0),
             is_lagging: Cell::new(false),
             look_at_ns: Cell::new(0),
@@ -224,6 +227,11 @@ impl LsmEngine {
         );
     }
 
+    /// Directory of the files.
+    pub fn dir(&self) -> &Path {
+        &self.place.dir
+    }
+
     /// Bytes that memory levels may take.
     pub fn memory_bytes_max(&self) -> usize {
         self.config.borrow().memory_bytes_max
@@ -295,6 +303,14 @@ impl LsmEngine {
         self.totals.borrow_mut().jobs_failed += 1;
         self.retry_at_ns.set(self.environment.clock.monotonic_ns() + RETRY_NS);
         *self.failure.borrow_mut() = Some(Rc::new(error));
+    }
+
+    /// Space and index whose file cannot be read.
+    pub fn owner_of(&self, error: &LsmError) -> Option<(u32, u32)> {
+        let (file, _) = error.place()?;
+        let trees = self.spaces().into_iter().flat_map(|space| space.trees());
+        let names = |tree: &Rc<LsmTree>| tree.runs().iter().any(|run| run.path() == file);
+        trees.into_iter().find(names).map(|tree| (tree.space_id, tree.index_id))
     }
 
     // --- Trees ---

@@ -204,8 +204,7 @@ impl BlockReader {
                 }
                 Err(source) => {
                     let (offset, _) = read.run.block_extent(read.block);
-                    let what = format!("reading {} at offset {offset}", read.run.path().display());
-                    Err(LsmError::Io { what, source })
+                    Err(LsmError::Unreadable { file: read.run.path().to_path_buf(), offset, source })
                 }
             };
             if let Ok(block) = &result {
