@@ -45,6 +45,8 @@ pub struct Config {
     pub vinyl_memory: u64,
     /// Bytes of memory for what was read of spaces on disk.
     pub vinyl_cache: u64,
+    /// Bytes of a row of a space on disk.
+    pub vinyl_max_tuple_size: u64,
     /// Bytes of a block before it is compressed, unless an index says otherwise.
     pub vinyl_page_size: u64,
     /// Bytes of a key range; 0 lets the engine choose.
@@ -87,6 +89,7 @@ impl Default for Config {
             vinyl_dir: PathBuf::from("."),
             vinyl_memory: 128 << 20,
             vinyl_cache: 128 << 20,
+            vinyl_max_tuple_size: 1 << 20,
             vinyl_page_size: 4096,
             vinyl_range_size: 0,
             vinyl_run_count_per_level: 4,

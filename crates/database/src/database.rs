@@ -93,6 +93,8 @@ pub struct Database {
     pub(crate) arena: Arena,
     /// `memtx_max_tuple_size`, where every row is checked against it.
     pub(crate) max_tuple_size: Cell<usize>,
+    /// `vinyl_max_tuple_size`.
+    pub(crate) max_disk_tuple_size: Cell<usize>,
     pub(crate) environment: Environment,
     journal: RefCell<Option<Journal>>,
     state: RefCell<State>,
@@ -150,6 +152,7 @@ impl Database {
     pub fn new(config: Config, environment: Environment) -> Result<Rc<Self>> {
         let arena = Arena::new(config.memtx_memory as usize);
         let max_tuple_size = Cell::new(config.memtx_max_tuple_size as usize);
+        let max_disk_tuple_size = Cell::new(config.vinyl_max_tuple_size as usize);
         let started_at_ns = environment.clock.monotonic_ns();
         let database = Rc::new(Database {
             catalog: Catalog::new(),
@@ -157,6 +160,7 @@ impl Database {
             config: RefCell::new(config),
             arena,
             max_tuple_size,
+            max_disk_tuple_size,
             environment,
             journal: RefCell::new(None),
             state: RefCell::new(State::Loading),
@@ -234,6 +238,7 @@ impl Database {
         let mut config = self.config.borrow_mut();
         apply(&mut config);
         self.max_tuple_size.set(config.memtx_max_tuple_size as usize);
+        self.max_disk_tuple_size.set(config.vinyl_max_tuple_size as usize);
         self.arena.set_limit(config.memtx_memory as usize);
         if let Some(engine) = self.disk_engine() {
             engine.reconfigure(config.vinyl_memory as usize, config.vinyl_cache as usize);

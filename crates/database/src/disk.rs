@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::pacer::Pacer;
 use crate::session::Context;
 use crate::statement::{Key, Operation, Prepared, body_key, encode_body, no_such_space, row_kind, shown_of};
+use crate::statistics::increment;
 use crate::txn::Statement;
 use runtime::fiber;
 use std::cell::{Cell, RefCell};
@@ -53,6 +54,8 @@ pub(crate) struct DiskState {
 pub(crate) enum Halt {
     Wait(Need),
     Refused(Error),
+    /// A block cannot be read.
+    Unreadable(Rc<LsmError>),
 }
 
 impl From<Error> for Halt {
@@ -65,13 +68,9 @@ impl From<Stop> for Halt {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Wait(need) => Halt::Wait(need),
-            Stop::Failed(error) => Halt::Refused(read_error(&error)),
+            Stop::Failed(error) => Halt::Unreadable(error),
         }
     }
-}
-
-fn read_error(error: &LsmError) -> Error {
-    Error::system(error)
 }
 
 /// A statement that does not look at what is there. It is never refused for what is.
@@ -204,7 +203,7 @@ impl Database {
                 wake: environment.wake.clone(),
             },
         )
-        .map_err(|error| read_error(&error))?;
+        .map_err(Error::system)?;
         *self.disk.engine.borrow_mut() = Some(engine);
         Ok(())
     }
@@ -257,6 +256,22 @@ impl Database {
         engine.poll(self.appended().0, self.durable().0)
     }
 
+    /// A part of a file cannot be read: whose it is, and where.
+    pub(crate) fn read_error(&self, error: &LsmError) -> Error {
+        let Some((file, offset)) = error.place() else { return Error::system(error) };
+        let owner = self.disk_engine().and_then(|engine| engine.owner_of(error));
+        let space = owner.and_then(|(space_id, index_id)| Some((self.catalog.space(space_id)?, index_id)));
+        let named = match space {
+            Some((space, index_id)) => {
+                let (space_name, index_name) = (space.name(), space.index_name(index_id));
+                let what = format!("index '{index_name}' of space '{space_name}': {error}");
+                Error::system(what).with("space", space_name).with("index", index_name)
+            }
+            None => Error::system(error),
+        };
+        named.with("file", file.display()).with("offset", offset)
+    }
+
     fn disk_of<'a>(&self, space: &'a Space) -> Result<&'a Rc<LsmSpace>> {
         space.disk().ok_or_else(|| Error::new(ErrorCode::Unsupported, &[&space.def().engine, &"rows"]))
     }
@@ -276,6 +291,7 @@ impl Database {
             match outcome {
                 Ok(value) => return Ok(value),
                 Err(Halt::Refused(error)) => return Err(error),
+                Err(Halt::Unreadable(error)) => return Err(self.read_error(&error)),
                 Err(Halt::Wait(need)) => _fetched = Some(self.wait_for(context, need)?),
             }
         }
@@ -289,7 +305,7 @@ impl Database {
         if fiber::current().is_none() && self.state() == State::Running {
             return Err(Error::needs_fiber());
         }
-        let fetched = engine.fetch(need).map_err(|error| read_error(&error))?;
+        let fetched = engine.fetch(need).map_err(|error| self.read_error(&error))?;
         self.enter(context)?;
         Ok(fetched)
     }
@@ -299,13 +315,18 @@ impl Database {
         let Some(engine) = self.disk_engine() else { return Ok(()) };
         let written = context.txn.borrow().as_ref().map_or(0, |txn| txn.logged_bytes());
         if written > engine.memory_bytes_max() / TXN_PART {
-            let what = "one transaction on disk spaces";
-            return Err(Error::new(ErrorCode::MemoryIssue, &[&written, &"vinyl_memory", &what])
-                .with("limit", engine.memory_bytes_max() / TXN_PART));
+            let limit = engine.memory_bytes_max() / TXN_PART;
+            let what = format!("one transaction on disk, which may write {limit} bytes");
+            return Err(Error::new(ErrorCode::MemoryIssue, &[&written, &"vinyl_memory", &what]).with("limit", limit));
         }
         while engine.is_full() && self.state() == State::Running {
             if let Some(error) = engine.refusal() {
-                return Err(read_error(&error));
+                let (max, dir) = (engine.memory_bytes_max(), engine.dir());
+                let why = format!(
+                    "memory for writes on disk is full (vinyl_memory, {max} bytes), and it cannot be written to {}: {error}",
+                    dir.display()
+                );
+                return Err(Error::system(why).with("directory", dir.display()).with("limit", max));
             }
             if fiber::current().is_none() {
                 return Err(Error::needs_fiber());
@@ -347,6 +368,7 @@ impl Database {
                 return Err(error);
             }
         };
+        increment(&self.statistics.disk_commits);
         self.note_write(space, position);
         context.see(position);
         let answer = shown_of(&operation, &change).filter(|_| !is_delete(&operation));
@@ -577,7 +599,7 @@ impl Database {
         self.put_on_disk(space, prepared, unseen.as_ref())?;
         if let Some(engine) = self.disk_engine().filter(|engine| engine.is_full()) {
             // What was read of the log is durable.
-            engine.dump_all(lsn).map_err(|error| read_error(&error))?;
+            engine.dump_all(lsn).map_err(Error::system)?;
         }
         Ok(())
     }
@@ -636,7 +658,7 @@ impl Database {
                     }
                 }
                 Ok(None) => break,
-                Err(Stop::Failed(error)) => return Err(read_error(&error)),
+                Err(Stop::Failed(error)) => return Err(self.read_error(&error)),
                 Err(Stop::Wait(need)) => {
                     let is_in_txn = context.is_in_txn();
                     if is_in_txn {
@@ -691,7 +713,7 @@ impl Database {
             match scan.next_row() {
                 Ok(Some(row)) => rows.push(self.tuple_of(space, &row)?),
                 Ok(None) => break,
-                Err(Stop::Failed(error)) => return Err(read_error(&error)),
+                Err(Stop::Failed(error)) => return Err(self.read_error(&error)),
                 // What there is will do.
                 Err(Stop::Wait(_)) if !rows.is_empty() => break,
                 Err(Stop::Wait(need)) => {

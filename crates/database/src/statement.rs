@@ -544,11 +544,12 @@ impl Database {
     pub(crate) fn check_row(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<()> {
         self.check_has_primary(space)?;
         format.check(row).map_err(|error| self.tuple_error(error, space))?;
-        let max = self.max_tuple_size.get();
+        let (max, code) = match space.kind {
+            SpaceKind::Disk => (self.max_disk_tuple_size.get(), ErrorCode::VinylMaxTupleSize),
+            _ => (self.max_tuple_size.get(), ErrorCode::MemtxMaxTupleSize),
+        };
         if row.len() > max && self.state() != crate::database::State::Loading {
-            return Err(Error::new(ErrorCode::MemtxMaxTupleSize, &[&row.len()])
-                .with("space", space.name())
-                .with("limit", max));
+            return Err(Error::new(code, &[&row.len()]).with("space", space.name()).with("limit", max));
         }
         Ok(())
     }

@@ -19,6 +19,10 @@ pub struct Statistics {
     pub errors: Cell<u64>,
     /// Transactions that were aborted because another one had changed what they had seen.
     pub conflicts: Cell<u64>,
+    /// Transactions that have touched spaces on disk and were committed.
+    pub disk_commits: Cell<u64>,
+    /// Those that were rolled back.
+    pub disk_rollbacks: Cell<u64>,
 }
 
 /// Adds one.
@@ -51,6 +55,8 @@ impl Statistics {
             &self.auths,
             &self.errors,
             &self.conflicts,
+            &self.disk_commits,
+            &self.disk_rollbacks,
         ];
         counters.iter().for_each(|counter| counter.set(0));
     }

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
 use crate::reads::Reads;
 use crate::session::Context;
+use crate::statistics::increment;
 use std::cell::RefCell;
 use std::rc::Rc;
 use storage::Change;
@@ -234,6 +235,9 @@ impl Database {
                 return Err(error);
             }
         };
+        if txn.outlives_yield {
+            increment(&self.statistics.disk_commits);
+        }
         context.see(position);
         let must_wait = !context.answers_wait || !txn.on_commit.is_empty();
         let on_rollback = std::mem::take(&mut txn.on_rollback);
@@ -292,6 +296,9 @@ impl Database {
         if let Some(mut txn) = self.take_txn(context) {
             let mut rows = txn.changed_rows();
             rows.reverse();
+            if txn.outlives_yield && txn.aborted.is_none() {
+                increment(&self.statistics.disk_rollbacks);
+            }
             txn.undo_to(self, 0, 0);
             self.run_callbacks(context, std::mem::take(&mut txn.on_rollback), &rows);
         }

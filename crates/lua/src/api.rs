@@ -1,6 +1,7 @@
 //! The C functions under `box`: statements, reads, transactions, the schema as tables. `modules/box.lua` makes the public API of them.
 
 use crate::convert::{encode, encode_array, encode_key, is_null, push_bytes_value, tuple_at};
+use crate::disk_statistics::{disk_statistics, index_statistics};
 use crate::registry::{context, database, registry};
 use crate::state::{Function, Raise, State};
 use database::{
@@ -12,9 +13,9 @@ use std::rc::Rc;
 use storage::{IteratorKind, MemoryIterator};
 use tuple::{Tuple, msgpack};
 
-type Outcome = Result<c_int, Raise>;
+pub(crate) type Outcome = Result<c_int, Raise>;
 
-fn space_at(state: State, index: c_int) -> Result<Rc<Space>, Raise> {
+pub(crate) fn space_at(state: State, index: c_int) -> Result<Rc<Space>, Raise> {
     let id = state.check_number(index, "space id")?;
     let space = database().space(id as u32)?;
     if space.kind == SpaceKind::Disk {
@@ -24,7 +25,7 @@ fn space_at(state: State, index: c_int) -> Result<Rc<Space>, Raise> {
     Ok(space)
 }
 
-fn id_at(state: State, index: c_int) -> Result<u32, Raise> {
+pub(crate) fn id_at(state: State, index: c_int) -> Result<u32, Raise> {
     Ok(state.check_number(index, "id")? as u32)
 }
 
@@ -532,6 +533,24 @@ fn spaces(state: State) -> Outcome {
     Ok(1)
 }
 
+fn push_disk_options(state: State, options: &storage::lsm::TreeOptions) {
+    state.new_table(0, 5);
+    let table = state.top();
+    for (name, value) in [
+        ("page_size", options.page_size as f64),
+        ("range_size", options.range_size as f64),
+        ("run_count_per_level", options.run_count_per_level as f64),
+        ("run_size_ratio", options.run_size_ratio),
+        ("bloom_fpr", options.bloom_fpr),
+    ] {
+        // A range size of 0 is none.
+        if value != 0.0 {
+            state.push_number(value);
+            state.set_field(table, name);
+        }
+    }
+}
+
 fn push_indexes(state: State, space: &Space) {
     let indexes = space.indexes();
     state.new_table(indexes.len(), 0);
@@ -567,6 +586,10 @@ fn push_indexes(state: State, space: &Space) {
             state.raw_set_index(parts, number as c_int + 1);
         }
         state.set_field(table, "parts");
+        if space.disk().is_some() {
+            push_disk_options(state, &index.tree);
+            state.set_field(table, "options");
+        }
         if let Some(sequence) = space.sequence.borrow().as_ref()
             && index.id == 0
         {
@@ -772,6 +795,9 @@ fn recovery_report(state: State) -> Outcome {
 
 fn reset_statistics(_state: State) -> Outcome {
     database().statistics.reset();
+    if let Some(engine) = database().disk_engine() {
+        engine.reset_statistics();
+    }
     Ok(0)
 }
 
@@ -966,6 +992,8 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("random", random),
     ("size", size),
     ("index_size", index_size),
+    ("index_statistics", index_statistics),
+    ("disk_statistics", disk_statistics),
     ("truncate", truncate),
     ("begin", begin),
     ("commit", commit),

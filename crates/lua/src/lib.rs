@@ -13,6 +13,7 @@
 mod api;
 mod convert;
 mod decimals;
+mod disk_statistics;
 mod error;
 mod fibers;
 mod library;

@@ -33,6 +33,27 @@ pub(crate) struct Options {
     /// Memory of spaces on disk for what was read [default: 128MiB]
     #[arg(long, env = "LYCOSA_VINYL_CACHE")]
     pub(crate) vinyl_cache: Option<String>,
+    /// Largest row of a space on disk [default: 1MiB]
+    #[arg(long, env = "LYCOSA_VINYL_MAX_TUPLE_SIZE")]
+    pub(crate) vinyl_max_tuple_size: Option<String>,
+    /// Bytes of a block of a space on disk; an index may say otherwise, as for the following [default: 4096]
+    #[arg(long, env = "LYCOSA_VINYL_PAGE_SIZE")]
+    pub(crate) vinyl_page_size: Option<u64>,
+    /// Bytes of a key range, 0 lets the engine choose [default: 0]
+    #[arg(long, env = "LYCOSA_VINYL_RANGE_SIZE")]
+    pub(crate) vinyl_range_size: Option<u64>,
+    /// Runs of about one size before they are merged [default: 4]
+    #[arg(long, env = "LYCOSA_VINYL_RUN_COUNT_PER_LEVEL")]
+    pub(crate) vinyl_run_count_per_level: Option<u64>,
+    /// How much larger a run may be and still be of about one size [default: 3.5]
+    #[arg(long, env = "LYCOSA_VINYL_RUN_SIZE_RATIO")]
+    pub(crate) vinyl_run_size_ratio: Option<f64>,
+    /// Share of absent keys that filters do not know to be absent, 1 for no filters [default: 0.01]
+    #[arg(long, env = "LYCOSA_VINYL_BLOOM_FPR")]
+    pub(crate) vinyl_bloom_fpr: Option<f64>,
+    /// Merges of files of spaces on disk at once [default: 1]
+    #[arg(long, env = "LYCOSA_VINYL_WRITE_THREADS")]
+    pub(crate) vinyl_write_threads: Option<u64>,
     /// Size of a log file after which the next is begun [default: 256MiB]
     #[arg(long, env = "LYCOSA_WAL_MAX_SIZE")]
     pub(crate) wal_max_size: Option<String>,
@@ -82,28 +103,10 @@ pub(crate) struct Options {
     #[arg(skip)]
     #[serde(skip)]
     pub(crate) memtx_dir: Option<PathBuf>,
-    /// Directory of spaces on disk, if it is another one. Only through `box.cfg`, as the following.
+    /// Directory of spaces on disk, if it is another one. Only through `box.cfg`.
     #[arg(skip)]
     #[serde(skip)]
     pub(crate) vinyl_dir: Option<PathBuf>,
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) vinyl_page_size: Option<u64>,
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) vinyl_range_size: Option<u64>,
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) vinyl_run_count_per_level: Option<u64>,
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) vinyl_run_size_ratio: Option<f64>,
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) vinyl_bloom_fpr: Option<f64>,
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) vinyl_write_threads: Option<u64>,
     /// Identities to take in an empty directory. Only through `box.cfg`.
     #[arg(skip)]
     #[serde(skip)]
@@ -132,7 +135,9 @@ impl Options {
         let file: Options = toml::from_str(&text).map_err(|error| read(&error))?;
         self.force_recovery |= file.force_recovery;
         self.read_only |= file.read_only;
-        fill!(self, file: listen, work_dir, wal_mode, memtx_memory, memtx_max_tuple_size, vinyl_memory, vinyl_cache, wal_max_size,
+        fill!(self, file: listen, work_dir, wal_mode, memtx_memory, memtx_max_tuple_size, vinyl_memory, vinyl_cache,
+            vinyl_max_tuple_size, vinyl_page_size, vinyl_range_size, vinyl_run_count_per_level, vinyl_run_size_ratio,
+            vinyl_bloom_fpr, vinyl_write_threads, wal_max_size,
             checkpoint_interval, checkpoint_count, checkpoint_wal_threshold, snap_io_rate_limit, net_msg_max, log,
             log_level, pid_file, lua_memory, lua_slice_max, script);
         Ok(self)
@@ -159,7 +164,7 @@ impl Options {
 
     /// The options as `box.cfg` shows them: a msgpack map by Tarantool's names.
     pub(crate) fn shown(&self) -> Vec<u8> {
-        use tuple::msgpack::{encode_bool, encode_map, encode_str, encode_uint};
+        use tuple::msgpack::{encode_bool, encode_f64, encode_map, encode_str, encode_uint};
         let Ok(config) = self.database() else { return vec![0x80] };
         let texts = [
             ("listen", self.listen.clone().unwrap_or_default()),
@@ -173,7 +178,9 @@ impl Options {
             ("memtx_max_tuple_size", config.memtx_max_tuple_size),
             ("vinyl_memory", config.vinyl_memory),
             ("vinyl_cache", config.vinyl_cache),
+            ("vinyl_max_tuple_size", config.vinyl_max_tuple_size),
             ("vinyl_page_size", config.vinyl_page_size),
+            ("vinyl_range_size", config.vinyl_range_size),
             ("vinyl_run_count_per_level", config.vinyl_run_count_per_level),
             ("vinyl_write_threads", config.vinyl_write_threads as u64),
             ("wal_max_size", config.wal_max_size),
@@ -181,9 +188,11 @@ impl Options {
             ("checkpoint_count", config.checkpoint_count as u64),
             ("checkpoint_wal_threshold", config.checkpoint_wal_threshold),
         ];
+        let fractions =
+            [("vinyl_run_size_ratio", config.vinyl_run_size_ratio), ("vinyl_bloom_fpr", config.vinyl_bloom_fpr)];
         let flags = [("read_only", config.read_only), ("force_recovery", config.force_recovery)];
         let mut out = Vec::new();
-        encode_map(&mut out, (texts.len() + numbers.len() + flags.len()) as u32);
+        encode_map(&mut out, (texts.len() + numbers.len() + fractions.len() + flags.len()) as u32);
         for (name, text) in &texts {
             encode_str(&mut out, name.as_bytes());
             encode_str(&mut out, text.as_bytes());
@@ -191,6 +200,10 @@ impl Options {
         for (name, number) in numbers {
             encode_str(&mut out, name.as_bytes());
             encode_uint(&mut out, number);
+        }
+        for (name, fraction) in fractions {
+            encode_str(&mut out, name.as_bytes());
+            encode_f64(&mut out, fraction);
         }
         for (name, flag) in flags {
             encode_str(&mut out, name.as_bytes());
@@ -248,6 +261,7 @@ impl Options {
                 "vinyl_dir" => options.vinyl_dir = path(),
                 "vinyl_memory" => options.vinyl_memory = size()?,
                 "vinyl_cache" => options.vinyl_cache = size()?,
+                "vinyl_max_tuple_size" => options.vinyl_max_tuple_size = size()?,
                 "vinyl_page_size" => options.vinyl_page_size = number()?,
                 "vinyl_range_size" => options.vinyl_range_size = number()?,
                 "vinyl_run_count_per_level" => options.vinyl_run_count_per_level = number()?,
@@ -295,12 +309,17 @@ impl Options {
                 parse_size(text).ok_or_else(|| format!("Incorrect value for option '{name}': '{text}' is no size"))
             }
         };
-        Ok(Config {
+        let config = Config {
             wal_dir: self.wal_dir.clone().unwrap_or_else(|| dir.clone()),
             memtx_dir: self.memtx_dir.clone().unwrap_or_else(|| dir.clone()),
             vinyl_dir: self.vinyl_dir.clone().unwrap_or(dir),
             vinyl_memory: size("vinyl_memory", &self.vinyl_memory, default.vinyl_memory)?,
             vinyl_cache: size("vinyl_cache", &self.vinyl_cache, default.vinyl_cache)?,
+            vinyl_max_tuple_size: size(
+                "vinyl_max_tuple_size",
+                &self.vinyl_max_tuple_size,
+                default.vinyl_max_tuple_size,
+            )?,
             vinyl_page_size: self.vinyl_page_size.unwrap_or(default.vinyl_page_size),
             vinyl_range_size: self.vinyl_range_size.unwrap_or(default.vinyl_range_size),
             vinyl_run_count_per_level: self.vinyl_run_count_per_level.unwrap_or(default.vinyl_run_count_per_level),
@@ -336,8 +355,29 @@ impl Options {
             force_recovery: self.force_recovery,
             read_only: self.read_only,
             ..default
-        })
+        };
+        check_disk(&config)?;
+        Ok(config)
     }
+}
+
+/// What Tarantool refuses of the options of the disk engine.
+fn check_disk(config: &Config) -> Result<(), String> {
+    let has_page = config.vinyl_page_size > 0
+        && (config.vinyl_range_size == 0 || config.vinyl_page_size <= config.vinyl_range_size);
+    let share = config.vinyl_bloom_fpr;
+    for (name, is_good, wanted) in [
+        ("vinyl_page_size", has_page, "must be greater than 0 and less than or equal to vinyl_range_size"),
+        ("vinyl_run_count_per_level", config.vinyl_run_count_per_level > 0, "must be greater than 0"),
+        ("vinyl_run_size_ratio", config.vinyl_run_size_ratio > 1.0, "must be greater than 1"),
+        ("vinyl_bloom_fpr", share > 0.0 && share <= 1.0, "must be greater than 0 and less than or equal to 1"),
+        ("vinyl_write_threads", config.vinyl_write_threads > 0, "must be greater than 0"),
+    ] {
+        if !is_good {
+            return Err(format!("Incorrect value for option '{name}': {wanted}"));
+        }
+    }
+    Ok(())
 }
 
 /// A text file, through the runtime.

@@ -239,6 +239,7 @@ impl Host for ProcessHost {
             current.memtx_max_tuple_size = config.memtx_max_tuple_size;
             current.vinyl_memory = config.vinyl_memory;
             current.vinyl_cache = config.vinyl_cache;
+            current.vinyl_max_tuple_size = config.vinyl_max_tuple_size;
             current.checkpoint_interval = config.checkpoint_interval;
             current.checkpoint_count = config.checkpoint_count;
             current.checkpoint_wal_threshold = config.checkpoint_wal_threshold;

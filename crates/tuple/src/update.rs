@@ -123,6 +123,9 @@ fn parse<'a>(ops: &'a [u8], index_base: u32) -> Result<Vec<Operation<'a>>, Updat
         }
         let target = match reader.kind() {
             Ok(Kind::Uint | Kind::Int) => match reader.read_int() {
+                Ok(value) if (0..i64::from(index_base)).contains(&value) => {
+                    return Err(UpdateError::NoFieldNumber(value));
+                }
                 Ok(value) => Target::Number(value),
                 Err(_) => return Err(UpdateError::Illegal("field id must be a number")),
             },

@@ -8,7 +8,6 @@ use crate::catalog::Space;
 use crate::database::{Database, State};
 use crate::disk::Halt;
 use crate::error::{Error, ErrorCode, Result};
-use crate::fields::as_uint;
 use crate::session::Context;
 use crate::time_share::TimeShare;
 use crate::txn::{Effect, Placed};
@@ -22,6 +21,8 @@ use tuple::{Format, KeyDef, KeyPart, Tuple};
 
 /// Rows between two looks at the clock.
 const STEP_ROWS: usize = 32;
+/// A block is read and unpacked as a whole.
+const PAGE_SIZE_MAX: usize = 16 << 20;
 /// No tree of the manifest is there.
 const NEVER_DUMPED: i64 = -1;
 /// A run is asked for so often whether it is written.
@@ -58,45 +59,54 @@ pub(super) fn default_options(database: &Database) -> TreeOptions {
     }
 }
 
-/// Reads one option of an index, in Tarantool's words.
+/// Reads one option of an index. Errors: in Tarantool's words.
 pub(super) fn read_option(
     options: &mut TreeOptions,
     name: &str,
     value: &[u8],
 ) -> std::result::Result<(), &'static str> {
+    // What is less than nothing is refused as nothing is.
+    let integer = || Reader::new(value).read_i128().ok().map(|number| u64::try_from(number).unwrap_or(0));
     let number =
         || Reader::new(value).read_double().ok().or_else(|| Reader::new(value).read_int().ok().map(|n| n as f64));
     match name {
-        "page_size" => {
-            options.page_size = as_uint(value).ok_or("'page_size' must be integer")? as usize;
-            // More does not fit a block, less is all overhead.
-            if !(1..=16 << 20).contains(&options.page_size) {
-                return Err("page_size must be greater than 0 and less than or equal to range_size");
-            }
-        }
-        "range_size" => {
-            options.range_size = as_uint(value).ok_or("'range_size' must be integer")?;
-        }
+        "page_size" => options.page_size = integer().ok_or("'page_size' must be integer")? as usize,
+        "range_size" => options.range_size = integer().ok_or("'range_size' must be integer")?,
         "run_count_per_level" => {
-            options.run_count_per_level = as_uint(value).ok_or("'run_count_per_level' must be integer")? as usize;
-            if options.run_count_per_level == 0 {
-                return Err("run_count_per_level must be greater than 0");
-            }
+            options.run_count_per_level = integer().ok_or("'run_count_per_level' must be integer")? as usize;
         }
-        "run_size_ratio" => {
-            options.run_size_ratio = number().ok_or("'run_size_ratio' must be number")?;
-            if options.run_size_ratio <= 1.0 {
-                return Err("run_size_ratio must be greater than 1");
-            }
-        }
-        _ => {
-            options.bloom_fpr = number().ok_or("'bloom_fpr' must be number")?;
-            if !(options.bloom_fpr > 0.0 && options.bloom_fpr <= 1.0) {
-                return Err("bloom_fpr must be greater than 0 and less than or equal to 1");
-            }
-        }
+        "run_size_ratio" => options.run_size_ratio = number().ok_or("'run_size_ratio' must be number")?,
+        _ => options.bloom_fpr = number().ok_or("'bloom_fpr' must be number")?,
     }
     Ok(())
+}
+
+/// Errors: what is wrong with the options of an index, in Tarantool's words.
+pub(super) fn check_options(options: &TreeOptions) -> std::result::Result<(), String> {
+    let TreeOptions { page_size, range_size, run_count_per_level, run_size_ratio, bloom_fpr } = *options;
+    if page_size == 0 || range_size > 0 && page_size as u64 > range_size {
+        return Err("page_size must be greater than 0 and less than or equal to range_size".to_string());
+    }
+    if page_size > PAGE_SIZE_MAX {
+        return Err(format!("page_size must be at most {PAGE_SIZE_MAX}"));
+    }
+    if run_count_per_level == 0 {
+        return Err("run_count_per_level must be greater than 0".to_string());
+    }
+    if run_size_ratio.is_nan() || run_size_ratio <= 1.0 {
+        return Err("run_size_ratio must be greater than 1".to_string());
+    }
+    if !(bloom_fpr > 0.0 && bloom_fpr <= 1.0) {
+        return Err("bloom_fpr must be greater than 0 and less than or equal to 1".to_string());
+    }
+    Ok(())
+}
+
+/// Runs of an index are written and merged like this from now on.
+pub(super) fn set_options(space: &Space, index_id: u32, options: TreeOptions) {
+    if let Some(disk) = space.disk() {
+        disk.set_options(index_id, options);
+    }
 }
 
 /// Errors: 13 if the engine has no such index, 14 if its keys have no order as bytes.
@@ -343,8 +353,8 @@ impl Database {
             }
             check_alter(space, disk, &work)?;
         }
-        let options =
-            super::index::parse_index(self, row.data()).map_or_else(|_| default_options(self), |parsed| parsed.tree);
+        let options = super::index::parse_index(self, row.data())
+            .map_or_else(|_| default_options(self), |parsed| parsed.info.tree);
         let defs = defs.iter().map(|def| (def.clone(), options)).collect();
         let mut build = disk.begin_build(Rc::clone(format), defs).map_err(|error| read_error(space, error))?;
         // The open transaction has done nothing yet that waiting could make wrong.
@@ -411,6 +421,7 @@ impl Database {
         match stop.take().map(Halt::from) {
             Some(Halt::Wait(need)) => self.wait_for(context, need),
             Some(Halt::Refused(error)) => Err(error.with("space", space.name())),
+            Some(Halt::Unreadable(error)) => Err(self.read_error(&error)),
             None => Err(Error::system("nothing to wait for")),
         }
     }

@@ -13,7 +13,6 @@ use crate::statement::no_such_index;
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
-use storage::lsm::TreeOptions;
 use storage::{IndexDef, IndexKind};
 use tuple::msgpack::{Kind, Reader};
 use tuple::{FieldType, KeyDef, KeyPart, Tuple};
@@ -31,8 +30,6 @@ pub(crate) struct ParsedIndex {
     pub(crate) info: IndexInfo,
     pub(super) kind: IndexKind,
     pub(super) is_unique: bool,
-    /// Options of an index on disk.
-    pub(super) tree: TreeOptions,
 }
 
 /// Reads a row of `_index`. Errors: 14, 107, 108, 13.
@@ -49,8 +46,8 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
     let refuse = |why: &str| Error::new(ErrorCode::ModifyIndex, &[&name, &space.name(), &why]);
     let kind = match type_name.to_ascii_lowercase().as_str() {
         "tree" => IndexKind::Tree,
-        "hash" => IndexKind::Hash,
-        "bitset" | "rtree" => {
+        "hash" if space.disk().is_none() => IndexKind::Hash,
+        "bitset" | "rtree" if space.disk().is_none() => {
             return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &format!("{type_name} indexes yet")]));
         }
         _ => return Err(Error::new(ErrorCode::IndexType, &[&name, &space.name()])),
@@ -78,6 +75,7 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
         Ok(())
     })
     .map_err(|error| error.unwrap_or_else(|| Error::new(ErrorCode::WrongIndexOptions, &[&4, &"expected a map"])))?;
+    disk::check_options(&tree).map_err(|what| Error::new(ErrorCode::WrongIndexOptions, &[&4, &what]))?;
     let parts = parse_parts(database, &space, parts)?;
     if parts.is_empty() {
         return Err(refuse("part count must be positive"));
@@ -114,7 +112,7 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
     if space.disk().is_some() {
         disk::check_index(&space, &name, kind, &parts)?;
     }
-    Ok(ParsedIndex { space_id, info: IndexInfo { id, name, parts }, kind, is_unique, tree })
+    Ok(ParsedIndex { space_id, info: IndexInfo { id, name, parts, tree }, kind, is_unique })
 }
 
 /// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: 107.
@@ -286,7 +284,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     }
     let work = plan_create(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
-    let placed = disk::create_index(database, &space, &work, parsed.tree, new)?;
+    let placed = disk::create_index(database, &space, &work, parsed.info.tree, new)?;
     let replaced = database.apply_build(work, new)?;
     assert!(replaced.is_empty(), "a new index takes nobody's place");
     let old_format = space.format();
@@ -411,7 +409,8 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
     }
     let work = plan_alter(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
-    let (replaced_trees, placed) = disk::alter_index(database, &space, &work, parsed.tree, new)?;
+    let (replaced_trees, placed) = disk::alter_index(database, &space, &work, parsed.info.tree, new)?;
+    disk::set_options(&space, parsed.info.id, parsed.info.tree);
     let (kept_trees, owner) = (Rc::clone(&replaced_trees), Rc::clone(&space));
     let replaced = database.apply_build(work, new)?;
     let (id, old_format) = (parsed.info.id, space.format());
@@ -422,8 +421,11 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
     let kept = Rc::clone(&replaced);
     Ok(Some(Effect {
         undo: Box::new(move |database| {
-            space.set_index(id, old_info);
             disk::reattach_index(&space, &replaced_trees);
+            if let Some(old) = &old_info {
+                disk::set_options(&space, id, old.tree);
+            }
+            space.set_index(id, old_info);
             database.catalog.set_format(&space, old_format);
             // They hold the rows that there were then, and what came later is undone before.
             let unused = space.store.borrow_mut().exchange_indexes(replaced.take());

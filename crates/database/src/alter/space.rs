@@ -73,7 +73,7 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
     match engine.as_str() {
         "memtx" | "sysview" | "blackhole" | "service" => {}
         "vinyl" if is_temporary => {
-            return Err(Error::new(failure, &[&name, &"engine does not support temporary flag"]));
+            return Err(Error::new(ErrorCode::AlterSpace, &[&name, &"engine does not support temporary flag"]));
         }
         "vinyl" => {}
         other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),

@@ -58,6 +58,8 @@ pub struct IndexInfo {
     pub name: String,
     /// Parts as declared.
     pub parts: Vec<KeyPart>,
+    /// How it is kept if the space is on disk.
+    pub tree: storage::lsm::TreeOptions,
 }
 
 /// Fills the first field of a row that is nil.

@@ -36,8 +36,8 @@ local defaults = {
     slab_alloc_factor = 1.05, readahead = 16320, too_long_threshold = 0.5, coredump = false, strip_core = true,
     hot_standby = false, worker_pool_threads = 4, sql_cache_size = 5242880, feedback_enabled = false,
     vinyl_memory = 134217728, vinyl_cache = 134217728, vinyl_max_tuple_size = 1048576, vinyl_read_threads = 1,
-    vinyl_write_threads = 4, vinyl_timeout = 60, vinyl_run_count_per_level = 2, vinyl_run_size_ratio = 3.5,
-    vinyl_page_size = 8192, vinyl_bloom_fpr = 0.05, replication_timeout = 1, replication_connect_timeout = 30,
+    vinyl_write_threads = 1, vinyl_timeout = 60, vinyl_run_count_per_level = 4, vinyl_run_size_ratio = 3.5,
+    vinyl_page_size = 4096, vinyl_bloom_fpr = 0.01, replication_timeout = 1, replication_connect_timeout = 30,
     replication_sync_lag = 10, replication_sync_timeout = 300, replication_skip_conflict = false, replication_anon = false,
     replication_synchro_quorum = 1, replication_synchro_timeout = 5, election_mode = 'off', election_timeout = 5,
     wal_dir_rescan_delay = 2, wal_cleanup_delay = 14400,
@@ -48,7 +48,7 @@ local dynamic = {
     listen = true, memtx_memory = true, memtx_max_tuple_size = true, wal_queue_max_size = true, checkpoint_interval = true,
     checkpoint_count = true, checkpoint_wal_threshold = true, snap_io_rate_limit = true, read_only = true,
     net_msg_max = true, log_level = true, too_long_threshold = true, readahead = true, custom_proc_title = true,
-    feedback_enabled = true, vinyl_memory = true, vinyl_cache = true, vinyl_timeout = true, replication = true,
+    feedback_enabled = true, vinyl_memory = true, vinyl_cache = true, vinyl_max_tuple_size = true, vinyl_timeout = true, replication = true,
     replication_timeout = true, replication_connect_timeout = true, replication_connect_quorum = true,
     replication_sync_lag = true, replication_sync_timeout = true, replication_skip_conflict = true,
     io_collect_interval = true, force_recovery = true, worker_pool_threads = true, sql_cache_size = true,
@@ -110,8 +110,10 @@ local function check_cfg(changes)
     if checked.wal_mode ~= nil and checked.wal_mode ~= 'none' and checked.wal_mode ~= 'write' and checked.wal_mode ~= 'fsync' then
         fail('CFG', 'wal_mode', checked.wal_mode)
     end
-    if is_loaded and checked.memtx_memory ~= nil and checked.memtx_memory < current.memtx_memory then
-        fail('CFG', 'memtx_memory', 'cannot decrease memory size at runtime')
+    for _, name in ipairs({ 'memtx_memory', 'vinyl_memory' }) do
+        if is_loaded and checked[name] ~= nil and checked[name] < current[name] then
+            fail('CFG', name, 'cannot decrease memory size at runtime')
+        end
     end
     if checked.replication ~= nil and not (type(checked.replication) == 'table' and next(checked.replication) == nil) then
         fail('UNSUPPORTED', 'Lycosa', 'replication yet')
@@ -334,6 +336,25 @@ local function checkpoints()
     return list
 end
 
+-- Tables in tables, of values by dotted names.
+function internal.nested(values)
+    local result = {}
+    for path, value in pairs(values) do
+        local place = result
+        for part, dot in path:gmatch('([^.]+)(%.?)') do
+            if dot == '' then
+                place[part] = value
+            else
+                place[part] = place[part] or {}
+                place = place[part]
+            end
+        end
+    end
+    return result
+end
+
+local function disk_stat() return internal.nested(internal.disk_statistics()) end
+
 local info_fields = {
     id = function() return 1 end,
     uuid = function(now) return now.uuid end,
@@ -359,11 +380,13 @@ local info_fields = {
     election = function() return { state = 'follower', vote = 0, leader = 0, term = 1 } end,
     synchro = function() return { queue = { owner = 0, term = 0, len = 0, busy = false }, quorum = 1 } end,
     sql = function() return callable(function() return { cache = { size = 0, stmt_count = 0 } } end) end,
-    vinyl = function() return callable(function() return {} end) end,
+    vinyl = function() return callable(disk_stat) end,
     memory = function(now)
         return callable(function()
+            local disk = disk_stat().memory
             return {
-                data = now.memory_rows, index = now.memory_indexes, cache = 0, tx = 0, net = 0, lua = now.lua_kb * 1024,
+                data = now.memory_rows + disk.level0, index = now.memory_indexes + disk.page_index + disk.bloom_filter,
+                cache = disk.tuple_cache, tx = disk.tx, net = 0, lua = now.lua_kb * 1024,
             }
         end)
     end,
@@ -405,6 +428,7 @@ local function all_stat()
     return result
 end
 box.stat = setmetatable({
+    vinyl = disk_stat,
     reset = function() internal.reset_statistics() end,
 }, {
     __index = function(_, name) return all_stat()[name] end,

@@ -201,9 +201,6 @@ function box.schema.space.create(name, options)
     if options.engine == 'disk' then
         options.engine = 'vinyl'
     end
-    if options.engine == 'vinyl' and options.temporary then
-        illegal('engine does not support temporary flag')
-    end
     local existing = box.space[name]
     if existing then
         if options.if_not_exists then
@@ -468,6 +465,9 @@ local index_options = {
     run_size_ratio = 'number', bloom_fpr = 'number',
 }
 
+-- How an index on disk is kept: options that its row has, by the names of box.cfg's without `vinyl_`.
+local disk_options = { 'page_size', 'range_size', 'run_count_per_level', 'run_size_ratio', 'bloom_fpr' }
+
 -- Connects a space's primary key with a sequence as the `sequence` option asks.
 local function sequence_for(space, parts, wanted, index_id)
     if wanted == nil or wanted == false then
@@ -533,7 +533,7 @@ function box.schema.index.create(space_id, name, options)
     end
     box.space._space_sequence:get(space_id)
     local kind = (options.type or 'tree'):lower()
-    if kind == 'bitset' or kind == 'rtree' then
+    if (kind == 'bitset' or kind == 'rtree') and space.engine ~= 'vinyl' then
         fail('UNSUPPORTED', 'Lycosa', kind .. ' indexes yet')
     end
     if options.func ~= nil then
@@ -559,6 +559,14 @@ function box.schema.index.create(space_id, name, options)
     local flags = map({ unique = options.unique ~= false })
     if options.dimension ~= nil then
         flags.dimension = options.dimension
+    end
+    for _, option in ipairs(disk_options) do
+        local default = box.cfg['vinyl_' .. option]
+        if options[option] ~= nil then
+            flags[option] = options[option]
+        elseif space.engine == 'vinyl' and default ~= 0 then
+            flags[option] = default
+        end
     end
     local connection = sequence_for({ id = space_id, name = name }, parts, options.sequence, id)
     atomically(function()
@@ -615,6 +623,11 @@ function box.schema.index.alter(space_id, index_id, options)
     end
     if options.unique ~= nil then
         row[5].unique = options.unique
+    end
+    for _, option in ipairs(disk_options) do
+        if options[option] ~= nil then
+            row[5][option] = options[option]
+        end
     end
     if options.parts then
         row[6] = parts_of(space_id, options.parts)

@@ -338,6 +338,9 @@ end_of('max', iterators.LE, iterators.REQ)
 
 function index_methods.random(index, seed)
     check_index(index, 'random')
+    if seed ~= nil and type(seed) ~= 'number' then
+        error('Usage index.random(space_id, index_id, rnd)', 2)
+    end
     return internal.random(index.space_id, index.id, seed)
 end
 
@@ -371,14 +374,14 @@ end
 
 function index_methods.alter(index, options)
     check_index(index, 'alter')
-    if type(options) ~= 'table' then
-        error('Usage: index:alter{opts}', 2)
-    end
     box.schema.index.alter(index.space_id, index.id, options)
 end
 
 function index_methods.compact() end
-function index_methods.stat() return {} end
+function index_methods.stat(index)
+    check_index(index, 'stat')
+    return internal.nested(internal.index_statistics(index.space_id, index.id) or {})
+end
 
 -- Objects that follow the schema ------------------------------------------------------------------------------------
 local function clear(object)

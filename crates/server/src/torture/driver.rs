@@ -232,7 +232,7 @@ impl Driver<'_> {
         let mut connection = Connection::open(shared.kind, address, User::Admin)?;
         connection.clear()?;
         let mut make = |trial: &Trial| {
-            for operation in trial.workload.setup() {
+            for operation in trial.workload.setup(trial::Engines::Memory) {
                 if let outcome @ (Outcome::Refused(_) | Outcome::Unknown) = connection.perform(&operation) {
                     return Err(format!("{}: {operation:?} came to {outcome:?}", trial.workload.name()));
                 }

@@ -3,22 +3,23 @@
 //! A compaction takes some runs of a range, or of a part of it, and gives back one or more; its record names the range's new runs, after which
 //! readers that come see those. A range that has become large is split by it, small neighbours are joined behind it.
 
-use super::engine::{LsmEngine, run_options};
+use super::engine::{LsmEngine, RETRY_NS, run_options};
 use super::error::LsmError;
+use super::index_statistics::Volume;
 use super::jobs::{self, Compaction, Job, Workplace};
 use super::manifest::Edit;
 use super::policy::{self, Choice, SliceSize};
 use super::records::range_state;
 use super::run::Run;
-use super::tree::{LsmTree, Range, add};
-use runtime::yield_priority;
+use super::tree::{LsmTree, Range};
+use runtime::{lower_priority, yield_priority};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Bytes of a range, unless told.
-const RANGE_BYTES: u64 = 128 << 20;
+pub(super) const RANGE_BYTES: u64 = 128 << 20;
 /// A run that a compaction makes becomes another when it is larger than its range should be by this.
 const SPLIT_RATIO: f64 = 1.0;
 /// Compactions use one part of so many of the time while others are busy, as long as they are not overdue.
@@ -42,7 +43,7 @@ impl LsmEngine {
         let max = self.config.borrow().compactions_max;
         while self.compactions.borrow().len() < max {
             let now = self.environment.clock.monotonic_ns();
-            if !self.has_news.get() || now < self.retry_at_ns.get() {
+            if !self.has_news.get() || now < self.merge_at_ns.get() {
                 return;
             }
             let Some((tree, wanted)) = self.choose() else {
@@ -67,10 +68,14 @@ impl LsmEngine {
                 if tree.is_compacting.get() || tree.is_dropped.get() || !tree.is_recorded.get() {
                     continue;
                 }
-                for (at, sizes) in slice_sizes(&tree).into_iter().enumerate() {
-                    let options = &tree.options;
+                for (at, mut sizes) in slice_sizes(&tree).into_iter().enumerate() {
+                    let options = tree.options.get();
                     let (count, ratio) = (options.run_count_per_level, options.run_size_ratio);
-                    let stretch = deleted_stretch(&tree, at);
+                    // What lies above a run that cannot be read is merged as if there were nothing below.
+                    let readable = tree.ranges().list[at].slices.iter().take_while(|run| !run.is_set_aside()).count();
+                    let is_readable = readable == sizes.len();
+                    sizes.truncate(readable);
+                    let stretch = if is_readable { deleted_stretch(&tree, at) } else { None };
                     let choice = match &stretch {
                         Some(stretch) => Some(stretch.choice),
                         None => policy::choose(&sizes, count, ratio, self.is_lagging.get()),
@@ -86,13 +91,29 @@ impl LsmEngine {
         best
     }
 
+    /// A merge did not come to its end. Dumps go on. What cannot be read is not merged any more: other blocks of the run are read as before.
+    fn fail_compaction(&self, tree: &LsmTree, error: LsmError) {
+        self.totals.borrow_mut().jobs_failed += 1;
+        let damaged = error.place().and_then(|(file, _)| tree.runs().into_iter().find(|run| run.path() == file));
+        match damaged {
+            Some(run) => {
+                tracing::error!("a compaction failed: {error}; the file is kept as it is, and is not merged any more");
+                run.set_aside();
+            }
+            None => {
+                tracing::error!("a compaction failed: {error}; it is tried again");
+                self.merge_at_ns.set(self.now_ns() + RETRY_NS);
+            }
+        }
+    }
+
     fn begin_compaction(&self, tree: &Rc<LsmTree>, wanted: Wanted) -> bool {
         let Wanted { range_at, choice, from, to, .. } = wanted;
         let ranges = tree.ranges();
         let range = &ranges.list[range_at];
         let runs: Vec<_> = range.slices[choice.first..choice.first + choice.count].to_vec();
         let is_bottom = choice.first + choice.count == range.slices.len();
-        let range_bytes = if tree.options.range_size == 0 { RANGE_BYTES } else { tree.options.range_size };
+        let range_bytes = tree.range_bytes();
         let job = Compaction {
             runs: runs.clone(),
             from: from.clone(),
@@ -114,6 +135,8 @@ impl LsmEngine {
         let Some(job) = self.run_job("compaction", move || {
             if has_time {
                 yield_priority();
+            } else {
+                lower_priority();
             }
             jobs::compact(&place, &job)
         }) else {
@@ -149,30 +172,32 @@ impl LsmEngine {
                 tree.is_compacting.set(false);
                 self.has_news.set(true);
                 if !self.place.is_stopped.load(Ordering::Relaxed) {
-                    self.fail("a compaction", error);
+                    self.fail_compaction(&tree, error);
                 }
                 return;
             }
         };
         let took_ns = self.environment.clock.monotonic_ns().saturating_sub(ended.began_ns);
-        let read: u64 = ended.runs.iter().map(|run| run.estimate(&ended.from, ended.to.as_deref()).0).sum();
-        let written: u64 = made.iter().map(|run| run.bytes()).sum();
+        let (mut input, mut output) = (Volume::default(), Volume::default());
+        ended.runs.iter().for_each(|run| input += Volume::between(run, &ended.from, ended.to.as_deref()));
+        made.iter().for_each(|run| output += Volume::of(run));
         tracing::debug!(
-            "a compaction of {} runs into {}: {read} bytes read, {written} written in {} ms",
+            "a compaction of {} runs into {}: {} bytes read, {} written in {} ms",
             ended.runs.len(),
             made.len(),
+            input.packed_bytes,
+            output.packed_bytes,
             took_ns / 1_000_000
         );
-        add(&tree.counters.compactions, 1);
-        add(&tree.counters.compaction_read_bytes, read);
-        add(&tree.counters.compaction_written_bytes, written);
-        {
-            let mut totals = self.totals.borrow_mut();
-            totals.compactions += 1;
-            totals.compaction_read_bytes += read;
-            totals.compaction_written_bytes += written;
-            totals.compaction_ns += took_ns;
+        let mut totals = self.totals.borrow_mut();
+        totals.jobs_completed += 1;
+        for counts in [&mut *tree.counts.borrow_mut(), &mut totals.counts] {
+            counts.compactions += 1;
+            counts.compaction_ns += took_ns;
+            counts.compaction_input += input;
+            counts.compaction_output += output;
         }
+        drop(totals);
         let (RunningCompaction { range_id, from, to, runs, .. }, place) = (ended, self.place.clone());
         let result_of = Rc::new(RefCell::new(Vec::new()));
         let made_there = Rc::clone(&result_of);
@@ -223,7 +248,7 @@ impl LsmEngine {
     /// Joins neighbouring ranges that have become small, as far as none of their runs reaches beyond them.
     fn join_ranges(&self, tree: &Rc<LsmTree>) {
         let ranges = tree.ranges();
-        let max = if tree.options.range_size == 0 { RANGE_BYTES } else { tree.options.range_size } / 4;
+        let max = tree.range_bytes() / 4;
         let size = |at: usize| -> u64 {
             let range = &ranges.list[at];
             range.slices.iter().map(|run| run.estimate(&range.begin, ranges.end(at)).0).sum()
@@ -391,12 +416,4 @@ fn slice_sizes(tree: &LsmTree) -> Vec<Vec<SliceSize>> {
     };
     let of_range = |at: usize| ranges.list[at].slices.iter().map(|run| size(run, at)).collect();
     (0..ranges.list.len()).map(of_range).collect()
-}
-
-/// Bytes above the oldest run of each range.
-pub(super) fn debt(tree: &LsmTree) -> u64 {
-    let younger = |sizes: Vec<SliceSize>| -> u64 {
-        sizes.split_last().map_or(0, |(_, younger)| younger.iter().map(|slice| slice.bytes).sum())
-    };
-    slice_sizes(tree).into_iter().map(younger).sum()
 }

@@ -6,14 +6,15 @@
 
 use super::engine::{LsmEngine, run_options};
 use super::error::LsmError;
+use super::index_statistics::{Amount, Volume};
 use super::jobs::{self, Job, LevelDump, RunJob};
 use super::level::Level;
 use super::manifest::Edit;
 use super::records::tree_edit;
 use super::run::Run;
 use super::space::LsmSpace;
-use super::tree::{LsmTree, Range, Ranges, add};
-use runtime::pause;
+use super::tree::{LsmTree, Range, Ranges};
+use runtime::{lower_priority, pause};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -46,6 +47,11 @@ pub(super) struct DumpOutcome {
 }
 
 impl LsmEngine {
+    /// Bytes of memory levels at which one is dumped.
+    pub(super) fn dump_watermark(&self) -> usize {
+        (self.memory_bytes_max() as f64 * DUMP_PART) as usize
+    }
+
     /// Seals the largest space when memory is short of room for what comes during a dump.
     pub(super) fn seal_due(&self, appended: i64) {
         let now = self.environment.clock.monotonic_ns();
@@ -53,8 +59,8 @@ impl LsmEngine {
             return;
         }
         self.look_at_ns.set(now + LOOK_NS);
-        let max = self.memory_bytes_max() as f64 * DUMP_PART;
-        let is_short = self.level_bytes.get() as f64 >= max;
+        self.write_rate.look(now, self.written_bytes());
+        let is_short = self.level_bytes.get() >= self.dump_watermark();
         let has_deletes = self.entered_deletes.get() >= DELETES_MAX;
         if !is_short && !has_deletes {
             return;
@@ -150,6 +156,7 @@ impl LsmEngine {
         }
         let place = self.place.clone();
         dump.job = self.run_job("dump", move || {
+            lower_priority();
             let runs = jobs::dump(&place, &levels);
             DumpOutcome { levels, runs }
         });
@@ -290,6 +297,7 @@ impl LsmEngine {
         let Some(Dump { lsn, trees, runs: Some(runs), began_ns, .. }) = self.dumps.borrow_mut().pop_front() else {
             return;
         };
+        let took_ns = self.environment.clock.monotonic_ns().saturating_sub(began_ns).max(1);
         let mut bytes = 0;
         for ((tree, level), run) in trees.iter().zip(runs) {
             if let Some(level) = level {
@@ -303,10 +311,12 @@ impl LsmEngine {
             }
             tree.is_recorded.set(true);
             tree.dumped_lsn.set(lsn);
+            if let Some(level) = level {
+                let input = Amount { rows: level.len() as u64, bytes: level.written_bytes() };
+                self.note_dump(tree, input, run.as_deref(), took_ns);
+            }
             let Some(run) = run else { continue };
             bytes += run.bytes();
-            add(&tree.counters.dumps, 1);
-            add(&tree.counters.dumped_bytes, run.bytes());
             let ranges = tree.ranges();
             let mut list = ranges.list.clone();
             for range in &mut list[touched(&ranges, &run)] {
@@ -315,19 +325,32 @@ impl LsmEngine {
             }
             tree.set_ranges(list);
         }
-        let took_ns = self.environment.clock.monotonic_ns().saturating_sub(began_ns).max(1);
         if bytes > 0 {
             let rate = bytes as f64 * 1e9 / took_ns as f64;
             let before = self.dump_rate.get();
             self.dump_rate.set(if before == 0.0 { rate } else { 0.7 * before + 0.3 * rate });
-            let mut totals = self.totals.borrow_mut();
-            totals.dumps += 1;
-            totals.dumped_bytes += bytes;
-            totals.dump_ns += took_ns;
         }
+        let mut totals = self.totals.borrow_mut();
+        totals.counts.dumps += 1;
+        totals.counts.dump_ns += took_ns;
+        totals.jobs_completed += 1;
+        drop(totals);
         self.has_news.set(true);
         *self.failure.borrow_mut() = None;
         tracing::debug!("a dump up to position {lsn}: {bytes} bytes in {} ms", took_ns / 1_000_000);
+    }
+
+    /// A level of a tree is in a run.
+    fn note_dump(&self, tree: &LsmTree, input: Amount, run: Option<&Run>, took_ns: u64) {
+        let output = run.map_or(Volume::default(), Volume::of);
+        let mut of_tree = tree.counts.borrow_mut();
+        of_tree.dumps += 1;
+        of_tree.dump_ns += took_ns;
+        for counts in [&mut *of_tree, &mut self.totals.borrow_mut().counts] {
+            counts.dump_input.rows += input.rows;
+            counts.dump_input.bytes += input.bytes;
+            counts.dump_output += output;
+        }
     }
 }
 

@@ -15,19 +15,19 @@ use super::reads::{BlockReader, Fetched, Need};
 use super::records::{Making, Recording, Then, forget};
 use super::run::{Run, RunOptions, run_name};
 use super::space::LsmSpace;
-use super::statistics::LsmStatistics;
+use super::statistics::{LsmStatistics, WriteRate};
 use super::tree::{LsmTree, Range};
 use runtime::{Clock, FileSystem, Notifier, spawn_thread};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 /// A failed job is tried again after so long.
-const RETRY_NS: u64 = 1_000_000_000;
+pub(super) const RETRY_NS: u64 = 1_000_000_000;
 /// Number of the range that a new tree has in the manifest.
 pub(super) const FIRST_RANGE: u64 = 0;
 
@@ -88,6 +88,8 @@ pub struct LsmEngine {
     /// Why dumps do not work at present.
     pub(super) failure: RefCell<Option<Rc<LsmError>>>,
     pub(super) retry_at_ns: Cell<u64>,
+    /// The same of compactions.
+    pub(super) merge_at_ns: Cell<u64>,
     /// Bytes a second that dumps have reached, a running mean.
     pub(super) dump_rate: Cell<f64>,
     pub(super) is_lagging: Cell<bool>,
@@ -96,6 +98,7 @@ pub struct LsmEngine {
     /// Runs have changed since compactions were looked for.
     pub(super) has_news: Cell<bool>,
     pub(super) totals: RefCell<LsmStatistics>,
+    pub(super) write_rate: WriteRate,
 }
 
 impl LsmEngine {
@@ -134,11 +137,13 @@ impl LsmEngine {
             entered_deletes: Cell::new(0),
             failure: RefCell::new(None),
             retry_at_ns: Cell::new(0),
+            merge_at_ns: Cell::new(0),
             dump_rate: Cell::new(0.0),
             is_lagging: Cell::new(false),
             look_at_ns: Cell::new(0),
             has_news: Cell::new(true),
             totals: RefCell::default(),
+            write_rate: WriteRate::default(),
         }))
     }
 
@@ -227,6 +232,11 @@ impl LsmEngine {
         );
     }
 
+    /// Directory of the files.
+    pub fn dir(&self) -> &Path {
+        &self.place.dir
+    }
+
     /// Bytes that memory levels may take.
     pub fn memory_bytes_max(&self) -> usize {
         self.config.borrow().memory_bytes_max
@@ -295,8 +305,17 @@ impl LsmEngine {
     /// A job did not come to its end. It is tried again later.
     pub(super) fn fail(&self, what: &str, error: LsmError) {
         tracing::error!("{what} failed: {error}; it is tried again");
+        self.totals.borrow_mut().jobs_failed += 1;
         self.retry_at_ns.set(self.environment.clock.monotonic_ns() + RETRY_NS);
         *self.failure.borrow_mut() = Some(Rc::new(error));
+    }
+
+    /// Space and index whose file cannot be read.
+    pub fn owner_of(&self, error: &LsmError) -> Option<(u32, u32)> {
+        let (file, _) = error.place()?;
+        let trees = self.spaces().into_iter().flat_map(|space| space.trees());
+        let names = |tree: &Rc<LsmTree>| tree.runs().iter().any(|run| run.path() == file);
+        trees.into_iter().find(names).map(|tree| (tree.space_id, tree.index_id))
     }
 
     // --- Trees ---
@@ -404,6 +423,10 @@ impl LsmEngine {
             garbage.rotate_left(1);
             return false;
         }
+        if let Some(chunks) = level.take_chunks() {
+            // Whether a thread does it, or nobody could be found and it happens here.
+            self.run_job("memory", move || drop(chunks));
+        }
         if !level.release_some() {
             garbage.pop_front();
         }
@@ -421,6 +444,15 @@ impl LsmEngine {
         // Straight down from twice what dumps reach to half of it where memory ends.
         let left = ((1.0 - used) / (1.0 - FREE_PART)).max(0.0);
         Some(self.dump_rate.get() * (0.5 + 1.5 * left))
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.environment.clock.monotonic_ns()
+    }
+
+    /// Dumps and compactions under way.
+    pub(super) fn jobs_running(&self) -> usize {
+        self.compactions.borrow().len() + self.dumps.borrow().iter().filter(|dump| dump.job.is_some()).count()
     }
 
     /// Ends all work on other threads and waits for it. What was not recorded is not dumped.
@@ -456,5 +488,5 @@ pub(super) fn no_thread() -> LsmError {
 }
 
 pub(super) fn run_options(tree: &LsmTree) -> RunOptions {
-    RunOptions { page_size: tree.options.page_size, bloom_fpr: tree.options.bloom_fpr }
+    RunOptions { page_size: tree.options.get().page_size, bloom_fpr: tree.options.get().bloom_fpr }
 }

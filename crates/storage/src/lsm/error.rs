@@ -16,6 +16,16 @@ pub enum LsmError {
         /// What is wrong.
         what: String,
     },
+    /// The operating system does not give a part of a file.
+    #[error("{}: cannot be read at byte {offset}: {source}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Where the part begins.
+        offset: u64,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -27,6 +37,14 @@ pub enum LsmError {
 }
 
 impl LsmError {
+    /// The file and the place in it that cannot be read, if that is what is wrong.
+    pub fn place(&self) -> Option<(&Path, u64)> {
+        match self {
+            LsmError::Corrupt { file, offset, .. } | LsmError::Unreadable { file, offset, .. } => Some((file, *offset)),
+            LsmError::Io { .. } => None,
+        }
+    }
+
     /// Adds what was being done with a file.
     pub(crate) fn io<'a>(doing: &'a str, path: &'a Path) -> impl FnOnce(io::Error) -> LsmError + 'a {
         move |source| LsmError::Io { what: format!("{doing} {}", path.display()), source }

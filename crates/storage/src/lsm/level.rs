@@ -126,6 +126,11 @@ impl Level {
         self.chunk_bytes.get() + self.tree.borrow().bytes()
     }
 
+    /// Memory of its entries, replaced ones included; the rest is the tree over them.
+    pub(crate) fn entry_bytes(&self) -> usize {
+        self.chunk_bytes.get()
+    }
+
     /// Bytes that the level has come to take since it was asked last.
     pub(crate) fn growth(&self) -> usize {
         let bytes = self.bytes();
@@ -259,6 +264,12 @@ impl Level {
     /// Takes back what `share` gave.
     pub(crate) fn unshare(&self, shared: SharedLevel) {
         self.tree.borrow_mut().close_view(shared.view);
+    }
+
+    /// The bytes of a level that is out of use, to be freed elsewhere: giving back so much memory takes milliseconds.
+    pub(crate) fn take_chunks(&self) -> Option<Arc<Chunks>> {
+        let is_taken = self.chunks.borrow().chunks.is_empty();
+        (!is_taken).then(|| self.chunks.replace(Arc::default()))
     }
 
     /// Frees a slice of the tree of a level that is out of use. Returns true while something is left.

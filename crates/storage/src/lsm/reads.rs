@@ -6,6 +6,7 @@
 use super::block::Block;
 use super::cache::Cache;
 use super::error::LsmError;
+use super::index_statistics::{Counts, Volume};
 use super::run::Run;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId};
@@ -110,8 +111,8 @@ impl BlockReader {
         Ok(())
     }
 
-    /// A block, if it is in memory.
-    pub(crate) fn block(&self, run: &Arc<Run>, block: usize) -> Result<Rc<Block>, Stop> {
+    /// A block, if it is in memory. If not, `counts` has it as one that is read.
+    pub(crate) fn block(&self, run: &Arc<Run>, block: usize, counts: &RefCell<Counts>) -> Result<Rc<Block>, Stop> {
         let id = (run.id(), block);
         if let Some(found) = self.cache.borrow_mut().block(id.0, id.1) {
             return Ok(found);
@@ -119,6 +120,7 @@ impl BlockReader {
         if let Some(found) = self.held.borrow().get(&id).and_then(Weak::upgrade) {
             return Ok(found);
         }
+        counts.borrow_mut().read += Volume::of_block(run, block);
         if self.queue.borrow().is_none() {
             // The start has nobody to let go first.
             let found = Rc::new(run.read_block(block)?);
@@ -202,8 +204,7 @@ impl BlockReader {
                 }
                 Err(source) => {
                     let (offset, _) = read.run.block_extent(read.block);
-                    let what = format!("reading {} at offset {offset}", read.run.path().display());
-                    Err(LsmError::Io { what, source })
+                    Err(LsmError::Unreadable { file: read.run.path().to_path_buf(), offset, source })
                 }
             };
             if let Ok(block) = &result {
@@ -223,6 +224,13 @@ impl BlockReader {
             self.held_max.set(2 * held.len().max(READS_IN_FLIGHT_MAX));
         }
         held.insert(id, Rc::downgrade(block));
+    }
+
+    /// Starts all counts at zero again.
+    pub(crate) fn reset_counts(&self) {
+        let mut cache = self.cache.borrow_mut();
+        (cache.hits, cache.misses, cache.row_hits) = (0, 0, 0);
+        [&self.read_bytes, &self.passing_reads, &self.waited_reads].iter().for_each(|count| count.set(0));
     }
 
     /// Reads that were begun and have not ended.

@@ -6,11 +6,13 @@
 
 use super::block::Block;
 use super::entry::{Entry, EntryKind};
+use super::index_statistics::Counts;
 use super::level::{Level, LevelHold};
 use super::reads::{BlockReader, Need, Stop};
 use super::run::Run;
 use super::tree::{Chains, LsmTree, Ranges, RowRef};
 use index::Cursor;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -109,6 +111,7 @@ impl Scan {
             asked: bounds.clone(),
             bounds,
         };
+        tree.counts.borrow_mut().lookups += 1;
         if !scan.is_over {
             scan.seek();
         }
@@ -219,7 +222,7 @@ impl Scan {
         let mut need = Need::default();
         let mut failed = None;
         for slice in &mut self.slices {
-            match slice.settle(reader, from, to, is_reverse) {
+            match slice.settle(reader, &self.tree.counts, (from, to), is_reverse) {
                 Ok(()) => {}
                 Err(Stop::Wait(more)) => need.join(more),
                 Err(Stop::Failed(error)) => failed = Some(error),
@@ -251,6 +254,7 @@ impl Scan {
             }
             if let Some(row) = self.take_word() {
                 self.passed = 0;
+                self.tree.counts.borrow_mut().found.add(row.with(<[u8]>::len));
                 return Ok(Some(row));
             }
             self.passed += 1;
@@ -371,10 +375,16 @@ impl SliceCursor {
     }
 
     /// Puts the cursor on an entry of `[from, to)`; without one it has no block.
-    fn settle(&mut self, reader: &BlockReader, from: &[u8], to: Option<&[u8]>, is_reverse: bool) -> Result<(), Stop> {
+    fn settle(
+        &mut self,
+        reader: &BlockReader,
+        counts: &RefCell<Counts>,
+        (from, to): (&[u8], Option<&[u8]>),
+        is_reverse: bool,
+    ) -> Result<(), Stop> {
         while let Some(block_at) = self.block_at {
             if self.block.is_none() {
-                let block = reader.block(&self.run, block_at)?;
+                let block = reader.block(&self.run, block_at, counts)?;
                 if !self.is_placed {
                     // A whole block is entered at its edge unless the bound lies in it.
                     self.at = match (is_reverse, to) {

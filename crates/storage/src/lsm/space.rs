@@ -282,6 +282,13 @@ impl LsmSpace {
         Ok(tree)
     }
 
+    /// Runs of an index are like this from now on.
+    pub fn set_options(&self, index_id: u32, options: TreeOptions) {
+        if let Some(tree) = self.index(index_id) {
+            tree.options.set(options);
+        }
+    }
+
     /// The transaction that made an index, or all of them anew, is at this position.
     pub fn set_created(&self, index_id: Option<u32>, lsn: i64) {
         for index in self.indexes.borrow().iter() {
@@ -324,7 +331,8 @@ impl LsmSpace {
     ///
     /// Errors: a run cannot be read.
     pub fn truncate(&self, state: impl Fn(u32) -> Option<TreeState>) -> Result<DetachedTrees, LsmError> {
-        let defs: Vec<_> = self.indexes.borrow().iter().map(|index| (index.def.clone(), index.tree.options)).collect();
+        let defs: Vec<_> =
+            self.indexes.borrow().iter().map(|index| (index.def.clone(), index.tree.options.get())).collect();
         let mut new = Vec::new();
         for (def, options) in defs {
             new.push(self.make_tree(&def, options, state(def.id))?);

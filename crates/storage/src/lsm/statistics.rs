@@ -1,21 +1,27 @@
 //! What the engine counts, for those who look.
 
-use super::compactions::debt;
 use super::engine::LsmEngine;
+use super::index_statistics::{Counts, IndexStatistics, Volume, ratio};
+use std::cell::Cell;
 
-/// Counters of the whole engine, for statistics.
+/// The rate of writing is looked at so often.
+const RATE_NS: u64 = 1_000_000_000;
+
+/// Counters of the whole engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LsmStatistics {
-    /// Bytes of memory levels, and their bound.
+    /// What happened since the start or the last reset; of what was looked up and written, only in trees that are there now.
+    pub counts: Counts,
+    /// Bytes of memory levels.
     pub level_bytes: u64,
-    /// See `level_bytes`.
+    /// Their bound.
     pub level_bytes_max: u64,
-    /// Bytes of cached blocks and rows, and their bound.
+    /// Bytes of memory levels at which one is dumped.
+    pub dump_watermark: u64,
+    /// Bytes of cached blocks and rows.
     pub cache_bytes: u64,
-    /// See `cache_bytes`.
+    /// Their bound.
     pub cache_bytes_max: u64,
-    /// Bytes of fence keys and filters.
-    pub metadata_bytes: u64,
     /// Blocks found in the cache.
     pub cache_hits: u64,
     /// Blocks not found in it.
@@ -30,41 +36,89 @@ pub struct LsmStatistics {
     pub reads_in_flight: u64,
     /// Bytes read of runs by statements.
     pub read_bytes: u64,
-    /// Bytes of keys and values written by statements.
-    pub written_bytes: u64,
-    /// Dumps that have ended.
-    pub dumps: u64,
-    /// Bytes of the runs they made.
-    pub dumped_bytes: u64,
-    /// Nanoseconds they took.
-    pub dump_ns: u64,
-    /// Compactions that have ended.
-    pub compactions: u64,
-    /// Bytes they read.
-    pub compaction_read_bytes: u64,
-    /// Bytes they wrote.
-    pub compaction_written_bytes: u64,
-    /// Nanoseconds they took.
-    pub compaction_ns: u64,
-    /// Bytes of runs that wait to be merged.
-    pub debt_bytes: u64,
-    /// Bytes of all runs.
-    pub disk_bytes: u64,
+    /// Dumps and compactions that have ended well.
+    pub jobs_completed: u64,
+    /// Those that have failed, and were or will be tried again.
+    pub jobs_failed: u64,
+    /// Those that are under way.
+    pub jobs_running: u64,
+    /// All runs.
+    pub runs: Volume,
+    /// The oldest run of each range.
+    pub oldest: Volume,
+    /// What lies above them.
+    pub debt: Volume,
     /// Number of runs.
-    pub runs: u64,
+    pub run_count: u64,
     /// Number of ranges.
-    pub ranges: u64,
+    pub range_count: u64,
+    /// Memory of fence keys.
+    pub fence_bytes: u64,
+    /// Memory of filters.
+    pub filter_bytes: u64,
+    /// Bytes a second that dumps reach; 0: none has ended yet.
+    pub dump_bytes_per_s: u64,
+    /// Bytes a second that statements write.
+    pub write_bytes_per_s: u64,
     /// Bytes a second that writers are let write; 0: as many as they like.
     pub pace_bytes_per_s: u64,
 }
 
+impl LsmStatistics {
+    /// See [`IndexStatistics::space_amplification`].
+    pub fn space_amplification(&self) -> f64 {
+        ratio(self.oldest.packed_bytes + self.debt.packed_bytes, self.oldest.packed_bytes)
+    }
+
+    fn add(&mut self, index: &IndexStatistics) {
+        let (all, of_index) = (&mut self.counts, &index.counts);
+        all.put.rows += of_index.put.rows;
+        all.put.bytes += of_index.put.bytes;
+        all.lookups += of_index.lookups;
+        all.run_lookups += of_index.run_lookups;
+        all.looked_runs += of_index.looked_runs;
+        all.filter_hits += of_index.filter_hits;
+        all.filter_misses += of_index.filter_misses;
+        all.read += of_index.read;
+        self.runs += index.runs;
+        self.oldest += index.oldest;
+        self.debt += index.debt;
+        self.run_count += index.run_count;
+        self.range_count += index.runs_of_ranges.len() as u64;
+        self.fence_bytes += index.fence_bytes;
+        self.filter_bytes += index.filter_bytes;
+    }
+}
+
+/// How much was written lately.
+#[derive(Default)]
+pub(super) struct WriteRate {
+    at_ns: Cell<u64>,
+    bytes: Cell<u64>,
+    bytes_per_s: Cell<f64>,
+}
+
+impl WriteRate {
+    /// So many bytes have been written up to now.
+    pub(super) fn look(&self, now_ns: u64, bytes: u64) {
+        let elapsed_ns = now_ns.saturating_sub(self.at_ns.get());
+        if elapsed_ns >= RATE_NS {
+            let more = bytes.saturating_sub(self.bytes.replace(bytes));
+            self.bytes_per_s.set(more as f64 * 1e9 / elapsed_ns as f64);
+            self.at_ns.set(now_ns);
+        }
+    }
+}
+
 impl LsmEngine {
-    /// Everything there is to know, for those who look.
+    /// Everything there is to know, for those who look. Takes time for each run of each index.
     pub fn statistics(&self) -> LsmStatistics {
         let mut all = *self.totals.borrow();
         let cache = self.reader.cache.borrow();
+        self.write_rate.look(self.now_ns(), self.written_bytes());
         all.level_bytes = self.level_bytes.get() as u64;
         all.level_bytes_max = self.memory_bytes_max() as u64;
+        all.dump_watermark = self.dump_watermark() as u64;
         all.cache_bytes = cache.bytes() as u64;
         all.cache_bytes_max = cache.bytes_max() as u64;
         all.cache_hits = cache.hits;
@@ -74,19 +128,22 @@ impl LsmEngine {
         all.waited_reads = self.reader.waited_reads.get();
         all.reads_in_flight = self.reader.in_flight() as u64;
         all.read_bytes = self.reader.read_bytes.get();
+        all.jobs_running = self.jobs_running() as u64;
+        all.dump_bytes_per_s = self.dump_rate.get() as u64;
+        all.write_bytes_per_s = self.write_rate.bytes_per_s.get() as u64;
         all.pace_bytes_per_s = self.pace().unwrap_or(0.0) as u64;
         for space in self.spaces() {
-            for tree in space.trees() {
-                all.written_bytes += tree.counters.written_bytes.get() + tree.active().written_bytes();
-                for run in tree.runs() {
-                    all.disk_bytes += run.bytes();
-                    all.metadata_bytes += run.memory() as u64;
-                    all.runs += 1;
-                }
-                all.ranges += tree.ranges().list.len() as u64;
-                all.debt_bytes += debt(&tree);
-            }
+            space.trees().iter().for_each(|tree| all.add(&tree.statistics()));
         }
         all
+    }
+
+    /// Starts all counts at zero again.
+    pub fn reset_statistics(&self) {
+        self.totals.take();
+        self.reader.reset_counts();
+        for space in self.spaces() {
+            space.trees().iter().for_each(|tree| *tree.counts.borrow_mut() = Counts::default());
+        }
     }
 }

@@ -10,8 +10,10 @@
 //!
 //! Invariant: whatever a level or slice says of a key is newer than what those behind it say.
 
+use super::compactions::RANGE_BYTES;
 use super::entry::{Entry, EntryKind};
 use super::filter::key_hash;
+use super::index_statistics::Counts;
 use super::level::{Level, LevelChange, LevelHold};
 use super::merge::Upserter;
 use super::reads::{BlockReader, Stop};
@@ -168,7 +170,7 @@ pub(crate) struct LsmTree {
     pub(crate) own_parts: u32,
     pub(crate) is_primary: bool,
     pub(crate) is_unique: bool,
-    pub(crate) options: TreeOptions,
+    pub(crate) options: Cell<TreeOptions>,
     pub(crate) upserter: RefCell<Arc<dyn Upserter>>,
     active: RefCell<Rc<Level>>,
     /// Newest first.
@@ -177,28 +179,12 @@ pub(crate) struct LsmTree {
     hint_at: usize,
     /// A merge of one of its ranges is under way.
     pub(crate) is_compacting: Cell<bool>,
-    pub(crate) counters: Counters,
+    pub(crate) counts: RefCell<Counts>,
 }
 
 /// How many bytes of an ordered key its first parts are.
 pub(crate) fn own_prefix(key: &[u8], parts: u32) -> usize {
     tuple::ordered_prefix_length(key, parts).unwrap_or(key.len())
-}
-
-/// What happened to a tree, for its statistics.
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) dumps: Cell<u64>,
-    pub(crate) dumped_bytes: Cell<u64>,
-    pub(crate) compactions: Cell<u64>,
-    pub(crate) compaction_read_bytes: Cell<u64>,
-    pub(crate) compaction_written_bytes: Cell<u64>,
-    pub(crate) lookups: Cell<u64>,
-    pub(crate) written_bytes: Cell<u64>,
-}
-
-pub(crate) fn add(counter: &Cell<u64>, count: u64) {
-    counter.set(counter.get() + count);
 }
 
 /// What a new tree is like.
@@ -230,15 +216,21 @@ impl LsmTree {
             own_parts,
             is_primary: index_id == 0,
             is_unique,
-            options,
+            options: Cell::new(options),
             upserter: RefCell::new(upserter),
             active: RefCell::new(Level::new(hint_at)),
             sealed: RefCell::default(),
             ranges: RefCell::new(Rc::new(Ranges { list })),
             hint_at,
             is_compacting: Cell::new(false),
-            counters: Counters::default(),
+            counts: RefCell::default(),
         })
+    }
+
+    /// Bytes that a range should have.
+    pub(crate) fn range_bytes(&self) -> u64 {
+        let asked = self.options.get().range_size;
+        if asked == 0 { RANGE_BYTES } else { asked }
     }
 
     pub(crate) fn active(&self) -> Rc<Level> {
@@ -276,7 +268,6 @@ impl LsmTree {
         }
         let level = self.active.replace(Level::new(self.hint_at));
         self.sealed.borrow_mut().insert(0, Rc::clone(&level));
-        add(&self.counters.written_bytes, level.written_bytes());
         Some(level)
     }
 
@@ -299,12 +290,29 @@ impl LsmTree {
     /// Writes an entry into the active level.
     pub(crate) fn put(&self, entry: Entry<'_>) -> LevelChange {
         let filter_prefix = self.filter_prefix(entry.key);
+        self.counts.borrow_mut().put.add(entry.key.len() + entry.value.len());
         self.active.borrow().put(entry, filter_prefix)
     }
 
     /// The value of a key. Err: it is not in memory.
     pub(crate) fn get(&self, reader: &BlockReader, key: &[u8]) -> Result<Option<RowRef>, Stop> {
-        add(&self.counters.lookups, 1);
+        let found = self.get_uncounted(reader, key)?;
+        let mut counts = self.counts.borrow_mut();
+        counts.lookups += 1;
+        if let Some(row) = &found {
+            let bytes = row.with(<[u8]>::len);
+            counts.found.add(bytes);
+            match row {
+                RowRef::Level(..) => counts.found_in_levels.add(bytes),
+                RowRef::Block(..) => counts.found_in_runs.add(bytes),
+                RowRef::Cached(_) => counts.found_in_cache.add(bytes),
+                RowRef::Made(_) => {}
+            }
+        }
+        Ok(found)
+    }
+
+    fn get_uncounted(&self, reader: &BlockReader, key: &[u8]) -> Result<Option<RowRef>, Stop> {
         let upserter = Arc::clone(&self.upserter.borrow());
         let mut chains = Chains::default();
         let active = self.active.borrow();
@@ -354,19 +362,44 @@ impl LsmTree {
             return Ok(None);
         }
         let hash = key_hash(&key[..self.filter_prefix(key)]);
-        if is_cachable && let Some(row) = reader.cache.borrow_mut().row(self.id, hash, key) {
-            return Ok(Some(RowRef::Cached(row)));
-        }
+        let mut seen = Counts { run_lookups: 1, cache_lookups: u64::from(is_cachable), ..Counts::default() };
+        let found = if is_cachable { reader.cache.borrow_mut().row(self.id, hash, key) } else { None };
+        let row = match found {
+            Some(row) => Some(RowRef::Cached(row)),
+            None => self.look_into_runs(reader, (key, hash), range, is_cachable, upserter, &mut seen)?,
+        };
+        // A look that had to wait is taken again, and counts then.
+        let mut counts = self.counts.borrow_mut();
+        counts.run_lookups += seen.run_lookups;
+        counts.cache_lookups += seen.cache_lookups;
+        counts.looked_runs += seen.looked_runs;
+        counts.filter_hits += seen.filter_hits;
+        counts.filter_misses += seen.filter_misses;
+        Ok(row)
+    }
+
+    fn look_into_runs(
+        &self,
+        reader: &BlockReader,
+        (key, hash): (&[u8], u64),
+        range: &Range,
+        is_cachable: bool,
+        upserter: &dyn Upserter,
+        seen: &mut Counts,
+    ) -> Result<Option<RowRef>, Stop> {
         let mut chains = Chains::default();
         let hits_before = reader.cache.borrow().hits;
         for run in &range.slices {
             if !run.may_contain(hash) {
+                seen.filter_hits += 1;
                 continue;
             }
             let Some(at) = run.find_block(key) else { continue };
-            let block = reader.block(run, at)?;
+            let block = reader.block(run, at, &self.counts)?;
+            seen.looked_runs += 1;
             let at = block.lower_bound(key);
             if at == block.len() || block.entry(at).key != key {
+                seen.filter_misses += 1;
                 continue;
             }
             let entry = block.entry(at);
@@ -377,6 +410,7 @@ impl LsmTree {
                     // Its block was in the cache: the row is asked for again and again.
                     if is_cachable && chains.is_empty() && reader.cache.borrow().hits > hits_before {
                         reader.cache.borrow_mut().put_row(self.id, hash, key, entry.value);
+                        self.counts.borrow_mut().cached.add(entry.value.len());
                     }
                     return Ok(chains.apply(Some(RowRef::Block(block, at)), upserter));
                 }

@@ -25,6 +25,7 @@ use footer::{FOOTER_BYTES, Footer};
 use runtime::{File, FileSystem, OpenMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How the name of a run's file ends.
 pub(crate) const RUN_SUFFIX: &str = ".run";
@@ -64,6 +65,8 @@ pub struct Run {
     footer: Footer,
     fences: Fences,
     filter: Option<Filter>,
+    /// A block of it could not be read by a merge.
+    is_set_aside: AtomicBool,
 }
 
 impl Run {
@@ -105,7 +108,20 @@ impl Run {
         if (entries, deletes) != (footer.entries, footer.deletes) {
             return Err(LsmError::corrupt(&path, at, "counts of the fences are not those of the footer"));
         }
-        Ok(Run { path, file, footer, fences, filter })
+        Ok(Run::new(path, file, footer, fences, filter))
+    }
+
+    fn new(path: PathBuf, file: Arc<dyn File>, footer: Footer, fences: Fences, filter: Option<Filter>) -> Run {
+        Run { path, file, footer, fences, filter, is_set_aside: AtomicBool::new(false) }
+    }
+
+    /// It is not merged any more in this life: a block of it cannot be read.
+    pub(crate) fn set_aside(&self) {
+        self.is_set_aside.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set_aside(&self) -> bool {
+        self.is_set_aside.load(Ordering::Relaxed)
     }
 
     /// Its number.
@@ -135,7 +151,12 @@ impl Run {
 
     /// Bytes of memory that fences and filter take.
     pub fn memory(&self) -> usize {
-        size_of::<Run>() + self.fences.memory() + self.filter.as_ref().map_or(0, Filter::memory)
+        size_of::<Run>() + self.fences.memory() + self.filter_bytes()
+    }
+
+    /// Bytes of memory that the filter takes.
+    pub fn filter_bytes(&self) -> usize {
+        self.filter.as_ref().map_or(0, Filter::memory)
     }
 
     /// Entries of all kinds.
@@ -243,8 +264,9 @@ impl Run {
 
 /// Fills `out`. Errors: the file ends before.
 fn read_exactly(file: &dyn File, path: &Path, out: &mut [u8], offset: u64) -> Result<(), LsmError> {
-    let found = file.read_full_at(out, offset).map_err(|source| LsmError::Io {
-        what: format!("reading {} bytes at {offset} of {}", out.len(), path.display()),
+    let found = file.read_full_at(out, offset).map_err(|source| LsmError::Unreadable {
+        file: path.to_path_buf(),
+        offset,
         source,
     })?;
     if found < out.len() {

@@ -178,7 +178,7 @@ impl RunWriter {
         self.path.clone_from(&path);
         self.files.sync_dir(&self.dir).map_err(LsmError::io("syncing", &self.dir))?;
         self.is_finished = true;
-        Ok(Some(Run { path, file: Arc::clone(&self.file), footer, fences, filter }))
+        Ok(Some(Run::new(path, Arc::clone(&self.file), footer, fences, filter)))
     }
 
     fn refuse(&self, what: &str) -> LsmError {
