@@ -282,8 +282,8 @@ impl Database {
         context: &Context,
         mut attempt: impl FnMut() -> std::result::Result<T, Halt>,
     ) -> Result<T> {
-        // What was waited for stays in memory for the next try.
-        let mut _fetched = None;
+        // What was waited for stays in memory for the next tries, which may need all of it, however small the cache is.
+        let mut fetched = Vec::new();
         loop {
             self.begin_try(context);
             let outcome = attempt();
@@ -292,7 +292,7 @@ impl Database {
                 Ok(value) => return Ok(value),
                 Err(Halt::Refused(error)) => return Err(error),
                 Err(Halt::Unreadable(error)) => return Err(self.read_error(&error)),
-                Err(Halt::Wait(need)) => _fetched = Some(self.wait_for(context, need)?),
+                Err(Halt::Wait(need)) => fetched.push(self.wait_for(context, need)?),
             }
         }
     }
