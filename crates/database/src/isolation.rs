@@ -474,6 +474,11 @@ impl Database {
         }
     }
 
+    /// The indexes of a space are about to be other ones.
+    pub(crate) fn doom_readers_of_space(&self, space_id: u32) {
+        self.readers.doom_space(space_id);
+    }
+
     /// What was committed is taken back: nobody can say on what the suspended transactions depend.
     pub(crate) fn doom_all(&self) {
         self.readers.doom_all();

@@ -357,6 +357,8 @@ impl Database {
             .map_or_else(|_| default_options(self), |parsed| parsed.info.tree);
         let defs = defs.iter().map(|def| (def.clone(), options)).collect();
         let mut build = disk.begin_build(Rc::clone(format), defs).map_err(|error| read_error(space, error))?;
+        // What a suspended transaction has changed before does not tell the new indexes.
+        self.doom_readers_of_space(space.id);
         // The open transaction has done nothing yet that waiting could make wrong.
         let txn = context.txn.borrow_mut().take();
         let built = self.build_in_slices(context, space, &mut build, name);
