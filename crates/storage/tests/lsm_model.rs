@@ -22,12 +22,12 @@ fn run_seeds(seeds: std::ops::Range<u64>, plan: Plan) {
 
 #[test]
 fn statements_and_scans_are_as_in_sorted_maps() {
-    run_seeds(0..6, Plan { operations: OPERATIONS, is_threaded: false, is_cold: false });
+    run_seeds(0..5, Plan { operations: OPERATIONS, is_threaded: false, is_cold: false });
 }
 
 #[test]
 fn statements_and_scans_are_as_in_sorted_maps_without_a_cache() {
-    run_seeds(100..106, Plan { operations: OPERATIONS, is_threaded: false, is_cold: false });
+    run_seeds(100..105, Plan { operations: OPERATIONS, is_threaded: false, is_cold: false });
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn other_threads_that_dump_and_merge_change_nothing() {
 
 #[test]
 fn reads_that_wait_find_what_is_there_by_then() {
-    run_seeds(300..304, Plan { operations: OPERATIONS / 2, is_threaded: false, is_cold: true });
+    run_seeds(300..304, Plan { operations: OPERATIONS * 3 / 4, is_threaded: false, is_cold: true });
 }
 
 #[test]

@@ -400,7 +400,9 @@ impl Database {
         if fiber::current().is_none() {
             runtime::pause(ns);
             if let Some(engine) = self.disk_engine() {
-                engine.poll(0, 0);
+                // Rows that were read of the log are durable.
+                let lsn = self.replayed_lsn();
+                engine.poll(lsn, lsn);
             }
             return Ok(());
         }

@@ -290,7 +290,7 @@ impl LsmEngine {
                 None => Vec::new(),
             }
         };
-        let then = move |_: &LsmEngine, result: Result<(), Rc<LsmError>>| {
+        let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| {
             tree.is_compacting.set(false);
             let Some((left, right, range)) = made.take().filter(|_| result.is_ok()) else { return };
             tracing::debug!("two ranges are joined");
@@ -303,6 +303,10 @@ impl LsmEngine {
                 }
             }
             tree.set_ranges(list);
+            // A compaction of a part of a range makes two more of it, so one join for each would be too few.
+            if !tree.is_dropped.get() {
+                engine.join_ranges(&tree);
+            }
         };
         self.record(Box::new(make), Box::new(then));
     }

@@ -13,10 +13,11 @@ use super::manifest::Edit;
 use super::records::tree_edit;
 use super::run::Run;
 use super::space::LsmSpace;
-use super::tree::{LsmTree, Range};
+use super::tree::{LsmTree, Range, Ranges};
 use runtime::{lower_priority, pause};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -60,6 +61,10 @@ impl LsmEngine {
         self.look_at_ns.set(now + LOOK_NS);
         self.write_rate.look(now, self.written_bytes());
         let is_short = self.level_bytes.get() >= self.dump_watermark();
+        let has_deletes = self.entered_deletes.get() >= DELETES_MAX;
+        if !is_short && !has_deletes {
+            return;
+        }
         let spaces = self.spaces();
         let largest = spaces.iter().max_by_key(|space| space.active_bytes()).filter(|_| is_short);
         let deleted = || spaces.iter().find(|space| space.active_deletes() >= DELETES_MAX);
@@ -67,6 +72,9 @@ impl LsmEngine {
             && space.active_bytes() > 0
         {
             self.seal(&[Rc::clone(space)], appended);
+        } else if has_deletes {
+            // They are spread over many spaces, or among other rows: looked for when there are as many again.
+            self.entered_deletes.set(0);
         }
     }
 
@@ -268,7 +276,9 @@ impl LsmEngine {
             for (tree, run) in plan.iter().filter(|(tree, _)| !tree.is_dropped.get()) {
                 recorded_there.borrow_mut().insert(tree.id);
                 edits.extend(tree_edit(tree));
-                let ranges = run.as_ref().map_or(Vec::new(), |run| touched(tree, run));
+                let ranges = tree.ranges();
+                let ids = |run: &Arc<Run>| ranges.list[touched(&ranges, run)].iter().map(|range| range.id).collect();
+                let ranges = run.as_ref().map_or(Vec::new(), ids);
                 let (tree_id, run_id) = (tree.id, run.as_ref().map(|run| run.id()));
                 edits.push(Edit::Dumped { tree_id, dumped_lsn: lsn, run_id, ranges });
             }
@@ -307,16 +317,13 @@ impl LsmEngine {
             }
             let Some(run) = run else { continue };
             bytes += run.bytes();
-            let touched = touched(tree, &run);
             let ranges = tree.ranges();
-            let list = ranges.list.iter().map(|range| {
-                if !touched.contains(&range.id) {
-                    return Rc::clone(range);
-                }
+            let mut list = ranges.list.clone();
+            for range in &mut list[touched(&ranges, &run)] {
                 let slices = std::iter::once(&run).chain(&range.slices).cloned().collect();
-                Rc::new(Range { id: range.id, begin: range.begin.clone(), slices })
-            });
-            tree.set_ranges(list.collect());
+                *range = Rc::new(Range { id: range.id, begin: range.begin.clone(), slices });
+            }
+            tree.set_ranges(list);
         }
         if bytes > 0 {
             let rate = bytes as f64 * 1e9 / took_ns as f64;
@@ -348,8 +355,6 @@ impl LsmEngine {
 }
 
 /// Ranges that a run has something in.
-fn touched(tree: &LsmTree, run: &Run) -> Vec<u64> {
-    let ranges = tree.ranges();
-    let (first, last) = (ranges.find(run.min_key()), ranges.find(run.max_key()));
-    ranges.list[first..=last].iter().map(|range| range.id).collect()
+fn touched(ranges: &Ranges, run: &Run) -> RangeInclusive<usize> {
+    ranges.find(run.min_key())..=ranges.find(run.max_key())
 }

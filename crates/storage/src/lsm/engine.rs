@@ -83,6 +83,8 @@ pub struct LsmEngine {
     pub(crate) level_bytes: Cell<usize>,
     /// Bytes that were ever written to levels.
     pub(crate) entered_bytes: Cell<u64>,
+    /// Deletes that were written to levels since it was looked where they are.
+    pub(crate) entered_deletes: Cell<u64>,
     /// Why dumps do not work at present.
     pub(super) failure: RefCell<Option<Rc<LsmError>>>,
     pub(super) retry_at_ns: Cell<u64>,
@@ -132,6 +134,7 @@ impl LsmEngine {
             garbage: RefCell::default(),
             level_bytes: Cell::new(0),
             entered_bytes: Cell::new(0),
+            entered_deletes: Cell::new(0),
             failure: RefCell::new(None),
             retry_at_ns: Cell::new(0),
             merge_at_ns: Cell::new(0),
@@ -167,7 +170,9 @@ impl LsmEngine {
     }
 
     pub(crate) fn register(&self, space: &Rc<LsmSpace>) {
-        self.spaces.borrow_mut().insert(space.id(), Rc::downgrade(space));
+        let mut spaces = self.spaces.borrow_mut();
+        spaces.retain(|_, space| space.strong_count() > 0);
+        spaces.insert(space.id(), Rc::downgrade(space));
     }
 
     /// True if there are spaces on disk.

@@ -36,6 +36,11 @@ pub(crate) struct Choice {
 
 /// What to merge in a range whose slices are so large, newest first.
 pub(crate) fn choose(slices: &[SliceSize], runs_per_tier: usize, tier_ratio: f64, is_lagging: bool) -> Option<Choice> {
+    let share = if is_lagging { YOUNGER_SHARE_MAX } else { YOUNGER_SHARE };
+    choose_by(slices, runs_per_tier, tier_ratio, share)
+}
+
+fn choose_by(slices: &[SliceSize], runs_per_tier: usize, tier_ratio: f64, share: f64) -> Option<Choice> {
     let (oldest, younger) = slices.split_last()?;
     let all = |urgency| Some(Choice { first: 0, count: slices.len(), urgency });
     let deletes: u64 = slices.iter().map(|slice| slice.deletes).sum();
@@ -47,7 +52,6 @@ pub(crate) fn choose(slices: &[SliceSize], runs_per_tier: usize, tier_ratio: f64
         return None;
     }
     let younger_bytes: u64 = younger.iter().map(|slice| slice.bytes).sum();
-    let share = if is_lagging { YOUNGER_SHARE_MAX } else { YOUNGER_SHARE };
     let fullness = younger_bytes as f64 / (oldest.bytes.max(1) as f64 * share);
     if fullness >= 1.0 {
         return all(fullness);
@@ -71,6 +75,7 @@ pub(crate) fn choose(slices: &[SliceSize], runs_per_tier: usize, tier_ratio: f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn sizes(bytes: &[u64]) -> Vec<SliceSize> {
         bytes.iter().map(|&bytes| SliceSize { bytes, entries: bytes / 100, deletes: 0 }).collect()
@@ -96,5 +101,52 @@ mod tests {
     fn a_full_tier_is_merged_within_itself() {
         let choice = choose(&sizes(&[10, 11, 10, 12, 10, 100_000]), 4, 3.5, false);
         assert!(choice.is_some_and(|choice| choice.first == 0 && choice.count == 5));
+    }
+
+    /// What a range of rows costs that are replaced at random, a fiftieth of them in each dump, when younger runs may reach `share` of the oldest:
+    /// rows written for a row, rows kept for a row, runs.
+    fn costs(share: f64) -> (f64, f64, f64) {
+        const ROWS: u64 = 20_000;
+        const DUMPS: u64 = 300;
+        // Those before show how the range comes to its shape.
+        const LOOKED_AT: u64 = 200;
+        let mut random = 1u64;
+        let mut runs = vec![(0..ROWS).collect::<BTreeSet<u64>>()];
+        let (mut written, mut kept, mut count) = (0, 0, 0);
+        for dump in 0..DUMPS {
+            let mut next = || {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (random >> 33) % ROWS
+            };
+            runs.insert(0, (0..ROWS / 50).map(|_| next()).collect());
+            written += runs[0].len();
+            let size =
+                |run: &BTreeSet<u64>| SliceSize { bytes: run.len() as u64, entries: run.len() as u64, deletes: 0 };
+            while let Some(choice) = choose_by(&runs.iter().map(size).collect::<Vec<_>>(), 2, 3.5, share) {
+                let merged: BTreeSet<u64> = runs.drain(choice.first..choice.first + choice.count).flatten().collect();
+                written += merged.len();
+                runs.insert(choice.first, merged);
+            }
+            if dump >= DUMPS - LOOKED_AT {
+                kept += runs.iter().map(BTreeSet::len).sum::<usize>();
+                count += runs.len();
+            }
+        }
+        let looked_at = LOOKED_AT as f64;
+        (written as f64 / (DUMPS * ROWS / 50) as f64, kept as f64 / looked_at / ROWS as f64, count as f64 / looked_at)
+    }
+
+    /// The table of docs/05-storage.md: run with `--nocapture`.
+    #[test]
+    fn what_is_written_is_traded_for_what_is_kept() {
+        let mut before = (f64::MAX, 0.0, 0.0);
+        for share in [0.1, 0.2, YOUNGER_SHARE, 0.5, YOUNGER_SHARE_MAX, 1.5] {
+            let (written, kept, runs) = costs(share);
+            println!("share {share}: written {written:.1}, kept {kept:.2}, runs {runs:.1}");
+            assert!(written < before.0 && kept > before.1 && kept < 1.0 + share);
+            before = (written, kept, runs);
+        }
+        let (written, kept, runs) = costs(YOUNGER_SHARE);
+        assert!(written < 6.0 && kept < 1.25 && runs < 4.0);
     }
 }

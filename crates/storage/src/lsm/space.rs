@@ -615,6 +615,9 @@ impl LsmSpace {
         }
         let bytes = (entry.key.len() + entry.value.len()) as u64;
         self.engine.entered_bytes.set(self.engine.entered_bytes.get() + bytes);
+        if entry.kind == EntryKind::Delete {
+            self.engine.entered_deletes.set(self.engine.entered_deletes.get() + 1);
+        }
         let made = tree.put(entry);
         self.engine.level_bytes.set(self.engine.level_bytes.get() + made.level.growth());
         change.changes.push((Rc::clone(tree), made));
@@ -635,7 +638,8 @@ impl LsmSpace {
             return self.upsert_unseen(&note.row, &note.operations, note.index_base);
         }
         let mut again = DiskChange { changes: Vec::with_capacity(change.changes.len()), noted: None };
-        for (tree, change) in &change.changes {
+        // Trees of a build that was given up meanwhile are nobody's.
+        for (tree, change) in change.changes.iter().filter(|(tree, _)| !tree.is_dropped.get()) {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             let kind = change.level.read(change.new, |entry, _| {
                 key.extend_from_slice(entry.key);

@@ -1,0 +1,204 @@
+//! What the disk engine was found to do wrong once, by the model test and by reading.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use runtime::{ManualClock, SimulatedFiles};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use storage::lsm::{DiskKey, DiskRow, LsmConfig, LsmEngine, LsmEnvironment, LsmSpace, TreeOptions};
+use storage::{IndexDef, IndexKind, IteratorKind};
+use tuple::msgpack::{self, Reader};
+use tuple::{FieldType, Format, KeyDef, KeyPart};
+
+const SPACE: u32 = 512;
+
+fn key_def(fields: &[u32]) -> Rc<KeyDef> {
+    Rc::new(KeyDef::new(fields.iter().map(|&field| KeyPart::new(field, FieldType::Unsigned)).collect()))
+}
+
+fn def(id: u32) -> IndexDef {
+    let (own, all): (&[u32], &[u32]) = if id == 0 { (&[0], &[0]) } else { (&[1], &[1, 0]) };
+    IndexDef { id, kind: IndexKind::Tree, is_unique: id == 0, key_def: key_def(own), compare_def: key_def(all) }
+}
+
+const OPTIONS: TreeOptions =
+    TreeOptions { page_size: 100, range_size: 10_000, run_count_per_level: 2, run_size_ratio: 3.5, bloom_fpr: 0.01 };
+
+fn format() -> Format {
+    Format::new(SPACE, Vec::new(), 0, key_def(&[0, 1]).parts()).unwrap()
+}
+
+fn row(id: u64, number: u64) -> Vec<u8> {
+    let mut row = Vec::new();
+    msgpack::encode_array(&mut row, 2);
+    msgpack::encode_uint(&mut row, id);
+    msgpack::encode_uint(&mut row, number);
+    row
+}
+
+fn number_of(row: &DiskRow) -> u64 {
+    row.with(|row| {
+        let mut reader = Reader::new(row);
+        reader.read_array().unwrap();
+        reader.read_uint().unwrap();
+        reader.read_uint().unwrap()
+    })
+}
+
+struct Machine {
+    engine: Rc<LsmEngine>,
+    space: Rc<LsmSpace>,
+    clock: Arc<ManualClock>,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.engine.close();
+    }
+}
+
+impl Machine {
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let config = LsmConfig {
+            dir: PathBuf::from("/lsm"),
+            memory_bytes_max: 1 << 20,
+            cache_bytes_max: 1 << 20,
+            is_threaded: false,
+            compactions_max: 1,
+            manifest_bytes: 1 << 20,
+        };
+        let clock_there = Arc::clone(&clock);
+        let files = Arc::new(SimulatedFiles::default());
+        let environment = LsmEnvironment { files, clock: clock_there, wake: Arc::new(|| {}) };
+        let engine = LsmEngine::open(config, environment).unwrap();
+        let space = LsmSpace::new(&engine, SPACE, format());
+        space.create_index(def(0), OPTIONS, None).unwrap();
+        space.set_created(None, 1);
+        Machine { engine, space, clock }
+    }
+
+    /// Everything up to this position becomes runs.
+    fn dump(&self, lsn: i64) {
+        self.engine.begin_checkpoint(lsn);
+        self.turns(lsn);
+        assert!(self.engine.failure().is_none() && self.engine.is_dumped(lsn));
+    }
+
+    fn turns(&self, lsn: i64) {
+        for _ in 0..20 {
+            self.clock.advance(5_000_000);
+            self.engine.poll(lsn, lsn);
+        }
+    }
+
+    fn number(&self, id: u64) -> Option<u64> {
+        let mut key = Vec::new();
+        msgpack::encode_uint(&mut key, id);
+        self.space.get(0, DiskKey { parts: &key, part_count: 1 }).ok().unwrap().map(|row| number_of(&row))
+    }
+
+    /// Adds to the number of a row without a look at it.
+    fn add(&self, id: u64, number: u64) {
+        let mut operations = Vec::new();
+        msgpack::encode_array(&mut operations, 1);
+        msgpack::encode_array(&mut operations, 3);
+        msgpack::encode_str(&mut operations, b"+");
+        msgpack::encode_uint(&mut operations, 1);
+        msgpack::encode_uint(&mut operations, number);
+        self.space.upsert_unseen(&row(id, number), &operations, 0);
+    }
+
+    fn build_index(&self) {
+        let mut build = self.space.begin_build(Rc::new(format()), vec![(def(1), OPTIONS)]).unwrap();
+        while !build.is_done() {
+            _ = build.build_some(10);
+        }
+        build.end();
+        self.space.set_created(Some(1), 50);
+    }
+}
+
+#[test]
+fn a_row_that_was_cached_below_an_upsert_is_not_found_when_the_upsert_is_in_a_run() {
+    let machine = Machine::new();
+    machine.space.put(None, Some(&row(1, 10)));
+    machine.dump(10);
+    machine.add(1, 5);
+    // Reads that bring the block to the cache, and then the row.
+    (0..3).for_each(|_| assert_eq!(machine.number(1), Some(15)));
+    machine.dump(11);
+    assert_eq!(machine.number(1), Some(15));
+}
+
+#[test]
+fn memory_of_changes_that_were_taken_back_is_given_free_by_a_dump() {
+    let machine = Machine::new();
+    let change = machine.space.put(None, Some(&row(1, 10)));
+    machine.space.undo(&change);
+    drop(change);
+    assert!(machine.engine.statistics().level_bytes > 0);
+    machine.dump(10);
+    assert_eq!(machine.engine.statistics().level_bytes, 0);
+}
+
+#[test]
+fn memory_that_is_full_of_changes_that_were_taken_back_does_not_stay_full() {
+    let machine = Machine::new();
+    let filling = vec![0xc0; 1000];
+    for id in 0.. {
+        let mut large = vec![0xdd];
+        large.extend_from_slice(&1002u32.to_be_bytes());
+        large.extend_from_slice(&row(id, 1)[1..]);
+        large.extend_from_slice(&filling);
+        let change = machine.space.put(None, Some(&large));
+        machine.space.undo(&change);
+        if machine.engine.is_full() {
+            break;
+        }
+    }
+    machine.turns(10);
+    assert!(!machine.engine.is_full());
+}
+
+#[test]
+fn a_checkpoint_covers_a_space_whose_index_is_being_built() {
+    let machine = Machine::new();
+    machine.space.put(None, Some(&row(1, 10)));
+    let build = machine.space.begin_build(Rc::new(format()), vec![(def(1), OPTIONS)]).unwrap();
+    machine.dump(10);
+    assert_eq!(machine.space.dumped_lsn(), 10);
+    drop(build);
+}
+
+#[test]
+fn an_index_that_was_built_when_there_was_no_row_left_can_be_dumped() {
+    let machine = Machine::new();
+    machine.space.put(None, Some(&row(1, 10)));
+    machine.dump(10);
+    machine.space.put(Some(&row(1, 10)), None);
+    machine.build_index();
+    machine.space.put(None, Some(&row(2, 20)));
+    machine.dump(60);
+    assert_eq!(machine.number(2), Some(20));
+}
+
+#[test]
+fn a_scan_goes_on_in_the_rows_that_came_after_a_truncation() {
+    let machine = Machine::new();
+    (0..10).for_each(|id| _ = machine.space.put(None, Some(&row(id, 1))));
+    let mut scan = machine.space.scan(0, IteratorKind::All, DiskKey { parts: &[], part_count: 0 });
+    assert_eq!(scan.next_row().ok().unwrap().map(|row| number_of(&row)), Some(1));
+    let old = machine.space.truncate(|_| None).unwrap();
+    machine.space.set_created(None, 20);
+    machine.space.discard(old, 0);
+    machine.turns(20);
+    machine.space.put(None, Some(&row(5, 2)));
+    scan.seek_again();
+    assert_eq!(scan.next_row().ok().unwrap().map(|row| number_of(&row)), Some(2));
+    assert!(scan.next_row().ok().unwrap().is_none());
+    // And without a tree in its place there is nothing more.
+    machine.space.drop_index(0).into_iter().for_each(|(_, trees)| machine.space.discard(trees, 0));
+    scan.seek_again();
+    assert!(scan.next_row().ok().unwrap().is_none());
+}
