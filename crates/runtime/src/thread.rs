@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Of a thread whose work may take its time. Threads of usual priority get some seventy times as much of a processor that is not enough for all.
 const LOWEST_PRIORITY: libc::c_int = 19;
+/// Of a thread whose work must be done in time: one of usual priority gets some three times as much.
+const LOWER_PRIORITY: libc::c_int = 5;
 
 /// Waits for the end of a thread.
 pub enum JoinHandle<T> {
@@ -49,11 +51,19 @@ pub fn spawn_thread<T: Send + 'static>(
 
 /// Lets the calling thread have the processor only as far as others leave it, for good. For workers that have time.
 pub fn yield_priority() {
+    set_priority(LOWEST_PRIORITY);
+}
+
+/// Has others go before the calling thread where a processor is not enough for all, without leaving it nothing, for good. For work that others wait
+/// for in the end.
+pub fn lower_priority() {
+    set_priority(LOWER_PRIORITY);
+}
+
+fn set_priority(priority: libc::c_int) {
     if simulation::current().is_none() {
         // SAFETY: a system call without pointers. Where it is refused the thread stays as it was, which is slower for others and not wrong.
-        unsafe {
-            libc::setpriority(libc::PRIO_PROCESS, libc::syscall(libc::SYS_gettid) as libc::id_t, LOWEST_PRIORITY)
-        };
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::syscall(libc::SYS_gettid) as libc::id_t, priority) };
     }
 }
 

@@ -12,7 +12,7 @@ use super::policy::{self, Choice, SliceSize};
 use super::records::range_state;
 use super::run::Run;
 use super::tree::{LsmTree, Range};
-use runtime::yield_priority;
+use runtime::{lower_priority, yield_priority};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -130,6 +130,8 @@ impl LsmEngine {
         let Some(job) = self.run_job("compaction", move || {
             if has_time {
                 yield_priority();
+            } else {
+                lower_priority();
             }
             jobs::compact(&place, &job)
         }) else {

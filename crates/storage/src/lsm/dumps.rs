@@ -14,7 +14,7 @@ use super::records::tree_edit;
 use super::run::Run;
 use super::space::LsmSpace;
 use super::tree::{LsmTree, Range};
-use runtime::pause;
+use runtime::{lower_priority, pause};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -146,6 +146,7 @@ impl LsmEngine {
         }
         let place = self.place.clone();
         dump.job = self.run_job("dump", move || {
+            lower_priority();
             let runs = jobs::dump(&place, &levels);
             DumpOutcome { levels, runs }
         });

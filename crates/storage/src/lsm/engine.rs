@@ -400,6 +400,10 @@ impl LsmEngine {
             garbage.rotate_left(1);
             return false;
         }
+        if let Some(chunks) = level.take_chunks() {
+            // Whether a thread does it, or nobody could be found and it happens here.
+            self.run_job("memory", move || drop(chunks));
+        }
         if !level.release_some() {
             garbage.pop_front();
         }

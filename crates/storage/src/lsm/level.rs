@@ -266,6 +266,12 @@ impl Level {
         self.tree.borrow_mut().close_view(shared.view);
     }
 
+    /// The bytes of a level that is out of use, to be freed elsewhere: giving back so much memory takes milliseconds.
+    pub(crate) fn take_chunks(&self) -> Option<Arc<Chunks>> {
+        let is_taken = self.chunks.borrow().chunks.is_empty();
+        (!is_taken).then(|| self.chunks.replace(Arc::default()))
+    }
+
     /// Frees a slice of the tree of a level that is out of use. Returns true while something is left.
     pub(crate) fn release_some(&self) -> bool {
         let mut tree = self.tree.borrow_mut();

@@ -259,7 +259,12 @@ impl World {
         let statistics = engine.statistics();
         println!(
             "seed {}: {} operations, {} dumps, {} compactions, at most {} runs and {} ranges",
-            self.seed, self.done, statistics.dumps, statistics.compactions, self.runs_max, self.ranges_max
+            self.seed,
+            self.done,
+            statistics.counts.dumps,
+            statistics.counts.compactions,
+            self.runs_max,
+            self.ranges_max
         );
         self.close();
     }
@@ -756,8 +761,8 @@ impl World {
         self.clock.advance(self.pick(4_000_000));
         self.engine().poll(self.shared.appended.get(), self.shared.durable.get());
         let statistics = self.engine().statistics();
-        self.runs_max = self.runs_max.max(statistics.runs);
-        self.ranges_max = self.ranges_max.max(statistics.ranges);
+        self.runs_max = self.runs_max.max(statistics.run_count);
+        self.ranges_max = self.ranges_max.max(statistics.range_count);
         let snapshot = self.checkpoint.take_if(|(lsn, _)| {
             *lsn <= self.shared.durable.get() && self.shared.engine.borrow().as_ref().unwrap().is_dumped(*lsn)
         });

@@ -17,7 +17,8 @@ pub(crate) struct Fence {
 /// The fences of a run.
 ///
 /// A block is found by halving. Eight bytes of each first key, taken behind the bytes that all of them share, lie together and decide
-/// most steps, so that a search among a million blocks touches few cache lines.
+/// most steps; every 64th of them lies in a list of its own, which is short enough to stay near the processor. So a search among a million
+/// blocks touches few cache lines.
 pub(crate) struct Fences {
     fences: Vec<Fence>,
     keys: Vec<u8>,
@@ -26,7 +27,12 @@ pub(crate) struct Fences {
     /// Bytes that all first keys share.
     shared: usize,
     hints: Vec<u64>,
+    /// Every `STRIDE`th of the hints.
+    strides: Vec<u64>,
 }
+
+/// Hints that are searched behind one of the strides: eight cache lines.
+const STRIDE: usize = 64;
 
 /// The bytes that decide between keys that share `shared` bytes.
 #[inline]
@@ -44,7 +50,14 @@ fn hint(key: &[u8], shared: usize) -> u64 {
 
 impl Fences {
     pub(crate) fn new() -> Self {
-        Fences { fences: Vec::new(), keys: Vec::new(), max_key: Vec::new(), shared: 0, hints: Vec::new() }
+        Fences {
+            fences: Vec::new(),
+            keys: Vec::new(),
+            max_key: Vec::new(),
+            shared: 0,
+            hints: Vec::new(),
+            strides: Vec::new(),
+        }
     }
 
     /// Adds the next block. `false` if there are too many bytes of keys.
@@ -63,6 +76,7 @@ impl Fences {
             self.shared = pairs.take_while(|(a, b)| a == b).count();
         }
         self.hints = (0..self.len()).map(|at| hint(self.first_key(at), self.shared)).collect();
+        self.strides = self.hints.iter().step_by(STRIDE).copied().collect();
         self.fences.shrink_to_fit();
         self.keys.shrink_to_fit();
         self
@@ -90,7 +104,7 @@ impl Fences {
         self.fences.capacity() * size_of::<Fence>()
             + self.keys.capacity()
             + self.max_key.capacity()
-            + 8 * self.hints.len()
+            + 8 * (self.hints.len() + self.strides.len())
     }
 
     /// The last block whose first key is not above `key`.
@@ -106,7 +120,10 @@ impl Fences {
             return if head < shared { None } else { self.len().checked_sub(1) };
         }
         let sought = hint(key, self.shared);
-        let mut high = self.hints.partition_point(|&hint| hint <= sought);
+        let stride = self.strides.partition_point(|&hint| hint <= sought) * STRIDE;
+        let begin = stride.saturating_sub(STRIDE);
+        let near = &self.hints[begin..stride.min(self.hints.len())];
+        let mut high = begin + near.partition_point(|&hint| hint <= sought);
         if high == 0 || self.hints[high - 1] < sought {
             return high.checked_sub(1);
         }
