@@ -5,7 +5,7 @@ use crate::model::Model;
 use crate::report::Progress;
 use crate::run::{Answers, Run, Wrap, plain};
 use crate::script::Step;
-use crate::world::Layout;
+use crate::world::{Engine, Layout};
 use runtime::{FileOperation, SimulatedFiles};
 
 /// Operations of which each row is one group of the log: submitted together, acknowledged together.
@@ -42,11 +42,13 @@ pub struct Options {
     pub again: bool,
     /// The files that the database is given.
     pub wrap: Wrap,
+    /// Where rows are.
+    pub engine: Engine,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { layout: Layout::Apart, seeds: Seeds::new(4), again: true, wrap: plain }
+        Options { layout: Layout::Apart, seeds: Seeds::new(4), again: true, wrap: plain, engine: Engine::Memory }
     }
 }
 
@@ -84,8 +86,9 @@ pub fn run(options: Options, progress: &Progress) -> Outcome {
 }
 
 fn work(files: &SimulatedFiles, options: Options) -> Result<Run, String> {
-    let mut run = Run::begin(files, options.wrap, options.layout, Model::default(), Answers::Exact, |_| {})
-        .map_err(|error| error.to_string())?;
+    let mut run =
+        Run::begin(files, options.wrap, (options.layout, options.engine), Model::default(), Answers::Exact, |_| {})
+            .map_err(|error| error.to_string())?;
     run.prepare()?;
     run.drive()?;
     let mut salt = 0;

@@ -11,7 +11,7 @@ use crate::histories::prepared_image;
 use crate::model::Model;
 use crate::report::Progress;
 use crate::run::{Answers, Run, Wrap, plain};
-use crate::world::Layout;
+use crate::world::{Engine, Layout};
 use database::ErrorCode;
 use runtime::{Fault, Loss, SimulatedFiles};
 use std::collections::BTreeMap;
@@ -64,11 +64,13 @@ pub struct Options {
     pub seeds: Seeds,
     /// The files that the database is given.
     pub wrap: Wrap,
+    /// Where rows are.
+    pub engine: Engine,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { seeds: Seeds::new(2), wrap: plain }
+        Options { seeds: Seeds::new(2), wrap: plain, engine: Engine::Memory }
     }
 }
 
@@ -113,7 +115,7 @@ pub fn run_kinds(kinds: &[Kind], options: Options, progress: &Progress) -> Outco
     let checker = Checker::new(Layout::Apart, options.seeds.range());
     let mut runs = BTreeMap::new();
     progress.begin(kinds.len() as u64);
-    let (image, model) = match prepared_image(Layout::Apart) {
+    let (image, model) = match prepared_image(Layout::Apart, options.engine) {
         Ok(prepared) => prepared,
         Err(what) => {
             let finding = Finding { work: "preparing".into(), at: "-".into(), loss: "-".into(), what };
@@ -179,8 +181,14 @@ impl Errors {
         };
         files.set_fault(fault);
         let mut has_room_again = false;
-        let begun =
-            Run::begin(&files, self.options.wrap, Layout::Apart, self.model.clone(), Answers::MayRefuse, |_| {});
+        let begun = Run::begin(
+            &files,
+            self.options.wrap,
+            (Layout::Apart, self.options.engine),
+            self.model.clone(),
+            Answers::MayRefuse,
+            |_| {},
+        );
         if let Ok(mut run) = begun {
             let mut salt = 0;
             let mut looks = 0;
@@ -234,8 +242,15 @@ impl Errors {
     /// Rows and indexes may take `extra` bytes more than in the beginning, until an allocation is refused; then there is room again.
     fn run_out_of_memory(&mut self, extra: usize) -> Result<Ended, String> {
         let files = self.image.fork();
-        let mut run = Run::begin(&files, self.options.wrap, Layout::Apart, self.model.clone(), Answers::Exact, |_| {})
-            .map_err(|error| error.to_string())?;
+        let mut run = Run::begin(
+            &files,
+            self.options.wrap,
+            (Layout::Apart, self.options.engine),
+            self.model.clone(),
+            Answers::Exact,
+            |_| {},
+        )
+        .map_err(|error| error.to_string())?;
         let arena = run.database.arena().clone();
         let free = arena.limit();
         let taken = arena.used() + arena.charged();

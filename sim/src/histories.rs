@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::report::Progress;
 use crate::run::{Answers, Run, Wrap, plain};
 use crate::script::Step;
-use crate::world::Layout;
+use crate::world::{Engine, Layout};
 use runtime::{Loss, SimulatedFiles};
 
 /// What to do.
@@ -22,11 +22,13 @@ pub struct Options {
     pub again: bool,
     /// The files that the database is given.
     pub wrap: Wrap,
+    /// Where rows are.
+    pub engine: Engine,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { length: 2, seeds: Seeds::new(1), again: false, wrap: plain }
+        Options { length: 2, seeds: Seeds::new(1), again: false, wrap: plain, engine: Engine::Memory }
     }
 }
 
@@ -41,9 +43,9 @@ pub struct Outcome {
 }
 
 /// Two snapshots, a log between them and one behind, as a power loss left them.
-pub fn prepared_image(layout: Layout) -> Result<(SimulatedFiles, Model), String> {
+pub fn prepared_image(layout: Layout, engine: Engine) -> Result<(SimulatedFiles, Model), String> {
     let files = SimulatedFiles::default();
-    let mut run = Run::begin(&files, plain, layout, Model::default(), Answers::Exact, |_| {})
+    let mut run = Run::begin(&files, plain, (layout, engine), Model::default(), Answers::Exact, |_| {})
         .map_err(|error| error.to_string())?;
     run.prepare()?;
     run.drive()?;
@@ -61,7 +63,7 @@ pub fn run(options: Options, progress: &Progress) -> Outcome {
     let total: u64 = (1..=options.length as u32).map(|length| kinds.pow(length)).sum();
     progress.begin(total);
     let mut histories = 0;
-    let finding = prepared_image(Layout::Apart).map_or_else(
+    let finding = prepared_image(Layout::Apart, options.engine).map_or_else(
         |what| Some(Finding { work: "preparing".into(), at: "-".into(), loss: "-".into(), what }),
         |(image, model)| {
             (1..=options.length as u32).find_map(|length| {
@@ -94,8 +96,9 @@ fn check(
 ) -> Result<(), Finding> {
     let files = image.fork();
     let failed = |what: String| Finding { work: String::new(), at: "-".into(), loss: "-".into(), what };
-    let mut run = Run::begin(&files, options.wrap, Layout::Apart, model.clone(), Answers::Exact, |_| {})
-        .map_err(|error| failed(error.to_string()))?;
+    let mut run =
+        Run::begin(&files, options.wrap, (Layout::Apart, options.engine), model.clone(), Answers::Exact, |_| {})
+            .map_err(|error| failed(error.to_string()))?;
     for (at, step) in steps.iter().enumerate() {
         if at + 1 == steps.len() {
             files.keep_points();

@@ -7,7 +7,7 @@ use command::seeds::{self, MinimiseArgs, ReplayArgs, RunSeedsArgs, SeedsArgs};
 use serde_json::{Map, Value, json};
 use sim::check::{Finding, Seeds};
 use sim::report::Progress;
-use sim::world::Layout;
+use sim::world::{Engine, Layout};
 use sim::{crash_points, errors, histories};
 use std::io;
 use std::process::ExitCode;
@@ -22,6 +22,9 @@ struct Cli {
     /// Losses by chance at every change, beside the named ones
     #[arg(long, global = true)]
     seeds: Option<u64>,
+    /// Rows on disk instead of in memory
+    #[arg(long, global = true)]
+    disk: bool,
     /// The seed of the first of them
     #[arg(long, global = true, default_value_t = 0)]
     seed: u64,
@@ -90,12 +93,13 @@ fn end(is_json: bool, mut figures: Value, finding: Option<&Finding>) -> bool {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let progress = |what| if cli.json { Progress::hidden() } else { Progress::visible(what) };
+    let engine = if cli.disk { Engine::Disk } else { Engine::Memory };
     let is_right = match cli.command {
         Command::CrashPoints { one_directory, once, trace } => {
             let layout = if one_directory { Layout::Together } else { Layout::Apart };
             let default = crash_points::Options::default();
             let seeds = Seeds { first: cli.seed, count: cli.seeds.unwrap_or(default.seeds.count) };
-            let options = crash_points::Options { layout, seeds, again: !once, ..default };
+            let options = crash_points::Options { layout, seeds, again: !once, engine, ..default };
             let outcome = crash_points::run(options, &progress("crash points"));
             if trace {
                 outcome.operations.iter().for_each(|operation| println!("{operation}"));
@@ -108,7 +112,7 @@ fn main() -> ExitCode {
         Command::Histories { length, again } => {
             let default = histories::Options::default();
             let seeds = Seeds { first: cli.seed, count: cli.seeds.unwrap_or(default.seeds.count) };
-            let options = histories::Options { length, seeds, again, ..default };
+            let options = histories::Options { length, seeds, again, engine, ..default };
             let outcome = histories::run(options, &progress("histories"));
             let mut figures = outcome.counts.json();
             figures["histories"] = outcome.histories.into();
@@ -121,7 +125,7 @@ fn main() -> ExitCode {
         Command::Errors => {
             let default = errors::Options::default();
             let seeds = Seeds { first: cli.seed, count: cli.seeds.unwrap_or(default.seeds.count) };
-            let options = errors::Options { seeds, ..default };
+            let options = errors::Options { seeds, engine, ..default };
             let outcome = errors::run(options, &progress("errors"));
             let runs: Map<String, Value> =
                 outcome.runs.iter().map(|(kind, count)| (kind.name().to_string(), (*count).into())).collect();

@@ -8,6 +8,7 @@ use crate::report::Progress;
 use crate::run::Wrap;
 #[cfg(feature = "planted-bugs")]
 use crate::run::plain;
+use crate::world::Engine;
 use crate::{crash_points, errors, histories};
 use runtime::{File, FileSystem, OpenMode, SimulatedFiles};
 use std::any::Any;
@@ -31,6 +32,18 @@ pub enum Bug {
     /// A block is believed whatever its checksum.
     #[cfg(feature = "planted-bugs")]
     IgnoreChecksum,
+    /// A run is named in the manifest before it is on disk.
+    #[cfg(feature = "planted-bugs")]
+    RecordBeforeSync,
+    /// A run is removed while somebody reads it, or another range names it.
+    #[cfg(feature = "planted-bugs")]
+    RemoveRunInUse,
+    /// Every merge and dump leaves out deletes, whatever lies below.
+    #[cfg(feature = "planted-bugs")]
+    DropTombstones,
+    /// Filters deny some of the keys that they know.
+    #[cfg(feature = "planted-bugs")]
+    FilterDenies,
 }
 
 impl Bug {
@@ -44,6 +57,14 @@ impl Bug {
         Bug::ReusePosition,
         #[cfg(feature = "planted-bugs")]
         Bug::IgnoreChecksum,
+        #[cfg(feature = "planted-bugs")]
+        Bug::RecordBeforeSync,
+        #[cfg(feature = "planted-bugs")]
+        Bug::RemoveRunInUse,
+        #[cfg(feature = "planted-bugs")]
+        Bug::DropTombstones,
+        #[cfg(feature = "planted-bugs")]
+        Bug::FilterDenies,
     ];
 
     /// As it is written on the command line.
@@ -57,7 +78,23 @@ impl Bug {
             Bug::ReusePosition => "reuse-position",
             #[cfg(feature = "planted-bugs")]
             Bug::IgnoreChecksum => "ignore-checksum",
+            #[cfg(feature = "planted-bugs")]
+            Bug::RecordBeforeSync => "record-before-sync",
+            #[cfg(feature = "planted-bugs")]
+            Bug::RemoveRunInUse => "remove-run-in-use",
+            #[cfg(feature = "planted-bugs")]
+            Bug::DropTombstones => "drop-tombstones",
+            #[cfg(feature = "planted-bugs")]
+            Bug::FilterDenies => "filter-denies",
         }
+    }
+
+    /// True if it shows only in rows on disk.
+    pub fn is_of_disk(self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        return matches!(self, Bug::RecordBeforeSync | Bug::RemoveRunInUse | Bug::DropTombstones | Bug::FilterDenies);
+        #[cfg(not(feature = "planted-bugs"))]
+        false
     }
 
     /// The one of a name, if it is compiled in.
@@ -83,6 +120,10 @@ impl Bug {
             Bug::KeepSecondaryEntry => Some(Plant::KeepSecondaryEntry),
             Bug::ReusePosition => Some(Plant::ReusePosition),
             Bug::IgnoreChecksum => Some(Plant::IgnoreChecksum),
+            Bug::RecordBeforeSync => Some(Plant::RecordBeforeSync),
+            Bug::RemoveRunInUse => Some(Plant::RemoveRunInUse),
+            Bug::DropTombstones => Some(Plant::DropTombstones),
+            Bug::FilterDenies => Some(Plant::FilterDenies),
             _ => None,
         });
         Planted(())
@@ -119,22 +160,23 @@ pub struct Discovery {
 /// Plants a bug on this thread and runs the tools until one finds it.
 pub fn find(bug: Bug, progress: &Progress) -> Option<Discovery> {
     let _planted = bug.plant();
-    hunt(bug.wrap(), progress)
+    let engine = if bug.is_of_disk() { Engine::Disk } else { Engine::Memory };
+    hunt(bug.wrap(), engine, progress)
 }
 
-fn hunt(wrap: Wrap, progress: &Progress) -> Option<Discovery> {
-    let options = crash_points::Options { wrap, again: false, ..crash_points::Options::default() };
+fn hunt(wrap: Wrap, engine: Engine, progress: &Progress) -> Option<Discovery> {
+    let options = crash_points::Options { wrap, engine, again: false, ..crash_points::Options::default() };
     let outcome = crash_points::run(options, progress);
     let mut states = outcome.counts.states;
     if let Some(finding) = outcome.finding {
         return Some(Discovery { tool: "crash-points", states, finding });
     }
-    let outcome = histories::run(histories::Options { wrap, ..histories::Options::default() }, progress);
+    let outcome = histories::run(histories::Options { wrap, engine, ..histories::Options::default() }, progress);
     states += outcome.counts.states;
     if let Some(finding) = outcome.finding {
         return Some(Discovery { tool: "histories", states, finding });
     }
-    let outcome = errors::run(errors::Options { wrap, ..errors::Options::default() }, progress);
+    let outcome = errors::run(errors::Options { wrap, engine, ..errors::Options::default() }, progress);
     states += outcome.counts.states + outcome.runs.values().sum::<u64>();
     outcome.finding.map(|finding| Discovery { tool: "errors", states, finding })
 }

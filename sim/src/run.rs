@@ -2,7 +2,7 @@
 
 use crate::model::{Digest, Model};
 use crate::script::{self, Step};
-use crate::world::{Layout, drive, open_with, request};
+use crate::world::{Engine, Layout, drive, open_with, request};
 use database::{Config, Context, Database, Error, State};
 use runtime::{FileSystem, SimulatedFiles};
 use std::ops::RangeInclusive;
@@ -40,6 +40,8 @@ pub enum Answers {
 pub struct Run {
     /// The files below.
     pub files: SimulatedFiles,
+    /// Where its rows are.
+    engine: Engine,
     /// The database.
     pub database: Rc<Database>,
     context: Context,
@@ -57,7 +59,7 @@ impl Run {
     pub fn begin(
         files: &SimulatedFiles,
         wrap: Wrap,
-        layout: Layout,
+        (layout, engine): (Layout, Engine),
         model: Model,
         answers: Answers,
         change: impl FnOnce(&mut Config),
@@ -67,6 +69,7 @@ impl Run {
         let mark = Mark { changes: files.changes(), appended: 0, acknowledged: 0 };
         Ok(Run {
             files: files.clone(),
+            engine,
             database,
             context,
             digests: vec![model.digest()],
@@ -81,14 +84,20 @@ impl Run {
 
     /// Makes the beginning of `script`, in an empty database. Errors: a finding, in words.
     pub fn prepare(&mut self) -> Result<(), String> {
-        self.transaction("prepare", script::prepared(), true, script::prepare)
+        let engine = self.engine;
+        self.transaction("prepare", script::prepared(), true, |database, context| {
+            script::prepare(database, context, engine)
+        })
     }
 
     /// Does one operation. Errors: a finding, in words.
     pub fn step(&mut self, step: Step, salt: u64) -> Result<(), String> {
         let mut next = self.model.clone();
         let is_taken = step.apply(&mut next, salt);
-        self.transaction(&format!("{step:?}"), next, is_taken, |database, context| step.run(database, context, salt))
+        let engine = self.engine;
+        self.transaction(&format!("{step:?}"), next, is_taken, |database, context| {
+            step.run(database, context, salt, engine)
+        })
     }
 
     /// Does one operation, which may be refused. Returns the refusal. Errors: a finding, in words.
@@ -96,9 +105,10 @@ impl Run {
         let mut refused = None;
         let mut next = self.model.clone();
         let is_taken = step.apply(&mut next, salt);
+        let engine = self.engine;
         let answers = std::mem::replace(&mut self.answers, Answers::MayRefuse);
         let done = self.transaction(&format!("{step:?}"), next, is_taken, |database, context| {
-            let result = step.run(database, context, salt);
+            let result = step.run(database, context, salt, engine);
             refused = result.as_ref().err().filter(|_| is_taken).cloned();
             result
         });
@@ -111,7 +121,7 @@ impl Run {
         name: &str,
         next: Model,
         is_taken: bool,
-        work: impl FnOnce(&Database, &Context) -> database::Result<()>,
+        work: impl FnOnce(&Rc<Database>, &Context) -> database::Result<()>,
     ) -> Result<(), String> {
         let (before, digest_before) = (self.database.appended(), self.model.digest());
         let result = work(&self.database, &self.context);

@@ -1,8 +1,10 @@
 //! Operations, each done to a database and to the model alike.
 
 use crate::model::{Model, SpaceModel};
-use crate::world::WAL_MAX_SIZE;
+use crate::world::{Engine, WAL_MAX_SIZE, drive, request};
 use database::{Context, Database, INDEX_ID, Operation, SPACE_ID, TRUNCATE_ID};
+use runtime::fiber;
+use std::cell::RefCell;
 use std::rc::Rc;
 use tuple::msgpack;
 
@@ -75,7 +77,7 @@ impl Step {
     ];
 
     /// Does it to a database as one transaction. `salt` makes its keys and values its own. Errors: as the database's; nothing was done then.
-    pub fn run(self, database: &Database, context: &Context, salt: u64) -> database::Result<()> {
+    pub fn run(self, database: &Rc<Database>, context: &Context, salt: u64, engine: Engine) -> database::Result<()> {
         let (at, small) = (100 + salt, 10 + salt);
         match self {
             Step::Insert => insert(database, context, LEFT, &row(at, small, 20)),
@@ -97,7 +99,8 @@ impl Step {
             ),
             Step::Truncate => database.truncate(context, &database.space(LEFT)?),
             Step::CreateIndex => {
-                insert(database, context, INDEX_ID, &index_row(LEFT, OTHER_INDEX, "other", "tree", false, 1))
+                let row = index_row(LEFT, OTHER_INDEX, "other", "tree", false, 1);
+                in_fiber(database, move |database, context| insert(database, context, INDEX_ID, &row))
             }
             Step::DropIndex => delete(database, context, INDEX_ID, &[u64::from(LEFT), u64::from(OTHER_INDEX)]),
             Step::Checkpoint => database.make_checkpoint(),
@@ -108,7 +111,7 @@ impl Step {
             }),
             Step::CreateSpace => in_transaction(database, context, |database| {
                 let absent = RIGHTS.into_iter().find(|id| database.catalog.space(*id).is_none());
-                create_space(database, context, absent.unwrap_or(LEFT), &format!("right{salt}"))?;
+                create_space(database, context, engine, absent.unwrap_or(LEFT), &format!("right{salt}"))?;
                 insert(database, context, absent.unwrap_or(LEFT), &row(1, small, 9))
             }),
             Step::DropSpace => in_transaction(database, context, |database| {
@@ -125,7 +128,9 @@ impl Step {
                     insert(database, context, LEFT, &row(at, small, 40))?;
                     delete(database, context, LEFT, &[1])?;
                     replace(database, context, LEFT, &row(2, small, 40))?;
-                    if !database.space(LEFT)?.has_index(OTHER_INDEX) {
+                    // On disk rows are not looked at in a transaction.
+                    let may_build = engine == Engine::Memory && !database.space(LEFT)?.has_index(OTHER_INDEX);
+                    if may_build {
                         let index = index_row(LEFT, OTHER_INDEX, "other", "tree", false, 1);
                         insert(database, context, INDEX_ID, &index)?;
                     }
@@ -191,10 +196,10 @@ impl Step {
 }
 
 /// Makes the spaces and rows that operations begin with, in one transaction. Errors: as the database's.
-pub fn prepare(database: &Database, context: &Context) -> database::Result<()> {
+pub fn prepare(database: &Database, context: &Context, engine: Engine) -> database::Result<()> {
     in_transaction(database, context, |database| {
         for (id, name) in [(LEFT, "left"), (RIGHTS[0], "right")] {
-            create_space(database, context, id, name)?;
+            create_space(database, context, engine, id, name)?;
         }
         (1..=FIRST_ROWS).try_for_each(|id| insert(database, context, LEFT, &row(id, id % 3, 10)))
     })
@@ -294,6 +299,24 @@ fn delete(database: &Database, context: &Context, space: u32, parts: &[u64]) -> 
     execute(database, context, space, Operation::Delete { index_id: 0, key: &key(parts) })
 }
 
+/// Does what may take several turns of the event loop, as a connection does. Errors: as the database's.
+fn in_fiber(
+    database: &Rc<Database>,
+    work: impl FnOnce(&Database, &Context) -> database::Result<()> + 'static,
+) -> database::Result<()> {
+    let result = Rc::new(RefCell::new(None));
+    let (slot, there) = (Rc::clone(&result), Rc::clone(database));
+    fiber::run_now("step", move || {
+        let done = work(&there, &request(&there));
+        *slot.borrow_mut() = Some(done);
+    });
+    while result.borrow().is_none() {
+        drive(database);
+        fiber::run_ready(usize::MAX);
+    }
+    result.take().unwrap_or(Ok(()))
+}
+
 fn in_transaction(
     database: &Database,
     context: &Context,
@@ -307,13 +330,13 @@ fn in_transaction(
     done
 }
 
-fn create_space(database: &Database, context: &Context, id: u32, name: &str) -> database::Result<()> {
+fn create_space(database: &Database, context: &Context, engine: Engine, id: u32, name: &str) -> database::Result<()> {
     let mut out = Vec::new();
     msgpack::encode_array(&mut out, 7);
     msgpack::encode_uint(&mut out, u64::from(id));
     msgpack::encode_uint(&mut out, 1);
     msgpack::encode_str(&mut out, name.as_bytes());
-    msgpack::encode_str(&mut out, b"memtx");
+    msgpack::encode_str(&mut out, engine.name());
     msgpack::encode_uint(&mut out, 0);
     msgpack::encode_map(&mut out, 0);
     msgpack::encode_array(&mut out, 0);

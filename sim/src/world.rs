@@ -13,6 +13,26 @@ const PREPARE_BYTES: u64 = 16 << 10;
 /// Memory for rows unless a tool limits it.
 const MEMORY: u64 = 64 << 20;
 
+/// Where rows are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// In memory.
+    #[default]
+    Memory,
+    /// On disk.
+    Disk,
+}
+
+impl Engine {
+    /// As an option of a space.
+    pub(crate) fn name(self) -> &'static [u8] {
+        match self {
+            Engine::Memory => b"memtx",
+            Engine::Disk => b"vinyl",
+        }
+    }
+}
+
 /// Where log and snapshots lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -23,10 +43,11 @@ pub enum Layout {
 }
 
 impl Layout {
-    fn dirs(self) -> (PathBuf, PathBuf) {
+    /// Of the log, the snapshots and the disk engine.
+    fn dirs(self) -> (PathBuf, PathBuf, PathBuf) {
         match self {
-            Layout::Together => (PathBuf::from("/db"), PathBuf::from("/db")),
-            Layout::Apart => (PathBuf::from("/log"), PathBuf::from("/snapshots")),
+            Layout::Together => (PathBuf::from("/db"), PathBuf::from("/db"), PathBuf::from("/db")),
+            Layout::Apart => (PathBuf::from("/log"), PathBuf::from("/snapshots"), PathBuf::from("/disk")),
         }
     }
 }
@@ -42,10 +63,16 @@ pub fn open_with(
     layout: Layout,
     change: impl FnOnce(&mut Config),
 ) -> database::Result<Rc<Database>> {
-    let (wal_dir, memtx_dir) = layout.dirs();
+    let (wal_dir, memtx_dir, vinyl_dir) = layout.dirs();
     let mut config = Config {
         wal_dir,
         memtx_dir,
+        vinyl_dir,
+        // So little that a few rows make ranges split, runs merge and manifests switch.
+        vinyl_page_size: 100,
+        vinyl_range_size: 300,
+        vinyl_run_count_per_level: 1,
+        vinyl_manifest_bytes: 1000,
         memtx_memory: MEMORY,
         wal_writes_in_flight: 0,
         wal_max_size: WAL_MAX_SIZE,

@@ -320,7 +320,7 @@ impl Database {
     pub(crate) fn publish_ready_checkpoint(&self) {
         let is_ready = self.checkpoint.borrow().finished.as_ref().is_some_and(|(_, position)| {
             let is_dumped = self.disk_engine().is_none_or(|engine| engine.is_dumped(position.0));
-            *position <= self.durable() && is_dumped || self.lost_from().is_some()
+            if *position <= self.durable() { is_dumped } else { self.lost_from().is_some() }
         });
         if is_ready {
             let finished = self.checkpoint.borrow_mut().finished.take();

@@ -18,6 +18,14 @@ pub enum Plant {
     DropDeletesEarly,
     /// A filter lacks some of its keys.
     ForgetFilteredKeys,
+    /// A run is named in the manifest before it is on disk.
+    RecordBeforeSync,
+    /// A run is removed while somebody reads it, or another range names it.
+    RemoveRunInUse,
+    /// Every merge and dump leaves out deletes, whatever lies below.
+    DropTombstones,
+    /// Filters deny some of the keys that they know.
+    FilterDenies,
 }
 
 thread_local! {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use runtime::{Fault, FileSystem, Loss, ManualClock, OperationKind, Randomness, SeededRandomness, SimulatedFiles};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -105,7 +105,8 @@ impl Life {
                 compare_def: Rc::new(KeyDef::merge(&own, &primary)),
                 key_def: own,
             };
-            let state = engine.claim(space_id, index_id, lsn, true);
+            let with_primary = (index_id != 0).then(|| space.primary_dumped_lsn().unwrap_or(-1));
+            let state = engine.claim(space_id, index_id, lsn, true, with_primary);
             space.create_index(def, options, state).map_err(|error| error.to_string())?;
             space.set_created(Some(index_id), lsn);
         }
@@ -129,7 +130,13 @@ impl Life {
             Operation::Put(id, number) | Operation::Add(id, number) => row(id, number),
             Operation::Delete(id) => row(id, 0),
             Operation::Truncate => {
-                let state = |index_id| self.engine.claim(space_id, index_id, lsn, true);
+                let dumped_lsn = Cell::new(None);
+                let state = |index_id| {
+                    let wanted = dumped_lsn.get().or((index_id != 0).then_some(-1));
+                    let state = self.engine.claim(space_id, index_id, lsn, true, wanted)?;
+                    dumped_lsn.set(Some(state.dumped_lsn));
+                    Some(state)
+                };
                 let detached = space.truncate(state).map_err(|error| error.to_string())?;
                 space.set_created(None, lsn);
                 self.detached.borrow_mut().push((space_id, lsn, detached));

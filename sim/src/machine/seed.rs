@@ -171,7 +171,7 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
         _ => Engines::Mixed(seed),
     };
     let disk = DiskSettings {
-        memory: dice.between(100 << 10, 600 << 10),
+        memory: dice.between(30 << 10, 400 << 10),
         cache: if dice.one_in(3) { 0 } else { dice.below(100 << 10) },
         page_size: dice.between(40, 1000),
         range_size: dice.between(100, 12_000),

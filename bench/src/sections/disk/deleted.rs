@@ -1,6 +1,6 @@
 //! The first row behind many that were deleted.
 
-use super::{ROUNDS_MAX, by_turns_on_disk, eval, make, row, settle_or_note};
+use super::{ROUNDS_MAX, SNAPSHOT, by_turns_on_disk, eval, make, row, settle_or_note};
 use crate::compare::Settings;
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
@@ -43,7 +43,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
     turn.higher("deleted one by one", "rows", "1/s", f64::from(deleted) / begun.elapsed().as_secs_f64());
     turn.lower("at once", "first row", "ms", first_row(server, deleted)?);
     turn.lower("again", "first row", "ms", first_row(server, deleted)?);
-    eval(server, "box.snapshot()")?;
+    eval(server, SNAPSHOT)?;
     turn.lower("after a snapshot", "first row", "ms", first_row(server, deleted)?);
     match eval(server, "return box.space.disk:count()")? {
         Value::Int(count) if count == i128::from(rows - deleted) => Ok(()),

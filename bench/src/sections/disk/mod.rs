@@ -132,10 +132,13 @@ fn eval(server: &Running, script: &str) -> Result<Value, String> {
         .map_err(|error| format!("{script}: {error}"))
 }
 
+/// Makes a checkpoint, after the one that a server may be making on its own.
+pub(crate) const SNAPSHOT: &str = "while not pcall(box.snapshot) do require('fiber').sleep(0.01) end";
+
 /// Brings what is in memory to disk and waits until dumps and compactions are over: until the server takes hardly any processor time and writes
 /// nothing. False if they did not end in time.
 fn settle(server: &Running) -> Result<bool, String> {
-    eval(server, "box.snapshot()")?;
+    eval(server, SNAPSHOT)?;
     let begun = Instant::now();
     let done = || Ok::<_, String>((server.cpu_seconds()?, process::written_bytes(server.pid())?));
     let (mut before, mut idle_looks) = (done()?, 0);

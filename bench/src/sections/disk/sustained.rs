@@ -1,7 +1,7 @@
 //! Overwrites that go on for long, and what they cost the disk.
 
 use super::{
-    LOOK, ROW_BYTES, any_key, book_evenness, by_turns_on_disk, eval, fill, make, note_rocksdb, requests, row,
+    LOOK, ROW_BYTES, SNAPSHOT, any_key, book_evenness, by_turns_on_disk, eval, fill, make, note_rocksdb, requests, row,
     rows_bytes, run, settle_or_note, timed, zipf_key,
 };
 use crate::compare::Settings;
@@ -82,10 +82,12 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
     let rows = settings.scale.disk_rows;
     let space = make(server, "disk", 0)?;
     fill(server, space, rows)?;
-    eval(server, "box.snapshot() box.space.disk.index.primary:compact()")?;
+    eval(server, SNAPSHOT)?;
+    eval(server, "box.space.disk.index.primary:compact()")?;
     settle_or_note(server, turn)?;
     // Files that only an older checkpoint wants are not live data.
-    eval(server, "box.snapshot() box.snapshot()")?;
+    eval(server, SNAPSHOT)?;
+    eval(server, SNAPSHOT)?;
     let compacted = rows_bytes(server);
     let replace = || Template::replace(space, row());
     let server = &*server;

@@ -12,9 +12,9 @@ use crate::session::Context;
 use crate::time_share::TimeShare;
 use crate::txn::{Effect, Placed};
 use runtime::fiber::{self, Wake};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use storage::lsm::{BuildStop, DetachedTrees, DiskBuild, LsmSpace, Stop, TreeOptions};
+use storage::lsm::{BuildStop, DetachedTrees, DiskBuild, LsmEngine, LsmSpace, Stop, TreeOptions, TreeState};
 use storage::{IndexDef, IndexKind};
 use tuple::msgpack::Reader;
 use tuple::{Format, KeyDef, KeyPart, Tuple};
@@ -23,6 +23,8 @@ use tuple::{Format, KeyDef, KeyPart, Tuple};
 const STEP_ROWS: usize = 32;
 /// A block is read and unpacked as a whole.
 const PAGE_SIZE_MAX: usize = 16 << 20;
+/// No tree of the manifest is there.
+const NEVER_DUMPED: i64 = -1;
 /// A run is asked for so often whether it is written.
 const BUSY_WAIT_NS: u64 = 1_000_000;
 
@@ -149,7 +151,7 @@ pub(super) fn create_index(
             continue;
         }
         let lsn = database.replayed_lsn();
-        let state = engine.claim(space.id, def.id, lsn, database.is_replaying_log());
+        let state = claim(&engine, disk, def.id, lsn, database.is_replaying_log());
         forget_unbuilt(database, space, def.id);
         if state.is_none() && def.id != 0 && !disk.is_empty() {
             // Its rows were never in runs of its own: they are looked for when all is read.
@@ -160,6 +162,12 @@ pub(super) fn create_index(
         disk.begin_with_primary();
     }
     Ok(placing(space, None))
+}
+
+/// The tree that the manifest has for an index.
+fn claim(engine: &LsmEngine, disk: &LsmSpace, index_id: u32, lsn: i64, is_made_then: bool) -> Option<TreeState> {
+    let with_primary = (index_id != 0).then(|| disk.primary_dumped_lsn().unwrap_or(NEVER_DUMPED));
+    engine.claim(disk.id(), index_id, lsn, is_made_then, with_primary)
 }
 
 /// What was to be built for an index of this number is out of date.
@@ -241,7 +249,7 @@ pub(super) fn alter_index(
         let old = disk.drop_index(def.id);
         let lsn = database.replayed_lsn();
         let claimed = database.disk_engine().filter(|_| is_loading);
-        let state = claimed.and_then(|engine| engine.claim(space.id, def.id, lsn, true));
+        let state = claimed.and_then(|engine| claim(&engine, disk, def.id, lsn, true));
         forget_unbuilt(database, space, def.id);
         if is_loading && state.is_none() && !disk.is_empty() {
             database.disk.unbuilt.borrow_mut().push((Rc::clone(space), def.clone(), options));
@@ -292,7 +300,14 @@ pub(super) fn truncate(database: &Database, space: &Rc<Space>) -> Result<Option<
         return Ok(None);
     }
     let (engine, lsn) = (database.disk_engine().filter(|_| is_loading), database.replayed_lsn());
-    let state = |index_id| engine.as_ref().and_then(|engine| engine.claim(space.id, index_id, lsn, true));
+    // The primary comes first; the others must be where it is.
+    let dumped_lsn = Cell::new(None);
+    let state = |index_id| {
+        let wanted = dumped_lsn.get().or((index_id != 0).then_some(NEVER_DUMPED));
+        let state = engine.as_ref()?.claim(space.id, index_id, lsn, true, wanted)?;
+        dumped_lsn.set(Some(state.dumped_lsn));
+        Some(state)
+    };
     let old = disk.truncate(state).map_err(|error| read_error(space, error))?;
     if is_loading {
         disk.set_created(None, lsn);

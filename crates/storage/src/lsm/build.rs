@@ -6,7 +6,7 @@
 //!
 //! Until the indexes are put in their places nothing in the manifest knows them, and a crash leaves orphans that the next start removes.
 
-use super::engine::LsmEngine;
+use super::engine::{FIRST_RANGE, LsmEngine};
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
 use super::jobs::RunJob;
@@ -211,7 +211,8 @@ impl DiskBuild {
             return self.write(at);
         }
         for (index, runs) in self.building.indexes.iter().zip(&self.runs) {
-            let range = Range { id: self.engine().place.next_id(), begin: Vec::new(), slices: runs.clone() };
+            // Its number is the one that the only range of a new tree has in the manifest.
+            let range = Range { id: FIRST_RANGE, begin: Vec::new(), slices: runs.clone() };
             index.tree.set_ranges(vec![Rc::new(range)]);
         }
         self.building.is_complete.set(true);

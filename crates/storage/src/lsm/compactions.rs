@@ -125,6 +125,11 @@ impl LsmEngine {
             upserter: Arc::clone(&tree.upserter.borrow()),
             pace_share: if choice.urgency > OVERDUE { 1 } else { LEISURELY_SHARE },
         };
+        #[cfg(feature = "planted-bugs")]
+        let job = match runtime::planted::is_planted(runtime::planted::Plant::DropTombstones) {
+            true => Compaction { is_bottom: true, ..job },
+            false => job,
+        };
         let place = self.place.clone();
         let has_time = job.pace_share > 1;
         let Some(job) = self.run_job("compaction", move || {
@@ -215,11 +220,12 @@ impl LsmEngine {
         let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| {
             tree.is_compacting.set(false);
             engine.has_news.set(true);
-            if result.is_err() || tree.is_dropped.get() {
+            let new = result_of.take();
+            // If it was recorded it counts, even if the tree has been dropped since: the record that forgets it comes later.
+            if result.is_err() || new.is_empty() {
                 engine.obsolete.borrow_mut().extend(made);
                 return;
             }
-            let new = result_of.take();
             let mut list = Vec::new();
             for range in &tree.ranges().list {
                 if range.id == range_id {
@@ -232,7 +238,9 @@ impl LsmEngine {
             let named = tree.runs();
             let gone = runs.into_iter().filter(|run| !named.iter().any(|other| other.id() == run.id()));
             engine.obsolete.borrow_mut().extend(gone);
-            engine.join_ranges(&tree);
+            if !tree.is_dropped.get() {
+                engine.join_ranges(&tree);
+            }
         };
         self.record(Box::new(make), Box::new(then));
     }

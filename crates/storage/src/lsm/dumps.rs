@@ -15,6 +15,8 @@ use super::run::Run;
 use super::space::LsmSpace;
 use super::tree::{LsmTree, Range};
 use runtime::{lower_priority, pause};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -68,13 +70,11 @@ impl LsmEngine {
         }
     }
 
-    /// Closes the active levels of spaces; they become runs in time. Between transactions only.
+    /// Closes the active levels of spaces; they become runs in time. Between transactions only. Those of indexes that are being built wait until
+    /// these have their places.
     pub fn seal(&self, spaces: &[Rc<LsmSpace>], lsn: i64) {
         let mut trees = Vec::new();
         for space in spaces {
-            if space.is_building() {
-                continue;
-            }
             for tree in space.trees() {
                 let level = tree.seal();
                 trees.push((tree, level));
@@ -136,6 +136,8 @@ impl LsmEngine {
             let Some(level) = level.as_ref().filter(|_| !tree.is_dropped.get()) else { continue };
             let is_lowest = tree.sealed().last().is_some_and(|last| Rc::ptr_eq(last, level));
             let is_bottom = is_lowest && tree.ranges().list.iter().all(|range| range.slices.is_empty());
+            #[cfg(feature = "planted-bugs")]
+            let is_bottom = is_bottom || runtime::planted::is_planted(runtime::planted::Plant::DropTombstones);
             levels.push(LevelDump {
                 tree_id: tree.id,
                 level: level.share(),
@@ -186,11 +188,10 @@ impl LsmEngine {
 
     /// Trees that never came to their places.
     pub(crate) fn discard_unplaced(&self, trees: impl Iterator<Item = Rc<LsmTree>>, runs: &[Vec<Arc<Run>>]) {
-        for tree in trees {
-            // Its runs are among those that are given.
-            tree.set_ranges(self.empty_ranges().into_iter().map(Rc::new).collect());
-            self.drop_tree(&tree, 0);
-        }
+        let trees: Vec<_> = trees.collect();
+        // Their runs are among those that are given.
+        trees.iter().for_each(|tree| tree.set_ranges(self.empty_ranges()));
+        self.drop_trees(trees, 0);
         let mut obsolete = self.obsolete.borrow_mut();
         obsolete.extend(runs.iter().flatten().cloned());
         obsolete.sort_by_key(|run| run.id());
@@ -259,9 +260,13 @@ impl LsmEngine {
             (*lsn, plan)
         };
         let (lsn, plan) = plan;
+        // A tree that is dropped from then on is in the record all the same: the record that forgets it comes later.
+        let recorded = Rc::new(RefCell::new(BTreeSet::new()));
+        let recorded_there = Rc::clone(&recorded);
         let make = move || {
             let mut edits = Vec::new();
             for (tree, run) in plan.iter().filter(|(tree, _)| !tree.is_dropped.get()) {
+                recorded_there.borrow_mut().insert(tree.id);
                 edits.extend(tree_edit(tree));
                 let ranges = run.as_ref().map_or(Vec::new(), |run| touched(tree, run));
                 let (tree_id, run_id) = (tree.id, run.as_ref().map(|run| run.id()));
@@ -269,10 +274,10 @@ impl LsmEngine {
             }
             edits
         };
-        self.record(Box::new(make), Box::new(|engine, result| engine.install_dump(result)));
+        self.record(Box::new(make), Box::new(move |engine, result| engine.install_dump(result, &recorded.borrow())));
     }
 
-    fn install_dump(&self, result: Result<(), Rc<LsmError>>) {
+    fn install_dump(&self, result: Result<(), Rc<LsmError>>, recorded: &BTreeSet<u64>) {
         if result.is_err() {
             if let Some(dump) = self.dumps.borrow_mut().front_mut() {
                 dump.is_recording = false;
@@ -290,7 +295,7 @@ impl LsmEngine {
                 self.level_bytes.set(self.level_bytes.get() - level.charged());
                 self.garbage.borrow_mut().push_back(Rc::clone(level));
             }
-            if tree.is_dropped.get() {
+            if !recorded.contains(&tree.id) {
                 self.obsolete.borrow_mut().extend(run);
                 continue;
             }

@@ -180,12 +180,21 @@ impl LsmEngine {
     }
 
     /// The tree of an index as it was at a position, if the manifest knows it: the newest one made not later, and exactly then if
-    /// `is_made_then`.
-    pub fn claim(&self, space_id: u32, index_id: u32, lsn: i64, is_made_then: bool) -> Option<TreeState> {
+    /// `is_made_then`. `dumped_lsn`: up to where the primary index has everything in runs, if this is another one. All indexes of a space are
+    /// dumped together; one that is elsewhere belongs to rows that were on their way out.
+    pub fn claim(
+        &self,
+        space_id: u32,
+        index_id: u32,
+        lsn: i64,
+        is_made_then: bool,
+        dumped_lsn: Option<i64>,
+    ) -> Option<TreeState> {
         let mut recovered = self.recovered.borrow_mut();
         let fits = |tree: &TreeState| {
             tree.space_id == space_id
                 && tree.index_id == index_id
+                && dumped_lsn.is_none_or(|dumped_lsn| tree.dumped_lsn == dumped_lsn)
                 && if is_made_then { tree.created_lsn == lsn } else { tree.created_lsn <= lsn }
         };
         let fitting = recovered.iter().enumerate().filter(|(_, tree)| fits(tree));
@@ -307,7 +316,7 @@ impl LsmEngine {
     // --- Trees ---
 
     /// A tree as the manifest knows it, with its runs. Blocks.
-    pub(crate) fn open_ranges(&self, state: &TreeState) -> Result<Vec<Range>, LsmError> {
+    pub(crate) fn open_ranges(&self, state: &TreeState) -> Result<Vec<Rc<Range>>, LsmError> {
         let mut open: BTreeMap<u64, Arc<Run>> = BTreeMap::new();
         let mut ranges = Vec::new();
         for range in &state.ranges {
@@ -320,38 +329,45 @@ impl LsmEngine {
                 open.insert(run_id, Arc::clone(&run));
                 slices.push(run);
             }
-            ranges.push(Range { id: range.range_id, begin: range.begin.clone(), slices });
+            ranges.push(Rc::new(Range { id: range.range_id, begin: range.begin.clone(), slices }));
         }
         Ok(ranges)
     }
 
     /// The ranges of a tree without rows, as the manifest has them.
-    pub(crate) fn empty_ranges(&self) -> Vec<Range> {
-        vec![Range { id: FIRST_RANGE, begin: Vec::new(), slices: Vec::new() }]
+    pub(crate) fn empty_ranges(&self) -> Vec<Rc<Range>> {
+        vec![Rc::new(Range { id: FIRST_RANGE, begin: Vec::new(), slices: Vec::new() })]
     }
 
-    /// A tree is out of use for good: at `lsn` it was dropped or truncated, and that is durable.
-    pub(crate) fn drop_tree(&self, tree: &Rc<LsmTree>, lsn: i64) {
-        tree.is_dropped.set(true);
-        for level in tree.levels() {
-            if !self.is_being_dumped(&level) {
-                self.level_bytes.set(self.level_bytes.get() - level.charged());
-                self.garbage.borrow_mut().push_back(level);
+    /// Trees are out of use for good: at `lsn` they were dropped or truncated, and that is durable. One record forgets them all.
+    pub(crate) fn drop_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: i64) {
+        for tree in &trees {
+            tree.is_dropped.set(true);
+            for level in tree.levels() {
+                if !self.is_being_dumped(&level) {
+                    self.level_bytes.set(self.level_bytes.get() - level.charged());
+                    self.garbage.borrow_mut().push_back(level);
+                }
             }
         }
-        let (tree_there, tree) = (Rc::clone(tree), Rc::clone(tree));
+        self.forget_trees(trees, lsn);
+    }
+
+    fn forget_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: i64) {
+        let there = trees.clone();
         let make = move || {
-            if !tree_there.is_recorded.get() {
-                return Vec::new();
-            }
-            forget(tree_there.id, lsn)
+            let recorded = there.iter().filter(|tree| tree.is_recorded.get());
+            recorded.flat_map(|tree| forget(tree.id, lsn)).collect()
         };
-        let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| {
-            if result.is_ok() {
-                engine.obsolete.borrow_mut().extend(tree.runs());
-                // A scan may still be on its way through it.
-                tree.set_ranges(engine.empty_ranges().into_iter().map(Rc::new).collect());
+        let then = move |engine: &LsmEngine, result: Result<(), Rc<LsmError>>| match result {
+            Ok(()) => {
+                for tree in trees {
+                    engine.obsolete.borrow_mut().extend(tree.runs());
+                    // A scan may still be on its way through it.
+                    tree.set_ranges(engine.empty_ranges());
+                }
             }
+            Err(_) => engine.forget_trees(trees, lsn),
         };
         self.record(Box::new(make), Box::new(then));
     }
@@ -378,6 +394,8 @@ impl LsmEngine {
         obsolete.retain(|run| {
             // A reader may still be on its way through it.
             let is_read = Arc::strong_count(run) > 1;
+            #[cfg(feature = "planted-bugs")]
+            let is_read = is_read && !runtime::planted::is_planted(runtime::planted::Plant::RemoveRunInUse);
             if !is_read {
                 gone.push(run.path().to_path_buf());
             }
@@ -432,13 +450,14 @@ impl LsmEngine {
         self.compactions.borrow().len() + self.dumps.borrow().iter().filter(|dump| dump.job.is_some()).count()
     }
 
-    /// Ends all work on other threads and waits for it.
+    /// Ends all work on other threads and waits for it. What was not recorded is not dumped.
     pub fn close(&self) {
         self.place.is_stopped.store(true, Ordering::Relaxed);
         for running in self.compactions.take() {
             running.job.wait();
         }
-        for mut dump in self.dumps.take() {
+        // They stay: a checkpoint that waits for them must not count as covered.
+        for dump in self.dumps.borrow_mut().iter_mut() {
             let levels = dump.job.take().and_then(Job::wait).map_or(Vec::new(), |outcome| outcome.levels);
             // A tree may have been dropped since its level was shared.
             for shared in levels {

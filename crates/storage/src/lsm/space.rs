@@ -178,19 +178,19 @@ impl LsmSpace {
         }
     }
 
+    /// Position up to which the primary index has everything in runs, if the manifest knows it.
+    pub fn primary_dumped_lsn(&self) -> Option<i64> {
+        self.primary().filter(|primary| primary.is_recorded.get()).map(|primary| primary.dumped_lsn.get())
+    }
+
     /// Position up to which everything is in runs.
     pub fn dumped_lsn(&self) -> i64 {
         self.indexes.borrow().iter().map(|index| index.tree.dumped_lsn.get()).min().unwrap_or(i64::MAX)
     }
 
+    /// Memory that a dump of the space would free.
     pub(crate) fn active_bytes(&self) -> usize {
-        self.indexes
-            .borrow()
-            .iter()
-            .map(|index| index.tree.active())
-            .filter(|level| !level.is_empty())
-            .map(|level| level.bytes())
-            .sum()
+        self.indexes.borrow().iter().map(|index| index.tree.active().charged()).sum()
     }
 
     /// Deletes in the primary's active level, if most of it is deletes.
@@ -354,7 +354,7 @@ impl LsmSpace {
 
     /// Trees are out of use for good since `lsn`, which is durable.
     pub fn discard(&self, detached: DetachedTrees, lsn: i64) {
-        detached.trees.iter().for_each(|tree| self.engine.drop_tree(tree, lsn));
+        self.engine.drop_trees(detached.trees, lsn);
     }
 
     // --- Looking ---

@@ -199,12 +199,11 @@ pub(crate) struct TreeDef {
 }
 
 impl LsmTree {
-    pub(crate) fn new(id: u64, def: TreeDef, ranges: Vec<Range>) -> Rc<Self> {
+    pub(crate) fn new(id: u64, def: TreeDef, list: Vec<Rc<Range>>) -> Rc<Self> {
         let TreeDef { space_id, index_id, order, own_parts, is_unique, options, upserter } = def;
         // Keys of one unsigned part all begin with the same byte.
         let first = &order.parts()[0];
         let hint_at = usize::from(first.field_type == FieldType::Unsigned && !first.is_nullable);
-        let list = ranges.into_iter().map(Rc::new).collect();
         Rc::new(LsmTree {
             id,
             space_id,
@@ -262,9 +261,9 @@ impl LsmTree {
         self.sealed.borrow().clone()
     }
 
-    /// Begins a new active level. Returns the one that was, unless it is empty.
+    /// Begins a new active level. Returns the one that was, unless nothing was ever put into it: memory is taken also by what was taken back.
     pub(crate) fn seal(&self) -> Option<Rc<Level>> {
-        if self.active.borrow().is_empty() {
+        if self.active.borrow().charged() == 0 {
             return None;
         }
         let level = self.active.replace(Level::new(self.hint_at));

@@ -187,6 +187,10 @@ impl Run {
     /// False if no key has this [`key_hash`](super::key_hash).
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::FilterDenies) && hash.is_multiple_of(16) {
+            return false;
+        }
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
