@@ -777,8 +777,8 @@ impl World {
         self.clock.advance(self.pick(4_000_000));
         self.engine().poll(self.shared.appended.get(), self.shared.durable.get());
         let statistics = self.engine().statistics();
-        self.runs_max = self.runs_max.max(statistics.runs);
-        self.ranges_max = self.ranges_max.max(statistics.ranges);
+        self.runs_max = self.runs_max.max(statistics.run_count);
+        self.ranges_max = self.ranges_max.max(statistics.range_count);
         let snapshot = self.checkpoint.take_if(|(lsn, _)| {
             *lsn <= self.shared.durable.get() && self.shared.engine.borrow().as_ref().unwrap().is_dumped(*lsn)
         });
@@ -1002,8 +1002,8 @@ impl World {
         self.set_durable(self.shared.appended.get());
         if let Some(engine) = self.shared.engine.take() {
             let statistics = engine.statistics();
-            self.dumps += statistics.dumps;
-            self.compactions += statistics.compactions;
+            self.dumps += statistics.counts.dumps;
+            self.compactions += statistics.counts.compactions;
             engine.close();
         }
         self.spaces.clear();
