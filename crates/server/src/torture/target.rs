@@ -22,19 +22,8 @@ const READY: &str = "ready: connect to ";
 const MAKE_ADMIN: &str = "box.schema.user.create('trial_admin', { password = 'torture', if_not_exists = true })\n\
                           box.schema.user.grant('trial_admin', 'super', nil, nil, { if_not_exists = true })\n";
 
-/// Options under which little load makes many dumps, merges, splits and reads that wait.
-const SMALL_DISK: [&str; 10] = [
-    "--vinyl-memory",
-    "2MiB",
-    "--vinyl-cache",
-    "256KiB",
-    "--vinyl-page-size",
-    "512",
-    "--vinyl-range-size",
-    "65536",
-    "--vinyl-run-count-per-level",
-    "2",
-];
+/// Options under which little load makes many dumps, merges and reads that wait.
+const SMALL_DISK: [&str; 4] = ["--vinyl-memory", "1MiB", "--vinyl-cache", "64KiB"];
 
 /// What is tortured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
