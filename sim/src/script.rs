@@ -4,7 +4,7 @@ use crate::model::{Model, SpaceModel};
 use crate::world::{Engine, WAL_MAX_SIZE, drive, request};
 use database::{Context, Database, INDEX_ID, Operation, SPACE_ID, TRUNCATE_ID};
 use runtime::fiber;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tuple::msgpack;
 
@@ -306,12 +306,17 @@ fn in_fiber(
 ) -> database::Result<()> {
     let result = Rc::new(RefCell::new(None));
     let (slot, there) = (Rc::clone(&result), Rc::clone(database));
+    let now = Rc::new(Cell::new(0));
+    let clock = Rc::clone(&now);
+    fiber::set_clock(Rc::new(move || clock.get()));
     fiber::run_now("step", move || {
         let done = work(&there, &request(&there));
         *slot.borrow_mut() = Some(done);
     });
     while result.borrow().is_none() {
         drive(database);
+        // Whoever waits for a time has it at once.
+        now.set(fiber::next_deadline().unwrap_or(0).max(now.get()));
         fiber::run_ready(usize::MAX);
     }
     result.take().unwrap_or(Ok(()))

@@ -291,7 +291,7 @@ fn a_read_that_fails_or_is_short_is_an_error_of_that_block() {
     let run = write(&files, 1, RunOptions::default(), &rows(0..1000)).unwrap();
     let (offset, length) = run.block_extent(3);
     files.add_read_fault(run.path(), ReadFault::Unreadable(offset..offset + 1));
-    assert!(matches!(run.read_block(3), Err(LsmError::Io { .. })));
+    assert!(matches!(run.read_block(3), Err(LsmError::Unreadable { .. })));
     assert!(run.read_block(2).is_ok() && run.read_block(4).is_ok());
     files.add_read_fault(run.path(), ReadFault::Flipped((run.block_extent(5).0 + 100) * 8));
     let Err(LsmError::Corrupt { offset, file, .. }) = run.read_block(5) else { panic!("a flipped bit") };

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use trial::{Client, Dice, History, Operation, Outcome, Record, Refusal, User, Value, Violation, Workload};
+use trial::{Client, Dice, Engines, History, Operation, Outcome, Record, Refusal, User, Value, Violation, Workload};
 
 /// Lives of the server in a round.
 const LIVES_IN_ROUND: u64 = 5;
@@ -36,7 +36,9 @@ const FILE_BYTES: (u64, u64) = (256 << 10, 6 << 20);
 const CHECK_ALIVE: u64 = 4;
 /// Pause of a client that was refused for a reason that lasts, or that cannot connect.
 const REFUSED_PAUSE_NS: u64 = 2_000_000;
-/// The refusal that does not last: a duplicate key.
+/// A refusal that does not last: another transaction was first.
+const CONFLICT: u32 = 97;
+/// Another one: a duplicate key.
 const DUPLICATE: u32 = 3;
 const POLL_NS: u64 = 2_000_000;
 
@@ -44,6 +46,7 @@ const POLL_NS: u64 = 2_000_000;
 pub(super) struct Plan {
     pub(super) launch: Launch,
     pub(super) workloads: Vec<&'static str>,
+    pub(super) engines: Engines,
     pub(super) faults: Vec<Fault>,
     pub(super) clients: usize,
     pub(super) seconds: u64,
@@ -104,7 +107,7 @@ fn work(
         let answered_at = shared.tick();
         client.answered(&outcome);
         let is_dead = outcome.is_unknown();
-        let is_stuck = outcome.refused_code().is_some_and(|code| code != DUPLICATE);
+        let is_stuck = outcome.refused_code().is_some_and(|code| ![DUPLICATE, CONFLICT].contains(&code));
         let record = Record { client: number, incarnation, operation, outcome, invoked_at, answered_at };
         shared.trials[at].records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
         if is_dead {
@@ -219,7 +222,7 @@ impl Driver<'_> {
         });
         self.set_up(&shared, &server.address)?;
         let clients = self.start_clients(&shared, seed)?;
-        let mut histories: Vec<History> = shared.trials.iter().map(|_| History::default()).collect();
+        let mut histories: Vec<History> = shared.trials.iter().map(|_| self.history()).collect();
         let outcome = self.lives(&shared, server, seed, &mut histories);
         shared.gate.end();
         // Ends when the last client has dropped its end of the channel.
@@ -227,12 +230,16 @@ impl Driver<'_> {
         outcome
     }
 
+    fn history(&self) -> History {
+        History { engines: self.plan.engines, ..History::default() }
+    }
+
     /// Makes the spaces, functions and users of all workloads.
     fn set_up(&self, shared: &Shared, address: &str) -> Result<(), String> {
         let mut connection = Connection::open(shared.kind, address, User::Admin)?;
         connection.clear()?;
         let mut make = |trial: &Trial| {
-            for operation in trial.workload.setup(trial::Engines::Memory) {
+            for operation in trial.workload.setup(self.plan.engines) {
                 if let outcome @ (Outcome::Refused(_) | Outcome::Unknown) = connection.perform(&operation) {
                     return Err(format!("{}: {operation:?} came to {outcome:?}", trial.workload.name()));
                 }

@@ -13,6 +13,7 @@ mod target;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use target::{Kind, Launch};
+use trial::Engines;
 
 /// Memory for rows, with and without the fault `memory`.
 const MEMORY_BYTES: u64 = 1 << 30;
@@ -30,6 +31,29 @@ pub(crate) enum Fault {
     Disk,
     /// 64 MiB for rows, which the workload `limit` fills
     Memory,
+}
+
+/// Where rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// In memory
+    #[value(alias = "memtx")]
+    Memory,
+    /// On disk
+    #[value(alias = "vinyl")]
+    Disk,
+    /// Some spaces of each, by the seed's choice
+    Mixed,
+}
+
+impl Engine {
+    fn engines(self, seed: u64) -> Engines {
+        match self {
+            Engine::Memory => Engines::Memory,
+            Engine::Disk => Engines::Disk,
+            Engine::Mixed => Engines::Mixed(seed),
+        }
+    }
 }
 
 /// Options of `torture`.
@@ -59,6 +83,9 @@ pub(crate) struct Options {
     /// A workload by name, several with commas between, or all that the target can express; `list` shows them
     #[arg(long, default_value = "all")]
     workload: String,
+    /// Where the rows of Lycosa or Tarantool are; on disk with options that make dumps and merges many
+    #[arg(long, value_enum, default_value_t = Engine::Memory)]
+    engine: Engine,
     /// Of all random choices; the moments of the machine's own threads are not among them [default: random, and shown]
     #[arg(long)]
     seed: Option<u64>,
@@ -101,6 +128,10 @@ pub(crate) fn torture(options: &Options) -> Result<i32, String> {
         return Ok(0);
     }
     let workloads = options.workloads()?;
+    if options.engine != Engine::Memory && options.target != Kind::Lycosa {
+        // Tarantool has no transactions across both, and aborts those that wait.
+        return Err("rows on disk are for Lycosa only".to_string());
+    }
     let seed = options.seed.unwrap_or_else(|| runtime::Randomness::next_u64(&runtime::SystemRandomness));
     let place = target::Place::new(options.dir.clone()).map_err(|error| format!("the directory: {error}"))?;
     let is_low = options.faults.contains(&Fault::Memory);
@@ -110,12 +141,14 @@ pub(crate) fn torture(options: &Options) -> Result<i32, String> {
         dir: place.path().to_path_buf(),
         wal_mode: options.wal_mode.clone(),
         appendfsync: options.appendfsync.clone(),
+        has_disk: options.engine != Engine::Memory,
         memory_bytes: if is_low { LOW_MEMORY_BYTES } else { MEMORY_BYTES },
     };
     launch.prepare().map_err(|error| format!("{}: {error}", place.path().display()))?;
     let report = driver::run(&driver::Plan {
         launch,
         workloads,
+        engines: options.engine.engines(seed),
         faults: options.faults.clone(),
         clients: options.clients,
         seconds: options.seconds,

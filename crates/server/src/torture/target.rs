@@ -22,6 +22,9 @@ const READY: &str = "ready: connect to ";
 const MAKE_ADMIN: &str = "box.schema.user.create('trial_admin', { password = 'torture', if_not_exists = true })\n\
                           box.schema.user.grant('trial_admin', 'super', nil, nil, { if_not_exists = true })\n";
 
+/// Options under which little load makes many dumps, merges and reads that wait.
+const SMALL_DISK: [&str; 4] = ["--vinyl-memory", "1MiB", "--vinyl-cache", "64KiB"];
+
 /// What is tortured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
@@ -103,6 +106,8 @@ pub(super) struct Launch {
     pub(super) appendfsync: String,
     /// For rows.
     pub(super) memory_bytes: u64,
+    /// There are rows on disk.
+    pub(super) has_disk: bool,
 }
 
 /// Why there is no server.
@@ -148,6 +153,9 @@ impl Launch {
             Kind::Lycosa => {
                 let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--work-dir", &data, "--script", &script];
                 arguments.extend(["--memtx-memory", &memory, "--memtx-max-tuple-size", "2MiB"]);
+                if self.has_disk {
+                    arguments.extend(SMALL_DISK);
+                }
                 if let Some(mode) = &self.wal_mode {
                     arguments.extend(["--wal-mode", mode]);
                 }

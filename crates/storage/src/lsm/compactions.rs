@@ -236,6 +236,11 @@ impl LsmEngine {
             }
             tree.set_ranges(list);
             let named = tree.runs();
+            #[cfg(feature = "planted-bugs")]
+            let named = match runtime::planted::is_planted(runtime::planted::Plant::RemoveRunInUse) {
+                true => Vec::new(),
+                false => named,
+            };
             let gone = runs.into_iter().filter(|run| !named.iter().any(|other| other.id() == run.id()));
             engine.obsolete.borrow_mut().extend(gone);
             if !tree.is_dropped.get() {
