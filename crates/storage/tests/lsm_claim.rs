@@ -23,7 +23,7 @@ fn open(edits: &[Edit]) -> Rc<LsmEngine> {
     let files = Arc::new(SimulatedFiles::default());
     let (mut manifest, _) = Manifest::open(files.clone(), Path::new(DIR)).unwrap();
     // The numbers that the edits use are taken.
-    (0..10).for_each(|_| drop(manifest.next_id()));
+    while manifest.next_id() < 10 {}
     manifest.append(edits).unwrap();
     let config = LsmConfig {
         dir: PathBuf::from(DIR),
