@@ -183,7 +183,7 @@ impl DiskBuild {
         let tree = &self.building.indexes[at].tree;
         let level = std::mem::replace(&mut self.collections[at], tree.new_level());
         let job = self.engine().write_level(tree, &level);
-        self.writing = job.map(|job| (at, job, level));
+        self.writing = Some((at, job, level));
         Err(BuildStop::Busy)
     }
 

@@ -54,9 +54,7 @@ impl LsmEngine {
                 return;
             };
             self.is_lagging.set(self.is_lagging.get() || wanted.choice.urgency > OVERDUE && wanted.is_whole);
-            if !self.begin_compaction(&tree, wanted) {
-                return;
-            }
+            self.begin_compaction(&tree, wanted);
         }
     }
 
@@ -107,7 +105,7 @@ impl LsmEngine {
         }
     }
 
-    fn begin_compaction(&self, tree: &Rc<LsmTree>, wanted: Wanted) -> bool {
+    fn begin_compaction(&self, tree: &Rc<LsmTree>, wanted: Wanted) {
         let Wanted { range_at, choice, from, to, .. } = wanted;
         let ranges = tree.ranges();
         let range = &ranges.list[range_at];
@@ -132,21 +130,18 @@ impl LsmEngine {
         };
         let place = self.place.clone();
         let has_time = job.pace_share > 1;
-        let Some(job) = self.run_job("compaction", move || {
+        let job = self.run_job("compaction", move || {
             if has_time {
                 yield_priority();
             } else {
                 lower_priority();
             }
             jobs::compact(&place, &job)
-        }) else {
-            return false;
-        };
+        });
         tree.is_compacting.set(true);
         let began_ns = self.environment.clock.monotonic_ns();
         let running = RunningCompaction { tree: Rc::clone(tree), range_id: range.id, from, to, runs, job, began_ns };
         self.compactions.borrow_mut().push(running);
-        true
     }
 
     pub(super) fn poll_compactions(&self) {

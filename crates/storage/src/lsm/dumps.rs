@@ -155,15 +155,15 @@ impl LsmEngine {
             });
         }
         let place = self.place.clone();
-        dump.job = self.run_job("dump", move || {
+        dump.job = Some(self.run_job("dump", move || {
             lower_priority();
             let runs = jobs::dump(&place, &levels);
             DumpOutcome { levels, runs }
-        });
+        }));
     }
 
     /// Writes a level that belongs to nobody as a run.
-    pub(crate) fn write_level(&self, tree: &LsmTree, level: &Level) -> Option<RunJob> {
+    pub(crate) fn write_level(&self, tree: &LsmTree, level: &Level) -> RunJob {
         let dump = LevelDump {
             tree_id: tree.id,
             level: level.share(),

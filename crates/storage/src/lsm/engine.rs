@@ -260,15 +260,11 @@ impl LsmEngine {
         self.level_bytes.get() >= self.memory_bytes_max()
     }
 
-    pub(super) fn run_job<T: Send + 'static>(
-        &self,
-        name: &str,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<Job<T>> {
+    pub(super) fn run_job<T: Send + 'static>(&self, name: &str, work: impl FnOnce() -> T + Send + 'static) -> Job<T> {
         let (sender, outcome) = channel();
         if !self.config.borrow().is_threaded {
             let _ = sender.send(work());
-            return Some(Job { outcome, worker: None });
+            return Job { outcome, worker: None };
         }
         let wake = self.environment.wake.clone();
         let work = move || {
@@ -276,11 +272,25 @@ impl LsmEngine {
             let _ = sender.send(work());
             wake();
         };
-        match spawn_thread(name, work) {
-            Ok(worker) => Some(Job { outcome, worker: Some(worker) }),
+        // The thread gets its work when it is there: what the work holds must not be lost with one that cannot be started.
+        let (hand_over, handed_over) = channel();
+        let started = spawn_thread(name, move || {
+            if let Ok(work) = handed_over.recv() {
+                let work: Box<dyn FnOnce() + Send> = work;
+                work();
+            }
+        });
+        let work: Box<dyn FnOnce() + Send> = Box::new(work);
+        match started {
+            Ok(worker) => {
+                // It waits for nothing else.
+                let _ = hand_over.send(work);
+                Job { outcome, worker: Some(worker) }
+            }
             Err(error) => {
-                tracing::error!("no thread for a {name}: {error}");
-                None
+                tracing::warn!("no thread for a {name}: {error}; everybody waits for it");
+                work();
+                Job { outcome, worker: None }
             }
         }
     }
@@ -303,11 +313,13 @@ impl LsmEngine {
     }
 
     /// A job did not come to its end. It is tried again later.
-    pub(super) fn fail(&self, what: &str, error: LsmError) {
+    pub(super) fn fail(&self, what: &str, error: LsmError) -> Rc<LsmError> {
         tracing::error!("{what} failed: {error}; it is tried again");
         self.totals.borrow_mut().jobs_failed += 1;
         self.retry_at_ns.set(self.environment.clock.monotonic_ns() + RETRY_NS);
-        *self.failure.borrow_mut() = Some(Rc::new(error));
+        let error = Rc::new(error);
+        *self.failure.borrow_mut() = Some(Rc::clone(&error));
+        error
     }
 
     /// Space and index whose file cannot be read.
@@ -481,10 +493,6 @@ impl LsmEngine {
             job.wait();
         }
     }
-}
-
-pub(super) fn no_thread() -> LsmError {
-    LsmError::Io { what: "starting a thread".to_string(), source: std::io::ErrorKind::WouldBlock.into() }
 }
 
 pub(super) fn run_options(tree: &LsmTree) -> RunOptions {

@@ -2,7 +2,7 @@
 //!
 //! A change is made up when it is its turn, so that it is told of the trees as they are then, and takes effect here when it is on disk.
 
-use super::engine::{FIRST_RANGE, LsmEngine, no_thread};
+use super::engine::{FIRST_RANGE, LsmEngine};
 use super::error::LsmError;
 use super::jobs::Job;
 use super::manifest::{Edit, RangeState};
@@ -35,10 +35,7 @@ impl LsmEngine {
             let manifest = Arc::clone(&self.manifest);
             let job = self
                 .run_job("manifest", move || manifest.lock().unwrap_or_else(PoisonError::into_inner).append(&edits));
-            match job {
-                Some(job) => *self.recording.borrow_mut() = Some((job, then)),
-                None => then(self, Err(Rc::new(no_thread()))),
-            }
+            *self.recording.borrow_mut() = Some((job, then));
             self.poll_record();
         }
     }
@@ -53,8 +50,7 @@ impl LsmEngine {
         match result {
             Ok(()) => then(self, Ok(())),
             Err(error) => {
-                self.fail("a record of the manifest", error);
-                let error = self.failure.borrow().clone().unwrap_or_else(|| Rc::new(no_thread()));
+                let error = self.fail("a record of the manifest", error);
                 then(self, Err(error));
             }
         }
