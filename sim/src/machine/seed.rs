@@ -170,11 +170,13 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
         2..5 => Engines::Disk,
         _ => Engines::Mixed(seed),
     };
+    let page_size = dice.between(40, 800);
     let disk = DiskSettings {
         memory: dice.between(30 << 10, 400 << 10),
         cache: if dice.one_in(3) { 0 } else { dice.below(100 << 10) },
-        page_size: dice.between(40, 1000),
-        range_size: dice.between(60, 2_000),
+        page_size,
+        // A range is no smaller than a block.
+        range_size: page_size + dice.below(1_200),
         run_count_per_level: dice.between(1, 4),
         bloom_fpr: dice.between(1, 60) as f64 / 100.0,
         write_threads: dice.between(1, 3) as usize,
