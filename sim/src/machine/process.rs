@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use tuple::msgpack;
 
 /// Where every life listens.
 pub(super) fn address() -> SocketAddr {
@@ -43,6 +44,26 @@ pub(super) struct Settings {
     pub(super) slice_rows: usize,
     pub(super) wall_offset_ns: Arc<AtomicU64>,
     pub(super) disk: DiskSettings,
+}
+
+impl DiskSettings {
+    /// As `box.cfg` shows them to Lua, which gives them to new indexes.
+    fn shown(&self) -> Vec<u8> {
+        let numbers = [
+            ("vinyl_page_size", self.page_size),
+            ("vinyl_range_size", self.range_size),
+            ("vinyl_run_count_per_level", self.run_count_per_level),
+        ];
+        let mut out = Vec::new();
+        msgpack::encode_map(&mut out, numbers.len() as u32 + 1);
+        for (name, number) in numbers {
+            msgpack::encode_str(&mut out, name.as_bytes());
+            msgpack::encode_uint(&mut out, number);
+        }
+        msgpack::encode_str(&mut out, b"vinyl_bloom_fpr");
+        msgpack::encode_f64(&mut out, self.bloom_fpr);
+        out
+    }
 }
 
 /// A server that is open and listens.
@@ -121,7 +142,7 @@ impl Process {
             .map_err(|error| error.to_string())?;
         Lua::start(&database, Rc::new(NoHost), LuaConfig { memory: 256 << 20, slice_max_ms: 0 })?;
         database.open().map_err(|error| error.to_string())?;
-        Lua::opened(&[0x80]);
+        Lua::opened(&settings.disk.shown());
         if database.catalog.user_by_name(ADMIN.0).is_none() {
             make_admin(&mut event_loop)?;
         }
