@@ -12,12 +12,6 @@ pub enum Plant {
     ReusePosition,
     /// A block is believed whatever its checksum.
     IgnoreChecksum,
-    /// A run gets its name before it is synced, and the manifest names it.
-    UnsyncedRun,
-    /// A merge drops deletes although there are older runs below.
-    DropDeletesEarly,
-    /// A filter lacks some of its keys.
-    ForgetFilteredKeys,
     /// A run is named in the manifest before it is on disk.
     RecordBeforeSync,
     /// A run is removed while somebody reads it, or another range names it.

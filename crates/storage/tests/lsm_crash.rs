@@ -416,7 +416,7 @@ fn planted_bugs_are_found() {
     use runtime::planted::{Plant, plant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    for bug in [Plant::UnsyncedRun, Plant::DropDeletesEarly, Plant::ForgetFilteredKeys] {
+    for bug in [Plant::RecordBeforeSync, Plant::DropTombstones, Plant::FilterDenies] {
         plant(Some(bug));
         let is_found = (0..40).any(|seed| {
             catch_unwind(AssertUnwindSafe(|| {

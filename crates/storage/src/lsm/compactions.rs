@@ -123,11 +123,6 @@ impl LsmEngine {
             upserter: Arc::clone(&tree.upserter.borrow()),
             pace_share: if choice.urgency > OVERDUE { 1 } else { LEISURELY_SHARE },
         };
-        #[cfg(feature = "planted-bugs")]
-        let job = match runtime::planted::is_planted(runtime::planted::Plant::DropTombstones) {
-            true => Compaction { is_bottom: true, ..job },
-            false => job,
-        };
         let place = self.place.clone();
         let has_time = job.pace_share > 1;
         let job = self.run_job("compaction", move || {

@@ -58,10 +58,6 @@ impl Filter {
         let probes = ((bits * std::f64::consts::LN_2).round() as u16).clamp(1, PROBES_MAX);
         let mut filter = Filter { lines: vec![Line::default(); line_count].into_boxed_slice(), probes };
         for &hash in hashes {
-            #[cfg(feature = "planted-bugs")]
-            if hash % 8 == 0 && runtime::planted::is_planted(runtime::planted::Plant::ForgetFilteredKeys) {
-                continue;
-            }
             let at = filter.line_of(hash);
             let line = &mut filter.lines[at].0;
             for (word, bit) in places(hash, probes) {

@@ -39,7 +39,7 @@ pub fn merge(
     out: &mut dyn FnMut(Entry<'_>) -> Result<(), LsmError>,
 ) -> Result<(), LsmError> {
     #[cfg(feature = "planted-bugs")]
-    let is_bottom = is_bottom || runtime::planted::is_planted(runtime::planted::Plant::DropDeletesEarly);
+    let is_bottom = is_bottom || runtime::planted::is_planted(runtime::planted::Plant::DropTombstones);
     let mut heap = Heap::new(sources);
     let mut resolver = Resolver { is_bottom, upserter, value: Vec::new(), scratch: Vec::new() };
     let mut same: Vec<Head> = Vec::new();

@@ -223,9 +223,7 @@ impl RunWriter {
     fn sync(&mut self) -> Result<(), LsmError> {
         self.unsynced = 0;
         #[cfg(feature = "planted-bugs")]
-        if runtime::planted::is_planted(runtime::planted::Plant::UnsyncedRun)
-            || runtime::planted::is_planted(runtime::planted::Plant::RecordBeforeSync)
-        {
+        if runtime::planted::is_planted(runtime::planted::Plant::RecordBeforeSync) {
             return Ok(());
         }
         self.file.sync().map_err(LsmError::io("syncing", &self.path))
