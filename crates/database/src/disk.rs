@@ -352,16 +352,11 @@ impl Database {
         let kind = prepared.kind;
         let unseen = prepared.unseen.take();
         let (change, disk) = self.put_on_disk(space, prepared, unseen.as_ref())?;
-        let group_id = space.def().group_id;
-        let appended = self.with_journal(|journal| {
-            journal.begin();
-            journal.row(kind, group_id, |out| match &unseen {
-                Some(unseen) => unseen.encode_body(out, space),
-                None => encode_body(out, space, &change),
-            });
-            journal.commit()
-        });
-        let position = match appended {
+        let encode = |out: &mut Vec<u8>| match &unseen {
+            Some(unseen) => unseen.encode_body(out, space),
+            None => encode_body(out, space, &change),
+        };
+        let position = match self.append_alone(context, space, kind, encode) {
             Ok(position) => position,
             Err(error) => {
                 self.disk_of(space)?.undo(&disk);
@@ -369,8 +364,6 @@ impl Database {
             }
         };
         increment(&self.statistics.disk_commits);
-        self.note_write(space, position);
-        context.see(position);
         let answer = shown_of(&operation, &change).filter(|_| !is_delete(&operation));
         let statement = Statement { space: Rc::clone(space), change, effect: None, disk: RefCell::new(disk) };
         self.doom_readers_of_statement(&statement);

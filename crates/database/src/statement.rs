@@ -16,6 +16,7 @@ use std::rc::Rc;
 use storage::lsm::DiskChange;
 use storage::{Change, IndexKind, IteratorKind, Mode, StorageError};
 use tuple::{Format, Tuple, msgpack, update};
+use wal::Position;
 
 /// Kinds of log rows, which are the request types of the protocol.
 pub mod row_kind {
@@ -289,20 +290,9 @@ impl Database {
         if def.is_temporary {
             return Ok(shown(&operation, change));
         }
-        let appended = self.with_journal(|journal| {
-            journal.begin();
-            journal.row(kind, def.group_id, |out| encode_body(out, space, &change));
-            journal.commit()
-        });
-        let position = match appended {
-            Ok(position) => position,
-            Err(error) => {
-                space.store.borrow_mut().undo(&change);
-                return Err(error);
-            }
-        };
-        self.note_write(space, position);
-        context.see(position);
+        let position = self
+            .append_alone(context, space, kind, |out| encode_body(out, space, &change))
+            .inspect_err(|_| space.store.borrow_mut().undo(&change))?;
         let answer = match shown_of(&operation, &change) {
             // A trigger turned a replacement into a deletion.
             None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
@@ -311,6 +301,25 @@ impl Database {
         let disk = RefCell::default();
         self.push_pending(position, Statement { space: Rc::clone(space), change, effect: None, disk });
         Ok(answer)
+    }
+
+    /// Appends a transaction of one statement, which is in force, to the log. Errors: 40, and the statement is the caller's to take back.
+    pub(crate) fn append_alone(
+        &self,
+        context: &Context,
+        space: &Space,
+        kind: u16,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Position> {
+        let group_id = space.def().group_id;
+        let position = self.with_journal(|journal| {
+            journal.begin();
+            journal.row(kind, group_id, encode);
+            journal.commit()
+        })?;
+        self.note_write(space, position);
+        context.see(position);
+        Ok(position)
     }
 
     /// The long way: triggers, sequences, schema changes.
