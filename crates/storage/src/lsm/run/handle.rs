@@ -85,16 +85,18 @@ impl Handle {
 
     /// The open file. Opens it if it is not, which takes as long as a look into its directory.
     pub(super) fn file(self: &Arc<Self>) -> io::Result<Arc<dyn File>> {
-        let mut open = self.lock();
         self.is_used.store(true, Ordering::Relaxed);
-        if let Some(file) = &*open {
-            return Ok(Arc::clone(file));
+        let open = self.lock().clone();
+        if let Some(file) = open {
+            return Ok(file);
         }
         let shared = self.shared.get().ok_or_else(|| io::Error::other("a file that is not shared is closed"))?;
         let file = shared.files.open(&self.path, OpenMode::READ)?;
-        *open = Some(Arc::clone(&file));
-        drop(open);
-        shared.add(self);
+        // Somebody else may have opened it meanwhile: nobody waits for a lock while the directory is looked into.
+        let was_open = self.lock().replace(Arc::clone(&file)).is_some();
+        if !was_open {
+            shared.add(self);
+        }
         Ok(file)
     }
 
@@ -107,7 +109,7 @@ impl Handle {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test")]
     use super::*;
-    use runtime::SimulatedFiles;
+    use runtime::{JoinHandle, MachineConfig, PacedFiles, SimulatedFiles, Simulation, spawn_thread};
 
     fn handles(shared: &Arc<OpenFiles>, files: &SimulatedFiles, count: u8) -> Vec<Arc<Handle>> {
         files.create_dir_all(Path::new("/runs")).unwrap();
@@ -153,6 +155,24 @@ mod tests {
             assert_eq!(first_byte(&handles[0]), 0);
             first_byte(handle);
         }
+    }
+
+    #[test]
+    fn a_file_may_be_opened_by_several_at_once() {
+        let simulation = Simulation::new(1, MachineConfig::default());
+        simulation.enter(|| {
+            let files = SimulatedFiles::default();
+            let paced = PacedFiles { files: Arc::new(files.clone()), is_off: Arc::new(|| false) };
+            let shared = OpenFiles::new(Arc::new(paced), 1);
+            let handles = handles(&shared, &files, 3);
+            let read = |number: usize| {
+                let handle = Arc::clone(&handles[number % 3]);
+                spawn_thread("reader", move || assert_eq!(usize::from(first_byte(&handle)), number % 3)).unwrap()
+            };
+            let readers: Vec<JoinHandle<()>> = (0..30).map(read).collect();
+            assert!(readers.into_iter().all(|reader| reader.join().is_some()));
+            assert!(shared.count() <= 1);
+        });
     }
 
     #[test]
