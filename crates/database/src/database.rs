@@ -450,6 +450,11 @@ impl Database {
         self.collect_slice() | disk_has_more
     }
 
+    /// True if no turn has anything to do before somebody asks for something, or time passes.
+    pub fn is_at_rest(&self) -> bool {
+        !self.is_making_checkpoint() && self.disk_engine().is_none_or(|engine| engine.is_at_rest())
+    }
+
     /// Frees for a part of the time. Returns true while there is more to free.
     fn collect_slice(&self) -> bool {
         if !self.orphaned_views.borrow().is_empty() {
