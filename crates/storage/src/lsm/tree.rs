@@ -16,7 +16,7 @@ use super::filter::key_hash;
 use super::index_statistics::Counts;
 use super::level::{Level, LevelChange, LevelHold};
 use super::merge::Upserter;
-use super::reads::{BlockReader, Stop};
+use super::reads::{BlockReader, Stop, Use};
 use super::run::Run;
 use super::{block::Block, cache::CachedRow};
 use std::cell::{Cell, RefCell};
@@ -151,6 +151,15 @@ impl Chains {
     }
 }
 
+/// A stretch of keys, both ends included, that has no rows: only entries that say so.
+struct Barren {
+    from: Vec<u8>,
+    to: Vec<u8>,
+}
+
+/// So many stretches are remembered, the newest ones: one for each statement that is on its way through one.
+const BARREN_MAX: usize = 256;
+
 /// See the head of this file.
 pub(crate) struct LsmTree {
     pub(crate) id: u64,
@@ -176,6 +185,8 @@ pub(crate) struct LsmTree {
     /// Newest first.
     sealed: RefCell<Vec<Rc<Level>>>,
     ranges: RefCell<Rc<Ranges>>,
+    /// Passed by statements that look for the first row of a prefix and are tried again behind what they have seen.
+    barren: RefCell<Vec<Barren>>,
     hint_at: usize,
     /// A merge of one of its ranges is under way.
     pub(crate) is_compacting: Cell<bool>,
@@ -221,6 +232,7 @@ impl LsmTree {
             active: RefCell::new(Level::new(hint_at)),
             sealed: RefCell::default(),
             ranges: RefCell::new(Rc::new(Ranges { list })),
+            barren: RefCell::default(),
             hint_at,
             is_compacting: Cell::new(false),
             counts: RefCell::default(),
@@ -242,6 +254,7 @@ impl LsmTree {
     }
 
     pub(crate) fn set_ranges(&self, list: Vec<Rc<Range>>) {
+        self.barren.borrow_mut().clear();
         *self.ranges.borrow_mut() = Rc::new(Ranges { list });
     }
 
@@ -287,8 +300,44 @@ impl LsmTree {
         self.order.ordered_of_row(row, out);
     }
 
+    /// Where to begin to look for the first row of a prefix: nothing before that has a row.
+    pub(crate) fn first_place(&self, prefix: &[u8]) -> Vec<u8> {
+        let barren = self.barren.borrow();
+        match barren.iter().find(|barren| barren.from == prefix) {
+            Some(barren) => [&barren.to[..], &[0]].concat(),
+            None => prefix.to_vec(),
+        }
+    }
+
+    /// No key from a prefix up to `to` has a row, as long as none is written there. None: nobody asks any more.
+    pub(crate) fn set_barren(&self, prefix: &[u8], to: Option<&[u8]>) {
+        let mut barren = self.barren.borrow_mut();
+        barren.retain(|barren| barren.from != prefix);
+        if let Some(to) = to {
+            if barren.len() == BARREN_MAX {
+                barren.remove(0);
+            }
+            barren.push(Barren { from: prefix.to_vec(), to: to.to_vec() });
+        }
+    }
+
+    /// What a key says is about to change.
+    fn touch(&self, key: &[u8]) {
+        let mut barren = self.barren.borrow_mut();
+        if !barren.is_empty() {
+            barren.retain(|barren| key < barren.from.as_slice() || key > barren.to.as_slice());
+        }
+    }
+
+    /// Takes a change of a level back.
+    pub(crate) fn undo(&self, change: &LevelChange) {
+        change.level.read(change.new, |entry, _| self.touch(entry.key));
+        change.level.undo(change);
+    }
+
     /// Writes an entry into the active level.
     pub(crate) fn put(&self, entry: Entry<'_>) -> LevelChange {
+        self.touch(entry.key);
         let filter_prefix = self.filter_prefix(entry.key);
         self.counts.borrow_mut().put.add(entry.key.len() + entry.value.len());
         self.active.borrow().put(entry, filter_prefix)
@@ -388,14 +437,14 @@ impl LsmTree {
         seen: &mut Counts,
     ) -> Result<Option<RowRef>, Stop> {
         let mut chains = Chains::default();
-        let hits_before = reader.cache.borrow().hits;
+        let purpose = if is_cachable { Use::Row } else { Use::Scan };
         for run in &range.slices {
             if !run.may_contain(hash) {
                 seen.filter_hits += 1;
                 continue;
             }
             let Some(at) = run.find_block(key) else { continue };
-            let block = reader.block(run, at, &self.counts)?;
+            let block = reader.block(run, at, purpose, &self.counts)?;
             seen.looked_runs += 1;
             let at = block.lower_bound(key);
             if at == block.len() || block.entry(at).key != key {
@@ -407,8 +456,7 @@ impl LsmTree {
                 EntryKind::Upsert => chains.push(entry.value.to_vec()),
                 EntryKind::Delete => return Ok(chains.apply(None, upserter)),
                 EntryKind::Put => {
-                    // Its block was in the cache: the row is asked for again and again.
-                    if is_cachable && chains.is_empty() && reader.cache.borrow().hits > hits_before {
+                    if is_cachable && chains.is_empty() {
                         reader.cache.borrow_mut().put_row(self.id, hash, key, entry.value);
                         self.counts.borrow_mut().cached.add(entry.value.len());
                     }

@@ -24,8 +24,8 @@ use fences::Fences;
 use footer::{FOOTER_BYTES, Footer};
 use runtime::{File, FileSystem, OpenMode};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How the name of a run's file ends.
 pub(crate) const RUN_SUFFIX: &str = ".run";
@@ -62,6 +62,8 @@ impl Default for RunOptions {
 pub struct Run {
     path: PathBuf,
     file: Arc<dyn File>,
+    /// The file past the page cache, since somebody wanted that.
+    direct: OnceLock<Option<Arc<dyn File>>>,
     footer: Footer,
     fences: Fences,
     filter: Option<Filter>,
@@ -112,7 +114,8 @@ impl Run {
     }
 
     fn new(path: PathBuf, file: Arc<dyn File>, footer: Footer, fences: Fences, filter: Option<Filter>) -> Run {
-        Run { path, file, footer, fences, filter, is_set_aside: AtomicBool::new(false) }
+        let (direct, is_set_aside) = (OnceLock::new(), AtomicBool::new(false));
+        Run { path, file, direct, footer, fences, filter, is_set_aside }
     }
 
     /// It is not merged any more in this life: a block of it cannot be read.
@@ -132,6 +135,11 @@ impl Run {
     /// The open file.
     pub fn file(&self) -> &Arc<dyn File> {
         &self.file
+    }
+
+    /// The file for reads past the page cache, where there is such a thing.
+    pub(crate) fn direct_file(&self) -> Option<&Arc<dyn File>> {
+        self.direct.get_or_init(|| self.file.open_direct()).as_ref()
     }
 
     /// The file's name.
