@@ -750,8 +750,14 @@ impl Database {
     /// A hint that requests of these values of the first field of the primary key are about to come; with `reads_rows` some want what the
     /// rows hold.
     pub fn prefetch(&self, space: &Space, values: &[u64], reads_rows: bool) {
-        if space.kind == SpaceKind::Memory {
-            space.store.borrow().prefetch(values, reads_rows);
+        match space.kind {
+            SpaceKind::Memory => space.store.borrow().prefetch(values, reads_rows),
+            SpaceKind::Disk => {
+                if let Some(disk) = space.disk() {
+                    disk.prefetch(values, reads_rows);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -16,6 +16,8 @@ const ENTRY_BYTES: u64 = 96;
 const USUAL_BYTES: u64 = 256;
 /// A row that takes more than one part of so many of the budget is not kept.
 const ROW_PART_MIN: usize = 64;
+/// Bytes of a row that are asked for ahead.
+const PREFETCHED_BYTES_MAX: usize = 256;
 
 /// Names a block or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -155,6 +157,17 @@ impl Cache {
                 Some(row.clone())
             }
             _ => None,
+        }
+    }
+
+    /// Brings a row nearer to the processor. False: it is not in the cache.
+    pub(crate) fn prefetch_row(&self, tree_id: u64, hash: u64) -> bool {
+        match self.entries.peek(&CacheKey::row(tree_id, hash)) {
+            Some(Cached::Row(row)) => {
+                index::prefetch_bytes(row.bytes.as_ptr(), row.bytes.len().min(PREFETCHED_BYTES_MAX));
+                true
+            }
+            _ => false,
         }
     }
 

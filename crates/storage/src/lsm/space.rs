@@ -383,6 +383,13 @@ impl LsmSpace {
         found
     }
 
+    /// A hint that rows are about to be looked for whose primary keys begin with these values, or, without `reads_rows`, written.
+    pub fn prefetch(&self, values: &[u64], reads_rows: bool) {
+        if let Some(primary) = self.indexes.borrow().first() {
+            primary.tree.prefetch(&self.engine.reader, values, reads_rows);
+        }
+    }
+
     /// The row with the primary key of `row`.
     pub fn get_same_key(&self, row: &[u8]) -> Result<Option<DiskRow>, Stop> {
         let Some(tree) = self.primary() else { return Ok(None) };

@@ -22,7 +22,7 @@ use super::{block::Block, cache::CachedRow};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::{FieldType, KeyDef};
+use tuple::{FieldType, KeyDef, msgpack};
 
 /// A stretch of keys and the runs that know something of them.
 #[derive(Clone)]
@@ -376,6 +376,36 @@ impl LsmTree {
         let is_cachable = self.is_primary && chains.is_empty();
         let row = self.get_from_runs(reader, key, &self.ranges.borrow(), is_cachable, &*upserter)?;
         Ok(chains.apply(row, &*upserter))
+    }
+
+    /// Keys whose first part has one of these values are about to be looked up, or written: what that touches in memory is brought nearer to the
+    /// processor, for all of them at once.
+    pub(crate) fn prefetch(&self, reader: &BlockReader, values: &[u64], reads_rows: bool) {
+        // Other keys have other hints than their values.
+        if self.hint_at != 1 {
+            return;
+        }
+        self.active.borrow().prefetch(values);
+        if !reads_rows {
+            return;
+        }
+        self.sealed.borrow().iter().for_each(|level| level.prefetch(values));
+        let ranges = self.ranges.borrow();
+        if self.order.part_count() > 1 || ranges.list.iter().all(|range| range.slices.is_empty()) {
+            return;
+        }
+        let cache = reader.cache.borrow();
+        let (mut encoded, mut key) = (Vec::with_capacity(9), Vec::with_capacity(9));
+        for &value in values {
+            encoded.clear();
+            key.clear();
+            msgpack::encode_uint(&mut encoded, value);
+            self.order.ordered_of_key(&encoded, 1, &mut key);
+            let hash = key_hash(&key);
+            if !cache.prefetch_row(self.id, hash) {
+                ranges.list[ranges.find(&key)].slices.iter().for_each(|run| run.prefetch(hash));
+            }
+        }
     }
 
     /// Keeps the tree as it is now.
