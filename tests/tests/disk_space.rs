@@ -117,8 +117,9 @@ fn a_damaged_block_costs_the_rows_in_it_and_no_others() {
 
 #[test]
 fn a_full_disk_refuses_writes_until_there_is_room_and_loses_nothing() {
-    const FILE_BYTES: u64 = 3 << 20;
-    let options = ["--wal-max-size", "1MiB", "--vinyl-memory", "16MiB", "--wal-mode", "write"];
+    // Far beyond what the log writes into a file whose successor is late, and less than a dump writes.
+    const FILE_BYTES: u64 = 8 << 20;
+    let options = ["--wal-max-size", "1MiB", "--vinyl-memory", "40MiB", "--wal-mode", "write"];
     let dir = TempDir::new().unwrap();
     let mut command = Command::new("sh");
     // Without the trap the signal that such a write raises would end the server.

@@ -30,6 +30,8 @@ mod isolation;
 mod pacer;
 mod reads;
 mod recovery;
+mod replay;
+mod sequences;
 mod session;
 mod statement;
 mod statistics;

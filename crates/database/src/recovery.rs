@@ -12,7 +12,7 @@ use crate::session::{ADMIN, Context, GUEST};
 use crate::statement::{Operation, body_key, row_kind};
 use std::path::Path;
 use std::rc::Rc;
-use storage::PREFETCH_MAX;
+use storage::{PREFETCH_MAX, Prefetch};
 use tuple::msgpack::{self, Reader};
 use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalError};
 
@@ -166,7 +166,7 @@ impl Replay for Replaying<'_> {
             }
         }
         if let Some(space) = space_id.and_then(|id| self.database.space(id).ok()) {
-            self.database.prefetch(&space, &values[..count], false);
+            self.database.prefetch(&space, Prefetch { values: &values[..count], ..Prefetch::default() });
         }
     }
 

@@ -14,7 +14,7 @@ use crate::txn::Statement;
 use std::cell::RefCell;
 use std::rc::Rc;
 use storage::lsm::DiskChange;
-use storage::{Change, IndexKind, IteratorKind, Mode, StorageError};
+use storage::{Change, IndexKind, IteratorKind, Mode, Prefetch, StorageError};
 use tuple::{Format, Tuple, msgpack, update};
 use wal::Position;
 
@@ -115,7 +115,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    fn new(old: Option<Tuple>, new: Option<Tuple>, mode: Mode, kind: u16) -> Self {
+    pub(crate) fn new(old: Option<Tuple>, new: Option<Tuple>, mode: Mode, kind: u16) -> Self {
         Prepared { old, new, mode, kind, unseen: None }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Key<'a> {
 /// be truncated or dropped.
 const RESERVE_PART: usize = 16;
 /// The same while files are read: indexes built in another order may need more than those that were there before.
-const LOADING_RESERVE_PART: usize = 4;
+pub(crate) const LOADING_RESERVE_PART: usize = 4;
 
 impl Database {
     /// Checks that the context's user may do `wanted` to a space.
@@ -237,47 +237,6 @@ impl Database {
         Ok(if mode == Mode::Insert && old.is_some() { None } else { Some((old, new)) })
     }
 
-    /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
-    pub(crate) fn replay(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
-        if space.kind == SpaceKind::Disk {
-            self.replay_disk(context, space, operation)?;
-            if let Operation::Insert { tuple } | Operation::Replace { tuple } = operation {
-                advance_sequence(space, tuple);
-            }
-            return Ok(());
-        }
-        let prepared = match operation {
-            Operation::Insert { tuple } => Some((tuple, Mode::Insert, row_kind::INSERT)),
-            Operation::Replace { tuple } => Some((tuple, Mode::Replace, row_kind::REPLACE)),
-            _ => None,
-        };
-        let prepared = match prepared {
-            Some((tuple, mode, kind)) => {
-                // Reading the file has checked that the row is well-formed.
-                self.check_has_primary(space)?;
-                let format = space.format();
-                format.check_fields(tuple).map_err(|error| self.tuple_error(error, space))?;
-                let new = self.make_row(space, &format, tuple, || 0)?;
-                Prepared::new(None, Some(new), mode, kind)
-            }
-            None => match self.prepare(space, operation)? {
-                Some(prepared) => prepared,
-                None => return Ok(()),
-            },
-        };
-        let change = self.apply(space, prepared)?;
-        if space.is_system()
-            && let Some(effect) = alter::on_system_row(self, context, space, change.old.as_ref(), change.new.as_ref())?
-            && let Some(finish) = effect.finish
-        {
-            finish(self);
-        }
-        if let Some(new) = &change.new {
-            advance_sequence(space, new.data());
-        }
-        Ok(())
-    }
-
     /// The short way: one statement, one log row, no transaction object.
     fn execute_plain(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
         let Some(prepared) = self.prepare(space, operation)? else {
@@ -323,7 +282,12 @@ impl Database {
     }
 
     /// The long way: triggers, sequences, schema changes.
-    fn execute_in_txn(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
+    pub(crate) fn execute_in_txn(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        operation: Operation<'_>,
+    ) -> Result<Option<Tuple>> {
         let filled;
         let operation = match operation {
             Operation::Insert { tuple } => {
@@ -460,7 +424,7 @@ impl Database {
     }
 
     /// Computes and checks the rows of a statement. `None`: there is nothing to do.
-    fn prepare(&self, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Prepared>> {
+    pub(crate) fn prepare(&self, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Prepared>> {
         match operation {
             Operation::Insert { tuple } => {
                 let new = Some(self.new_row(space, tuple, || 0)?);
@@ -518,7 +482,7 @@ impl Database {
     }
 
     /// Puts prepared rows in force.
-    fn apply(&self, space: &Rc<Space>, prepared: Prepared) -> Result<Change> {
+    pub(crate) fn apply(&self, space: &Rc<Space>, prepared: Prepared) -> Result<Change> {
         if space.kind != SpaceKind::Memory {
             return Ok(Change { old: None, new: prepared.new });
         }
@@ -591,7 +555,7 @@ impl Database {
         made.map_err(|error| self.storage_error(error.into(), space))
     }
 
-    fn check_has_primary(&self, space: &Space) -> Result<()> {
+    pub(crate) fn check_has_primary(&self, space: &Space) -> Result<()> {
         if matches!(space.kind, SpaceKind::Memory | SpaceKind::Disk) && !space.has_index(0) {
             return Err(Error::new(ErrorCode::NoSuchIndexId, &[&0, &space.name()]));
         }
@@ -747,14 +711,13 @@ impl Database {
         Ok(())
     }
 
-    /// A hint that requests of these values of the first field of the primary key are about to come; with `reads_rows` some want what the
-    /// rows hold.
-    pub fn prefetch(&self, space: &Space, values: &[u64], reads_rows: bool) {
+    /// A hint at what the requests that follow will look for.
+    pub fn prefetch(&self, space: &Space, wanted: Prefetch<'_>) {
         match space.kind {
-            SpaceKind::Memory => space.store.borrow().prefetch(values, reads_rows),
+            SpaceKind::Memory => space.store.borrow().prefetch(wanted),
             SpaceKind::Disk => {
                 if let Some(disk) = space.disk() {
-                    disk.prefetch(values, reads_rows);
+                    disk.prefetch(wanted.values, wanted.reads_rows);
                 }
             }
             _ => {}
@@ -855,135 +818,6 @@ impl Database {
         Ok(())
     }
 
-    /// Puts the sequence's next value where the row has nil, or moves the sequence on behind the value given.
-    fn fill_sequence(&self, context: &Context, space: &Rc<Space>, row: &[u8]) -> Result<Option<Vec<u8>>> {
-        let Some(attached) = space.sequence.borrow().clone() else {
-            return Ok(None);
-        };
-        let mut reader = msgpack::Reader::new(row);
-        let Ok(count) = reader.read_array() else {
-            return Ok(None);
-        };
-        if attached.field_no >= count {
-            return Ok(None);
-        }
-        for _ in 0..attached.field_no {
-            if reader.read_value().is_err() {
-                return Ok(None);
-            }
-        }
-        let start = reader.position();
-        match reader.kind() {
-            Ok(msgpack::Kind::Nil) => {}
-            Ok(msgpack::Kind::Uint | msgpack::Kind::Int) => {
-                if let Ok(value) = reader.read_i128()
-                    && let Ok(value) = i64::try_from(value)
-                    && attached.sequence.advance(value)
-                {
-                    self.store_sequence(context, attached.sequence.def().id, value)?;
-                }
-                return Ok(None);
-            }
-            _ => return Ok(None),
-        }
-        let _ = reader.read_nil();
-        self.check_sequence_access(context, &attached.sequence, Privileges::WRITE, space, attached.is_generated)?;
-        let value = attached.sequence.next()?;
-        self.store_sequence(context, attached.sequence.def().id, value)?;
-        let mut filled = Vec::with_capacity(row.len() + 8);
-        filled.extend_from_slice(&row[..start]);
-        msgpack::encode_int(&mut filled, value);
-        filled.extend_from_slice(reader.rest());
-        Ok(Some(filled))
-    }
-
-    fn check_sequence_access(
-        &self,
-        context: &Context,
-        sequence: &crate::catalog::Sequence,
-        wanted: u32,
-        _space: &Space,
-        is_generated: bool,
-    ) -> Result<()> {
-        // A sequence made with the index belongs to the space: who may write there may use it.
-        if is_generated { Ok(()) } else { self.check_sequence(context, sequence, wanted) }
-    }
-
-    /// Checks that the context's user may do `wanted` to a sequence.
-    pub fn check_sequence(&self, context: &Context, sequence: &crate::catalog::Sequence, wanted: u32) -> Result<()> {
-        let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
-        let user = context.user.get();
-        let def = sequence.def();
-        access::check(
-            &rights,
-            user,
-            || self.catalog.user_name(user),
-            wanted,
-            ObjectType::Sequence,
-            def.id,
-            def.owner,
-            &def.name,
-        )
-    }
-
-    /// Writes where a sequence stands into `_sequence_data`.
-    fn store_sequence(&self, context: &Context, id: u32, value: i64) -> Result<()> {
-        let data = self.space(crate::alter::SEQUENCE_DATA_ID)?;
-        let mut row = Vec::new();
-        msgpack::encode_array(&mut row, 2);
-        msgpack::encode_uint(&mut row, u64::from(id));
-        msgpack::encode_int(&mut row, value);
-        self.beside_txn(context, alter::SEQUENCE_DATA_ID, || {
-            self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))
-        })?;
-        Ok(())
-    }
-
-    /// `sequence:next()`. Checks access. Errors: 147.
-    pub fn sequence_next(&self, context: &Context, id: u32) -> Result<i64> {
-        let sequence = self.sequence(id)?;
-        self.check_sequence(context, &sequence, Privileges::WRITE)?;
-        self.check_writable()?;
-        let value = sequence.next()?;
-        self.store_sequence(context, id, value)?;
-        Ok(value)
-    }
-
-    /// `sequence:set()`: the next value follows `value`. Checks access.
-    pub fn sequence_set(&self, context: &Context, id: u32, value: i64) -> Result<()> {
-        let sequence = self.sequence(id)?;
-        self.check_sequence(context, &sequence, Privileges::WRITE)?;
-        self.check_writable()?;
-        self.store_sequence(context, id, value)
-    }
-
-    /// `sequence:reset()`: as if never used. Checks access.
-    pub fn sequence_reset(&self, context: &Context, id: u32) -> Result<()> {
-        let sequence = self.sequence(id)?;
-        self.check_sequence(context, &sequence, Privileges::WRITE)?;
-        let data = self.space(crate::alter::SEQUENCE_DATA_ID)?;
-        let mut key = Vec::new();
-        msgpack::encode_array(&mut key, 1);
-        msgpack::encode_uint(&mut key, u64::from(id));
-        let operation = Operation::Delete { index_id: 0, key: &key };
-        self.beside_txn(context, alter::SEQUENCE_DATA_ID, || self.execute_unchecked(context, &data, operation))?;
-        Ok(())
-    }
-
-    fn sequence(&self, id: u32) -> Result<Rc<crate::catalog::Sequence>> {
-        self.catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))
-    }
-
-    /// Refuses a start whose rows and indexes together have come to take more than they may. Errors: 2.
-    pub(crate) fn check_loaded_memory(&self) -> Result<()> {
-        let (limit, used) = (self.arena.limit(), self.arena.used() + self.arena.charged());
-        if used <= limit + limit / LOADING_RESERVE_PART {
-            return Ok(());
-        }
-        let what = format!("the rows and indexes of all spaces (the limit is {limit} bytes)");
-        Err(Error::new(ErrorCode::MemoryIssue, &[&used, &"memtx_memory", &what]).with("limit", limit))
-    }
-
     /// A refusal of the engine as a client sees it.
     pub(crate) fn storage_error(&self, error: StorageError, space: &Space) -> Error {
         match error {
@@ -1010,16 +844,6 @@ impl Space {
     /// True if there is an index with this number.
     pub fn has_index(&self, id: u32) -> bool {
         self.store.borrow().index_def(id).is_some()
-    }
-}
-
-/// A row that is read back has used a value of its space's sequence.
-fn advance_sequence(space: &Space, row: &[u8]) {
-    if let Some(attached) = &*space.sequence.borrow()
-        && let Some(value) = tuple::field(row, attached.field_no)
-        && let Ok(value) = msgpack::Reader::new(value).read_int()
-    {
-        attached.sequence.advance(value);
     }
 }
 

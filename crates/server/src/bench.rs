@@ -141,6 +141,9 @@ pub(crate) struct Options {
     /// Bytes of the string in a row, or of a value
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(11..=1_000_000))]
     row_bytes: u32,
+    /// Numbers in a row between its key and its string; --create makes a secondary index of each
+    #[arg(long, default_value_t = 0, conflicts_with = "preset", value_parser = clap::value_parser!(u32).range(0..=8))]
+    secondaries: u32,
     /// The same seed asks for the same keys
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -185,7 +188,7 @@ impl Options {
                 _ => Err("over this protocol there are select, replace and mixed".to_string()),
             };
         }
-        let row = Row::text(bytes);
+        let row = Row { numbers: self.secondaries, ..Row::text(bytes) };
         Ok(match operation {
             Operation::Select => vec![share(Template::select(space))],
             Operation::Replace => vec![share(Template::replace(space, row))],
@@ -287,8 +290,13 @@ impl Options {
             }
             let script = format!(
                 "local space = box.schema.space.create('{}', {{ engine = '{}', if_not_exists = true }})
-                 space:create_index('primary', {{ parts = {{ {{ 1, 'unsigned' }} }}, if_not_exists = true }})",
-                self.space, self.engine
+                 space:create_index('primary', {{ parts = {{ {{ 1, 'unsigned' }} }}, if_not_exists = true }})
+                 for field = 2, {} do
+                     space:create_index('secondary_' .. field - 1, {{ parts = {{ {{ field, 'unsigned' }} }}, unique = false, if_not_exists = true }})
+                 end",
+                self.space,
+                self.engine,
+                1 + self.secondaries
             );
             client.eval(&script, &[]).map_err(failed)?;
         }

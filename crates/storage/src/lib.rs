@@ -15,4 +15,4 @@ mod memory;
 pub use engine::{BuildError, Change, IndexDef, IndexKind, IteratorKind, Mode, StorageError};
 /// Look-ups that one hint may announce.
 pub use index::PREFETCH_MAX;
-pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView};
+pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView, Prefetch};

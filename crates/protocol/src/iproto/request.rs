@@ -13,7 +13,7 @@ use database::{
 };
 use runtime::fiber;
 use std::rc::Rc;
-use storage::{IteratorKind, PREFETCH_MAX};
+use storage::{IteratorKind, PREFETCH_MAX, Prefetch};
 use tuple::msgpack::{self, Reader};
 use wal::Position;
 
@@ -53,32 +53,42 @@ pub(crate) fn serve(
     }
 }
 
-/// Tells the database which rows a group of requests is about to look up by primary key.
+/// Tells the database which rows a group of requests is about to look up by primary key, and which it is about to put in.
 pub(crate) fn prefetch<'a>(database: &Database, group: impl Iterator<Item = &'a Decoded<'a>>) {
     let mut values = [0; PREFETCH_MAX];
     let mut count = 0;
+    let mut rows: [&[u8]; PREFETCH_MAX] = [&[]; PREFETCH_MAX];
+    let mut row_count = 0;
     let mut space_id = None;
-    let mut reads_rows = false;
+    let (mut reads_rows, mut changes_rows) = (false, false);
     for decoded in group.take(PREFETCH_MAX) {
         let Ok(request) = &decoded.request else { continue };
-        let list = match decoded.header.request_type {
+        let kind = decoded.header.request_type;
+        let list = match kind {
             request_type::SELECT | request_type::UPDATE | request_type::DELETE => request.key,
             request_type::INSERT | request_type::REPLACE | request_type::UPSERT => request.tuple,
             _ => continue,
         };
-        reads_rows |= !matches!(decoded.header.request_type, request_type::INSERT | request_type::REPLACE);
+        let puts_row = matches!(kind, request_type::INSERT | request_type::REPLACE);
+        reads_rows |= !puts_row;
+        changes_rows |= kind != request_type::SELECT;
         if request.space_id.is_none() || request.index_id.unwrap_or(0) != 0 {
             continue;
         }
         if *space_id.get_or_insert(request.space_id) != request.space_id {
             continue;
         }
-        let mut reader = Reader::new(list.unwrap_or(&[]));
+        let list = list.unwrap_or(&[]);
+        let mut reader = Reader::new(list);
         if reader.read_array().is_ok_and(|length| length > 0)
             && let Ok(value) = reader.read_uint()
         {
             values[count] = value;
             count += 1;
+            if puts_row {
+                rows[row_count] = list;
+                row_count += 1;
+            }
         }
     }
     if count > 1
@@ -86,7 +96,8 @@ pub(crate) fn prefetch<'a>(database: &Database, group: impl Iterator<Item = &'a 
         && let Some(space) = database.catalog.space(space_id)
         && space.key_starts_rows()
     {
-        database.prefetch(&space, &values[..count], reads_rows);
+        let wanted = Prefetch { values: &values[..count], new_rows: &rows[..row_count], reads_rows, changes_rows };
+        database.prefetch(&space, wanted);
     }
 }
 

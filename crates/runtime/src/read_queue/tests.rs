@@ -81,6 +81,33 @@ fn many_reads_in_flight_all_arrive() {
 }
 
 #[test]
+fn reads_past_the_page_cache_are_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = fill(&SystemFiles, &dir.path().join("f"));
+    file.sync().unwrap();
+    let notifier = Arc::new(Notifier::new().unwrap());
+    let mut queue = ReadQueue::new(8, Arc::clone(&notifier)).unwrap();
+    // Not every machine has a ring, nor every file system such reads.
+    let (true, Some(direct)) = (queue.has_ring(), file.open_direct()) else { return };
+    let end = BLOCKS * BLOCK as u64;
+    let places =
+        [(0, BLOCK), (1, 10), (4000, 200), (5000, 3 * BLOCK), (77, 20 * BLOCK), (end - 3, 7), (end, 4), (end, 5)];
+    for (number, (offset, length)) in places.into_iter().enumerate() {
+        queue.submit_direct(number as u64, Arc::clone(&direct), offset, length);
+        queue.submit(100 + number as u64, Arc::clone(&file), offset, length);
+    }
+    queue.flush();
+    let (outcomes, _) = finish(&mut queue, &notifier);
+    for number in 0..places.len() as u64 {
+        match (&outcomes[&number], &outcomes[&(100 + number)]) {
+            (Ok(direct), Ok(usual)) => assert_eq!(direct, usual, "{number}"),
+            (Err(direct), Err(usual)) => assert_eq!(direct.to_string(), usual.to_string(), "{number}"),
+            (direct, usual) => panic!("{number}: {direct:?}, {usual:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_an_error_and_no_other_read_suffers() {
     let dir = tempfile::tempdir().unwrap();
     let file = fill(&SystemFiles, &dir.path().join("f"));

@@ -37,6 +37,7 @@ mod page_cache;
 mod policy;
 mod reads;
 mod records;
+mod retry;
 mod run;
 mod scan;
 mod space;

@@ -169,9 +169,10 @@ impl BlockReader {
     /// A block that the page cache of the machine has.
     fn read_passing(&self, run: &Run, block: usize) -> Result<Option<Block>, LsmError> {
         let (offset, length) = run.block_extent(block);
+        let file = run.file()?;
         let mut page_cache = self.page_cache.borrow_mut();
         // To try and fail has the kernel begin to read through the page cache.
-        if !page_cache.is_trusted() && run.file().is_cached_at(offset, length) == Some(false) {
+        if !page_cache.is_trusted() && file.is_cached_at(offset, length) == Some(false) {
             page_cache.note(run.id(), block, false);
             return Ok(None);
         }
@@ -181,7 +182,7 @@ impl BlockReader {
         }
         let stored = &mut stored[..length];
         // An error here comes again when the block is read in earnest.
-        let was_there = run.file().read_cached_at(stored, offset).is_ok_and(|got| got == Some(length));
+        let was_there = file.read_cached_at(stored, offset).is_ok_and(|got| got == Some(length));
         page_cache.note(run.id(), block, was_there);
         if !was_there {
             return Ok(None);
@@ -226,28 +227,35 @@ impl BlockReader {
             read.waiters.borrow_mut().push(fiber);
             return Rc::clone(read);
         }
-        let number = self.numbers.get();
-        self.numbers.set(number + 1);
         let (result, waiters) = (RefCell::new(None), RefCell::new(vec![fiber]));
         let (is_kept, is_direct) = (Cell::new(purpose == Use::Scan), Cell::new(false));
         let read = Rc::new(PendingRead { run, block, is_kept, is_direct, result, waiters });
-        self.reading.borrow_mut().insert(id, Rc::clone(&read));
-        self.submit(number, &read, !self.page_cache.borrow().is_trusted());
-        self.by_number.borrow_mut().insert(number, Rc::clone(&read));
+        let number = self.numbers.get();
+        self.numbers.set(number + 1);
+        match self.submit(number, &read, !self.page_cache.borrow().is_trusted()) {
+            Ok(()) => {
+                self.reading.borrow_mut().insert(id, Rc::clone(&read));
+                self.by_number.borrow_mut().insert(number, Rc::clone(&read));
+            }
+            Err(error) => *read.result.borrow_mut() = Some(Err(Rc::new(error))),
+        }
         read
     }
 
-    fn submit(&self, number: u64, read: &PendingRead, wants_direct: bool) {
+    /// Errors: the file cannot be opened.
+    fn submit(&self, number: u64, read: &PendingRead, wants_direct: bool) -> Result<(), LsmError> {
         let (offset, length) = read.run.block_extent(read.block);
+        let file = read.run.file()?;
         let mut queue = self.queue.borrow_mut();
-        let Some(queue) = queue.as_mut() else { return };
+        let Some(queue) = queue.as_mut() else { return Ok(()) };
         // Threads read into memory that is not laid out for it.
         let direct = if wants_direct && queue.has_ring() { read.run.direct_file() } else { None };
         read.is_direct.set(direct.is_some());
         match direct {
-            Some(file) => queue.submit_direct(number, Arc::clone(file), offset, length),
-            None => queue.submit(number, Arc::clone(read.run.file()), offset, length),
+            Some(file) => queue.submit_direct(number, file, offset, length),
+            None => queue.submit(number, file, offset, length),
         }
+        Ok(())
     }
 
     /// Takes in what was read and wakes who waits for it. Called in every turn of the event loop.
@@ -276,9 +284,8 @@ impl BlockReader {
             _ => return,
         }
         for (number, read, result) in ended {
-            if result.is_err() && read.is_direct.get() {
-                // Not every file system that allows it does it in every place.
-                self.submit(number, &read, false);
+            // Not every file system that allows it does it in every place.
+            if result.is_err() && read.is_direct.get() && self.submit(number, &read, false).is_ok() {
                 self.by_number.borrow_mut().insert(number, read);
                 continue;
             }

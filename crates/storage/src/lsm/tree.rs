@@ -17,6 +17,7 @@ use super::index_statistics::Counts;
 use super::level::{Level, LevelChange, LevelHold};
 use super::merge::Upserter;
 use super::reads::{BlockReader, Stop, Use};
+use super::retry::MergeFailures;
 use super::run::Run;
 use super::{block::Block, cache::CachedRow};
 use std::cell::{Cell, RefCell};
@@ -190,6 +191,7 @@ pub(crate) struct LsmTree {
     hint_at: usize,
     /// A merge of one of its ranges is under way.
     pub(crate) is_compacting: Cell<bool>,
+    pub(crate) merge_failures: MergeFailures,
     pub(crate) counts: RefCell<Counts>,
 }
 
@@ -235,6 +237,7 @@ impl LsmTree {
             barren: RefCell::default(),
             hint_at,
             is_compacting: Cell::new(false),
+            merge_failures: MergeFailures::default(),
             counts: RefCell::default(),
         })
     }

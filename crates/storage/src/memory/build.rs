@@ -167,7 +167,7 @@ impl Build {
         // Before a key of theirs is looked at.
         items.iter().try_for_each(|item| self.format.check(row_of(*item))).map_err(BuildError::Format)?;
         for index in &mut self.indexes {
-            index.prefetch_rows(items);
+            index.prefetch_rows(items.iter().map(|item| row_of(*item)));
             for item in items {
                 index.add(&tuple_of(*item)).map_err(|existing| BuildError::Duplicate {
                     index_id: index.def.id,

@@ -174,16 +174,33 @@ impl MemoryIndex {
         }
     }
 
-    /// Brings the places of rows that are about to be put in nearer to the processor.
-    pub(crate) fn prefetch_rows(&self, items: &[u64]) {
+    /// Brings the places of these rows (well-formed msgpack) nearer to the processor.
+    pub(crate) fn prefetch_rows<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) {
         if let Structure::Tree(tree) = &self.structure {
             let mut hints = [0; PREFETCH_MAX];
-            let hints = &mut hints[..items.len().min(PREFETCH_MAX)];
-            for (hint, item) in hints.iter_mut().zip(items) {
-                *hint = self.def.compare_def.hint(row_of(*item));
+            let mut count = 0;
+            for (hint, row) in hints.iter_mut().zip(rows) {
+                *hint = self.def.compare_def.hint(row);
+                count += 1;
             }
-            tree.prefetch(hints, |_, _| {});
+            tree.prefetch(&hints[..count], |_, _| {});
         }
+    }
+
+    /// The rows that the last prefetch has found and their number.
+    pub(crate) fn recent_rows(&self) -> ([&[u8]; PREFETCH_MAX], usize) {
+        let (mut rows, mut count): ([&[u8]; PREFETCH_MAX], _) = ([&[]; PREFETCH_MAX], 0);
+        let recent = self.recent.borrow();
+        if let Structure::Tree(tree) = &self.structure {
+            for (_, place) in recent.found[..recent.count].iter().flatten() {
+                // None if entries have moved since.
+                if let Some(item) = tree.item_at(place) {
+                    rows[count] = row_of(item);
+                    count += 1;
+                }
+            }
+        }
+        (rows, count)
     }
 
     /// Puts a row in that is not there. Err: the item that forbids it.

@@ -8,5 +8,5 @@ mod space;
 mod view;
 
 pub use iterator::MemoryIterator;
-pub use space::{DetachedIndex, MemorySpace};
+pub use space::{DetachedIndex, MemorySpace, Prefetch};
 pub use view::MemoryView;

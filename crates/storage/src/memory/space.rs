@@ -21,6 +21,19 @@ pub struct MemorySpace {
     charged: usize,
 }
 
+/// What requests are about to look for in a space. Of each list at most `PREFETCH_MAX` are taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Prefetch<'a> {
+    /// Values of the first part of the primary key.
+    pub values: &'a [u64],
+    /// Rows to be put in: arrays of well-formed msgpack, nothing else is known of them.
+    pub new_rows: &'a [&'a [u8]],
+    /// The contents of the rows that are found are wanted.
+    pub reads_rows: bool,
+    /// Rows are put in, changed or taken away: in secondary indexes, too.
+    pub changes_rows: bool,
+}
+
 impl MemorySpace {
     /// A space without indexes; it can hold no rows yet.
     pub fn new(arena: &Arena) -> Self {
@@ -151,11 +164,20 @@ impl MemorySpace {
         }
     }
 
-    /// Brings what look-ups by these values of the first key part will touch nearer to the processor. Does nothing for a primary index that
-    /// is not a tree of one unsigned part. Without `reads_rows` only as much of a row as its replacement touches.
-    pub fn prefetch(&self, values: &[u64], reads_rows: bool) {
-        if let Some(primary) = self.indexes.first() {
-            primary.prefetch(values, reads_rows);
+    /// Brings what requests are about to touch nearer to the processor. Does nothing for a primary index that is not a tree of one unsigned part.
+    pub fn prefetch(&self, wanted: Prefetch<'_>) {
+        let Some((primary, secondaries)) = self.indexes.split_first() else { return };
+        let follows = wanted.changes_rows && !secondaries.is_empty();
+        primary.prefetch(wanted.values, wanted.reads_rows || follows);
+        if follows {
+            for index in secondaries {
+                index.prefetch_rows(wanted.new_rows.iter().copied());
+            }
+            // Whoever changes a row looks for the old one in every index. What was asked for above has come meanwhile.
+            let (old_rows, count) = primary.recent_rows();
+            for index in secondaries {
+                index.prefetch_rows(old_rows[..count].iter().copied());
+            }
         }
     }
 

@@ -1,0 +1,64 @@
+//! Rows of snapshots and logs put in force again.
+
+use crate::alter;
+use crate::catalog::{Space, SpaceKind};
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::sequences::advance_sequence;
+use crate::session::Context;
+use crate::statement::{LOADING_RESERVE_PART, Operation, Prepared, row_kind};
+use std::rc::Rc;
+use storage::Mode;
+
+impl Database {
+    /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
+    pub(crate) fn replay(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
+        if space.kind == SpaceKind::Disk {
+            self.replay_disk(context, space, operation)?;
+            if let Operation::Insert { tuple } | Operation::Replace { tuple } = operation {
+                advance_sequence(space, tuple);
+            }
+            return Ok(());
+        }
+        let prepared = match operation {
+            Operation::Insert { tuple } => Some((tuple, Mode::Insert, row_kind::INSERT)),
+            Operation::Replace { tuple } => Some((tuple, Mode::Replace, row_kind::REPLACE)),
+            _ => None,
+        };
+        let prepared = match prepared {
+            Some((tuple, mode, kind)) => {
+                // Reading the file has checked that the row is well-formed.
+                self.check_has_primary(space)?;
+                let format = space.format();
+                format.check_fields(tuple).map_err(|error| self.tuple_error(error, space))?;
+                let new = self.make_row(space, &format, tuple, || 0)?;
+                Prepared::new(None, Some(new), mode, kind)
+            }
+            None => match self.prepare(space, operation)? {
+                Some(prepared) => prepared,
+                None => return Ok(()),
+            },
+        };
+        let change = self.apply(space, prepared)?;
+        if space.is_system()
+            && let Some(effect) = alter::on_system_row(self, context, space, change.old.as_ref(), change.new.as_ref())?
+            && let Some(finish) = effect.finish
+        {
+            finish(self);
+        }
+        if let Some(new) = &change.new {
+            advance_sequence(space, new.data());
+        }
+        Ok(())
+    }
+
+    /// Refuses a start whose rows and indexes together have come to take more than they may. Errors: 2.
+    pub(crate) fn check_loaded_memory(&self) -> Result<()> {
+        let (limit, used) = (self.arena.limit(), self.arena.used() + self.arena.charged());
+        if used <= limit + limit / LOADING_RESERVE_PART {
+            return Ok(());
+        }
+        let what = format!("the rows and indexes of all spaces (the limit is {limit} bytes)");
+        Err(Error::new(ErrorCode::MemoryIssue, &[&used, &"memtx_memory", &what]).with("limit", limit))
+    }
+}

@@ -1,0 +1,133 @@
+//! Sequences: the next value for a row or for a procedure, and where each one stands in `_sequence_data`.
+
+use crate::access::{self, ObjectType, Privileges};
+use crate::alter;
+use crate::catalog::{Sequence, Space};
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::session::Context;
+use crate::statement::Operation;
+use std::rc::Rc;
+use tuple::msgpack;
+
+impl Database {
+    /// Puts the sequence's next value where the row has nil, or moves the sequence on behind the value given.
+    pub(crate) fn fill_sequence(&self, context: &Context, space: &Rc<Space>, row: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some(attached) = space.sequence.borrow().clone() else {
+            return Ok(None);
+        };
+        let mut reader = msgpack::Reader::new(row);
+        let Ok(count) = reader.read_array() else {
+            return Ok(None);
+        };
+        if attached.field_no >= count {
+            return Ok(None);
+        }
+        for _ in 0..attached.field_no {
+            if reader.read_value().is_err() {
+                return Ok(None);
+            }
+        }
+        let start = reader.position();
+        match reader.kind() {
+            Ok(msgpack::Kind::Nil) => {}
+            Ok(msgpack::Kind::Uint | msgpack::Kind::Int) => {
+                if let Ok(value) = reader.read_i128()
+                    && let Ok(value) = i64::try_from(value)
+                    && attached.sequence.advance(value)
+                {
+                    self.store_sequence(context, attached.sequence.def().id, value)?;
+                }
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        }
+        let _ = reader.read_nil();
+        // A sequence made with the index belongs to the space: who may write there may use it.
+        if !attached.is_generated {
+            self.check_sequence(context, &attached.sequence, Privileges::WRITE)?;
+        }
+        let value = attached.sequence.next()?;
+        self.store_sequence(context, attached.sequence.def().id, value)?;
+        let mut filled = Vec::with_capacity(row.len() + 8);
+        filled.extend_from_slice(&row[..start]);
+        msgpack::encode_int(&mut filled, value);
+        filled.extend_from_slice(reader.rest());
+        Ok(Some(filled))
+    }
+
+    /// Checks that the context's user may do `wanted` to a sequence.
+    pub fn check_sequence(&self, context: &Context, sequence: &Sequence, wanted: u32) -> Result<()> {
+        let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
+        let user = context.user.get();
+        let def = sequence.def();
+        access::check(
+            &rights,
+            user,
+            || self.catalog.user_name(user),
+            wanted,
+            ObjectType::Sequence,
+            def.id,
+            def.owner,
+            &def.name,
+        )
+    }
+
+    /// Writes where a sequence stands into `_sequence_data`.
+    fn store_sequence(&self, context: &Context, id: u32, value: i64) -> Result<()> {
+        let data = self.space(alter::SEQUENCE_DATA_ID)?;
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, 2);
+        msgpack::encode_uint(&mut row, u64::from(id));
+        msgpack::encode_int(&mut row, value);
+        self.beside_txn(context, alter::SEQUENCE_DATA_ID, || {
+            self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))
+        })?;
+        Ok(())
+    }
+
+    /// `sequence:next()`. Checks access. Errors: 147.
+    pub fn sequence_next(&self, context: &Context, id: u32) -> Result<i64> {
+        let sequence = self.sequence(id)?;
+        self.check_sequence(context, &sequence, Privileges::WRITE)?;
+        self.check_writable()?;
+        let value = sequence.next()?;
+        self.store_sequence(context, id, value)?;
+        Ok(value)
+    }
+
+    /// `sequence:set()`: the next value follows `value`. Checks access.
+    pub fn sequence_set(&self, context: &Context, id: u32, value: i64) -> Result<()> {
+        let sequence = self.sequence(id)?;
+        self.check_sequence(context, &sequence, Privileges::WRITE)?;
+        self.check_writable()?;
+        self.store_sequence(context, id, value)
+    }
+
+    /// `sequence:reset()`: as if never used. Checks access.
+    pub fn sequence_reset(&self, context: &Context, id: u32) -> Result<()> {
+        let sequence = self.sequence(id)?;
+        self.check_sequence(context, &sequence, Privileges::WRITE)?;
+        let data = self.space(alter::SEQUENCE_DATA_ID)?;
+        let mut key = Vec::new();
+        msgpack::encode_array(&mut key, 1);
+        msgpack::encode_uint(&mut key, u64::from(id));
+        let operation = Operation::Delete { index_id: 0, key: &key };
+        self.beside_txn(context, alter::SEQUENCE_DATA_ID, || self.execute_unchecked(context, &data, operation))?;
+        Ok(())
+    }
+
+    fn sequence(&self, id: u32) -> Result<Rc<Sequence>> {
+        self.catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))
+    }
+}
+
+/// A row that is read back has used a value of its space's sequence.
+pub(crate) fn advance_sequence(space: &Space, row: &[u8]) {
+    if let Some(attached) = &*space.sequence.borrow()
+        && let Some(value) = tuple::field(row, attached.field_no)
+        && let Ok(value) = msgpack::Reader::new(value).read_int()
+    {
+        attached.sequence.advance(value);
+    }
+}
