@@ -89,12 +89,14 @@ sim: ## SEEDS=n runs of the whole server on a simulated machine: faults, crashes
 sim-crash: ## the power goes at every change of a workload, in every way, and again in every recovery
 	$(SIM) crash-points $(ARGS)
 	$(SIM) crash-points --one-directory $(ARGS)
+	$(SIM) --disk crash-points $(ARGS)
 
 sim-histories: ## every sequence of up to three operations, the power gone at every change of each
 	$(SIM) histories --length 3 $(ARGS)
 
 sim-errors: ## the N-th error of files and memory, for every N
 	$(SIM) errors $(ARGS)
+	$(SIM) --disk errors $(ARGS)
 
 sim-planted: ## bugs put in on purpose, each of which must be found
 	$(CARGO) run --quiet --release -p sim --features planted-bugs -- planted $(ARGS)

@@ -31,6 +31,29 @@ pub const WORKLOAD: &[&[Step]] = &[
     &[Step::Delete, Step::Insert, Step::Checkpoint],
 ];
 
+/// What follows for rows on disk: runs in several ranges, of which some are merged and others not; deletes above older rows; an index over
+/// them.
+const DISK_WORKLOAD: &[&[Step]] = &[
+    &[Step::Insert, Step::Insert, Step::Replace, Step::Insert, Step::Insert, Step::TwoSpaces],
+    &[Step::Checkpoint],
+    &[Step::Replace, Step::Insert],
+    &[Step::Checkpoint],
+    &[Step::Replace, Step::Upsert, Step::Insert],
+    &[Step::Checkpoint],
+    &[Step::Delete, Step::Delete, Step::Delete, Step::Delete],
+    &[Step::Checkpoint],
+    &[Step::CreateIndex, Step::Replace, Step::Insert],
+    &[Step::Checkpoint],
+    &[Step::DropIndex, Step::DropSpace],
+    &[Step::Checkpoint],
+];
+
+/// All of it.
+pub(crate) fn workload(engine: Engine) -> impl Iterator<Item = &'static [Step]> {
+    let more = if engine == Engine::Disk { DISK_WORKLOAD } else { &[] };
+    WORKLOAD.iter().chain(more).copied()
+}
+
 /// What to do.
 #[derive(Clone, Copy)]
 pub struct Options {
@@ -60,6 +83,8 @@ pub struct Outcome {
     pub finding: Option<Finding>,
     /// What the workload asked of the files.
     pub operations: Vec<FileOperation>,
+    /// Dumps and compactions of the disk engine in it.
+    pub disk_jobs: (u64, u64),
 }
 
 /// Runs the workload once, then loses the power at each of its changes.
@@ -68,9 +93,12 @@ pub fn run(options: Options, progress: &Progress) -> Outcome {
     files.keep_points();
     files.keep_operations();
     let mut checker = Checker::new(options.layout, options.seeds.range()).with_files(options.wrap);
+    let mut disk_jobs = (0, 0);
     let finding = work(&files, options).map_or_else(
         |what| Some(Finding { work: "the workload".into(), at: "-".into(), loss: "-".into(), what }),
         |run| {
+            let disk = run.database.disk_engine().map(|engine| engine.statistics().counts).unwrap_or_default();
+            disk_jobs = (disk.dumps, disk.compactions);
             let points = files.take_points();
             progress.begin(points.len() as u64);
             points.iter().enumerate().find_map(|(at, point)| {
@@ -82,7 +110,7 @@ pub fn run(options: Options, progress: &Progress) -> Outcome {
         },
     );
     progress.end();
-    Outcome { counts: checker.counts, finding, operations: files.operations() }
+    Outcome { counts: checker.counts, finding, operations: files.operations(), disk_jobs }
 }
 
 fn work(files: &SimulatedFiles, options: Options) -> Result<Run, String> {
@@ -92,8 +120,8 @@ fn work(files: &SimulatedFiles, options: Options) -> Result<Run, String> {
     run.prepare()?;
     run.drive()?;
     let mut salt = 0;
-    for group in WORKLOAD {
-        for step in *group {
+    for group in workload(options.engine) {
+        for step in group {
             salt += 1;
             run.step(*step, salt).map_err(|what| format!("operation {salt}: {what}"))?;
         }

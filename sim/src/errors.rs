@@ -6,7 +6,7 @@
 //! most what was answered with an error by a failed log.
 
 use crate::check::{Checker, Counts, Finding, Seeds, guarded};
-use crate::crash_points::WORKLOAD;
+use crate::crash_points::{WORKLOAD, workload};
 use crate::histories::prepared_image;
 use crate::model::Model;
 use crate::report::Progress;
@@ -192,8 +192,8 @@ impl Errors {
         if let Ok(mut run) = begun {
             let mut salt = 0;
             let mut looks = 0;
-            for (at, group) in WORKLOAD.iter().enumerate() {
-                for step in *group {
+            for (at, group) in workload(self.options.engine).enumerate() {
+                for step in group {
                     salt += 1;
                     run.step(*step, salt)?;
                 }
@@ -257,8 +257,8 @@ impl Errors {
         arena.set_limit(taken + extra);
         let mut next = None;
         let mut salt = 0;
-        for group in WORKLOAD {
-            for step in *group {
+        for group in workload(self.options.engine) {
+            for step in group {
                 salt += 1;
                 let refused = run.try_step(*step, salt)?;
                 if let Some(error) = refused {

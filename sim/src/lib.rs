@@ -25,6 +25,7 @@ pub mod machine;
 pub mod model;
 
 pub mod planted;
+pub mod removed;
 pub mod report;
 pub mod run;
 pub mod script;

@@ -1,5 +1,6 @@
 //! What the spaces of users should hold: a few maps, and the same picture taken of a real database.
 
+use crate::world::in_fiber;
 use database::{Database, INDEX_ID, Key, SPACE_ID};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -48,7 +49,7 @@ impl Model {
     }
 
     /// What a database holds. Errors, in words: indexes that disagree, a catalog that is not what its rows say.
-    pub fn of(database: &Database) -> Result<Self, String> {
+    pub fn of(database: &Rc<Database>) -> Result<Self, String> {
         let mut model = Model::default();
         for row in rows(database, SPACE_ID, 0)? {
             let mut reader = Reader::new(&row);
@@ -111,22 +112,30 @@ impl Model {
     }
 }
 
-fn rows(database: &Database, space_id: u32, index_id: u32) -> Result<Vec<Vec<u8>>, String> {
+fn rows(database: &Rc<Database>, space_id: u32, index_id: u32) -> Result<Vec<Vec<u8>>, String> {
+    match select(database, space_id, index_id) {
+        Err(error) if error.is_needs_fiber() => {
+            in_fiber(database, move |database| select(database, space_id, index_id))
+        }
+        found => found,
+    }
+    .map_err(|error| format!("space {space_id}, index {index_id}: {error}"))
+}
+
+fn select(database: &Database, space_id: u32, index_id: u32) -> database::Result<Vec<Vec<u8>>> {
     let context = database.admin_context();
-    let space = database.space(space_id).map_err(|error| error.to_string())?;
+    let space = database.space(space_id)?;
     let mut rows = Vec::new();
-    database
-        .select(&context, &space, index_id, IteratorKind::All, Key::EMPTY, 0, u64::MAX, |row| {
-            rows.push(row.to_vec());
-            true
-        })
-        .map_err(|error| format!("space {space_id}, index {index_id}: {error}"))?;
+    database.select(&context, &space, index_id, IteratorKind::All, Key::EMPTY, 0, u64::MAX, |row| {
+        rows.push(row.to_vec());
+        true
+    })?;
     Ok(rows)
 }
 
 /// Rows of a space by the primary index, which all others must agree with.
 fn read_space(
-    database: &Database,
+    database: &Rc<Database>,
     id: u32,
     indexes: &BTreeMap<u32, String>,
 ) -> Result<BTreeMap<u64, Rc<[u8]>>, String> {

@@ -35,9 +35,12 @@ pub enum Bug {
     /// A run is named in the manifest before it is on disk.
     #[cfg(feature = "planted-bugs")]
     RecordBeforeSync,
-    /// A run is removed while somebody reads it, or another range names it.
+    /// A run is removed while somebody reads it.
     #[cfg(feature = "planted-bugs")]
-    RemoveRunInUse,
+    RemoveRunThatIsRead,
+    /// A run is removed though another range names it.
+    #[cfg(feature = "planted-bugs")]
+    RemoveRunThatIsNamed,
     /// Every merge and dump leaves out deletes, whatever lies below.
     #[cfg(feature = "planted-bugs")]
     DropTombstones,
@@ -60,7 +63,9 @@ impl Bug {
         #[cfg(feature = "planted-bugs")]
         Bug::RecordBeforeSync,
         #[cfg(feature = "planted-bugs")]
-        Bug::RemoveRunInUse,
+        Bug::RemoveRunThatIsRead,
+        #[cfg(feature = "planted-bugs")]
+        Bug::RemoveRunThatIsNamed,
         #[cfg(feature = "planted-bugs")]
         Bug::DropTombstones,
         #[cfg(feature = "planted-bugs")]
@@ -81,7 +86,9 @@ impl Bug {
             #[cfg(feature = "planted-bugs")]
             Bug::RecordBeforeSync => "record-before-sync",
             #[cfg(feature = "planted-bugs")]
-            Bug::RemoveRunInUse => "remove-run-in-use",
+            Bug::RemoveRunThatIsRead => "remove-run-that-is-read",
+            #[cfg(feature = "planted-bugs")]
+            Bug::RemoveRunThatIsNamed => "remove-run-that-is-named",
             #[cfg(feature = "planted-bugs")]
             Bug::DropTombstones => "drop-tombstones",
             #[cfg(feature = "planted-bugs")]
@@ -92,7 +99,14 @@ impl Bug {
     /// True if it shows only in rows on disk.
     pub fn is_of_disk(self) -> bool {
         #[cfg(feature = "planted-bugs")]
-        return matches!(self, Bug::RecordBeforeSync | Bug::RemoveRunInUse | Bug::DropTombstones | Bug::FilterDenies);
+        return matches!(
+            self,
+            Bug::RecordBeforeSync
+                | Bug::RemoveRunThatIsRead
+                | Bug::RemoveRunThatIsNamed
+                | Bug::DropTombstones
+                | Bug::FilterDenies
+        );
         #[cfg(not(feature = "planted-bugs"))]
         false
     }
@@ -121,7 +135,8 @@ impl Bug {
             Bug::ReusePosition => Some(Plant::ReusePosition),
             Bug::IgnoreChecksum => Some(Plant::IgnoreChecksum),
             Bug::RecordBeforeSync => Some(Plant::RecordBeforeSync),
-            Bug::RemoveRunInUse => Some(Plant::RemoveRunInUse),
+            Bug::RemoveRunThatIsRead => Some(Plant::RemoveRunThatIsRead),
+            Bug::RemoveRunThatIsNamed => Some(Plant::RemoveRunThatIsNamed),
             Bug::DropTombstones => Some(Plant::DropTombstones),
             Bug::FilterDenies => Some(Plant::FilterDenies),
             _ => None,

@@ -1,10 +1,9 @@
 //! Operations, each done to a database and to the model alike.
 
 use crate::model::{Model, SpaceModel};
-use crate::world::{Engine, WAL_MAX_SIZE, drive, request};
+use crate::world::{Engine, WAL_MAX_SIZE, in_fiber, request};
 use database::{Context, Database, INDEX_ID, Operation, SPACE_ID, TRUNCATE_ID};
 use runtime::fiber;
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tuple::msgpack;
 
@@ -78,6 +77,10 @@ impl Step {
 
     /// Does it to a database as one transaction. `salt` makes its keys and values its own. Errors: as the database's; nothing was done then.
     pub fn run(self, database: &Rc<Database>, context: &Context, salt: u64, engine: Engine) -> database::Result<()> {
+        may_wait(database, context, move |database, context| self.attempt(database, context, salt, engine))
+    }
+
+    fn attempt(self, database: &Rc<Database>, context: &Context, salt: u64, engine: Engine) -> database::Result<()> {
         let (at, small) = (100 + salt, 10 + salt);
         match self {
             Step::Insert => insert(database, context, LEFT, &row(at, small, 20)),
@@ -100,7 +103,11 @@ impl Step {
             Step::Truncate => database.truncate(context, &database.space(LEFT)?),
             Step::CreateIndex => {
                 let row = index_row(LEFT, OTHER_INDEX, "other", "tree", false, 1);
-                in_fiber(database, move |database, context| insert(database, context, INDEX_ID, &row))
+                // Rows are looked at in slices.
+                match fiber::current() {
+                    None => in_fiber(database, move |database| insert(database, &request(database), INDEX_ID, &row)),
+                    Some(_) => insert(database, context, INDEX_ID, &row),
+                }
             }
             Step::DropIndex => delete(database, context, INDEX_ID, &[u64::from(LEFT), u64::from(OTHER_INDEX)]),
             Step::Checkpoint => database.make_checkpoint(),
@@ -196,7 +203,7 @@ impl Step {
 }
 
 /// Makes the spaces and rows that operations begin with, in one transaction. Errors: as the database's.
-pub fn prepare(database: &Database, context: &Context, engine: Engine) -> database::Result<()> {
+pub fn prepare(database: &Rc<Database>, context: &Context, engine: Engine) -> database::Result<()> {
     in_transaction(database, context, |database| {
         for (id, name) in [(LEFT, "left"), (RIGHTS[0], "right")] {
             create_space(database, context, engine, id, name)?;
@@ -215,8 +222,8 @@ pub fn prepared() -> Model {
 }
 
 /// A row that a recovered database must take.
-pub fn probe(database: &Database, context: &Context) -> database::Result<()> {
-    replace(database, context, LEFT, &row(7777, 1, 10))
+pub fn probe(database: &Rc<Database>, context: &Context) -> database::Result<()> {
+    may_wait(database, context, |database, context| replace(database, context, LEFT, &row(7777, 1, 10)))
 }
 
 /// What `probe` does; false if there is no space for it.
@@ -299,27 +306,16 @@ fn delete(database: &Database, context: &Context, space: u32, parts: &[u64]) -> 
     execute(database, context, space, Operation::Delete { index_id: 0, key: &key(parts) })
 }
 
-/// Does what may take several turns of the event loop, as a connection does. Errors: as the database's.
-fn in_fiber(
+/// What has to wait is done again in a fiber, as a connection does.
+fn may_wait(
     database: &Rc<Database>,
-    work: impl FnOnce(&Database, &Context) -> database::Result<()> + 'static,
+    context: &Context,
+    work: impl Fn(&Rc<Database>, &Context) -> database::Result<()> + 'static,
 ) -> database::Result<()> {
-    let result = Rc::new(RefCell::new(None));
-    let (slot, there) = (Rc::clone(&result), Rc::clone(database));
-    let now = Rc::new(Cell::new(0));
-    let clock = Rc::clone(&now);
-    fiber::set_clock(Rc::new(move || clock.get()));
-    fiber::run_now("step", move || {
-        let done = work(&there, &request(&there));
-        *slot.borrow_mut() = Some(done);
-    });
-    while result.borrow().is_none() {
-        drive(database);
-        // Whoever waits for a time has it at once.
-        now.set(fiber::next_deadline().unwrap_or(0).max(now.get()));
-        fiber::run_ready(usize::MAX);
+    match work(database, context) {
+        Err(error) if error.is_needs_fiber() => in_fiber(database, move |database| work(database, &request(database))),
+        result => result,
     }
-    result.take().unwrap_or(Ok(()))
 }
 
 fn in_transaction(

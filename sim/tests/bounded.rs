@@ -1,9 +1,9 @@
 //! The share of the simulator's work that every change has to pass. The rest: `make sim-crash`, `make sim-histories`, `make sim-errors`.
 
-use runtime::OperationKind;
+use runtime::{FileOperation, OperationKind};
 use sim::check::Seeds;
 use sim::report::Progress;
-use sim::world::Layout;
+use sim::world::{Engine, Layout};
 use sim::{crash_points, errors, histories, planted};
 
 #[test]
@@ -37,6 +37,29 @@ fn the_power_may_go_with_log_and_snapshots_in_one_directory() {
 }
 
 #[test]
+fn the_power_may_go_at_every_change_of_what_is_on_disk() {
+    let options =
+        crash_points::Options { engine: Engine::Disk, again: false, seeds: Seeds::new(2), ..Default::default() };
+    let outcome = crash_points::run(options, &Progress::hidden());
+    assert!(outcome.finding.is_none(), "{}", outcome.finding.map(|finding| finding.to_string()).unwrap_or_default());
+    let (dumps, compactions) = outcome.disk_jobs;
+    assert!(dumps > 8 && compactions > 8, "{dumps} dumps, {compactions} compactions");
+    let manifests = |operation: &&FileOperation| {
+        operation.kind == OperationKind::Rename && operation.path.to_string_lossy().contains("/manifest-")
+    };
+    assert!(outcome.operations.iter().filter(manifests).count() > 2, "manifests that took the place of others");
+}
+
+#[test]
+fn every_nth_error_loses_nothing_that_is_on_disk() {
+    // The other kinds take minutes: `make sim-errors`.
+    let options = errors::Options { engine: Engine::Disk, seeds: Seeds::new(0), ..Default::default() };
+    let outcome = errors::run_kinds(&[errors::Kind::Sync], options, &Progress::hidden());
+    assert!(outcome.finding.is_none(), "{}", outcome.finding.map(|finding| finding.to_string()).unwrap_or_default());
+    assert!(outcome.runs[&errors::Kind::Sync] > 100 && outcome.failed_logs > 0);
+}
+
+#[test]
 fn every_history_of_one_or_two_operations_survives_every_power_loss() {
     let outcome = histories::run(histories::Options::default(), &Progress::hidden());
     assert!(outcome.finding.is_none(), "{}", outcome.finding.map(|finding| finding.to_string()).unwrap_or_default());
@@ -54,8 +77,7 @@ fn every_nth_error_is_answered_and_loses_nothing() {
 
 #[test]
 fn planted_bugs_are_found() {
-    // Those of the disk engine need reads that wait and merges under load: seeds find them.
-    for &bug in planted::Bug::ALL.iter().filter(|bug| !bug.is_of_disk()) {
+    for &bug in planted::Bug::ALL {
         let found = planted::find(bug, &Progress::hidden());
         let found = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
         println!("{bug:?}: found by {} after {} states: {}", found.tool, found.states, found.finding);

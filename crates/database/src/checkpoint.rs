@@ -40,6 +40,8 @@ type Outcome = (std::result::Result<FinishedSnapshot, WalError>, Vec<SpaceView>)
 #[derive(Default)]
 pub(crate) struct CheckpointState {
     running: Option<Running>,
+    /// Somebody has asked for it.
+    is_asked_for: bool,
     /// Monotonic time of the last one.
     last_ns: u64,
     waiters: Vec<FiberId>,
@@ -201,16 +203,23 @@ pub(crate) fn write_first(database: &Database, vclock: &Vclock) -> Result<()> {
 }
 
 impl Database {
-    /// Makes a checkpoint and waits until it is there. Yields in a fiber; elsewhere it is only begun.
+    /// Makes a checkpoint and waits until it is there. Yields in a fiber; elsewhere it is only begun. One that began by itself is waited for
+    /// first: it lacks what was written since.
     ///
-    /// Errors: 120 if one is being made; the reason if it failed (the old snapshot stays in force).
+    /// Errors: 120 if one is being made that somebody else has asked for; the reason if it failed (the old snapshot stays in force).
     pub fn make_checkpoint(&self) -> Result<()> {
         // It waits, and a snapshot has nothing that is not committed: what a wait does to the caller's transaction is done before.
         if let Some(context) = fiber::local::<Context>() {
             self.abort_by_yield(&context);
         }
+        let fiber = fiber::current();
+        while let Some(id) = fiber.filter(|_| self.is_making_own_checkpoint()) {
+            self.checkpoint.borrow_mut().waiters.push(id);
+            fiber::park();
+        }
         self.begin_checkpoint()?;
-        let Some(id) = fiber::current() else {
+        self.checkpoint.borrow_mut().is_asked_for = true;
+        let Some(id) = fiber else {
             return Ok(());
         };
         self.checkpoint.borrow_mut().waiters.push(id);
@@ -220,6 +229,17 @@ impl Database {
             }
             fiber::park();
         }
+    }
+
+    /// True from a checkpoint's beginning until its snapshot has its name, or is given up.
+    pub(crate) fn is_making_checkpoint(&self) -> bool {
+        self.checkpoint.borrow().is_busy()
+    }
+
+    /// True while one is made that nobody has asked for.
+    fn is_making_own_checkpoint(&self) -> bool {
+        let state = self.checkpoint.borrow();
+        state.is_busy() && !state.is_asked_for
     }
 
     fn begin_checkpoint(&self) -> Result<()> {
@@ -279,6 +299,7 @@ impl Database {
         }
         let mut state = self.checkpoint.borrow_mut();
         *state.result.borrow_mut() = None;
+        state.is_asked_for = false;
         state.running = Some(Running { outcome, position, is_stopped, worker });
         state.last_ns = environment.clock.monotonic_ns();
         tracing::info!("checkpoint at {vclock} has begun");

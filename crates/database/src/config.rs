@@ -61,6 +61,8 @@ pub struct Config {
     pub vinyl_write_threads: usize,
     /// A manifest of the disk engine that has come to so many bytes gives way to a new one.
     pub vinyl_manifest_bytes: u64,
+    /// Files of the disk engine that are open at once.
+    pub vinyl_open_files_max: usize,
     /// Identity to take in an empty directory.
     pub instance_uuid: Option<String>,
     /// Identity of the replica set to take in an empty directory.
@@ -97,6 +99,7 @@ impl Default for Config {
             vinyl_bloom_fpr: 0.01,
             vinyl_write_threads: 1,
             vinyl_manifest_bytes: 256 << 10,
+            vinyl_open_files_max: 500,
             instance_uuid: None,
             replicaset_uuid: None,
         }

@@ -196,6 +196,7 @@ impl Database {
                 is_threaded: config.wal_writes_in_flight > 0,
                 compactions_max: config.vinyl_write_threads.max(1),
                 manifest_bytes: config.vinyl_manifest_bytes,
+                open_files_max: config.vinyl_open_files_max,
             },
             LsmEnvironment {
                 files: environment.files.clone(),

@@ -14,18 +14,25 @@ use tuple::msgpack::{self, Reader};
 const SPACE: u32 = 512;
 /// Some slices.
 const ROWS: u64 = 100;
+const PRIMARY: &[u8] = b"\x96\xcd\x02\x00\x00\xa7primary\xa4tree\x81\xa6unique\xc3\x91\x92\x00\xa8unsigned";
 const BY_VALUE: &[u8] = b"\x96\xcd\x02\x00\x01\xa5value\xa4tree\x81\xa6unique\xc3\x91\x92\x01\xa8unsigned";
 
 fn open(files: &SimulatedFiles, memory: u64) -> Rc<Database> {
-    let config = Config {
+    open_with(files, memory, |_| {})
+}
+
+fn open_with(files: &SimulatedFiles, memory: u64, change: impl FnOnce(&mut Config)) -> Rc<Database> {
+    let mut config = Config {
         wal_dir: PathBuf::from("/db"),
         memtx_dir: PathBuf::from("/db"),
+        vinyl_dir: PathBuf::from("/db"),
         memtx_memory: memory,
         wal_writes_in_flight: 0,
         checkpoint_interval: 0,
         slice_rows: 7,
         ..Config::default()
     };
+    change(&mut config);
     let environment = Environment {
         files: Arc::new(files.clone()),
         clock: Arc::new(ManualClock::default()),
@@ -74,8 +81,7 @@ fn delete(database: &Database, id: u64) {
 
 fn create_space(database: &Database) {
     insert(database, SPACE_ID, b"\x97\xcd\x02\x00\x01\xa5stock\xa5memtx\x00\x80\x90").unwrap();
-    insert(database, INDEX_ID, b"\x96\xcd\x02\x00\x00\xa7primary\xa4tree\x81\xa6unique\xc3\x91\x92\x00\xa8unsigned")
-        .unwrap();
+    insert(database, INDEX_ID, PRIMARY).unwrap();
 }
 
 fn filled(files: &SimulatedFiles) -> Rc<Database> {
@@ -236,4 +242,65 @@ fn a_full_memory_takes_rows_as_soon_as_a_space_is_dropped() {
     database.turn();
     let fitted_later = fill(1 << 20);
     assert!(fitted_later >= fitted * 9 / 10, "{fitted} rows, then {fitted_later}");
+}
+
+/// Begins a checkpoint in a fiber.
+fn begin_checkpoint(database: &Rc<Database>) -> Answer {
+    let answer = Answer::default();
+    let (database, slot) = (Rc::clone(database), Rc::clone(&answer));
+    fiber::spawn("checkpoint", move || *slot.borrow_mut() = Some(database.make_checkpoint()));
+    answer
+}
+
+#[test]
+fn whoever_asks_for_a_checkpoint_waits_for_one_that_began_by_itself_and_gets_his_own() {
+    let files = SimulatedFiles::default();
+    let database = open_with(&files, 64 << 20, |config| config.checkpoint_wal_threshold = 1);
+    create_space(&database);
+    turn(&database);
+    // The log has come to its threshold: a checkpoint begins, without what is written now.
+    replace(&database, &row(1, 10)).unwrap();
+    let asked = begin_checkpoint(&database);
+    fiber::run_ready(1000);
+    assert!(asked.borrow().is_none());
+    for _ in 0..10 {
+        turn(&database);
+    }
+    asked.take().unwrap().unwrap();
+    drop(database);
+    let reopened = open(&files, 64 << 20);
+    assert_eq!(reopened.recovery_report().unwrap().rows, 0, "the snapshot has everything");
+    assert_eq!(rows(&reopened, 0), [(1, 10)]);
+}
+
+#[test]
+fn two_who_ask_for_a_checkpoint_at_once_do_not_both_get_one() {
+    let files = SimulatedFiles::default();
+    let database = filled(&files);
+    let (first, second) = (begin_checkpoint(&database), begin_checkpoint(&database));
+    for _ in 0..10 {
+        turn(&database);
+    }
+    first.take().unwrap().unwrap();
+    assert_eq!(code_of(second.take().unwrap()), ErrorCode::CheckpointInProgress as u32);
+}
+
+#[test]
+fn a_space_on_disk_that_is_made_and_filled_in_one_transaction_is_dumped() {
+    let files = SimulatedFiles::default();
+    let database = open(&files, 64 << 20);
+    let context = request(&database);
+    database.begin(&context).unwrap();
+    let space = b"\x97\xcd\x02\x00\x01\xa5stock\xa5vinyl\x00\x80\x90";
+    for (id, tuple) in [(SPACE_ID, &space[..]), (INDEX_ID, PRIMARY), (INDEX_ID, BY_VALUE), (SPACE, &row(1, 10))] {
+        database.execute(&context, &database.space(id).unwrap(), Operation::Insert { tuple }).unwrap();
+    }
+    database.commit(&context).unwrap();
+    for _ in 0..10 {
+        turn(&database);
+    }
+    // Each index had asked for it, and the record of a space that was sealed twice contradicts itself: no dump ever came to its end.
+    let engine = database.disk_engine().unwrap();
+    assert!(engine.failure().is_none(), "{:?}", engine.failure());
+    assert_eq!(engine.statistics().run_count, 2);
 }

@@ -23,6 +23,11 @@ impl Figures {
         self.state.set_field(self.table, name);
     }
 
+    fn text(&self, name: &str, value: &str) {
+        self.state.push_str(value);
+        self.state.set_field(self.table, name);
+    }
+
     fn count(&self, name: &str, value: u64) {
         self.put(name, value as f64);
     }
@@ -105,6 +110,11 @@ fn push_shape(figures: &Figures, all: &IndexStatistics) {
     figures.volume("disk.last_level", all.oldest);
     figures.volume("disk.compaction.queue", all.debt);
     figures.count("disk.statement.replaces", all.runs.rows - all.deletes - all.upserts);
+    figures.count("disk.compaction.failed", all.merges_failed);
+    figures.count("disk.compaction.unreadable_runs", all.unreadable_runs);
+    if let Some(error) = &all.merge_error {
+        figures.text("disk.compaction.error", error);
+    }
     figures.count("disk.statement.deletes", all.deletes);
     figures.count("disk.statement.upserts", all.upserts);
     figures.absent(&["disk.statement.inserts"]);
@@ -114,8 +124,7 @@ fn push_shape(figures: &Figures, all: &IndexStatistics) {
     figures.put("run_avg", in_ranges as f64 / range_count.max(1) as f64);
     figures.count("range_count", range_count);
     figures.count("range_size", all.range_bytes);
-    figures.state.push_str(&histogram(&all.runs_of_ranges));
-    figures.state.set_field(figures.table, "run_histogram");
+    figures.text("run_histogram", &histogram(&all.runs_of_ranges));
     let counts = &all.counts;
     figures.put("dumps_per_compaction", counts.dumps as f64 / counts.compactions.max(1) as f64);
 }
@@ -166,6 +175,9 @@ pub(crate) fn disk_statistics(state: State) -> Outcome {
     figures.count("scheduler.tasks_inprogress", all.jobs_running);
     figures.count("scheduler.tasks_completed", all.jobs_completed);
     figures.count("scheduler.tasks_failed", all.jobs_failed);
+    if let Some(error) = database.disk_engine().and_then(|engine| engine.failure()) {
+        figures.text("scheduler.dump_error", &error.to_string());
+    }
     figures.count("scheduler.dump_count", counts.dumps);
     figures.put("scheduler.dump_time", seconds(counts.dump_ns));
     figures.count("scheduler.dump_input", counts.dump_input.bytes);

@@ -14,8 +14,10 @@ pub enum Plant {
     IgnoreChecksum,
     /// A run is named in the manifest before it is on disk.
     RecordBeforeSync,
-    /// A run is removed while somebody reads it, or another range names it.
-    RemoveRunInUse,
+    /// A run is removed while somebody reads it.
+    RemoveRunThatIsRead,
+    /// A run is removed though another range names it.
+    RemoveRunThatIsNamed,
     /// Every merge and dump leaves out deletes, whatever lies below.
     DropTombstones,
     /// Filters deny some of the keys that they know.

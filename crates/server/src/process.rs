@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A clean stop takes at most so long before it goes on without what Lua still wants to do.
 const SHUTDOWN_NS: u64 = 800_000_000;
+/// Of so many files that may be open one may be of the disk engine: the others are connections.
+const DISK_FILES_PART: u64 = 2;
 
 /// A request to end the process.
 #[derive(Clone)]
@@ -88,8 +90,9 @@ impl Process {
             }
         })
         .map_err(|error| error.to_string())?;
-        raise_open_files_limit();
-        let database = Database::new(options.database()?, environment).map_err(|error| error.to_string())?;
+        let mut config = options.database()?;
+        config.vinyl_open_files_max = (raise_open_files_limit() / DISK_FILES_PART) as usize;
+        let database = Database::new(config, environment).map_err(|error| error.to_string())?;
         let net = NetConfig {
             requests_max: options.net_msg_max.unwrap_or(NetConfig::default().requests_max),
             ..NetConfig::default()

@@ -32,6 +32,7 @@ fn open(edits: &[Edit]) -> Rc<LsmEngine> {
         is_threaded: false,
         compactions_max: 1,
         manifest_bytes: 1 << 20,
+        open_files_max: 100,
     };
     let clock = Arc::new(ManualClock::default());
     LsmEngine::open(config, LsmEnvironment { files, clock, wake: Arc::new(|| {}) }).unwrap()

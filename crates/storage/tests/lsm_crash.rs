@@ -79,6 +79,7 @@ impl Life {
             is_threaded: false,
             compactions_max: 2,
             manifest_bytes: 20_000,
+            open_files_max: 3,
         };
         let clock_there = Arc::clone(&clock);
         let environment = LsmEnvironment { files: Arc::new(files.clone()), clock: clock_there, wake: Arc::new(|| {}) };

@@ -1,8 +1,8 @@
 //! What the disk engine was found to do wrong once, by the model test and by reading.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use runtime::{ManualClock, SimulatedFiles};
-use std::path::PathBuf;
+use runtime::{FileSystem, ManualClock, ReadFault, SimulatedFiles};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use storage::lsm::{DiskKey, DiskRow, LsmConfig, LsmEngine, LsmEnvironment, LsmSpace, TreeOptions};
@@ -49,6 +49,7 @@ struct Machine {
     engine: Rc<LsmEngine>,
     space: Rc<LsmSpace>,
     clock: Arc<ManualClock>,
+    files: SimulatedFiles,
 }
 
 impl Drop for Machine {
@@ -67,15 +68,16 @@ impl Machine {
             is_threaded: false,
             compactions_max: 1,
             manifest_bytes: 1 << 20,
+            open_files_max: 100,
         };
         let clock_there = Arc::clone(&clock);
-        let files = Arc::new(SimulatedFiles::default());
-        let environment = LsmEnvironment { files, clock: clock_there, wake: Arc::new(|| {}) };
+        let files = SimulatedFiles::default();
+        let environment = LsmEnvironment { files: Arc::new(files.clone()), clock: clock_there, wake: Arc::new(|| {}) };
         let engine = LsmEngine::open(config, environment).unwrap();
         let space = LsmSpace::new(&engine, SPACE, format());
         space.create_index(def(0), OPTIONS, None).unwrap();
         space.set_created(None, 1);
-        Machine { engine, space, clock }
+        Machine { engine, space, clock, files }
     }
 
     /// Everything up to this position becomes runs.
@@ -225,4 +227,68 @@ fn a_scan_goes_on_in_the_rows_that_came_after_a_truncation() {
     machine.space.drop_index(0).into_iter().for_each(|(_, trees)| machine.space.discard(trees, 0));
     scan.seek_again();
     assert!(scan.next_row().ok().unwrap().is_none());
+}
+
+impl Machine {
+    /// Replaces rows and has them dumped, so that there is something to merge.
+    fn replace_all(&self, number: u64, lsn: i64) {
+        (0..50).for_each(|id| _ = self.space.put(None, Some(&row(id, number))));
+        self.dump(lsn);
+    }
+
+    fn wait(&self, seconds: u64, lsn: i64) {
+        self.clock.advance(seconds * 1_000_000_000);
+        self.turns(lsn);
+    }
+
+    fn merges(&self) -> (u64, u64) {
+        let all = self.space.statistics(0).unwrap();
+        (all.counts.compactions, all.merges_failed)
+    }
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_merged_again_when_it_can() {
+    let machine = Machine::new();
+    machine.replace_all(1, 10);
+    let name = machine.files.list(Path::new("/lsm")).unwrap().into_iter().find(|name| name.ends_with(".run")).unwrap();
+    let path = Path::new("/lsm").join(name);
+    machine.files.add_read_fault(&path, ReadFault::Unreadable(0..1));
+    machine.replace_all(2, 20);
+    assert_eq!(machine.merges(), (0, 1));
+    let all = machine.space.statistics(0).unwrap();
+    assert_eq!(all.unreadable_runs, 1);
+    assert!(all.merge_error.unwrap().contains(&path.display().to_string()));
+    // What lies above it is merged meanwhile.
+    machine.replace_all(3, 30);
+    machine.replace_all(4, 40);
+    let (done, failed) = machine.merges();
+    assert!(done > 0 && failed == 1, "{done} {failed}");
+    // Again after one second, then after two, then after four.
+    for (second, failed) in [(1, 2), (1, 2), (1, 3), (1, 3), (2, 3), (1, 4)] {
+        machine.wait(second, 40);
+        assert_eq!(machine.merges().1, failed);
+    }
+    machine.files.clear_read_faults();
+    machine.wait(8, 40);
+    let all = machine.space.statistics(0).unwrap();
+    assert_eq!((all.run_count, all.unreadable_runs, all.merge_error), (1, 0, None));
+    assert_eq!(machine.number(7), Some(4));
+}
+
+#[test]
+fn a_merge_that_fails_does_not_hold_up_those_of_other_spaces() {
+    let machine = Machine::new();
+    let other = LsmSpace::new(&machine.engine, SPACE + 1, format());
+    other.create_index(def(0), OPTIONS, None).unwrap();
+    other.set_created(None, 2);
+    machine.replace_all(1, 10);
+    let name = machine.files.list(Path::new("/lsm")).unwrap().into_iter().find(|name| name.ends_with(".run")).unwrap();
+    machine.files.add_read_fault(&Path::new("/lsm").join(name), ReadFault::Unreadable(0..1));
+    for round in 2..6 {
+        (0..50).for_each(|id| _ = other.put(None, Some(&row(id, round))));
+        machine.replace_all(round, round as i64 * 10);
+    }
+    assert!(other.statistics(0).unwrap().counts.compactions > 0);
+    assert_eq!(machine.merges().1, 1);
 }

@@ -137,7 +137,7 @@ proptest! {
             prop_assert_eq!((run.deletes(), run.upserts()), (count(EntryKind::Delete), count(EntryKind::Upsert)));
             prop_assert_eq!(run.min_key(), model.keys().next().unwrap().as_slice());
             prop_assert_eq!(run.max_key(), model.keys().next_back().unwrap().as_slice());
-            prop_assert_eq!(run.bytes(), run.file().len().unwrap());
+            prop_assert_eq!(run.bytes(), run.file().unwrap().len().unwrap());
             // Every key is found where the fences say.
             for (key, (kind, value)) in &model {
                 prop_assert!(run.may_contain(key_hash(key)));
@@ -298,14 +298,14 @@ fn a_read_that_fails_or_is_short_is_an_error_of_that_block() {
     assert_eq!((offset, file.as_path()), (run.block_extent(5).0, run.path()));
     // The same bytes where another block should be.
     let mut stored = vec![0; length];
-    run.file().read_full_at(&mut stored, run.block_extent(4).0).unwrap();
+    run.file().unwrap().read_full_at(&mut stored, run.block_extent(4).0).unwrap();
     assert!(run.decode_block(4, &stored[..run.block_extent(4).1]).is_ok());
     assert!(matches!(run.decode_block(6, &stored[..run.block_extent(4).1]), Err(LsmError::Corrupt { .. })));
     // Reads that bring less than was asked for are continued.
     files.set_fault(Fault { read_bytes_max: Some(700), ..Fault::default() });
     assert!(run.read_block(2).is_ok() && Run::open(&files, Path::new(DIR), 1).is_ok());
     files.set_fault(Fault::default());
-    run.file().len().unwrap();
+    run.file().unwrap().len().unwrap();
     files.open(run.path(), runtime::OpenMode::MODIFY).unwrap().set_len(offset).unwrap();
     assert!(matches!(run.read_block(8), Err(LsmError::Corrupt { .. })));
     assert!(matches!(Run::open(&files, Path::new(DIR), 1), Err(LsmError::Corrupt { .. })));

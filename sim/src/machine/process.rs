@@ -31,6 +31,7 @@ pub(super) struct DiskSettings {
     pub(super) bloom_fpr: f64,
     pub(super) write_threads: usize,
     pub(super) manifest_bytes: u64,
+    pub(super) open_files_max: usize,
 }
 
 /// What a life is told.
@@ -135,6 +136,7 @@ impl Process {
             vinyl_bloom_fpr: settings.disk.bloom_fpr,
             vinyl_write_threads: settings.disk.write_threads,
             vinyl_manifest_bytes: settings.disk.manifest_bytes,
+            vinyl_open_files_max: settings.disk.open_files_max,
             ..Config::default()
         };
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;

@@ -9,6 +9,7 @@ use super::client::{Connection, view};
 use super::limits::{Hazard, Limits};
 use super::process::{DiskSettings, Process, Settings, address};
 use super::watch::{self, WatchedFiles};
+use crate::removed::{Misread, RemovedFiles};
 use runtime::{
     Fault, FileSystem, Loss, MachineConfig, OpenMode, PacedFiles, Randomness, SeededRandomness, SimulatedFiles,
     Simulation,
@@ -181,6 +182,7 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
         bloom_fpr: dice.between(1, 60) as f64 / 100.0,
         write_threads: dice.between(1, 3) as usize,
         manifest_bytes: dice.between(1, 40_000),
+        open_files_max: dice.between(1, 60) as usize,
     };
     (engines, disk)
 }
@@ -211,6 +213,7 @@ struct Run<'a> {
     settings: Settings,
     /// Chooses flipped bits.
     dice: SeededRandomness,
+    misread: Misread,
     violation: Option<(String, String)>,
 }
 
@@ -316,6 +319,7 @@ impl<'a> Run<'a> {
             disk: SimulatedFiles::default(),
             settings,
             dice: SeededRandomness::new(plan.seed ^ FLIPS),
+            misread: Misread::default(),
             violation: None,
         }
     }
@@ -336,7 +340,7 @@ impl<'a> Run<'a> {
             None => Arc::new(self.disk.clone()) as Arc<dyn FileSystem>,
         };
         let off = Arc::new(move || disk.is_off());
-        let files = Arc::new(WatchedFiles::new(files));
+        let files = Arc::new(WatchedFiles::new(Arc::new(RemovedFiles::new(files, self.misread.clone()))));
         Arc::new(PacedFiles { files, is_off: off })
     }
 
@@ -347,6 +351,7 @@ impl<'a> Run<'a> {
         let lives = self.simulation.between((1, 3)).min(self.plan.limits.lives_max.unwrap_or(u64::MAX));
         for _ in 0..lives {
             let end = self.load(&mut process);
+            self.check_reads();
             if self.violation.is_some() {
                 break;
             }
@@ -640,6 +645,13 @@ impl<'a> Run<'a> {
         self.start()
     }
 
+    /// A run is there as long as anybody reads it.
+    fn check_reads(&mut self) {
+        if let Some(what) = self.misread.take() {
+            self.fail("reads", what);
+        }
+    }
+
     /// Holds what is there against every history.
     fn check(&mut self, mut process: Process) -> Option<Process> {
         let (shared, seed) = (Rc::clone(&self.shared), self.plan.seed);
@@ -654,6 +666,7 @@ impl<'a> Run<'a> {
             }
             Ok::<(), (&'static str, Violation)>(())
         });
+        self.check_reads();
         match found {
             Some(Ok(())) => Some(process),
             Some(Err((workload, violation))) => {

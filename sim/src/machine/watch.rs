@@ -164,7 +164,6 @@ pub(super) struct WatchedFiles {
 
 struct WatchedFile {
     file: Arc<dyn File>,
-    is_run: bool,
 }
 
 impl WatchedFiles {
@@ -193,7 +192,7 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
 impl FileSystem for WatchedFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = seen(None, self.files.open(path, mode))?;
-        Ok(Arc::new(WatchedFile { file, is_run: path.extension().is_some_and(|ending| ending == "run") }))
+        Ok(Arc::new(WatchedFile { file }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -238,24 +237,12 @@ impl FileSystem for WatchedFiles {
     }
 }
 
-impl WatchedFile {
-    /// Nobody may need a run that was removed. The machine would let him read it, but not after its next start.
-    fn check_there(&self) -> io::Result<()> {
-        match self.is_run && self.file.is_removed()? {
-            true => Err(io::Error::other("a run is read that was removed")),
-            false => Ok(()),
-        }
-    }
-}
-
 impl File for WatchedFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.check_there()?;
         self.file.read_at(out, offset)
     }
 
     fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-        self.check_there()?;
         self.file.read_cached_at(out, offset)
     }
 

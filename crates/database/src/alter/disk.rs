@@ -181,8 +181,10 @@ fn placing(space: &Rc<Space>, index_id: Option<u32>) -> Option<Placed> {
     Some(Box::new(move |database, lsn| {
         if let Some(disk) = space.disk() {
             disk.set_created(index_id, lsn);
-            if !disk.is_empty() {
-                database.disk.seal_soon.borrow_mut().push(Rc::clone(disk));
+            let mut seal_soon = database.disk.seal_soon.borrow_mut();
+            // Each index of a transaction says so, and a space is sealed once.
+            if !disk.is_empty() && !seal_soon.iter().any(|other| Rc::ptr_eq(other, disk)) {
+                seal_soon.push(Rc::clone(disk));
             }
         }
     }))

@@ -426,7 +426,9 @@ impl Driver<'_> {
                     Outcome::Unknown => self.report.unknown += 1,
                     Outcome::Refused(refusal) => {
                         self.report.refused += 1;
-                        *self.report.refusals.entry(refusal.code).or_default() += 1;
+                        let refusals = self.report.refusals.entry(refusal.code).or_default();
+                        refusals.count += 1;
+                        refusals.text.clone_from(&refusal.text);
                     }
                 }
             }

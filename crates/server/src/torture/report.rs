@@ -14,6 +14,14 @@ pub(super) const CLOCK: &str = "not possible here: setting the clock needs CAP_S
 pub(super) const DISK: &str =
     "RLIMIT_FSIZE: writes beyond it fail with EFBIG; a full file system of its own would need the right to mount one";
 
+/// Refusals with one number.
+#[derive(Default)]
+pub(super) struct Refusals {
+    pub(super) count: u64,
+    /// What the last one said.
+    pub(super) text: String,
+}
+
 /// The report.
 #[derive(Default)]
 pub(super) struct Report {
@@ -29,7 +37,7 @@ pub(super) struct Report {
     pub(super) unknown: u64,
     pub(super) refused: u64,
     /// Refusals by the number of their error.
-    pub(super) refusals: BTreeMap<u32, u64>,
+    pub(super) refusals: BTreeMap<u32, Refusals>,
     /// Times that all spaces were made anew.
     pub(super) rounds: u64,
     pub(super) kills: u64,
@@ -75,7 +83,9 @@ impl Report {
         let (median_us, worst_us) = self.recovery_us();
         let told = self.violations.iter().take(TOLD_MAX);
         let refusals: BTreeMap<String, u64> =
-            self.refusals.iter().map(|(code, count)| (code.to_string(), *count)).collect();
+            self.refusals.iter().map(|(code, refusals)| (code.to_string(), refusals.count)).collect();
+        let texts: BTreeMap<String, &str> =
+            self.refusals.iter().map(|(code, refusals)| (code.to_string(), refusals.text.as_str())).collect();
         json!({
             "is_right": self.is_right(),
             "target": self.target,
@@ -91,6 +101,7 @@ impl Report {
             "unknown": self.unknown,
             "refused": self.refused,
             "refused_by_code": refusals,
+            "refused_last_texts": texts,
             "kills": self.kills,
             "kills_during_recovery": self.kills_during_recovery,
             "pauses": self.pauses,
@@ -123,10 +134,8 @@ impl Report {
             "operations   {}: {} acknowledged, {} refused, {} without an answer",
             self.operations, self.acknowledged, self.refused, self.unknown
         );
-        let refusals: Vec<String> =
-            self.refusals.iter().map(|(code, count)| format!("{count} of error {code}")).collect();
-        if !refusals.is_empty() {
-            println!("refusals     {}", refusals.join(", "));
+        for (code, Refusals { count, text }) in &self.refusals {
+            println!("refusals     {count} of error {code}, the last one: {text}");
         }
         println!("kills        {}, {} of them during recovery", self.kills, self.kills_during_recovery);
         println!("pauses       {}", self.pauses);

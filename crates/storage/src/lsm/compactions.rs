@@ -3,7 +3,7 @@
 //! A compaction takes some runs of a range, or of a part of it, and gives back one or more; its record names the range's new runs, after which
 //! readers that come see those. A range that has become large is split by it, small neighbours are joined behind it.
 
-use super::engine::{LsmEngine, RETRY_NS, run_options};
+use super::engine::{LsmEngine, run_options};
 use super::error::LsmError;
 use super::index_statistics::Volume;
 use super::jobs::{self, Compaction, Job, Workplace};
@@ -41,10 +41,10 @@ impl LsmEngine {
         let max = self.config.borrow().compactions_max;
         while self.compactions.borrow().len() < max {
             let now = self.environment.clock.monotonic_ns();
-            if !self.has_news.get() || now < self.merge_at_ns.get() {
+            if !self.has_news.get() && now < self.merge_at_ns.get() {
                 return;
             }
-            let Some((tree, wanted)) = self.choose() else {
+            let Some((tree, wanted)) = self.choose(now) else {
                 if self.compactions.borrow().is_empty() {
                     self.is_lagging.set(false);
                 }
@@ -56,19 +56,30 @@ impl LsmEngine {
         }
     }
 
-    /// The most wanted compaction of all trees.
-    fn choose(&self) -> Option<(Rc<LsmTree>, Wanted)> {
+    /// The most wanted compaction of all trees. What has failed before waits until it is due; `merge_at_ns` says when the next of it is.
+    fn choose(&self, now_ns: u64) -> Option<(Rc<LsmTree>, Wanted)> {
         let mut best: Option<(Rc<LsmTree>, Wanted)> = None;
+        self.merge_at_ns.set(u64::MAX);
+        let is_due = |due_ns: u64| {
+            if due_ns > now_ns {
+                self.merge_at_ns.set(self.merge_at_ns.get().min(due_ns));
+            }
+            due_ns <= now_ns
+        };
         for space in self.spaces() {
             for tree in space.trees() {
                 if tree.is_compacting.get() || tree.is_dropped.get() || !tree.is_recorded.get() {
+                    continue;
+                }
+                if !is_due(tree.merge_failures.tree_due_ns()) {
                     continue;
                 }
                 for (at, mut sizes) in slice_sizes(&tree).into_iter().enumerate() {
                     let options = tree.options.get();
                     let (count, ratio) = (options.run_count_per_level, options.run_size_ratio);
                     // What lies above a run that cannot be read is merged as if there were nothing below.
-                    let readable = tree.ranges().list[at].slices.iter().take_while(|run| !run.is_set_aside()).count();
+                    let may_be_read = |run: &&Arc<Run>| is_due(tree.merge_failures.run_due_ns(run.id()));
+                    let readable = tree.ranges().list[at].slices.iter().take_while(may_be_read).count();
                     let is_readable = readable == sizes.len();
                     sizes.truncate(readable);
                     let stretch = if is_readable { deleted_stretch(&tree, at) } else { None };
@@ -87,19 +98,18 @@ impl LsmEngine {
         best
     }
 
-    /// A merge did not come to its end. Dumps go on. What cannot be read is not merged any more: other blocks of the run are read as before.
+    /// A merge did not come to its end. Dumps and other merges go on; other blocks of a run that cannot be read are read as before. It is
+    /// told once, and tried again after longer and longer times.
     fn fail_compaction(&self, tree: &LsmTree, error: LsmError) {
         self.totals.borrow_mut().jobs_failed += 1;
-        let damaged = error.place().and_then(|(file, _)| tree.runs().into_iter().find(|run| run.path() == file));
-        match damaged {
-            Some(run) => {
-                tracing::error!("a compaction failed: {error}; the file is kept as it is, and is not merged any more");
-                run.set_aside();
-            }
-            None => {
-                tracing::error!("a compaction failed: {error}; it is tried again");
-                self.merge_at_ns.set(self.now_ns() + RETRY_NS);
-            }
+        let unreadable = error.place().and_then(|(file, _)| tree.runs().into_iter().find(|run| run.path() == file));
+        let (space_id, index_id) = (tree.space_id, tree.index_id);
+        let text =
+            format!("a compaction of index {index_id} of space {space_id} failed: {error}; it is tried again later");
+        if tree.merge_failures.note(unreadable.map(|run| run.id()), self.now_ns(), error) {
+            tracing::error!("{text}");
+        } else {
+            tracing::debug!("{text}");
         }
     }
 
@@ -158,6 +168,13 @@ impl LsmEngine {
                 return;
             }
         };
+        if tree.merge_failures.clear(ended.runs.iter().map(|run| run.id())) {
+            tracing::info!(
+                "a compaction of index {} of space {} has failed before and is done",
+                tree.index_id,
+                tree.space_id
+            );
+        }
         let took_ns = self.environment.clock.monotonic_ns().saturating_sub(ended.began_ns);
         let (mut input, mut output) = (Volume::default(), Volume::default());
         ended.runs.iter().for_each(|run| input += Volume::between(run, &ended.from, ended.to.as_deref()));
@@ -218,7 +235,7 @@ impl LsmEngine {
             tree.set_ranges(list);
             let named = tree.runs();
             #[cfg(feature = "planted-bugs")]
-            let named = match runtime::planted::is_planted(runtime::planted::Plant::RemoveRunInUse) {
+            let named = match runtime::planted::is_planted(runtime::planted::Plant::RemoveRunThatIsNamed) {
                 true => Vec::new(),
                 false => named,
             };

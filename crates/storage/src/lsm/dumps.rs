@@ -57,7 +57,7 @@ impl LsmEngine {
     /// Seals the largest space when memory is short of room for what comes during a dump.
     pub(super) fn seal_due(&self, appended: i64) {
         let now = self.environment.clock.monotonic_ns();
-        if now < self.look_at_ns.get() || now < self.retry_at_ns.get() || !self.dumps.borrow().is_empty() {
+        if now < self.look_at_ns.get() || !self.dump_retry.is_due(now) || !self.dumps.borrow().is_empty() {
             return;
         }
         self.look_at_ns.set(now + LOOK_NS);
@@ -137,7 +137,7 @@ impl LsmEngine {
         let mut dumps = self.dumps.borrow_mut();
         let Some(dump) = dumps.front_mut() else { return };
         let now = self.environment.clock.monotonic_ns();
-        if dump.job.is_some() || dump.runs.is_some() || now < self.retry_at_ns.get() {
+        if dump.job.is_some() || dump.runs.is_some() || !self.dump_retry.is_due(now) {
             return;
         }
         dump.began_ns = now;
@@ -240,7 +240,7 @@ impl LsmEngine {
         let mut made = match outcome.runs {
             Ok(runs) => Some(runs.into_iter()),
             Err(error) => {
-                self.fail("a dump", error);
+                self.fail("a dump", &self.dump_retry, error);
                 None
             }
         };
@@ -337,7 +337,10 @@ impl LsmEngine {
         totals.jobs_completed += 1;
         drop(totals);
         self.has_news.set(true);
-        *self.failure.borrow_mut() = None;
+        self.dump_retry.succeed();
+        if self.failure.borrow_mut().take().is_some() {
+            tracing::info!("dumps work again");
+        }
         tracing::debug!("a dump up to position {lsn}: {bytes} bytes of keys and values in {} ms", took_ns / 1_000_000);
     }
 

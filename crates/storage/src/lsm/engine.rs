@@ -13,7 +13,8 @@ use super::level::Level;
 use super::manifest::{Manifest, TreeState, remove_orphans};
 use super::reads::{BlockReader, Fetched, Need};
 use super::records::{Making, Recording, Then, forget};
-use super::run::{Run, RunOptions, run_name};
+use super::retry::Retry;
+use super::run::{OpenFiles, Run, RunOptions, run_name};
 use super::space::LsmSpace;
 use super::statistics::{LsmStatistics, WriteRate};
 use super::tree::{LsmTree, Range};
@@ -26,8 +27,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-/// A failed job is tried again after so long.
-pub(super) const RETRY_NS: u64 = 1_000_000_000;
+/// A dump or a record that has failed is tried again after so long at the latest: writers may be waiting.
+const RETRY_MAX_NS: u64 = 4_000_000_000;
 /// Number of the range that a new tree has in the manifest.
 pub(super) const FIRST_RANGE: u64 = 0;
 
@@ -46,6 +47,8 @@ pub struct LsmConfig {
     pub compactions_max: usize,
     /// A manifest that has come to so many bytes gives way to a new one.
     pub manifest_bytes: u64,
+    /// Files of runs that are open at once.
+    pub open_files_max: usize,
 }
 
 /// What the engine needs of the machine.
@@ -89,8 +92,9 @@ pub struct LsmEngine {
     pub(crate) entered_deletes: Cell<u64>,
     /// Why dumps do not work at present.
     pub(super) failure: RefCell<Option<Rc<LsmError>>>,
-    pub(super) retry_at_ns: Cell<u64>,
-    /// The same of compactions.
+    pub(super) dump_retry: Retry,
+    pub(super) record_retry: Retry,
+    /// When a compaction that has failed is due again.
     pub(super) merge_at_ns: Cell<u64>,
     /// Bytes of keys and values a second that dumps have reached, a running mean.
     pub(super) dump_rate: Cell<f64>,
@@ -118,7 +122,9 @@ impl LsmEngine {
         // No other start is given numbers in the billions behind this one.
         let ids = Arc::new(AtomicU64::new(manifest.next_id()));
         let is_stopped = Arc::new(AtomicBool::new(false));
-        let place = Workplace { files: environment.files.clone(), dir: config.dir.clone(), ids, is_stopped };
+        let (files, dir) = (environment.files.clone(), config.dir.clone());
+        let open_files = OpenFiles::new(files.clone(), config.open_files_max);
+        let place = Workplace { files, dir, ids, open_files, is_stopped };
         Ok(Rc::new(LsmEngine {
             reader: BlockReader::new(config.cache_bytes_max),
             place,
@@ -139,8 +145,9 @@ impl LsmEngine {
             entered_bytes: Cell::new(0),
             entered_deletes: Cell::new(0),
             failure: RefCell::new(None),
-            retry_at_ns: Cell::new(0),
-            merge_at_ns: Cell::new(0),
+            dump_retry: Retry::default(),
+            record_retry: Retry::default(),
+            merge_at_ns: Cell::new(u64::MAX),
             dump_rate: Cell::new(0.0),
             is_lagging: Cell::new(false),
             look_at_ns: Cell::new(0),
@@ -328,11 +335,24 @@ impl LsmEngine {
         self.free_some()
     }
 
-    /// A job did not come to its end. It is tried again later.
-    pub(super) fn fail(&self, what: &str, error: LsmError) -> Rc<LsmError> {
-        tracing::error!("{what} failed: {error}; it is tried again");
+    /// True if no job is under way, due or waiting for its turn.
+    pub fn is_at_rest(&self) -> bool {
+        let is_recorded = self.records.borrow().is_empty() && self.recording.borrow().is_none();
+        let is_merged = self.compactions.borrow().is_empty() && !self.has_news.get();
+        is_recorded && is_merged && self.dumps.borrow().is_empty()
+    }
+
+    /// A dump or a record did not come to its end. It is tried again later. The same error again and again is told once.
+    pub(super) fn fail(&self, what: &str, retry: &Retry, error: LsmError) -> Rc<LsmError> {
+        let text = error.to_string();
+        let is_news = self.failure.borrow().as_ref().is_none_or(|last| last.to_string() != text);
+        if is_news {
+            tracing::error!("{what} failed: {text}; it is tried again");
+        } else {
+            tracing::debug!("{what} failed: {text}, as before");
+        }
         self.totals.borrow_mut().jobs_failed += 1;
-        self.retry_at_ns.set(self.environment.clock.monotonic_ns() + RETRY_NS);
+        retry.fail(self.now_ns(), RETRY_MAX_NS);
         let error = Rc::new(error);
         *self.failure.borrow_mut() = Some(Rc::clone(&error));
         error
@@ -357,7 +377,7 @@ impl LsmEngine {
             for &run_id in &range.slices {
                 let run = match open.get(&run_id) {
                     Some(run) => Arc::clone(run),
-                    None => Arc::new(Run::open(&*self.place.files, &self.place.dir, run_id)?),
+                    None => Arc::new(self.place.open(run_id)?),
                 };
                 open.insert(run_id, Arc::clone(&run));
                 slices.push(run);
@@ -428,7 +448,9 @@ impl LsmEngine {
             // A reader may still be on its way through it.
             let is_read = Arc::strong_count(run) > 1;
             #[cfg(feature = "planted-bugs")]
-            let is_read = is_read && !runtime::planted::is_planted(runtime::planted::Plant::RemoveRunInUse);
+            let is_read = is_read
+                && !runtime::planted::is_planted(runtime::planted::Plant::RemoveRunThatIsRead)
+                && !runtime::planted::is_planted(runtime::planted::Plant::RemoveRunThatIsNamed);
             if !is_read {
                 gone.push(run.path().to_path_buf());
             }

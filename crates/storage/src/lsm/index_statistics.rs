@@ -141,6 +141,12 @@ pub struct IndexStatistics {
     pub fence_bytes: u64,
     /// Memory of filters.
     pub filter_bytes: u64,
+    /// Compactions that have failed since the start.
+    pub merges_failed: u64,
+    /// Runs that could not be read when they were merged last: they are left out until it is tried again.
+    pub unreadable_runs: u64,
+    /// Why the last compaction that has failed did; none once all are done.
+    pub merge_error: Option<String>,
 }
 
 impl Counts {
@@ -184,6 +190,9 @@ impl LsmTree {
             all.fence_bytes += (run.memory() - run.filter_bytes()) as u64;
         }
         all.range_bytes = self.range_bytes();
+        all.merges_failed = self.merge_failures.count();
+        all.unreadable_runs = self.merge_failures.runs();
+        all.merge_error = self.merge_failures.last().map(|error| error.to_string());
         let ranges = self.ranges();
         for (at, range) in ranges.list.iter().enumerate() {
             let volume = |run: &Run| Volume::between(run, &range.begin, ranges.end(at));

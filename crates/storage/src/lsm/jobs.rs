@@ -4,7 +4,7 @@ use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
 use super::level::SharedLevel;
 use super::merge::{Source, Upserter, merge};
-use super::run::{Run, RunOptions, RunSource, RunWriter};
+use super::run::{OpenFiles, Run, RunOptions, RunSource, RunWriter};
 use runtime::{FileSystem, JoinHandle, OpenMode, Pace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +45,8 @@ pub(crate) struct Workplace {
     pub(crate) dir: PathBuf,
     /// Numbers of runs, ranges and trees.
     pub(crate) ids: Arc<AtomicU64>,
+    /// Files of runs that are open.
+    pub(crate) open_files: Arc<OpenFiles>,
     /// Set when the engine is closed: jobs leave off.
     pub(crate) is_stopped: Arc<AtomicBool>,
 }
@@ -52,6 +54,19 @@ pub(crate) struct Workplace {
 impl Workplace {
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A run that was written is whole.
+    fn finish(&self, writer: RunWriter) -> Result<Option<Run>, LsmError> {
+        let run = writer.finish()?;
+        Ok(run.inspect(|run| run.share(&self.open_files)))
+    }
+
+    /// Opens a run. Blocks.
+    pub(crate) fn open(&self, run_id: u64) -> Result<Run, LsmError> {
+        let run = Run::open(&*self.files, &self.dir, run_id)?;
+        run.share(&self.open_files);
+        Ok(run)
     }
 
     /// Removes runs that were written in vain.
@@ -116,7 +131,7 @@ pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Option<R
             _ => writer.add(entry, filter_prefix),
         }
     })?;
-    writer.finish()
+    place.finish(writer)
 }
 
 /// Removes a file that nobody needs. A large one is cut shorter again and again first: whoever syncs beside it waits for what the file
@@ -182,7 +197,7 @@ fn merge_runs(place: &Workplace, job: &Compaction, finished: &mut Vec<Run>) -> R
         }
         let is_full = writer.as_ref().is_some_and(|writer| job.split_bytes.is_some_and(|max| writer.bytes() >= max));
         if is_full && let Some(full) = writer.take() {
-            finished.extend(full.finish()?);
+            finished.extend(place.finish(full)?);
         }
         let filter_prefix = match job.filter_parts {
             Some(parts) => super::tree::own_prefix(entry.key, parts),
@@ -199,7 +214,7 @@ fn merge_runs(place: &Workplace, job: &Compaction, finished: &mut Vec<Run>) -> R
         writer.add(entry, filter_prefix)
     })?;
     if let Some(writer) = writer {
-        finished.extend(writer.finish()?);
+        finished.extend(place.finish(writer)?);
     }
     Ok(())
 }

@@ -36,6 +36,7 @@ mod merge;
 mod policy;
 mod reads;
 mod records;
+mod retry;
 mod run;
 mod scan;
 mod space;

@@ -131,7 +131,7 @@ impl BlockReader {
         let mut stored = self.scratch.borrow_mut();
         stored.resize(length, 0);
         // An error here comes again when the block is read in earnest.
-        if run.file().read_cached_at(&mut stored, offset).is_ok_and(|got| got == Some(length)) {
+        if run.file()?.read_cached_at(&mut stored, offset).is_ok_and(|got| got == Some(length)) {
             self.passing_reads.set(self.passing_reads.get() + 1);
             self.read_bytes.set(self.read_bytes.get() + length as u64);
             let found = Rc::new(run.decode_block(block, &stored)?);
@@ -168,10 +168,16 @@ impl BlockReader {
             read.waiters.borrow_mut().push(fiber);
             return Rc::clone(read);
         }
+        let file = match run.file() {
+            Ok(file) => file,
+            Err(error) => {
+                let (result, waiters) = (RefCell::new(Some(Err(Rc::new(error)))), RefCell::default());
+                return Rc::new(PendingRead { run, block, result, waiters });
+            }
+        };
         let (offset, length) = run.block_extent(block);
         let number = self.numbers.get();
         self.numbers.set(number + 1);
-        let file = Arc::clone(run.file());
         let (result, waiters) = (RefCell::new(None), RefCell::new(vec![fiber]));
         let read = Rc::new(PendingRead { run, block, result, waiters });
         self.reading.borrow_mut().insert(id, Rc::clone(&read));

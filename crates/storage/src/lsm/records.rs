@@ -23,7 +23,7 @@ impl LsmEngine {
 
     pub(super) fn begin_record(&self) {
         while self.recording.borrow().is_none() {
-            if self.environment.clock.monotonic_ns() < self.retry_at_ns.get() {
+            if !self.record_retry.is_due(self.now_ns()) {
                 return;
             }
             let Some((make, then)) = self.records.borrow_mut().pop_front() else { return };
@@ -51,9 +51,12 @@ impl LsmEngine {
         };
         let Some((then, result)) = ended else { return };
         match result {
-            Ok(()) => then(self, Ok(())),
+            Ok(()) => {
+                self.record_retry.succeed();
+                then(self, Ok(()));
+            }
             Err(error) => {
-                let error = self.fail("a record of the manifest", error);
+                let error = self.fail("a record of the manifest", &self.record_retry, error);
                 then(self, Err(error));
             }
         }

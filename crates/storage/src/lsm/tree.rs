@@ -17,6 +17,7 @@ use super::index_statistics::Counts;
 use super::level::{Level, LevelChange, LevelHold};
 use super::merge::Upserter;
 use super::reads::{BlockReader, Stop};
+use super::retry::MergeFailures;
 use super::run::Run;
 use super::{block::Block, cache::CachedRow};
 use std::cell::{Cell, RefCell};
@@ -179,6 +180,7 @@ pub(crate) struct LsmTree {
     hint_at: usize,
     /// A merge of one of its ranges is under way.
     pub(crate) is_compacting: Cell<bool>,
+    pub(crate) merge_failures: MergeFailures,
     pub(crate) counts: RefCell<Counts>,
 }
 
@@ -223,6 +225,7 @@ impl LsmTree {
             ranges: RefCell::new(Rc::new(Ranges { list })),
             hint_at,
             is_compacting: Cell::new(false),
+            merge_failures: MergeFailures::default(),
             counts: RefCell::default(),
         })
     }

@@ -273,6 +273,11 @@ impl SimulatedFiles {
         }
     }
 
+    /// Reads are right again.
+    pub fn clear_read_faults(&self) {
+        self.state().read_faults.clear();
+    }
+
     /// True once the machine has lost its power.
     pub fn is_off(&self) -> bool {
         self.state().is_off

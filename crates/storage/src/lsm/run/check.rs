@@ -77,7 +77,7 @@ impl Run {
             found.push(Damage { offset: from, what: format!("{gap} bytes that belong to no block") });
             return Ok(());
         };
-        if let Err(error) = read_exactly(&*self.file, &self.path, gap, from) {
+        if let Err(error) = self.file().and_then(|file| read_exactly(&*file, self.path(), gap, from)) {
             found.push(Damage::of(error)?);
         } else if let Some(at) = gap.iter().position(|&byte| byte != 0) {
             found.push(Damage {

@@ -11,9 +11,11 @@
 mod check;
 mod fences;
 mod footer;
+mod handle;
 mod source;
 mod writer;
 
+pub(crate) use handle::OpenFiles;
 pub use source::RunSource;
 pub use writer::RunWriter;
 
@@ -22,10 +24,10 @@ use super::error::LsmError;
 use super::filter::Filter;
 use fences::Fences;
 use footer::{FOOTER_BYTES, Footer};
+use handle::Handle;
 use runtime::{File, FileSystem, OpenMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How the name of a run's file ends.
 pub(crate) const RUN_SUFFIX: &str = ".run";
@@ -60,13 +62,10 @@ impl Default for RunOptions {
 
 /// A run that is open for reading.
 pub struct Run {
-    path: PathBuf,
-    file: Arc<dyn File>,
+    handle: Arc<Handle>,
     footer: Footer,
     fences: Fences,
     filter: Option<Filter>,
-    /// A block of it could not be read by a merge.
-    is_set_aside: AtomicBool,
 }
 
 impl Run {
@@ -112,16 +111,7 @@ impl Run {
     }
 
     fn new(path: PathBuf, file: Arc<dyn File>, footer: Footer, fences: Fences, filter: Option<Filter>) -> Run {
-        Run { path, file, footer, fences, filter, is_set_aside: AtomicBool::new(false) }
-    }
-
-    /// It is not merged any more in this life: a block of it cannot be read.
-    pub(crate) fn set_aside(&self) {
-        self.is_set_aside.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_set_aside(&self) -> bool {
-        self.is_set_aside.load(Ordering::Relaxed)
+        Run { handle: Handle::new(path, file), footer, fences, filter }
     }
 
     /// Its number.
@@ -129,14 +119,19 @@ impl Run {
         self.footer.run_id
     }
 
-    /// The open file.
-    pub fn file(&self) -> &Arc<dyn File> {
-        &self.file
+    /// Its file is closed when it was not read for some time and there are too many.
+    pub(crate) fn share(&self, open: &Arc<OpenFiles>) {
+        self.handle.share(open);
+    }
+
+    /// The open file. Errors: it was closed and cannot be opened.
+    pub fn file(&self) -> Result<Arc<dyn File>, LsmError> {
+        self.handle.file().map_err(|source| LsmError::Unreadable { file: self.path().to_path_buf(), offset: 0, source })
     }
 
     /// The file's name.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.handle.path()
     }
 
     /// Bytes of the file.
@@ -224,7 +219,7 @@ impl Run {
 
     /// Checks and unpacks a block that was read.
     pub fn decode_block(&self, block: usize, stored: &[u8]) -> Result<Block, LsmError> {
-        let corrupt = |what: String| LsmError::corrupt(&self.path, self.fences.fence(block).offset, what);
+        let corrupt = |what: String| LsmError::corrupt(self.path(), self.fences.fence(block).offset, what);
         let decoded = Block::decode(stored).map_err(corrupt)?;
         // A good block at the wrong place is as bad as a bad one.
         if decoded.len() != self.fences.fence(block).entries as usize || decoded.entry(0).key != self.first_key(block) {
@@ -237,7 +232,7 @@ impl Run {
     pub fn read_block(&self, block: usize) -> Result<Block, LsmError> {
         let (offset, length) = self.block_extent(block);
         let mut stored = vec![0; length];
-        read_exactly(&*self.file, &self.path, &mut stored, offset)?;
+        read_exactly(&*self.file()?, self.path(), &mut stored, offset)?;
         self.decode_block(block, &stored)
     }
 

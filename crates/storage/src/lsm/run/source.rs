@@ -87,7 +87,7 @@ impl RunSource {
         }
         self.buffer_at = begin;
         self.buffer.resize((end - begin) as usize, 0);
-        read_exactly(&*self.run.file, &self.run.path, &mut self.buffer, begin)
+        read_exactly(&*self.run.file()?, self.run.path(), &mut self.buffer, begin)
     }
 }
 
