@@ -194,9 +194,11 @@ impl Segment {
     pub(crate) fn ensure(&self, end: u64) -> bool {
         let ready = self.prepared.end.load(Ordering::Acquire);
         let chunk = self.prepared.chunk;
-        let ahead = (CHUNKS_AHEAD * chunk).max(self.offset.min(self.max.saturating_sub(end)));
-        if ready < end + ahead / 2 {
-            self.want(end + ahead);
+        let ahead = (CHUNKS_AHEAD * chunk).max(self.offset);
+        // No more than the file should have: what is cut off at its end is work for the file system while everybody waits for the next file.
+        let wanted = if end <= self.max { self.max.min(end + ahead) } else { end + CHUNKS_AHEAD * chunk };
+        if ready < wanted && ready < end + ahead / 2 {
+            self.want(wanted);
         }
         if end <= ready {
             return true;
@@ -228,7 +230,7 @@ impl Segment {
     /// Has as much prepared as the file before this has come to.
     pub(crate) fn prepare_alongside(&self, offset: u64) {
         if self.prepared.end.load(Ordering::Acquire) < offset.min(self.max) {
-            self.want(offset + CHUNKS_AHEAD * self.prepared.chunk);
+            self.want(self.max.min(offset + CHUNKS_AHEAD * self.prepared.chunk));
         }
     }
 
