@@ -448,8 +448,11 @@ impl Database {
         let since = now - self.checkpoint.borrow().last_ns;
         let is_due = interval > 0 && since >= interval.saturating_mul(1_000_000_000);
         let threshold = threshold.min(self.disk_log_max());
-        let is_large = self.with_journal(|journal| Ok(journal.bytes_since_checkpoint() > threshold)).unwrap_or(false);
-        if is_due || is_large {
+        let (is_large, is_held_up) = self
+            .with_journal(|journal| Ok((journal.bytes_since_checkpoint() > threshold, journal.is_next_file_coming())))
+            .unwrap_or_default();
+        // Everybody would wait for the next log file.
+        if (is_due || is_large) && !is_held_up {
             self.checkpoint.borrow_mut().last_ns = now;
             if let Err(error) = self.begin_checkpoint() {
                 tracing::warn!("no checkpoint: {error}");

@@ -42,6 +42,9 @@ pub enum State {
 }
 
 /// A statement that is in force and in the log, but not durable yet.
+/// So many statements before an old row is freed its memory is asked for.
+const FORESEEN_DROPS: usize = 8;
+
 struct Pending {
     position: Position,
     statement: Statement,
@@ -490,6 +493,9 @@ impl Database {
         self.durable.set(state.durable);
         loop {
             let mut pending = self.pending.borrow_mut();
+            if let Some(old) = pending.get(FORESEEN_DROPS).and_then(|later| later.statement.change.old.as_ref()) {
+                old.foresee_drop();
+            }
             let statement = match pending.front() {
                 Some(first) if first.position <= state.durable => pending.pop_front().map(|first| first.statement),
                 _ => None,

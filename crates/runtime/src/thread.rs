@@ -70,21 +70,39 @@ fn set_priority(priority: libc::c_int) {
 /// Keeps a worker to a part of the time while other threads of the process are busy. That a worker's processor is free does not mean that its work
 /// is: cores share memory and caches.
 pub struct Pace {
-    /// It works one part of so many.
-    share: u32,
+    /// Stretch of work between two rests.
+    stretch_ns: u64,
+    /// How long it rests for 100 ns of work.
+    rest_ns: u64,
     /// When the present stretch of work began: by the clock, and the processor time of the process and of the thread.
     began: [u64; 3],
 }
 
 impl Pace {
-    /// Stretch of work between two rests.
-    const STRETCH_NS: u64 = 500_000;
+    /// Others who come to this thread's processor wait no longer: the kernel may leave it to one thread until its next tick, 4 ms later.
+    const STRETCH_NS: u64 = 250_000;
+    /// Rests for 100 ns of work of a worker that should be done soon.
+    const BRISK_REST_NS: u64 = 30;
+    /// The same for one that others wait for, which has longer stretches: enough to let go of the processor.
+    const URGENT_STRETCH_NS: u64 = 1_000_000;
+    const URGENT_REST_NS: u64 = 5;
     /// Others are busy if they use one part of so many of a processor.
     const BUSY_PART: u64 = 4;
 
-    /// For the calling thread.
+    /// For the calling thread, which is to work one part of so many.
     pub fn new(share: u32) -> Self {
-        Pace { share, began: Self::times() }
+        let rest_ns = 100 * u64::from(share.max(1) - 1);
+        Pace { stretch_ns: Self::STRETCH_NS, rest_ns, began: Self::times() }
+    }
+
+    /// For the calling thread, which works most of the time but lets go of the processor again and again.
+    pub fn brisk() -> Self {
+        Pace { stretch_ns: Self::STRETCH_NS, rest_ns: Self::BRISK_REST_NS, began: Self::times() }
+    }
+
+    /// For the calling thread, which others wait for: it hardly rests.
+    pub fn urgent() -> Self {
+        Pace { stretch_ns: Self::URGENT_STRETCH_NS, rest_ns: Self::URGENT_REST_NS, began: Self::times() }
     }
 
     fn times() -> [u64; 3] {
@@ -100,15 +118,19 @@ impl Pace {
 
     /// Rests if it is time to. To be called between small pieces of work.
     pub fn rest(&mut self) {
-        if simulation::current().is_some() || Self::time(libc::CLOCK_MONOTONIC) - self.began[0] < Self::STRETCH_NS {
+        if simulation::current().is_some() || Self::time(libc::CLOCK_MONOTONIC) - self.began[0] < self.stretch_ns {
             return;
         }
         let now = Self::times();
         let [elapsed, process, own] = std::array::from_fn(|at| now[at].saturating_sub(self.began[at]));
+        // One that had to wait for a processor is not to leave it at once.
+        if own < self.stretch_ns {
+            return;
+        }
         // The next look is at the rest and the stretch after it.
         self.began = now;
         if process.saturating_sub(own) * Self::BUSY_PART > elapsed {
-            pause(own * u64::from(self.share - 1));
+            pause(own * self.rest_ns / 100);
         }
     }
 }

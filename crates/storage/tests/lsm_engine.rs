@@ -174,6 +174,30 @@ fn a_checkpoint_covers_a_space_whose_index_is_being_built() {
 }
 
 #[test]
+fn what_a_build_collects_counts_as_memory_of_levels() {
+    let machine = Machine::new();
+    (0..5_000).for_each(|id| _ = machine.space.put(None, Some(&row(id, id))));
+    machine.dump(10);
+    machine.turns(10);
+    let taken = || machine.engine.statistics().level_bytes;
+    assert_eq!(taken(), 0);
+    let mut build = machine.space.begin_build(Rc::new(format()), vec![(def(1), OPTIONS)]).unwrap();
+    let (mut most, mut watermark) = (0, u64::MAX);
+    while !build.is_done() {
+        _ = build.build_some(10);
+        most = most.max(taken());
+        watermark = watermark.min(machine.engine.statistics().dump_watermark);
+        machine.turns(1);
+    }
+    // A quarter of what there is, and what ten rows take.
+    assert!((1 << 17..=(1 << 18) + (1 << 16)).contains(&most), "{most}");
+    assert!(watermark < (1 << 20) * 4 / 10);
+    drop(build);
+    machine.turns(10);
+    assert_eq!(taken(), 0);
+}
+
+#[test]
 fn an_index_that_was_built_when_there_was_no_row_left_can_be_dumped() {
     let machine = Machine::new();
     machine.space.put(None, Some(&row(1, 10)));

@@ -144,17 +144,17 @@ fn class_of(size: usize) -> (usize, usize) {
     })
 }
 
-/// The block that is given out next was freed long ago, most often.
-fn prefetch(block: usize) {
+/// Asks the processor for the lines of a block that was not used for long.
+fn prefetch(block: usize, lines: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in 0..PREFETCHED_LINES {
+    for line in 0..lines {
         // SAFETY: a prefetch reads nothing and faults at no address.
         unsafe {
             std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>((block + line * 64) as *const i8);
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = block;
+    let _ = (block, lines);
 }
 
 impl Arena {
@@ -303,7 +303,7 @@ impl Arena {
             unsafe {
                 let next = (free as *const usize).read_unaligned();
                 class.free.set(next);
-                prefetch(next);
+                prefetch(next, PREFETCHED_LINES);
                 return Ok(NonNull::new_unchecked(free as *mut u8));
             }
         }
@@ -319,6 +319,13 @@ impl Arena {
         class.fresh.set(block + class_size);
         // SAFETY: inside a slab, so not null.
         Ok(unsafe { NonNull::new_unchecked(block as *mut u8) })
+    }
+
+    /// Brings what `free` of a small block touches nearer to the processor: the block itself and the head of its slab.
+    pub(crate) fn foresee_free(block: NonNull<u8>) {
+        let at = block.as_ptr() as usize;
+        prefetch(at, 1);
+        prefetch(at & !(SLAB_BYTES - 1), 1);
     }
 
     /// Gives a row's block back to the arena it came from.

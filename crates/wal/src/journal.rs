@@ -321,6 +321,11 @@ impl Journal {
             return self.write_plain();
         }
         let Some(segment) = &mut self.segment else { return };
+        if let Spare::Ready(spare) = &self.spare
+            && segment.is_prepared_upto(self.config.wal_max_size)
+        {
+            spare.prepare_alongside(segment.offset);
+        }
         let mut buffer = self.buffers.pop().unwrap_or_default();
         segment.groups += 1;
         let note = Note { number: segment.groups, durable_offset: segment.durable_offset };
@@ -455,8 +460,8 @@ impl Journal {
         }
     }
 
-    /// True if a change of files is under way, or only waits for the next file: the present one grows meanwhile.
-    fn is_next_file_coming(&self) -> bool {
+    /// True if a change of files is under way, or only waits for the next file: the present one grows meanwhile, and `rotate` would wait.
+    pub fn is_next_file_coming(&self) -> bool {
         self.rotation.is_some() || matches!(self.spare, Spare::Making(..))
     }
 

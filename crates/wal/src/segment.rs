@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Space kept ready ahead of the writer, in what is prepared at once.
+/// Space kept ready ahead of the writer, in what is prepared at once; and as much as is written already. Synced writes of a file that grows
+/// wait for what the file system has to note of that, so it is to be whole soon, and the next one is made whole before its turn comes.
 const CHUNKS_AHEAD: u64 = 16;
 /// On a full disk space is asked for again so often.
 const RETRY_NS: u64 = 100_000_000;
@@ -34,6 +35,8 @@ pub(crate) struct Segment {
     pub(crate) groups: u64,
     /// Written beyond `wal_max_size` up to here, because the next file could not be made.
     pub(crate) grows_to: u64,
+    /// It is followed by another about here.
+    max: u64,
     prepared: Arc<Prepared>,
     preparer: Option<JoinHandle<()>>,
     /// In `write` mode: what was written is being synced, once, so that little is left to be synced at the end.
@@ -138,7 +141,7 @@ impl Segment {
         })?;
         let path = path.to_path_buf();
         let (durable_offset, groups, grows_to, flushing) = (offset, 0, 0, None);
-        Ok(Segment { path, file, cached, offset, durable_offset, groups, grows_to, prepared, preparer, flushing })
+        Ok(Segment { path, file, cached, offset, durable_offset, groups, grows_to, max, prepared, preparer, flushing })
     }
 
     /// Has a thread sync what is written once the file is nearly full. What comes of it is looked at when the file is completed.
@@ -191,7 +194,7 @@ impl Segment {
     pub(crate) fn ensure(&self, end: u64) -> bool {
         let ready = self.prepared.end.load(Ordering::Acquire);
         let chunk = self.prepared.chunk;
-        let ahead = CHUNKS_AHEAD * chunk;
+        let ahead = (CHUNKS_AHEAD * chunk).max(self.offset.min(self.max.saturating_sub(end)));
         if ready < end + ahead / 2 {
             self.want(end + ahead);
         }
@@ -215,6 +218,18 @@ impl Segment {
             yield_thread();
         }
         self.prepared.end.load(Ordering::Acquire) >= end
+    }
+
+    /// True if space is ready up to `end`.
+    pub(crate) fn is_prepared_upto(&self, end: u64) -> bool {
+        self.prepared.end.load(Ordering::Acquire) >= end
+    }
+
+    /// Has as much prepared as the file before this has come to.
+    pub(crate) fn prepare_alongside(&self, offset: u64) {
+        if self.prepared.end.load(Ordering::Acquire) < offset.min(self.max) {
+            self.want(offset + CHUNKS_AHEAD * self.prepared.chunk);
+        }
     }
 
     /// Has the space prepared that the writer of a new file comes to first: it would come to the end of what is ready before more is.

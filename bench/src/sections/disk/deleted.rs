@@ -6,30 +6,46 @@ use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
 use crate::sections::Section;
 use crate::sections::requests;
+use load::Client;
 use load::wire::Value;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) const SECTION: Section = Section {
     name: "disk-deleted",
     title: "On disk: the first row behind deleted ones",
     about: "The disk space is filled in the order of its keys and left until nothing is compacted; then its first rows are deleted, a million or half of all, a \
-            thousand in a transaction. The first row that is left is asked for at once, again, and after a snapshot has brought the deletes to disk.",
+            thousand in a transaction. The first row that is left is asked for at once, again, and after a snapshot has brought the deletes to disk. Who \
+            does not answer in time is not asked again.",
     run: run_section,
 };
 
 /// Most rows that are deleted.
 const DELETED_MAX: u32 = 1_000_000;
 
-/// Milliseconds until the first row was there.
-fn first_row(server: &Running, left: u32) -> Result<f64, String> {
+/// Longest wait for one row.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// Books the milliseconds until the first row was there. False if it did not come in time.
+fn book_first_row(server: &Running, turn: &mut Turn, case: &str, left: u32) -> Result<bool, String> {
     let begun = Instant::now();
-    let found = eval(server, "return box.space.disk:select({}, { limit = 1 })[1][1]")?;
+    let mut client = Client::connect(&server.address, None).map_err(|error| error.to_string())?;
+    client.wait_at_most(ANSWER_MAX).map_err(|error| error.to_string())?;
+    let found = match client.eval("return box.space.disk:select({}, { limit = 1 })[1][1]", &[]) {
+        Ok(found) => found,
+        Err(_) if begun.elapsed() >= ANSWER_MAX => {
+            let (label, seconds) = (server.contender.label(), ANSWER_MAX.as_secs());
+            turn.notes.push(format!("{label} did not answer within {seconds} s ({case})."));
+            return Ok(false);
+        }
+        Err(error) => return Err(format!("the first row: {error}")),
+    };
     let took = begun.elapsed().as_secs_f64() * 1000.0;
     let wanted = u64::from(load::FIRST_KEY) + u64::from(left);
     if found.unsigned() != Some(wanted) {
         return Err(format!("the first row has the key {wanted}; {found:?} was answered"));
     }
-    Ok(took)
+    turn.lower(case, "first row", "ms", took);
+    Ok(true)
 }
 
 fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<(), String> {
@@ -41,10 +57,13 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
     let begun = Instant::now();
     eval(server, &format!("bench_delete_first('disk', {deleted})"))?;
     turn.higher("deleted one by one", "rows", "1/s", f64::from(deleted) / begun.elapsed().as_secs_f64());
-    turn.lower("at once", "first row", "ms", first_row(server, deleted)?);
-    turn.lower("again", "first row", "ms", first_row(server, deleted)?);
+    if !book_first_row(server, turn, "at once", deleted)? || !book_first_row(server, turn, "again", deleted)? {
+        return Ok(());
+    }
     eval(server, SNAPSHOT)?;
-    turn.lower("after a snapshot", "first row", "ms", first_row(server, deleted)?);
+    if !book_first_row(server, turn, "after a snapshot", deleted)? {
+        return Ok(());
+    }
     match eval(server, "return box.space.disk:count()")? {
         Value::Int(count) if count == i128::from(rows - deleted) => Ok(()),
         other => Err(format!("{} rows are left; {other:?} were counted", rows - deleted)),

@@ -108,6 +108,14 @@ pub trait File: Send + Sync {
     /// Makes data and length durable.
     fn sync(&self) -> io::Result<()>;
 
+    /// Has the `length` bytes at `offset`, which follow others, go to the disk, and waits until those are there that lie `distance` or more before
+    /// them. Nothing is durable before `sync`, which then has little left to do and holds up nobody who syncs beside it.
+    ///
+    /// Errors: the disk refuses to write; whoever is told must not trust the file, since `sync` may not say so again.
+    fn write_behind(&self, _offset: u64, _length: u64, _distance: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Reads exactly `out.len()` bytes unless the file ends; returns how many.
     fn read_full_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut at = 0;

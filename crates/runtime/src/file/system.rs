@@ -1,5 +1,5 @@
 //! Files of the operating system.
-#![expect(unsafe_code, reason = "flock(2), statx(2) and preadv2(2)")]
+#![expect(unsafe_code, reason = "flock(2), statx(2), preadv2(2) and sync_file_range(2)")]
 
 use super::{File, FileSystem, OpenMode};
 use std::any::Any;
@@ -117,6 +117,14 @@ impl File for fs::File {
         self.sync_data()
     }
 
+    fn write_behind(&self, offset: u64, length: u64, distance: u64) -> io::Result<()> {
+        flush_range(self, offset, length, libc::SYNC_FILE_RANGE_WRITE)?;
+        // What lies before has been waited for already.
+        let end = offset.saturating_sub(distance);
+        let begin = end.saturating_sub(length.max(distance));
+        flush_range(self, begin, end - begin, libc::SYNC_FILE_RANGE_WAIT_BEFORE)
+    }
+
     /// Asks for the number of names alone. Whoever asks for times makes the next write note a new one, and a synced write then writes
     /// the inode too: twice the time and work.
     fn is_removed(&self) -> io::Result<bool> {
@@ -134,6 +142,25 @@ impl File for fs::File {
 
     fn raw_fd(&self) -> Option<std::os::fd::RawFd> {
         Some(self.as_raw_fd())
+    }
+}
+
+fn flush_range(file: &fs::File, offset: u64, length: u64, flags: libc::c_uint) -> io::Result<()> {
+    // To the call no bytes are all that follow.
+    if length == 0 {
+        return Ok(());
+    }
+    let [offset, length] = [offset, length].map(libc::off64_t::try_from);
+    let (offset, length) = (offset.map_err(io::Error::other)?, length.map_err(io::Error::other)?);
+    // SAFETY: a system call without pointers, for a descriptor that is open.
+    if unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        // Nothing that could be asked so: the sync at the end does it all.
+        Some(libc::EINVAL | libc::ESPIPE | libc::ENOSYS | libc::EOPNOTSUPP | libc::EPERM) => Ok(()),
+        _ => Err(error),
     }
 }
 

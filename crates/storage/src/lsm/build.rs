@@ -2,7 +2,7 @@
 //!
 //! The rows are read as they were when the build began, in slices; their entries are collected, and each collection that has become large is
 //! written as a run. What is written to the space meanwhile goes into the new indexes' active levels as well, which lie above those runs: it is
-//! newer. In the end unique indexes are read once in order, to see whether two rows have one key.
+//! newer. Collections count as memory levels do. In the end unique indexes are read once in order, to see whether two rows have one key.
 //!
 //! Until the indexes are put in their places nothing in the manifest knows them, and a crash leaves orphans that the next start removes.
 
@@ -22,8 +22,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tuple::{Format, TupleError};
 
-/// Bytes of entries that are collected for a run.
-const COLLECTION_BYTES: usize = 16 << 20;
+/// Bytes of entries that are collected for a run, at most.
+const COLLECTION_BYTES_MAX: usize = 16 << 20;
+/// All collections of a build together take one part of so many of the memory for levels.
+const COLLECTIONS_PART: usize = 4;
 
 /// Why a build cannot go on now, or ever.
 pub enum BuildStop {
@@ -172,10 +174,30 @@ impl DiskBuild {
                 Ok::<(), BuildStop>(())
             })?;
         }
-        match self.collections.iter().position(|level| level.bytes() >= COLLECTION_BYTES) {
+        match self.full_collection() {
             Some(at) => self.write(at),
             None => Ok(true),
         }
+    }
+
+    /// A collection that is to be written, if one is. Counts what they have come to take.
+    fn full_collection(&self) -> Option<usize> {
+        let engine = self.engine();
+        let growth: usize = self.collections.iter().map(|level| level.growth()).sum();
+        engine.build_bytes.set(engine.build_bytes.get() + growth);
+        let memory = engine.memory_bytes_max();
+        let each_max = COLLECTION_BYTES_MAX.min(memory / COLLECTIONS_PART / self.collections.len().max(1));
+        let (at, largest) = self.collections.iter().enumerate().max_by_key(|(_, level)| level.charged())?;
+        // Several builds at once have smaller ones.
+        let is_full = largest.charged() >= each_max || engine.build_bytes.get() >= memory / 2;
+        (is_full && !largest.is_empty()).then_some(at)
+    }
+
+    /// A collection is in a run, or not wanted any more.
+    fn release(&self, level: Rc<Level>) {
+        let engine = self.engine();
+        engine.build_bytes.set(engine.build_bytes.get() - level.charged());
+        engine.garbage.borrow_mut().push_back(level);
     }
 
     /// Begins to write what was collected for an index.
@@ -197,6 +219,7 @@ impl DiskBuild {
             }
             Some((shared, result)) => {
                 level.unshare(shared.level);
+                self.release(level);
                 let run = result.map_err(Stop::from)?;
                 // They have no key in common: their order does not matter.
                 self.runs[at].extend(run.map(Arc::new));
@@ -269,8 +292,10 @@ fn has_nil(tree: &LsmTree, own: &[u8]) -> bool {
 impl Drop for DiskBuild {
     fn drop(&mut self) {
         if let Some((_, job, level)) = self.writing.take() {
+            self.release(Rc::clone(&level));
             self.engine().give_up(job, level);
         }
+        std::mem::take(&mut self.collections).into_iter().for_each(|level| self.release(level));
         if self.space.building().is_some_and(|building| Rc::ptr_eq(&building, &self.building)) {
             self.space.set_building(None);
             self.engine()

@@ -22,9 +22,7 @@ use std::sync::atomic::Ordering;
 pub(super) const RANGE_BYTES: u64 = 128 << 20;
 /// A run that a compaction makes becomes another when it is larger than its range should be by this.
 const SPLIT_RATIO: f64 = 1.0;
-/// Compactions use one part of so many of the time while others are busy, as long as they are not overdue.
-const LEISURELY_SHARE: u32 = 2;
-/// From this urgency on they use all of it.
+/// From this urgency on compactions do not take their time.
 const OVERDUE: f64 = 1.5;
 
 pub(super) struct RunningCompaction {
@@ -131,18 +129,11 @@ impl LsmEngine {
             filter_parts: (!tree.is_primary).then_some(tree.own_parts),
             options: run_options(tree),
             upserter: Arc::clone(&tree.upserter.borrow()),
-            pace_share: if choice.urgency > OVERDUE { 1 } else { LEISURELY_SHARE },
+            has_time: choice.urgency <= OVERDUE,
         };
         let place = self.place.clone();
-        let has_time = job.pace_share > 1;
-        let job = self.run_job("compaction", move || {
-            if has_time {
-                yield_priority();
-            } else {
-                lower_priority();
-            }
-            jobs::compact(&place, &job)
-        });
+        let set_priority = if job.has_time { yield_priority } else { lower_priority };
+        let job = self.run_job("compaction", set_priority, move || jobs::compact(&place, &job));
         tree.is_compacting.set(true);
         let began_ns = self.environment.clock.monotonic_ns();
         let running = RunningCompaction { tree: Rc::clone(tree), range_id: range.id, from, to, runs, job, began_ns };

@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 /// The part of `vinyl_memory` at which levels are dumped: the rest is written meanwhile.
 const DUMP_PART: f64 = 0.4;
+/// Smaller dumps than one part of so many of `vinyl_memory` say nothing of how fast dumps are: they mostly wait for syncs.
+const RATED_PART: u64 = 32;
 /// The start looks so often whether a dump has ended.
 const WAIT_NS: u64 = 200_000;
 /// Levels are looked at so often.
@@ -49,7 +51,7 @@ pub(super) struct DumpOutcome {
 impl LsmEngine {
     /// Bytes of memory levels at which one is dumped.
     pub(super) fn dump_watermark(&self) -> usize {
-        (self.memory_bytes_max() as f64 * DUMP_PART) as usize
+        (self.level_bytes_max() as f64 * DUMP_PART) as usize
     }
 
     /// Seals the largest space when memory is short of room for what comes during a dump.
@@ -155,8 +157,7 @@ impl LsmEngine {
             });
         }
         let place = self.place.clone();
-        dump.job = Some(self.run_job("dump", move || {
-            lower_priority();
+        dump.job = Some(self.run_job("dump", lower_priority, move || {
             let runs = jobs::dump(&place, &levels);
             DumpOutcome { levels, runs }
         }));
@@ -172,7 +173,7 @@ impl LsmEngine {
             upserter: Arc::clone(&tree.upserter.borrow()),
         };
         let place = self.place.clone();
-        self.run_job("dump", move || {
+        self.run_job("dump", lower_priority, move || {
             let run = jobs::dump_level(&place, &dump);
             (dump, run)
         })
@@ -313,10 +314,10 @@ impl LsmEngine {
             tree.dumped_lsn.set(lsn);
             if let Some(level) = level {
                 let input = Amount { rows: level.len() as u64, bytes: level.written_bytes() };
+                bytes += input.bytes;
                 self.note_dump(tree, input, run.as_deref(), took_ns);
             }
             let Some(run) = run else { continue };
-            bytes += run.bytes();
             let ranges = tree.ranges();
             let mut list = ranges.list.clone();
             for range in &mut list[touched(&ranges, &run)] {
@@ -325,7 +326,7 @@ impl LsmEngine {
             }
             tree.set_ranges(list);
         }
-        if bytes > 0 {
+        if bytes >= self.memory_bytes_max() as u64 / RATED_PART {
             let rate = bytes as f64 * 1e9 / took_ns as f64;
             let before = self.dump_rate.get();
             self.dump_rate.set(if before == 0.0 { rate } else { 0.7 * before + 0.3 * rate });
@@ -340,7 +341,7 @@ impl LsmEngine {
         if self.failure.borrow_mut().take().is_some() {
             tracing::info!("dumps work again");
         }
-        tracing::debug!("a dump up to position {lsn}: {bytes} bytes in {} ms", took_ns / 1_000_000);
+        tracing::debug!("a dump up to position {lsn}: {bytes} bytes of keys and values in {} ms", took_ns / 1_000_000);
     }
 
     /// A level of a tree is in a run.

@@ -8,7 +8,7 @@
 use super::compactions::RunningCompaction;
 use super::dumps::Dump;
 use super::error::LsmError;
-use super::jobs::{Job, RunJob, Workplace};
+use super::jobs::{Job, RunJob, Workplace, remove_slowly};
 use super::level::Level;
 use super::manifest::{Manifest, TreeState, remove_orphans};
 use super::reads::{BlockReader, Fetched, Need};
@@ -18,7 +18,7 @@ use super::run::{OpenFiles, Run, RunOptions, run_name};
 use super::space::LsmSpace;
 use super::statistics::{LsmStatistics, WriteRate};
 use super::tree::{LsmTree, Range};
-use runtime::{Clock, FileSystem, Notifier, spawn_thread};
+use runtime::{Clock, FileSystem, Notifier, lower_priority, spawn_thread};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -84,6 +84,8 @@ pub struct LsmEngine {
     /// Levels that are in runs by now, being freed.
     pub(super) garbage: RefCell<VecDeque<Rc<Level>>>,
     pub(crate) level_bytes: Cell<usize>,
+    /// Bytes that builds of indexes have collected, which levels cannot have meanwhile.
+    pub(crate) build_bytes: Cell<usize>,
     /// Bytes that were ever written to levels.
     pub(crate) entered_bytes: Cell<u64>,
     /// Deletes that were written to levels since it was looked where they are.
@@ -94,7 +96,7 @@ pub struct LsmEngine {
     pub(super) record_retry: Retry,
     /// When a compaction that has failed is due again.
     pub(super) merge_at_ns: Cell<u64>,
-    /// Bytes a second that dumps have reached, a running mean.
+    /// Bytes of keys and values a second that dumps have reached, a running mean.
     pub(super) dump_rate: Cell<f64>,
     pub(super) is_lagging: Cell<bool>,
     /// When levels are looked at next.
@@ -139,6 +141,7 @@ impl LsmEngine {
             unwanted: RefCell::default(),
             garbage: RefCell::default(),
             level_bytes: Cell::new(0),
+            build_bytes: Cell::new(0),
             entered_bytes: Cell::new(0),
             entered_deletes: Cell::new(0),
             failure: RefCell::new(None),
@@ -249,6 +252,12 @@ impl LsmEngine {
         self.config.borrow().memory_bytes_max
     }
 
+    /// Bytes that levels may take beside what is collected for new indexes, which never comes to more than half.
+    pub(super) fn level_bytes_max(&self) -> usize {
+        let max = self.memory_bytes_max();
+        max - self.build_bytes.get().min(max / 2)
+    }
+
     /// Bytes of keys and values that were ever written to levels.
     pub fn written_bytes(&self) -> u64 {
         self.entered_bytes.get()
@@ -256,7 +265,7 @@ impl LsmEngine {
 
     /// Why nothing can be written at present: memory is at its bound, and what there is cannot be dumped.
     pub fn refusal(&self) -> Option<Rc<LsmError>> {
-        if self.level_bytes.get() < self.memory_bytes_max() {
+        if !self.is_full() {
             return None;
         }
         self.failure.borrow().clone()
@@ -264,10 +273,16 @@ impl LsmEngine {
 
     /// True if writers have to wait until a dump has freed memory.
     pub fn is_full(&self) -> bool {
-        self.level_bytes.get() >= self.memory_bytes_max()
+        self.level_bytes.get() >= self.level_bytes_max()
     }
 
-    pub(super) fn run_job<T: Send + 'static>(&self, name: &str, work: impl FnOnce() -> T + Send + 'static) -> Job<T> {
+    /// Has a thread do some work, which begins with `set_priority`.
+    pub(super) fn run_job<T: Send + 'static>(
+        &self,
+        name: &str,
+        set_priority: fn(),
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Job<T> {
         let (sender, outcome) = channel();
         if !self.config.borrow().is_threaded {
             let _ = sender.send(work());
@@ -282,6 +297,7 @@ impl LsmEngine {
         // The thread gets its work when it is there: what the work holds must not be lost with one that cannot be started.
         let (hand_over, handed_over) = channel();
         let started = spawn_thread(name, move || {
+            set_priority();
             if let Ok(work) = handed_over.recv() {
                 let work: Box<dyn FnOnce() + Send> = work;
                 work();
@@ -444,8 +460,7 @@ impl LsmEngine {
             return;
         }
         let files = self.place.files.clone();
-        // What stays is an orphan that the next start removes.
-        self.run_job("removal", move || gone.iter().for_each(|path| drop(files.remove(path))));
+        self.run_job("removal", lower_priority, move || gone.iter().for_each(|path| remove_slowly(&*files, path)));
     }
 
     /// Frees a slice of what is not needed. Returns true while there is more.
@@ -459,7 +474,7 @@ impl LsmEngine {
         }
         if let Some(chunks) = level.take_chunks() {
             // Whether a thread does it, or nobody could be found and it happens here.
-            self.run_job("memory", move || drop(chunks));
+            self.run_job("memory", lower_priority, move || drop(chunks));
         }
         if !level.release_some() {
             garbage.pop_front();
@@ -469,7 +484,7 @@ impl LsmEngine {
 
     /// Bytes a second that writers should keep to now; none: as many as they like.
     pub fn pace(&self) -> Option<f64> {
-        let used = self.level_bytes.get() as f64 / self.memory_bytes_max().max(1) as f64;
+        let used = self.level_bytes.get() as f64 / self.level_bytes_max().max(1) as f64;
         // Up to here a dump that begins now ends in time at any usual rate.
         const FREE_PART: f64 = 0.7;
         if used < FREE_PART || self.dump_rate.get() == 0.0 {

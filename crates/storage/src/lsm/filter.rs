@@ -9,6 +9,8 @@ pub(crate) const LINE_BYTES: usize = 64;
 const LINE_WORDS: usize = LINE_BYTES / 8;
 /// Most bits looked at for a key.
 const PROBES_MAX: u16 = 16;
+/// Keys that are put in between two rests.
+const KEYS_BETWEEN_RESTS: usize = 4096;
 const SEED: u64 = 0x9fb2_1c65_1e98_df25;
 const MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
 const STEP: u32 = 0x9e37_79b1;
@@ -47,8 +49,9 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// A filter of these keys that lies to about `false_share` of all other keys. None of 1 and above: such a filter says nothing.
-    pub(crate) fn build(hashes: &[u64], false_share: f64) -> Option<Filter> {
+    /// A filter of these keys that lies to about `false_share` of all other keys. None of 1 and above: such a filter says nothing. Calls `rest` now
+    /// and then.
+    pub(crate) fn build(hashes: &[u64], false_share: f64, mut rest: impl FnMut()) -> Option<Filter> {
         if false_share >= 1.0 || hashes.is_empty() {
             return None;
         }
@@ -57,12 +60,15 @@ impl Filter {
             ((hashes.len() as f64 * bits / (LINE_BYTES * 8) as f64).ceil() as usize).clamp(1, u32::MAX as usize);
         let probes = ((bits * std::f64::consts::LN_2).round() as u16).clamp(1, PROBES_MAX);
         let mut filter = Filter { lines: vec![Line::default(); line_count].into_boxed_slice(), probes };
-        for &hash in hashes {
-            let at = filter.line_of(hash);
-            let line = &mut filter.lines[at].0;
-            for (word, bit) in places(hash, probes) {
-                line[word] |= bit;
+        for part in hashes.chunks(KEYS_BETWEEN_RESTS) {
+            for &hash in part {
+                let at = filter.line_of(hash);
+                let line = &mut filter.lines[at].0;
+                for (word, bit) in places(hash, probes) {
+                    line[word] |= bit;
+                }
             }
+            rest();
         }
         Some(filter)
     }
@@ -151,7 +157,7 @@ mod tests {
         let present = hashes(0..200_000);
         let absent = hashes(1_000_000..2_000_000);
         for asked in [0.5, 0.1, 0.05, 0.01, 0.001] {
-            let filter = Filter::build(&present, asked).unwrap();
+            let filter = Filter::build(&present, asked, || {}).unwrap();
             assert!(present.iter().all(|&hash| filter.may_contain(hash)));
             let share = absent.iter().filter(|&&hash| filter.may_contain(hash)).count() as f64 / absent.len() as f64;
             let bits = filter.memory() as f64 * 8.0 / present.len() as f64;
@@ -164,7 +170,7 @@ mod tests {
     #[test]
     fn stored_filters_are_the_same() {
         let present = hashes(0..1000);
-        let filter = Filter::build(&present, 0.01).unwrap();
+        let filter = Filter::build(&present, 0.01, || {}).unwrap();
         let mut bytes = Vec::new();
         filter.encode(&mut bytes);
         let again = Filter::decode(&bytes, filter.probes()).unwrap();
@@ -172,7 +178,7 @@ mod tests {
             assert_eq!(filter.may_contain(hash), again.may_contain(hash));
         }
         assert!(Filter::decode(&bytes[1..], 7).is_none() && Filter::decode(&bytes, 0).is_none());
-        assert!(Filter::build(&present, 1.0).is_none());
+        assert!(Filter::build(&present, 1.0, || {}).is_none());
     }
 
     /// The hash is part of the format: files written before would lose keys if it changed.

@@ -5,14 +5,18 @@ use super::error::LsmError;
 use super::level::SharedLevel;
 use super::merge::{Source, Upserter, merge};
 use super::run::{OpenFiles, Run, RunOptions, RunSource, RunWriter};
-use runtime::{FileSystem, JoinHandle, Pace};
-use std::path::PathBuf;
+use runtime::{FileSystem, JoinHandle, OpenMode, Pace};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
-/// Entries between two looks whether to rest, or to leave off.
-const ENTRIES_BETWEEN_RESTS: u64 = 256;
+/// Entries between two looks whether to leave off.
+const ENTRIES_BETWEEN_LOOKS: u64 = 256;
+/// Compactions that have time use one part of so many of it while others are busy.
+const LEISURELY_SHARE: u32 = 2;
+/// A file that is not needed any more goes in steps of so many bytes.
+const REMOVAL_STEP_BYTES: u64 = 4 << 20;
 
 /// A level that is being written, and what came of it.
 pub(crate) type RunJob = Job<(LevelDump, Result<Option<Run>, LsmError>)>;
@@ -109,11 +113,12 @@ pub(crate) fn dump(place: &Workplace, dumps: &[LevelDump]) -> Result<Vec<Option<
 /// Writes a run of a level.
 pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Option<Run>, LsmError> {
     let mut writer = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), dump.options)?;
+    writer.keep_pace(Pace::urgent());
     let mut made = Vec::new();
     let mut count = 0u64;
     dump.level.for_each(|entry, filter_prefix| {
         count += 1;
-        if count.is_multiple_of(ENTRIES_BETWEEN_RESTS) {
+        if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
             place.check_stopped()?;
         }
         match entry.kind {
@@ -127,6 +132,25 @@ pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Option<R
         }
     })?;
     place.finish(writer)
+}
+
+/// Removes a file that nobody needs. A large one is cut shorter again and again first: whoever syncs beside it waits for what the file
+/// system has to do for its removal, and a disk that is told of free space has to do it at once.
+pub(crate) fn remove_slowly(files: &dyn FileSystem, path: &Path) {
+    let mut pace = Pace::brisk();
+    let mut cut = || {
+        let file = files.open(path, OpenMode::MODIFY)?;
+        let mut length = file.len()?;
+        while length > REMOVAL_STEP_BYTES {
+            length -= REMOVAL_STEP_BYTES;
+            file.set_len(length)?;
+            pace.rest();
+        }
+        std::io::Result::Ok(())
+    };
+    // One that cannot be cut may be removed all the same; what stays is an orphan that the next start removes.
+    let _ = cut();
+    let _ = files.remove(path);
 }
 
 /// Runs of a range that become one, or several that lie one behind the other.
@@ -143,8 +167,8 @@ pub(crate) struct Compaction {
     pub(crate) filter_parts: Option<u32>,
     pub(crate) options: RunOptions,
     pub(crate) upserter: Arc<dyn Upserter>,
-    /// The part of the time that it works while others are busy; 1: all of it.
-    pub(crate) pace_share: u32,
+    /// It works half of the time while others are busy, not most of it.
+    pub(crate) has_time: bool,
 }
 
 /// Merges. The new runs are in order of their keys. If it fails none is left.
@@ -165,15 +189,11 @@ fn merge_runs(place: &Workplace, job: &Compaction, finished: &mut Vec<Run>) -> R
         sources.push(Box::new(RunSource::new(Arc::clone(run), &job.from, job.to.clone())?));
     }
     let mut writer: Option<RunWriter> = None;
-    let mut pace = Pace::new(job.pace_share.max(1));
     let mut count = 0u64;
     merge(sources, job.is_bottom, &*job.upserter, &mut |entry| {
         count += 1;
-        if count.is_multiple_of(ENTRIES_BETWEEN_RESTS) {
+        if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
             place.check_stopped()?;
-            if job.pace_share > 1 {
-                pace.rest();
-            }
         }
         let is_full = writer.as_ref().is_some_and(|writer| job.split_bytes.is_some_and(|max| writer.bytes() >= max));
         if is_full && let Some(full) = writer.take() {
@@ -185,7 +205,11 @@ fn merge_runs(place: &Workplace, job: &Compaction, finished: &mut Vec<Run>) -> R
         };
         let writer = match &mut writer {
             Some(writer) => writer,
-            None => writer.insert(RunWriter::create(place.files.clone(), &place.dir, place.next_id(), job.options)?),
+            None => {
+                let mut new = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), job.options)?;
+                new.keep_pace(if job.has_time { Pace::new(LEISURELY_SHARE) } else { Pace::brisk() });
+                writer.insert(new)
+            }
         };
         writer.add(entry, filter_prefix)
     })?;

@@ -33,8 +33,11 @@ impl LsmEngine {
                 continue;
             }
             let manifest = Arc::clone(&self.manifest);
-            let job = self
-                .run_job("manifest", move || manifest.lock().unwrap_or_else(PoisonError::into_inner).append(&edits));
+            let job = self.run_job(
+                "manifest",
+                || {},
+                move || manifest.lock().unwrap_or_else(PoisonError::into_inner).append(&edits),
+            );
             *self.recording.borrow_mut() = Some((job, then));
             self.poll_record();
         }

@@ -7,7 +7,7 @@ use crate::lsm::block::BlockBuilder;
 use crate::lsm::entry::{Entry, EntryKind};
 use crate::lsm::error::LsmError;
 use crate::lsm::filter::{Filter, key_hash};
-use runtime::{File, FileSystem, OpenMode, PAGE_BYTES};
+use runtime::{File, FileSystem, OpenMode, PAGE_BYTES, Pace};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use tuple::ordered_prefix_length;
 
 /// Bytes of one write.
 const STEP_BYTES: usize = 256 << 10;
-/// Bytes between two syncs. A sync of all at the end would hold up everybody who syncs beside it.
-const SYNC_BYTES: u64 = 8 << 20;
+/// Bytes that are on their way to the disk at most. All of them at the end would hold up everybody who syncs beside it.
+const BEHIND_BYTES: u64 = 1 << 20;
 /// Most zeros put before a block so that it does not lie on two pages of the disk.
 const PADDING_MAX: usize = 512;
 
@@ -31,6 +31,7 @@ pub struct RunWriter {
     file: Arc<dyn File>,
     options: RunOptions,
     on_step: Option<OnStep>,
+    pace: Option<Pace>,
     block: BlockBuilder,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
@@ -43,7 +44,6 @@ pub struct RunWriter {
     buffer: Vec<u8>,
     /// Bytes of the file, without the buffer.
     written: u64,
-    unsynced: u64,
     /// Counts of what was added; the rest is filled in at the end.
     footer: Footer,
     is_finished: bool,
@@ -75,6 +75,7 @@ impl RunWriter {
             file,
             options,
             on_step: None,
+            pace: None,
             block: BlockBuilder::new(),
             first_key: Vec::new(),
             last_key: Vec::new(),
@@ -84,7 +85,6 @@ impl RunWriter {
             hashes: Vec::new(),
             buffer: Vec::with_capacity(STEP_BYTES + STEP_BYTES / 4),
             written: 0,
-            unsynced: 0,
             footer,
             is_finished: false,
         })
@@ -93,6 +93,11 @@ impl RunWriter {
     /// Calls `on_step` with the number of bytes after every step of about 256 KiB: it may pause, to set the pace.
     pub fn on_step(&mut self, on_step: OnStep) {
         self.on_step = Some(on_step);
+    }
+
+    /// Has the calling thread, which does all the rest, let others work in between.
+    pub(crate) fn keep_pace(&mut self, pace: Pace) {
+        self.pace = Some(pace);
     }
 
     /// Adds an entry. Keys ascend. The filter knows the first `filter_prefix` bytes of the key.
@@ -152,7 +157,9 @@ impl RunWriter {
         }
         self.end_block()?;
         let fences = std::mem::replace(&mut self.fences, Fences::new()).complete(&self.last_key);
-        let filter = Filter::build(&std::mem::take(&mut self.hashes), self.options.bloom_fpr);
+        let pace = &mut self.pace;
+        let rest = || pace.iter_mut().for_each(Pace::rest);
+        let filter = Filter::build(&std::mem::take(&mut self.hashes), self.options.bloom_fpr, rest);
         self.footer.blocks = fences.len() as u64;
         self.footer.fences_at = self.bytes();
         let mut tail = Vec::new();
@@ -202,18 +209,21 @@ impl RunWriter {
         if !self.fences.push(&self.first_key, offset, length, entries, deletes) {
             return Err(self.refuse("the first keys of all blocks are too long together"));
         }
-        if self.buffer.len() >= STEP_BYTES { self.write_step() } else { Ok(()) }
+        if self.buffer.len() >= STEP_BYTES {
+            self.write_step()?;
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.rest();
+        }
+        Ok(())
     }
 
     fn write_step(&mut self) -> Result<(), LsmError> {
         let bytes = self.buffer.len() as u64;
         self.file.write_all_at(&self.buffer, self.written).map_err(LsmError::io("writing", &self.path))?;
         self.buffer.clear();
+        self.file.write_behind(self.written, bytes, BEHIND_BYTES).map_err(LsmError::io("writing", &self.path))?;
         self.written += bytes;
-        self.unsynced += bytes;
-        if self.unsynced >= SYNC_BYTES {
-            self.sync()?;
-        }
         if let Some(on_step) = &mut self.on_step {
             on_step(bytes);
         }
@@ -221,7 +231,6 @@ impl RunWriter {
     }
 
     fn sync(&mut self) -> Result<(), LsmError> {
-        self.unsynced = 0;
         #[cfg(feature = "planted-bugs")]
         if runtime::planted::is_planted(runtime::planted::Plant::RecordBeforeSync) {
             return Ok(());
