@@ -713,8 +713,14 @@ impl Database {
 
     /// A hint at what the requests that follow will look for.
     pub fn prefetch(&self, space: &Space, wanted: Prefetch<'_>) {
-        if space.kind == SpaceKind::Memory {
-            space.store.borrow().prefetch(wanted);
+        match space.kind {
+            SpaceKind::Memory => space.store.borrow().prefetch(wanted),
+            SpaceKind::Disk => {
+                if let Some(disk) = space.disk() {
+                    disk.prefetch(wanted.values, wanted.reads_rows);
+                }
+            }
+            _ => {}
         }
     }
 

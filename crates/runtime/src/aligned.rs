@@ -20,6 +20,11 @@ impl AlignedBuffer {
         self.pages.resize(pages, Page([0; PAGE_BYTES]));
     }
 
+    /// Length in pages.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: pages are arrays of bytes without padding, one after the other.

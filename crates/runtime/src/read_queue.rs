@@ -17,6 +17,8 @@ pub(crate) struct ReadRequest {
     pub(crate) file: Arc<dyn File>,
     pub(crate) offset: u64,
     pub(crate) length: usize,
+    /// The file is read past the page cache: whole pages at a time.
+    pub(crate) is_direct: bool,
 }
 
 /// The file has fewer bytes than were asked for.
@@ -54,7 +56,17 @@ impl ReadQueue {
     /// Wants `length` bytes of a file. `number` names the read until it has ended. Nothing happens before `flush`. More than `depth_max`
     /// wait for those before them; how many there are is bounded by the caller.
     pub fn submit(&mut self, number: u64, file: Arc<dyn File>, offset: u64, length: usize) {
-        self.waiting.push_back(ReadRequest { number, file, offset, length });
+        self.waiting.push_back(ReadRequest { number, file, offset, length, is_direct: false });
+    }
+
+    /// The same of a file that [`File::open_direct`] has given.
+    pub fn submit_direct(&mut self, number: u64, file: Arc<dyn File>, offset: u64, length: usize) {
+        self.waiting.push_back(ReadRequest { number, file, offset, length, is_direct: true });
+    }
+
+    /// True if reads are kept in flight by the kernel.
+    pub fn has_ring(&self) -> bool {
+        self.ring.is_some()
     }
 
     /// Hands over what was wanted since the last call, as far as `depth_max` goes: one system call for all of it.
@@ -74,7 +86,7 @@ impl ReadQueue {
 
     /// Hands every read that has ended to `visit`, with all its bytes or why there are none: the device's error, or `UnexpectedEof` if the
     /// file is too short. Then hands over what has waited. To be called after the notifier was cleared.
-    pub fn complete(&mut self, mut visit: impl FnMut(u64, io::Result<Vec<u8>>)) {
+    pub fn complete(&mut self, mut visit: impl FnMut(u64, io::Result<&[u8]>)) {
         if let Some(ring) = &mut self.ring {
             ring.complete(&mut visit);
         }

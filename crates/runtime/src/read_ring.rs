@@ -1,6 +1,7 @@
 //! Reads in flight without a thread for each: io_uring(7). The half of [`ReadQueue`](crate::ReadQueue) for files of the machine.
 #![expect(unsafe_code, reason = "buffers are lent to the kernel")]
 
+use crate::aligned::{AlignedBuffer, PAGE_BYTES};
 use crate::read_queue::{ReadRequest, ended_early};
 use crate::{File, Notifier};
 use io_uring::{IoUring, opcode, types};
@@ -11,19 +12,39 @@ use std::sync::Arc;
 /// Most that one call of the kernel is asked for; it takes no more than 2 GiB at once.
 const READ_BYTES_MAX: usize = 1 << 30;
 
+/// Buffers up to this length are used again.
+const KEPT_PAGES_MAX: usize = 4;
+
 /// A read that the kernel has: everything it points to lives here until it is finished.
 struct Lent {
     file: Arc<dyn File>,
+    /// Where the buffer begins in the file.
     offset: u64,
-    length: usize,
-    /// Holds what was read; room for `length` bytes.
-    buffer: Vec<u8>,
+    /// Bytes of the buffer before what was asked for.
+    skipped: usize,
+    /// Where that ends.
+    end: usize,
+    /// How far the kernel is asked to go: to the end of a page if the file is read past the page cache.
+    room: usize,
+    filled: usize,
+    is_direct: bool,
+    buffer: AlignedBuffer,
+}
+
+impl Lent {
+    /// The file has no more.
+    fn ended(&self) -> io::Error {
+        let found = self.filled.saturating_sub(self.skipped);
+        ended_early(self.offset + self.skipped as u64, self.end - self.skipped, found)
+    }
 }
 
 /// A ring for reads. Used by one thread.
 pub(crate) struct ReadRing {
     ring: IoUring,
     lent: BTreeMap<u64, Lent>,
+    /// Short ones, for the next reads.
+    buffers: Vec<AlignedBuffer>,
     /// Begun and to be handed to the kernel once more: the rest of short ones.
     unfinished: Vec<u64>,
     has_unsubmitted: bool,
@@ -38,7 +59,14 @@ impl ReadRing {
         let ring = IoUring::builder().setup_coop_taskrun().build(entries.max(1))?;
         ring.submitter().register_eventfd(fd)?;
         let notifier = Arc::clone(notifier);
-        Ok(ReadRing { ring, lent: BTreeMap::new(), unfinished: Vec::new(), has_unsubmitted: false, notifier })
+        Ok(ReadRing {
+            ring,
+            lent: BTreeMap::new(),
+            buffers: Vec::new(),
+            unfinished: Vec::new(),
+            has_unsubmitted: false,
+            notifier,
+        })
     }
 
     /// Reads that the ring has taken and not finished.
@@ -48,9 +76,18 @@ impl ReadRing {
 
     /// Takes a read of a file that has a descriptor; the kernel hears of it with `flush`.
     pub(crate) fn take(&mut self, request: ReadRequest) {
-        let ReadRequest { number, file, offset, length } = request;
-        let buffer = Vec::with_capacity(length);
-        let replaced = self.lent.insert(number, Lent { file, offset, length, buffer });
+        let ReadRequest { number, file, offset, length, is_direct } = request;
+        let skipped = if is_direct { offset as usize % PAGE_BYTES } else { 0 };
+        let end = skipped + length;
+        let room = if is_direct { end.next_multiple_of(PAGE_BYTES) } else { end };
+        let pages = room.div_ceil(PAGE_BYTES);
+        let mut buffer = if pages <= KEPT_PAGES_MAX { self.buffers.pop() } else { None }.unwrap_or_default();
+        if buffer.pages() < pages {
+            buffer.resize(pages);
+        }
+        let offset = offset - skipped as u64;
+        let lent = Lent { file, offset, skipped, end, room, filled: 0, is_direct, buffer };
+        let replaced = self.lent.insert(number, lent);
         assert!(replaced.is_none(), "a number names one read in flight");
         self.unfinished.push(number);
     }
@@ -78,31 +115,41 @@ impl ReadRing {
     fn push(&mut self, number: u64) -> bool {
         let Some(lent) = self.lent.get_mut(&number) else { return true };
         let Some(fd) = lent.file.raw_fd() else { return true };
-        let filled = lent.buffer.len();
-        let length = (lent.length - filled).min(READ_BYTES_MAX) as u32;
-        let target = lent.buffer.spare_capacity_mut().as_mut_ptr().cast();
+        let filled = lent.filled;
+        let length = (lent.room - filled).min(READ_BYTES_MAX) as u32;
+        let target = lent.buffer.bytes_mut()[filled..].as_mut_ptr();
         let read = opcode::Read::new(types::Fd(fd), target, length).offset(lent.offset + filled as u64).build();
-        // SAFETY: `target` has room for `length` bytes, since the buffer was made for all. The buffer and the file stay in `lent` until
-        // the kernel has answered, and the buffer is not made larger meanwhile. `Drop` waits for what is in flight.
+        // SAFETY: the buffer has `room` bytes, of which `length` are left behind `target`. The buffer and the file stay in `lent` until
+        // the kernel has answered, and nobody touches the buffer meanwhile. `Drop` waits for what is in flight.
         unsafe { self.ring.submission().push(&read.user_data(number)) }.is_ok()
     }
 
     /// Hands every finished read to `visit`.
-    pub(crate) fn complete(&mut self, mut visit: impl FnMut(u64, io::Result<Vec<u8>>)) {
+    pub(crate) fn complete(&mut self, mut visit: impl FnMut(u64, io::Result<&[u8]>)) {
         loop {
             let Some(entry) = self.ring.completion().next() else { break };
             let number = entry.user_data();
             let Some(lent) = self.lent.get_mut(&number) else { continue };
             let outcome = match entry.result() {
                 count if count > 0 => {
-                    let filled = lent.buffer.len() + count as usize;
-                    assert!(filled <= lent.length, "no more is read than was asked for");
-                    // SAFETY: the kernel has written `count` bytes behind those that were there.
-                    unsafe { lent.buffer.set_len(filled) };
-                    Ok(filled == lent.length)
+                    lent.filled += count as usize;
+                    assert!(lent.filled <= lent.room, "no more is read than was asked for");
+                    let is_whole = lent.filled >= lent.end;
+                    if lent.is_direct && !is_whole {
+                        if (count as usize) < PAGE_BYTES {
+                            // Not even a page: the file ends here.
+                            Err(lent.ended())
+                        } else {
+                            // The rest begins at a page again.
+                            lent.filled -= lent.filled % PAGE_BYTES;
+                            Ok(false)
+                        }
+                    } else {
+                        Ok(is_whole)
+                    }
                 }
-                0 if lent.buffer.len() == lent.length => Ok(true),
-                0 => Err(ended_early(lent.offset, lent.length, lent.buffer.len())),
+                0 if lent.filled >= lent.end => Ok(true),
+                0 => Err(lent.ended()),
                 error => match io::Error::from_raw_os_error(-error) {
                     error if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                         Ok(false)
@@ -119,7 +166,10 @@ impl ReadRing {
                 Err(error) => Err(error),
             };
             if let Some(lent) = self.lent.remove(&number) {
-                visit(number, result.map(|()| lent.buffer));
+                visit(number, result.map(|()| &lent.buffer.bytes()[lent.skipped..lent.end]));
+                if lent.buffer.pages() <= KEPT_PAGES_MAX {
+                    self.buffers.push(lent.buffer);
+                }
             }
         }
     }

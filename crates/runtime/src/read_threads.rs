@@ -76,10 +76,15 @@ impl ReadThreads {
     }
 
     /// Hands every finished read to `visit`.
-    pub(crate) fn complete(&mut self, mut visit: impl FnMut(u64, io::Result<Vec<u8>>)) {
+    pub(crate) fn complete(&mut self, mut visit: impl FnMut(u64, io::Result<&[u8]>)) {
         let done = std::mem::take(&mut self.shared.queue().done);
         self.in_flight -= done.len();
-        done.into_iter().for_each(|(number, result)| visit(number, result));
+        for (number, result) in done {
+            match result {
+                Ok(bytes) => visit(number, Ok(&bytes)),
+                Err(error) => visit(number, Err(error)),
+            }
+        }
     }
 }
 

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SHUTDOWN_NS: u64 = 800_000_000;
 /// Of so many files that may be open one may be of the disk engine: the others are connections.
 const DISK_FILES_PART: u64 = 2;
+/// A run that is read past the page cache, too, has two descriptors.
+const DESCRIPTORS_PER_RUN: u64 = 2;
 
 /// A request to end the process.
 #[derive(Clone)]
@@ -91,7 +93,7 @@ impl Process {
         })
         .map_err(|error| error.to_string())?;
         let mut config = options.database()?;
-        config.vinyl_open_files_max = (raise_open_files_limit() / DISK_FILES_PART) as usize;
+        config.vinyl_open_files_max = (raise_open_files_limit() / DISK_FILES_PART / DESCRIPTORS_PER_RUN) as usize;
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
         let net = NetConfig {
             requests_max: options.net_msg_max.unwrap_or(NetConfig::default().requests_max),

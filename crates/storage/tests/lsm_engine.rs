@@ -292,3 +292,31 @@ fn a_merge_that_fails_does_not_hold_up_those_of_other_spaces() {
     assert!(other.statistics(0).unwrap().counts.compactions > 0);
     assert_eq!(machine.merges().1, 1);
 }
+
+/// Many rows had a number in turn and gave it up. Whoever looks for it stops now and then and goes on where it was; what is written behind its back
+/// is found all the same.
+#[test]
+fn the_look_for_a_unique_key_passes_many_deleted_entries_in_steps() {
+    let machine = Machine::new();
+    let unique = IndexDef { is_unique: true, ..def(1) };
+    machine.space.create_index(unique, OPTIONS, None).unwrap();
+    machine.space.set_created(None, 1);
+    for id in 0..9_000 {
+        machine.space.put(None, Some(&row(id, 7)));
+        machine.space.put(Some(&row(id, 7)), None);
+    }
+    let mut key = Vec::new();
+    msgpack::encode_uint(&mut key, 7);
+    let look = || machine.space.get(1, DiskKey { parts: &key, part_count: 1 }).map(|row| row.is_some());
+    assert!(look().is_err() && look().is_err());
+    assert_eq!(look().ok(), Some(false));
+    assert!(look().is_err());
+    let change = machine.space.put(None, Some(&row(10, 7)));
+    assert_eq!(look().ok(), Some(true));
+    machine.space.undo(&change);
+    assert!(look().is_err() && look().is_err());
+    assert_eq!(look().ok(), Some(false));
+    machine.space.put(None, Some(&row(8_999, 7)));
+    assert!(look().is_err() && look().is_err());
+    assert_eq!(look().ok(), Some(true));
+}

@@ -134,6 +134,17 @@ pub trait File: Send + Sync {
         Ok(None)
     }
 
+    /// True if all of these bytes can be had without the disk. Unlike `read_cached_at` it does not begin to read what cannot. `None`: it cannot be told.
+    fn is_cached_at(&self, _offset: u64, _length: usize) -> Option<bool> {
+        None
+    }
+
+    /// The same file once more, for reads past the page cache: those of [`ReadQueue::submit_direct`](crate::ReadQueue::submit_direct). `None` where
+    /// there is no such thing.
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
+        None
+    }
+
     /// True if the file has no name left: what is in it goes when it is closed.
     fn is_removed(&self) -> io::Result<bool> {
         Ok(false)

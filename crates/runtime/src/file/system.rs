@@ -1,7 +1,8 @@
 //! Files of the operating system.
-#![expect(unsafe_code, reason = "flock(2), statx(2), preadv2(2) and sync_file_range(2)")]
+#![expect(unsafe_code, reason = "flock(2), statx(2), preadv2(2), sync_file_range(2) and cachestat(2)")]
 
 use super::{File, FileSystem, OpenMode};
+use crate::aligned::PAGE_BYTES;
 use std::any::Any;
 use std::fs;
 use std::io;
@@ -9,6 +10,27 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Number of cachestat(2), which came with Linux 6.5: new system calls have the same number on all machines.
+const CACHESTAT: libc::c_long = 451;
+
+/// A stretch of a file. See cachestat(2).
+#[repr(C)]
+struct CacheStatRange {
+    offset: u64,
+    length: u64,
+}
+
+/// Pages of it. See cachestat(2).
+#[repr(C)]
+#[derive(Default)]
+struct CacheStat {
+    cached: u64,
+    dirty: u64,
+    written_back: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
 
 /// The real file system.
 #[derive(Default)]
@@ -99,6 +121,23 @@ impl File for fs::File {
             Some(libc::EAGAIN | libc::EINTR | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(None),
             _ => Err(error),
         }
+    }
+
+    fn is_cached_at(&self, offset: u64, length: usize) -> Option<bool> {
+        let range = CacheStatRange { offset, length: length as u64 };
+        let mut found = CacheStat::default();
+        // SAFETY: both structures are as the kernel has them, and outlive the call.
+        let result = unsafe { libc::syscall(CACHESTAT, self.as_raw_fd(), &raw const range, &raw mut found, 0) };
+        let page = PAGE_BYTES as u64;
+        let pages = (offset + length as u64).div_ceil(page) - offset / page;
+        (result == 0).then_some(found.cached >= pages)
+    }
+
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
+        // By its descriptor: the file may have got another name, or none, since it was opened.
+        let path = format!("/proc/self/fd/{}", self.as_raw_fd());
+        let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path).ok()?;
+        Some(Arc::new(file))
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

@@ -31,7 +31,7 @@ fn finish(queue: &mut ReadQueue, notifier: &Notifier) -> (Outcomes, Vec<u64>) {
         notifier.clear();
         queue.complete(|number, result| {
             order.push(number);
-            assert!(outcomes.insert(number, result).is_none(), "a read ends once");
+            assert!(outcomes.insert(number, result.map(<[u8]>::to_vec)).is_none(), "a read ends once");
         });
     }
     (outcomes, order)
@@ -78,6 +78,33 @@ fn many_reads_in_flight_all_arrive() {
     let mut queue = ReadQueue::with_threads(32, Arc::clone(&notifier));
     read_everything(&mut queue, &notifier, &file);
     assert!(queue.threads.in_flight() == 0 && queue.in_flight() == 0);
+}
+
+#[test]
+fn reads_past_the_page_cache_are_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = fill(&SystemFiles, &dir.path().join("f"));
+    file.sync().unwrap();
+    let notifier = Arc::new(Notifier::new().unwrap());
+    let mut queue = ReadQueue::new(8, Arc::clone(&notifier)).unwrap();
+    // Not every machine has a ring, nor every file system such reads.
+    let (true, Some(direct)) = (queue.has_ring(), file.open_direct()) else { return };
+    let end = BLOCKS * BLOCK as u64;
+    let places =
+        [(0, BLOCK), (1, 10), (4000, 200), (5000, 3 * BLOCK), (77, 20 * BLOCK), (end - 3, 7), (end, 4), (end, 5)];
+    for (number, (offset, length)) in places.into_iter().enumerate() {
+        queue.submit_direct(number as u64, Arc::clone(&direct), offset, length);
+        queue.submit(100 + number as u64, Arc::clone(&file), offset, length);
+    }
+    queue.flush();
+    let (outcomes, _) = finish(&mut queue, &notifier);
+    for number in 0..places.len() as u64 {
+        match (&outcomes[&number], &outcomes[&(100 + number)]) {
+            (Ok(direct), Ok(usual)) => assert_eq!(direct, usual, "{number}"),
+            (Err(direct), Err(usual)) => assert_eq!(direct.to_string(), usual.to_string(), "{number}"),
+            (direct, usual) => panic!("{number}: {direct:?}, {usual:?}"),
+        }
+    }
 }
 
 #[test]

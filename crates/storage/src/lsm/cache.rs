@@ -1,7 +1,8 @@
-//! What was read from disk and may be wanted again: blocks, and rows that were asked for more than once.
+//! What was read from disk and may be wanted again: rows that were asked for, and blocks of which several were.
 //!
-//! Both share one budget. A row that is found in a cached block is worth a place of its own: it takes a fortieth of the block and is found
-//! without looking through the runs. The cache holds what the *runs* say of a key; what is in the memory levels is looked at before, and a
+//! Both share one budget. A row that was looked for by its key gets a place of its own: it takes a fortieth of its block and is found
+//! without looking through the runs, while its neighbours are, most of the time, wanted by nobody. A block is kept if it was scanned, or if another
+//! of its rows is asked for soon. The cache holds what the *runs* say of a key; what is in the memory levels is looked at before, and a
 //! write takes the row of its key out.
 
 use super::block::Block;
@@ -12,9 +13,11 @@ use std::rc::Rc;
 /// Bytes that a cached thing costs beside its content.
 const ENTRY_BYTES: u64 = 96;
 /// What a cached thing is taken to weigh when the tables are made.
-const USUAL_BYTES: u64 = 1024;
+const USUAL_BYTES: u64 = 256;
 /// A row that takes more than one part of so many of the budget is not kept.
 const ROW_PART_MIN: usize = 64;
+/// Bytes of a row that are asked for ahead.
+const PREFETCHED_BYTES_MAX: usize = 256;
 
 /// Names a block or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -94,12 +97,13 @@ pub(crate) struct Cache {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) row_hits: u64,
+    scratch: Vec<u8>,
 }
 
 impl Cache {
     /// At most so many bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Cache { entries: Self::make(bytes_max), bytes_max, hits: 0, misses: 0, row_hits: 0 }
+        Cache { entries: Self::make(bytes_max), bytes_max, hits: 0, misses: 0, row_hits: 0, scratch: Vec::new() }
     }
 
     fn make(bytes_max: usize) -> unsync::Cache<CacheKey, Cached, Weight, BuildHasherDefault<KeyHasher>> {
@@ -156,9 +160,23 @@ impl Cache {
         }
     }
 
+    /// Brings a row nearer to the processor. False: it is not in the cache.
+    pub(crate) fn prefetch_row(&self, tree_id: u64, hash: u64) -> bool {
+        match self.entries.peek(&CacheKey::row(tree_id, hash)) {
+            Some(Cached::Row(row)) => {
+                index::prefetch_bytes(row.bytes.as_ptr(), row.bytes.len().min(PREFETCHED_BYTES_MAX));
+                true
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn put_row(&mut self, tree_id: u64, hash: u64, key: &[u8], row: &[u8]) {
         if row.len() <= self.bytes_max / ROW_PART_MIN {
-            let bytes = [key, row].concat().into();
+            self.scratch.clear();
+            self.scratch.extend_from_slice(key);
+            self.scratch.extend_from_slice(row);
+            let bytes = Rc::from(self.scratch.as_slice());
             let row = CachedRow { bytes, key_length: key.len() };
             self.entries.insert(CacheKey::row(tree_id, hash), Cached::Row(row));
         }

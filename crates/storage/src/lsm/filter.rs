@@ -117,6 +117,12 @@ impl Filter {
         places(hash, self.probes).all(|(word, bit)| line[word] & bit != 0)
     }
 
+    /// Brings what `may_contain` looks at nearer to the processor.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        index::prefetch_bytes((&raw const self.lines[self.line_of(hash)]).cast(), LINE_BYTES);
+    }
+
     /// The high half of the hash, scaled to the number of lines.
     #[inline]
     fn line_of(&self, hash: u64) -> usize {

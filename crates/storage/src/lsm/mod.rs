@@ -33,6 +33,7 @@ mod jobs;
 mod level;
 mod manifest;
 mod merge;
+mod page_cache;
 mod policy;
 mod reads;
 mod records;

@@ -8,7 +8,7 @@ use super::block::Block;
 use super::entry::{Entry, EntryKind};
 use super::index_statistics::Counts;
 use super::level::{Level, LevelHold};
-use super::reads::{BlockReader, Need, Stop};
+use super::reads::{BlockReader, Need, Stop, Use};
 use super::run::Run;
 use super::tree::{Chains, LsmTree, Ranges, RowRef};
 use index::Cursor;
@@ -89,7 +89,6 @@ pub(crate) struct Scan {
     /// The key is to be looked at once more.
     is_key_open: bool,
     passed: usize,
-    passed_max: usize,
     is_over: bool,
 }
 
@@ -106,7 +105,6 @@ impl Scan {
             has_key: false,
             is_key_open: false,
             passed: 0,
-            passed_max: PASSED_MAX,
             is_over: bounds.to.as_ref().is_some_and(|to| *to <= bounds.from),
             asked: bounds.clone(),
             bounds,
@@ -160,9 +158,9 @@ impl Scan {
         }
     }
 
-    /// Others have no turn, however many entries there are without a row to show for.
-    pub(crate) fn pass_all(&mut self) {
-        self.passed_max = usize::MAX;
+    /// While it stops: the last key that was passed, if any.
+    pub(crate) fn passed_key(&self) -> Option<&[u8]> {
+        self.has_key.then_some(self.key.as_slice())
     }
 
     /// Keeps everything that is to come as it is now. Called before anything is changed since the scan began.
@@ -241,7 +239,7 @@ impl Scan {
             if self.is_over {
                 return Ok(None);
             }
-            if self.passed >= self.passed_max {
+            if self.passed >= PASSED_MAX {
                 self.passed = 0;
                 return Err(Stop::Wait(Need::default()));
             }
@@ -384,7 +382,7 @@ impl SliceCursor {
     ) -> Result<(), Stop> {
         while let Some(block_at) = self.block_at {
             if self.block.is_none() {
-                let block = reader.block(&self.run, block_at, counts)?;
+                let block = reader.block(&self.run, block_at, Use::Scan, counts)?;
                 if !self.is_placed {
                     // A whole block is entered at its edge unless the bound lies in it.
                     self.at = match (is_reverse, to) {

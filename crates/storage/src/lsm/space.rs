@@ -383,6 +383,13 @@ impl LsmSpace {
         found
     }
 
+    /// A hint that rows are about to be looked for whose primary keys begin with these values, or, without `reads_rows`, written.
+    pub fn prefetch(&self, values: &[u64], reads_rows: bool) {
+        if let Some(primary) = self.indexes.borrow().first() {
+            primary.tree.prefetch(&self.engine.reader, values, reads_rows);
+        }
+    }
+
     /// The row with the primary key of `row`.
     pub fn get_same_key(&self, row: &[u8]) -> Result<Option<DiskRow>, Stop> {
         let Some(tree) = self.primary() else { return Ok(None) };
@@ -398,18 +405,24 @@ impl LsmSpace {
         self.get_same_key(row).ok()
     }
 
-    /// The first row whose key in a secondary index begins so.
+    /// The first row whose key in a secondary index begins so. Of many deleted entries before it some are passed at a time, and others have a turn.
     fn first_of_prefix(&self, tree: &Rc<LsmTree>, prefix: &[u8]) -> Result<Option<DiskRow>, Stop> {
         if !self.may_hold(tree, prefix) {
             return Ok(None);
         }
-        let bounds = Bounds { from: prefix.to_vec(), to: Some([prefix, &[0xff]].concat()), is_reverse: false };
+        let bounds = Bounds { from: tree.first_place(prefix), to: Some([prefix, &[0xff]].concat()), is_reverse: false };
         let mut scan = Scan::new(tree, bounds);
-        scan.pass_all();
-        match scan.next(&self.engine.reader)? {
-            Some(found) => self.row_of(tree, found, None),
-            None => Ok(None),
-        }
+        let first = scan.next(&self.engine.reader).inspect_err(|_| {
+            if let Some(passed) = scan.passed_key() {
+                tree.set_barren(prefix, Some(passed));
+            }
+        })?;
+        let row = match first {
+            Some(found) => self.row_of(tree, found, None)?,
+            None => None,
+        };
+        tree.set_barren(prefix, None);
+        Ok(row)
     }
 
     /// False if no row has these first parts of a key for sure, which spares the look into runs.
@@ -625,8 +638,8 @@ impl LsmSpace {
 
     /// Takes a change back, the newest one in force.
     pub fn undo(&self, change: &DiskChange) {
-        for (_, change) in change.changes.iter().rev() {
-            change.level.undo(change);
+        for (tree, change) in change.changes.iter().rev() {
+            tree.undo(change);
         }
         self.touch();
     }

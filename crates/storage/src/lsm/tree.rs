@@ -16,14 +16,14 @@ use super::filter::key_hash;
 use super::index_statistics::Counts;
 use super::level::{Level, LevelChange, LevelHold};
 use super::merge::Upserter;
-use super::reads::{BlockReader, Stop};
+use super::reads::{BlockReader, Stop, Use};
 use super::retry::MergeFailures;
 use super::run::Run;
 use super::{block::Block, cache::CachedRow};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::{FieldType, KeyDef};
+use tuple::{FieldType, KeyDef, msgpack};
 
 /// A stretch of keys and the runs that know something of them.
 #[derive(Clone)]
@@ -152,6 +152,15 @@ impl Chains {
     }
 }
 
+/// A stretch of keys, both ends included, that has no rows: only entries that say so.
+struct Barren {
+    from: Vec<u8>,
+    to: Vec<u8>,
+}
+
+/// So many stretches are remembered, the newest ones: one for each statement that is on its way through one.
+const BARREN_MAX: usize = 256;
+
 /// See the head of this file.
 pub(crate) struct LsmTree {
     pub(crate) id: u64,
@@ -177,6 +186,8 @@ pub(crate) struct LsmTree {
     /// Newest first.
     sealed: RefCell<Vec<Rc<Level>>>,
     ranges: RefCell<Rc<Ranges>>,
+    /// Passed by statements that look for the first row of a prefix and are tried again behind what they have seen.
+    barren: RefCell<Vec<Barren>>,
     hint_at: usize,
     /// A merge of one of its ranges is under way.
     pub(crate) is_compacting: Cell<bool>,
@@ -223,6 +234,7 @@ impl LsmTree {
             active: RefCell::new(Level::new(hint_at)),
             sealed: RefCell::default(),
             ranges: RefCell::new(Rc::new(Ranges { list })),
+            barren: RefCell::default(),
             hint_at,
             is_compacting: Cell::new(false),
             merge_failures: MergeFailures::default(),
@@ -245,6 +257,7 @@ impl LsmTree {
     }
 
     pub(crate) fn set_ranges(&self, list: Vec<Rc<Range>>) {
+        self.barren.borrow_mut().clear();
         *self.ranges.borrow_mut() = Rc::new(Ranges { list });
     }
 
@@ -290,8 +303,44 @@ impl LsmTree {
         self.order.ordered_of_row(row, out);
     }
 
+    /// Where to begin to look for the first row of a prefix: nothing before that has a row.
+    pub(crate) fn first_place(&self, prefix: &[u8]) -> Vec<u8> {
+        let barren = self.barren.borrow();
+        match barren.iter().find(|barren| barren.from == prefix) {
+            Some(barren) => [&barren.to[..], &[0]].concat(),
+            None => prefix.to_vec(),
+        }
+    }
+
+    /// No key from a prefix up to `to` has a row, as long as none is written there. None: nobody asks any more.
+    pub(crate) fn set_barren(&self, prefix: &[u8], to: Option<&[u8]>) {
+        let mut barren = self.barren.borrow_mut();
+        barren.retain(|barren| barren.from != prefix);
+        if let Some(to) = to {
+            if barren.len() == BARREN_MAX {
+                barren.remove(0);
+            }
+            barren.push(Barren { from: prefix.to_vec(), to: to.to_vec() });
+        }
+    }
+
+    /// What a key says is about to change.
+    fn touch(&self, key: &[u8]) {
+        let mut barren = self.barren.borrow_mut();
+        if !barren.is_empty() {
+            barren.retain(|barren| key < barren.from.as_slice() || key > barren.to.as_slice());
+        }
+    }
+
+    /// Takes a change of a level back.
+    pub(crate) fn undo(&self, change: &LevelChange) {
+        change.level.read(change.new, |entry, _| self.touch(entry.key));
+        change.level.undo(change);
+    }
+
     /// Writes an entry into the active level.
     pub(crate) fn put(&self, entry: Entry<'_>) -> LevelChange {
+        self.touch(entry.key);
         let filter_prefix = self.filter_prefix(entry.key);
         self.counts.borrow_mut().put.add(entry.key.len() + entry.value.len());
         self.active.borrow().put(entry, filter_prefix)
@@ -330,6 +379,36 @@ impl LsmTree {
         let is_cachable = self.is_primary && chains.is_empty();
         let row = self.get_from_runs(reader, key, &self.ranges.borrow(), is_cachable, &*upserter)?;
         Ok(chains.apply(row, &*upserter))
+    }
+
+    /// Keys whose first part has one of these values are about to be looked up, or written: what that touches in memory is brought nearer to the
+    /// processor, for all of them at once.
+    pub(crate) fn prefetch(&self, reader: &BlockReader, values: &[u64], reads_rows: bool) {
+        // Other keys have other hints than their values.
+        if self.hint_at != 1 {
+            return;
+        }
+        self.active.borrow().prefetch(values);
+        if !reads_rows {
+            return;
+        }
+        self.sealed.borrow().iter().for_each(|level| level.prefetch(values));
+        let ranges = self.ranges.borrow();
+        if self.order.part_count() > 1 || ranges.list.iter().all(|range| range.slices.is_empty()) {
+            return;
+        }
+        let cache = reader.cache.borrow();
+        let (mut encoded, mut key) = (Vec::with_capacity(9), Vec::with_capacity(9));
+        for &value in values {
+            encoded.clear();
+            key.clear();
+            msgpack::encode_uint(&mut encoded, value);
+            self.order.ordered_of_key(&encoded, 1, &mut key);
+            let hash = key_hash(&key);
+            if !cache.prefetch_row(self.id, hash) {
+                ranges.list[ranges.find(&key)].slices.iter().for_each(|run| run.prefetch(hash));
+            }
+        }
     }
 
     /// Keeps the tree as it is now.
@@ -391,14 +470,14 @@ impl LsmTree {
         seen: &mut Counts,
     ) -> Result<Option<RowRef>, Stop> {
         let mut chains = Chains::default();
-        let hits_before = reader.cache.borrow().hits;
+        let purpose = if is_cachable { Use::Row } else { Use::Scan };
         for run in &range.slices {
             if !run.may_contain(hash) {
                 seen.filter_hits += 1;
                 continue;
             }
             let Some(at) = run.find_block(key) else { continue };
-            let block = reader.block(run, at, &self.counts)?;
+            let block = reader.block(run, at, purpose, &self.counts)?;
             seen.looked_runs += 1;
             let at = block.lower_bound(key);
             if at == block.len() || block.entry(at).key != key {
@@ -410,8 +489,7 @@ impl LsmTree {
                 EntryKind::Upsert => chains.push(entry.value.to_vec()),
                 EntryKind::Delete => return Ok(chains.apply(None, upserter)),
                 EntryKind::Put => {
-                    // Its block was in the cache: the row is asked for again and again.
-                    if is_cachable && chains.is_empty() && reader.cache.borrow().hits > hits_before {
+                    if is_cachable && chains.is_empty() {
                         reader.cache.borrow_mut().put_row(self.id, hash, key, entry.value);
                         self.counts.borrow_mut().cached.add(entry.value.len());
                     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 /// What the files of all runs share.
 pub(crate) struct OpenFiles {
     files: Arc<dyn FileSystem>,
-    /// So many are open at most; those that are being read or written come on top.
+    /// So many are open at most, each with up to two descriptors; those that are being read or written come on top.
     max: usize,
     open: Mutex<Open>,
 }
@@ -56,10 +56,23 @@ impl OpenFiles {
     }
 }
 
+/// A file while it is open.
+struct Opened {
+    file: Arc<dyn File>,
+    /// The same past the page cache, since it was asked for; `None` inside: there is no such thing.
+    direct: Option<Option<Arc<dyn File>>>,
+}
+
+impl Opened {
+    fn new(file: Arc<dyn File>) -> Self {
+        Opened { file, direct: None }
+    }
+}
+
 /// The file of a run.
 pub(super) struct Handle {
     path: PathBuf,
-    file: Mutex<Option<Arc<dyn File>>>,
+    file: Mutex<Option<Opened>>,
     is_used: AtomicBool,
     /// None: it stays open.
     shared: OnceLock<Arc<OpenFiles>>,
@@ -68,7 +81,7 @@ pub(super) struct Handle {
 impl Handle {
     /// A file that is open.
     pub(super) fn new(path: PathBuf, file: Arc<dyn File>) -> Arc<Self> {
-        let (file, is_used) = (Mutex::new(Some(file)), AtomicBool::new(true));
+        let (file, is_used) = (Mutex::new(Some(Opened::new(file))), AtomicBool::new(true));
         Arc::new(Handle { path, file, is_used, shared: OnceLock::new() })
     }
 
@@ -86,21 +99,34 @@ impl Handle {
     /// The open file. Opens it if it is not, which takes as long as a look into its directory.
     pub(super) fn file(self: &Arc<Self>) -> io::Result<Arc<dyn File>> {
         self.is_used.store(true, Ordering::Relaxed);
-        let open = self.lock().clone();
+        let open = self.lock().as_ref().map(|open| Arc::clone(&open.file));
         if let Some(file) = open {
             return Ok(file);
         }
         let shared = self.shared.get().ok_or_else(|| io::Error::other("a file that is not shared is closed"))?;
         let file = shared.files.open(&self.path, OpenMode::READ)?;
         // Somebody else may have opened it meanwhile: nobody waits for a lock while the directory is looked into.
-        let was_open = self.lock().replace(Arc::clone(&file)).is_some();
+        let was_open = self.lock().replace(Opened::new(Arc::clone(&file))).is_some();
         if !was_open {
             shared.add(self);
         }
         Ok(file)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn File>>> {
+    /// The file for reads past the page cache. It is open as long as the other is.
+    pub(super) fn direct_file(self: &Arc<Self>) -> Option<Arc<dyn File>> {
+        let file = self.file().ok()?;
+        if let Some(direct) = self.lock().as_ref().and_then(|open| open.direct.clone()) {
+            return direct;
+        }
+        let direct = file.open_direct();
+        if let Some(open) = &mut *self.lock() {
+            open.direct = Some(direct.clone());
+        }
+        direct
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Opened>> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -129,6 +129,11 @@ impl Run {
         self.handle.file().map_err(|source| LsmError::Unreadable { file: self.path().to_path_buf(), offset: 0, source })
     }
 
+    /// The file for reads past the page cache, where there is such a thing.
+    pub(crate) fn direct_file(&self) -> Option<Arc<dyn File>> {
+        self.handle.direct_file()
+    }
+
     /// The file's name.
     pub fn path(&self) -> &Path {
         self.handle.path()
@@ -187,6 +192,14 @@ impl Run {
             return false;
         }
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+    }
+
+    /// Brings what `may_contain` looks at nearer to the processor.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if let Some(filter) = &self.filter {
+            filter.prefetch(hash);
+        }
     }
 
     /// Blocks; at least one.

@@ -19,6 +19,10 @@ const STEP_BYTES: usize = 256 << 10;
 const BEHIND_BYTES: u64 = 1 << 20;
 /// Most zeros put before a block so that it does not lie on two pages of the disk.
 const PADDING_MAX: usize = 512;
+/// A packed block is meant to take this part of its room: one that turns out to be longer than the room lies on two pages.
+const ROOM_SHARE: f64 = 0.97;
+/// What each block counts for in the mean of how much packing saves.
+const PACKING_STEP: f64 = 0.125;
 
 /// What is told of every step.
 type OnStep = Box<dyn FnMut(u64) + Send>;
@@ -37,6 +41,10 @@ pub struct RunWriter {
     last_key: Vec<u8>,
     block_entries: u32,
     block_deletes: u32,
+    /// Bytes that the present block should have before packing.
+    block_bytes: usize,
+    /// Bytes of blocks before packing for one behind it, a running mean.
+    packing: f64,
     fences: Fences,
     /// One for each distinct prefix that the filter is to know.
     hashes: Vec<u64>,
@@ -81,6 +89,8 @@ impl RunWriter {
             last_key: Vec::new(),
             block_entries: 0,
             block_deletes: 0,
+            block_bytes: 0,
+            packing: 1.0,
             fences: Fences::new(),
             hashes: Vec::new(),
             buffer: Vec::with_capacity(STEP_BYTES + STEP_BYTES / 4),
@@ -108,10 +118,11 @@ impl RunWriter {
         if self.footer.entries == 0 {
             self.footer.filter_parts = parts_of_prefix(entry.key, filter_prefix);
         }
-        if !self.block.is_empty() && self.block.bytes_with(&entry) > self.options.page_size {
+        if !self.block.is_empty() && self.block.bytes_with(&entry) > self.block_bytes {
             self.end_block()?;
         }
         if self.block.is_empty() {
+            self.block_bytes = self.bytes_of_next();
             self.first_key.clear();
             self.first_key.extend_from_slice(entry.key);
         }
@@ -193,11 +204,34 @@ impl RunWriter {
         LsmError::Io { what: format!("adding to {}", self.path.display()), source }
     }
 
+    /// Bytes that are left of the page of the disk that the next block begins on.
+    fn room(&self) -> usize {
+        PAGE_BYTES - (self.bytes() as usize & (PAGE_BYTES - 1))
+    }
+
+    /// How long the next block should be before packing. Packed blocks are made to fill pages of the disk together, all of about the same length: a
+    /// read from the device takes one page then, and none is taken for what lies on the next.
+    fn bytes_of_next(&self) -> usize {
+        let page_size = self.options.page_size;
+        if page_size > PAGE_BYTES {
+            return page_size;
+        }
+        let per_page = (self.packing * PAGE_BYTES as f64 / page_size as f64 - 0.05).ceil().max(1.0);
+        if per_page < 2.0 {
+            return page_size;
+        }
+        let room = if self.room() <= PADDING_MAX { PAGE_BYTES } else { self.room() } as f64;
+        let blocks = (room * per_page / PAGE_BYTES as f64).round().max(1.0);
+        ((room / blocks * ROOM_SHARE * self.packing) as usize).min(page_size)
+    }
+
     fn end_block(&mut self) -> Result<(), LsmError> {
         let start = self.buffer.len();
-        self.footer.unpacked_bytes += self.block.finish(&mut self.buffer) as u64;
+        let room = self.room();
+        let unpacked = self.block.finish(&mut self.buffer);
+        self.footer.unpacked_bytes += unpacked as u64;
         let length = self.buffer.len() - start;
-        let room = PAGE_BYTES - ((self.written as usize + start) & (PAGE_BYTES - 1));
+        self.packing += (unpacked as f64 / length as f64 - self.packing) * PACKING_STEP;
         let mut padding = 0;
         if length > room && length <= PAGE_BYTES && room <= PADDING_MAX {
             padding = room;
