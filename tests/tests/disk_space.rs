@@ -108,7 +108,8 @@ fn a_damaged_block_costs_the_rows_in_it_and_no_others() {
     }
     assert_eq!(rig.answer(read_all).0, refused, "what was written later lies above");
     let (failed, _) = rig.answer("return box.stat.vinyl().scheduler.tasks_failed");
-    assert!(failed <= 2, "{failed} compactions failed");
+    // Each is tried again after a longer time than the one before.
+    assert!(failed <= 6, "{failed} compactions failed");
 
     // A row that is written again is there again.
     rig.answer("for id = 1, 2000 do box.space.stock:replace{id, text(id, 1)} end return 0");

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A clean stop takes at most so long before it goes on without what Lua still wants to do.
 const SHUTDOWN_NS: u64 = 800_000_000;
-/// Of so many files that may be open one may be of the disk engine: the others are connections.
-const DISK_FILES_PART: u64 = 2;
+/// Of so many files that may be open one may be a run of the disk engine, which takes up to two: the other half is for connections.
+const DISK_FILES_PART: u64 = 4;
 /// A run that is read past the page cache, too, has two descriptors.
 const DESCRIPTORS_PER_RUN: u64 = 2;
 
