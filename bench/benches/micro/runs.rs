@@ -99,7 +99,7 @@ fn finding(machine: &Machine, report: &Report, run: &Run) -> Result<(), LsmError
     for block in 0..BLOCKS.min(run.block_count()) {
         let (offset, length) = run.block_extent(block);
         let mut bytes = vec![0; length];
-        let read = run.file().read_full_at(&mut bytes, offset);
+        let read = run.file()?.read_full_at(&mut bytes, offset);
         read.map_err(|source| LsmError::Io { what: "reading a block".into(), source })?;
         stored.push(bytes);
     }
