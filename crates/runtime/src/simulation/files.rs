@@ -15,6 +15,10 @@ pub struct PacedFiles {
     pub is_off: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
+/// One read of so many comes so much later than others: whole merges come to their end meanwhile.
+const LATE_READ_ONE_IN: u64 = 6;
+const LATE_READ_TIMES: u64 = 500;
+
 struct PacedFile {
     file: Arc<dyn File>,
     is_off: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -50,6 +54,9 @@ impl Simulation {
     /// Lets the calling thread wait as long as a read of a disk takes.
     pub(crate) fn wait_for_disk(&self) {
         self.sleep(self.file_delay_ns());
+        if self.one_in(LATE_READ_ONE_IN) {
+            self.sleep(self.between(self.config().file_delay_ns) * LATE_READ_TIMES);
+        }
         self.note(18, || "file operation 18".to_string());
     }
 }
