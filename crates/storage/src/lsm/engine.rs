@@ -1,7 +1,7 @@
 //! The disk engine: what all its spaces share. Memory, caches, manifest, and the work of other threads.
 //!
-//! Its work is told in parts, each with its part of `impl LsmEngine`: how levels become runs (`dumps`), how runs become fewer (`compactions`),
-//! how the manifest learns of it (`records`).
+//! Its work is told in parts, each with its part of `impl LsmEngine`: how levels become runs (`dumps`), how runs become fewer (`compactions`) and
+//! who hurries or waits for that (`debt`), how the manifest learns of it (`records`).
 //!
 //! Everything happens on the transaction thread but the jobs (`jobs`), which know nothing of it, and the writing of records.
 
