@@ -109,6 +109,7 @@ impl LsmEngine {
             tier_ratio: options.run_size_ratio,
             overwritten: tree.overwritten.get(),
             is_lagging: self.is_lagging.get(),
+            frees_files: self.debt.is_much(),
         }
     }
 

@@ -91,6 +91,11 @@ impl Debt {
         self.merged.get() / merging_s * self.entered.get() / dumped
     }
 
+    /// True if there is so much to free that merges are chosen by that.
+    pub(super) fn is_much(&self) -> bool {
+        self.waste.get() >= CALM
+    }
+
     /// How fast a merge that begins now should be, `is_late`: whatever there is to free.
     pub(super) fn haste(&self, is_late: bool) -> Haste {
         match self.waste.get() {
@@ -108,7 +113,8 @@ impl Debt {
         if waste < PACED || digested <= 0.0 {
             return None;
         }
-        let left = ((FULL - waste) / (FULL - PACED)).max(-0.2);
+        // A third of what merges digest at the worst: they catch up, and nobody stands still.
+        let left = ((FULL - waste) / (FULL - PACED)).max(-0.1);
         Some(digested * (0.5 + 1.5 * left))
     }
 }
@@ -169,7 +175,8 @@ mod tests {
 
     const ROWS: u64 = 1_000_000;
     const DUMP: u64 = 36_000;
-    const HABITS: Habits = Habits { runs_per_tier: 4, tier_ratio: 3.5, overwritten: 1.0, is_lagging: false };
+    const HABITS: Habits =
+        Habits { runs_per_tier: 4, tier_ratio: 3.5, overwritten: 1.0, is_lagging: false, frees_files: false };
     /// Ticks of a second.
     const TICKS: u64 = 100;
 
@@ -220,7 +227,8 @@ mod tests {
             let mut ranges: Vec<_> = self.ranges.iter().map(of_range).collect();
             hold(&mut ranges);
             let sizes = ranges.iter().map(|range| range.iter().map(|(_, _, size)| *size).collect::<Vec<_>>());
-            let choices = sizes.enumerate().filter_map(|(at, sizes)| Some((at, choose(&sizes, &HABITS)?)));
+            let habits = Habits { frees_files: self.debt.is_much(), ..HABITS };
+            let choices = sizes.enumerate().filter_map(|(at, sizes)| Some((at, choose(&sizes, &habits)?)));
             choices.max_by(|(_, a), (_, b)| a.urgency.total_cmp(&b.urgency))
         }
 
