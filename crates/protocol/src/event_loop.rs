@@ -4,11 +4,12 @@
 //! to the log; take notice of what became durable; send everything that may leave, one write a connection.
 
 use crate::connection::Connection;
+use crate::eagerness::Eagerness;
 use crate::iproto::{self, DecodeError, Packet};
 use crate::sender::{Outlet, Sender};
 use database::{Context, Database, SessionEvent, SessionKind, State};
 use hashbrown::HashMap;
-use runtime::net::{Poll, Registry, TcpListener, Token, Waker};
+use runtime::net::{Event, Poll, Registry, TcpListener, Token, Waker};
 use runtime::{Notifier, fiber};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -156,7 +157,13 @@ pub struct EventLoop {
     leaving: Vec<Rc<Connection>>,
     buffer: Vec<u8>,
     has_failed: bool,
+    eagerness: Eagerness,
     stop: Arc<AtomicBool>,
+}
+
+/// The tokens of connections among events.
+fn clients(events: &[Event]) -> impl Iterator<Item = usize> {
+    events.iter().map(|event| event.token.0).filter(|token| *token >= FIRST_CONNECTION)
 }
 
 impl EventLoop {
@@ -212,6 +219,7 @@ impl EventLoop {
             leaving: Vec::new(),
             buffer: vec![0; READ_BYTES_MAX],
             has_failed: false,
+            eagerness: Eagerness::new(runtime::processors()),
             stop: Arc::new(AtomicBool::new(false)),
         })
     }
@@ -267,7 +275,7 @@ impl EventLoop {
         while !self.stop.load(Ordering::Acquire) && !is_done() {
             self.watch_log()?;
             let timeout = if is_busy || !self.readable.is_empty() { Duration::ZERO } else { self.sleep_time() };
-            self.poll.poll(timeout, &mut events)?;
+            self.wait(timeout, &mut events)?;
             for event in events.drain(..) {
                 match event.token {
                     WAKE | LOG => {}
@@ -298,6 +306,20 @@ impl EventLoop {
             self.settle();
             is_busy = more_fibers || more_work;
         }
+        Ok(())
+    }
+
+    /// Waits for events. While one or two clients ask again as soon as they have their answers, the processor stays awake.
+    fn wait(&mut self, timeout: Duration, events: &mut Vec<Event>) -> io::Result<()> {
+        // The disk takes longer than it is worth.
+        if timeout.is_zero() || self.database.is_log_behind() {
+            self.poll.poll(timeout, events)?;
+            self.eagerness.note_events(clients(events));
+            return Ok(());
+        }
+        let waited = self.poll.poll_eagerly(self.eagerness.spin(), timeout, events)?;
+        self.eagerness.note_wait(waited);
+        self.eagerness.note_events(clients(events));
         Ok(())
     }
 
