@@ -29,7 +29,8 @@ const FIRST_CONNECTION: usize = 1024;
 const READ_BYTES_MAX: usize = 256 << 10;
 /// Unread answers that a connection may always have.
 const UNREAD_ALWAYS: usize = 64 << 10;
-/// So many connections with answers in one turn are worth waking the sender.
+/// So many connections whose answers have waited for the same sync are worth waking the sender: their clients all sleep. Small answers of a turn that
+/// has just read the requests are sent faster than the sender wakes up.
 const HANDED_OVER_MIN: usize = 4;
 /// And so many bytes of answers.
 const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
@@ -276,9 +277,11 @@ impl EventLoop {
             self.watch_log()?;
             let timeout = if is_busy || !self.readable.is_empty() { Duration::ZERO } else { self.sleep_time() };
             self.wait(timeout, &mut events)?;
+            let mut has_log_news = false;
             for event in events.drain(..) {
                 match event.token {
-                    WAKE | LOG => {}
+                    WAKE => {}
+                    LOG => has_log_news = true,
                     Token(token) if token < FIRST_CONNECTION => self.accept(token),
                     Token(token) => {
                         if let Some(connection) = self.connections.get(&token) {
@@ -303,7 +306,7 @@ impl EventLoop {
             let more_work = self.database.turn();
             // What became durable may let the next group go.
             self.database.submit();
-            self.settle();
+            self.settle(has_log_news);
             is_busy = more_fibers || more_work;
         }
         Ok(())
@@ -541,8 +544,8 @@ impl EventLoop {
         }
     }
 
-    /// Sends what may leave, and closes what is done.
-    fn settle(&mut self) {
+    /// Sends what may leave, and closes what is done. If the log has news, answers of many connections may leave at once.
+    fn settle(&mut self, has_log_news: bool) {
         for connection in std::mem::take(&mut self.leaving) {
             self.todo.mark(&connection);
         }
@@ -572,7 +575,8 @@ impl EventLoop {
             }
         }
         let bytes: usize = outlets.iter().map(|outlet| outlet.unsent()).sum();
-        if outlets.len() >= HANDED_OVER_MIN || bytes >= HANDED_OVER_BYTES_MIN {
+        let is_burst = has_log_news && outlets.len() >= HANDED_OVER_MIN;
+        if is_burst || bytes >= HANDED_OVER_BYTES_MIN {
             self.sender.send(&mut outlets);
             if bytes < HANDED_OVER_BYTES_MIN {
                 // Many small answers: half of them would still wait when their clients could go on.
