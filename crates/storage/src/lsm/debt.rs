@@ -70,8 +70,11 @@ impl Debt {
 
     /// A merge that did not take its time has brought so many bytes of younger runs down.
     pub(super) fn note_merge(&self, younger_bytes: u64, took_ns: u64) {
+        let before_s = self.merging_s.get();
+        // One that was held up by something else, like a machine that was asleep, must not be all that is known.
+        let took_s = if before_s > 0.0 { (took_ns as f64 / 1e9).min(before_s) } else { took_ns as f64 / 1e9 };
         self.merged.set(KEPT_OF_MERGES * self.merged.get() + younger_bytes as f64);
-        self.merging_s.set(KEPT_OF_MERGES * self.merging_s.get() + took_ns as f64 / 1e9);
+        self.merging_s.set(KEPT_OF_MERGES * before_s + took_s);
     }
 
     /// So many bytes of files are waste beside those of rows, and so will be the part `overwritten` of what comes.
