@@ -440,6 +440,11 @@ impl Database {
         self.journal.borrow().as_ref().is_some_and(Journal::is_congested) || self.is_disk_congested()
     }
 
+    /// True while commits wait for the log.
+    pub fn is_log_behind(&self) -> bool {
+        self.journal.borrow().as_ref().is_some_and(|journal| journal.appended() > journal.durable())
+    }
+
     /// Takes notice of what became durable: drops undo, wakes waiters, frees a slice of garbage. Called in every turn of the
     /// event loop. Returns true if it wants to be called again soon.
     pub fn turn(&self) -> bool {

@@ -4,11 +4,12 @@
 //! to the log; take notice of what became durable; send everything that may leave, one write a connection.
 
 use crate::connection::Connection;
+use crate::eagerness::Eagerness;
 use crate::iproto::{self, DecodeError, Packet};
 use crate::sender::{Outlet, Sender};
 use database::{Context, Database, SessionEvent, SessionKind, State};
 use hashbrown::HashMap;
-use runtime::net::{Poll, Registry, TcpListener, Token, Waker};
+use runtime::net::{Event, Poll, Registry, TcpListener, Token, Waker};
 use runtime::{Notifier, fiber};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -28,7 +29,8 @@ const FIRST_CONNECTION: usize = 1024;
 const READ_BYTES_MAX: usize = 256 << 10;
 /// Unread answers that a connection may always have.
 const UNREAD_ALWAYS: usize = 64 << 10;
-/// So many connections with answers in one turn are worth waking the sender.
+/// So many connections whose answers have waited for the same sync are worth waking the sender: their clients all sleep. Small answers of a turn that
+/// has just read the requests are sent faster than the sender wakes up.
 const HANDED_OVER_MIN: usize = 4;
 /// And so many bytes of answers.
 const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
@@ -156,7 +158,13 @@ pub struct EventLoop {
     leaving: Vec<Rc<Connection>>,
     buffer: Vec<u8>,
     has_failed: bool,
+    eagerness: Eagerness,
     stop: Arc<AtomicBool>,
+}
+
+/// The tokens of connections among events.
+fn clients(events: &[Event]) -> impl Iterator<Item = usize> {
+    events.iter().map(|event| event.token.0).filter(|token| *token >= FIRST_CONNECTION)
 }
 
 impl EventLoop {
@@ -212,6 +220,7 @@ impl EventLoop {
             leaving: Vec::new(),
             buffer: vec![0; READ_BYTES_MAX],
             has_failed: false,
+            eagerness: Eagerness::new(runtime::processors()),
             stop: Arc::new(AtomicBool::new(false)),
         })
     }
@@ -267,10 +276,12 @@ impl EventLoop {
         while !self.stop.load(Ordering::Acquire) && !is_done() {
             self.watch_log()?;
             let timeout = if is_busy || !self.readable.is_empty() { Duration::ZERO } else { self.sleep_time() };
-            self.poll.poll(timeout, &mut events)?;
+            self.wait(timeout, &mut events)?;
+            let mut has_log_news = false;
             for event in events.drain(..) {
                 match event.token {
-                    WAKE | LOG => {}
+                    WAKE => {}
+                    LOG => has_log_news = true,
                     Token(token) if token < FIRST_CONNECTION => self.accept(token),
                     Token(token) => {
                         if let Some(connection) = self.connections.get(&token) {
@@ -295,9 +306,23 @@ impl EventLoop {
             let more_work = self.database.turn();
             // What became durable may let the next group go.
             self.database.submit();
-            self.settle();
+            self.settle(has_log_news);
             is_busy = more_fibers || more_work;
         }
+        Ok(())
+    }
+
+    /// Waits for events. While one or two clients ask again as soon as they have their answers, the processor stays awake.
+    fn wait(&mut self, timeout: Duration, events: &mut Vec<Event>) -> io::Result<()> {
+        // The disk takes longer than it is worth.
+        if timeout.is_zero() || self.database.is_log_behind() {
+            self.poll.poll(timeout, events)?;
+            self.eagerness.note_events(clients(events));
+            return Ok(());
+        }
+        let waited = self.poll.poll_eagerly(self.eagerness.spin(), timeout, events)?;
+        self.eagerness.note_wait(waited);
+        self.eagerness.note_events(clients(events));
         Ok(())
     }
 
@@ -519,8 +544,8 @@ impl EventLoop {
         }
     }
 
-    /// Sends what may leave, and closes what is done.
-    fn settle(&mut self) {
+    /// Sends what may leave, and closes what is done. If the log has news, answers of many connections may leave at once.
+    fn settle(&mut self, has_log_news: bool) {
         for connection in std::mem::take(&mut self.leaving) {
             self.todo.mark(&connection);
         }
@@ -550,7 +575,8 @@ impl EventLoop {
             }
         }
         let bytes: usize = outlets.iter().map(|outlet| outlet.unsent()).sum();
-        if outlets.len() >= HANDED_OVER_MIN || bytes >= HANDED_OVER_BYTES_MIN {
+        let is_burst = has_log_news && outlets.len() >= HANDED_OVER_MIN;
+        if is_burst || bytes >= HANDED_OVER_BYTES_MIN {
             self.sender.send(&mut outlets);
             if bytes < HANDED_OVER_BYTES_MIN {
                 // Many small answers: half of them would still wait when their clients could go on.

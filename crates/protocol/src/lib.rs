@@ -9,6 +9,7 @@
 //! * Nothing that a client sends or fails to read costs another client anything: every buffer has a bound.
 
 mod connection;
+mod eagerness;
 mod event_loop;
 pub mod iproto;
 mod sender;

@@ -35,5 +35,7 @@ pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use read_queue::ReadQueue;
 pub use simulation::{MachineConfig, PacedFiles, Simulation};
-pub use thread::{Condvar, JoinHandle, Pace, lower_priority, pause, spawn_thread, yield_priority, yield_thread};
+pub use thread::{
+    Condvar, JoinHandle, Pace, lower_priority, pause, processors, spawn_thread, yield_priority, yield_thread,
+};
 pub use write_ring::WriteRing;

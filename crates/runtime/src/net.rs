@@ -8,7 +8,7 @@ use crate::simulation::{self, Listener, Stream};
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsRawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Names a source of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,24 @@ impl Poll {
             }
         }
         Ok(())
+    }
+
+    /// The same for a caller who expects something so soon that its processor should not go to sleep: looks again and again for `spin`
+    /// before it waits. Returns how long it took until something came or the time was over; nothing in a simulation, where looking takes no time.
+    pub fn poll_eagerly(&mut self, spin: Duration, timeout: Duration, found: &mut Vec<Event>) -> io::Result<Duration> {
+        if matches!(self, Poll::Simulated(_)) {
+            return self.poll(timeout, found).map(|()| Duration::ZERO);
+        }
+        let start = Instant::now();
+        while start.elapsed() < spin {
+            self.poll(Duration::ZERO, found)?;
+            if !found.is_empty() {
+                return Ok(start.elapsed());
+            }
+            std::hint::spin_loop();
+        }
+        self.poll(timeout, found)?;
+        Ok(start.elapsed())
     }
 }
 

@@ -49,6 +49,11 @@ pub fn spawn_thread<T: Send + 'static>(
     Ok(JoinHandle::Simulated(simulation.spawn(name, true, Box::new(work)), result))
 }
 
+/// Processors that the process may use; one where the system does not say.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// Lets the calling thread have the processor only as far as others leave it, for good. For workers that have time.
 pub fn yield_priority() {
     set_priority(LOWEST_PRIORITY);

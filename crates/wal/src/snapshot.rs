@@ -39,6 +39,10 @@ pub fn remove_unfinished(files: &dyn FileSystem, dir: &Path) -> Result<Vec<Strin
     Ok(unfinished)
 }
 
+/// What is sent to the disk at once, and how far the disk may be behind.
+const STEP_BYTES: u64 = 256 << 10;
+const BEHIND_BYTES: u64 = 1 << 20;
+
 /// Writes a snapshot. Runs on any thread; may take long. Not finishing leaves an `.inprogress` file that nobody reads.
 pub struct SnapshotWriter {
     files: Arc<dyn FileSystem>,
@@ -47,6 +51,8 @@ pub struct SnapshotWriter {
     name: String,
     file: Arc<dyn File>,
     offset: u64,
+    /// The part that is on its way to the disk ends here.
+    sent_to_disk: u64,
     rows: Vec<u8>,
     block: Vec<u8>,
     row_count: i64,
@@ -83,6 +89,7 @@ impl SnapshotWriter {
             name,
             file,
             offset: meta.len() as u64,
+            sent_to_disk: 0,
             rows: Vec::with_capacity(BLOCK_BYTES + 4096),
             block: Vec::new(),
             row_count: 0,
@@ -122,6 +129,12 @@ impl SnapshotWriter {
         self.file.write_all_at(&self.block, self.offset).map_err(WalError::io(what()))?;
         self.offset += self.block.len() as u64;
         self.rows.clear();
+        let step = self.offset - self.sent_to_disk;
+        if step >= STEP_BYTES {
+            // All at once at the end would hold up the log, whose every write waits for what the disk has been given.
+            self.file.write_behind(self.sent_to_disk, step, BEHIND_BYTES).map_err(WalError::io(what()))?;
+            self.sent_to_disk = self.offset;
+        }
         if self.rate > 0 {
             let due_ns = (u128::from(self.offset) * 1_000_000_000 / u128::from(self.rate)) as u64;
             let elapsed = self.clock.monotonic_ns() - self.started_ns;

@@ -1,0 +1,114 @@
+//! Whether the event loop looks again and again for the next request before it goes to sleep.
+//!
+//! A processor that goes to sleep has to be woken when a request comes, 20 to 50 us on most machines and a call of the host on virtual
+//! ones: several times what a request takes. A client that asks again as soon as it has its answer waits for that each time. To
+//! look for the next request instead costs no more processor time than the sleep and the wake-up, as long as it comes. So it is done
+//! while waits have been short, and for one or two clients only: more of them keep the loop busy by themselves, and need the other processors.
+
+use std::time::Duration;
+
+/// Looked for so long. What has not come by then will probably take much longer.
+const SPIN: Duration = Duration::from_micros(50);
+/// A wait that is at most so long, wake-up included, is one that looking might have made shorter.
+const SHORT: Duration = Duration::from_micros(100);
+/// Short waits, less what long ones and other clients take away, after which the loop looks.
+const CREDIT_MIN: u32 = 32;
+/// Credit that is kept at most: a few looks in vain, and it is over.
+const CREDIT_MAX: u32 = 64;
+/// What a long wait takes away, or a request of a client that is not one of the last two.
+const FINE: u32 = 8;
+
+/// How eagerly the loop waits.
+pub(crate) struct Eagerness {
+    /// There is another processor, on which a client can be.
+    is_useful: bool,
+    credit: u32,
+    /// The last two clients, the last one first.
+    clients: [usize; 2],
+}
+
+impl Eagerness {
+    /// For a process that may use so many processors.
+    pub(crate) fn new(processors: usize) -> Self {
+        Eagerness { is_useful: processors > 1, credit: 0, clients: [usize::MAX; 2] }
+    }
+
+    /// How long to look for events before the loop sleeps.
+    pub(crate) fn spin(&self) -> Duration {
+        if self.is_useful && self.credit >= CREDIT_MIN { SPIN } else { Duration::ZERO }
+    }
+
+    /// Takes notice of how long it took until an event came.
+    pub(crate) fn note_wait(&mut self, waited: Duration) {
+        let is_short = if self.credit >= CREDIT_MIN { waited < SPIN } else { waited < SHORT };
+        self.credit = if is_short { (self.credit + 1).min(CREDIT_MAX) } else { self.credit.saturating_sub(FINE) };
+    }
+
+    /// Takes notice of whom the events came from.
+    pub(crate) fn note_events(&mut self, clients: impl Iterator<Item = usize>) {
+        for client in clients {
+            if self.clients[0] == client {
+                continue;
+            }
+            if self.clients[1] != client {
+                self.credit = self.credit.saturating_sub(FINE);
+            }
+            self.clients = [client, self.clients[0]];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(eagerness: &mut Eagerness, count: usize, client: impl Fn(usize) -> usize, waited_us: u64) {
+        for at in 0..count {
+            eagerness.note_wait(Duration::from_micros(waited_us));
+            eagerness.note_events([client(at)].into_iter());
+        }
+    }
+
+    #[test]
+    fn one_client_that_asks_at_once_is_waited_for_awake() {
+        let mut eagerness = Eagerness::new(2);
+        assert_eq!(eagerness.spin(), Duration::ZERO);
+        for _ in 0..100 {
+            // A wake-up takes 60 us.
+            let waited_us = if eagerness.spin().is_zero() { 70 } else { 10 };
+            requests(&mut eagerness, 1, |_| 1, waited_us);
+        }
+        assert_eq!(eagerness.spin(), SPIN);
+        requests(&mut eagerness, 100, |_| 1, 10);
+        assert_eq!(eagerness.spin(), SPIN);
+        requests(&mut eagerness, 100, |at| at % 2, 10);
+        assert_eq!(eagerness.spin(), SPIN, "two clients");
+    }
+
+    #[test]
+    fn a_few_looks_in_vain_end_it() {
+        let mut eagerness = Eagerness::new(2);
+        requests(&mut eagerness, 1000, |_| 1, 10);
+        requests(&mut eagerness, 5, |_| 1, 500);
+        assert_eq!(eagerness.spin(), Duration::ZERO);
+        requests(&mut eagerness, 1000, |_| 1, 500);
+        assert_eq!(eagerness.spin(), Duration::ZERO, "requests that come now and then");
+    }
+
+    #[test]
+    fn many_clients_are_waited_for_asleep() {
+        let mut eagerness = Eagerness::new(2);
+        requests(&mut eagerness, 1000, |_| 1, 10);
+        requests(&mut eagerness, 10, |at| at % 3, 10);
+        assert_eq!(eagerness.spin(), Duration::ZERO);
+        requests(&mut eagerness, 1000, |at| at % 16, 10);
+        assert_eq!(eagerness.spin(), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_only_processor_is_left_to_the_client() {
+        let mut eagerness = Eagerness::new(1);
+        requests(&mut eagerness, 1000, |_| 1, 10);
+        assert_eq!(eagerness.spin(), Duration::ZERO);
+    }
+}
