@@ -3,14 +3,16 @@
 //! A compaction takes some runs of a range, or of a part of it, and gives back one or more; its record names the range's new runs, after which
 //! readers that come see those. A range that has become large is split by it, small neighbours are joined behind it.
 
+use super::debt::Haste;
 use super::engine::{LsmEngine, run_options};
 use super::error::LsmError;
 use super::index_statistics::Volume;
 use super::jobs::{self, Compaction, Job, Workplace};
 use super::manifest::Edit;
-use super::policy::{self, Choice, SliceSize};
+use super::policy::{self, Choice, Habits};
 use super::records::range_state;
 use super::run::Run;
+use super::sizes::slice_sizes;
 use super::tree::{LsmTree, Range};
 use runtime::{lower_priority, yield_priority};
 use std::cell::RefCell;
@@ -18,11 +20,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Bytes of a range, unless told.
-pub(super) const RANGE_BYTES: u64 = 128 << 20;
-/// A run that a compaction makes becomes another when it is larger than its range should be by this.
-const SPLIT_RATIO: f64 = 1.0;
-/// From this urgency on compactions do not take their time.
+/// Bytes of a range of a small index, unless told.
+pub(super) const RANGE_BYTES_MIN: u64 = 4 << 20;
+/// Bytes of a range of a large one.
+pub(super) const RANGE_BYTES_MAX: u64 = 128 << 20;
+/// Merges that are so late do not take their time.
 const OVERDUE: f64 = 1.5;
 
 pub(super) struct RunningCompaction {
@@ -32,6 +34,9 @@ pub(super) struct RunningCompaction {
     from: Vec<u8>,
     to: Option<Vec<u8>>,
     runs: Vec<Arc<Run>>,
+    /// The oldest run of the range is among them.
+    is_bottom: bool,
+    haste: Haste,
     pub(super) job: Job<Result<Vec<Run>, LsmError>>,
     began_ns: u64,
 }
@@ -51,7 +56,7 @@ impl LsmEngine {
                 self.has_news.set(false);
                 return;
             };
-            self.is_lagging.set(self.is_lagging.get() || wanted.choice.urgency > OVERDUE && wanted.is_whole);
+            self.is_lagging.set(self.is_lagging.get() || wanted.choice.lag > OVERDUE && wanted.is_whole);
             self.begin_compaction(&tree, wanted);
         }
     }
@@ -74,9 +79,8 @@ impl LsmEngine {
                 if !is_due(tree.merge_failures.tree_due_ns()) {
                     continue;
                 }
+                let habits = self.habits(&tree);
                 for (at, mut sizes) in slice_sizes(&tree).into_iter().enumerate() {
-                    let options = tree.options.get();
-                    let (count, ratio) = (options.run_count_per_level, options.run_size_ratio);
                     // What lies above a run that cannot be read is merged as if there were nothing below.
                     let may_be_read = |run: &&Arc<Run>| is_due(tree.merge_failures.run_due_ns(run.id()));
                     let readable = tree.ranges().list[at].slices.iter().take_while(may_be_read).count();
@@ -85,7 +89,7 @@ impl LsmEngine {
                     let stretch = if is_readable { deleted_stretch(&tree, at) } else { None };
                     let choice = match &stretch {
                         Some(stretch) => Some(stretch.choice),
-                        None => policy::choose(&sizes, count, ratio, self.is_lagging.get()),
+                        None => policy::choose(&sizes, &habits),
                     };
                     let Some(choice) = choice else { continue };
                     if best.as_ref().is_none_or(|(_, other)| choice.urgency > other.choice.urgency) {
@@ -96,6 +100,17 @@ impl LsmEngine {
             }
         }
         best
+    }
+
+    fn habits(&self, tree: &LsmTree) -> Habits {
+        let options = tree.options.get();
+        Habits {
+            runs_per_tier: options.run_count_per_level,
+            tier_ratio: options.run_size_ratio,
+            overwritten: tree.overwritten.get(),
+            is_lagging: self.is_lagging.get(),
+            frees_files: self.debt.is_much(),
+        }
     }
 
     /// A merge did not come to its end. Dumps and other merges go on; other blocks of a run that cannot be read are read as before. It is
@@ -119,24 +134,30 @@ impl LsmEngine {
         let range = &ranges.list[range_at];
         let runs: Vec<_> = range.slices[choice.first..choice.first + choice.count].to_vec();
         let is_bottom = choice.first + choice.count == range.slices.len();
-        let range_bytes = tree.range_bytes();
+        let haste = self.debt.haste(choice.lag > OVERDUE);
+        let bytes = |run: &Arc<Run>| run.estimate(&from, to.as_deref()).0 as f64;
+        let (oldest, younger) = runs
+            .split_last()
+            .map_or((0.0, 0.0), |(oldest, younger)| (bytes(oldest), younger.iter().map(bytes).sum::<f64>()));
+        let made_bytes = (oldest + younger * (1.0 - tree.overwritten.get())) as u64;
         let job = Compaction {
             runs: runs.clone(),
             from: from.clone(),
             to: to.clone(),
             is_bottom,
-            split_bytes: is_bottom.then_some((range_bytes as f64 * SPLIT_RATIO) as u64),
+            split_bytes: if is_bottom { split_bytes(made_bytes, tree.range_bytes()) } else { None },
             filter_parts: (!tree.is_primary).then_some(tree.own_parts),
             options: run_options(tree),
             upserter: Arc::clone(&tree.upserter.borrow()),
-            has_time: choice.urgency <= OVERDUE,
+            haste,
         };
         let place = self.place.clone();
-        let set_priority = if job.has_time { yield_priority } else { lower_priority };
+        let set_priority = if haste == Haste::Leisurely { yield_priority } else { lower_priority };
         let job = self.run_job("compaction", set_priority, move || jobs::compact(&place, &job));
         tree.is_compacting.set(true);
         let began_ns = self.environment.clock.monotonic_ns();
-        let running = RunningCompaction { tree: Rc::clone(tree), range_id: range.id, from, to, runs, job, began_ns };
+        let tree = Rc::clone(tree);
+        let running = RunningCompaction { tree, range_id: range.id, from, to, runs, is_bottom, haste, job, began_ns };
         self.compactions.borrow_mut().push(running);
     }
 
@@ -187,6 +208,17 @@ impl LsmEngine {
             output.packed_bytes,
             took_ns / 1_000_000
         );
+        let down = match ended.runs.last().filter(|_| ended.is_bottom) {
+            Some(oldest) => {
+                let oldest = Volume::between(oldest, &ended.from, ended.to.as_deref());
+                tree.note_overwritten(oldest.rows, input.rows.saturating_sub(oldest.rows), output.rows);
+                input.packed_bytes.saturating_sub(oldest.packed_bytes)
+            }
+            None => 0,
+        };
+        if ended.haste != Haste::Leisurely {
+            self.debt.note_merge(down, took_ns);
+        }
         let mut totals = self.totals.borrow_mut();
         totals.jobs_completed += 1;
         for counts in [&mut *tree.counts.borrow_mut(), &mut totals.counts] {
@@ -233,6 +265,7 @@ impl LsmEngine {
                 }
             }
             tree.set_ranges(list);
+            engine.measure_debt();
             let named = tree.runs();
             #[cfg(feature = "planted-bugs")]
             let named = match runtime::planted::is_planted(runtime::planted::Plant::RemoveRunThatIsNamed) {
@@ -364,11 +397,18 @@ fn deleted_stretch(tree: &LsmTree, range_at: usize) -> Option<Wanted> {
     let urgency = 2.0 + deletes as f64 / entries.max(1) as f64;
     is_dense.then(|| Wanted {
         range_at,
-        choice: Choice { first: 0, count: range.slices.len(), urgency },
+        choice: Choice { first: 0, count: range.slices.len(), urgency, lag: urgency },
         is_whole: from == range.begin && to.as_deref() == end,
         from,
         to,
     })
+}
+
+/// At how many bytes a run that is made of so many is followed by another, if it is: parts of about one size. They are a little larger than equal ones,
+/// or packing a little worse would leave a mere rest for one more.
+fn split_bytes(bytes: u64, range_bytes: u64) -> Option<u64> {
+    let parts = (bytes + range_bytes / 2) / range_bytes.max(1);
+    (parts > 1).then(|| bytes / parts + bytes / parts / 16)
 }
 
 /// The range as it is with other runs in the place of some, in a part of its keys: one range, or several if that is a part or there are several new
@@ -407,16 +447,4 @@ fn replace_slices(
         push(to, end, &mut range.slices.iter());
     }
     new
-}
-
-/// How large the slices of each range are.
-fn slice_sizes(tree: &LsmTree) -> Vec<Vec<SliceSize>> {
-    let ranges = tree.ranges();
-    let size = |run: &Arc<Run>, at: usize| {
-        let (bytes, entries) = run.estimate(&ranges.list[at].begin, ranges.end(at));
-        let deletes = run.deletes() as f64 * entries as f64 / run.entries().max(1) as f64;
-        SliceSize { bytes, entries, deletes: deletes as u64 }
-    };
-    let of_range = |at: usize| ranges.list[at].slices.iter().map(|run| size(run, at)).collect();
-    (0..ranges.list.len()).map(of_range).collect()
 }

@@ -299,7 +299,7 @@ impl LsmEngine {
             return;
         };
         let took_ns = self.environment.clock.monotonic_ns().saturating_sub(began_ns).max(1);
-        let mut bytes = 0;
+        let (mut bytes, mut run_bytes) = (0, 0);
         for ((tree, level), run) in trees.iter().zip(runs) {
             if let Some(level) = level {
                 tree.remove_sealed(level);
@@ -318,6 +318,7 @@ impl LsmEngine {
                 self.note_dump(tree, input, run.as_deref(), took_ns);
             }
             let Some(run) = run else { continue };
+            run_bytes += run.data_bytes();
             let ranges = tree.ranges();
             let mut list = ranges.list.clone();
             for range in &mut list[touched(&ranges, &run)] {
@@ -331,6 +332,8 @@ impl LsmEngine {
             let before = self.dump_rate.get();
             self.dump_rate.set(if before == 0.0 { rate } else { 0.7 * before + 0.3 * rate });
         }
+        self.debt.note_dump(bytes, run_bytes);
+        self.measure_debt();
         let mut totals = self.totals.borrow_mut();
         totals.counts.dumps += 1;
         totals.counts.dump_ns += took_ns;

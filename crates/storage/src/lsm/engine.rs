@@ -1,11 +1,12 @@
 //! The disk engine: what all its spaces share. Memory, caches, manifest, and the work of other threads.
 //!
-//! Its work is told in parts, each with its part of `impl LsmEngine`: how levels become runs (`dumps`), how runs become fewer (`compactions`),
-//! how the manifest learns of it (`records`).
+//! Its work is told in parts, each with its part of `impl LsmEngine`: how levels become runs (`dumps`), how runs become fewer (`compactions`) and
+//! who hurries or waits for that (`debt`), how the manifest learns of it (`records`).
 //!
 //! Everything happens on the transaction thread but the jobs (`jobs`), which know nothing of it, and the writing of records.
 
 use super::compactions::RunningCompaction;
+use super::debt::Debt;
 use super::dumps::Dump;
 use super::error::LsmError;
 use super::jobs::{Job, RunJob, Workplace, remove_slowly};
@@ -98,6 +99,8 @@ pub struct LsmEngine {
     pub(super) merge_at_ns: Cell<u64>,
     /// Bytes of keys and values a second that dumps have reached, a running mean.
     pub(super) dump_rate: Cell<f64>,
+    pub(super) debt: Debt,
+    /// New rows come faster than merges.
     pub(super) is_lagging: Cell<bool>,
     /// When levels are looked at next.
     pub(super) look_at_ns: Cell<u64>,
@@ -149,6 +152,7 @@ impl LsmEngine {
             record_retry: Retry::default(),
             merge_at_ns: Cell::new(u64::MAX),
             dump_rate: Cell::new(0.0),
+            debt: Debt::default(),
             is_lagging: Cell::new(false),
             look_at_ns: Cell::new(0),
             has_news: Cell::new(true),
@@ -484,6 +488,11 @@ impl LsmEngine {
 
     /// Bytes a second that writers should keep to now; none: as many as they like.
     pub fn pace(&self) -> Option<f64> {
+        let for_merges = self.debt.pace(self.config.borrow().compactions_max, self.level_bytes.get());
+        [self.pace_of_memory(), for_merges].into_iter().flatten().reduce(f64::min)
+    }
+
+    fn pace_of_memory(&self) -> Option<f64> {
         let used = self.level_bytes.get() as f64 / self.level_bytes_max().max(1) as f64;
         // Up to here a dump that begins now ends in time at any usual rate.
         const FREE_PART: f64 = 0.7;

@@ -162,9 +162,9 @@ impl Counts {
 }
 
 impl IndexStatistics {
-    /// Bytes of all runs over those of the oldest ones, which is at least what there is for a byte of the rows; 0 without runs.
+    /// Bytes of all files over those of the oldest runs of the ranges, also of what no range wants any more of a file; 0 without runs.
     pub fn space_amplification(&self) -> f64 {
-        ratio(self.oldest.packed_bytes + self.debt.packed_bytes, self.oldest.packed_bytes)
+        ratio(self.runs.packed_bytes, self.oldest.packed_bytes)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The work of other threads: levels become runs, runs become fewer runs.
 
+use super::debt::Haste;
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
 use super::level::SharedLevel;
@@ -13,7 +14,7 @@ use std::sync::mpsc::Receiver;
 
 /// Entries between two looks whether to leave off.
 const ENTRIES_BETWEEN_LOOKS: u64 = 256;
-/// Compactions that have time use one part of so many of it while others are busy.
+/// Leisurely compactions use one part of so many of it while others are busy.
 const LEISURELY_SHARE: u32 = 2;
 /// A file that is not needed any more goes in steps of so many bytes.
 const REMOVAL_STEP_BYTES: u64 = 4 << 20;
@@ -167,8 +168,7 @@ pub(crate) struct Compaction {
     pub(crate) filter_parts: Option<u32>,
     pub(crate) options: RunOptions,
     pub(crate) upserter: Arc<dyn Upserter>,
-    /// It works half of the time while others are busy, not most of it.
-    pub(crate) has_time: bool,
+    pub(crate) haste: Haste,
 }
 
 /// Merges. The new runs are in order of their keys. If it fails none is left.
@@ -207,7 +207,11 @@ fn merge_runs(place: &Workplace, job: &Compaction, finished: &mut Vec<Run>) -> R
             Some(writer) => writer,
             None => {
                 let mut new = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), job.options)?;
-                new.keep_pace(if job.has_time { Pace::new(LEISURELY_SHARE) } else { Pace::brisk() });
+                new.keep_pace(match job.haste {
+                    Haste::Leisurely => Pace::new(LEISURELY_SHARE),
+                    Haste::Brisk => Pace::brisk(),
+                    Haste::Urgent => Pace::urgent(),
+                });
                 writer.insert(new)
             }
         };

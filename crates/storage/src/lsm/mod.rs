@@ -1,7 +1,7 @@
 //! The disk engine: rows in memory levels and in runs on disk, and the manifest that says which runs are in force.
 //!
 //! In the order to read: `tree` is one index (memory levels above, ranges with runs below) and `scan` an ordered way through it; `space` keeps
-//! the indexes of a space alike; `engine` is what all spaces share, with `dumps`, `compactions` and `records` as its parts; `jobs` is what other
+//! the indexes of a space alike; `engine` is what all spaces share, with `dumps`, `compactions`, `debt` and `records` as its parts; `jobs` is what other
 //! threads do for it. Below lie the files: `run`, `block`, `filter`, `manifest`, and `merge` for those who write them. `reads` and `cache` bring
 //! blocks to memory, `build` fills new indexes, `check` looks through a directory.
 //!
@@ -23,6 +23,7 @@ mod cache;
 mod check;
 mod compactions;
 mod cursor;
+mod debt;
 mod dumps;
 mod engine;
 mod entry;
@@ -40,6 +41,7 @@ mod records;
 mod retry;
 mod run;
 mod scan;
+mod sizes;
 mod space;
 mod statistics;
 mod tree;

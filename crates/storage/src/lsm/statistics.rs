@@ -67,7 +67,7 @@ pub struct LsmStatistics {
 impl LsmStatistics {
     /// See [`IndexStatistics::space_amplification`].
     pub fn space_amplification(&self) -> f64 {
-        ratio(self.oldest.packed_bytes + self.debt.packed_bytes, self.oldest.packed_bytes)
+        ratio(self.runs.packed_bytes, self.oldest.packed_bytes)
     }
 
     fn add(&mut self, index: &IndexStatistics) {

@@ -10,7 +10,6 @@
 //!
 //! Invariant: whatever a level or slice says of a key is newer than what those behind it say.
 
-use super::compactions::RANGE_BYTES;
 use super::entry::{Entry, EntryKind};
 use super::filter::key_hash;
 use super::index_statistics::Counts;
@@ -192,6 +191,8 @@ pub(crate) struct LsmTree {
     /// A merge of one of its ranges is under way.
     pub(crate) is_compacting: Cell<bool>,
     pub(crate) merge_failures: MergeFailures,
+    /// The part of younger entries that were found to write over older ones or to delete them, a running mean.
+    pub(crate) overwritten: Cell<f64>,
     pub(crate) counts: RefCell<Counts>,
 }
 
@@ -238,14 +239,9 @@ impl LsmTree {
             hint_at,
             is_compacting: Cell::new(false),
             merge_failures: MergeFailures::default(),
+            overwritten: Cell::new(0.0),
             counts: RefCell::default(),
         })
-    }
-
-    /// Bytes that a range should have.
-    pub(crate) fn range_bytes(&self) -> u64 {
-        let asked = self.options.get().range_size;
-        if asked == 0 { RANGE_BYTES } else { asked }
     }
 
     pub(crate) fn active(&self) -> Rc<Level> {

@@ -144,6 +144,11 @@ impl Run {
         self.footer.fences_at + self.footer.fences_length + self.footer.filter_length + FOOTER_BYTES as u64
     }
 
+    /// Bytes of its blocks in the file.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.footer.fences_at
+    }
+
     /// Bytes of all blocks before packing.
     pub fn unpacked_bytes(&self) -> u64 {
         self.footer.unpacked_bytes
