@@ -1,6 +1,6 @@
 //! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
 //!
-//! Two are a double of the file system. Seven need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! Two are a double of the file system. Eight need a place in the product, which the feature `planted-bugs` compiles in; README.md
 //! names the places.
 
 use crate::check::Finding;

@@ -13,7 +13,10 @@ const KEY_TYPE: u64 = 0;
 const KEY_SYNC: u64 = 1;
 const KEY_DATA: u64 = 0x30;
 const KEY_ERROR: u64 = 0x31;
+const EVAL: u64 = 8;
 const PING: u64 = 64;
+const KEY_TUPLE: u64 = 0x21;
+const KEY_EXPRESSION: u64 = 0x27;
 
 /// A packet of a type with a body as it is, well-formed or not; the header is as connectors send it.
 pub fn packet(request_type: u64, sync: u64, body: &[u8]) -> Vec<u8> {
@@ -127,6 +130,13 @@ impl Client {
     /// Sends bytes. A server that has closed the connection is no reason to fail: the next `receive` tells.
     pub fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
+    }
+
+    /// Evaluates a script without arguments.
+    pub fn eval(&mut self, source: &str) -> Reply {
+        let mut expression = Vec::new();
+        msgpack::encode_str(&mut expression, source.as_bytes());
+        self.call(EVAL, &request(&[(KEY_EXPRESSION, &expression), (KEY_TUPLE, &[0x90])]))
     }
 
     /// Says that nothing more will be sent.

@@ -1,6 +1,6 @@
 //! Black box: what the tests need to start the real binary and to talk to it byte by byte.
 //!
-//! [`Server`] is a running process, [`Client`] a raw connection that may also misbehave, [`Seed`] a data directory made in this
+//! [`Server`] is a running process, [`Client`] a raw connection that may also misbehave, [`Rig`] both with a directory and a script, [`Seed`] a data directory made in this
 //! process, [`Source`] the text of a Rust file for the tests that read the tree. The tests themselves are in `tests/tests`; the
 //! programs over real connectors in `tests/clients`. No part of the product uses this package.
 //!
@@ -9,11 +9,13 @@
 //! * Nothing here outlives its test: processes are killed and directories removed on drop.
 
 mod client;
+mod rig;
 mod seed;
 mod server;
 mod source;
 
 pub use client::{Client, Reply, packet, request};
+pub use rig::Rig;
 pub use seed::{Field, MEMORY, Seed, open_database};
 pub use server::{Server, bench_binary, binary};
 pub use source::{Source, files, lines_with, root};

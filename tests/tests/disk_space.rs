@@ -2,16 +2,11 @@
 //! there is room again.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use lycosa_tests::{Client, Reply, Server, request};
-use std::path::{Path, PathBuf};
+use lycosa_tests::Rig;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tuple::msgpack::{self, Reader};
-
-const EVAL: u64 = 8;
-const TUPLE: u64 = 0x21;
-const EXPRESSION: u64 = 0x27;
 
 /// `text(id)` has 256 bytes that cannot be packed.
 const SCRIPT: &str = "
@@ -26,68 +21,22 @@ box.once('disk', function()
     stock:create_index('primary')
 end)";
 
-struct Rig {
-    dir: TempDir,
-    server: Server,
-    client: Client,
-}
-
-fn arguments(dir: &Path, options: &[&str]) -> Vec<String> {
-    let script = dir.join("script.lua");
-    std::fs::write(&script, SCRIPT).unwrap();
-    let (script, data) = (script.display().to_string(), dir.join("data").display().to_string());
-    let fixed = ["serve", "--listen", "127.0.0.1:0", "--script", &script, "--work-dir", &data];
-    fixed.iter().chain(options).map(|argument| (*argument).to_string()).collect()
-}
-
-impl Rig {
-    fn start(dir: TempDir, options: &[&str]) -> Self {
-        let mut command = Command::new(lycosa_tests::binary());
-        command.args(arguments(dir.path(), options));
-        Self::spawn(dir, command)
-    }
-
-    fn spawn(dir: TempDir, command: Command) -> Self {
-        let server = Server::spawn(command).unwrap_or_else(|log| panic!("the server did not start:\n{log}"));
-        let client = server.connect();
-        Rig { dir, server, client }
-    }
-
-    fn eval(&mut self, source: &str) -> Reply {
-        let mut expression = Vec::new();
-        msgpack::encode_str(&mut expression, source.as_bytes());
-        self.client.call(EVAL, &request(&[(EXPRESSION, &expression), (TUPLE, &[0x90])]))
-    }
-
-    /// The number and the text that a script returns.
-    fn answer(&mut self, source: &str) -> (u64, String) {
-        let reply = self.eval(source);
-        let mut reader = Reader::new(&reply.data);
-        let number = reader.read_array().and_then(|_| reader.read_uint());
-        let number = number.unwrap_or_else(|_| panic!("{source}: {reply:?}"));
-        let text = reader.read_str().map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default();
-        (number, text)
-    }
-
-    fn runs(&self) -> Vec<PathBuf> {
-        let dir = self.dir.path().join("data/lsm");
-        let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-        names.filter(|path| path.extension().is_some_and(|extension| extension == "run")).collect()
-    }
+fn runs(rig: &Rig) -> Vec<PathBuf> {
+    let names = std::fs::read_dir(rig.data().join("lsm")).unwrap().map(|entry| entry.unwrap().path());
+    names.filter(|path| path.extension().is_some_and(|extension| extension == "run")).collect()
 }
 
 #[test]
 fn a_damaged_block_costs_the_rows_in_it_and_no_others() {
-    let mut rig = Rig::start(TempDir::new().unwrap(), &[]);
+    let mut rig = Rig::start(SCRIPT, &[]);
     rig.answer("for id = 1, 2000 do box.space.stock:replace{id, text(id)} end box.snapshot() return 0");
-    let runs = rig.runs();
+    let runs = runs(&rig);
     let [run] = &runs[..] else { panic!("{runs:?}") };
     rig.server.kill();
     let mut bytes = std::fs::read(run).unwrap();
     bytes[200_000] ^= 1;
     std::fs::write(run, bytes).unwrap();
-    let Rig { dir, .. } = rig;
-    let mut rig = Rig::start(dir, &[]);
+    rig.restart(&[]);
 
     let read_all = "local refused, why = 0, ''
         for id = 1, 2000 do
@@ -121,13 +70,11 @@ fn a_full_disk_refuses_writes_until_there_is_room_and_loses_nothing() {
     // Far beyond what the log writes into a file whose successor is late, and less than a dump writes.
     const FILE_BYTES: u64 = 8 << 20;
     let options = ["--wal-max-size", "1MiB", "--vinyl-memory", "40MiB", "--wal-mode", "write"];
-    let dir = TempDir::new().unwrap();
     let mut command = Command::new("sh");
     // Without the trap the signal that such a write raises would end the server.
     let limited = "trap '' XFSZ; ulimit -S -f \"$0\" && exec \"$@\"";
     command.args(["-c", limited, &(FILE_BYTES / 512).to_string()]).arg(lycosa_tests::binary());
-    command.args(arguments(dir.path(), &options));
-    let mut rig = Rig::spawn(dir, command);
+    let mut rig = Rig::start_as(command, TempDir::new().unwrap(), SCRIPT, &options);
 
     let write = "local stock, why = box.space.stock, ''
         local id = stock.index.primary:max()
@@ -166,9 +113,7 @@ fn a_full_disk_refuses_writes_until_there_is_room_and_loses_nothing() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{} rows came in", id - written);
     };
 
-    let Rig { dir, mut server, .. } = rig;
-    server.kill();
-    let mut rig = Rig::start(dir, &options);
+    rig.restart(&options);
     let check =
         format!("for id = 1, {more} do if box.space.stock:get(id)[2] ~= text(id) then error(id) end end return 1");
     assert_eq!(rig.answer(&check).0, 1);
@@ -176,7 +121,7 @@ fn a_full_disk_refuses_writes_until_there_is_room_and_loses_nothing() {
 
 #[test]
 fn a_transaction_that_is_too_large_is_told_how_large_it_may_be() {
-    let mut rig = Rig::start(TempDir::new().unwrap(), &["--vinyl-memory", "4MiB"]);
+    let mut rig = Rig::start(SCRIPT, &["--vinyl-memory", "4MiB"]);
     let (written, why) = rig.answer(
         "box.begin()
         local id, why = 0, ''

@@ -2,28 +2,25 @@
 //! beyond a limit is refused in words, everything else goes on, and nothing that was acknowledged is lost.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use lycosa_tests::{Client, Field, Reply, Seed, Server, packet, request};
+use lycosa_tests::{Client, Field, Reply, Rig, Seed, Server, packet, request};
 use sha1::{Digest, Sha1};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tuple::msgpack::{self, Reader};
+use tuple::msgpack;
 
 const SELECT: u64 = 1;
 const INSERT: u64 = 2;
 const AUTH: u64 = 7;
-const EVAL: u64 = 8;
 
 const SPACE_ID: u64 = 0x10;
 const LIMIT: u64 = 0x12;
 const KEY: u64 = 0x20;
 const TUPLE: u64 = 0x21;
 const USER_NAME: u64 = 0x23;
-const EXPRESSION: u64 = 0x27;
 
 const OUT_OF_MEMORY: u64 = 2;
 const CREDS_MISMATCH: u64 = 47;
@@ -42,66 +39,15 @@ const SCRIPT: &str = "box.once('limits', function()
     box.schema.user.grant('guest', 'super')
 end)";
 
-struct Rig {
-    dir: TempDir,
-    server: Server,
-    client: Client,
-}
-
-/// The arguments of `lycosa serve` in a directory that has the script.
-fn arguments(dir: &Path, options: &[&str]) -> Vec<String> {
-    let script = dir.join("limits.lua");
-    std::fs::write(&script, SCRIPT).unwrap();
-    let (script, dir) = (script.display().to_string(), dir.join("data").display().to_string());
-    let fixed = ["serve", "--listen", "127.0.0.1:0", "--script", &script, "--work-dir", &dir];
-    fixed.iter().chain(options).map(|argument| (*argument).to_string()).collect()
-}
-
 fn start(options: &[&str]) -> Rig {
-    let dir = TempDir::new().unwrap();
-    let mut command = Command::new(lycosa_tests::binary());
-    command.args(arguments(dir.path(), options));
-    rig(dir, command)
+    Rig::start(SCRIPT, options)
 }
 
-fn rig(dir: TempDir, command: Command) -> Rig {
-    let server = Server::spawn(command).unwrap_or_else(|log| panic!("the server did not start:\n{log}"));
-    let client = server.connect();
-    Rig { dir, server, client }
-}
-
-impl Rig {
-    fn data(&self) -> std::path::PathBuf {
-        self.dir.path().join("data")
-    }
-
-    /// Ends the process without warning and starts another on what it left.
-    fn restart(&mut self, options: &[&str]) {
-        self.server.kill();
-        let mut command = Command::new(lycosa_tests::binary());
-        command.args(arguments(self.dir.path(), options));
-        self.server = Server::spawn(command).unwrap_or_else(|log| panic!("the server did not start:\n{log}"));
-        self.client = self.server.connect();
-    }
-
-    fn eval(&mut self, source: &str) -> Reply {
-        eval(&mut self.client, source)
-    }
-
-    /// The one number that a script returns.
-    fn number(&mut self, source: &str) -> u64 {
-        let reply = self.eval(source);
-        let mut reader = Reader::new(&reply.data);
-        let number = reader.read_array().and_then(|_| reader.read_uint());
-        number.unwrap_or_else(|_| panic!("{source}: {reply:?}"))
-    }
-
-    fn others_are_served(&mut self) {
-        let begun = Instant::now();
-        self.client.ping();
-        self.server.connect().ping();
-        assert!(begun.elapsed() < PROMPT, "others waited {:?}", begun.elapsed());
-    }
+fn others_are_served(rig: &mut Rig) {
+    let begun = Instant::now();
+    rig.client.ping();
+    rig.server.connect().ping();
+    assert!(begun.elapsed() < PROMPT, "others waited {:?}", begun.elapsed());
 }
 
 fn string(text: &[u8]) -> Vec<u8> {
@@ -114,10 +60,6 @@ fn number(value: u64) -> Vec<u8> {
     let mut out = Vec::new();
     msgpack::encode_uint(&mut out, value);
     out
-}
-
-fn eval(client: &mut Client, source: &str) -> Reply {
-    client.call(EVAL, &request(&[(EXPRESSION, &string(source.as_bytes())), (TUPLE, &[0x90])]))
 }
 
 fn insert(client: &mut Client, id: u64, text: &str) -> Reply {
@@ -167,16 +109,16 @@ fn at_the_memory_limit_inserts_are_refused_and_everything_else_goes_on() {
                 for round in 0..300u64 {
                     let id = thread + 4 * round;
                     let of = |work: &str| format!("box.space.stock:{work} return 1");
-                    let update = eval(&mut client, &of(&format!("update({id}, {{{{'=', 2, {}}}}})", round % 10)));
+                    let update = client.eval(&of(&format!("update({id}, {{{{'=', 2, {}}}}})", round % 10)));
                     assert_eq!(update.error, None, "an update that does not grow");
-                    let replace = eval(&mut client, &of(&format!("replace{{{id}, 3, ('y'):rep(90)}}")));
+                    let replace = client.eval(&of(&format!("replace{{{id}, 3, ('y'):rep(90)}}")));
                     assert_eq!(replace.error, None, "a row that is replaced by a smaller one");
                     let key = [vec![0x91], number(id)].concat();
                     let selected =
                         client.call(SELECT, &request(&[(SPACE_ID, &number(STOCK)), (KEY, &key), (LIMIT, &number(1))]));
                     assert_eq!((selected.code(), selected.count()), (0, 1));
                     if round % 3 == 0 {
-                        let delete = eval(&mut client, &of(&format!("delete({id})")));
+                        let delete = client.eval(&of(&format!("delete({id})")));
                         assert_eq!(delete.error, None, "a delete");
                     }
                     match insert(&mut client, 10_000_000 + id, &"z".repeat(100)).code() {
@@ -256,14 +198,14 @@ fn a_thousand_clients_that_never_read_do_not_fill_the_memory() {
     let mut worst = Duration::ZERO;
     for _ in 0..50 {
         let begun = Instant::now();
-        rig.others_are_served();
+        others_are_served(&mut rig);
         worst = worst.max(begun.elapsed());
     }
     let grown = rig.server.memory().saturating_sub(before);
     println!("1000 clients that do not read: {} MiB, others waited {worst:?} at most", grown / MIB);
     assert!(grown < 800 * MIB, "{} MiB", grown / MIB);
     drop(clients);
-    rig.others_are_served();
+    others_are_served(&mut rig);
 }
 
 /// A connection from an address of this machine.
@@ -362,11 +304,9 @@ fn guessed_passwords_are_slowed_down_by_address_and_nobody_else_is() {
 #[test]
 fn at_the_limit_of_open_files_nobody_is_dropped_and_nothing_is_lost() {
     const FILES: usize = 80;
-    let dir = TempDir::new().unwrap();
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("ulimit -n {FILES}; exec \"$0\" \"$@\"")).arg(lycosa_tests::binary());
-    command.args(arguments(dir.path(), &["--wal-max-size", "1MiB"]));
-    let mut rig = rig(dir, command);
+    let mut rig = Rig::start_as(command, TempDir::new().unwrap(), SCRIPT, &["--wal-max-size", "1MiB"]);
     let mut served: Vec<Client> = (0..10).map(|_| rig.server.connect()).collect();
     let waiting: Vec<TcpStream> = (0..FILES).map(|_| TcpStream::connect(rig.server.address()).unwrap()).collect();
     let Rig { server, client, .. } = &mut rig;
@@ -378,7 +318,7 @@ fn at_the_limit_of_open_files_nobody_is_dropped_and_nothing_is_lost() {
         assert_eq!(insert(client, id, &text).error, None);
         served[id as usize % 10].ping();
     }
-    let refused = eval(client, "return box.snapshot()");
+    let refused = client.eval("return box.snapshot()");
     let (_, words) = refused.error.expect("a checkpoint needs a file");
     assert!(words.contains("Too many open files") || words.contains("os error 24"), "{words}");
     while begun.elapsed() < Duration::from_secs(2) {
@@ -416,7 +356,7 @@ fn a_log_directory_that_was_removed_is_noticed_before_anything_is_acknowledged()
         let (_, words) = insert(&mut rig.client, 3, "behind").error.expect("it cannot be logged");
         assert!(words.contains("has been removed"), "{mode}: {words}");
         assert_eq!(rig.number("return box.space.stock:len()"), 1, "reads go on, what was refused is not there");
-        rig.others_are_served();
+        others_are_served(&mut rig);
         let Rig { server, client, .. } = &mut rig;
         let is_told = server.wait(client, PROMPT, |server| server.log().contains("has been removed"));
         assert!(is_told, "{}", server.log());
@@ -427,7 +367,6 @@ fn a_log_directory_that_was_removed_is_noticed_before_anything_is_acknowledged()
 fn a_log_directory_that_takes_no_files_stops_checkpoints_but_no_writes() {
     let dir = TempDir::new().unwrap();
     let mut command = Command::new(lycosa_tests::binary());
-    command.args(arguments(dir.path(), &["--wal-max-size", "1MiB"]));
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();
     // Permissions mean nothing to root: the server is somebody else then.
@@ -436,7 +375,7 @@ fn a_log_directory_that_takes_no_files_stops_checkpoints_but_no_writes() {
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         command.uid(NOBODY).gid(NOBODY);
     }
-    let mut rig = rig(dir, command);
+    let mut rig = Rig::start_as(command, dir, SCRIPT, &["--wal-max-size", "1MiB"]);
     let permit = |mode: u32| std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).unwrap();
     permit(0o555);
     let text = "x".repeat(50_000);

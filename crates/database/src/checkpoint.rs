@@ -7,7 +7,7 @@
 use crate::database::{Database, Garbage, State};
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
-use runtime::{FileSystem, JoinHandle, Pace, spawn_thread, yield_priority};
+use runtime::{FileSystem, JoinHandle, Pace, idle_priority, spawn_thread};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -282,7 +282,7 @@ impl Database {
         let work = move || {
             let Ok((writer, views)) = job.recv() else { return };
             if is_threaded {
-                yield_priority();
+                idle_priority();
             }
             let result = write(writer, &views, &stop);
             // Nobody listens if the process is stopping.

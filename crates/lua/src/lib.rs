@@ -1,8 +1,8 @@
 //! LuaJIT beside the rows: procedures, the `box` API, built-in modules.
 //!
 //! One Lua state lives on the transaction thread; every fiber that runs Lua has a Lua thread of its own, so that Lua may wait anywhere. The
-//! C functions here are the small set that needs the database or the machine (`api.rs`, `tuples.rs`, `fibers.rs`, `text.rs`, `decimals.rs`, `library.rs`); the public API is Lua
-//! over them, in `modules/`. Who calls it: `server` makes it and hands it to the database, which calls through
+//! C functions here are the small set that needs the database or the machine (`api.rs` and the files that it names, `tuples.rs`, `fibers.rs`,
+//! `text.rs`, `decimals.rs`, `library.rs`); the public API is Lua over them, in `modules/`. Who calls it: `server` makes it and hands it to the database, which calls through
 //! [`database::Procedures`].
 //!
 //! Invariants:
@@ -20,8 +20,12 @@ mod library;
 mod lua;
 mod modules;
 mod registry;
+mod scans;
+mod schema;
 mod state;
+mod statements;
 mod text;
+mod triggers;
 mod tuples;
 mod watchdog;
 

@@ -1,9 +1,9 @@
 //! The C functions under tuple objects.
 
-use crate::api::encode_ops;
 use crate::convert::{encode_array, push_bytes_value, push_tuple, tuple_at};
 use crate::registry::{database, registry};
 use crate::state::{Function, Raise, State};
+use crate::statements::encode_ops;
 use mlua_sys as ffi;
 use std::ffi::c_int;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! Threads, and how one waits for another.
 
-#![expect(unsafe_code, reason = "setpriority(2)")]
+#![expect(unsafe_code, reason = "setpriority(2), sched_setscheduler(2)")]
 
 use crate::simulation;
 use std::io;
@@ -57,6 +57,17 @@ pub fn processors() -> usize {
 /// Lets the calling thread have the processor only as far as others leave it, for good. For workers that have time.
 pub fn yield_priority() {
     set_priority(LOWEST_PRIORITY);
+}
+
+/// Has the calling thread run only where a processor would be idle, or nearly so, for good: whoever else wakes up has the processor at once,
+/// which the lowest priority alone does not bring about. For workers whose work may take as long as it will.
+pub fn idle_priority() {
+    set_priority(LOWEST_PRIORITY);
+    if simulation::current().is_none() {
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the pointer is to a local. Where it is refused the thread stays as it was.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    }
 }
 
 /// Has others go before the calling thread where a processor is not enough for all, without leaving it nothing, for good. For work that others wait

@@ -1,21 +1,21 @@
 //! The disk engine under power loss and errors: with the durable part of the log, everything is there that was, in all indexes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod lsm_rig;
+
+use lsm_rig::{DIR, addition, def, format, numbers_of};
 use runtime::{Fault, FileSystem, Loss, ManualClock, OperationKind, Randomness, SeededRandomness, SimulatedFiles};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use storage::IteratorKind;
 use storage::lsm::{
-    DetachedTrees, DiskKey, FileRole, LsmConfig, LsmEngine, LsmEnvironment, LsmSpace, Stop, TreeOptions,
-    check_directory,
+    DetachedTrees, DiskKey, FileRole, LsmConfig, LsmEngine, LsmSpace, Stop, TreeOptions, check_directory,
 };
-use storage::{IndexDef, IndexKind, IteratorKind};
-use tuple::msgpack::{self, Reader};
-use tuple::{FieldType, Format, KeyDef, KeyPart};
+use tuple::msgpack;
 
-const DIR: &str = "/db/lsm";
 /// With a secondary index, so that rows are looked at before they are written.
 const SEEN: u32 = 512;
 /// With the primary alone, so that they are not.
@@ -73,23 +73,17 @@ impl Life {
     fn open(files: &SimulatedFiles) -> Result<Life, String> {
         let clock = Arc::new(ManualClock::default());
         let config = LsmConfig {
-            dir: PathBuf::from(DIR),
             memory_bytes_max: 64 << 20,
             cache_bytes_max: 10_000,
-            is_threaded: false,
             compactions_max: 2,
             manifest_bytes: 20_000,
             open_files_max: 3,
+            ..lsm_rig::config()
         };
-        let clock_there = Arc::clone(&clock);
-        let environment = LsmEnvironment { files: Arc::new(files.clone()), clock: clock_there, wake: Arc::new(|| {}) };
-        let engine = LsmEngine::open(config, environment).map_err(|error| error.to_string())?;
+        let engine = lsm_rig::open(config, files, &clock).map_err(|error| error.to_string())?;
         let mut spaces = BTreeMap::new();
         for (space_id, index_id, lsn) in CREATED {
-            let space = spaces.entry(space_id).or_insert_with(|| {
-                let parts = [KeyPart::new(0, FieldType::Unsigned), KeyPart::new(1, FieldType::Unsigned)];
-                LsmSpace::new(&engine, space_id, Format::new(space_id, Vec::new(), 0, &parts).unwrap())
-            });
+            let space = spaces.entry(space_id).or_insert_with(|| LsmSpace::new(&engine, space_id, format(space_id)));
             let options = TreeOptions {
                 page_size: 400,
                 range_size: 12_000,
@@ -97,18 +91,9 @@ impl Life {
                 run_size_ratio: 3.0,
                 bloom_fpr: 0.1,
             };
-            let primary = Rc::new(KeyDef::new(vec![KeyPart::new(0, FieldType::Unsigned)]));
-            let own = Rc::new(KeyDef::new(vec![KeyPart::new(u32::from(index_id == 1), FieldType::Unsigned)]));
-            let def = IndexDef {
-                id: index_id,
-                kind: IndexKind::Tree,
-                is_unique: index_id == 0,
-                compare_def: Rc::new(KeyDef::merge(&own, &primary)),
-                key_def: own,
-            };
             let with_primary = (index_id != 0).then(|| space.primary_dumped_lsn().unwrap_or(-1));
             let state = engine.claim(space_id, index_id, lsn, true, with_primary);
-            space.create_index(def, options, state).map_err(|error| error.to_string())?;
+            space.create_index(def(index_id), options, state).map_err(|error| error.to_string())?;
             space.set_created(Some(index_id), lsn);
         }
         Ok(Life { engine, clock, spaces, detached: RefCell::default() })
@@ -153,13 +138,7 @@ impl Life {
                     space.delete_unseen(DiskKey { parts: &key, part_count: 1 });
                 }
                 Operation::Add(_, number) if space.takes_note(&fresh) => {
-                    let mut operations = Vec::new();
-                    msgpack::encode_array(&mut operations, 1);
-                    msgpack::encode_array(&mut operations, 3);
-                    msgpack::encode_str(&mut operations, b"+");
-                    msgpack::encode_uint(&mut operations, 1);
-                    msgpack::encode_uint(&mut operations, number);
-                    space.upsert_unseen(&fresh, &operations, 0);
+                    space.upsert_unseen(&fresh, &addition(number), 0);
                 }
                 _ => write_seen(space, fresh, operation)?,
             }
@@ -174,7 +153,7 @@ impl Life {
         let mut scan = self.spaces[&space_id].scan(index_id, IteratorKind::All, key);
         let mut found = Vec::new();
         while let Some(row) = scan.next_row().map_err(in_words)? {
-            found.push(row.with(number_of));
+            found.push(row.with(numbers_of));
         }
         Ok(found)
     }
@@ -205,7 +184,7 @@ impl Life {
 fn write_seen(space: &LsmSpace, fresh: Vec<u8>, operation: Operation) -> Result<(), String> {
     let old = space.get_same_key(&fresh).map_err(in_words)?.map(|row| row.with(<[u8]>::to_vec));
     let new = match (operation, &old) {
-        (Operation::Add(id, number), Some(old)) => Some(row(id, number_of(old).1 + number)),
+        (Operation::Add(id, number), Some(old)) => Some(row(id, numbers_of(old).1 + number)),
         (Operation::Delete(_), _) => None,
         _ => Some(fresh),
     };
@@ -220,12 +199,6 @@ fn in_words(stop: Stop) -> String {
         Stop::Wait(_) => panic!("nobody waits before reads are served"),
         Stop::Failed(error) => error.to_string(),
     }
-}
-
-fn number_of(row: &[u8]) -> (u64, u64) {
-    let mut reader = Reader::new(row);
-    reader.read_array().unwrap();
-    (reader.read_uint().unwrap(), reader.read_uint().unwrap())
 }
 
 /// The position of a row of the log.

@@ -1,32 +1,21 @@
 //! What the disk engine was found to do wrong once, by the model test and by reading.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod lsm_rig;
+
+use lsm_rig::{DIR, addition, config, def, format, numbers_of};
 use runtime::{FileSystem, ManualClock, ReadFault, SimulatedFiles};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use storage::lsm::{DiskKey, DiskRow, LsmConfig, LsmEngine, LsmEnvironment, LsmSpace, TreeOptions};
-use storage::{IndexDef, IndexKind, IteratorKind};
-use tuple::msgpack::{self, Reader};
-use tuple::{FieldType, Format, KeyDef, KeyPart};
+use storage::lsm::{DiskKey, DiskRow, LsmEngine, LsmSpace, TreeOptions};
+use storage::{IndexDef, IteratorKind};
+use tuple::msgpack;
 
 const SPACE: u32 = 512;
 
-fn key_def(fields: &[u32]) -> Rc<KeyDef> {
-    Rc::new(KeyDef::new(fields.iter().map(|&field| KeyPart::new(field, FieldType::Unsigned)).collect()))
-}
-
-fn def(id: u32) -> IndexDef {
-    let (own, all): (&[u32], &[u32]) = if id == 0 { (&[0], &[0]) } else { (&[1], &[1, 0]) };
-    IndexDef { id, kind: IndexKind::Tree, is_unique: id == 0, key_def: key_def(own), compare_def: key_def(all) }
-}
-
 const OPTIONS: TreeOptions =
     TreeOptions { page_size: 100, range_size: 10_000, run_count_per_level: 2, run_size_ratio: 3.5, bloom_fpr: 0.01 };
-
-fn format() -> Format {
-    Format::new(SPACE, Vec::new(), 0, key_def(&[0, 1]).parts()).unwrap()
-}
 
 fn row(id: u64, number: u64) -> Vec<u8> {
     let mut row = Vec::new();
@@ -37,12 +26,7 @@ fn row(id: u64, number: u64) -> Vec<u8> {
 }
 
 fn number_of(row: &DiskRow) -> u64 {
-    row.with(|row| {
-        let mut reader = Reader::new(row);
-        reader.read_array().unwrap();
-        reader.read_uint().unwrap();
-        reader.read_uint().unwrap()
-    })
+    row.with(numbers_of).1
 }
 
 struct Machine {
@@ -61,20 +45,9 @@ impl Drop for Machine {
 impl Machine {
     fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
-        let config = LsmConfig {
-            dir: PathBuf::from("/lsm"),
-            memory_bytes_max: 1 << 20,
-            cache_bytes_max: 1 << 20,
-            is_threaded: false,
-            compactions_max: 1,
-            manifest_bytes: 1 << 20,
-            open_files_max: 100,
-        };
-        let clock_there = Arc::clone(&clock);
         let files = SimulatedFiles::default();
-        let environment = LsmEnvironment { files: Arc::new(files.clone()), clock: clock_there, wake: Arc::new(|| {}) };
-        let engine = LsmEngine::open(config, environment).unwrap();
-        let space = LsmSpace::new(&engine, SPACE, format());
+        let engine = lsm_rig::open(config(), &files, &clock).unwrap();
+        let space = LsmSpace::new(&engine, SPACE, format(SPACE));
         space.create_index(def(0), OPTIONS, None).unwrap();
         space.set_created(None, 1);
         Machine { engine, space, clock, files }
@@ -102,17 +75,11 @@ impl Machine {
 
     /// Adds to the number of a row without a look at it.
     fn add(&self, id: u64, number: u64) {
-        let mut operations = Vec::new();
-        msgpack::encode_array(&mut operations, 1);
-        msgpack::encode_array(&mut operations, 3);
-        msgpack::encode_str(&mut operations, b"+");
-        msgpack::encode_uint(&mut operations, 1);
-        msgpack::encode_uint(&mut operations, number);
-        self.space.upsert_unseen(&row(id, number), &operations, 0);
+        self.space.upsert_unseen(&row(id, number), &addition(number), 0);
     }
 
     fn build_index(&self) {
-        let mut build = self.space.begin_build(Rc::new(format()), vec![(def(1), OPTIONS)]).unwrap();
+        let mut build = self.space.begin_build(Rc::new(format(SPACE)), vec![(def(1), OPTIONS)]).unwrap();
         while !build.is_done() {
             _ = build.build_some(10);
         }
@@ -167,7 +134,7 @@ fn memory_that_is_full_of_changes_that_were_taken_back_does_not_stay_full() {
 fn a_checkpoint_covers_a_space_whose_index_is_being_built() {
     let machine = Machine::new();
     machine.space.put(None, Some(&row(1, 10)));
-    let build = machine.space.begin_build(Rc::new(format()), vec![(def(1), OPTIONS)]).unwrap();
+    let build = machine.space.begin_build(Rc::new(format(SPACE)), vec![(def(1), OPTIONS)]).unwrap();
     machine.dump(10);
     assert_eq!(machine.space.dumped_lsn(), 10);
     drop(build);
@@ -181,7 +148,7 @@ fn what_a_build_collects_counts_as_memory_of_levels() {
     machine.turns(10);
     let taken = || machine.engine.statistics().level_bytes;
     assert_eq!(taken(), 0);
-    let mut build = machine.space.begin_build(Rc::new(format()), vec![(def(1), OPTIONS)]).unwrap();
+    let mut build = machine.space.begin_build(Rc::new(format(SPACE)), vec![(def(1), OPTIONS)]).unwrap();
     let (mut most, mut watermark) = (0, u64::MAX);
     while !build.is_done() {
         _ = build.build_some(10);
@@ -251,8 +218,8 @@ impl Machine {
 fn a_run_that_cannot_be_read_is_merged_again_when_it_can() {
     let machine = Machine::new();
     machine.replace_all(1, 10);
-    let name = machine.files.list(Path::new("/lsm")).unwrap().into_iter().find(|name| name.ends_with(".run")).unwrap();
-    let path = Path::new("/lsm").join(name);
+    let name = machine.files.list(Path::new(DIR)).unwrap().into_iter().find(|name| name.ends_with(".run")).unwrap();
+    let path = Path::new(DIR).join(name);
     machine.files.add_read_fault(&path, ReadFault::Unreadable(0..1));
     machine.replace_all(2, 20);
     assert_eq!(machine.merges(), (0, 1));
@@ -279,12 +246,12 @@ fn a_run_that_cannot_be_read_is_merged_again_when_it_can() {
 #[test]
 fn a_merge_that_fails_does_not_hold_up_those_of_other_spaces() {
     let machine = Machine::new();
-    let other = LsmSpace::new(&machine.engine, SPACE + 1, format());
+    let other = LsmSpace::new(&machine.engine, SPACE + 1, format(SPACE));
     other.create_index(def(0), OPTIONS, None).unwrap();
     other.set_created(None, 2);
     machine.replace_all(1, 10);
-    let name = machine.files.list(Path::new("/lsm")).unwrap().into_iter().find(|name| name.ends_with(".run")).unwrap();
-    machine.files.add_read_fault(&Path::new("/lsm").join(name), ReadFault::Unreadable(0..1));
+    let name = machine.files.list(Path::new(DIR)).unwrap().into_iter().find(|name| name.ends_with(".run")).unwrap();
+    machine.files.add_read_fault(&Path::new(DIR).join(name), ReadFault::Unreadable(0..1));
     for round in 2..6 {
         (0..50).for_each(|id| _ = other.put(None, Some(&row(id, round))));
         machine.replace_all(round, round as i64 * 10);

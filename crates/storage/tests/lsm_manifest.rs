@@ -406,6 +406,21 @@ fn errors_of_reading_are_errors() {
     assert_eq!(&open(&files).unwrap().1, script.states.last().unwrap());
 }
 
+/// A start after which no number was left wrapped around, and the next one refused what it had written.
+#[test]
+fn a_next_number_that_no_server_can_have_come_to_is_refused() {
+    let header = [b"LYCOSMAN".as_slice(), &1u32.to_le_bytes(), &1u64.to_le_bytes()].concat();
+    let mut bytes = [header.as_slice(), &crc32c::crc32c(&header).to_le_bytes()].concat();
+    let (offset, length) = (24u64.to_le_bytes(), 9u32.to_le_bytes());
+    let items = [[0].as_slice(), &(u64::MAX - 1).to_le_bytes()].concat();
+    let checksum = crc32c::crc32c(&[&offset, &length[..], &items].concat()).to_le_bytes();
+    bytes.extend([&length[..], &checksum, &items].concat());
+    let files = SimulatedFiles::default();
+    let path = Path::new(DIR).join("manifest-00000000000000000001");
+    files.open(&path, OpenMode::CREATE).unwrap().write_all_at(&bytes, 0).unwrap();
+    assert!(matches!(open(&files), Err(LsmError::Corrupt { file, offset: 32, .. }) if file == path));
+}
+
 #[test]
 fn edits_that_contradict_what_is_known_are_refused_and_change_nothing() {
     let files = SimulatedFiles::default();

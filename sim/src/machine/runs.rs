@@ -6,7 +6,7 @@
 
 use super::branch::Branch;
 use super::limits::{Hazard, Limits};
-use super::seed::{self, Plan, Verdict};
+use super::seed::{self, LIVES_MAX, LOAD_US_MAX, Plan, Verdict};
 use crate::planted::Bug;
 use crate::report::Progress;
 use runtime::{Clock, SystemClock};
@@ -463,7 +463,7 @@ fn smaller(choice: &Choice, wanted: &str) -> Vec<Choice> {
             smaller.limits.without.insert(*hazard);
         });
     }
-    let lives = choice.limits.lives_max.unwrap_or(4);
+    let lives = choice.limits.lives_max.unwrap_or(LIVES_MAX);
     for fewer in 1..lives {
         add(&|smaller| smaller.limits.lives_max = Some(fewer));
     }
@@ -471,7 +471,7 @@ fn smaller(choice: &Choice, wanted: &str) -> Vec<Choice> {
     for fewer in [1, 2, 3, 4].into_iter().filter(|fewer| *fewer < clients) {
         add(&|smaller| smaller.limits.clients_max = Some(fewer));
     }
-    let load_us = choice.limits.load_us_max.unwrap_or(64_000);
+    let load_us = choice.limits.load_us_max.unwrap_or(LOAD_US_MAX);
     if load_us > 1_000 {
         for parts in [4, 2] {
             add(&|smaller| smaller.limits.load_us_max = Some(load_us / parts));

@@ -28,6 +28,10 @@ const RETRY_NS: u64 = 500_000;
 const HANG_NS: u64 = 60_000_000_000;
 /// Refusals that belong to the workloads: a duplicate key, access denied, a conflict.
 const ORDINARY_REFUSALS: [u32; 3] = [3, 42, 97];
+/// Lives of the server that a seed ends at most.
+pub(super) const LIVES_MAX: u64 = 3;
+/// Longest work of the clients in a life.
+pub(super) const LOAD_US_MAX: u64 = 60_000;
 /// Starts that a seed may spoil in a row.
 const SPOILED_STARTS_MAX: u32 = 3;
 /// Before one start of so many a bit flips.
@@ -63,15 +67,15 @@ pub struct Verdict {
     pub violation: Option<(String, String)>,
     /// Workloads that ran.
     pub workloads: Vec<String>,
-    /// Operations that were asked for, and those of them that were acknowledged, refused, and neither.
+    /// Operations that were asked for.
     pub operations: u64,
-    /// Acknowledged.
+    /// Of these, acknowledged.
     pub acknowledged: u64,
     /// Refused.
     pub refused: u64,
     /// Without an answer.
     pub unknown: u64,
-    /// How often each fault and each rare branch was met.
+    /// How often each fault and each rare branch was met; a state that lasts counts each time that it is looked at.
     pub reached: BTreeMap<&'static str, u64>,
     /// Equal for equal histories.
     pub hash: u64,
@@ -348,7 +352,7 @@ impl<'a> Run<'a> {
         let Some(first) = self.start() else { return };
         let Some(mut process) = self.set_up(first) else { return };
         self.start_clients();
-        let lives = self.simulation.between((1, 3)).min(self.plan.limits.lives_max.unwrap_or(u64::MAX));
+        let lives = self.simulation.between((1, LIVES_MAX)).min(self.plan.limits.lives_max.unwrap_or(u64::MAX));
         for _ in 0..lives {
             let end = self.load(&mut process);
             self.check_reads();
@@ -456,7 +460,7 @@ impl<'a> Run<'a> {
     fn load(&mut self, process: &mut Process) -> End {
         let simulation = Rc::clone(&self.simulation);
         let now = simulation.now_ns();
-        let load_ns = simulation.between((2_000_000, 60_000_000));
+        let load_ns = simulation.between((2_000_000, LOAD_US_MAX * 1000));
         let limits = &self.plan.limits;
         let until = now + load_ns.min(limits.load_us_max.map_or(u64::MAX, |us| us * 1000));
         let end = match simulation.random() % 10 {

@@ -62,9 +62,10 @@ fn data_bytes(rows: u32) -> u64 {
 fn make_cold(settings: &Settings, server: &Running, group: &Cgroup, space: u64) -> Result<(), String> {
     let rows = settings.scale.disk_rows;
     let step_bytes = (settings.places.disk_memory.cache_bytes / CACHE_STEPS).max(1 << 20);
-    // A server whose caches grow beyond the limit later would be killed for it.
+    // A server that grows beyond the limit later, by its caches or by the requests that wait for the device, would be killed for it.
     for step in 0..FILL_STEPS_MAX {
         let before = group.own_bytes()?;
+        forget_pages(server.dir())?;
         warm(server, Template::select(space), any_key(rows, 1000 + step), time_of(settings))?;
         if group.own_bytes()?.saturating_sub(before) < step_bytes {
             break;

@@ -27,6 +27,8 @@ const SWITCH_FROM_BYTES: u64 = 256 << 10;
 const SWITCH_GROWTH: u64 = 8;
 /// Each start takes as many numbers as no life of a process uses, so that a number is not given again though nobody wrote it down.
 const IDS_PER_START: u64 = 1 << 32;
+/// A billion starts take numbers up to here: a greater one in a file is damage, and the next start's would not fit.
+const NEXT_ID_MAX: u64 = 1_000_000_000 * IDS_PER_START;
 
 /// The name of a manifest.
 fn manifest_name(number: u64) -> String {

@@ -1,5 +1,6 @@
 //! What the manifest says, and how edits change it.
 
+use super::NEXT_ID_MAX;
 use crate::lsm::cursor::Cursor;
 use std::collections::BTreeMap;
 
@@ -313,7 +314,7 @@ impl Item {
         let kind = cursor.u8()?;
         let number = cursor.u64()?;
         let edit = match kind {
-            NEXT_ID => return Some(Item::NextId(number)),
+            NEXT_ID => return (number <= NEXT_ID_MAX).then_some(Item::NextId(number)),
             TREE => {
                 return Some(Item::Tree(TreeState {
                     tree_id: number,

@@ -1,0 +1,153 @@
+//! The C functions under `box` that change rows, and transactions.
+
+use crate::api::{Outcome, buffer, id_at, push_found, space_at};
+use crate::convert::{encode, encode_array, encode_key};
+use crate::lua::sync_schema;
+use crate::registry::{context, database};
+use crate::state::{Raise, State};
+use database::{Error, ErrorCode, Operation, Savepoint};
+use mlua_sys as ffi;
+use std::ffi::c_int;
+
+/// Pushes results so that a full log queue makes the procedure wait, as every write of Tarantool's does.
+fn after_write(state: State) -> Result<(), Raise> {
+    let database = database();
+    let context = context();
+    if context.answers_wait && database.is_log_congested() && !context.is_in_txn() {
+        state.check_may_wait()?;
+        database.submit();
+        database.wait_durable(context.seen.get())?;
+    }
+    sync_schema(state);
+    Ok(())
+}
+
+/// insert(space, tuple), replace(space, tuple)
+fn write_row(state: State, is_insert: bool) -> Outcome {
+    let space = space_at(state, 1)?;
+    let mut row = buffer();
+    encode_array(state, 2, &mut row)?;
+    let operation = if is_insert { Operation::Insert { tuple: &row } } else { Operation::Replace { tuple: &row } };
+    let result = database().execute(&context(), &space, operation)?;
+    after_write(state)?;
+    Ok(push_found(state, result))
+}
+
+pub(crate) fn insert(state: State) -> Outcome {
+    write_row(state, true)
+}
+
+pub(crate) fn replace(state: State) -> Outcome {
+    write_row(state, false)
+}
+
+/// update(space, index, key, ops)
+pub(crate) fn update_row(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let (mut key, mut ops) = (buffer(), buffer());
+    encode_key(state, 3, &mut key)?;
+    encode_ops(state, 4, &mut ops)?;
+    let operation = Operation::Update { index_id, key: &key, ops: &ops, index_base: 1 };
+    let result = database().execute(&context(), &space, operation)?;
+    after_write(state)?;
+    Ok(push_found(state, result))
+}
+
+pub(crate) fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    if state.kind(index) != ffi::LUA_TTABLE {
+        return Err(Error::illegal("update operations must be an array {{op,..}, {op,..}}").into());
+    }
+    encode(state, index, out)
+}
+
+/// upsert(space, tuple, ops)
+pub(crate) fn upsert(state: State) -> Outcome {
+    let space = space_at(state, 1)?;
+    let (mut row, mut ops) = (buffer(), buffer());
+    encode_array(state, 2, &mut row)?;
+    encode_ops(state, 3, &mut ops)?;
+    database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
+    after_write(state)?;
+    Ok(0)
+}
+
+/// delete(space, index, key)
+pub(crate) fn delete(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let mut key = buffer();
+    encode_key(state, 3, &mut key)?;
+    let result = database().execute(&context(), &space, Operation::Delete { index_id, key: &key })?;
+    after_write(state)?;
+    Ok(push_found(state, result))
+}
+
+pub(crate) fn truncate(state: State) -> Outcome {
+    let space = space_at(state, 1)?;
+    database().truncate(&context(), &space)?;
+    Ok(0)
+}
+
+pub(crate) fn begin(_state: State) -> Outcome {
+    database().begin(&context())?;
+    Ok(0)
+}
+
+pub(crate) fn commit(state: State) -> Outcome {
+    let context = context();
+    if !context.answers_wait {
+        state.check_may_wait()?;
+    }
+    database().commit(&context)?;
+    after_write(state)?;
+    Ok(0)
+}
+
+pub(crate) fn rollback(state: State) -> Outcome {
+    database().rollback(&context())?;
+    sync_schema(state);
+    Ok(0)
+}
+
+pub(crate) fn is_in_txn(state: State) -> Outcome {
+    state.push_bool(context().is_in_txn());
+    Ok(1)
+}
+
+/// txn_id() -> number of the open transaction or nil
+pub(crate) fn txn_id(state: State) -> Outcome {
+    match database().txn_id(&context()) {
+        Some(id) => state.push_number(id as f64),
+        None => state.push_nil(),
+    }
+    Ok(1)
+}
+
+/// savepoint() -> handle
+pub(crate) fn savepoint(state: State) -> Outcome {
+    let savepoint = database().savepoint(&context(), None)?;
+    state.push_pointer(Box::into_raw(Box::new(savepoint)).cast());
+    Ok(1)
+}
+
+#[expect(unsafe_code, reason = "handles of savepoints are boxed pointers")]
+pub(crate) fn rollback_to_savepoint(state: State) -> Outcome {
+    // SAFETY: the Lua side hands over what `savepoint` gave.
+    match unsafe { state.pointer(1).cast::<Savepoint>().as_ref() } {
+        Some(savepoint) => {
+            database().rollback_to_savepoint(&context(), savepoint)?;
+            sync_schema(state);
+            Ok(0)
+        }
+        None => Err(Error::new(ErrorCode::NoSuchSavepoint, &[]).into()),
+    }
+}
+
+#[expect(unsafe_code, reason = "handles of savepoints are boxed pointers")]
+pub(crate) fn savepoint_close(state: State) -> Outcome {
+    let savepoint = state.pointer(1).cast::<Savepoint>();
+    if !savepoint.is_null() {
+        // SAFETY: closed once, by the finalizer of the object that holds the handle.
+        drop(unsafe { Box::from_raw(savepoint) });
+    }
+    Ok(0)
+}
