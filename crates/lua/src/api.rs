@@ -132,6 +132,15 @@ fn recovery_report(state: State) -> Outcome {
     Ok(1)
 }
 
+/// compact_index(space_id, index_id): merges of what the index has on disk begin
+fn compact_index(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    if let Some(disk) = space.disk() {
+        disk.compact(index_id);
+    }
+    Ok(0)
+}
+
 fn reset_statistics(_state: State) -> Outcome {
     database().statistics.reset();
     if let Some(engine) = database().disk_engine() {
@@ -331,6 +340,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("random", scans::random),
     ("size", scans::size),
     ("index_size", scans::index_size),
+    ("compact_index", compact_index),
     ("index_statistics", index_statistics),
     ("disk_statistics", disk_statistics),
     ("truncate", statements::truncate),

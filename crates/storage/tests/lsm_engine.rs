@@ -287,3 +287,24 @@ fn the_look_for_a_unique_key_passes_many_deleted_entries_in_steps() {
     assert!(look().is_err() && look().is_err());
     assert_eq!(look().ok(), Some(true));
 }
+
+#[test]
+fn runs_become_one_when_that_is_asked_for() {
+    let machine = Machine::new();
+    // A large run, and one so small that nothing would be merged for it.
+    (0..100).for_each(|id| drop(machine.space.put(None, Some(&row(id, 1)))));
+    machine.dump(10);
+    machine.space.put(None, Some(&row(7, 2)));
+    machine.dump(11);
+    let runs = || machine.space.statistics(0).unwrap().runs_of_ranges;
+    assert!(runs().contains(&2), "{:?}", runs());
+    machine.space.compact(0);
+    machine.turns(11);
+    assert!(runs().iter().all(|&count| count == 1), "{:?}", runs());
+    assert_eq!((machine.number(7), machine.number(8)), (Some(2), Some(1)));
+    // What comes later is not merged for it.
+    machine.space.put(None, Some(&row(7, 3)));
+    machine.dump(12);
+    assert!(runs().contains(&2), "{:?}", runs());
+    machine.space.compact(9);
+}

@@ -377,7 +377,11 @@ function index_methods.alter(index, options)
     box.schema.index.alter(index.space_id, index.id, options)
 end
 
-function index_methods.compact() end
+function index_methods.compact(index)
+    check_index(index, 'compact')
+    internal.compact_index(index.space_id, index.id)
+end
+
 function index_methods.stat(index)
     check_index(index, 'stat')
     return internal.nested(internal.index_statistics(index.space_id, index.id) or {})

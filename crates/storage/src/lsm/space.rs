@@ -108,6 +108,16 @@ pub(crate) struct DiskIndex {
 }
 
 impl LsmSpace {
+    /// Has all runs of an index that there are become one in each range, in the background. What is in memory stays there. Nothing happens without
+    /// such an index.
+    pub fn compact(&self, index_id: u32) {
+        if let Some(tree) = self.trees().iter().find(|tree| tree.index_id == index_id) {
+            tree.compact_below.set(self.engine.place.next_id());
+            self.engine.has_news.set(true);
+            (self.engine.environment.wake)();
+        }
+    }
+
     /// A space without indexes. Rows are of this format.
     pub fn new(engine: &Rc<LsmEngine>, id: u32, format: Format) -> Rc<Self> {
         let space = Rc::new(LsmSpace {

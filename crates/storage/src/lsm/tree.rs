@@ -193,6 +193,8 @@ pub(crate) struct LsmTree {
     pub(crate) merge_failures: MergeFailures,
     /// The part of younger entries that were found to write over older ones or to delete them, a running mean.
     pub(crate) overwritten: Cell<f64>,
+    /// Runs with numbers below this are to become one in each range; 0 if nobody asked for that.
+    pub(crate) compact_below: Cell<u64>,
     pub(crate) counts: RefCell<Counts>,
 }
 
@@ -240,6 +242,7 @@ impl LsmTree {
             is_compacting: Cell::new(false),
             merge_failures: MergeFailures::default(),
             overwritten: Cell::new(0.0),
+            compact_below: Cell::new(0),
             counts: RefCell::default(),
         })
     }
