@@ -308,3 +308,17 @@ fn runs_become_one_when_that_is_asked_for() {
     assert!(runs().contains(&2), "{:?}", runs());
     machine.space.compact(9);
 }
+
+#[test]
+fn a_start_dumps_one_space_while_another_is_in_runs_beyond_it() {
+    let machine = Machine::new();
+    machine.space.put(None, Some(&row(1, 10)));
+    machine.dump(20);
+    let other = LsmSpace::new(&machine.engine, SPACE + 1, format(SPACE + 1));
+    other.create_index(def(0), OPTIONS, None).unwrap();
+    other.set_created(None, 1);
+    other.put(None, Some(&row(2, 11)));
+    machine.engine.dump_all(15).unwrap();
+    assert_eq!((machine.space.dumped_lsn(), other.dumped_lsn()), (20, 15));
+    assert_eq!(machine.engine.statistics().level_bytes, 0);
+}

@@ -99,9 +99,13 @@ impl LsmEngine {
 
     /// Closes the active levels of all spaces that a checkpoint at this position is to cover. `is_dumped` tells when it does.
     pub fn begin_checkpoint(&self, lsn: i64) {
-        let behind: Vec<_> = self.spaces().into_iter().filter(|space| space.dumped_lsn() < lsn).collect();
-        self.seal(&behind, lsn);
+        self.seal(&self.behind(lsn), lsn);
         self.begin_dump();
+    }
+
+    /// Spaces that do not have everything up to this position in runs.
+    fn behind(&self, lsn: i64) -> Vec<Rc<LsmSpace>> {
+        self.spaces().into_iter().filter(|space| space.dumped_lsn() < lsn).collect()
     }
 
     /// True if everything up to this position is in runs.
@@ -114,11 +118,12 @@ impl LsmEngine {
         self.failure.borrow().clone()
     }
 
-    /// Dumps everything and waits for it. For the start: `lsn` and what is before it is durable.
+    /// Dumps everything and waits for it. For the start: `lsn` and what is before it is durable. A space may be in runs beyond it already, from the
+    /// life before, and then has nothing in memory.
     ///
     /// Errors: it cannot be written.
     pub fn dump_all(&self, lsn: i64) -> Result<(), Rc<LsmError>> {
-        self.seal(&self.spaces(), lsn);
+        self.seal(&self.behind(lsn), lsn);
         while !self.dumps.borrow().is_empty() {
             self.begin_dump();
             self.poll_dumps(lsn);
