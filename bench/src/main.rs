@@ -206,7 +206,7 @@ struct CompareOptions {
     /// How many seconds a turn waits for others to leave the machine alone; 0: it does not look, nor is it done again
     #[arg(long, default_value_t = 5.0)]
     patience: f64,
-    /// Directory for the servers' data, on the disk that is to be measured
+    /// Directory for the servers' data, on the disk that is to be measured; made if it is not there
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Where results are kept
@@ -342,6 +342,9 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Section>, String> {
 }
 
 fn compare(options: &CompareOptions, is_json: bool) -> Result<(), String> {
+    if let Some(dir) = &options.dir {
+        std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    }
     let sections = chosen(&options.only)?;
     let settings = options.settings(is_json);
     let mut all = Vec::new();
