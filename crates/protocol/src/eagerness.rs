@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Looked for so long. What has not come by then will probably take much longer.
 const SPIN: Duration = Duration::from_micros(50);
 /// A wait that is at most so long, wake-up included, is one that looking might have made shorter.
-const SHORT: Duration = Duration::from_micros(100);
+pub(crate) const SHORT: Duration = Duration::from_micros(100);
 /// Short waits, less what long ones and other clients take away, after which the loop looks.
 const CREDIT_MIN: u32 = 32;
 /// Credit that is kept at most: a few looks in vain, and it is over.
