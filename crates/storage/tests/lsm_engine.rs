@@ -322,3 +322,28 @@ fn a_start_dumps_one_space_while_another_is_in_runs_beyond_it() {
     assert_eq!((machine.space.dumped_lsn(), other.dumped_lsn()), (20, 15));
     assert_eq!(machine.engine.statistics().level_bytes, 0);
 }
+
+#[test]
+fn an_index_that_lacks_rows_does_not_pass_for_whole_after_the_next_crash() {
+    for is_incomplete in [false, true] {
+        let machine = Machine::new();
+        machine.space.put(None, Some(&row(1, 10)));
+        machine.dump(10);
+        // As a start finds it whose log has the index, and whose manifest has not.
+        machine.space.create_index(def(1), OPTIONS, None).unwrap();
+        if is_incomplete {
+            machine.space.set_incomplete(1);
+        }
+        machine.space.set_created(Some(1), 11);
+        machine.space.begin_with_primary();
+        machine.space.put(None, Some(&row(2, 20)));
+        // There is no room for what the log has more.
+        machine.engine.dump_all(12).unwrap();
+        assert_eq!((machine.space.dumped_lsn(), machine.engine.statistics().level_bytes), (12, 0));
+        machine.engine.close();
+        let engine = lsm_rig::open(config(), &machine.files, &machine.clock).unwrap();
+        assert!(engine.claim(SPACE, 0, 1, true, None).is_some_and(|tree| tree.dumped_lsn == 12));
+        assert_eq!(engine.claim(SPACE, 1, 11, true, Some(12)).is_none(), is_incomplete);
+        engine.close();
+    }
+}

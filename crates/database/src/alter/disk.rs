@@ -153,11 +153,13 @@ pub(super) fn create_index(
         let lsn = database.replayed_lsn();
         let state = claim(&engine, disk, def.id, lsn, database.is_replaying_log());
         forget_unbuilt(database, space, def.id);
-        if state.is_none() && def.id != 0 && !disk.is_empty() {
-            // Its rows were never in runs of its own: they are looked for when all is read.
+        // Its rows were never in runs of its own: they are looked for when all is read.
+        let is_unbuilt = state.is_none() && def.id != 0 && !disk.is_empty();
+        disk.create_index(def.clone(), options, state).map_err(|error| read_error(space, error))?;
+        if is_unbuilt {
+            disk.set_incomplete(def.id);
             database.disk.unbuilt.borrow_mut().push((Rc::clone(space), def.clone(), options));
         }
-        disk.create_index(def.clone(), options, state).map_err(|error| read_error(space, error))?;
         disk.set_created(Some(def.id), lsn);
         disk.begin_with_primary();
     }
@@ -253,10 +255,12 @@ pub(super) fn alter_index(
         let claimed = database.disk_engine().filter(|_| is_loading);
         let state = claimed.and_then(|engine| claim(&engine, disk, def.id, lsn, true));
         forget_unbuilt(database, space, def.id);
-        if is_loading && state.is_none() && !disk.is_empty() {
+        let is_unbuilt = is_loading && state.is_none() && !disk.is_empty();
+        disk.create_index(def.clone(), options, state).map_err(|error| read_error(space, error))?;
+        if is_unbuilt {
+            disk.set_incomplete(def.id);
             database.disk.unbuilt.borrow_mut().push((Rc::clone(space), def.clone(), options));
         }
-        disk.create_index(def.clone(), options, state).map_err(|error| read_error(space, error))?;
         if is_loading {
             disk.set_created(Some(def.id), lsn);
             disk.begin_with_primary();

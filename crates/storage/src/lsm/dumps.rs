@@ -148,7 +148,8 @@ impl LsmEngine {
         dump.began_ns = now;
         let mut levels = Vec::new();
         for (tree, level) in &dump.trees {
-            let Some(level) = level.as_ref().filter(|_| !tree.is_dropped.get()) else { continue };
+            let is_wanted = !tree.is_dropped.get() && !tree.is_incomplete.get();
+            let Some(level) = level.as_ref().filter(|_| is_wanted) else { continue };
             let is_lowest = tree.sealed().last().is_some_and(|last| Rc::ptr_eq(last, level));
             let is_bottom = is_lowest && tree.ranges().list.iter().all(|range| range.slices.is_empty());
             #[cfg(feature = "planted-bugs")]
@@ -279,7 +280,8 @@ impl LsmEngine {
         let recorded_there = Rc::clone(&recorded);
         let make = move || {
             let mut edits = Vec::new();
-            for (tree, run) in plan.iter().filter(|(tree, _)| !tree.is_dropped.get()) {
+            let is_wanted = |tree: &LsmTree| !tree.is_dropped.get() && !tree.is_incomplete.get();
+            for (tree, run) in plan.iter().filter(|(tree, _)| is_wanted(tree)) {
                 recorded_there.borrow_mut().insert(tree.id);
                 edits.extend(tree_edit(tree));
                 let ranges = tree.ranges();
@@ -311,12 +313,12 @@ impl LsmEngine {
                 self.level_bytes.set(self.level_bytes.get() - level.charged());
                 self.garbage.borrow_mut().push_back(Rc::clone(level));
             }
+            tree.dumped_lsn.set(lsn);
             if !recorded.contains(&tree.id) {
                 self.obsolete.borrow_mut().extend(run);
                 continue;
             }
             tree.is_recorded.set(true);
-            tree.dumped_lsn.set(lsn);
             if let Some(level) = level {
                 let input = Amount { rows: level.len() as u64, bytes: level.written_bytes() };
                 bytes += input.bytes;

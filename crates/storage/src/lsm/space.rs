@@ -257,6 +257,13 @@ impl LsmSpace {
         Ok(())
     }
 
+    /// An index that `create_index` has made without its rows is one to be built anew. Until it is, it goes to no disk.
+    pub fn set_incomplete(&self, index_id: u32) {
+        if let Some(tree) = self.index(index_id) {
+            tree.is_incomplete.set(true);
+        }
+    }
+
     pub(crate) fn make_tree(
         &self,
         def: &IndexDef,

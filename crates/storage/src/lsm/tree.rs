@@ -191,6 +191,8 @@ pub(crate) struct LsmTree {
     /// A merge of one of its ranges is under way.
     pub(crate) is_compacting: Cell<bool>,
     pub(crate) merge_failures: MergeFailures,
+    /// It lacks rows and gives its place to one that is being built: nothing of it may come to the manifest, where it would pass for whole.
+    pub(crate) is_incomplete: Cell<bool>,
     /// The part of younger entries that were found to write over older ones or to delete them, a running mean.
     pub(crate) overwritten: Cell<f64>,
     /// Runs with numbers below this are to become one in each range; 0 if nobody asked for that.
@@ -241,6 +243,7 @@ impl LsmTree {
             hint_at,
             is_compacting: Cell::new(false),
             merge_failures: MergeFailures::default(),
+            is_incomplete: Cell::new(false),
             overwritten: Cell::new(0.0),
             compact_below: Cell::new(0),
             counts: RefCell::default(),
