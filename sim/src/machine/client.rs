@@ -13,14 +13,16 @@ use tuple::msgpack::{self, Reader};
 
 /// The user with all rights that the first life of the server makes.
 pub(super) const ADMIN: (&str, &str) = ("trial_admin", "torture");
-/// An answer that takes longer in simulated time is given up.
-const TIMEOUT: Duration = Duration::from_secs(3);
+/// An answer that takes longer in simulated time is given up by the clients of a workload, for which its fate is unknown.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// The log failed: whether the operation happened is known after the next start.
 const WAL_IO: u32 = 40;
 
 /// A connection that performs operations.
 pub(super) struct Connection {
     stream: SimulatedStream,
+    /// Without a byte for longer than this in simulated time, the connection counts as dead.
+    patience: Duration,
     input: Vec<u8>,
     sync: u64,
     spaces: BTreeMap<&'static str, u64>,
@@ -30,14 +32,14 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects and logs in. None: the server is not there, or died meanwhile.
-    pub(super) fn open(address: SocketAddr, user: User) -> Option<Self> {
+    pub(super) fn open(address: SocketAddr, user: User, patience: Duration) -> Option<Self> {
         let (name, password) = match user {
             User::Admin => ADMIN,
             User::Named { name, password } => (name, password),
         };
         let stream = SimulatedStream::connect(address).ok()?;
         let mut connection =
-            Connection { stream, input: Vec::new(), sync: 0, spaces: BTreeMap::new(), has_log_failed: false };
+            Connection { stream, patience, input: Vec::new(), sync: 0, spaces: BTreeMap::new(), has_log_failed: false };
         connection.receive(128)?;
         let greeting: Vec<u8> = connection.input.drain(..128).collect();
         let salt = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, &greeting[64..108]).ok()?;
@@ -95,7 +97,7 @@ impl Connection {
         packet.extend_from_slice(body);
         let length = (packet.len() - 5) as u32;
         packet[1..5].copy_from_slice(&length.to_be_bytes());
-        self.stream.write_all(&packet, TIMEOUT).ok()?;
+        self.stream.write_all(&packet, self.patience).ok()?;
         self.receive(5)?;
         let length = u32::from_be_bytes(self.input[1..5].try_into().ok()?) as usize;
         self.receive(5 + length)?;
@@ -117,7 +119,7 @@ impl Connection {
     fn receive(&mut self, count: usize) -> Option<()> {
         let mut buffer = [0; 4096];
         while self.input.len() < count {
-            match self.stream.read(&mut buffer, TIMEOUT) {
+            match self.stream.read(&mut buffer, self.patience) {
                 Ok(got) if got > 0 => self.input.extend_from_slice(&buffer[..got]),
                 _ => return None,
             }

@@ -5,7 +5,7 @@
 //! ```
 
 use super::branch::Branch;
-use super::client::{Connection, view};
+use super::client::{Connection, PATIENCE, view};
 use super::limits::{Hazard, Limits};
 use super::process::{DiskSettings, Process, Settings, address};
 use super::watch::{self, WatchedFiles};
@@ -20,11 +20,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use trial::{Client, Dice, Engines, History, Outcome, Record, Violation, Workload};
 
 /// Pause of a client that finds nobody to connect to, or that was refused for a reason that lasts.
 const RETRY_NS: u64 = 500_000;
-/// A life that cannot be brought to its end in this time hangs.
+/// A life that cannot be brought to its end in this time hangs. So does a server that leaves the checker without an answer for as long:
+/// with slow files a read of one block may take 1.5 s, and a select of all rows needs many, one after the other.
 const HANG_NS: u64 = 60_000_000_000;
 /// Refusals that belong to the workloads: a duplicate key, access denied, a conflict.
 const ORDINARY_REFUSALS: [u32; 3] = [3, 42, 97];
@@ -125,7 +127,7 @@ fn run_client(shared: &Shared, trial: usize, number: usize, mut client: Box<dyn 
             continue;
         }
         shared.at_work.set(shared.at_work.get() + 1);
-        match Connection::open(address(), client.user()) {
+        match Connection::open(address(), client.user(), PATIENCE) {
             Some(mut connection) => {
                 let incarnation = shared.incarnation.get();
                 work(shared, trial, number, client.as_mut(), &mut connection);
@@ -400,7 +402,8 @@ impl<'a> Run<'a> {
         let before = self.simulation.config();
         self.simulation.set_config(quiet);
         self.simulation.spawn_thread("checker", move || {
-            if let Some(mut connection) = Connection::open(address(), trial::User::Admin) {
+            let patience = Duration::from_nanos(HANG_NS);
+            if let Some(mut connection) = Connection::open(address(), trial::User::Admin, patience) {
                 *result.borrow_mut() = Some(work(&mut connection));
             }
             done.set(true);
@@ -410,7 +413,8 @@ impl<'a> Run<'a> {
         let ran = process.run(|| is_done.get() || simulation.now_ns() > deadline);
         simulation.note(4, || format!("beside ended: {ran:?} {} {}", is_done.get(), slot.borrow().is_some()));
         self.simulation.set_config(before);
-        if !is_done.get() && ran.is_ok() {
+        // A loop that nothing wakes ends only when the checker gives up, which is later than the deadline.
+        if ran.is_ok() && (!is_done.get() || self.simulation.now_ns() > deadline) {
             self.fail("server", "it does not answer".to_string());
         }
         slot.take()
@@ -707,5 +711,41 @@ impl<'a> Run<'a> {
             }
         }
         verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trial::Operation;
+
+    /// What the checker hears of a procedure, and what the run finds wrong with that.
+    fn checked(source: &'static str) -> (Option<Outcome>, Option<String>) {
+        let workloads = ["checkpoints".to_string()];
+        let plan = Plan { seed: 1, workloads: &workloads, is_traced: false, wrap: None, limits: Limits::default() };
+        let simulation = Simulation::new(plan.seed, MachineConfig::default());
+        let work = || {
+            let mut run = Run::new(&plan, &simulation);
+            let mut process = run.start().expect("an empty disk");
+            let outcome = run.beside(&mut process, move |connection| connection.perform(&Operation::eval(source)));
+            simulation.kill();
+            process.end();
+            (outcome, run.violation.take().map(|(_, what)| what))
+        };
+        simulation.enter(|| watch::enter(&simulation, work))
+    }
+
+    #[test]
+    fn the_checker_waits_for_an_answer_that_takes_its_time() {
+        let (outcome, violation) = checked("require('fiber').sleep(20)");
+        assert!(outcome.is_some_and(|outcome| outcome.is_done()));
+        assert_eq!(violation, None);
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_the_checker_is_found() {
+        let (outcome, violation) = checked("require('fiber').sleep(100)");
+        assert!(outcome.is_none_or(|outcome| outcome.is_unknown()));
+        assert!(violation.is_some_and(|what| what.contains("it does not answer")));
     }
 }
