@@ -509,6 +509,7 @@ impl Journal {
             old,
             files: Arc::clone(&self.config.files),
             cached: Arc::clone(&next.cached),
+            prepared: Arc::clone(&next.prepared),
             head,
             unfinished,
             path: next.path.clone(),

@@ -37,14 +37,14 @@ pub(crate) struct Segment {
     pub(crate) grows_to: u64,
     /// It is followed by another about here.
     max: u64,
-    prepared: Arc<Prepared>,
+    pub(crate) prepared: Arc<Prepared>,
     preparer: Option<JoinHandle<()>>,
     /// In `write` mode: what was written is being synced, once, so that little is left to be synced at the end.
     flushing: Option<Receiver<io::Result<()>>>,
 }
 
 /// Shared with the thread that prepares space.
-struct Prepared {
+pub(crate) struct Prepared {
     /// Space is ready up to here.
     end: AtomicU64,
     /// Space is wanted up to here.
@@ -54,9 +54,27 @@ struct Prepared {
     chunk: u64,
     is_closed: AtomicBool,
     is_full: AtomicBool,
+    /// Somebody writes to the file through the page cache and syncs that.
+    is_syncing: Mutex<bool>,
+    synced: Condvar,
 }
 
 impl Prepared {
+    /// Runs what writes to the file and syncs it, while nobody else does. A sync that fails takes what others have written as well, and their own
+    /// sync would then say that all is well.
+    fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
+        let mut is_syncing = self.is_syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        while *is_syncing {
+            is_syncing = self.synced.wait(&self.is_syncing, is_syncing);
+        }
+        *is_syncing = true;
+        drop(is_syncing);
+        let result = work();
+        *self.is_syncing.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.synced.notify_all();
+        result
+    }
+
     fn upto(end: u64, chunk: u64) -> Self {
         Prepared {
             end: AtomicU64::new(end),
@@ -65,6 +83,8 @@ impl Prepared {
             chunk,
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
+            is_syncing: Mutex::new(false),
+            synced: Condvar::new(),
         }
     }
 }
@@ -75,6 +95,7 @@ pub(crate) struct Change {
     pub(crate) files: Arc<dyn FileSystem>,
     /// The new file, its header, and the names it has and gets.
     pub(crate) cached: Arc<dyn File>,
+    pub(crate) prepared: Arc<Prepared>,
     pub(crate) head: Vec<u8>,
     pub(crate) unfinished: PathBuf,
     pub(crate) path: PathBuf,
@@ -89,9 +110,8 @@ impl Change {
         }
         self.old.complete()?;
         let named = self
-            .cached
-            .write_all_at(&self.head, 0)
-            .and_then(|()| self.cached.sync())
+            .prepared
+            .alone(|| self.cached.write_all_at(&self.head, 0).and_then(|()| self.cached.sync()))
             .and_then(|()| publish(&*self.files, &self.unfinished, &self.path));
         named.map_err(WalError::io(format!("naming {}", self.path.display())))
     }
@@ -291,7 +311,7 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
         }
         let from = shared.end.load(Ordering::Relaxed);
         let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
-        match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
+        match shared.alone(|| prepare(file, from, to, shared.chunk).and_then(|()| file.sync())) {
             Ok(()) => {
                 shared.end.store(to, Ordering::Release);
                 shared.is_full.store(false, Ordering::Release);
