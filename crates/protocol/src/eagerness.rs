@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Looked for so long. What has not come by then will probably take much longer.
 const SPIN: Duration = Duration::from_micros(50);
 /// A wait that is at most so long, wake-up included, is one that looking might have made shorter.
-pub(crate) const SHORT: Duration = Duration::from_micros(100);
+const SHORT: Duration = Duration::from_micros(100);
 /// Short waits, less what long ones and other clients take away, after which the loop looks.
 const CREDIT_MIN: u32 = 32;
 /// Credit that is kept at most: a few looks in vain, and it is over.
@@ -38,10 +38,15 @@ impl Eagerness {
         if self.is_useful && self.credit >= CREDIT_MIN { SPIN } else { Duration::ZERO }
     }
 
-    /// Takes notice of how long it took until an event came.
-    pub(crate) fn note_wait(&mut self, waited: Duration) {
+    /// Takes notice of how long it took until an event came, and whether it came from a client. What threads and disks of the server tell says
+    /// nothing of how soon a client asks, but what took long was not worth looking for.
+    pub(crate) fn note_wait(&mut self, waited: Duration, is_for_client: bool) {
         let is_short = if self.credit >= CREDIT_MIN { waited < SPIN } else { waited < SHORT };
-        self.credit = if is_short { (self.credit + 1).min(CREDIT_MAX) } else { self.credit.saturating_sub(FINE) };
+        match (is_short, is_for_client) {
+            (true, true) => self.credit = (self.credit + 1).min(CREDIT_MAX),
+            (true, false) => {}
+            (false, _) => self.credit = self.credit.saturating_sub(FINE),
+        }
     }
 
     /// Takes notice of whom the events came from.
@@ -64,7 +69,7 @@ mod tests {
 
     fn requests(eagerness: &mut Eagerness, count: usize, client: impl Fn(usize) -> usize, waited_us: u64) {
         for at in 0..count {
-            eagerness.note_wait(Duration::from_micros(waited_us));
+            eagerness.note_wait(Duration::from_micros(waited_us), true);
             eagerness.note_events([client(at)].into_iter());
         }
     }
@@ -93,6 +98,18 @@ mod tests {
         assert_eq!(eagerness.spin(), Duration::ZERO);
         requests(&mut eagerness, 1000, |_| 1, 500);
         assert_eq!(eagerness.spin(), Duration::ZERO, "requests that come now and then");
+    }
+
+    #[test]
+    fn a_disk_is_waited_for_asleep() {
+        let mut eagerness = Eagerness::new(2);
+        let mut looks = 0;
+        for _ in 0..1000 {
+            requests(&mut eagerness, 1, |_| 1, 40);
+            looks += u32::from(!eagerness.spin().is_zero());
+            eagerness.note_wait(Duration::from_micros(90), false);
+        }
+        assert!(looks < 150, "{looks}");
     }
 
     #[test]

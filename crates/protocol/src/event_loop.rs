@@ -4,7 +4,7 @@
 //! to the log; take notice of what became durable; send everything that may leave, one write a connection.
 
 use crate::connection::Connection;
-use crate::eagerness::{self, Eagerness};
+use crate::eagerness::Eagerness;
 use crate::iproto::{self, DecodeError, Packet};
 use crate::sender::{Outlet, Sender};
 use database::{Context, Database, SessionEvent, SessionKind, State};
@@ -321,11 +321,7 @@ impl EventLoop {
             return Ok(());
         }
         let waited = self.poll.poll_eagerly(self.eagerness.spin(), timeout, events)?;
-        // What threads of the server tell says nothing of how soon a client asks.
-        let is_for_client = clients(events).next().is_some();
-        if is_for_client || waited >= eagerness::SHORT {
-            self.eagerness.note_wait(waited);
-        }
+        self.eagerness.note_wait(waited, clients(events).next().is_some());
         self.eagerness.note_events(clients(events));
         Ok(())
     }
