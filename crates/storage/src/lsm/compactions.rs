@@ -24,8 +24,6 @@ use std::sync::atomic::Ordering;
 pub(super) const RANGE_BYTES_MIN: u64 = 4 << 20;
 /// Bytes of a range of a large one.
 pub(super) const RANGE_BYTES_MAX: u64 = 128 << 20;
-/// What was asked for comes behind what is late.
-const ASKED_URGENCY: f64 = 0.9;
 /// Merges that are so late do not take their time.
 const OVERDUE: f64 = 1.5;
 
@@ -91,7 +89,7 @@ impl LsmEngine {
                     let stretch = if is_readable { deleted_stretch(&tree, at) } else { None };
                     let choice = match &stretch {
                         Some(stretch) => Some(stretch.choice),
-                        None => policy::choose(&sizes, &habits).or_else(|| asked_for(&tree, at, readable)),
+                        None => policy::choose(&sizes, &habits, is_asked(&tree, at, readable)),
                     };
                     let Some(choice) = choice else { continue };
                     if best.as_ref().is_none_or(|(_, other)| choice.urgency > other.choice.urgency) {
@@ -406,13 +404,11 @@ fn deleted_stretch(tree: &LsmTree, range_at: usize) -> Option<Wanted> {
     })
 }
 
-/// Somebody has asked for what lies in the range to become one run.
-fn asked_for(tree: &LsmTree, at: usize, readable: usize) -> Option<Choice> {
+/// True if the range has runs from before it was asked for that all become one.
+fn is_asked(tree: &LsmTree, at: usize, readable: usize) -> bool {
     let below = tree.compact_below.get();
     let ranges = tree.ranges();
-    let slices = &ranges.list[at].slices[..readable];
-    let is_asked = slices.iter().filter(|run| run.id() < below).count() > 1;
-    is_asked.then_some(Choice { first: 0, count: readable, urgency: ASKED_URGENCY, lag: 0.0 })
+    ranges.list[at].slices[..readable].iter().filter(|run| run.id() < below).count() > 1
 }
 
 /// At how many bytes a run that is made of so many is followed by another, if it is: parts of about one size. They are a little larger than equal ones,

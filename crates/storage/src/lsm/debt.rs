@@ -231,7 +231,7 @@ mod tests {
             hold(&mut ranges);
             let sizes = ranges.iter().map(|range| range.iter().map(|(_, _, size)| *size).collect::<Vec<_>>());
             let habits = Habits { frees_files: self.debt.is_much(), ..HABITS };
-            let choices = sizes.enumerate().filter_map(|(at, sizes)| Some((at, choose(&sizes, &habits)?)));
+            let choices = sizes.enumerate().filter_map(|(at, sizes)| Some((at, choose(&sizes, &habits, false)?)));
             choices.max_by(|(_, a), (_, b)| a.urgency.total_cmp(&b.urgency))
         }
 

@@ -21,6 +21,9 @@ pub(crate) const DELETED_MIN: u64 = 1_000;
 /// More runs than this are merged, whatever their sizes: each is looked at by reads.
 const RUNS_MAX: usize = 16;
 
+/// What was asked for comes behind what is late.
+const ASKED_URGENCY: f64 = 0.9;
+
 /// A slice of a run as far as it lies in a range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SliceSize {
@@ -66,9 +69,15 @@ impl Habits {
     }
 }
 
-/// What to merge in a range whose slices are so large, newest first.
-pub(crate) fn choose(slices: &[SliceSize], habits: &Habits) -> Option<Choice> {
-    choose_by(slices, habits, habits.younger_share())
+/// What to merge in a range whose slices are so large, newest first. `is_asked`: somebody wants all of them to become one run, so no few of them do
+/// on their own.
+pub(crate) fn choose(slices: &[SliceSize], habits: &Habits, is_asked: bool) -> Option<Choice> {
+    let choice = choose_by(slices, habits, habits.younger_share());
+    if !is_asked || slices.len() < 2 {
+        return choice;
+    }
+    let (urgency, lag) = choice.map_or((0.0, 0.0), |choice| (choice.urgency, choice.lag));
+    Some(Choice { first: 0, count: slices.len(), urgency: urgency.max(ASKED_URGENCY), lag })
 }
 
 fn choose_by(slices: &[SliceSize], habits: &Habits, share: f64) -> Option<Choice> {
@@ -126,41 +135,54 @@ mod tests {
 
     #[test]
     fn one_run_is_left_alone_unless_it_is_mostly_deletes() {
-        assert_eq!(choose(&[], &INSERTS), None);
-        assert_eq!(choose(&sizes(&[1 << 20]), &INSERTS), None);
+        assert_eq!(choose(&[], &INSERTS, false), None);
+        assert_eq!(choose(&sizes(&[1 << 20]), &INSERTS, false), None);
         let deleted = SliceSize { bytes: 1 << 20, held_bytes: 1 << 20, entries: 10_000, deletes: 4_000 };
-        assert!(choose(&[deleted], &INSERTS).is_some_and(|choice| choice.count == 1));
+        assert!(choose(&[deleted], &INSERTS, false).is_some_and(|choice| choice.count == 1));
     }
 
     #[test]
     fn younger_runs_go_down_when_they_have_come_to_a_share_of_the_oldest() {
         let is_all = |choice: Choice| choice.first == 0 && choice.count == 3 && choice.urgency > 1.0;
-        assert_eq!(choose(&sizes(&[10, 1000]), &INSERTS), None);
-        assert!(choose(&sizes(&[200, 200, 1000]), &INSERTS).is_some_and(is_all));
+        assert_eq!(choose(&sizes(&[10, 1000]), &INSERTS, false), None);
+        assert!(choose(&sizes(&[200, 200, 1000]), &INSERTS, false).is_some_and(is_all));
         // Rows that are new are let wait for longer while merges are behind, rows that take the place of others are not.
-        assert_eq!(choose(&sizes(&[200, 200, 1000]), &Habits { is_lagging: true, ..INSERTS }), None);
-        assert!(choose(&sizes(&[200, 200, 1000]), &Habits { is_lagging: true, ..OVERWRITES }).is_some_and(is_all));
+        assert_eq!(choose(&sizes(&[200, 200, 1000]), &Habits { is_lagging: true, ..INSERTS }, false), None);
+        assert!(
+            choose(&sizes(&[200, 200, 1000]), &Habits { is_lagging: true, ..OVERWRITES }, false).is_some_and(is_all)
+        );
     }
 
     #[test]
     fn a_range_that_keeps_a_file_from_removal_is_merged_for_that() {
         let mut slices = sizes(&[10, 1000]);
         slices[0].held_bytes = 500;
-        assert_eq!(choose(&slices, &OVERWRITES), None, "there is room");
-        let choice = choose(&slices, &Habits { frees_files: true, ..OVERWRITES });
+        assert_eq!(choose(&slices, &OVERWRITES, false), None, "there is room");
+        let choice = choose(&slices, &Habits { frees_files: true, ..OVERWRITES }, false);
         assert!(choice.is_some_and(|choice| choice.count == 2 && choice.urgency > 1.0 && choice.lag < 0.1));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_all_of_a_range() {
+        let slices = sizes(&[10, 11, 10, 12, 10, 100_000]);
+        let tier = choose(&slices, &OVERWRITES, false).expect("a full tier");
+        let all = choose(&slices, &OVERWRITES, true).expect("what is asked for");
+        assert_eq!((tier.count, all.first, all.count), (5, 0, 6));
+        assert!(all.urgency >= tier.urgency);
+        assert!(choose(&sizes(&[10, 100_000]), &OVERWRITES, true).is_some_and(|choice| choice.count == 2));
+        assert_eq!(choose(&sizes(&[10]), &OVERWRITES, true), None);
     }
 
     #[test]
     fn runs_that_soon_go_down_are_not_merged_with_one_another_before() {
         let slices = sizes(&[30, 30, 30, 30, 30, 1000]);
-        assert!(choose(&slices, &INSERTS).is_some_and(|choice| choice.count == 5));
-        assert_eq!(choose(&slices, &OVERWRITES), None);
+        assert!(choose(&slices, &INSERTS, false).is_some_and(|choice| choice.count == 5));
+        assert_eq!(choose(&slices, &OVERWRITES, false), None);
     }
 
     #[test]
     fn a_full_tier_is_merged_within_itself() {
-        let choice = choose(&sizes(&[10, 11, 10, 12, 10, 100_000]), &OVERWRITES);
+        let choice = choose(&sizes(&[10, 11, 10, 12, 10, 100_000]), &OVERWRITES, false);
         assert!(choice.is_some_and(|choice| choice.first == 0 && choice.count == 5));
     }
 
