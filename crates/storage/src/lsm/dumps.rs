@@ -148,8 +148,7 @@ impl LsmEngine {
         dump.began_ns = now;
         let mut levels = Vec::new();
         for (tree, level) in &dump.trees {
-            let is_wanted = !tree.is_dropped.get() && !tree.is_incomplete.get();
-            let Some(level) = level.as_ref().filter(|_| is_wanted) else { continue };
+            let Some(level) = level.as_ref().filter(|_| tree.is_to_record()) else { continue };
             let is_lowest = tree.sealed().last().is_some_and(|last| Rc::ptr_eq(last, level));
             let is_bottom = is_lowest && tree.ranges().list.iter().all(|range| range.slices.is_empty());
             #[cfg(feature = "planted-bugs")]
@@ -280,8 +279,7 @@ impl LsmEngine {
         let recorded_there = Rc::clone(&recorded);
         let make = move || {
             let mut edits = Vec::new();
-            let is_wanted = |tree: &LsmTree| !tree.is_dropped.get() && !tree.is_incomplete.get();
-            for (tree, run) in plan.iter().filter(|(tree, _)| is_wanted(tree)) {
+            for (tree, run) in plan.iter().filter(|(tree, _)| tree.is_to_record()) {
                 recorded_there.borrow_mut().insert(tree.id);
                 edits.extend(tree_edit(tree));
                 let ranges = tree.ranges();

@@ -250,6 +250,11 @@ impl LsmTree {
         })
     }
 
+    /// False if nothing of it may come to the manifest any more, or yet.
+    pub(crate) fn is_to_record(&self) -> bool {
+        !self.is_dropped.get() && !self.is_incomplete.get()
+    }
+
     pub(crate) fn active(&self) -> Rc<Level> {
         Rc::clone(&self.active.borrow())
     }
