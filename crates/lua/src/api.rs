@@ -5,7 +5,7 @@ use crate::disk_statistics::{disk_statistics, index_statistics};
 use crate::registry::{context, database, registry};
 use crate::state::{Function, Raise, State};
 use crate::{scans, schema, statements, triggers};
-use database::{Error, ErrorCode, Space, SpaceKind};
+use database::{Error, ErrorCode, Privileges, Space, SpaceKind};
 use mlua_sys as ffi;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -135,6 +135,7 @@ fn recovery_report(state: State) -> Outcome {
 /// compact_index(space_id, index_id): merges of what the index has on disk begin
 fn compact_index(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    database().check_space_access(&context(), &space, Privileges::READ)?;
     if let Some(disk) = space.disk() {
         disk.compact(index_id);
     }
