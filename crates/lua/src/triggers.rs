@@ -86,7 +86,7 @@ struct LuaTrigger {
 impl ReplaceTrigger for LuaTrigger {
     fn run(
         &self,
-        context: &Context,
+        _context: &Context,
         old: Option<&Tuple>,
         new: Option<&Tuple>,
         space: &Rc<Space>,
@@ -94,7 +94,6 @@ impl ReplaceTrigger for LuaTrigger {
     ) -> database::Result<Option<Tuple>> {
         let thread = Thread::take();
         let state = thread.state;
-        let _ = context;
         state.push_ref(self.callback.reference);
         push_optional(state, old.cloned());
         push_optional(state, new.cloned());
