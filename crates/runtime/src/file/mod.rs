@@ -108,11 +108,11 @@ pub trait File: Send + Sync {
     /// Makes data and length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Has the `length` bytes at `offset`, which follow others, go to the disk, and waits until those are there that lie `distance` or more before
+    /// Has the `length` bytes at `offset`, which follow others, go to the disk, and waits until those are there that lie a mebibyte or more before
     /// them. Nothing is durable before `sync`, which then has little left to do and holds up nobody who syncs beside it.
     ///
     /// Errors: the disk refuses to write; whoever is told must not trust the file, since `sync` may not say so again.
-    fn write_behind(&self, _offset: u64, _length: u64, _distance: u64) -> io::Result<()> {
+    fn write_behind(&self, _offset: u64, _length: u64) -> io::Result<()> {
         Ok(())
     }
 

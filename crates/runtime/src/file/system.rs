@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// Number of cachestat(2), which came with Linux 6.5: new system calls have the same number on all machines.
 const CACHESTAT: libc::c_long = 451;
 
+/// Bytes that `write_behind` leaves on their way to the disk.
+const BEHIND_BYTES: u64 = 1 << 20;
+
 /// A stretch of a file. See cachestat(2).
 #[repr(C)]
 struct CacheStatRange {
@@ -156,11 +159,11 @@ impl File for fs::File {
         self.sync_data()
     }
 
-    fn write_behind(&self, offset: u64, length: u64, distance: u64) -> io::Result<()> {
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
         flush_range(self, offset, length, libc::SYNC_FILE_RANGE_WRITE)?;
         // What lies before has been waited for already.
-        let end = offset.saturating_sub(distance);
-        let begin = end.saturating_sub(length.max(distance));
+        let end = offset.saturating_sub(BEHIND_BYTES);
+        let begin = end.saturating_sub(length.max(BEHIND_BYTES));
         flush_range(self, begin, end - begin, libc::SYNC_FILE_RANGE_WAIT_BEFORE)
     }
 
