@@ -19,7 +19,7 @@ const CHUNKS_AHEAD: u64 = 16;
 /// On a full disk space is asked for again so often.
 const RETRY_NS: u64 = 100_000_000;
 /// What is prepared too much is cut off in such steps: the file system does a step at once.
-const CUT_STEP_BYTES: u64 = 16 << 20;
+const CUT_STEP_BYTES: u64 = 4 << 20;
 /// In `write` mode a file is synced when all but one part of so many of it is written.
 const FLUSH_AHEAD_PART: u64 = 8;
 
@@ -325,6 +325,8 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
         let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
         match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
             Ok(()) => {
+                // Groups go past the page cache, and each would have to take its pages out of it first.
+                file.forget_cached(from, to - from);
                 shared.end.store(to, Ordering::Release);
                 shared.is_full.store(false, Ordering::Release);
             }

@@ -116,6 +116,9 @@ pub trait File: Send + Sync {
         Ok(())
     }
 
+    /// Takes these bytes out of the page cache as far as they are on the disk: nobody will read them.
+    fn forget_cached(&self, _offset: u64, _length: u64) {}
+
     /// Reads exactly `out.len()` bytes unless the file ends; returns how many.
     fn read_full_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut at = 0;

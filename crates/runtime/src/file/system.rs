@@ -1,5 +1,8 @@
 //! Files of the operating system.
-#![expect(unsafe_code, reason = "flock(2), statx(2), preadv2(2), sync_file_range(2) and cachestat(2)")]
+#![expect(
+    unsafe_code,
+    reason = "flock(2), statx(2), preadv2(2), sync_file_range(2), posix_fadvise(2) and cachestat(2)"
+)]
 
 use super::{File, FileSystem, OpenMode};
 use crate::aligned::PAGE_BYTES;
@@ -165,6 +168,12 @@ impl File for fs::File {
         let end = offset.saturating_sub(BEHIND_BYTES);
         let begin = end.saturating_sub(length.max(BEHIND_BYTES));
         flush_range(self, begin, end - begin, libc::SYNC_FILE_RANGE_WAIT_BEFORE)
+    }
+
+    fn forget_cached(&self, offset: u64, length: u64) {
+        let (Ok(offset), Ok(length)) = (offset.try_into(), length.try_into()) else { return };
+        // SAFETY: a system call without pointers, for a descriptor that is open. It is advice: where it is not taken nothing is wrong.
+        unsafe { libc::posix_fadvise(self.as_raw_fd(), offset, length, libc::POSIX_FADV_DONTNEED) };
     }
 
     /// Asks for the number of names alone. Whoever asks for times makes the next write note a new one, and a synced write then writes
