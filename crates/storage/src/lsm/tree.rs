@@ -406,12 +406,18 @@ impl LsmTree {
         }
         let cache = reader.cache.borrow();
         let (mut encoded, mut key) = (Vec::with_capacity(9), Vec::with_capacity(9));
-        for &value in values {
+        let mut encode = |value: u64, key: &mut Vec<u8>| {
             encoded.clear();
             key.clear();
             msgpack::encode_uint(&mut encoded, value);
-            self.order.ordered_of_key(&encoded, 1, &mut key);
-            let hash = key_hash(&key);
+            self.order.ordered_of_key(&encoded, 1, key);
+            key_hash(key)
+        };
+        for &value in values {
+            cache.prefetch_place(self.id, encode(value, &mut key));
+        }
+        for &value in values {
+            let hash = encode(value, &mut key);
             if !cache.prefetch_row(self.id, hash) {
                 ranges.list[ranges.find(&key)].slices.iter().for_each(|run| run.prefetch(hash));
             }

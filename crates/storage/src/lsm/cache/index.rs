@@ -169,6 +169,14 @@ impl Index {
         same.enumerate().find(|(_, word)| is_it(*word)).map(|(at, word)| (Slot { table, at: first + at }, word))
     }
 
+    /// Has the place of a hash brought nearer to the processor.
+    pub(super) fn prefetch(&self, hash: u64) {
+        let table = &self.tables[self.table(hash)];
+        if let Some(first) = table.words.get(table.home(Self::tag(hash))) {
+            index::prefetch_bytes(std::ptr::from_ref(first).cast(), size_of::<u64>());
+        }
+    }
+
     pub(super) fn insert(&mut self, hash: u64, word: Word) {
         let table = self.table(hash);
         self.change(table, |table| table.insert(Self::tag(hash) << TAG_SHIFT | word.0));
