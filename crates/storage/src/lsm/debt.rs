@@ -4,9 +4,9 @@
 //! work at leisure while there is little of it, briskly when there is more, and writers are slowed down before it comes to the bound, step by step:
 //!
 //! ```text
-//!   waste / rows   0         CALM                PACED                  FULL
-//!   merges         half of the time  most of the time    all of the time
-//!   writers        as they like                  | 2 x what merges digest ... 0.5 x
+//!   waste / rows   0              CALM             HASTY            PACED                            FULL
+//!   merges         half of the time | most of the time | all of the time
+//!   writers        as they like                                     | 2 x what merges digest ... 0.5 x
 //! ```
 //!
 //! So somewhere in the last stretch writers and merges are equally fast. Rows that are new take the disk anyway: who only inserts is not slowed
