@@ -27,6 +27,9 @@ use std::time::Duration;
 const SILENCE_NS_MAX: u64 = 60 * SECOND_NS;
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
+/// What falls due within such a time is sent together: system calls for single requests would take the processors from the server. Latency counts
+/// from when each was due.
+const TOGETHER_NS: u64 = 250_000;
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +39,7 @@ pub enum Pace {
         /// Requests in flight on each connection.
         depth: u32,
     },
-    /// So many a second in all, evenly.
+    /// So many a second in all, evenly; those of a quarter of a millisecond together.
     Open {
         /// Requests a second.
         rate: f64,
@@ -105,6 +108,8 @@ struct Running {
     lanes: Vec<Lane>,
     /// Where an open loop tries next.
     next_lane: usize,
+    /// When an open loop sent something last.
+    sent_ns: u64,
     sent: u64,
     answered: u64,
     /// No more requests.
@@ -137,6 +142,7 @@ impl Running {
             may_break: flow.may_break,
             lanes: streams.into_iter().map(|stream| Lane::new(stream, flow.door, depth)).collect(),
             next_lane: 0,
+            sent_ns: 0,
             sent: 0,
             answered: 0,
             is_over: false,
@@ -209,6 +215,10 @@ impl Running {
     fn send_due(&mut self, begun_ns: u64, now_ns: u64) -> io::Result<Option<u64>> {
         let Pace::Open { rate, .. } = self.pace else { return Ok(None) };
         let due_ns = |number: u64| begun_ns + (number as f64 * 1e9 / rate) as u64;
+        let may_send_ns = self.sent_ns + TOGETHER_NS;
+        if now_ns < may_send_ns {
+            return Ok((self.left() > 0).then(|| due_ns(self.sent).max(may_send_ns)));
+        }
         let lanes = self.lanes.len();
         while self.left() > 0 && due_ns(self.sent) <= now_ns {
             let first = self.next_lane;
@@ -217,11 +227,12 @@ impl Running {
                 break;
             };
             self.next_lane = (lane + 1) % lanes;
+            self.sent_ns = now_ns;
         }
         for lane in self.lanes.iter_mut().filter(|lane| !lane.is_sent()) {
             lane.send()?;
         }
-        Ok((self.left() > 0).then(|| due_ns(self.sent)))
+        Ok((self.left() > 0).then(|| due_ns(self.sent).max(self.sent_ns + TOGETHER_NS)))
     }
 
     /// Requests that should have been sent and could not be.

@@ -18,7 +18,7 @@ pub(crate) const SECTION: Section = Section {
     name: "disk-sustained",
     title: "On disk: overwrites for long",
     about: "The disk space is filled and compacted. Then five times as many overwrites of uniformly chosen rows as there are rows; overwrites by a zipf distribution \
-            (exponent 0.99) as fast as they go, which gives the peak; and the same evenly at 80 % of that, with latency from when each was due. Write amplification \
+            (exponent 0.99) as fast as they go for a third of the time, which gives the peak; and the same evenly at 80 % of that, with latency from when each was due. Write amplification \
             is what the process had written to the device, log included, for each byte of rows put in. Space amplification is the most that the files \
             with rows took at a time over what they took when everything was compacted. RocksDB runs at its defaults, uniformly, as fast as it goes.",
     run: run_section,
@@ -108,7 +108,7 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
     book_evenness(turn, "uniform", &outcome);
 
     let is_trial = settings.scale.time < Duration::from_millis(100);
-    let peak_time = if is_trial { settings.scale.time } else { (10 * settings.scale.time).max(PEAK_MIN) };
+    let peak_time = if is_trial { settings.scale.time } else { (settings.scale.sustained / 3).max(PEAK_MIN) };
     let peak = run(server, turn, "peak", replace(), zipf_key(rows, round), timed(peak_time))?.per_second();
     let steady = flow(&server.address, replace(), WINDOW, zipf_key(rows, round + 1), timed(settings.scale.sustained));
     let steady = Flow { pace: Pace::Open { rate: STEADY * peak, depth_max: WINDOW.1 }, ..steady };

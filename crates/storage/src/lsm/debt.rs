@@ -4,9 +4,9 @@
 //! work at leisure while there is little of it, briskly when there is more, and writers are slowed down before it comes to the bound, step by step:
 //!
 //! ```text
-//!   waste / rows   0         CALM                PACED                  FULL
-//!   merges         half of the time  most of the time    all of the time
-//!   writers        as they like                  | 2 x what merges digest ... 0.5 x
+//!   waste / rows   0              CALM             HASTY            PACED                            FULL
+//!   merges         half of the time | most of the time | all of the time
+//!   writers        as they like                                     | 2 x what merges digest ... 0.5 x
 //! ```
 //!
 //! So somewhere in the last stretch writers and merges are equally fast. Rows that are new take the disk anyway: who only inserts is not slowed
@@ -23,9 +23,9 @@ const CALM: f64 = 0.26;
 /// From here on they take all the time that they can have.
 const HASTY: f64 = 0.30;
 /// From this part on, with what is in memory yet, writers may be slowed down.
-const PACED: f64 = 0.38;
+const PACED: f64 = 0.37;
 /// Here they are at half of what merges digest. What is being written, and removed, comes on top of it: all together stays below a half.
-const FULL: f64 = 0.47;
+const FULL: f64 = 0.44;
 /// What of older dumps is still remembered after each new one.
 const KEPT_OF_DUMPS: f64 = 0.8;
 /// The same of merges, of which many belong together: those of small runs come before those that bring them down.
@@ -321,9 +321,9 @@ mod tests {
             debt.set(1000.0 * waste, 1000, 1.0);
             debt.pace(1, 0)
         };
-        assert_eq!((pace(0.0), pace(0.379)), (None, None));
+        assert_eq!((pace(0.0), pace(0.369)), (None, None));
         assert!(debt.pace(1, 10).is_some(), "what is in memory comes to it");
-        let paces: Vec<f64> = [0.38, 0.39, 0.40, 0.43, 0.47, 0.5, 5.0].into_iter().filter_map(pace).collect();
+        let paces: Vec<f64> = [0.37, 0.38, 0.40, 0.42, 0.44, 0.5, 5.0].into_iter().filter_map(pace).collect();
         assert!(paces.is_sorted_by(|a, b| a >= b) && paces.len() == 7, "{paces:?}");
         assert!(paces[0] < 4_001.0 && paces[0] > 3_999.0 && paces[6] > 0.0, "{paces:?}");
     }
