@@ -1,6 +1,6 @@
 //! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
 //!
-//! Two are a double of the file system. Eight need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! Two are a double of the file system. Nine need a place in the product, which the feature `planted-bugs` compiles in; README.md
 //! names the places.
 
 use crate::check::Finding;
@@ -32,6 +32,9 @@ pub enum Bug {
     /// A block is believed whatever its checksum.
     #[cfg(feature = "planted-bugs")]
     IgnoreChecksum,
+    /// A block of a run is believed whatever its checksum.
+    #[cfg(feature = "planted-bugs")]
+    IgnoreBlockChecksum,
     /// A run is named in the manifest before it is on disk.
     #[cfg(feature = "planted-bugs")]
     RecordBeforeSync,
@@ -61,6 +64,8 @@ impl Bug {
         #[cfg(feature = "planted-bugs")]
         Bug::IgnoreChecksum,
         #[cfg(feature = "planted-bugs")]
+        Bug::IgnoreBlockChecksum,
+        #[cfg(feature = "planted-bugs")]
         Bug::RecordBeforeSync,
         #[cfg(feature = "planted-bugs")]
         Bug::RemoveRunThatIsRead,
@@ -84,6 +89,8 @@ impl Bug {
             #[cfg(feature = "planted-bugs")]
             Bug::IgnoreChecksum => "ignore-checksum",
             #[cfg(feature = "planted-bugs")]
+            Bug::IgnoreBlockChecksum => "ignore-block-checksum",
+            #[cfg(feature = "planted-bugs")]
             Bug::RecordBeforeSync => "record-before-sync",
             #[cfg(feature = "planted-bugs")]
             Bug::RemoveRunThatIsRead => "remove-run-that-is-read",
@@ -101,12 +108,21 @@ impl Bug {
         #[cfg(feature = "planted-bugs")]
         return matches!(
             self,
-            Bug::RecordBeforeSync
+            Bug::IgnoreBlockChecksum
+                | Bug::RecordBeforeSync
                 | Bug::RemoveRunThatIsRead
                 | Bug::RemoveRunThatIsNamed
                 | Bug::DropTombstones
                 | Bug::FilterDenies
         );
+        #[cfg(not(feature = "planted-bugs"))]
+        false
+    }
+
+    /// True if only a bit that flips at rest shows it. Nothing flips in the exhaustive tools.
+    pub fn needs_flip(self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        return self == Bug::IgnoreBlockChecksum;
         #[cfg(not(feature = "planted-bugs"))]
         false
     }
@@ -134,6 +150,7 @@ impl Bug {
             Bug::KeepSecondaryEntry => Some(Plant::KeepSecondaryEntry),
             Bug::ReusePosition => Some(Plant::ReusePosition),
             Bug::IgnoreChecksum => Some(Plant::IgnoreChecksum),
+            Bug::IgnoreBlockChecksum => Some(Plant::IgnoreBlockChecksum),
             Bug::RecordBeforeSync => Some(Plant::RecordBeforeSync),
             Bug::RemoveRunThatIsRead => Some(Plant::RemoveRunThatIsRead),
             Bug::RemoveRunThatIsNamed => Some(Plant::RemoveRunThatIsNamed),

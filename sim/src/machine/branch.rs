@@ -59,6 +59,12 @@ branches! {
     BitFlipRefused = "a start refused a flipped bit",
     /// The flipped bit was in something that a start does not read.
     BitFlipUnread = "a flipped bit was not needed",
+    /// It is a bit of the disk engine's files.
+    BitFlipOnDisk = "a bit of a run or manifest flips",
+    /// A client was told of a damaged block.
+    DamageRead = "a damaged block was asked for",
+    /// A merge met a damaged block.
+    DamageMerged = "a damaged block stopped a merge",
     // Faults of everything else.
     /// The time of day is wrong by up to an hour.
     ClockJump = "the clock jumps",

@@ -124,8 +124,8 @@ fn branches_of(line: &str) -> [Option<Branch>; 2] {
         [Some(Branch::DumpFailed), is_full.then_some(Branch::DumpDiskFull)]
     } else if line.starts_with("a record of the manifest failed:") {
         one(Branch::ManifestFailed)
-    } else if line.starts_with("a compaction failed:") {
-        one(Branch::CompactionFailed)
+    } else if line.starts_with("a compaction of ") && line.contains(" failed: ") {
+        [Some(Branch::CompactionFailed), line.contains(": damaged at byte ").then_some(Branch::DamageMerged)]
     } else if line.starts_with("two ranges are joined") {
         one(Branch::RangesJoined)
     } else if let Some((_, rest)) = line.split_once(" runs into ")
