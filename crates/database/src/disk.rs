@@ -198,6 +198,7 @@ impl Database {
                 compactions_max: config.vinyl_write_threads.max(1),
                 manifest_bytes: config.vinyl_manifest_bytes,
                 open_files_max: config.vinyl_open_files_max,
+                page_cache_sampled_one_of: config.vinyl_page_cache_sampled_one_of,
             },
             LsmEnvironment {
                 files: environment.files.clone(),

@@ -51,6 +51,20 @@ branches! {
     DiskFull = "the disk becomes full",
     /// The server was told that it is full.
     DiskFullMet = "a full disk met",
+    /// Bytes were sent to the disk ahead of a sync, and some of them arrived.
+    WrittenBehind = "bytes sent to the disk ahead of a sync",
+    /// This is planned to fail.
+    WriteBehindFails = "a write behind fails, later syncs lie",
+    /// The server was told that it failed.
+    WriteBehindErrorMet = "a failed write behind met",
+    /// A block was read past the page cache.
+    DirectRead = "a block read past the page cache",
+    /// The file system does not open files so.
+    DirectRefused = "a file not opened past the page cache",
+    /// It opens them, and does not read them in every place.
+    DirectReadRefused = "a read past the page cache refused",
+    /// The kernel does not say what it has in memory.
+    CacheUnknown = "the page cache could not be asked",
     /// An operation took a hundred times as long.
     SlowFile = "slow file operation",
     /// A bit of a file flips between two lives.

@@ -32,6 +32,7 @@ pub(super) struct DiskSettings {
     pub(super) write_threads: usize,
     pub(super) manifest_bytes: u64,
     pub(super) open_files_max: usize,
+    pub(super) page_cache_sampled_one_of: u64,
 }
 
 /// What a life is told.
@@ -137,6 +138,7 @@ impl Process {
             vinyl_write_threads: settings.disk.write_threads,
             vinyl_manifest_bytes: settings.disk.manifest_bytes,
             vinyl_open_files_max: settings.disk.open_files_max,
+            vinyl_page_cache_sampled_one_of: settings.disk.page_cache_sampled_one_of,
             ..Config::default()
         };
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;

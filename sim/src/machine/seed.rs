@@ -44,6 +44,8 @@ const DISK_FLIP_ONE_IN: u64 = 3;
 const FLIPS: u64 = 0x6662_6974;
 /// The same for what chooses the engines and their options.
 const ENGINES: u64 = 0x656e_6769;
+/// The same for what chooses the page cache.
+const PAGE_CACHE: u64 = 0x7061_6765;
 /// Where the disk engine has its files.
 pub(super) const DISK_DIR: &str = "/disk/lsm";
 
@@ -191,8 +193,22 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
         write_threads: dice.between(1, 3) as usize,
         manifest_bytes: dice.between(1, 40_000),
         open_files_max: dice.between(1, 60) as usize,
+        // All, so that the few reads of a life are a verdict.
+        page_cache_sampled_one_of: 1,
     };
     (engines, disk)
+}
+
+/// What the machine keeps of its files in memory, and whether they can be read past it.
+fn choose_page_cache(seed: u64, config: &mut MachineConfig) {
+    let mut dice = Dice::new(seed ^ PAGE_CACHE, 0);
+    config.uncached_percent = match dice.below(4) {
+        0 => 100,
+        1 => dice.between(80, 99),
+        _ => 50,
+    };
+    config.direct_refused_one_in = if dice.one_in(3) { dice.between(1, 3) } else { 0 };
+    config.direct_read_fails_one_in = if dice.one_in(3) { dice.between(1, 9) } else { 0 };
 }
 
 /// Every file and its bytes.
@@ -273,6 +289,7 @@ impl<'a> Run<'a> {
         if !plan.limits.allow(Hazard::NarrowSocket) {
             config.socket_bytes_max = MachineConfig::default().socket_bytes_max;
         }
+        choose_page_cache(plan.seed, &mut config);
         simulation.set_config(config);
         let all = trial::all();
         let mut wanted: Vec<Box<dyn Workload>> = all
@@ -501,6 +518,10 @@ impl<'a> Run<'a> {
                 simulation.call_at(simulation.between((now, until)), move || {
                     offset.store(jump.wrapping_sub(3_600_000_000_000), Ordering::Relaxed);
                 });
+            }
+            4 if limits.allow(Hazard::WriteBehindFails) => {
+                watch::count(Branch::WriteBehindFails);
+                fault.writes_behind_until_error = Some(simulation.random() % 4);
             }
             _ => {}
         }
