@@ -71,3 +71,14 @@ fn a_process_that_dies_is_the_finding_of_its_seed() {
     assert_eq!(seeds, [0, 1]);
     assert!(totals.findings.iter().all(|finding| finding.workload == "process" && finding.text.contains("there are")));
 }
+
+#[test]
+fn a_process_that_dies_behind_its_last_line_is_the_finding_of_its_last_seed() {
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dies_late.sh").into();
+    let totals = runs::run(&Options { program, ..options(50, Choice::default()) }, &Progress::hidden()).unwrap();
+    assert_eq!(totals.seeds, 50, "all of them have run");
+    let seeds: Vec<u64> = totals.findings.iter().map(|finding| finding.seed).collect();
+    assert_eq!(seeds, [39, 49]);
+    let is_told = |text: &str| text.contains("signal: 6") && text.contains("last words");
+    assert!(totals.findings.iter().all(|finding| finding.workload == "process" && is_told(&finding.text)));
+}
