@@ -42,6 +42,8 @@ impl RocksDb<'_> {
         command.current_dir(self.dir).arg(format!("--benchmarks={benchmarks}"));
         command.arg("--db=data").arg(format!("--num={}", self.rows)).arg("--disable_wal=0");
         command.arg(format!("--key_size={KEY_BYTES}")).arg(format!("--value_size={VALUE_BYTES}"));
+        // Values that cannot be packed, as the others get them; its own can by half.
+        command.arg("--compression_ratio=1");
         if let Some(RocksDbMemory { write_bytes, cache_bytes }) = self.memory {
             // Two of them: one is written while the other one is brought to disk.
             command.arg(format!("--write_buffer_size={}", write_bytes / 2)).arg(format!("--cache_size={cache_bytes}"));

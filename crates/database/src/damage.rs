@@ -147,7 +147,7 @@ pub fn older_snapshot(files: &dyn FileSystem, damaged: &Path, wal_dir: &Path) ->
     let older = older.into_iter().rev().map(|(_, path)| path).skip_while(|path| path != damaged).skip(1);
     older.into_iter().find(|path| {
         let is_good = |report: &wal::FileReport| report.losses.is_empty();
-        let Some(report) = wal::check_file(files, path, false, &mut Nobody).ok().filter(is_good) else { return false };
+        let Some(report) = wal::check_file(files, path, &mut Nobody).ok().filter(is_good) else { return false };
         let logs = wal::recover_into(files, wal_dir, &report.meta.vclock, OnDamage::Survey, &mut Nobody);
         logs.is_ok_and(|logs| logs.losses.is_empty())
     })

@@ -288,7 +288,7 @@ impl Database {
             final_error: None,
         };
         self.begin_replay(signature, false);
-        let found = wal::check_file(files, snapshot, false, &mut replay).map_err(|error| replay.error(error))?;
+        let found = wal::check_file(files, snapshot, &mut replay).map_err(|error| replay.error(error))?;
         let advised = |mut error: Error| {
             let advice = damage::advice(files, snapshot, &config.wal_dir);
             error.push_text(&format!("; {advice}"));

@@ -198,12 +198,10 @@ fn check_logs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
         .filter(|name| name.ends_with(".snap") || name.ends_with(".xlog"))
         .map(|name| dir.join(name))
         .collect();
-    let newest = |extension: &str| files.iter().rev().find(|path| path.extension().is_some_and(|e| e == extension));
-    let (newest_log, newest_snapshot) = (newest("xlog"), newest("snap"));
+    let newest_snapshot = files.iter().rev().find(|path| path.extension().is_some_and(|e| e == "snap"));
     let mut reading = Reading::default();
     for path in &files {
-        let found = wal::check_file(&SystemFiles, path, Some(path) == newest_log, &mut reading)
-            .map_err(|error| error.to_string())?;
+        let found = wal::check_file(&SystemFiles, path, &mut reading).map_err(|error| error.to_string())?;
         checked.add(!found.losses.is_empty());
         let needs_advice = !found.losses.is_empty() && Some(path) == newest_snapshot;
         let advice = needs_advice.then(|| database::advice(&SystemFiles, path, dir));

@@ -9,9 +9,9 @@
 //! if its pages are there, so that a full disk is known before anything is promised. In `write` mode groups are plain
 //! blocks appended through the page cache by the caller. In `none` nothing is written.
 //!
-//! The next file is made ahead by a thread, and when its turn has come, groups go to it at once. The thread completes the old file and gives
-//! the new one its name; until both are done nothing that is in the new one counts. So nobody waits for a directory to be synced but those
-//! whose answers depend on it.
+//! The next file is made ahead by a thread, and when its turn has come, groups go to it at once. A thread gives the new file its header and its
+//! name, and until that is done nothing that is in it counts: so nobody waits for a directory to be synced but those whose answers depend on it.
+//! The old file is completed after that, when nobody waits.
 //!
 //! Invariant: `durable` moves over a group only when it and all before it are written. After one failed write everything behind
 //! the durable position is lost and nothing is accepted again.
@@ -117,8 +117,17 @@ struct Rotation {
 enum Stage {
     /// Groups of the old file are being written.
     Draining(Box<Change>),
-    /// A thread completes the old file and names the new one.
+    /// A thread names the new file. What comes of it comes first, what comes of the rest after it.
     Naming(Receiver<Result<(), WalError>>, JoinHandle<()>),
+    /// The new file has its name, and the thread does the rest of it.
+    Completing(Receiver<Result<(), WalError>>, JoinHandle<()>),
+}
+
+impl Rotation {
+    /// True until the new file has its name.
+    fn holds_back(&self) -> bool {
+        !matches!(self.stage, Stage::Completing(..))
+    }
 }
 
 struct InFlight {
@@ -376,7 +385,7 @@ impl Journal {
                 self.flushed = self.vclock;
                 segment.flush_ahead(&self.config);
                 self.written = self.appended;
-                if self.rotation.is_none() {
+                if !self.is_held_back() {
                     self.durable = self.written;
                 }
                 if is_last_group && let Err(error) = self.begin_rotation() {
@@ -402,14 +411,18 @@ impl Journal {
         self.poll_files();
         // Asked behind the writes and before anybody is told of them.
         let may_count = self.finished.is_empty() || self.check_removed();
-        let last_counting = self.rotation.as_ref().map_or(u64::MAX, |rotation| rotation.last_group);
+        let is_held_back = self.is_held_back();
+        let last_counting = match &self.rotation {
+            Some(rotation) if is_held_back => rotation.last_group,
+            _ => u64::MAX,
+        };
         while let Some(first) = self.in_flight.front().filter(|first| may_count && first.number <= last_counting) {
             let Some(result) = self.finished.remove(&first.number) else { break };
             match result {
                 Ok(()) => {
                     self.durable = first.end;
                     if let Some(segment) = &mut self.segment
-                        && self.rotation.is_none()
+                        && !is_held_back
                     {
                         segment.durable_offset = first.end_offset;
                     }
@@ -465,6 +478,11 @@ impl Journal {
         self.rotation.is_some() || matches!(self.spare, Spare::Making(..))
     }
 
+    /// True while what is in the present file does not count, because that has no name yet.
+    fn is_held_back(&self) -> bool {
+        self.rotation.as_ref().is_some_and(Rotation::holds_back)
+    }
+
     /// The next file cannot have its turn: the present one is written on.
     fn write_on(&mut self, error: &WalError) {
         if let Some(segment) = &mut self.segment {
@@ -505,14 +523,15 @@ impl Journal {
         if self.config.mode == WalMode::Write {
             (next.offset, next.durable_offset) = (head.len() as u64, head.len() as u64);
         }
+        old.close_preparing();
         let change = Change {
             old,
             files: Arc::clone(&self.config.files),
-            cached: Arc::clone(&next.cached),
-            prepared: Arc::clone(&next.prepared),
+            file: Arc::clone(&next.file),
             head,
             unfinished,
             path: next.path.clone(),
+            is_synced: self.config.mode == WalMode::Fsync,
         };
         self.previous = Some(start);
         self.segment = Some(next);
@@ -526,7 +545,7 @@ impl Journal {
     fn begin_naming(&mut self) {
         let Some(rotation) = self.rotation.take() else { return };
         let is_drained = self.in_flight.front().is_none_or(|first| first.number > rotation.last_group);
-        let change = match rotation.stage {
+        let mut change = match rotation.stage {
             Stage::Draining(change) if is_drained && self.failure.is_none() => change,
             stage => {
                 self.rotation = Some(Rotation { stage, ..rotation });
@@ -537,10 +556,16 @@ impl Journal {
         let notifier = Arc::clone(self.writer.notifier());
         let (job_sender, job) = channel::<Box<Change>>();
         let work = move || {
-            let Ok(change) = job.recv() else { return };
+            let Ok(mut change) = job.recv() else { return };
+            let named = change.name();
+            let is_named = named.is_ok();
             // Nobody listens if the process ends.
-            let _ = sender.send(change.make());
+            let _ = sender.send(named);
             notifier.notify();
+            if is_named {
+                let _ = sender.send(change.complete());
+                notifier.notify();
+            }
         };
         match spawn_thread("wal-files", work) {
             Ok(worker) => {
@@ -549,7 +574,7 @@ impl Journal {
             }
             // What a thread would have done is done here.
             Err(_) => {
-                if let Err(error) = change.make() {
+                if let Err(error) = change.name().and_then(|()| change.complete()) {
                     self.fail(error);
                 }
             }
@@ -558,21 +583,26 @@ impl Journal {
 
     /// Takes notice of files that were made or named.
     fn poll_files(&mut self) {
-        let named = match &self.rotation {
-            Some(Rotation { stage: Stage::Naming(named, _), .. }) => named.try_recv().ok(),
+        let news = match &self.rotation {
+            Some(Rotation { stage: Stage::Naming(news, _) | Stage::Completing(news, _), .. }) => news.try_recv().ok(),
             _ => None,
         };
-        if let Some(result) = named {
-            self.rotation = None;
-            match result {
-                Ok(()) if self.config.mode == WalMode::Write => self.durable = self.written,
-                Ok(()) => {}
-                Err(error) => {
+        if let Some(result) = news
+            && let Some(rotation) = self.rotation.take()
+        {
+            match (result, rotation.stage) {
+                (Err(error), _) => {
                     self.in_flight.clear();
                     self.fail(error);
                 }
+                (Ok(()), Stage::Naming(news, worker)) => {
+                    if self.config.mode == WalMode::Write {
+                        self.durable = self.written;
+                    }
+                    self.rotation = Some(Rotation { stage: Stage::Completing(news, worker), ..rotation });
+                }
+                (Ok(()), _) => self.make_spare(),
             }
-            self.make_spare();
         }
         let made = match &self.spare {
             Spare::Making(made, _) => made.try_recv().ok(),
@@ -769,8 +799,8 @@ impl Journal {
         let segment = match &self.rotation {
             // The next one has its name yet to get.
             Some(Rotation { stage: Stage::Draining(change), .. }) => Some(&change.old),
-            Some(_) => None,
-            None => self.segment.as_ref(),
+            Some(Rotation { stage: Stage::Naming(..), .. }) => None,
+            Some(_) | None => self.segment.as_ref(),
         };
         // One that cannot be asked is as good as any: its writes tell.
         let removed = segment.filter(|segment| segment.file.is_removed().unwrap_or(false));
@@ -844,7 +874,9 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         // Files may be taken away behind it.
-        if let Some(Rotation { stage: Stage::Naming(_, worker), .. }) = self.rotation.take() {
+        if let Some(Rotation { stage: Stage::Naming(_, worker) | Stage::Completing(_, worker), .. }) =
+            self.rotation.take()
+        {
             worker.join();
         }
         self.drop_spare();

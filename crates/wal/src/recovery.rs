@@ -1,8 +1,11 @@
 //! Reading the log back: whole transactions in order, a torn end cut and reported, damage refused.
 //!
 //! What can be torn: groups that were in flight when the machine stopped, in the newest file, behind everything that was
-//! acknowledged. What is damage: anything unreadable in a file that was completed (it has an end marker, or a later
-//! file exists), and a group that a later group's note declares durable.
+//! acknowledged. What is damage: anything unreadable in a file that was completed (it has an end marker) or in front of the rows that a
+//! later file begins with, and a group that a later group's note declares durable.
+//!
+//! A file is completed after the next one has its name, so a crash may leave it as it was: behind the last row before the next file there is
+//! only space that was prepared, whole or cut anywhere, and that costs nothing.
 
 use crate::block::{EOF_MAGIC, FIXHEADER_BYTES, Note};
 use crate::error::WalError;
@@ -111,11 +114,11 @@ pub fn recover_into(
     let first = all.iter().rposition(|(begin, _)| *begin <= signature).unwrap_or(0);
     let wanted = &all[first..];
     for (at, (_, path)) in wanted.iter().enumerate() {
-        let is_last = at + 1 == wanted.len();
+        let place = wanted.get(at + 1).map_or(Place::Newest, |(begin, _)| Place::Before(*begin));
         let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
         if let Some(damage) = damage {
             // The newest file may have been made just before the crash: nothing in it was promised.
-            if is_last && damage.flip.is_none() && is_unborn(files, path)? {
+            if place == Place::Newest && damage.flip.is_none() && is_unborn(files, path)? {
                 let may_change =
                     on_damage == OnDamage::PassOver || on_damage == OnDamage::Refuse && report.losses.is_empty();
                 if may_change {
@@ -144,12 +147,16 @@ pub fn recover_into(
         }
         report.files += 1;
         let mut known = report.vclock;
-        let end = read_on(&mut reader, is_last, &mut known, on_damage, &mut report, replay);
+        let end = read_on(&mut reader, place, &mut known, on_damage, &mut report, replay);
         report.vclock = known;
         let end = end?;
         let may_change = on_damage == OnDamage::PassOver || on_damage == OnDamage::Refuse && report.losses.is_empty();
-        if is_last && may_change {
-            finish_last(files, dir, path, &end)?;
+        if may_change && !end.is_complete {
+            match place {
+                Place::Newest if !end.has_rows => remove(files, dir, path)?,
+                _ if place == Place::Newest || place.ends_with(&known) => complete(files, path, end.offset)?,
+                _ => {}
+            }
         }
     }
     match report.losses.first() {
@@ -173,6 +180,35 @@ fn missing_between(from: &Vclock, to: &Vclock) -> Lost {
     }
 }
 
+/// Which file it is that is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The newest log.
+    Newest,
+    /// A log; the next one begins with this signature.
+    Before(i64),
+    Snapshot,
+}
+
+impl Place {
+    /// Errors: `Io`.
+    fn of(files: &dyn FileSystem, path: &Path) -> Result<Self, WalError> {
+        if is_snapshot(path) {
+            return Ok(Place::Snapshot);
+        }
+        let all = logs(files, path.parent().unwrap_or(Path::new("")))?;
+        // Whatever has no name of a log is looked at as the newest one.
+        let at = all.iter().position(|(_, found)| found == path);
+        let next = at.and_then(|at| all.get(at + 1));
+        Ok(next.map_or(Place::Newest, |(begin, _)| Place::Before(*begin)))
+    }
+
+    /// True if these are all the rows before the next log.
+    fn ends_with(self, known: &Vclock) -> bool {
+        matches!(self, Place::Before(begin) if known.signature() >= begin)
+    }
+}
+
 /// What is known of one file.
 #[derive(Debug, Default)]
 pub struct FileReport {
@@ -186,35 +222,34 @@ pub struct FileReport {
     pub torn: Option<Cut>,
 }
 
-/// Reads one file, changing nothing. `is_newest_log` may end without its marker and in a torn write; others may not.
+/// Reads one file, changing nothing. The newest log of its directory may end without its marker and in a torn write; one before it may lack the
+/// marker if the rows that the next one begins with are the next ones.
 ///
 /// Errors: `Io`; `Refused` if `replay` refuses a row for good.
-pub fn check_file(
-    files: &dyn FileSystem,
-    path: &Path,
-    is_newest_log: bool,
-    replay: &mut dyn Replay,
-) -> Result<FileReport, WalError> {
+pub fn check_file(files: &dyn FileSystem, path: &Path, replay: &mut dyn Replay) -> Result<FileReport, WalError> {
+    let place = Place::of(files, path)?;
     let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
     let mut report = RecoveryReport::default();
     if let Some(damage) = damage {
-        if is_newest_log && damage.flip.is_none() && is_unborn(files, path)? {
+        if place == Place::Newest && damage.flip.is_none() && is_unborn(files, path)? {
             let what = "the file was never completed";
             let torn = Some(Cut { file: path.to_path_buf(), offset: 0, bytes: reader.len(), what });
             return Ok(FileReport { torn, meta: reader.meta, ..FileReport::default() });
         }
         report.lose(path, damage.offset, damage.to_string(), Lost::Rows(Vec::new()));
     }
-    let is_snapshot = is_snapshot(path);
     let mut known = reader.meta.vclock;
-    if is_snapshot {
+    if place == Place::Snapshot {
         // Rows of a snapshot are numbered from 0, all of no replica.
         known = Vclock::default();
         known.set(0, -1);
     }
-    let end = read_on(&mut reader, is_newest_log, &mut known, OnDamage::Survey, &mut report, replay)?;
-    if !end.is_complete && !is_newest_log && !end.is_told {
-        let what = if is_snapshot { "has no EOF marker" } else { "has no EOF marker although a later log exists" };
+    let end = read_on(&mut reader, place, &mut known, OnDamage::Survey, &mut report, replay)?;
+    if !end.is_complete && !end.is_told && place != Place::Newest && !place.ends_with(&known) {
+        let what = match place {
+            Place::Snapshot => "has no EOF marker",
+            _ => "has no EOF marker although a later log exists",
+        };
         report.lose(path, reader.len(), what.to_string(), Lost::Bytes(0));
     }
     Ok(FileReport { meta: reader.meta, rows: report.rows, losses: report.losses, torn: report.cut })
@@ -267,7 +302,7 @@ struct End {
 /// Reads the blocks of a file that has been opened. `known` goes along with the rows.
 fn read_on(
     reader: &mut XlogReader,
-    is_last: bool,
+    place: Place,
     known: &mut Vclock,
     on_damage: OnDamage,
     report: &mut RecoveryReport,
@@ -284,7 +319,7 @@ fn read_on(
                 if let (Some(Note { number, .. }), Some(last)) = (note, last_group)
                     && number != last + 1
                 {
-                    if !pass_hole(reader, &path, is_last, note, known, report, &mut end)? {
+                    if !pass_hole(reader, &path, place, note, known, report, &mut end)? {
                         break;
                     }
                     replay.damaged();
@@ -307,7 +342,7 @@ fn read_on(
             }
             Block::End => break,
             Block::Damaged(damage) => {
-                let goes_on = pass_over(reader, &path, is_last, damage, known, on_damage, report, replay, &mut end)?;
+                let goes_on = pass_over(reader, &path, place, damage, known, on_damage, report, replay, &mut end)?;
                 if !report.losses.is_empty() {
                     replay.damaged();
                 }
@@ -328,7 +363,7 @@ fn read_on(
 fn pass_hole(
     reader: &mut XlogReader,
     path: &Path,
-    is_last: bool,
+    place: Place,
     note: Option<Note>,
     known: &Vclock,
     report: &mut RecoveryReport,
@@ -338,7 +373,7 @@ fn pass_hole(
     // Groups begin at pages; the first one behind the page of the header.
     let hole = end.offset.next_multiple_of(PAGE_BYTES as u64);
     let lost = lost_before(reader.rows(), known).unwrap_or(Lost::Bytes(reader.offset() - hole));
-    if is_last && !reader.has_end_marker()? && !was_durable(reader, hole, note)? {
+    if place == Place::Newest && !reader.has_end_marker()? && !was_durable(reader, hole, note)? {
         let bytes = cut_bytes(reader, hole)?;
         report.cut = Some(Cut { file: path.to_path_buf(), offset: hole, bytes, what });
         end.is_told = true;
@@ -364,7 +399,7 @@ fn was_durable(reader: &mut XlogReader, offset: u64, note: Option<Note>) -> Resu
 fn pass_over(
     reader: &mut XlogReader,
     path: &Path,
-    is_last: bool,
+    place: Place,
     damage: Damage,
     known: &Vclock,
     on_damage: OnDamage,
@@ -377,7 +412,8 @@ fn pass_over(
     let is_space = |next: u64| next - offset > EOF_MAGIC.len() as u64 && reader.rows().is_empty();
     let is_in_header = damage.flip.is_some_and(|flip| flip.byte - offset < FIXHEADER_BYTES as u64);
     let may_be_torn = on_damage != OnDamage::Survey && is_in_header && damage.end.is_some_and(is_space);
-    let is_torn = may_be_torn && is_last && !reader.has_end_marker()? && !was_durable(reader, offset, None)?;
+    let is_newest = place == Place::Newest;
+    let is_torn = may_be_torn && is_newest && !reader.has_end_marker()? && !was_durable(reader, offset, None)?;
     if let Some(next) = damage.end
         && !is_torn
     {
@@ -392,7 +428,11 @@ fn pass_over(
         end.is_told |= next == reader.len();
         return Ok(true);
     }
-    if is_last && !reader.has_end_marker()? && !was_durable(reader, offset, None)? {
+    if place.ends_with(known) && !reader.has_end_marker()? {
+        end.is_told = true;
+        return Ok(false);
+    }
+    if is_newest && !reader.has_end_marker()? && !was_durable(reader, offset, None)? {
         let bytes = cut_bytes(reader, offset)?;
         report.cut = Some(Cut { file: path.to_path_buf(), offset, bytes, what: damage.what });
         end.offset = end.offset.max(offset);
@@ -495,19 +535,13 @@ fn apply_block(
     Ok(())
 }
 
-/// The newest file will not be written again: it ends behind its rows with a marker. One without rows goes.
-fn finish_last(files: &dyn FileSystem, dir: &Path, path: &Path, end: &End) -> Result<(), WalError> {
-    if end.is_complete {
-        return Ok(());
-    }
-    if !end.has_rows {
-        return remove(files, dir, path);
-    }
+/// A file that will not be written again ends behind its rows with a marker.
+fn complete(files: &dyn FileSystem, path: &Path, end: u64) -> Result<(), WalError> {
     let what = || format!("completing {}", path.display());
     let file = files.open(path, OpenMode::MODIFY).map_err(WalError::io(what()))?;
     let complete = || {
-        file.set_len(end.offset)?;
-        file.write_all_at(&EOF_MAGIC, end.offset)?;
+        file.set_len(end)?;
+        file.write_all_at(&EOF_MAGIC, end)?;
         file.sync()
     };
     complete().map_err(WalError::io(what()))

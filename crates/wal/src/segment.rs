@@ -6,7 +6,7 @@ use crate::block::{EOF_MAGIC, encode_filler};
 use crate::error::WalError;
 use crate::journal::JournalConfig;
 use crate::snapshot::unfinished_name;
-use runtime::{Condvar, File, FileSystem, JoinHandle, OpenMode, PAGE_BYTES, spawn_thread, yield_thread};
+use runtime::{AlignedBuffer, Condvar, File, FileSystem, JoinHandle, OpenMode, PAGE_BYTES, spawn_thread, yield_thread};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const CHUNKS_AHEAD: u64 = 16;
 /// On a full disk space is asked for again so often.
 const RETRY_NS: u64 = 100_000_000;
+/// What is prepared too much is cut off in such steps: the file system does a step at once.
+const CUT_STEP_BYTES: u64 = 4 << 20;
 /// In `write` mode a file is synced when all but one part of so many of it is written.
 const FLUSH_AHEAD_PART: u64 = 8;
 
@@ -37,14 +39,14 @@ pub(crate) struct Segment {
     pub(crate) grows_to: u64,
     /// It is followed by another about here.
     max: u64,
-    pub(crate) prepared: Arc<Prepared>,
+    prepared: Arc<Prepared>,
     preparer: Option<JoinHandle<()>>,
     /// In `write` mode: what was written is being synced, once, so that little is left to be synced at the end.
     flushing: Option<Receiver<io::Result<()>>>,
 }
 
 /// Shared with the thread that prepares space.
-pub(crate) struct Prepared {
+struct Prepared {
     /// Space is ready up to here.
     end: AtomicU64,
     /// Space is wanted up to here.
@@ -54,27 +56,9 @@ pub(crate) struct Prepared {
     chunk: u64,
     is_closed: AtomicBool,
     is_full: AtomicBool,
-    /// Somebody writes to the file through the page cache and syncs that.
-    is_syncing: Mutex<bool>,
-    synced: Condvar,
 }
 
 impl Prepared {
-    /// Runs what writes to the file and syncs it, while nobody else does. A sync that fails takes what others have written as well, and their own
-    /// sync would then say that all is well.
-    fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
-        let mut is_syncing = self.is_syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        while *is_syncing {
-            is_syncing = self.synced.wait(&self.is_syncing, is_syncing);
-        }
-        *is_syncing = true;
-        drop(is_syncing);
-        let result = work();
-        *self.is_syncing.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        self.synced.notify_all();
-        result
-    }
-
     fn upto(end: u64, chunk: u64) -> Self {
         Prepared {
             end: AtomicU64::new(end),
@@ -83,37 +67,54 @@ impl Prepared {
             chunk,
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
-            is_syncing: Mutex::new(false),
-            synced: Condvar::new(),
         }
     }
 }
 
-/// What a thread does between two files.
+/// What a thread does between two files: what the groups of the new one wait for, then the rest.
+///
+/// In `fsync` mode nobody waits for the old file. All its groups are on the disk, and recovery takes what is behind the rows that the next file
+/// begins with for what it is, prepared space. In `write` mode its groups have to be synced first: they may not be there when later ones are.
 pub(crate) struct Change {
     pub(crate) old: Segment,
     pub(crate) files: Arc<dyn FileSystem>,
     /// The new file, its header, and the names it has and gets.
-    pub(crate) cached: Arc<dyn File>,
-    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) file: Arc<dyn File>,
     pub(crate) head: Vec<u8>,
     pub(crate) unfinished: PathBuf,
     pub(crate) path: PathBuf,
+    /// True in `fsync` mode.
+    pub(crate) is_synced: bool,
 }
 
 impl Change {
-    /// Blocks for as long as the disk takes.
-    pub(crate) fn make(mut self) -> Result<(), WalError> {
+    /// After this the groups of the new file count. Blocks for as long as the disk takes.
+    pub(crate) fn name(&mut self) -> Result<(), WalError> {
         // One that cannot be asked is as good as any: its writes tell.
         if self.old.file.is_removed().unwrap_or(false) {
             return Err(WalError::Removed { file: self.old.path.clone() });
         }
-        self.old.complete()?;
-        let named = self
-            .prepared
-            .alone(|| self.cached.write_all_at(&self.head, 0).and_then(|()| self.cached.sync()))
-            .and_then(|()| publish(&*self.files, &self.unfinished, &self.path));
+        if !self.is_synced {
+            self.old.complete()?;
+        }
+        let named = self.write_head().and_then(|()| publish(&*self.files, &self.unfinished, &self.path));
         named.map_err(WalError::io(format!("naming {}", self.path.display())))
+    }
+
+    fn write_head(&self) -> io::Result<()> {
+        if !self.is_synced {
+            return self.file.write_all_at(&self.head, 0).and_then(|()| self.file.sync());
+        }
+        // As a group is: space is being prepared through the page cache, and a sync there that fails takes with it what others wrote.
+        let mut page = AlignedBuffer::default();
+        page.resize(self.head.len() / PAGE_BYTES);
+        page.bytes_mut().copy_from_slice(&self.head);
+        self.file.write_all_at(page.bytes(), 0)
+    }
+
+    /// Completes the old file, if that is not done yet. Blocks for as long as the disk takes.
+    pub(crate) fn complete(mut self) -> Result<(), WalError> {
+        if self.is_synced { self.old.complete() } else { Ok(()) }
     }
 }
 
@@ -195,6 +196,11 @@ impl Segment {
             flushed.recv().unwrap_or(Ok(())).map_err(WalError::io(what))?;
         }
         let cut = || {
+            let mut length = self.prepared.end.load(Ordering::Acquire);
+            while length > self.offset + CUT_STEP_BYTES {
+                length -= CUT_STEP_BYTES;
+                self.cached.set_len(length)?;
+            }
             // The marker first, over prepared space: a full disk takes it.
             self.cached.write_all_at(&EOF_MAGIC, self.offset)?;
             self.cached.set_len(self.offset + EOF_MAGIC.len() as u64)?;
@@ -267,10 +273,16 @@ impl Segment {
         self.prepared.changed.notify_one();
     }
 
-    pub(crate) fn stop_preparing(&mut self) {
+    /// No more space is wanted. What is being prepared is prepared to its end.
+    pub(crate) fn close_preparing(&self) {
         self.prepared.is_closed.store(true, Ordering::Release);
         drop(self.prepared.wanted.lock());
         self.prepared.changed.notify_one();
+    }
+
+    /// Blocks until nothing is prepared any more.
+    pub(crate) fn stop_preparing(&mut self) {
+        self.close_preparing();
         if let Some(preparer) = self.preparer.take() {
             let _ = preparer.join();
         }
@@ -311,8 +323,10 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
         }
         let from = shared.end.load(Ordering::Relaxed);
         let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
-        match shared.alone(|| prepare(file, from, to, shared.chunk).and_then(|()| file.sync())) {
+        match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
             Ok(()) => {
+                // Groups go past the page cache, and each would have to take its pages out of it first.
+                file.forget_cached(from, to - from);
                 shared.end.store(to, Ordering::Release);
                 shared.is_full.store(false, Ordering::Release);
             }

@@ -39,9 +39,8 @@ pub fn remove_unfinished(files: &dyn FileSystem, dir: &Path) -> Result<Vec<Strin
     Ok(unfinished)
 }
 
-/// What is sent to the disk at once, and how far the disk may be behind.
+/// What is sent to the disk at once.
 const STEP_BYTES: u64 = 256 << 10;
-const BEHIND_BYTES: u64 = 1 << 20;
 
 /// Writes a snapshot. Runs on any thread; may take long. Not finishing leaves an `.inprogress` file that nobody reads.
 pub struct SnapshotWriter {
@@ -132,7 +131,7 @@ impl SnapshotWriter {
         let step = self.offset - self.sent_to_disk;
         if step >= STEP_BYTES {
             // All at once at the end would hold up the log, whose every write waits for what the disk has been given.
-            self.file.write_behind(self.sent_to_disk, step, BEHIND_BYTES).map_err(WalError::io(what()))?;
+            self.file.write_behind(self.sent_to_disk, step).map_err(WalError::io(what()))?;
             self.sent_to_disk = self.offset;
         }
         if self.rate > 0 {

@@ -5,13 +5,23 @@ use runtime::{Fault, File, FileSystem, Loss, ManualClock, OpenMode, SimulatedFil
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tuple::msgpack;
 use wal::{
-    Journal, JournalConfig, Position, SnapshotWriter, Vclock, WalError, WalMode, XlogReader, logs, recover,
-    remove_unfinished,
+    Journal, JournalConfig, Position, Refusal, Replay, Row, SnapshotWriter, Vclock, WalError, WalMode, XlogReader,
+    check_file, logs, recover, remove_unfinished,
 };
 
 const DIR: &str = "/db";
+
+/// For files that are only looked at.
+struct Nobody;
+
+impl Replay for Nobody {
+    fn apply(&mut self, _row: &Row<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
 
 fn config(files: Arc<dyn FileSystem>, dir: &Path, in_flight_max: usize, wal_max_size: u64) -> JournalConfig {
     JournalConfig {
@@ -144,6 +154,92 @@ fn files_follow_each_other_beside_synced_writes() {
 #[test]
 fn files_follow_each_other_beside_writes() {
     files_follow_each_other(WalMode::Write);
+}
+
+/// Waits until the next file is made, and the one before is complete.
+fn wait_for_files(journal: &mut Journal) {
+    while journal.is_next_file_coming() {
+        journal.notifier().clear();
+        assert!(journal.poll().failed.is_none());
+        if journal.is_next_file_coming() {
+            journal.notifier().wait(Duration::from_millis(100));
+        }
+    }
+}
+
+#[test]
+fn power_may_be_lost_between_the_name_of_a_new_file_and_the_end_of_the_old_one() {
+    let files = SimulatedFiles::default();
+    files.keep_points();
+    let mut config = config(Arc::new(files.clone()), Path::new(DIR), 4, 200_000);
+    config.prepare_bytes = 32 << 10;
+    let mut journal = Journal::open(config, Vclock::default()).unwrap();
+    // How many changes there were at most when so many rows were durable.
+    let mut durable = vec![(0, 0)];
+    for value in 1..=4 {
+        commit_durably(&mut journal, value);
+        durable.push((files.changes() as usize, value as i64));
+        wait_for_files(&mut journal);
+        journal.rotate().unwrap();
+    }
+    journal.close().unwrap();
+    let mut between = 0;
+    for (at, point) in files.take_points().into_iter().enumerate() {
+        let least = durable.iter().rev().find(|(changes, _)| *changes <= at).unwrap().1;
+        for loss in Loss::kinds(point.unsynced(), 0..10) {
+            let when = format!("{} {at}, {loss}", point.operation);
+            let after = point.crash(loss);
+            remove_unfinished(&after, Path::new(DIR)).unwrap();
+            let named = logs(&after, Path::new(DIR)).unwrap();
+            for (_, path) in &named {
+                let found = check_file(&after, path, &mut Nobody).unwrap();
+                assert!(found.losses.is_empty(), "{when}: {found:?}");
+            }
+            let is_incomplete = |path: &Path| {
+                let complete = XlogReader::open(&after, path).unwrap().for_each_row(|_, _| {});
+                complete != Ok(true)
+            };
+            let before_last = named.iter().rev().nth(1).map(|(_, path)| path.clone());
+            let is_between = before_last.as_deref().is_some_and(is_incomplete);
+            between += u32::from(is_between);
+            let (last, report) = recovered(&after, Path::new(DIR)).unwrap_or_else(|error| panic!("{when}: {error}"));
+            assert!(last >= least, "{when}: {last} of {least} durable rows");
+            assert!(report.losses.is_empty(), "{when}: {report}");
+            assert!(
+                !before_last.as_deref().is_some_and(is_incomplete),
+                "{when}: every file but the newest is complete"
+            );
+            let (again, _) = recovered(&after.crash(1), Path::new(DIR)).unwrap();
+            assert_eq!(again, last, "{when}");
+        }
+    }
+    assert!(between > 20, "{between} power losses met two files of which none was complete");
+}
+
+#[test]
+fn a_file_that_ends_before_the_rows_of_the_next_one_is_damaged() {
+    let files = SimulatedFiles::default();
+    let config = config(Arc::new(files.clone()), Path::new(DIR), 0, 1 << 20);
+    let mut journal = Journal::open(config, Vclock::default()).unwrap();
+    commit_durably(&mut journal, 1);
+    commit_durably(&mut journal, 2);
+    journal.rotate().unwrap();
+    commit_durably(&mut journal, 3);
+    journal.close().unwrap();
+    let (_, first) = logs(&files, Path::new(DIR)).unwrap()[0].clone();
+    let file = files.open(&first, OpenMode::MODIFY).unwrap();
+    // Without its marker, and with half of it: nothing is lost.
+    for length in [3 * 4096, 3 * 4096 + 2] {
+        file.set_len(length).unwrap();
+        assert!(check_file(&files, &first, &mut Nobody).unwrap().losses.is_empty());
+        assert_eq!(recovered(&files.crash(Loss::None), Path::new(DIR)).unwrap().0, 3);
+    }
+    // Without its last group, or a part of that.
+    for length in [3 * 4096 - 7, 2 * 4096] {
+        file.set_len(length).unwrap();
+        assert_eq!(check_file(&files, &first, &mut Nobody).unwrap().losses.len(), 1);
+        assert!(recovered(&files.crash(Loss::None), Path::new(DIR)).is_err());
+    }
 }
 
 #[test]

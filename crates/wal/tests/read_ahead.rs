@@ -84,7 +84,7 @@ fn all_rows_of_large_files_come_in_order() {
     for path in [log, snapshot] {
         assert!(files.open(&path, OpenMode::READ).unwrap().len().unwrap() > 256 << 10);
         let mut values = Values::default();
-        let report = check_file(&files, &path, false, &mut values).unwrap();
+        let report = check_file(&files, &path, &mut values).unwrap();
         assert!(report.losses.is_empty() && report.rows == ROWS);
         assert!(values.0.iter().copied().eq(0..ROWS));
     }
@@ -99,7 +99,7 @@ fn damage_in_the_middle_of_a_large_file_costs_one_block_and_is_told() {
         for place in [length / 4, length / 2, length - 100_000] {
             files.flip_bit(&path, place * 8);
             let mut values = Values::default();
-            let report = check_file(&files, &path, false, &mut values).unwrap();
+            let report = check_file(&files, &path, &mut values).unwrap();
             let [loss] = &report.losses[..] else { panic!("{:?}", report.losses) };
             assert!(loss.offset <= place && loss.what.contains("is flipped"), "{loss:?}");
             assert!(values.0.is_sorted() && values.0.len() < ROWS as usize && values.0.contains(&(ROWS - 1)));

@@ -25,7 +25,7 @@ pub fn run(input: &[u8]) {
     let file = files.open(path, OpenMode::CREATE).expect("files are simulated");
     file.write_all_at(bytes, 0).expect("files are simulated");
     let mut counted = Counted(0);
-    let report = check_file(&files, path, is_log, &mut counted).expect("no file of these cannot be looked at");
+    let report = check_file(&files, path, &mut counted).expect("no file of these cannot be looked at");
     assert_eq!(report.rows, counted.0);
     let len = bytes.len() as u64;
     for loss in &report.losses {

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) const SECTION: Section = Section {
     name: "disk-sustained",
     title: "On disk: overwrites for long",
-    about: "The disk space is filled and compacted. Then as many overwrites of uniformly chosen rows as there are rows; overwrites by a zipf distribution \
+    about: "The disk space is filled and compacted. Then five times as many overwrites of uniformly chosen rows as there are rows; overwrites by a zipf distribution \
             (exponent 0.99) as fast as they go, which gives the peak; and the same evenly at 80 % of that, with latency from when each was due. Write amplification \
             is what the process had written to the device, log included, for each byte of rows put in. Space amplification is the most that the files \
             with rows took at a time over what they took when everything was compacted. RocksDB runs at its defaults, uniformly, as fast as it goes.",
@@ -30,6 +30,8 @@ const PEAK_MIN: Duration = Duration::from_secs(2);
 const STEADY: f64 = 0.8;
 /// Turns of each contender, at most.
 const ROUNDS_MAX: u64 = 1;
+/// Uniform overwrites for each row: as many as bring files to the shape that they keep.
+const OVERWRITES: u32 = 5;
 /// Connections and window of the steady load.
 const WINDOW: (usize, u32) = (4, 4096);
 
@@ -56,7 +58,8 @@ fn turn_rocksdb(settings: &Settings, running: &Running, turn: &mut Turn) -> Resu
     let db = RocksDb { dir: running.dir(), rows: u64::from(rows), memory: None };
     db.run("filluniquerandom,compact", &[])?;
     let compacted = rows_bytes(running);
-    let again = ["--use_existing_db=1".to_string(), "--histogram=1".to_string()];
+    let writes = format!("--writes={}", rows.saturating_mul(OVERWRITES));
+    let again = ["--use_existing_db=1".to_string(), "--histogram=1".to_string(), writes];
     let (report, most) = watched(running, || db.run("overwrite,flush,waitforcompaction,stats", &again))?;
     turn.higher("uniform", "requests", "1/s", report.per_second("overwrite")?);
     if let Some(amplification) = report.write_amplification() {
@@ -94,7 +97,8 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
 
     let before = process::written_bytes(server.pid())?;
     let (outcome, most) = watched(server, || {
-        let outcome = run(server, turn, "uniform", replace(), any_key(rows, round), requests(rows))?;
+        let outcome =
+            run(server, turn, "uniform", replace(), any_key(rows, round), requests(rows.saturating_mul(OVERWRITES)))?;
         // What was put off is part of the price.
         settle_or_note(server, turn)?;
         Ok(outcome)

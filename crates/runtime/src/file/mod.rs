@@ -108,13 +108,16 @@ pub trait File: Send + Sync {
     /// Makes data and length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Has the `length` bytes at `offset`, which follow others, go to the disk, and waits until those are there that lie `distance` or more before
+    /// Has the `length` bytes at `offset`, which follow others, go to the disk, and waits until those are there that lie a mebibyte or more before
     /// them. Nothing is durable before `sync`, which then has little left to do and holds up nobody who syncs beside it.
     ///
     /// Errors: the disk refuses to write; whoever is told must not trust the file, since `sync` may not say so again.
-    fn write_behind(&self, _offset: u64, _length: u64, _distance: u64) -> io::Result<()> {
+    fn write_behind(&self, _offset: u64, _length: u64) -> io::Result<()> {
         Ok(())
     }
+
+    /// Takes these bytes out of the page cache as far as they are on the disk: nobody will read them.
+    fn forget_cached(&self, _offset: u64, _length: u64) {}
 
     /// Reads exactly `out.len()` bytes unless the file ends; returns how many.
     fn read_full_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -1,5 +1,8 @@
 //! Files of the operating system.
-#![expect(unsafe_code, reason = "flock(2), statx(2), preadv2(2), sync_file_range(2) and cachestat(2)")]
+#![expect(
+    unsafe_code,
+    reason = "flock(2), statx(2), preadv2(2), sync_file_range(2), posix_fadvise(2) and cachestat(2)"
+)]
 
 use super::{File, FileSystem, OpenMode};
 use crate::aligned::PAGE_BYTES;
@@ -13,6 +16,9 @@ use std::sync::Arc;
 
 /// Number of cachestat(2), which came with Linux 6.5: new system calls have the same number on all machines.
 const CACHESTAT: libc::c_long = 451;
+
+/// Bytes that `write_behind` leaves on their way to the disk.
+const BEHIND_BYTES: u64 = 1 << 20;
 
 /// A stretch of a file. See cachestat(2).
 #[repr(C)]
@@ -156,12 +162,18 @@ impl File for fs::File {
         self.sync_data()
     }
 
-    fn write_behind(&self, offset: u64, length: u64, distance: u64) -> io::Result<()> {
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
         flush_range(self, offset, length, libc::SYNC_FILE_RANGE_WRITE)?;
         // What lies before has been waited for already.
-        let end = offset.saturating_sub(distance);
-        let begin = end.saturating_sub(length.max(distance));
+        let end = offset.saturating_sub(BEHIND_BYTES);
+        let begin = end.saturating_sub(length.max(BEHIND_BYTES));
         flush_range(self, begin, end - begin, libc::SYNC_FILE_RANGE_WAIT_BEFORE)
+    }
+
+    fn forget_cached(&self, offset: u64, length: u64) {
+        let (Ok(offset), Ok(length)) = (offset.try_into(), length.try_into()) else { return };
+        // SAFETY: a system call without pointers, for a descriptor that is open. It is advice: where it is not taken nothing is wrong.
+        unsafe { libc::posix_fadvise(self.as_raw_fd(), offset, length, libc::POSIX_FADV_DONTNEED) };
     }
 
     /// Asks for the number of names alone. Whoever asks for times makes the next write note a new one, and a synced write then writes

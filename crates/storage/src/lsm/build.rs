@@ -209,7 +209,7 @@ impl DiskBuild {
         Err(BuildStop::Busy)
     }
 
-    /// Takes in a run that was being written.
+    /// Takes in runs that were being written.
     fn take_written(&mut self) -> Result<(), BuildStop> {
         let Some((at, mut job, level)) = self.writing.take() else { return Ok(()) };
         match job.poll() {
@@ -220,9 +220,9 @@ impl DiskBuild {
             Some((shared, result)) => {
                 level.unshare(shared.level);
                 self.release(level);
-                let run = result.map_err(Stop::from)?;
+                let runs = result.map_err(Stop::from)?;
                 // They have no key in common: their order does not matter.
-                self.runs[at].extend(run.map(Arc::new));
+                self.runs[at].extend(runs.into_iter().map(Arc::new));
                 Ok(())
             }
         }

@@ -12,7 +12,7 @@ use super::manifest::Edit;
 use super::policy::{self, Choice, Habits};
 use super::records::range_state;
 use super::run::Run;
-use super::sizes::slice_sizes;
+use super::sizes::{file_bytes, slice_sizes};
 use super::tree::{LsmTree, Range};
 use runtime::{lower_priority, yield_priority};
 use std::cell::RefCell;
@@ -104,12 +104,13 @@ impl LsmEngine {
 
     fn habits(&self, tree: &LsmTree) -> Habits {
         let options = tree.options.get();
+        let (all, oldest) = file_bytes(tree);
         Habits {
             runs_per_tier: options.run_count_per_level,
             tier_ratio: options.run_size_ratio,
             overwritten: tree.overwritten.get(),
             is_lagging: self.is_lagging.get(),
-            frees_files: self.debt.is_much(),
+            excess: all.saturating_sub(oldest) as f64 / oldest.max(1) as f64,
         }
     }
 

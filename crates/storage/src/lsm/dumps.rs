@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 /// The part of `vinyl_memory` at which levels are dumped: the rest is written meanwhile.
 const DUMP_PART: f64 = 0.4;
+/// A level becomes so many runs where it reaches over as many ranges: what is merged of one place need not wait for another until its file goes.
+pub(super) const RUNS_OF_DUMP: usize = 8;
 /// Smaller dumps than one part of so many of `vinyl_memory` say nothing of how fast dumps are: they mostly wait for syncs.
 const RATED_PART: u64 = 32;
 /// The start looks so often whether a dump has ended.
@@ -38,14 +40,14 @@ pub(super) struct Dump {
     pub(super) trees: Vec<(Rc<LsmTree>, Option<Rc<Level>>)>,
     /// None while it waits its turn or has ended.
     pub(super) job: Option<Job<DumpOutcome>>,
-    runs: Option<Vec<Option<Arc<Run>>>>,
+    runs: Option<Vec<Vec<Arc<Run>>>>,
     is_recording: bool,
     began_ns: u64,
 }
 
 pub(super) struct DumpOutcome {
     pub(super) levels: Vec<LevelDump>,
-    runs: Result<Vec<Option<Run>>, LsmError>,
+    runs: Result<Vec<Vec<Run>>, LsmError>,
 }
 
 impl LsmEngine {
@@ -158,6 +160,7 @@ impl LsmEngine {
                 level: level.share(),
                 options: run_options(tree),
                 is_bottom,
+                cuts: cuts(&tree.ranges()),
                 upserter: Arc::clone(&tree.upserter.borrow()),
             });
         }
@@ -168,19 +171,20 @@ impl LsmEngine {
         }));
     }
 
-    /// Writes a level that belongs to nobody as a run.
+    /// Writes a level that belongs to nobody as runs.
     pub(crate) fn write_level(&self, tree: &LsmTree, level: &Level) -> RunJob {
         let dump = LevelDump {
             tree_id: tree.id,
             level: level.share(),
             options: run_options(tree),
             is_bottom: false,
+            cuts: Vec::new(),
             upserter: Arc::clone(&tree.upserter.borrow()),
         };
         let place = self.place.clone();
         self.run_job("dump", lower_priority, move || {
-            let run = jobs::dump_level(&place, &dump);
-            (dump, run)
+            let runs = jobs::dump_level(&place, &dump);
+            (dump, runs)
         })
     }
 
@@ -195,7 +199,7 @@ impl LsmEngine {
             let Some((dump, result)) = job.poll() else { return true };
             level.unshare(dump.level);
             // What could not be written needs no removal.
-            obsolete.extend(result.ok().flatten().map(Arc::new));
+            obsolete.extend(result.into_iter().flatten().map(Arc::new));
             false
         });
     }
@@ -253,13 +257,14 @@ impl LsmEngine {
         for (tree, level) in &dump.trees {
             let is_next = levels.peek().is_some_and(|next| next.tree_id == tree.id);
             let (Some(level), true) = (level, is_next) else {
-                runs.push(None);
+                runs.push(Vec::new());
                 continue;
             };
             if let Some(shared) = levels.next() {
                 level.unshare(shared.level);
             }
-            runs.push(made.as_mut().and_then(Iterator::next).flatten().map(Arc::new));
+            let of_level = made.as_mut().and_then(Iterator::next).unwrap_or_default();
+            runs.push(of_level.into_iter().map(Arc::new).collect());
         }
         if made.is_some() {
             dump.runs = Some(runs);
@@ -279,14 +284,19 @@ impl LsmEngine {
         let recorded_there = Rc::clone(&recorded);
         let make = move || {
             let mut edits = Vec::new();
-            for (tree, run) in plan.iter().filter(|(tree, _)| tree.is_to_record()) {
+            for (tree, runs) in plan.iter().filter(|(tree, _)| tree.is_to_record()) {
                 recorded_there.borrow_mut().insert(tree.id);
                 edits.extend(tree_edit(tree));
                 let ranges = tree.ranges();
-                let ids = |run: &Arc<Run>| ranges.list[touched(&ranges, run)].iter().map(|range| range.id).collect();
-                let ranges = run.as_ref().map_or(Vec::new(), ids);
-                let (tree_id, run_id) = (tree.id, run.as_ref().map(|run| run.id()));
-                edits.push(Edit::Dumped { tree_id, dumped_lsn: lsn, run_id, ranges });
+                let tree_id = tree.id;
+                let dumped = |run_id, ranges| Edit::Dumped { tree_id, dumped_lsn: lsn, run_id, ranges };
+                if runs.is_empty() {
+                    edits.push(dumped(None, Vec::new()));
+                }
+                for run in runs {
+                    let ids = ranges.list[touched(&ranges, run)].iter().map(|range| range.id).collect();
+                    edits.push(dumped(Some(run.id()), ids));
+                }
             }
             edits
         };
@@ -305,7 +315,7 @@ impl LsmEngine {
         };
         let took_ns = self.environment.clock.monotonic_ns().saturating_sub(began_ns).max(1);
         let (mut bytes, mut run_bytes) = (0, 0);
-        for ((tree, level), run) in trees.iter().zip(runs) {
+        for ((tree, level), runs) in trees.iter().zip(runs) {
             if let Some(level) = level {
                 tree.remove_sealed(level);
                 self.level_bytes.set(self.level_bytes.get() - level.charged());
@@ -313,22 +323,26 @@ impl LsmEngine {
             }
             tree.dumped_lsn.set(lsn);
             if !recorded.contains(&tree.id) {
-                self.obsolete.borrow_mut().extend(run);
+                self.obsolete.borrow_mut().extend(runs);
                 continue;
             }
             tree.is_recorded.set(true);
             if let Some(level) = level {
                 let input = Amount { rows: level.len() as u64, bytes: level.written_bytes() };
                 bytes += input.bytes;
-                self.note_dump(tree, input, run.as_deref(), took_ns);
+                self.note_dump(tree, input, &runs, took_ns);
             }
-            let Some(run) = run else { continue };
-            run_bytes += run.data_bytes();
+            if runs.is_empty() {
+                continue;
+            }
             let ranges = tree.ranges();
             let mut list = ranges.list.clone();
-            for range in &mut list[touched(&ranges, &run)] {
-                let slices = std::iter::once(&run).chain(&range.slices).cloned().collect();
-                *range = Rc::new(Range { id: range.id, begin: range.begin.clone(), slices });
+            for run in &runs {
+                run_bytes += run.data_bytes();
+                for range in &mut list[touched(&ranges, run)] {
+                    let slices = std::iter::once(run).chain(&range.slices).cloned().collect();
+                    *range = Rc::new(Range { id: range.id, begin: range.begin.clone(), slices });
+                }
             }
             tree.set_ranges(list);
         }
@@ -352,9 +366,10 @@ impl LsmEngine {
         tracing::debug!("a dump up to position {lsn}: {bytes} bytes of keys and values in {} ms", took_ns / 1_000_000);
     }
 
-    /// A level of a tree is in a run.
-    fn note_dump(&self, tree: &LsmTree, input: Amount, run: Option<&Run>, took_ns: u64) {
-        let output = run.map_or(Volume::default(), Volume::of);
+    /// A level of a tree is in runs.
+    fn note_dump(&self, tree: &LsmTree, input: Amount, runs: &[Arc<Run>], took_ns: u64) {
+        let mut output = Volume::default();
+        runs.iter().for_each(|run| output += Volume::of(run));
         let mut of_tree = tree.counts.borrow_mut();
         of_tree.dumps += 1;
         of_tree.dump_ns += took_ns;
@@ -369,4 +384,10 @@ impl LsmEngine {
 /// Ranges that a run has something in.
 fn touched(ranges: &Ranges, run: &Run) -> RangeInclusive<usize> {
     ranges.find(run.min_key())..=ranges.find(run.max_key())
+}
+
+/// Keys at which the runs of a dump end: about the same number of ranges lies between any two.
+fn cuts(ranges: &Ranges) -> Vec<Vec<u8>> {
+    let (count, parts) = (ranges.list.len(), RUNS_OF_DUMP.min(ranges.list.len()));
+    (1..parts).map(|part| ranges.list[part * count / parts].begin.clone()).collect()
 }

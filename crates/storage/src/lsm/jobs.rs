@@ -16,11 +16,13 @@ use std::sync::mpsc::Receiver;
 const ENTRIES_BETWEEN_LOOKS: u64 = 256;
 /// Leisurely compactions use one part of so many of it while others are busy.
 const LEISURELY_SHARE: u32 = 2;
+/// A run of a dump that is smaller goes on behind a cut: files are not worth being so small.
+const CUT_BYTES_MIN: u64 = 2 << 20;
 /// A file that is not needed any more goes in steps of so many bytes.
 const REMOVAL_STEP_BYTES: u64 = 4 << 20;
 
-/// A level that is being written, and what came of it.
-pub(crate) type RunJob = Job<(LevelDump, Result<Option<Run>, LsmError>)>;
+/// A level that is being written, and the runs that came of it.
+pub(crate) type RunJob = Job<(LevelDump, Result<Vec<Run>, LsmError>)>;
 
 /// A result that a thread will send.
 pub(crate) struct Job<T> {
@@ -85,18 +87,20 @@ impl Workplace {
     }
 }
 
-/// A level of one tree that is to become a run.
+/// A level of one tree that is to become runs.
 pub(crate) struct LevelDump {
     pub(crate) tree_id: u64,
     pub(crate) level: SharedLevel,
     pub(crate) options: RunOptions,
     /// Nothing lies below: deletes say nothing, and upserts are rows.
     pub(crate) is_bottom: bool,
+    /// Keys at which one run gives way to the next, ascending.
+    pub(crate) cuts: Vec<Vec<u8>>,
     pub(crate) upserter: Arc<dyn Upserter>,
 }
 
-/// Writes a run of each level, in order. If one fails none is left: the next attempt writes them all.
-pub(crate) fn dump(place: &Workplace, dumps: &[LevelDump]) -> Result<Vec<Option<Run>>, LsmError> {
+/// Writes the runs of each level, in order. If one fails none is left: the next attempt writes them all.
+pub(crate) fn dump(place: &Workplace, dumps: &[LevelDump]) -> Result<Vec<Vec<Run>>, LsmError> {
     let mut runs = Vec::with_capacity(dumps.len());
     let result = dumps.iter().try_for_each(|dump| {
         runs.push(dump_level(place, dump)?);
@@ -111,16 +115,39 @@ pub(crate) fn dump(place: &Workplace, dumps: &[LevelDump]) -> Result<Vec<Option<
     }
 }
 
-/// Writes a run of a level.
-pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Option<Run>, LsmError> {
-    let mut writer = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), dump.options)?;
-    writer.keep_pace(Pace::urgent());
+/// Writes runs of a level, in order of their keys. If it fails none is left.
+pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Vec<Run>, LsmError> {
+    let mut finished = Vec::new();
+    match write_runs(place, dump, &mut finished) {
+        Ok(()) => Ok(finished),
+        Err(error) => {
+            place.remove(finished.iter());
+            Err(error)
+        }
+    }
+}
+
+fn write_runs(place: &Workplace, dump: &LevelDump, finished: &mut Vec<Run>) -> Result<(), LsmError> {
+    let begin = || {
+        let mut writer = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), dump.options)?;
+        writer.keep_pace(Pace::urgent());
+        Ok::<_, LsmError>(writer)
+    };
+    let mut writer = begin()?;
+    let mut cuts = dump.cuts.iter().peekable();
     let mut made = Vec::new();
     let mut count = 0u64;
     dump.level.for_each(|entry, filter_prefix| {
         count += 1;
         if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
             place.check_stopped()?;
+        }
+        let mut is_behind_cut = false;
+        while cuts.next_if(|cut| cut.as_slice() <= entry.key).is_some() {
+            is_behind_cut = true;
+        }
+        if is_behind_cut && writer.bytes() >= CUT_BYTES_MIN {
+            finished.extend(place.finish(std::mem::replace(&mut writer, begin()?))?);
         }
         match entry.kind {
             EntryKind::Delete if dump.is_bottom => Ok(()),
@@ -132,7 +159,8 @@ pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Option<R
             _ => writer.add(entry, filter_prefix),
         }
     })?;
-    place.finish(writer)
+    finished.extend(place.finish(writer)?);
+    Ok(())
 }
 
 /// Removes a file that nobody needs. A large one is cut shorter again and again first: whoever syncs beside it waits for what the file

@@ -15,8 +15,6 @@ use tuple::ordered_prefix_length;
 
 /// Bytes of one write.
 const STEP_BYTES: usize = 256 << 10;
-/// Bytes that are on their way to the disk at most. All of them at the end would hold up everybody who syncs beside it.
-const BEHIND_BYTES: u64 = 1 << 20;
 /// Most zeros put before a block so that it does not lie on two pages of the disk.
 const PADDING_MAX: usize = 512;
 /// A packed block is meant to take this part of its room: one that turns out to be longer than the room lies on two pages.
@@ -256,7 +254,7 @@ impl RunWriter {
         let bytes = self.buffer.len() as u64;
         self.file.write_all_at(&self.buffer, self.written).map_err(LsmError::io("writing", &self.path))?;
         self.buffer.clear();
-        self.file.write_behind(self.written, bytes, BEHIND_BYTES).map_err(LsmError::io("writing", &self.path))?;
+        self.file.write_behind(self.written, bytes).map_err(LsmError::io("writing", &self.path))?;
         self.written += bytes;
         if let Some(on_step) = &mut self.on_step {
             on_step(bytes);
