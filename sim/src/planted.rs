@@ -324,9 +324,9 @@ impl File for ErrorsUntoldFile {
         self.0.write_all_at(bytes, offset)
     }
 
-    fn write_behind(&self, offset: u64, length: u64, distance: u64) -> io::Result<()> {
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
         // The bug.
-        let _ = self.0.write_behind(offset, length, distance);
+        let _ = self.0.write_behind(offset, length);
         Ok(())
     }
 

@@ -138,7 +138,7 @@ impl File for Run {
         self.file.sync()
     }
 
-    fn write_behind(&self, offset: u64, length: u64, distance: u64) -> io::Result<()> {
-        self.file.write_behind(offset, length, distance)
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.file.write_behind(offset, length)
     }
 }

@@ -277,8 +277,8 @@ impl File for WatchedFile {
         seen(Some(Branch::SyncErrorMet), self.file.sync())
     }
 
-    fn write_behind(&self, offset: u64, length: u64, distance: u64) -> io::Result<()> {
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
         count(Branch::WrittenBehind);
-        seen(Some(Branch::WriteBehindErrorMet), self.file.write_behind(offset, length, distance))
+        seen(Some(Branch::WriteBehindErrorMet), self.file.write_behind(offset, length))
     }
 }

@@ -171,7 +171,7 @@ impl File for PacedFile {
         pace(&*self.is_off, 17, || self.file.sync())
     }
 
-    fn write_behind(&self, offset: u64, length: u64, distance: u64) -> io::Result<()> {
-        pace(&*self.is_off, 19, || self.file.write_behind(offset, length, distance))
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
+        pace(&*self.is_off, 19, || self.file.write_behind(offset, length))
     }
 }

@@ -567,7 +567,7 @@ impl File for SimulatedFile {
 
     /// On a simulated machine some of the bytes arrive, by its seed. Elsewhere none do: what a power loss leaves without a sync is said by the
     /// loss alone.
-    fn write_behind(&self, offset: u64, length: u64, _distance: u64) -> io::Result<()> {
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
         let mut state = self.files.state();
         let result = self.begin(&mut state, OperationKind::WriteBehind, offset, length, |_, _| {});
         let (is_off, lies) = (state.is_off, state.fault.syncs_lie);

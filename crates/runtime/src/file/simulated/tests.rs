@@ -262,7 +262,7 @@ fn what_is_sent_behind_arrives_wholly_in_part_or_not_yet() {
         let send = || {
             file.write_all_at(&[b'x'; 1024], 0).expect("writes");
             file.write_all_at(b"behind", 1024).expect("writes");
-            file.write_behind(0, 1024, 0).expect("sends");
+            file.write_behind(0, 1024).expect("sends");
         };
         crate::Simulation::new(seed, crate::MachineConfig::default()).enter(send);
         let left = read(&files.crash(Loss::All), "a").expect("is there");
@@ -280,7 +280,7 @@ fn without_a_machine_what_is_sent_behind_is_as_unsure_as_before() {
     let files = SimulatedFiles::default();
     let file = durable(&files, "a", b".");
     file.write_all_at(b"x", 0).expect("writes");
-    file.write_behind(0, 1, 0).expect("sends");
+    file.write_behind(0, 1).expect("sends");
     assert_eq!(read(&files.crash(Loss::All), "a"), text("."));
     assert_eq!(read(&files.crash(Loss::None), "a"), text("x"));
 }
@@ -293,9 +293,9 @@ fn what_a_failed_write_behind_was_to_carry_is_lost_although_a_later_sync_succeed
         let file = durable(&files, "a", b"1..");
         file.write_all_at(b"2", 1).expect("writes");
         files.set_fault(fault);
-        assert!(file.write_behind(1, 1, 0).is_err());
+        assert!(file.write_behind(1, 1).is_err());
         file.write_all_at(b"3", 2).expect("writes");
-        file.write_behind(2, 1, 0).expect("sends again");
+        file.write_behind(2, 1).expect("sends again");
         file.sync().expect("syncs");
         assert_eq!(read(&files, "a"), text("123"), "the page cache shows it");
         assert_eq!(read(&files.crash(Loss::All), "a"), text("1.3"));
