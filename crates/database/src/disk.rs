@@ -305,7 +305,7 @@ impl Database {
     /// Errors: there is no fiber that could wait; a block cannot be read; 97.
     pub(crate) fn wait_for(&self, context: &Context, need: Need) -> Result<storage::lsm::Fetched> {
         let Some(engine) = self.disk_engine() else { return Err(Error::system("the disk engine is not open")) };
-        if fiber::current().is_none() && self.state() == State::Running {
+        if fiber::current().is_none() && self.state() != State::Loading {
             return Err(Error::needs_fiber());
         }
         let fetched = engine.fetch(need).map_err(|error| self.read_error(&error))?;
