@@ -28,8 +28,8 @@ const MERGE_ALL: &str = "
 ";
 
 impl Run<'_> {
-    /// Starts from a copy of the disk on which a bit has flipped, in a file of the disk engine or in another, and throws the copy away if that
-    /// matters. False if a promise was broken.
+    /// Starts from a copy of the disk on which a bit has flipped, in a file of the disk engine or in another, and throws the copy away. False
+    /// if a promise was broken.
     pub(super) fn survives_flip(&mut self, is_of_disk: bool) -> bool {
         let copy = self.disk.fork();
         let mut found = all_files(&copy);
@@ -43,37 +43,37 @@ impl Run<'_> {
         copy.flip_bit(&path, bit);
         watch::count(Branch::BitFlip);
         self.simulation.note(7, || format!("bit {} of byte {} of {} flips", bit % 8, bit / 8, path.display()));
-        if !is_of_disk {
-            return self.starts_or_refuses(copy, &path);
-        }
-        watch::count(Branch::BitFlipOnDisk);
         let intact = self.disk.clone();
-        let is_kept = self.is_reported(&copy, &path, bit / 8) && self.serves_over(copy, &path);
+        let is_kept = if is_of_disk {
+            watch::count(Branch::BitFlipOnDisk);
+            self.is_reported(&copy, &path, bit / 8) && self.serves_over(copy, &path)
+        } else {
+            self.starts_or_refuses(copy, &path)
+        };
         self.disk = intact;
         is_kept
     }
 
-    /// Over a log or a snapshot. What a start did not refuse is the disk from now on.
+    /// Over a log or a snapshot.
     fn starts_or_refuses(&mut self, copy: SimulatedFiles, path: &Path) -> bool {
-        let intact = std::mem::replace(&mut self.disk, copy);
+        self.disk = copy;
         match Process::start(&self.simulation, self.files(), &self.settings) {
-            Ok(process) => {
+            Ok(mut process) => {
                 watch::count(Branch::BitFlipUnread);
+                self.check_over(&mut process, &format!("{}: damaged at byte ", path.display()));
                 self.leave(process);
             }
             Err(error) => {
                 watch::count(Branch::BitFlipRefused);
                 self.simulation.kill();
-                self.disk = intact;
                 let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
                 if !error.contains(&*name) {
                     self.fail("start", format!("a flipped bit of {} is refused as {error:?}", path.display()));
-                    return false;
                 }
             }
         }
         self.simulation.revive(false);
-        true
+        self.violation.is_none()
     }
 
     /// The process ends at once; what it has written is there.

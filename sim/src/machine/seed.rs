@@ -27,7 +27,7 @@ use trial::{Client, Dice, Engines, History, Outcome, Record, Violation, Workload
 const RETRY_NS: u64 = 500_000;
 /// A life that cannot be brought to its end in this time hangs. So does a server that leaves the checker without an answer for as long:
 /// with slow files a read of one block may take 1.5 s, and a select of all rows needs many, one after the other.
-const HANG_NS: u64 = 60_000_000_000;
+const HANG_NS: u64 = 240_000_000_000;
 /// Refusals that belong to the workloads: a duplicate key, access denied, a conflict.
 const ORDINARY_REFUSALS: [u32; 3] = [3, 42, 97];
 /// Lives of the server that a seed ends at most.
@@ -730,7 +730,7 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_answer_the_checker_is_found() {
-        let (outcome, violation) = checked("require('fiber').sleep(100)");
+        let (outcome, violation) = checked("require('fiber').sleep(400)");
         assert!(outcome.is_none_or(|outcome| outcome.is_unknown()));
         assert!(violation.is_some_and(|what| what.contains("it does not answer")));
     }
