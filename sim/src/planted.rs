@@ -1,6 +1,6 @@
 //! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
 //!
-//! Two are a double of the file system. Eight need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! Three are a double of the file system. Nine need a place in the product, which the feature `planted-bugs` compiles in; README.md
 //! names the places.
 
 use crate::check::Finding;
@@ -23,6 +23,8 @@ pub enum Bug {
     AcknowledgeBeforeSync,
     /// Directories are not synced.
     SkipDirectorySync,
+    /// An error of what is sent to the disk ahead of a sync is not told: whoever syncs behind it trusts the file.
+    IgnoreWriteBehind,
     /// A statement that is taken back leaves its row in the secondary indexes.
     #[cfg(feature = "planted-bugs")]
     KeepSecondaryEntry,
@@ -32,6 +34,9 @@ pub enum Bug {
     /// A block is believed whatever its checksum.
     #[cfg(feature = "planted-bugs")]
     IgnoreChecksum,
+    /// A block of a run is believed whatever its checksum.
+    #[cfg(feature = "planted-bugs")]
+    IgnoreBlockChecksum,
     /// A run is named in the manifest before it is on disk.
     #[cfg(feature = "planted-bugs")]
     RecordBeforeSync,
@@ -54,12 +59,15 @@ impl Bug {
     pub const ALL: &[Bug] = &[
         Bug::AcknowledgeBeforeSync,
         Bug::SkipDirectorySync,
+        Bug::IgnoreWriteBehind,
         #[cfg(feature = "planted-bugs")]
         Bug::KeepSecondaryEntry,
         #[cfg(feature = "planted-bugs")]
         Bug::ReusePosition,
         #[cfg(feature = "planted-bugs")]
         Bug::IgnoreChecksum,
+        #[cfg(feature = "planted-bugs")]
+        Bug::IgnoreBlockChecksum,
         #[cfg(feature = "planted-bugs")]
         Bug::RecordBeforeSync,
         #[cfg(feature = "planted-bugs")]
@@ -77,12 +85,15 @@ impl Bug {
         match self {
             Bug::AcknowledgeBeforeSync => "acknowledge-before-sync",
             Bug::SkipDirectorySync => "skip-directory-sync",
+            Bug::IgnoreWriteBehind => "ignore-write-behind",
             #[cfg(feature = "planted-bugs")]
             Bug::KeepSecondaryEntry => "keep-secondary-entry",
             #[cfg(feature = "planted-bugs")]
             Bug::ReusePosition => "reuse-position",
             #[cfg(feature = "planted-bugs")]
             Bug::IgnoreChecksum => "ignore-checksum",
+            #[cfg(feature = "planted-bugs")]
+            Bug::IgnoreBlockChecksum => "ignore-block-checksum",
             #[cfg(feature = "planted-bugs")]
             Bug::RecordBeforeSync => "record-before-sync",
             #[cfg(feature = "planted-bugs")]
@@ -101,12 +112,22 @@ impl Bug {
         #[cfg(feature = "planted-bugs")]
         return matches!(
             self,
-            Bug::RecordBeforeSync
+            Bug::IgnoreWriteBehind
+                | Bug::IgnoreBlockChecksum
+                | Bug::RecordBeforeSync
                 | Bug::RemoveRunThatIsRead
                 | Bug::RemoveRunThatIsNamed
                 | Bug::DropTombstones
                 | Bug::FilterDenies
         );
+        #[cfg(not(feature = "planted-bugs"))]
+        return self == Bug::IgnoreWriteBehind;
+    }
+
+    /// True if only a bit that flips at rest shows it. Nothing flips in the exhaustive tools.
+    pub fn needs_flip(self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        return self == Bug::IgnoreBlockChecksum;
         #[cfg(not(feature = "planted-bugs"))]
         false
     }
@@ -121,6 +142,7 @@ impl Bug {
         match self {
             Bug::AcknowledgeBeforeSync => |files| Arc::new(Unsynced(files.clone())),
             Bug::SkipDirectorySync => |files| Arc::new(NamesUnsynced(files.clone())),
+            Bug::IgnoreWriteBehind => |files| Arc::new(ErrorsUntold(files.clone())),
             #[cfg(feature = "planted-bugs")]
             _ => plain,
         }
@@ -134,6 +156,7 @@ impl Bug {
             Bug::KeepSecondaryEntry => Some(Plant::KeepSecondaryEntry),
             Bug::ReusePosition => Some(Plant::ReusePosition),
             Bug::IgnoreChecksum => Some(Plant::IgnoreChecksum),
+            Bug::IgnoreBlockChecksum => Some(Plant::IgnoreBlockChecksum),
             Bug::RecordBeforeSync => Some(Plant::RecordBeforeSync),
             Bug::RemoveRunThatIsRead => Some(Plant::RemoveRunThatIsRead),
             Bug::RemoveRunThatIsNamed => Some(Plant::RemoveRunThatIsNamed),
@@ -176,6 +199,10 @@ pub struct Discovery {
 pub fn find(bug: Bug, progress: &Progress) -> Option<Discovery> {
     let _planted = bug.plant();
     let engine = if bug.is_of_disk() { Engine::Disk } else { Engine::Memory };
+    if bug == Bug::IgnoreWriteBehind {
+        // Without an error there is none to ignore.
+        return hunt_by_errors(bug.wrap(), engine, 0, progress);
+    }
     hunt(bug.wrap(), engine, progress)
 }
 
@@ -191,8 +218,12 @@ fn hunt(wrap: Wrap, engine: Engine, progress: &Progress) -> Option<Discovery> {
     if let Some(finding) = outcome.finding {
         return Some(Discovery { tool: "histories", states, finding });
     }
+    hunt_by_errors(wrap, engine, states, progress)
+}
+
+fn hunt_by_errors(wrap: Wrap, engine: Engine, states: u64, progress: &Progress) -> Option<Discovery> {
     let outcome = errors::run(errors::Options { wrap, engine, ..errors::Options::default() }, progress);
-    states += outcome.counts.states + outcome.runs.values().sum::<u64>();
+    let states = states + outcome.counts.states + outcome.runs.values().sum::<u64>();
     outcome.finding.map(|finding| Discovery { tool: "errors", states, finding })
 }
 
@@ -201,6 +232,9 @@ struct Unsynced(SimulatedFiles);
 
 /// Directories are not synced.
 struct NamesUnsynced(SimulatedFiles);
+
+/// Errors of what is sent to the disk ahead of a sync are kept back.
+struct ErrorsUntold(SimulatedFiles);
 
 /// The methods that a double leaves as they are.
 macro_rules! as_simulated {
@@ -252,5 +286,63 @@ impl FileSystem for NamesUnsynced {
 
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl FileSystem for ErrorsUntold {
+    as_simulated!();
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(ErrorsUntoldFile(self.0.open(path, mode)?)))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.sync_dir(dir)
+    }
+}
+
+struct ErrorsUntoldFile(Arc<dyn File>);
+
+impl File for ErrorsUntoldFile {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(out, offset)
+    }
+
+    fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        self.0.read_cached_at(out, offset)
+    }
+
+    fn is_cached_at(&self, offset: u64, length: usize) -> Option<bool> {
+        self.0.is_cached_at(offset, length)
+    }
+
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
+        self.0.open_direct()
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
+        // The bug.
+        let _ = self.0.write_behind(offset, length);
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        self.0.is_removed()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
     }
 }

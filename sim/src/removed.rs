@@ -109,6 +109,15 @@ impl File for Run {
         self.file.read_cached_at(out, offset)
     }
 
+    fn is_cached_at(&self, offset: u64, length: usize) -> Option<bool> {
+        self.file.is_cached_at(offset, length)
+    }
+
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
+        let file = self.file.open_direct()?;
+        Some(Arc::new(Run { file, name: self.name.clone(), misread: self.misread.clone() }))
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
     }
@@ -127,5 +136,9 @@ impl File for Run {
 
     fn sync(&self) -> io::Result<()> {
         self.file.sync()
+    }
+
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.file.write_behind(offset, length)
     }
 }

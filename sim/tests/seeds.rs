@@ -29,13 +29,16 @@ fn elsewhere(seed: u64) -> String {
 
 #[test]
 fn a_seed_is_one_history_whatever_ran_before_it_and_wherever_it_runs() {
-    for seed in [2, 5, 11, 17] {
+    // The last three have rows on disk.
+    for seed in [2, 5, 11, 17, 20, 211, 251] {
         let first = here(seed);
         assert_eq!(first, here(seed), "the same seed again");
         let other = here(seed + 1);
         assert_ne!(first, other, "another seed");
         assert_eq!(first, here(seed), "with another seed between");
-        assert_eq!(first, elsewhere(seed), "in another process");
+        for _ in 0..3 {
+            assert_eq!(first, elsewhere(seed), "in another process");
+        }
     }
 }
 
@@ -67,4 +70,15 @@ fn a_process_that_dies_is_the_finding_of_its_seed() {
     let seeds: Vec<u64> = totals.findings.iter().map(|finding| finding.seed).collect();
     assert_eq!(seeds, [0, 1]);
     assert!(totals.findings.iter().all(|finding| finding.workload == "process" && finding.text.contains("there are")));
+}
+
+#[test]
+fn a_process_that_dies_behind_its_last_line_is_the_finding_of_its_last_seed() {
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dies_late.sh").into();
+    let totals = runs::run(&Options { program, ..options(50, Choice::default()) }, &Progress::hidden()).unwrap();
+    assert_eq!(totals.seeds, 50, "all of them have run");
+    let seeds: Vec<u64> = totals.findings.iter().map(|finding| finding.seed).collect();
+    assert_eq!(seeds, [39, 49]);
+    let is_told = |text: &str| text.contains("signal: 6") && text.contains("last words");
+    assert!(totals.findings.iter().all(|finding| finding.workload == "process" && is_told(&finding.text)));
 }

@@ -63,6 +63,8 @@ pub struct Config {
     pub vinyl_manifest_bytes: u64,
     /// Files of the disk engine that are open at once.
     pub vinyl_open_files_max: usize,
+    /// One block of so many, 1 to 16, tells whether the machine's page cache keeps what is read through it.
+    pub vinyl_page_cache_sampled_one_of: u64,
     /// Identity to take in an empty directory.
     pub instance_uuid: Option<String>,
     /// Identity of the replica set to take in an empty directory.
@@ -100,6 +102,7 @@ impl Default for Config {
             vinyl_write_threads: 1,
             vinyl_manifest_bytes: 256 << 10,
             vinyl_open_files_max: 500,
+            vinyl_page_cache_sampled_one_of: 16,
             instance_uuid: None,
             replicaset_uuid: None,
         }

@@ -198,6 +198,7 @@ impl Database {
                 compactions_max: config.vinyl_write_threads.max(1),
                 manifest_bytes: config.vinyl_manifest_bytes,
                 open_files_max: config.vinyl_open_files_max,
+                page_cache_sampled_one_of: config.vinyl_page_cache_sampled_one_of,
             },
             LsmEnvironment {
                 files: environment.files.clone(),
@@ -304,7 +305,7 @@ impl Database {
     /// Errors: there is no fiber that could wait; a block cannot be read; 97.
     pub(crate) fn wait_for(&self, context: &Context, need: Need) -> Result<storage::lsm::Fetched> {
         let Some(engine) = self.disk_engine() else { return Err(Error::system("the disk engine is not open")) };
-        if fiber::current().is_none() && self.state() == State::Running {
+        if fiber::current().is_none() && self.state() != State::Loading {
             return Err(Error::needs_fiber());
         }
         let fetched = engine.fetch(need).map_err(|error| self.read_error(&error))?;

@@ -4,7 +4,8 @@
 use database::{
     Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, SessionKind, State,
 };
-use runtime::{Fault, ManualClock, SeededRandomness, SimulatedFiles, SystemClock, SystemFiles};
+use runtime::{Fault, ManualClock, SeededRandomness, SimulatedFiles, SystemClock, SystemFiles, fiber};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -16,6 +17,8 @@ fn open(files: &SimulatedFiles) -> database::Result<Rc<Database>> {
     let config = Config {
         wal_dir: PathBuf::from("/db"),
         memtx_dir: PathBuf::from("/db"),
+        vinyl_dir: PathBuf::from("/db"),
+        vinyl_cache: 0,
         memtx_memory: 64 << 20,
         wal_writes_in_flight: 0,
         wal_max_size: 100_000,
@@ -185,6 +188,40 @@ fn a_failed_log_takes_back_what_was_not_durable_and_refuses_writes() {
     assert!(matches!(database.state(), State::LogFailed(_)));
     let refused = insert(&database, &context, 512, "[3, 30]").unwrap_err();
     assert!(refused.is(ErrorCode::WalIo), "{refused}");
+}
+
+/// Whoever could not wait asked again and again, for ever.
+#[test]
+fn behind_a_failed_log_rows_on_disk_are_read_by_those_who_can_wait() {
+    let files = SimulatedFiles::default();
+    let database = open(&files).unwrap();
+    let context = request(&database);
+    let space = r#"[512, 1, "stock", "vinyl", 0, {}, [{"name": "id", "type": "unsigned"}]]"#;
+    insert(&database, &context, SPACE_ID, space).unwrap();
+    insert(&database, &context, INDEX_ID, r#"[512, 0, "primary", "tree", {"unique": true}, [[0, "unsigned"]]]"#)
+        .unwrap();
+    insert(&database, &context, 512, "[1, 10]").unwrap();
+    drive(&database);
+    let engine = database.disk_engine().unwrap();
+    database.make_checkpoint().unwrap();
+    while engine.statistics().run_count == 0 {
+        drive(&database);
+    }
+    files.set_fault(Fault { syncs_until_error: Some(0), is_cache_cold: true, ..Fault::default() });
+    insert(&database, &context, 512, "[2, 20]").unwrap();
+    drive(&database);
+    assert!(matches!(database.state(), State::LogFailed(_)));
+    let space = database.space(512).unwrap();
+    let read = database.select(&context, &space, 0, IteratorKind::All, Key::EMPTY, 0, u64::MAX, |_| true);
+    assert!(read.unwrap_err().is_needs_fiber());
+    let found = Rc::new(RefCell::new(None));
+    let (slot, own) = (Rc::clone(&found), Rc::clone(&database));
+    fiber::spawn("reader", move || *slot.borrow_mut() = Some(rows(&own, 0)));
+    while found.borrow().is_none() {
+        fiber::run_ready(100);
+        drive(&database);
+    }
+    assert_eq!(found.take(), Some(BTreeMap::from([(1, 10)])));
 }
 
 #[test]

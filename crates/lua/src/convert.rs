@@ -1,7 +1,7 @@
 //! Values between Lua and msgpack, by Tarantool's rules.
 //!
 //! Encoding: numbers without a fraction become integers; a table is an array if its keys are 1..n (or nearly), or as its metatable's
-//! `__serialize` says; cdata are 64-bit integers, NULL, tuples, uuids, decimals. Decoding: integers beyond 10^14 become cdata, nil inside
+//! `__serialize` says ('ordered' is our own word: a map in a fixed order); cdata are 64-bit integers, NULL, tuples, uuids, decimals. Decoding: integers beyond 10^14 become cdata, nil inside
 //! anything becomes `box.NULL`, arrays and maps get metatables that remember what they were.
 
 use crate::registry::{CtypeIds, Registry, registry};
@@ -264,6 +264,7 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
         return Err("stack overflow".into());
     }
     let mut hint = None;
+    let mut is_ordered = false;
     if state.get_metatable(index) {
         let metatable = state.top();
         state.get_field(metatable, "__serialize");
@@ -272,6 +273,10 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
                 hint = match state.bytes(-1).unwrap_or(b"") {
                     b"seq" | b"sequence" | b"array" => Some(true),
                     b"map" | b"mapping" => Some(false),
+                    b"ordered" => {
+                        is_ordered = true;
+                        Some(false)
+                    }
                     _ => None,
                 };
             }
@@ -327,12 +332,30 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
             } else {
                 out[start + 1..start + 5].copy_from_slice(&count.to_be_bytes());
             }
+            if is_ordered {
+                sort_pairs(&mut out[start..]);
+            }
         }
     }
     if hint.is_some() {
         mark_in_line(out, begin);
     }
     Ok(())
+}
+
+/// Puts the pairs of a map in the order of their encoded keys: short names first. As the table is walked their order is another in each process.
+fn sort_pairs(map: &mut [u8]) {
+    let mut reader = Reader::new(map);
+    let Ok(count) = reader.read_map() else { return };
+    let first = reader.position();
+    let mut pairs = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let (Ok(key), Ok(value)) = (reader.read_value(), reader.read_value()) else { return };
+        pairs.push((key, value));
+    }
+    pairs.sort_unstable();
+    let sorted: Vec<u8> = pairs.iter().flat_map(|(key, value)| [*key, *value]).flatten().copied().collect();
+    map[first..].copy_from_slice(&sorted);
 }
 
 fn shape_of(state: State, index: c_int, hint: Option<bool>) -> Shape {

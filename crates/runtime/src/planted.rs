@@ -12,6 +12,8 @@ pub enum Plant {
     ReusePosition,
     /// A block is believed whatever its checksum.
     IgnoreChecksum,
+    /// A block of a run is believed whatever its checksum.
+    IgnoreBlockChecksum,
     /// A run is named in the manifest before it is on disk.
     RecordBeforeSync,
     /// A run is removed while somebody reads it.

@@ -6,7 +6,7 @@
 
 use crate::read_ring::ReadRing;
 use crate::read_threads::ReadThreads;
-use crate::{File, Notifier};
+use crate::{File, Notifier, simulation};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -64,9 +64,9 @@ impl ReadQueue {
         self.waiting.push_back(ReadRequest { number, file, offset, length, is_direct: true });
     }
 
-    /// True if reads are kept in flight by the kernel.
+    /// True if reads are kept in flight by the kernel. That of a simulated machine does it, too.
     pub fn has_ring(&self) -> bool {
-        self.ring.is_some()
+        self.ring.is_some() || simulation::current().is_some()
     }
 
     /// Hands over what was wanted since the last call, as far as `depth_max` goes: one system call for all of it.

@@ -1,5 +1,6 @@
 //! Reads in flight with a thread for each. The half of [`ReadQueue`](crate::ReadQueue) for simulated files, and for machines without io_uring.
 
+use crate::aligned::PAGE_BYTES;
 use crate::read_queue::{ReadRequest, ended_early};
 use crate::{Condvar, JoinHandle, Notifier, simulation, spawn_thread};
 use std::collections::VecDeque;
@@ -102,9 +103,24 @@ impl Drop for ReadThreads {
 }
 
 fn read(request: &ReadRequest) -> io::Result<Vec<u8>> {
+    if request.is_direct {
+        return read_direct(request);
+    }
     let mut bytes = vec![0; request.length];
     let count = request.file.read_full_at(&mut bytes, request.offset)?;
     if count < request.length { Err(ended_early(request.offset, request.length, count)) } else { Ok(bytes) }
+}
+
+/// Whole pages, as the ring reads them. Only simulated files come here: the memory is not laid out for others.
+fn read_direct(request: &ReadRequest) -> io::Result<Vec<u8>> {
+    let skipped = request.offset as usize % PAGE_BYTES;
+    let end = skipped + request.length;
+    let mut bytes = vec![0; end.next_multiple_of(PAGE_BYTES)];
+    let found = request.file.read_at(&mut bytes, request.offset - skipped as u64)?;
+    if found < end {
+        return Err(ended_early(request.offset, request.length, found.saturating_sub(skipped)));
+    }
+    Ok(bytes[skipped..end].to_vec())
 }
 
 fn work(shared: &Shared) {

@@ -33,6 +33,7 @@ fn open(edits: &[Edit]) -> Rc<LsmEngine> {
         compactions_max: 1,
         manifest_bytes: 1 << 20,
         open_files_max: 100,
+        page_cache_sampled_one_of: 16,
     };
     let clock = Arc::new(ManualClock::default());
     LsmEngine::open(config, LsmEnvironment { files, clock, wake: Arc::new(|| {}) }).unwrap()

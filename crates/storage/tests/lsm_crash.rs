@@ -78,6 +78,7 @@ impl Life {
             compactions_max: 2,
             manifest_bytes: 20_000,
             open_files_max: 3,
+            page_cache_sampled_one_of: 16,
             ..lsm_rig::config()
         };
         let engine = lsm_rig::open(config, files, &clock).map_err(|error| error.to_string())?;

@@ -51,6 +51,20 @@ branches! {
     DiskFull = "the disk becomes full",
     /// The server was told that it is full.
     DiskFullMet = "a full disk met",
+    /// Bytes were sent to the disk ahead of a sync, and some of them arrived.
+    WrittenBehind = "bytes sent to the disk ahead of a sync",
+    /// This is planned to fail.
+    WriteBehindFails = "a write behind fails, later syncs lie",
+    /// The server was told that it failed.
+    WriteBehindErrorMet = "a failed write behind met",
+    /// A block was read past the page cache.
+    DirectRead = "a block read past the page cache",
+    /// The file system does not open files so.
+    DirectRefused = "a file not opened past the page cache",
+    /// It opens them, and does not read them in every place.
+    DirectReadRefused = "a read past the page cache refused",
+    /// The kernel does not say what it has in memory.
+    CacheUnknown = "the page cache could not be asked",
     /// An operation took a hundred times as long.
     SlowFile = "slow file operation",
     /// A bit of a file flips between two lives.
@@ -59,6 +73,12 @@ branches! {
     BitFlipRefused = "a start refused a flipped bit",
     /// The flipped bit was in something that a start does not read.
     BitFlipUnread = "a flipped bit was not needed",
+    /// It is a bit of the disk engine's files.
+    BitFlipOnDisk = "a bit of a run or manifest flips",
+    /// A client was told of a damaged block.
+    DamageRead = "a damaged block was asked for",
+    /// A merge met a damaged block.
+    DamageMerged = "a damaged block stopped a merge",
     // Faults of everything else.
     /// The time of day is wrong by up to an hour.
     ClockJump = "the clock jumps",

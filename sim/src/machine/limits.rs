@@ -11,6 +11,8 @@ use trial::Engines;
 pub enum Hazard {
     /// A sync that fails.
     SyncFails,
+    /// A write behind that fails.
+    WriteBehindFails,
     /// A write that fails.
     WriteFails,
     /// A full disk.
@@ -37,6 +39,7 @@ impl Hazard {
     /// All of them.
     pub const ALL: &[Hazard] = &[
         Hazard::SyncFails,
+        Hazard::WriteBehindFails,
         Hazard::WriteFails,
         Hazard::DiskFull,
         Hazard::ClockJump,
@@ -53,6 +56,7 @@ impl Hazard {
     pub fn name(self) -> &'static str {
         match self {
             Hazard::SyncFails => "sync-fails",
+            Hazard::WriteBehindFails => "write-behind-fails",
             Hazard::WriteFails => "write-fails",
             Hazard::DiskFull => "disk-full",
             Hazard::ClockJump => "clock-jump",

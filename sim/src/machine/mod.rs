@@ -2,6 +2,7 @@
 
 pub mod branch;
 mod client;
+mod flip;
 pub mod limits;
 mod process;
 pub mod runs;

@@ -32,6 +32,7 @@ pub(super) struct DiskSettings {
     pub(super) write_threads: usize,
     pub(super) manifest_bytes: u64,
     pub(super) open_files_max: usize,
+    pub(super) page_cache_sampled_one_of: u64,
 }
 
 /// What a life is told.
@@ -137,6 +138,7 @@ impl Process {
             vinyl_write_threads: settings.disk.write_threads,
             vinyl_manifest_bytes: settings.disk.manifest_bytes,
             vinyl_open_files_max: settings.disk.open_files_max,
+            vinyl_page_cache_sampled_one_of: settings.disk.page_cache_sampled_one_of,
             ..Config::default()
         };
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
@@ -145,8 +147,9 @@ impl Process {
         Lua::start(&database, Rc::new(NoHost), LuaConfig { memory: 256 << 20, slice_max_ms: 0 })?;
         database.open().map_err(|error| error.to_string())?;
         Lua::opened(&settings.disk.shown());
+        run_script(&mut event_loop, COLLECTOR.to_string())?;
         if database.catalog.user_by_name(ADMIN.0).is_none() {
-            make_admin(&mut event_loop)?;
+            run_script(&mut event_loop, admin())?;
         }
         event_loop.listeners().listen(address()).map_err(|error| error.to_string())?;
         Ok(Process { database, event_loop })
@@ -186,13 +189,32 @@ impl Process {
     }
 }
 
+/// Garbage is collected by the simulated time, often at first. Lua by itself does it by the size of its tables, which follows random numbers of the
+/// process; with rows that a procedure has held it gives up their memory, and a turn of the event loop may have more to do.
+const COLLECTOR: &str = "
+    collectgarbage('stop')
+    local fiber = require('fiber')
+    fiber.create(function()
+        local pause = 0.004
+        while true do
+            fiber.sleep(pause)
+            pause = math.min(pause * 1.25, 0.5)
+            collectgarbage()
+            collectgarbage('stop')
+        end
+    end)
+";
+
 /// Makes the user that clients log in as.
-fn make_admin(event_loop: &mut EventLoop) -> Result<(), String> {
+fn admin() -> String {
     let (name, password) = ADMIN;
-    let source = format!(
+    format!(
         "box.schema.user.create('{name}', {{ password = '{password}', if_not_exists = true }})\n\
          box.schema.user.grant('{name}', 'super', nil, nil, {{ if_not_exists = true }})"
-    );
+    )
+}
+
+fn run_script(event_loop: &mut EventLoop, source: String) -> Result<(), String> {
     let outcome = Rc::new(Cell::new(None));
     let slot = Rc::clone(&outcome);
     Lua::run_script("=start", source.into_bytes(), Vec::new(), move |result| slot.set(Some(result)));

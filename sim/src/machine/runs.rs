@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -85,7 +85,7 @@ impl Choice {
 }
 
 /// What a child says of a seed, one line of JSON.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// The seed.
     pub seed: u64,
@@ -313,6 +313,29 @@ impl Hunt<'_> {
         self.progress.step();
     }
 
+    /// Waits for the end of a child that has said all its lines. If that is no good one, it is a finding of the last seed.
+    fn check_end(
+        &self,
+        child: &mut Child,
+        seed: u64,
+        lines: &mpsc::Receiver<Line>,
+        words: &mpsc::Receiver<String>,
+    ) -> io::Result<()> {
+        // They end with the process.
+        let is_stuck = lines.recv_timeout(Duration::from_secs(SEED_SECONDS_MAX)) == Err(RecvTimeoutError::Timeout);
+        if is_stuck {
+            // It may be gone already.
+            let _ = child.kill();
+        }
+        let status = child.wait()?;
+        if !status.success() {
+            let text = format!("behind its last line: {}", how_it_ended(is_stuck, status, words));
+            self.lowest.fetch_min(seed, Ordering::Relaxed);
+            self.totals().findings.push(Finding { seed, workload: "process".to_string(), text });
+        }
+        Ok(())
+    }
+
     /// Runs seeds up to `last` in a child. The first one that it did not come to.
     fn child(&self, first: u64, last: u64) -> io::Result<u64> {
         let mut child = Command::new(&self.options.program)
@@ -339,7 +362,7 @@ impl Hunt<'_> {
             }
         }
         if seed == last {
-            child.wait()?;
+            self.check_end(&mut child, last - 1, &lines, &words)?;
             return Ok(last);
         }
         // It may be gone already.
@@ -348,10 +371,7 @@ impl Hunt<'_> {
         if self.is_unwanted(seed) {
             return Ok(last);
         }
-        let what = match is_stuck {
-            true => format!("it did not end in {SEED_SECONDS_MAX} s"),
-            false => format!("{status}: {}", words.recv().unwrap_or_default().trim()),
-        };
+        let what = how_it_ended(is_stuck, status, &words);
         self.take(&Line { seed, violation: Some(("process".to_string(), what)), ..Line::default() });
         Ok(seed + 1)
     }
@@ -371,6 +391,13 @@ fn lines_of(child: &mut Child) -> mpsc::Receiver<Line> {
         });
     }
     lines
+}
+
+fn how_it_ended(is_stuck: bool, status: ExitStatus, words: &mpsc::Receiver<String>) -> String {
+    match is_stuck {
+        true => format!("it did not end in {SEED_SECONDS_MAX} s"),
+        false => format!("{status}: {}", words.recv().unwrap_or_default().trim()),
+    }
 }
 
 /// The end of what a child said of itself, once it is gone.

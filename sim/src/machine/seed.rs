@@ -27,7 +27,7 @@ use trial::{Client, Dice, Engines, History, Outcome, Record, Violation, Workload
 const RETRY_NS: u64 = 500_000;
 /// A life that cannot be brought to its end in this time hangs. So does a server that leaves the checker without an answer for as long:
 /// with slow files a read of one block may take 1.5 s, and a select of all rows needs many, one after the other.
-const HANG_NS: u64 = 60_000_000_000;
+const HANG_NS: u64 = 240_000_000_000;
 /// Refusals that belong to the workloads: a duplicate key, access denied, a conflict.
 const ORDINARY_REFUSALS: [u32; 3] = [3, 42, 97];
 /// Lives of the server that a seed ends at most.
@@ -36,14 +36,18 @@ pub(super) const LIVES_MAX: u64 = 3;
 pub(super) const LOAD_US_MAX: u64 = 60_000;
 /// Starts that a seed may spoil in a row.
 const SPOILED_STARTS_MAX: u32 = 3;
-/// Before one start of so many a bit flips.
+/// Before one start of so many a bit of a log or a snapshot flips.
 const FLIP_ONE_IN: u64 = 6;
+/// The same in the files of the disk engine, which not all seeds have.
+const DISK_FLIP_ONE_IN: u64 = 3;
 /// Stirred into the seed of what chooses the bit, which has no other influence on the seed's choices.
 const FLIPS: u64 = 0x6662_6974;
 /// The same for what chooses the engines and their options.
 const ENGINES: u64 = 0x656e_6769;
+/// The same for what chooses the page cache.
+const PAGE_CACHE: u64 = 0x7061_6765;
 /// Where the disk engine has its files.
-const DISK_DIR: &str = "/disk/lsm";
+pub(super) const DISK_DIR: &str = "/disk/lsm";
 
 /// Puts something between the server and its disk: a planted bug.
 pub type Wrap = dyn Fn(SimulatedFiles) -> Arc<dyn FileSystem>;
@@ -92,15 +96,15 @@ pub struct Verdict {
 }
 
 /// A workload under way.
-struct Trial {
-    workload: Box<dyn Workload>,
-    history: RefCell<History>,
+pub(super) struct Trial {
+    pub(super) workload: Box<dyn Workload>,
+    pub(super) history: RefCell<History>,
 }
 
 /// What clients share.
-struct Shared {
+pub(super) struct Shared {
     simulation: Rc<Simulation>,
-    trials: Vec<Trial>,
+    pub(super) trials: Vec<Trial>,
     is_open: Cell<bool>,
     is_over: Cell<bool>,
     incarnation: Cell<u64>,
@@ -189,12 +193,26 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
         write_threads: dice.between(1, 3) as usize,
         manifest_bytes: dice.between(1, 40_000),
         open_files_max: dice.between(1, 60) as usize,
+        // All, so that the few reads of a life are a verdict.
+        page_cache_sampled_one_of: 1,
     };
     (engines, disk)
 }
 
+/// What the machine keeps of its files in memory, and whether they can be read past it.
+fn choose_page_cache(seed: u64, config: &mut MachineConfig) {
+    let mut dice = Dice::new(seed ^ PAGE_CACHE, 0);
+    config.uncached_percent = match dice.below(4) {
+        0 => 100,
+        1 => dice.between(80, 99),
+        _ => 50,
+    };
+    config.direct_refused_one_in = if dice.one_in(3) { dice.between(1, 3) } else { 0 };
+    config.direct_read_fails_one_in = if dice.one_in(3) { dice.between(1, 9) } else { 0 };
+}
+
 /// Every file and its bytes.
-fn all_files(disk: &SimulatedFiles) -> Vec<(PathBuf, Vec<u8>)> {
+pub(super) fn all_files(disk: &SimulatedFiles) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for dir in ["/log", "/snapshots", DISK_DIR].map(Path::new) {
         for name in disk.list(dir).unwrap_or_default() {
@@ -210,17 +228,17 @@ fn all_files(disk: &SimulatedFiles) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// The run of one seed.
-struct Run<'a> {
-    plan: &'a Plan<'a>,
-    simulation: Rc<Simulation>,
-    shared: Rc<Shared>,
-    disk: SimulatedFiles,
+pub(super) struct Run<'a> {
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) simulation: Rc<Simulation>,
+    pub(super) shared: Rc<Shared>,
+    pub(super) disk: SimulatedFiles,
     engines: Engines,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Chooses flipped bits.
-    dice: SeededRandomness,
+    pub(super) dice: SeededRandomness,
     misread: Misread,
-    violation: Option<(String, String)>,
+    pub(super) violation: Option<(String, String)>,
 }
 
 /// How a life ends.
@@ -271,6 +289,7 @@ impl<'a> Run<'a> {
         if !plan.limits.allow(Hazard::NarrowSocket) {
             config.socket_bytes_max = MachineConfig::default().socket_bytes_max;
         }
+        choose_page_cache(plan.seed, &mut config);
         simulation.set_config(config);
         let all = trial::all();
         let mut wanted: Vec<Box<dyn Workload>> = all
@@ -330,7 +349,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn fail(&mut self, workload: &str, what: String) {
+    pub(super) fn fail(&mut self, workload: &str, what: String) {
         let life = self.shared.incarnation.get();
         self.simulation.note(2, || format!("VIOLATION {workload}: {what}"));
         if self.violation.is_none() {
@@ -339,7 +358,7 @@ impl<'a> Run<'a> {
     }
 
     /// The disk as the server sees it.
-    fn files(&self) -> Arc<dyn FileSystem> {
+    pub(super) fn files(&self) -> Arc<dyn FileSystem> {
         let disk = self.disk.clone();
         let files = match self.plan.wrap {
             Some(wrap) => wrap(self.disk.clone()),
@@ -390,7 +409,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs work of a client to its end while the server serves. None if the server died meanwhile.
-    fn beside<T: 'static>(
+    pub(super) fn beside<T: 'static>(
         &mut self,
         process: &mut Process,
         work: impl FnOnce(&mut Connection) -> T + 'static,
@@ -500,6 +519,10 @@ impl<'a> Run<'a> {
                     offset.store(jump.wrapping_sub(3_600_000_000_000), Ordering::Relaxed);
                 });
             }
+            4 if limits.allow(Hazard::WriteBehindFails) => {
+                watch::count(Branch::WriteBehindFails);
+                fault.writes_behind_until_error = Some(simulation.random() % 4);
+            }
             _ => {}
         }
         if end != End::Stop && limits.allow(Hazard::PowerLoss) && simulation.one_in(2) {
@@ -579,52 +602,15 @@ impl<'a> Run<'a> {
         self.shared.incarnation.set(incarnation + 1);
     }
 
-    /// Starts from a copy of the disk on which a bit has flipped. A start either refuses and names the file, and the copy is thrown away; or
-    /// does not need that bit, and the copy is the disk from now on. False if it did neither.
-    fn survives_flip(&mut self) -> bool {
-        let copy = self.disk.fork();
-        let found = all_files(&copy);
-        let chosen = self.dice.next_u64() as usize % found.len().max(1);
-        let Some((path, bytes)) = found.get(chosen).filter(|(_, bytes)| !bytes.is_empty()) else { return true };
-        let bit = self.dice.next_u64() % (bytes.len() as u64 * 8);
-        copy.flip_bit(path, bit);
-        watch::count(Branch::BitFlip);
-        self.simulation.note(7, || format!("bit {} of byte {} of {} flips", bit % 8, bit / 8, path.display()));
-        let intact = std::mem::replace(&mut self.disk, copy);
-        match Process::start(&self.simulation, self.files(), &self.settings) {
-            Ok(process) => {
-                watch::count(Branch::BitFlipUnread);
-                let left = self.disk.fork();
-                self.simulation.kill();
-                self.disk.set_fault(Fault { changes_until_off: Some(0), ..Fault::default() });
-                process.end();
-                // Blocks of runs are read when they are needed, so clients would meet this one: `lycosa check` knows it, too.
-                self.disk = if path.starts_with(DISK_DIR) { intact } else { left };
-            }
-            Err(error) => {
-                watch::count(Branch::BitFlipRefused);
-                self.simulation.kill();
-                self.disk = intact;
-                let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-                if !error.contains(&*name) {
-                    self.fail("start", format!("a flipped bit of {} is refused as {error:?}", path.display()));
-                    return false;
-                }
-            }
-        }
-        self.simulation.revive(false);
-        true
-    }
-
     /// Starts the next life, now and then after another power loss in the middle of it.
     fn recover(&mut self) -> Option<Process> {
         let simulation = Rc::clone(&self.simulation);
         let mut spoiled = 0;
-        if self.plan.limits.allow(Hazard::BitFlip)
-            && self.dice.next_u64().is_multiple_of(FLIP_ONE_IN)
-            && !self.survives_flip()
-        {
-            return None;
+        for (is_of_disk, one_in) in [(false, FLIP_ONE_IN), (true, DISK_FLIP_ONE_IN)] {
+            let is_chosen = self.dice.next_u64().is_multiple_of(one_in);
+            if is_chosen && self.plan.limits.allow(Hazard::BitFlip) && !self.survives_flip(is_of_disk) {
+                return None;
+            }
         }
         let may_spoil = self.plan.limits.allow(Hazard::SpoiledStart);
         while may_spoil && spoiled < SPOILED_STARTS_MAX && simulation.one_in(4) {
@@ -654,7 +640,7 @@ impl<'a> Run<'a> {
     }
 
     /// A run is there as long as anybody reads it.
-    fn check_reads(&mut self) {
+    pub(super) fn check_reads(&mut self) {
         if let Some(what) = self.misread.take() {
             self.fail("reads", what);
         }
@@ -744,7 +730,7 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_answer_the_checker_is_found() {
-        let (outcome, violation) = checked("require('fiber').sleep(100)");
+        let (outcome, violation) = checked("require('fiber').sleep(400)");
         assert!(outcome.is_none_or(|outcome| outcome.is_unknown()));
         assert!(violation.is_some_and(|what| what.contains("it does not answer")));
     }

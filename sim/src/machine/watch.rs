@@ -124,8 +124,8 @@ fn branches_of(line: &str) -> [Option<Branch>; 2] {
         [Some(Branch::DumpFailed), is_full.then_some(Branch::DumpDiskFull)]
     } else if line.starts_with("a record of the manifest failed:") {
         one(Branch::ManifestFailed)
-    } else if line.starts_with("a compaction failed:") {
-        one(Branch::CompactionFailed)
+    } else if line.starts_with("a compaction of ") && line.contains(" failed: ") {
+        [Some(Branch::CompactionFailed), line.contains(": damaged at byte ").then_some(Branch::DamageMerged)]
     } else if line.starts_with("two ranges are joined") {
         one(Branch::RangesJoined)
     } else if let Some((_, rest)) = line.split_once(" runs into ")
@@ -246,6 +246,14 @@ impl File for WatchedFile {
         self.file.read_cached_at(out, offset)
     }
 
+    fn is_cached_at(&self, offset: u64, length: usize) -> Option<bool> {
+        self.file.is_cached_at(offset, length)
+    }
+
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
+        self.file.open_direct()
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let result = self.file.write_all_at(bytes, offset);
         // A synced write fails by its sync, too.
@@ -267,5 +275,10 @@ impl File for WatchedFile {
 
     fn sync(&self) -> io::Result<()> {
         seen(Some(Branch::SyncErrorMet), self.file.sync())
+    }
+
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
+        count(Branch::WrittenBehind);
+        seen(Some(Branch::WriteBehindErrorMet), self.file.write_behind(offset, length))
     }
 }

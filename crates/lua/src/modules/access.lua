@@ -430,7 +430,7 @@ function func.create(name, options)
         fail('FUNCTION_EXISTS', name)
     end
     local language = (options.language or 'LUA'):upper()
-    local now = os.date('%Y-%m-%d %H:%M:%S')
+    local now = os.date('%Y-%m-%d %H:%M:%S', internal.clock_wall())
     atomically(function()
         local top = box.space._func.index[0]:max()
         local id = (top and top[1] or 0) + 1

@@ -15,8 +15,11 @@ local function array(list)
     return setmetatable(list, internal.values.array_metatable)
 end
 
+-- Maps of system rows are written in a fixed order: the same calls make the same rows, and the same log, in every process.
+local ordered_map_metatable = { __serialize = 'ordered' }
+
 local function map(table)
-    return setmetatable(table, internal.values.map_metatable)
+    return setmetatable(table, ordered_map_metatable)
 end
 internal.array, internal.map = array, map
 
@@ -612,6 +615,13 @@ end
 function box.schema.index.alter(space_id, index_id, options)
     options = check_options(options, with_defaults({ name = 'string' }, index_options))
     local row = index_row(space_id, index_id):totable()
+    map(row[5])
+    for _, part in ipairs(row[6]) do
+        -- Others are lists of a field and its type.
+        if part.field then
+            map(part)
+        end
+    end
     if options.id ~= nil then
         illegal('Index id can not be changed: operation is not supported')
     end
@@ -695,11 +705,10 @@ function box.schema.sequence.alter(name, options)
     if row == nil then
         fail('NO_SUCH_SEQUENCE', tostring(name))
     end
-    local fields = { name = 3, step = 4, min = 5, max = 6, start = 7, cache = 8, cycle = 9 }
     local operations = {}
-    for key, value in pairs(options) do
-        if fields[key] then
-            table.insert(operations, { '=', fields[key], value })
+    for i, name in ipairs({ 'name', 'step', 'min', 'max', 'start', 'cache', 'cycle' }) do
+        if options[name] ~= nil then
+            table.insert(operations, { '=', i + 2, options[name] })
         end
     end
     if #operations > 0 then

@@ -18,10 +18,14 @@ pub struct PacedFiles {
 /// One read of so many comes so much later than others: whole merges come to their end meanwhile.
 const LATE_READ_ONE_IN: u64 = 6;
 const LATE_READ_TIMES: u64 = 500;
+/// One question to the page cache of so many has no answer.
+const CANNOT_TELL_ONE_IN: u64 = 8;
 
 struct PacedFile {
     file: Arc<dyn File>,
     is_off: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// It is read past the page cache.
+    is_direct: bool,
 }
 
 /// Before and after an operation: it takes effect somewhere in between.
@@ -51,6 +55,11 @@ impl Simulation {
         time * 100
     }
 
+    /// True if a look into the page cache finds nothing.
+    fn is_uncached(&self) -> bool {
+        self.random() % 100 < self.config().uncached_percent
+    }
+
     /// Lets the calling thread wait as long as a read of a disk takes.
     pub(crate) fn wait_for_disk(&self) {
         self.sleep(self.file_delay_ns());
@@ -64,7 +73,7 @@ impl Simulation {
 impl FileSystem for PacedFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = pace(&*self.is_off, 11, || self.files.open(path, mode))?;
-        Ok(Arc::new(PacedFile { file, is_off: Arc::clone(&self.is_off) }))
+        Ok(Arc::new(PacedFile { file, is_off: Arc::clone(&self.is_off), is_direct: false }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -99,15 +108,47 @@ impl FileSystem for PacedFiles {
 impl File for PacedFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         // Reads that never wait: what is read at a start lies in the page cache more often than not.
+        if self.is_direct
+            && let Some(simulation) = current()
+        {
+            simulation.count("a block read past the page cache");
+            if simulation.one_in(simulation.config().direct_read_fails_one_in) {
+                simulation.count("a read past the page cache refused");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "simulated refusal of a direct read"));
+            }
+        }
         self.file.read_at(out, offset)
     }
 
     /// What is in memory is up to the seed.
     fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
         match current() {
-            Some(simulation) if simulation.one_in(2) => Ok(None),
+            Some(simulation) if simulation.is_uncached() => Ok(None),
             _ => self.file.read_cached_at(out, offset),
         }
+    }
+
+    /// The next read may find it otherwise.
+    fn is_cached_at(&self, offset: u64, length: usize) -> Option<bool> {
+        match current() {
+            Some(simulation) if simulation.one_in(CANNOT_TELL_ONE_IN) => {
+                simulation.count("the page cache could not be asked");
+                None
+            }
+            Some(simulation) if simulation.is_uncached() => Some(false),
+            _ => self.file.is_cached_at(offset, length),
+        }
+    }
+
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
+        if let Some(simulation) = current()
+            && simulation.one_in(simulation.config().direct_refused_one_in)
+        {
+            simulation.count("a file not opened past the page cache");
+            return None;
+        }
+        let file = self.file.open_direct()?;
+        Some(Arc::new(PacedFile { file, is_off: Arc::clone(&self.is_off), is_direct: true }))
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -128,5 +169,9 @@ impl File for PacedFile {
 
     fn sync(&self) -> io::Result<()> {
         pace(&*self.is_off, 17, || self.file.sync())
+    }
+
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
+        pace(&*self.is_off, 19, || self.file.write_behind(offset, length))
     }
 }

@@ -52,6 +52,12 @@ pub struct MachineConfig {
     pub file_delay_ns: (u64, u64),
     /// An operation on a file of so many takes a hundred times as long; 0 for none.
     pub slow_file_one_in: u64,
+    /// Of 100 looks into the page cache so many find nothing there.
+    pub uncached_percent: u64,
+    /// A file of so many cannot be opened past the page cache; 0 for none.
+    pub direct_refused_one_in: u64,
+    /// A read past the page cache of so many fails, as where a file system does it in some places only; 0 for none.
+    pub direct_read_fails_one_in: u64,
     /// Most bytes that wait in one direction of a connection.
     pub socket_bytes_max: usize,
 }
@@ -63,6 +69,9 @@ impl Default for MachineConfig {
             cut_one_in: 0,
             file_delay_ns: (1_000, 150_000),
             slow_file_one_in: 50,
+            uncached_percent: 50,
+            direct_refused_one_in: 0,
+            direct_read_fails_one_in: 0,
             socket_bytes_max: 64 << 10,
         }
     }

@@ -48,6 +48,11 @@ impl Block {
             return Err("a block of less than 5 bytes".to_string());
         };
         let (expected, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(checked));
+        #[cfg(feature = "planted-bugs")]
+        let expected = match runtime::planted::is_planted(runtime::planted::Plant::IgnoreBlockChecksum) {
+            true => found,
+            false => expected,
+        };
         if expected != found {
             return Err(format!("the checksum of the block is {found:08x}, expected {expected:08x}"));
         }

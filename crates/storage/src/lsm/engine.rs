@@ -50,6 +50,8 @@ pub struct LsmConfig {
     pub manifest_bytes: u64,
     /// Files of runs that are open at once.
     pub open_files_max: usize,
+    /// One block of so many, 1 to 16, tells whether the machine's page cache keeps what is read through it.
+    pub page_cache_sampled_one_of: u64,
 }
 
 /// What the engine needs of the machine.
@@ -129,7 +131,7 @@ impl LsmEngine {
         let open_files = OpenFiles::new(files.clone(), config.open_files_max);
         let place = Workplace { files, dir, ids, open_files, is_stopped };
         Ok(Rc::new(LsmEngine {
-            reader: BlockReader::new(config.cache_bytes_max),
+            reader: BlockReader::new(config.cache_bytes_max, config.page_cache_sampled_one_of),
             place,
             config: RefCell::new(config),
             environment,

@@ -7,8 +7,6 @@
 //!
 //! Nothing else is asked for advice: neither the size of the memory nor the limit of a control group says what others will take of it.
 
-/// One block of so many is remembered: of more blocks the few that are kept in mind tell as much.
-const SAMPLED_ONE_OF: u64 = 16;
 const SAMPLES: usize = 4096;
 /// So many answers are a verdict.
 const VERDICT: u32 = 16;
@@ -19,6 +17,8 @@ const PASSED_BY_MAX: u64 = 1 << 20;
 
 /// See the head of this file.
 pub(crate) struct PageCache {
+    /// One block of so many is remembered, at most 16: of more blocks the few that are kept in mind tell as much.
+    sampled_one_of: u64,
     /// Blocks that were in the page cache when last seen, by a hash of theirs; 0: none.
     samples: Box<[u64]>,
     kept: u32,
@@ -29,8 +29,8 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
-    pub(crate) fn new() -> Self {
-        PageCache { samples: vec![0; SAMPLES].into(), kept: 0, lost: 0, looks: 0, is_trusted: true }
+    pub(crate) fn new(sampled_one_of: u64) -> Self {
+        PageCache { sampled_one_of, samples: vec![0; SAMPLES].into(), kept: 0, lost: 0, looks: 0, is_trusted: true }
     }
 
     /// True if blocks should be read through it.
@@ -47,7 +47,7 @@ impl PageCache {
         }
         self.looks += 1;
         let hash = (run_id << 32 ^ block as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        if !(hash >> 60).is_multiple_of(SAMPLED_ONE_OF) {
+        if !(hash >> 60).is_multiple_of(self.sampled_one_of) {
             return;
         }
         let sample = &mut self.samples[(hash >> 40) as usize % SAMPLES];
@@ -77,7 +77,7 @@ mod tests {
 
     /// Reads of blocks in turn by a machine that keeps the last `room` of them; the share of reads that go past the page cache.
     fn passed_by(blocks: usize, room: usize, reads: usize) -> f64 {
-        let mut cache = PageCache::new();
+        let mut cache = PageCache::new(16);
         let mut kept = std::collections::VecDeque::new();
         let mut passed_by = 0;
         let mut random = 1u64;

@@ -105,7 +105,7 @@ pub(crate) struct BlockReader {
 }
 
 impl BlockReader {
-    pub(crate) fn new(cache_bytes_max: usize) -> Self {
+    pub(crate) fn new(cache_bytes_max: usize, page_cache_sampled_one_of: u64) -> Self {
         BlockReader {
             cache: RefCell::new(Cache::new(cache_bytes_max)),
             held: RefCell::default(),
@@ -118,7 +118,7 @@ impl BlockReader {
             passing_reads: Cell::new(0),
             waited_reads: Cell::new(0),
             scratch: RefCell::default(),
-            page_cache: RefCell::new(PageCache::new()),
+            page_cache: RefCell::new(PageCache::new(page_cache_sampled_one_of)),
             // No run has the number 0.
             recent: RefCell::new(vec![(0, 0); RECENT_BLOCKS].into()),
         }

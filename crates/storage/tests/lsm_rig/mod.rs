@@ -22,6 +22,7 @@ pub(crate) fn config() -> LsmConfig {
         compactions_max: 1,
         manifest_bytes: 1 << 20,
         open_files_max: 100,
+        page_cache_sampled_one_of: 16,
     }
 }
 

@@ -10,9 +10,11 @@ pub struct Fault {
     pub space_left: Option<u64>,
     /// This many more writes succeed, then one fails. What it wrote may be there all the same.
     pub writes_until_error: Option<u64>,
-    /// This many more syncs succeed, then one fails. What a failed sync of a file was to carry is taken for written from then on: later
+    /// This many more syncs, or writes behind, succeed, then one fails. What a failed one was to carry is taken for written from then on: later
     /// syncs succeed and do not carry it either.
     pub syncs_until_error: Option<u64>,
+    /// The same of writes behind alone.
+    pub writes_behind_until_error: Option<u64>,
     /// This many more reads succeed, then one fails.
     pub reads_until_error: Option<u64>,
     /// This many more operations of any kind succeed, then one fails.

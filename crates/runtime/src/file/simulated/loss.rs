@@ -185,6 +185,34 @@ impl Content {
         }
     }
 
+    /// Bytes that are sent to the disk ahead of a sync: of each write in this range all arrive, the first sectors, or none yet.
+    pub(super) fn send(&mut self, range: Range<u64>, random: impl Fn() -> u64) {
+        let mut changes = Vec::with_capacity(self.changes.len());
+        for mut change in std::mem::take(&mut self.changes) {
+            if let (Edit::Write(offset, data), Fate::Unsynced) = (&change.edit, change.fate)
+                && *offset < range.end
+                && range.start < offset + data.len() as u64
+            {
+                let sectors = data.len().div_ceil(SECTOR_BYTES);
+                let arrived = match random() % 3 {
+                    0 => 0,
+                    1 => data.len(),
+                    _ => (random() as usize % sectors) * SECTOR_BYTES,
+                };
+                let edit = Edit::Write(*offset, Arc::from(&data[..arrived]));
+                let rest = Edit::Write(offset + arrived as u64, Arc::from(&data[arrived..]));
+                changes.push(Change { edit, fate: Fate::Durable, order: change.order });
+                if arrived == data.len() {
+                    continue;
+                }
+                change.edit = rest;
+            }
+            changes.push(change);
+        }
+        self.changes = changes;
+        self.fold();
+    }
+
     fn fold(&mut self) {
         if self.changes.iter().all(|change| change.fate == Fate::Durable) {
             self.base = self.live.clone();

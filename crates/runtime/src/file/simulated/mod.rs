@@ -19,7 +19,9 @@ pub use loss::{Loss, Tear};
 pub use operation::{FileOperation, OperationKind};
 
 use super::{File, FileSystem, OpenMode};
+use crate::aligned::PAGE_BYTES;
 use crate::random::SeededRandomness;
+use crate::simulation;
 use bytes::mix;
 use fault::is_due;
 use loss::{Change, Content, Directory, Edit, Fate, NameChange};
@@ -231,6 +233,7 @@ impl State {
         let fails = is_due(&mut self.fault.operations_until_error)
             || (kind.is_write() && is_due(&mut self.fault.writes_until_error))
             || (kind.is_sync() && is_due(&mut self.fault.syncs_until_error))
+            || (kind == OperationKind::WriteBehind && is_due(&mut self.fault.writes_behind_until_error))
             || (kind == OperationKind::Read && is_due(&mut self.fault.reads_until_error));
         if !fails {
             return Ok(());
@@ -355,6 +358,8 @@ struct SimulatedFile {
     files: SimulatedFiles,
     id: usize,
     is_synced: bool,
+    /// Past the page cache: whole pages only.
+    is_direct: bool,
 }
 
 impl FileSystem for SimulatedFiles {
@@ -381,7 +386,7 @@ impl FileSystem for SimulatedFiles {
             None => return Err(not_found(path)),
         };
         drop(state);
-        Ok(Arc::new(SimulatedFile { files: self.clone(), id, is_synced: mode.synced }))
+        Ok(Arc::new(SimulatedFile { files: self.clone(), id, is_synced: mode.synced, is_direct: false }))
     }
 
     /// Directories are durable at once.
@@ -466,6 +471,10 @@ impl SimulatedFile {
 
 impl File for SimulatedFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        let page = PAGE_BYTES as u64;
+        if self.is_direct && !(offset.is_multiple_of(page) && (out.len() as u64).is_multiple_of(page)) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a part of a page is read past the page cache"));
+        }
         let mut state = self.files.state();
         self.begin(&mut state, OperationKind::Read, offset, out.len() as u64, |_, _| {})?;
         let most = state.fault.read_bytes_max.unwrap_or(usize::MAX).max(1).min(out.len());
@@ -489,6 +498,19 @@ impl File for SimulatedFile {
     fn read_cached_at(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
         let is_cold = self.files.state().fault.is_cache_cold;
         if is_cold { Ok(None) } else { self.read_at(out, offset).map(Some) }
+    }
+
+    fn is_cached_at(&self, _offset: u64, _length: usize) -> Option<bool> {
+        Some(!self.files.state().fault.is_cache_cold)
+    }
+
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
+        Some(Arc::new(SimulatedFile { files: self.files.clone(), id: self.id, is_synced: false, is_direct: true }))
+    }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        let state = self.files.state();
+        Ok(state.disk.find(&state.disk.files[self.id].path) != Some(self.id))
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -538,6 +560,22 @@ impl File for SimulatedFile {
             Ok(()) if !lies => content.sync(),
             // The pages are clean now and will not be written again.
             Err(_) if !is_off => content.forget(),
+            _ => {}
+        }
+        result
+    }
+
+    /// On a simulated machine some of the bytes arrive, by its seed. Elsewhere none do: what a power loss leaves without a sync is said by the
+    /// loss alone.
+    fn write_behind(&self, offset: u64, length: u64) -> io::Result<()> {
+        let mut state = self.files.state();
+        let result = self.begin(&mut state, OperationKind::WriteBehind, offset, length, |_, _| {});
+        let (is_off, lies) = (state.is_off, state.fault.syncs_lie);
+        let content = &mut state.disk.files[self.id].content;
+        match (&result, simulation::current()) {
+            (Ok(()), Some(simulation)) if !lies => content.send(offset..offset + length, || simulation.random()),
+            // Which pages could not be written nobody is told, and none of them will be written again.
+            (Err(_), _) if !is_off => content.forget(),
             _ => {}
         }
         result

@@ -18,6 +18,8 @@ pub enum OperationKind {
     SetLen,
     /// A file was synced.
     Sync,
+    /// Written bytes were sent to the disk ahead of a sync.
+    WriteBehind,
     /// A file got another name.
     Rename,
     /// A file was removed.
@@ -36,13 +38,14 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// Those that change what a power loss leaves, or are meant to.
-    pub const CHANGES: [OperationKind; 9] = [
+    pub const CHANGES: [OperationKind; 10] = [
         OperationKind::Create,
         OperationKind::Truncate,
         OperationKind::Write,
         OperationKind::SyncedWrite,
         OperationKind::SetLen,
         OperationKind::Sync,
+        OperationKind::WriteBehind,
         OperationKind::Rename,
         OperationKind::Remove,
         OperationKind::SyncDir,
@@ -57,6 +60,7 @@ impl OperationKind {
             OperationKind::SyncedWrite => "synced_write",
             OperationKind::SetLen => "set_len",
             OperationKind::Sync => "sync",
+            OperationKind::WriteBehind => "write_behind",
             OperationKind::Rename => "rename",
             OperationKind::Remove => "remove",
             OperationKind::SyncDir => "sync_dir",
@@ -77,7 +81,8 @@ impl OperationKind {
     }
 
     pub(super) fn is_sync(self) -> bool {
-        matches!(self, OperationKind::Sync | OperationKind::SyncedWrite | OperationKind::SyncDir)
+        use OperationKind::{Sync, SyncDir, SyncedWrite, WriteBehind};
+        matches!(self, Sync | SyncedWrite | SyncDir | WriteBehind)
     }
 }
 

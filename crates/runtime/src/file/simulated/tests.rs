@@ -252,3 +252,73 @@ fn a_fingerprint_tells_names_and_contents_apart() {
     files.rename(&path("a"), &path("b")).expect("renames");
     assert_ne!(files.fingerprint(), before);
 }
+
+#[test]
+fn what_is_sent_behind_arrives_wholly_in_part_or_not_yet() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..100 {
+        let files = SimulatedFiles::default();
+        let file = durable(&files, "a", &[b'.'; 1024]);
+        let send = || {
+            file.write_all_at(&[b'x'; 1024], 0).expect("writes");
+            file.write_all_at(b"behind", 1024).expect("writes");
+            file.write_behind(0, 1024).expect("sends");
+        };
+        crate::Simulation::new(seed, crate::MachineConfig::default()).enter(send);
+        let left = read(&files.crash(Loss::All), "a").expect("is there");
+        assert!(!left.contains("behind"), "what was not sent does not arrive");
+        seen.insert(left.matches('x').count());
+        assert_eq!(read(&files, "a"), text(&format!("{}behind", "x".repeat(1024))));
+        file.sync().expect("syncs");
+        assert_eq!(read(&files.crash(Loss::All), "a"), read(&files, "a"));
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 512, 1024]);
+}
+
+#[test]
+fn without_a_machine_what_is_sent_behind_is_as_unsure_as_before() {
+    let files = SimulatedFiles::default();
+    let file = durable(&files, "a", b".");
+    file.write_all_at(b"x", 0).expect("writes");
+    file.write_behind(0, 1).expect("sends");
+    assert_eq!(read(&files.crash(Loss::All), "a"), text("."));
+    assert_eq!(read(&files.crash(Loss::None), "a"), text("x"));
+}
+
+#[test]
+fn what_a_failed_write_behind_was_to_carry_is_lost_although_a_later_sync_succeeds() {
+    let alone = Fault { writes_behind_until_error: Some(0), ..Fault::default() };
+    for fault in [alone, Fault { syncs_until_error: Some(0), ..Fault::default() }] {
+        let files = SimulatedFiles::default();
+        let file = durable(&files, "a", b"1..");
+        file.write_all_at(b"2", 1).expect("writes");
+        files.set_fault(fault);
+        assert!(file.write_behind(1, 1).is_err());
+        file.write_all_at(b"3", 2).expect("writes");
+        file.write_behind(2, 1).expect("sends again");
+        file.sync().expect("syncs");
+        assert_eq!(read(&files, "a"), text("123"), "the page cache shows it");
+        assert_eq!(read(&files.crash(Loss::All), "a"), text("1.3"));
+    }
+}
+
+#[test]
+fn past_the_page_cache_whole_pages_are_read() {
+    let files = SimulatedFiles::default();
+    let file = durable(&files, "a", &[b'x'; 5000]).open_direct().expect("opens");
+    let mut pages = [0; 8192];
+    assert_eq!(file.read_at(&mut pages, 0).expect("reads"), 5000);
+    assert_eq!(file.read_at(&mut pages[..4096], 4096).expect("reads"), 904);
+    assert!(file.read_at(&mut pages[..100], 0).is_err());
+    assert!(file.read_at(&mut pages[..4096], 100).is_err());
+}
+
+#[test]
+fn a_file_is_removed_when_its_name_stands_for_another_or_for_none() {
+    let files = SimulatedFiles::default();
+    let (first, second) = (durable(&files, "a", b"1"), durable(&files, "b", b"2"));
+    files.rename(&path("b"), &path("a")).expect("renames");
+    assert!(first.is_removed().expect("looks") && !second.is_removed().expect("looks"));
+    files.remove(&path("a")).expect("removes");
+    assert!(second.is_removed().expect("looks"));
+}
