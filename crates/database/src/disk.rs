@@ -645,10 +645,12 @@ impl Database {
             });
         }
         let mut scan = disk.scan(index_id, kind, key_of(key));
-        let mut _fetched = None;
+        // A scan that seeks again needs all that it has waited for since the last row.
+        let mut fetched = Vec::new();
         loop {
             match scan.next_row() {
                 Ok(Some(row)) => {
+                    fetched.clear();
                     if !row.with(&mut visit) {
                         break;
                     }
@@ -662,7 +664,7 @@ impl Database {
                     } else {
                         scan.hold();
                     }
-                    _fetched = Some(self.wait_for(context, need)?);
+                    fetched.push(self.wait_for(context, need)?);
                     if is_in_txn {
                         scan.seek_again();
                     }
@@ -704,7 +706,7 @@ impl Database {
         };
         context.see(self.written(space));
         let mut rows = Vec::new();
-        let mut _fetched = None;
+        let mut fetched = Vec::new();
         while rows.len() < max {
             match scan.next_row() {
                 Ok(Some(row)) => rows.push(self.tuple_of(space, &row)?),
@@ -714,7 +716,7 @@ impl Database {
                 Err(Stop::Wait(_)) if !rows.is_empty() => break,
                 Err(Stop::Wait(need)) => {
                     self.remember_disk(context, space, index_id, &scan);
-                    _fetched = Some(self.wait_for(context, need)?);
+                    fetched.push(self.wait_for(context, need)?);
                     context.see(self.written(space));
                     scan.seek_again();
                 }
