@@ -22,8 +22,8 @@ use runtime::fiber;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use storage::lsm::{
-    DiskChange, DiskKey, DiskRow, DiskScan, LSM_DIR, LsmConfig, LsmEngine, LsmEnvironment, LsmError, LsmSpace, Need,
-    Stop, TreeOptions,
+    DiskChange, DiskKey, DiskRow, DiskScan, Fetched, LSM_DIR, LsmConfig, LsmEngine, LsmEnvironment, LsmError, LsmSpace,
+    Need, Stop, TreeOptions,
 };
 use storage::{Change, IndexDef, IteratorKind, Mode};
 use tuple::{Format, Tuple, msgpack, update};
@@ -34,6 +34,8 @@ const FULL_WAIT_NS: u64 = 1_000_000;
 const DISK_LOG_MIN: u64 = 512 << 20;
 /// The part of `vinyl_memory` that one transaction may write.
 const TXN_PART: usize = 2;
+/// More blocks than a look at one place of an index needs.
+const FETCHED_MAX: usize = 128;
 
 /// The disk engine and what is between it and the schema.
 #[derive(Default)]
@@ -175,6 +177,17 @@ pub(crate) fn is_delete(operation: &Operation<'_>) -> bool {
     matches!(operation, Operation::Delete { .. })
 }
 
+/// Keeps what a scan was waited for. One that seeks again begins behind its last key, and needs a block of each run for that, and perhaps of another index,
+/// all at one time: there may be no cache that has them. One that goes on where it is needs the last alone.
+fn keep(fetched: &mut Vec<Fetched>, seeks_again: bool, block: Fetched) {
+    if !seeks_again {
+        fetched.clear();
+    } else if fetched.len() >= FETCHED_MAX {
+        fetched.remove(0);
+    }
+    fetched.push(block);
+}
+
 fn key_of<'a>(key: Key<'a>) -> DiskKey<'a> {
     DiskKey { parts: key.parts, part_count: key.part_count }
 }
@@ -303,7 +316,7 @@ impl Database {
     /// Waits until what is needed is in memory. The open transaction is suspended meanwhile.
     ///
     /// Errors: there is no fiber that could wait; a block cannot be read; 97.
-    pub(crate) fn wait_for(&self, context: &Context, need: Need) -> Result<storage::lsm::Fetched> {
+    pub(crate) fn wait_for(&self, context: &Context, need: Need) -> Result<Fetched> {
         let Some(engine) = self.disk_engine() else { return Err(Error::system("the disk engine is not open")) };
         if fiber::current().is_none() && self.state() != State::Loading {
             return Err(Error::needs_fiber());
@@ -645,7 +658,6 @@ impl Database {
             });
         }
         let mut scan = disk.scan(index_id, kind, key_of(key));
-        // A scan that seeks again needs all that it has waited for since the last row.
         let mut fetched = Vec::new();
         loop {
             match scan.next_row() {
@@ -664,7 +676,7 @@ impl Database {
                     } else {
                         scan.hold();
                     }
-                    fetched.push(self.wait_for(context, need)?);
+                    keep(&mut fetched, is_in_txn, self.wait_for(context, need)?);
                     if is_in_txn {
                         scan.seek_again();
                     }
@@ -716,7 +728,7 @@ impl Database {
                 Err(Stop::Wait(_)) if !rows.is_empty() => break,
                 Err(Stop::Wait(need)) => {
                     self.remember_disk(context, space, index_id, &scan);
-                    fetched.push(self.wait_for(context, need)?);
+                    keep(&mut fetched, true, self.wait_for(context, need)?);
                     context.see(self.written(space));
                     scan.seek_again();
                 }

@@ -556,6 +556,48 @@ fn so_are_those_whose_reads_wait_for_the_disk() {
     assert!(committed > conflicts && conflicts > 100, "{committed} committed, {conflicts} conflicts");
 }
 
+/// A scan in a transaction seeks its place again whenever it has waited, and needs a block of each run there at one time.
+#[test]
+fn a_scan_in_a_transaction_ends_though_no_memory_keeps_what_it_reads() {
+    let simulation = Simulation::new(1, MachineConfig { uncached_percent: 100, ..MachineConfig::default() });
+    simulation.enter(|| {
+        let files = PacedFiles { files: Arc::new(SimulatedFiles::default()), is_off: Arc::new(|| false) };
+        let clock = simulation.clock(Arc::default());
+        let database = open_on(Arc::new(files), Arc::clone(&clock), 0);
+        create_spaces_in(&database, "vinyl");
+        prepare_fibers(&database);
+        fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
+        let found = Rc::new(RefCell::new(None));
+        let (slot, own) = (Rc::clone(&found), Rc::clone(&database));
+        fiber::spawn("client", move || {
+            let mut client = Client::new(&own);
+            fiber::set_local(Rc::clone(&client.context) as Rc<dyn std::any::Any>);
+            // Each checkpoint makes a run of rows that lie between those of the others.
+            for run in 0..4 {
+                for id in (run..40).step_by(4) {
+                    client.run(&own, &Op::Insert(TREES, json!([id, id, id, 0]))).unwrap();
+                }
+                own.make_checkpoint().unwrap();
+            }
+            client.begin(&own);
+            let all = Op::Select(TREES, 2, IteratorKind::All, json!([]), 0, 1000);
+            let rows = client.run(&own, &all).unwrap();
+            own.commit(&client.context).unwrap();
+            *slot.borrow_mut() = Some(rows);
+        });
+        for turns in 0.. {
+            if found.borrow().is_some() {
+                break;
+            }
+            turn(&database);
+            simulation.sleep(10_000);
+            assert!(turns < 1_000_000, "the scan never ends");
+        }
+        let rows = found.take().unwrap();
+        assert_eq!(rows.matches('[').count(), 40, "{rows}");
+    });
+}
+
 /// A transaction does one thing and waits, somebody else does another: does the first get a conflict?
 #[test]
 fn a_conflict_is_what_changes_something_that_was_seen() {
