@@ -122,7 +122,7 @@ fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) 
 }
 
 fn run_section(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
-    let contenders = [Contender::Lycosa, Contender::Tarantool, Contender::Rocksdb];
+    let contenders = [Contender::Lycosa, Contender::LycosaWrite, Contender::Tarantool, Contender::Rocksdb];
     by_turns_on_disk(settings, recorder, &contenders, settings.at_most(ROUNDS_MAX, 1), &|server, round, found| {
         turn(settings, server, round, found)
     })
