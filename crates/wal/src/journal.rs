@@ -575,6 +575,7 @@ impl Journal {
             // What a thread would have done is done here.
             Err(_) => {
                 if let Err(error) = change.name().and_then(|()| change.complete()) {
+                    self.in_flight.clear();
                     self.fail(error);
                 }
             }
@@ -600,6 +601,8 @@ impl Journal {
                         self.durable = self.written;
                     }
                     self.rotation = Some(Rotation { stage: Stage::Completing(news, worker), ..rotation });
+                    // That may have come at once.
+                    return self.poll_files();
                 }
                 (Ok(()), _) => self.make_spare(),
             }
