@@ -676,7 +676,8 @@ impl Database {
                     } else {
                         scan.hold();
                     }
-                    keep(&mut fetched, is_in_txn, self.wait_for(context, need)?);
+                    // The row of a secondary key is looked for from the newest run on each time.
+                    keep(&mut fetched, is_in_txn || index_id != 0, self.wait_for(context, need)?);
                     if is_in_txn {
                         scan.seek_again();
                     }
