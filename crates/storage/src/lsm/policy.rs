@@ -99,16 +99,15 @@ fn choose_by(slices: &[SliceSize], habits: &Habits, share: f64) -> Option<Choice
         let urgency = 2.0 + deletes as f64 / entries as f64;
         return all(urgency, urgency);
     }
-    if younger.is_empty() {
-        return None;
-    }
     let oldest_bytes = oldest.bytes.max(1) as f64;
     let own = younger.iter().map(|slice| slice.bytes).sum::<u64>() as f64 / oldest_bytes;
-    let held = younger.iter().map(|slice| slice.held_bytes).sum::<u64>() as f64 / oldest_bytes;
+    let held_bytes =
+        younger.iter().map(|slice| slice.held_bytes).sum::<u64>() + oldest.held_bytes.saturating_sub(oldest.bytes);
+    let held = held_bytes as f64 / oldest_bytes;
     let fullness = habits.excess / share;
     if fullness >= 1.0 && held >= share * RANGE_PART_MIN || own >= RANGE_SHARE_MAX {
         // The one that frees most for what it writes comes first.
-        return all(1.0 + fullness + held, fullness.max(own / RANGE_SHARE_MAX));
+        return all(fullness.min(2.0) + held.min(1.0), fullness.max(own / RANGE_SHARE_MAX));
     }
     // Entries that write over others wait for the merge of the whole range, which writes fewer bytes, as long as there are not many runs.
     let waits = habits.overwritten >= OVERWRITTEN;
@@ -183,6 +182,16 @@ mod tests {
         assert_eq!(choose(&slices, &habits, false), None, "it frees next to nothing");
         slices[0].held_bytes = 500;
         assert!(choose(&slices, &habits, false).is_some_and(|choice| choice.count == 2 && choice.urgency > 1.0));
+    }
+
+    #[test]
+    fn a_range_whose_only_run_lies_in_a_file_that_is_mostly_unwanted_is_written_anew() {
+        let mut slices = sizes(&[1000]);
+        let habits = Habits { excess: 0.4, ..OVERWRITES };
+        assert_eq!(choose(&slices, &habits, false), None);
+        slices[0].held_bytes = 1400;
+        assert!(choose(&slices, &habits, false).is_some_and(|choice| choice.count == 1 && choice.urgency > 1.0));
+        assert_eq!(choose(&slices, &OVERWRITES, false), None, "its tree has room");
     }
 
     #[test]

@@ -333,7 +333,7 @@ impl Cache {
             queue.bytes -= segment.weight();
             self.empty(age, number, &segment.bytes, looked_through < LOOKED_THROUGH_BYTES_MAX);
             self.free_segments.push(number);
-            looked_through += segment.bytes.len();
+            looked_through += segment.weight();
         }
     }
 
