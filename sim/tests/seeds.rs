@@ -30,7 +30,7 @@ fn elsewhere(seed: u64) -> String {
 #[test]
 fn a_seed_is_one_history_whatever_ran_before_it_and_wherever_it_runs() {
     // The last three have rows on disk.
-    for seed in [2, 5, 11, 17, 20, 211, 251] {
+    for seed in [2, 11, 17, 20, 211, 251] {
         let first = here(seed);
         assert_eq!(first, here(seed), "the same seed again");
         let other = here(seed + 1);
