@@ -496,16 +496,22 @@ fn work(database: &Rc<Database>, seed: u64, history: &RefCell<History>) {
     }
 }
 
+/// A database whose rows lie on the disk of a simulated machine, and next to nothing of them in memory.
+fn open_on_slow_disk(simulation: &Rc<Simulation>) -> Rc<Database> {
+    let files = PacedFiles { files: Arc::new(SimulatedFiles::default()), is_off: Arc::new(|| false) };
+    let clock = simulation.clock(Arc::default());
+    let database = open_on(Arc::new(files), Arc::clone(&clock), 0);
+    create_spaces_in(&database, "vinyl");
+    prepare_fibers(&database);
+    fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
+    database
+}
+
 /// Rows lie on a disk that takes as long as the seed says, and next to nothing of it in memory.
 fn run_waiting_seed(seed: u64) -> (usize, u64) {
     let simulation = Simulation::new(seed, MachineConfig::default());
     simulation.enter(|| {
-        let files = PacedFiles { files: Arc::new(SimulatedFiles::default()), is_off: Arc::new(|| false) };
-        let clock = simulation.clock(Arc::default());
-        let database = open_on(Arc::new(files), Arc::clone(&clock), 0);
-        create_spaces_in(&database, "vinyl");
-        prepare_fibers(&database);
-        fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
+        let database = open_on_slow_disk(&simulation);
         let history = Rc::new(RefCell::new(History::default()));
         let left = Rc::new(Cell::new(4));
         for client in 0..left.get() {
@@ -561,12 +567,7 @@ fn so_are_those_whose_reads_wait_for_the_disk() {
 fn a_scan_in_a_transaction_ends_though_no_memory_keeps_what_it_reads() {
     let simulation = Simulation::new(1, MachineConfig { uncached_percent: 100, ..MachineConfig::default() });
     simulation.enter(|| {
-        let files = PacedFiles { files: Arc::new(SimulatedFiles::default()), is_off: Arc::new(|| false) };
-        let clock = simulation.clock(Arc::default());
-        let database = open_on(Arc::new(files), Arc::clone(&clock), 0);
-        create_spaces_in(&database, "vinyl");
-        prepare_fibers(&database);
-        fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
+        let database = open_on_slow_disk(&simulation);
         let found = Rc::new(RefCell::new(None));
         let (slot, own) = (Rc::clone(&found), Rc::clone(&database));
         fiber::spawn("client", move || {
