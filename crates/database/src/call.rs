@@ -132,13 +132,16 @@ impl Database {
         }
         let context = Rc::new(Context::for_background(Rc::clone(session)));
         let database = Rc::clone(self);
-        fiber::spawn("session trigger", move || {
+        let made = fiber::try_spawn("session trigger", move || {
             fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
             procedures.session_event(&context, event);
             if context.is_in_txn() {
                 database.abandon(&context);
             }
         });
+        if let Err(error) = made {
+            tracing::warn!("triggers of {} are not run: {error}", event.name());
+        }
     }
 
     /// Runs source text for a client. As `call`.
