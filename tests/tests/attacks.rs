@@ -123,7 +123,7 @@ fn half_a_request_before_login_is_not_kept() {
     let before = rig.server.memory();
     let mut half: Vec<TcpStream> = Vec::new();
     // A map of 0x7f000000 bytes, of which some come.
-    let announced = [&[0xce, 0x0f, 0, 0, 0][..], &[0; 60_000]].concat();
+    let announced = [&[0xce, 0x0f, 0, 0, 0][..], &vec![0; 60_000]].concat();
     for _ in 0..200 {
         let mut stream = TcpStream::connect(rig.server.address()).unwrap();
         stream.read_exact(&mut [0; 128]).unwrap();

@@ -55,7 +55,7 @@ pub(crate) fn privilege_name(bits: u32) -> &'static str {
 }
 
 /// What privileges are granted on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectType {
     /// Everything.
     Universe,

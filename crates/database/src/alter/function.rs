@@ -68,12 +68,7 @@ pub(super) fn on_function(
         let function = parse(old.data())?;
         let id = function.id;
         check_change(database, context, Privileges::DROP, ObjectType::Function, id, function.owner, &function.name)?;
-        if database
-            .catalog
-            .grants()
-            .iter()
-            .any(|grant| grant.object_type == ObjectType::Function && grant.object_id == Some(id))
-        {
+        if database.catalog.has_grants(ObjectType::Function, id) {
             return Err(Error::new(ErrorCode::DropFunction, &[&id, &"function has grants"]));
         }
         let gone = database.catalog.set_function(id, None);

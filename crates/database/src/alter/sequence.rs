@@ -1,9 +1,9 @@
 //! Rows of `_sequence`, `_sequence_data` and `_space_sequence`.
 
-use super::space::check_name;
+use super::space::{check_name, has_row};
 use super::{check_change, check_given_owner, is_recovering};
 use crate::access::{ObjectType, Privileges};
-use crate::catalog::{Sequence, SequenceDef, SpaceSequence};
+use crate::catalog::{SchemaObject, Sequence, SequenceDef, SpaceSequence};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
@@ -50,11 +50,7 @@ pub(super) fn on_sequence(
         let def = parse(old.data(), ErrorCode::DropSequence)?;
         check_change(database, context, Privileges::DROP, ObjectType::Sequence, def.id, def.owner, &def.name)?;
         let refuse = |why: &str| Err(Error::new(ErrorCode::DropSequence, &[&def.name, &why]));
-        let is_used =
-            database.catalog.spaces().iter().any(|space| {
-                space.sequence.borrow().as_ref().is_some_and(|attached| attached.sequence.def().id == def.id)
-            });
-        if is_used {
+        if has_row(database, super::SPACE_SEQUENCE_ID, 1, def.id)? {
             return refuse("the sequence is in use");
         }
         let mut key = Vec::new();
@@ -62,12 +58,7 @@ pub(super) fn on_sequence(
         if database.space(super::SEQUENCE_DATA_ID)?.store.borrow().get(0, &key, 1).is_some() {
             return refuse("the sequence has data");
         }
-        if database
-            .catalog
-            .grants()
-            .iter()
-            .any(|grant| grant.object_type == ObjectType::Sequence && grant.object_id == Some(def.id))
-        {
+        if database.catalog.has_grants(ObjectType::Sequence, def.id) {
             return refuse("the sequence has grants");
         }
         let gone = database.catalog.set_sequence(def.id, None);
@@ -209,11 +200,11 @@ pub(super) fn on_space_sequence(
     }
     let attached = new.map(|_| SpaceSequence { sequence, field_no, is_generated });
     let before = std::mem::replace(&mut *space.sequence.borrow_mut(), attached);
-    database.catalog.bump_schema_version();
+    database.catalog.note_change(SchemaObject::Space(space.id));
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             *space.sequence.borrow_mut() = before;
-            database.catalog.bump_schema_version();
+            database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: None,
         placed: None,

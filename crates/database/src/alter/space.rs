@@ -3,7 +3,7 @@
 use super::build::{Work, check_not_building};
 use super::{SEQUENCE_ID, check_change, check_given_owner, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
-use crate::catalog::{Space, SpaceDef, SpaceKind};
+use crate::catalog::{SchemaObject, Space, SpaceDef, SpaceKind};
 use crate::database::{Database, Garbage};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
@@ -226,15 +226,10 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     if !space.indexes().is_empty() {
         return refuse("the space has indexes");
     }
-    if database
-        .catalog
-        .grants()
-        .iter()
-        .any(|grant| grant.object_type == ObjectType::Space && grant.object_id == Some(id))
-    {
+    if database.catalog.has_grants(ObjectType::Space, id) {
         return refuse("the space has grants");
     }
-    if has_row(database, super::TRUNCATE_ID, id)? {
+    if has_row(database, super::TRUNCATE_ID, 0, id)? {
         return refuse("the space has truncate record");
     }
     if space.sequence.borrow().is_some() {
@@ -253,11 +248,11 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     }))
 }
 
-/// True if a system space has a row whose first key part is `id`.
-fn has_row(database: &Database, space_id: u32, id: u32) -> Result<bool> {
+/// True if a system space has a row with `id` as the first part of an index.
+pub(super) fn has_row(database: &Database, space_id: u32, index_id: u32, id: u32) -> Result<bool> {
     let mut key = Vec::new();
     tuple::msgpack::encode_uint(&mut key, u64::from(id));
-    Ok(database.space(space_id)?.store.borrow().count(0, IteratorKind::Eq, &key, 1) > 0)
+    Ok(database.space(space_id)?.store.borrow().count(index_id, IteratorKind::Eq, &key, 1) > 0)
 }
 
 /// The look at all rows that another format needs.
@@ -341,7 +336,7 @@ fn apply_def(database: &Database, space: &Rc<Space>, def: Rc<SpaceDef>, format: 
     }
     space.set_def(def);
     database.catalog.set_format(space, format);
-    database.catalog.bump_schema_version();
+    database.catalog.note_change(SchemaObject::Space(space.id));
 }
 
 /// The parts of all indexes of a space.
