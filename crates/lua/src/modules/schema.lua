@@ -548,6 +548,8 @@ function box.schema.index.create(space_id, name, options)
     end
     local id = options.id
     if id == nil then
+        -- Another index may be on its way, and gets the number that is free now.
+        internal.wait_for_change(space_id)
         id = 0
         for _, row in ipairs(box.space._vindex:select({ space_id })) do
             if row[2] >= id then
