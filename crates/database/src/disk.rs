@@ -487,10 +487,7 @@ impl Database {
                 let found_by = Key::decode(key)?;
                 self.check_exact_key(space, index_id, found_by)?;
                 self.remember_key(context, space, index_id, found_by);
-                let Some(old) = disk.get(index_id, key_of(found_by))? else {
-                    update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
-                    return Ok(None);
-                };
+                let Some(old) = disk.get(index_id, key_of(found_by))? else { return Ok(None) };
                 let old = self.tuple_of(space, &old)?;
                 let mut row = Vec::new();
                 update::apply(ops, old.data(), Some(&space.format()), index_base, &mut row)
@@ -521,7 +518,7 @@ impl Database {
             |old, new| Ok(Some(Prepared { old, new, mode: Mode::Replace, kind: row_kind::REPLACE, unseen: None }));
         let format = space.format();
         self.check_row(space, &format, tuple)?;
-        update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
+        update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
         let old = match disk.get_same_key(tuple) {
             Err(Stop::Wait(_)) if is_blind && disk.takes_note(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;

@@ -417,11 +417,8 @@ impl Database {
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
-                let Some(old) = self.find_exact(space, index_id, key)? else {
-                    // Malformed operations are refused even if there is nothing to update.
-                    update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
-                    return Ok(None);
-                };
+                // As Tarantool: nobody looks at operations that have nothing to update.
+                let Some(old) = self.find_exact(space, index_id, key)? else { return Ok(None) };
                 let format = space.format();
                 let mut row = self.scratch.take();
                 row.clear();
@@ -436,7 +433,7 @@ impl Database {
             Operation::Upsert { tuple, ops, index_base } => {
                 let format = space.format();
                 self.check_row(space, &format, tuple)?;
-                update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
+                update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
                 let old = space.store.borrow().get_same_key(tuple);
                 let Some(old) = old else {
                     let new = Some(self.make_row(space, &format, tuple, || 0)?);
