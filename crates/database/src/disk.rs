@@ -539,6 +539,17 @@ impl Database {
         let mut row = Vec::new();
         update::upsert(ops, old.data(), Some(&format), index_base, &mut row)
             .map_err(|error| self.update_error(error))?;
+        if self.state() == State::Loading
+            && let Err(error) = format.check(&row)
+        {
+            // It was only noted when it was written, and whatever meets the note passes over it, too.
+            let error = self.tuple_error(error, space);
+            tracing::warn!(
+                "an upsert of the log that makes a row which space '{}' cannot hold is ignored: {error}",
+                space.name()
+            );
+            return Ok(None);
+        }
         let new = self.new_row(space, &row, || old.data().len())?;
         if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
             // As Tarantool: an upsert that would move its row is dropped with a line in the log.

@@ -484,8 +484,21 @@ mod tests {
     /// Numbers of all kinds beside a few places where the kinds meet.
     fn number() -> impl Strategy<Value = Vec<u8>> {
         let places = proptest::sample::select(vec![
-            0i128, 1, 1 << 24, 1 << 53, 1 << 60, 1 << 63, 1 << 64, -(1 << 53), -(1 << 60), -(1 << 63), 10i128.pow(15), 10i128.pow(22),
-            10i128.pow(23), 10i128.pow(37), 12_345_678_901_234_567,
+            0i128,
+            1,
+            1 << 24,
+            1 << 53,
+            1 << 60,
+            1 << 63,
+            1 << 64,
+            -(1 << 53),
+            -(1 << 60),
+            -(1 << 63),
+            10i128.pow(15),
+            10i128.pow(22),
+            10i128.pow(23),
+            10i128.pow(37),
+            12_345_678_901_234_567,
         ]);
         let near = (places, -4..4i128, 0..6u8, 0..25i32).prop_map(|(place, offset, kind, scale)| {
             let value = place + offset;
