@@ -314,6 +314,7 @@ fn setup(state: State) -> Outcome {
         ("error_parts", &registry.error_parts),
         ("call", &registry.call),
         ("call_persistent", &registry.call_persistent),
+        ("compile_function", &registry.compile_function),
         ("refresh", &registry.refresh),
         ("console", &registry.console),
         ("opened", &registry.opened),

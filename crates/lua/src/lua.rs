@@ -278,10 +278,10 @@ impl Procedures for Lua {
         let thread = Thread::take();
         let state = thread.state;
         let failed = |text: &str| Error::new(ErrorCode::LoadFunction, &[&function.name, &text]);
-        let outcome = state
-            .load(format!("return {}", function.body).as_bytes(), &format!("return {}", function.body))
-            .and_then(|()| state.pcall(0, 1));
-        if outcome.is_err() {
+        state.push_ref(registry().compile_function.get());
+        state.push_str(&function.body);
+        state.push_bool(function.is_sandboxed);
+        if state.pcall(2, 1).is_err() {
             return Err(failed(take_error(state).message()));
         }
         if state.kind(-1) != ffi::LUA_TFUNCTION {

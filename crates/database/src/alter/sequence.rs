@@ -1,7 +1,7 @@
 //! Rows of `_sequence`, `_sequence_data` and `_space_sequence`.
 
 use super::space::check_name;
-use super::{check_change, is_recovering};
+use super::{check_change, check_given_owner, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{Sequence, SequenceDef, SpaceSequence};
 use crate::database::Database;
@@ -87,6 +87,15 @@ pub(super) fn on_sequence(
         };
         let before = sequence.def();
         check_change(database, context, Privileges::ALTER, ObjectType::Sequence, def.id, before.owner, &before.name)?;
+        check_given_owner(
+            database,
+            context,
+            Some(before.owner),
+            def.owner,
+            Privileges::ALTER,
+            ObjectType::Sequence,
+            &def.name,
+        )?;
         sequence.set_def(Rc::new(def));
         // Whoever knows sequences by name looks again.
         let id = before.id;
@@ -137,6 +146,26 @@ pub(super) fn on_sequence_data(
     Ok(Some(Effect { undo: Box::new(move |_| sequence.set_value(before)), finish: None, placed: None, rows: 0 }))
 }
 
+/// Rows of a space use up values of its sequence: that takes the right to write it. One made for the space goes with the space, so it
+/// must be its maker's. Errors: 42.
+fn check_attached(database: &Database, context: &Context, sequence: &Sequence, is_generated: bool) -> Result<()> {
+    let def = sequence.def();
+    if is_generated {
+        let user = context.user.get();
+        return check_given_owner(
+            database,
+            context,
+            Some(def.owner),
+            user,
+            Privileges::CREATE,
+            ObjectType::Sequence,
+            &def.name,
+        );
+    }
+    database.check_sequence(context, sequence, Privileges::READ)?;
+    database.check_sequence(context, sequence, Privileges::WRITE)
+}
+
 pub(super) fn on_space_sequence(
     database: &Database,
     context: &Context,
@@ -157,6 +186,9 @@ pub(super) fn on_space_sequence(
         return Err(Error::new(ErrorCode::NoSuchSequence, &[&sequence_id]));
     };
     check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id, space.owner(), &space.name())?;
+    if new.is_some() && !is_recovering(database) {
+        check_attached(database, context, &sequence, is_generated)?;
+    }
     if new.is_some() && !is_recovering(database) {
         let covers = space.index(0).is_some_and(|primary| {
             primary.parts.iter().any(|part| {

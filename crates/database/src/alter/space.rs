@@ -1,7 +1,7 @@
 //! Rows of `_space`, `_truncate` and `_collation`.
 
 use super::build::{Work, check_not_building};
-use super::{SEQUENCE_ID, check_change, disk, is_recovering};
+use super::{SEQUENCE_ID, check_change, check_given_owner, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{Space, SpaceDef, SpaceKind};
 use crate::database::{Database, Garbage};
@@ -71,6 +71,14 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
         return Err(Error::new(failure, &[&name, &"exact_field_count must be either 0 or >= formatted field count"]));
     }
     match engine.as_str() {
+        // What stands behind these is known by their numbers.
+        "sysview" | "service"
+            if !is_recovering(database)
+                && database.catalog.space(id).is_none_or(|space| space.def().engine != engine) =>
+        {
+            let why = format!("spaces of the engine '{engine}' are the server's own");
+            return Err(Error::new(failure, &[&name, &why]));
+        }
         "memtx" | "sysview" | "blackhole" | "service" => {}
         "vinyl" if is_temporary => {
             return Err(Error::new(ErrorCode::AlterSpace, &[&name, &"engine does not support temporary flag"]));
@@ -269,6 +277,15 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
     let old_def = space.def();
     let def = parse_space(database, new.data(), ErrorCode::AlterSpace)?;
     check_change(database, context, Privileges::ALTER, ObjectType::Space, id, old_def.owner, &old_def.name)?;
+    check_given_owner(
+        database,
+        context,
+        Some(old_def.owner),
+        def.owner,
+        Privileges::ALTER,
+        ObjectType::Space,
+        &def.name,
+    )?;
     let refuse = |why: &str| Err(Error::new(ErrorCode::AlterSpace, &[&old_def.name, &why]));
     if def.engine != old_def.engine {
         return refuse("can not change space engine");
@@ -334,10 +351,17 @@ pub(super) fn all_parts(space: &Space) -> Vec<KeyPart> {
 
 pub(super) fn on_truncate(
     database: &Database,
-    _context: &Context,
+    context: &Context,
     old: Option<&Tuple>,
     new: Option<&Tuple>,
 ) -> Result<Option<Effect>> {
+    // Everybody may write to this space: what matters is the right on the one that it names.
+    if let Some(row) = new.or(old)
+        && let Some(named) = database.catalog.space(Fields::new(row.data())?.uint()?)
+        && !is_recovering(database)
+    {
+        database.check_space_access(context, &named, Privileges::WRITE)?;
+    }
     let Some(new) = new else {
         return Ok(None);
     };
@@ -354,7 +378,6 @@ pub(super) fn on_truncate(
     if space.disk().is_some() {
         return disk::truncate(database, &space);
     }
-    let _ = old;
     let taken = Rc::new(RefCell::new(Some(space.store.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);
     Ok(Some(Effect {
@@ -383,7 +406,7 @@ pub(super) fn on_collation(
     if let Some(old) = old {
         let mut fields = Fields::new(old.data())?;
         let (id, name) = (fields.uint()?, fields.str()?.to_string());
-        check_change(database, context, Privileges::DROP, ObjectType::Universe, 0, u32::MAX, "")?;
+        check_change(database, context, Privileges::DROP, ObjectType::Collation, id, u32::MAX, &name)?;
         if new.is_none() {
             let is_used = database.catalog.spaces().iter().any(|space| {
                 let uses = |collation: &Option<Arc<Collation>>| collation.as_ref().is_some_and(|c| c.id() == id);
@@ -415,7 +438,7 @@ pub(super) fn on_collation(
     let kind = fields.str()?.to_string();
     let locale = fields.str()?.to_string();
     let options = fields.raw()?;
-    check_change(database, context, Privileges::CREATE, ObjectType::Universe, 0, u32::MAX, "")?;
+    check_change(database, context, Privileges::CREATE, ObjectType::Collation, id, u32::MAX, &name)?;
     let collation = Collation::from_row(id, &name, &kind, &locale, options)
         .map_err(|error| Error::new(ErrorCode::CantCreateCollation, &[&error]))?;
     let before = database.catalog.set_collation(id, Some(Arc::new(collation)));

@@ -13,7 +13,7 @@ pub use sequence::{Sequence, SequenceDef};
 pub use space::{IndexInfo, ReplaceTrigger, Space, SpaceDef, SpaceKind, SpaceSequence};
 pub use user::{User, UserKind};
 
-use crate::access::{Grant, Rights};
+use crate::access::{Grant, ObjectType, Privileges, Rights};
 use crate::session::{ADMIN, PUBLIC, UserId};
 use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
@@ -230,7 +230,7 @@ impl Catalog {
             seen.push(member);
             for grant in grants.iter().filter(|grant| grant.grantee == member) {
                 match (grant.object_type, grant.object_id) {
-                    (crate::access::ObjectType::Role, Some(role)) => members.push(role),
+                    (ObjectType::Role, Some(role)) => members.push(role),
                     _ => rights.add(grant),
                 }
             }
@@ -241,6 +241,16 @@ impl Catalog {
             rights = Rights::default();
         }
         Rc::new(rights)
+    }
+
+    /// True if a user has rights beyond those that everybody has: to open a session, and what is granted to all by the role `public`.
+    pub fn has_more_than_a_session(&self, user: UserId) -> bool {
+        const EVERYBODYS: u32 = Privileges::SESSION | Privileges::USAGE;
+        self.grants.borrow().iter().filter(|grant| grant.grantee == user).any(|grant| match grant.object_type {
+            ObjectType::Role => grant.object_id != Some(PUBLIC),
+            ObjectType::Universe => grant.privileges & !EVERYBODYS != 0,
+            _ => true,
+        })
     }
 
     /// True if `role` has `member` among its roles, directly or not.
@@ -259,7 +269,7 @@ impl Catalog {
             next.extend(
                 grants
                     .iter()
-                    .filter(|grant| grant.grantee == current && grant.object_type == crate::access::ObjectType::Role)
+                    .filter(|grant| grant.grantee == current && grant.object_type == ObjectType::Role)
                     .filter_map(|grant| grant.object_id),
             );
         }

@@ -181,7 +181,7 @@ impl Space {
 
     /// True for the spaces that hold the schema.
     pub fn is_system(&self) -> bool {
-        self.id < 512
+        (256..512).contains(&self.id)
     }
 
     /// True if a statement may wait, so that it needs a fiber: in a trigger, or because it changes what all rows of a space must be like.

@@ -178,20 +178,16 @@ box.schema.space = {}
 
 local function next_space_id()
     local _schema = box.space._schema
-    local row = _schema:get('max_id')
-    local id
+    -- The right to write there is enough.
+    local row = _schema:update('max_id', { { '+', 2, 1 } })
     if row == nil then
-        local top = box.space._space.index[0]:max()
-        id = math.max(top and top[1] or 0, box.schema.SYSTEM_ID_MAX)
-        _schema:insert({ 'max_id', id })
+        local top = internal.as_admin(function() return box.space._space.index[0]:max() end)
+        row = _schema:insert({ 'max_id', math.max(top and top[1] or 0, box.schema.SYSTEM_ID_MAX) + 1 })
     end
-    row = _schema:update('max_id', { { '+', 2, 1 } })
-    id = row[2]
-    while box.space._space:get(id) ~= nil do
+    while internal.as_admin(function() return box.space._space:get(row[2]) end) ~= nil do
         row = _schema:update('max_id', { { '+', 2, 1 } })
-        id = row[2]
     end
-    return id
+    return row[2]
 end
 
 function box.schema.space.create(name, options)
