@@ -325,8 +325,8 @@ impl Database {
             Some(error) => return Err(error),
             None => replay.complete_indexes()?,
         }
-        self.end_disk_replay(&replay.context)?;
         report.losses.splice(0..0, found.losses);
+        self.end_disk_replay(&replay.context, !report.losses.is_empty())?;
         match report.losses.first() {
             Some(first) if !config.force_recovery => {
                 return Err(advised(start_error(wal::refusal(first, &report.losses))));

@@ -4,13 +4,14 @@ use super::debt::Haste;
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
 use super::level::SharedLevel;
+use super::manifest::Manifest;
 use super::merge::{Source, Upserter, merge};
 use super::run::{OpenFiles, Run, RunOptions, RunSource, RunWriter};
 use runtime::{FileSystem, JoinHandle, OpenMode, Pace};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Entries between two looks whether to leave off.
 const ENTRIES_BETWEEN_LOOKS: u64 = 256;
@@ -52,11 +53,19 @@ pub(crate) struct Workplace {
     pub(crate) open_files: Arc<OpenFiles>,
     /// Set when the engine is closed: jobs leave off.
     pub(crate) is_stopped: Arc<AtomicBool>,
+    /// Made before there are runs.
+    pub(crate) manifest: Arc<Mutex<Manifest>>,
 }
 
 impl Workplace {
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Begins a run. Blocks.
+    fn create(&self, options: RunOptions) -> Result<RunWriter, LsmError> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).begin()?;
+        RunWriter::create(self.files.clone(), &self.dir, self.next_id(), options)
     }
 
     /// A run that was written is whole.
@@ -129,7 +138,7 @@ pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Vec<Run>
 
 fn write_runs(place: &Workplace, dump: &LevelDump, finished: &mut Vec<Run>) -> Result<(), LsmError> {
     let begin = || {
-        let mut writer = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), dump.options)?;
+        let mut writer = place.create(dump.options)?;
         writer.keep_pace(Pace::urgent());
         Ok::<_, LsmError>(writer)
     };
@@ -234,7 +243,7 @@ fn merge_runs(place: &Workplace, job: &Compaction, finished: &mut Vec<Run>) -> R
         let writer = match &mut writer {
             Some(writer) => writer,
             None => {
-                let mut new = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), job.options)?;
+                let mut new = place.create(job.options)?;
                 new.keep_pace(match job.haste {
                     Haste::Leisurely => Pace::new(LEISURELY_SHARE),
                     Haste::Brisk => Pace::brisk(),
