@@ -132,7 +132,9 @@ impl LsmEngine {
         let (files, dir) = (environment.files.clone(), config.dir.clone());
         let open_files = OpenFiles::new(files.clone(), config.open_files_max);
         let manifest = Arc::new(Mutex::new(manifest));
-        let place = Workplace { files, dir, ids, open_files, is_stopped, manifest: Arc::clone(&manifest) };
+        let has_manifest = Arc::new(AtomicBool::new(false));
+        let place =
+            Workplace { files, dir, ids, open_files, is_stopped, manifest: Arc::clone(&manifest), has_manifest };
         Ok(Rc::new(LsmEngine {
             reader: BlockReader::new(config.cache_bytes_max, config.page_cache_sampled_one_of),
             place,

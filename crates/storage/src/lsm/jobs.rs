@@ -7,11 +7,11 @@ use super::level::SharedLevel;
 use super::manifest::Manifest;
 use super::merge::{Source, Upserter, merge};
 use super::run::{OpenFiles, Run, RunOptions, RunSource, RunWriter};
-use runtime::{FileSystem, JoinHandle, OpenMode, Pace};
+use runtime::{FileSystem, JoinHandle, OpenMode, Pace, pause};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// Entries between two looks whether to leave off.
 const ENTRIES_BETWEEN_LOOKS: u64 = 256;
@@ -21,6 +21,9 @@ const LEISURELY_SHARE: u32 = 2;
 const CUT_BYTES_MIN: u64 = 2 << 20;
 /// A file that is not needed any more goes in steps of so many bytes.
 const REMOVAL_STEP_BYTES: u64 = 4 << 20;
+
+/// The manifest is asked for so often while somebody else writes to it.
+const LOCK_WAIT_NS: u64 = 100_000;
 
 /// A level that is being written, and the runs that came of it.
 pub(crate) type RunJob = Job<(LevelDump, Result<Vec<Run>, LsmError>)>;
@@ -55,6 +58,7 @@ pub(crate) struct Workplace {
     pub(crate) is_stopped: Arc<AtomicBool>,
     /// Made before there are runs.
     pub(crate) manifest: Arc<Mutex<Manifest>>,
+    pub(crate) has_manifest: Arc<AtomicBool>,
 }
 
 impl Workplace {
@@ -64,7 +68,18 @@ impl Workplace {
 
     /// Begins a run. Blocks.
     fn create(&self, options: RunOptions) -> Result<RunWriter, LsmError> {
-        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).begin()?;
+        // Whoever has the lock may be waiting for the disk, on another thread: asked for again and again, so that a simulation can go on.
+        while !self.has_manifest.load(Ordering::Acquire) {
+            match self.manifest.try_lock() {
+                Ok(mut manifest) => manifest.begin()?,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().begin()?,
+                Err(TryLockError::WouldBlock) => {
+                    pause(LOCK_WAIT_NS);
+                    continue;
+                }
+            }
+            self.has_manifest.store(true, Ordering::Release);
+        }
         RunWriter::create(self.files.clone(), &self.dir, self.next_id(), options)
     }
 
