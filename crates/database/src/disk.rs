@@ -614,6 +614,18 @@ impl Database {
         Ok(())
     }
 
+    /// Puts a statement of Tarantool's files in force, for the start.
+    pub(crate) fn put_moved(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
+        let prepared = self.until_ready(context, || self.prepare_disk(context, space, &operation))?;
+        let Some(mut prepared) = prepared else { return Ok(()) };
+        let unseen = prepared.unseen.take();
+        self.put_on_disk(space, prepared, unseen.as_ref())?;
+        if let Some(engine) = self.disk_engine().filter(|engine| engine.is_full()) {
+            engine.dump_all(self.replayed_lsn()).map_err(Error::system)?;
+        }
+        Ok(())
+    }
+
     /// The row that a full key of a unique index names. May wait.
     pub(crate) fn get_disk(
         &self,

@@ -21,6 +21,7 @@ mod row;
 mod segment;
 mod snapshot;
 mod vclock;
+mod vinyl;
 mod writer;
 mod xlog;
 
@@ -33,4 +34,5 @@ pub use recovery::{
 pub use row::{Row, RowHeader};
 pub use snapshot::{FinishedSnapshot, SnapshotWriter, remove_unfinished, snapshots};
 pub use vclock::{REPLICA_MAX, Vclock};
+pub use vinyl::{Bound, VinylIndex, VinylRun, for_each_statement, vinyl_indexes};
 pub use xlog::{Damage, FileMeta, Flip, XlogReader, file_name, logs, remove_logs_before};

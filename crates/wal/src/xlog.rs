@@ -69,6 +69,8 @@ pub struct FileMeta {
     pub vclock: Vclock,
     /// Bytes of the header.
     pub bytes: u64,
+    /// Another program wrote it: Tarantool.
+    pub is_foreign: bool,
 }
 
 /// Versions that wrote no checksum of the header.
@@ -123,6 +125,7 @@ impl FileMeta {
                 _ => return Err("unknown header line"),
             }
         }
+        meta.is_foreign = version.is_none_or(|version| !version.starts_with("Lycosa"));
         match version {
             Some(VERSION_WITHOUT_CHECKSUM) => {}
             Some(version) if version.starts_with("Lycosa") => check_header(&bytes[..end + 2], version)?,
