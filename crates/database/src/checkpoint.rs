@@ -242,7 +242,7 @@ impl Database {
         state.is_busy() && !state.is_asked_for
     }
 
-    fn begin_checkpoint(&self) -> Result<()> {
+    pub(crate) fn begin_checkpoint(&self) -> Result<()> {
         if self.checkpoint.borrow().is_busy() {
             return Err(Error::new(ErrorCode::CheckpointInProgress, &[]));
         }

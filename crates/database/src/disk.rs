@@ -212,6 +212,7 @@ impl Database {
                 manifest_bytes: config.vinyl_manifest_bytes,
                 open_files_max: config.vinyl_open_files_max,
                 page_cache_sampled_one_of: config.vinyl_page_cache_sampled_one_of,
+                is_forced: config.force_recovery,
             },
             LsmEnvironment {
                 files: environment.files.clone(),
@@ -245,11 +246,11 @@ impl Database {
         if has_spaces { DISK_LOG_MIN.max(2 * self.arena.used() as u64) } else { u64::MAX }
     }
 
-    /// Everything is read: indexes are completed, and from now on reads do not block.
-    pub(crate) fn end_disk_replay(&self, context: &Context) -> Result<()> {
+    /// Everything is read: indexes are completed, and from now on reads do not block. `is_damaged`: rows may be missing.
+    pub(crate) fn end_disk_replay(&self, context: &Context, is_damaged: bool) -> Result<()> {
         self.build_unbuilt(context)?;
         if let Some(engine) = self.disk_engine() {
-            engine.forget_unclaimed();
+            engine.forget_unclaimed(is_damaged);
         }
         Ok(())
     }
@@ -617,6 +618,18 @@ impl Database {
         if let Some(engine) = self.disk_engine().filter(|engine| engine.is_full()) {
             // What was read of the log is durable.
             engine.dump_all(lsn).map_err(Error::system)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a statement of Tarantool's files in force, for the start.
+    pub(crate) fn put_moved(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
+        let prepared = self.until_ready(context, || self.prepare_disk(context, space, &operation))?;
+        let Some(mut prepared) = prepared else { return Ok(()) };
+        let unseen = prepared.unseen.take();
+        self.put_on_disk(space, prepared, unseen.as_ref())?;
+        if let Some(engine) = self.disk_engine().filter(|engine| engine.is_full()) {
+            engine.dump_all(self.replayed_lsn()).map_err(Error::system)?;
         }
         Ok(())
     }

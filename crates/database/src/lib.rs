@@ -38,6 +38,7 @@ mod statement;
 mod statistics;
 mod time_share;
 mod txn;
+mod vinyl;
 
 pub use access::{Grant, ObjectType, Privileges, Rights};
 pub use alter::{

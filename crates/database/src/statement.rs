@@ -238,7 +238,7 @@ impl Database {
         let Some(prepared) = self.prepare(space, operation)? else {
             return Ok(None);
         };
-        let kind = prepared.kind;
+        let kind = logged_kind(space, prepared.kind);
         let change = self.apply(space, prepared)?;
         self.doom_readers(space, &change);
         let def = space.def();
@@ -378,7 +378,7 @@ impl Database {
             // The triggers may have taken long.
             self.check_writable()?;
         }
-        let kind = prepared.kind;
+        let kind = logged_kind(space, prepared.kind);
         let unseen = prepared.unseen.take();
         let (change, disk) = match space.kind {
             SpaceKind::Disk => self.apply_on_disk(context, space, prepared, unseen.as_ref())?,
@@ -665,6 +665,11 @@ pub fn no_such_index(space: &Space, index_id: u32) -> Error {
 /// An index by name. Errors: 148.
 pub fn index_by_name(space: &Space, name: &str) -> Result<Rc<IndexInfo>> {
     space.index_by_name(name).ok_or_else(|| Error::new(ErrorCode::NoSuchIndexName, &[&name, &space.name()]))
+}
+
+/// As what a change stands in the log. Tarantool takes an INSERT into `_truncate` for a row of a snapshot and truncates nothing.
+fn logged_kind(space: &Space, kind: u16) -> u16 {
+    if space.id == crate::alter::TRUNCATE_ID && kind == row_kind::INSERT { row_kind::REPLACE } else { kind }
 }
 
 fn shown(operation: &Operation<'_>, change: Change) -> Option<Tuple> {

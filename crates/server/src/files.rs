@@ -156,6 +156,9 @@ fn loss_to_json(loss: &Loss) -> Value {
             object.insert("lsn_first".into(), (*from).into());
             object.insert("lsn_last".into(), (*to).into());
         }
+        Lost::Behind(lsn) => {
+            object.insert("lsn_first".into(), (*lsn + 1).into());
+        }
         Lost::Bytes(bytes) => {
             object.insert("bytes".into(), (*bytes).into());
         }
