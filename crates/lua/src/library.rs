@@ -287,6 +287,9 @@ fn strip_errno(error: &std::io::Error) -> String {
 /// setup(types, values): called once by the prelude with numbers of C types and Lua functions
 fn setup(state: State) -> Outcome {
     let registry = registry();
+    if registry.ids.get().tuple != 0 {
+        return Err("setup is done once".into());
+    }
     let id = |name: &str| {
         state.get_field(1, name);
         let id = state.cdata(state.top()).map(|(payload, _)| read_type_id(payload));
@@ -303,6 +306,8 @@ fn setup(state: State) -> Outcome {
         uuid: id("uuid")?,
         decimal: id("decimal")?,
         error: id("error")?,
+        bytes: id("bytes")?,
+        const_bytes: id("const_bytes")?,
     });
     for (name, slot) in [
         ("null", &registry.null),
@@ -319,6 +324,8 @@ fn setup(state: State) -> Outcome {
         ("opened", &registry.opened),
         ("shutdown", &registry.shutdown),
         ("session_event", &registry.session_event),
+        ("fiber_ended", &registry.fiber_ended),
+        ("to_text", &registry.to_text),
     ] {
         state.get_field(2, name);
         slot.set(state.make_ref());

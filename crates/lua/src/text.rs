@@ -1,6 +1,6 @@
 //! Values as text and back: MessagePack, JSON, YAML. All three go through MessagePack.
 
-use crate::convert::{self, encode, push_bytes_value, push_next};
+use crate::convert::{self, Rules, push_bytes_value, push_next};
 use crate::state::{Function, Raise, State};
 use serde_json::Value;
 use std::ffi::c_int;
@@ -8,9 +8,10 @@ use tuple::msgpack::{Kind, Reader};
 
 type Outcome = Result<c_int, Raise>;
 
+/// msgpack_encode(value, options or nil) -> text
 fn msgpack_encode(state: State) -> Outcome {
     let mut out = Vec::new();
-    encode(state, 1, &mut out)?;
+    convert::encode_by(state, 1, &mut out, &Rules::at(state, 2))?;
     state.push_bytes(&out);
     Ok(1)
 }
@@ -18,14 +19,40 @@ fn msgpack_encode(state: State) -> Outcome {
 /// msgpack_decode(text, from 1) -> value, position behind it
 fn msgpack_decode(state: State) -> Outcome {
     let bytes = state.bytes(1).ok_or("msgpack.decode: a Lua string or 'char *' expected")?;
-    let from = state.number(2).unwrap_or(1.0).max(1.0) as usize - 1;
-    let rest = bytes.get(from..).unwrap_or(&[]);
-    if rest.is_empty() {
+    let from = state.number(2).unwrap_or(1.0);
+    if !(1.0..=bytes.len() as f64).contains(&from) {
         return Err("msgpack.decode: offset is out of bounds".into());
     }
+    let from = from as usize - 1;
+    let rest = &bytes[from..];
     let length = tuple::msgpack::check(rest).map_err(|_| "msgpack.decode: invalid MsgPack")?;
     push_next(state, &mut Reader::new(rest))?;
     state.push_number((from + length + 1) as f64);
+    Ok(2)
+}
+
+/// msgpack_decode_pointer(char *, bytes) -> value, pointer behind it
+fn msgpack_decode_pointer(state: State) -> Outcome {
+    let size = state.number(2).unwrap_or(0.0).max(0.0) as usize;
+    let bytes = convert::pointed_bytes(state, 1, size).ok_or("msgpack.decode: invalid MsgPack")?;
+    let length = tuple::msgpack::check(bytes).map_err(|_| "msgpack.decode: invalid MsgPack")?;
+    push_next(state, &mut Reader::new(&bytes[..length]))?;
+    convert::push_pointer_behind(state, 1, length);
+    Ok(2)
+}
+
+/// msgpack_header(char *, bytes, is_map) -> number of elements, pointer behind the header; or nil and what is wrong
+fn msgpack_header(state: State) -> Outcome {
+    let size = state.number(2).unwrap_or(0.0).max(0.0) as usize;
+    let bytes = convert::pointed_bytes(state, 1, size).ok_or("unexpected end of buffer")?;
+    let mut reader = Reader::new(bytes);
+    let (wanted, is_map) = if state.boolean(3) { (Kind::Map, true) } else { (Kind::Array, false) };
+    if reader.kind().map_err(|_| "unexpected end of buffer")? != wanted {
+        return Err("unexpected msgpack type".into());
+    }
+    let count = if is_map { reader.read_map() } else { reader.read_array() };
+    state.push_number(f64::from(count.map_err(|_| "unexpected end of buffer")?));
+    convert::push_pointer_behind(state, 1, reader.position());
     Ok(2)
 }
 
@@ -107,9 +134,11 @@ fn write_json_string(text: &[u8], is_json: bool, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// json_encode(value, options or nil) -> text
 fn json_encode(state: State) -> Outcome {
     let (mut bytes, mut out) = (Vec::new(), Vec::new());
-    encode(state, 1, &mut bytes)?;
+    let rules = Rules { names_depth: false, ..Rules::at(state, 2) };
+    convert::encode_by(state, 1, &mut bytes, &rules)?;
     write_json(&mut Reader::new(&bytes), &mut out)?;
     state.push_bytes(&out);
     Ok(1)
@@ -294,7 +323,7 @@ fn write_yaml(reader: &mut Reader<'_>, out: &mut String, indent: usize, is_in_li
 /// As `yaml_encode`, with the outermost list always one item a line: answers of a console.
 fn yaml_encode_list(state: State) -> Outcome {
     let mut bytes = Vec::new();
-    convert::encode_marked(state, 1, &mut bytes)?;
+    convert::encode_by(state, 1, &mut bytes, &Rules { marks_shapes: true, ..Rules::at(state, 2) })?;
     let mut reader = Reader::new(&bytes);
     if let Ok((convert::EXT_IN_LINE, body)) = reader.clone().read_ext() {
         reader = Reader::new(body);
@@ -313,7 +342,7 @@ fn yaml_encode_list(state: State) -> Outcome {
 
 fn yaml_encode(state: State) -> Outcome {
     let mut bytes = Vec::new();
-    convert::encode_marked(state, 1, &mut bytes)?;
+    convert::encode_by(state, 1, &mut bytes, &Rules { marks_shapes: true, ..Rules::at(state, 2) })?;
     let mut reader = Reader::new(&bytes);
     let nests = match reader.kind() {
         Ok(Kind::Map) => bytes[0] != 0x80,
@@ -331,6 +360,8 @@ fn yaml_encode(state: State) -> Outcome {
 pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("msgpack_encode", msgpack_encode),
     ("msgpack_decode", msgpack_decode),
+    ("msgpack_decode_pointer", msgpack_decode_pointer),
+    ("msgpack_header", msgpack_header),
     ("json_encode", json_encode),
     ("json_decode", json_decode),
     ("yaml_encode", yaml_encode),
