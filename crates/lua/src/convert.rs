@@ -7,6 +7,9 @@
 use crate::registry::{CtypeIds, Registry, registry};
 use crate::state::{Raise, State, TYPE_CDATA, is_stack_low};
 use mlua_sys as ffi;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::c_int;
 use tuple::msgpack::{self, Kind, Reader};
 use tuple::{Tuple, decimal::Decimal};
@@ -26,7 +29,7 @@ const SPARSE_SAFE: c_int = 10;
 
 /// How Lua values become msgpack: the options of a notation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct Rules<'a> {
     /// How deep tables may nest, the outermost one counted.
     pub(crate) depth_max: usize,
     /// Deeper tables become nil instead of an error.
@@ -45,12 +48,12 @@ pub(crate) struct Rules {
     pub(crate) is_sparse_map: bool,
     pub(crate) sparse_ratio: c_int,
     pub(crate) sparse_safe: c_int,
-    /// Tables and tuples that know their shape are marked with [`EXT_IN_LINE`].
-    pub(crate) marks_shapes: bool,
+    /// For YAML: the tables met so far, by address, with a number for each. Tables and tuples are marked with [`EXT_NODE`] then.
+    pub(crate) tables: Option<&'a RefCell<HashMap<usize, u32>>>,
 }
 
-impl Rules {
-    pub(crate) const DEFAULT: Rules = Rules {
+impl<'a> Rules<'a> {
+    pub(crate) const DEFAULT: Rules<'static> = Rules {
         depth_max: DEPTH_MAX,
         is_deep_nil: false,
         names_depth: true,
@@ -61,12 +64,12 @@ impl Rules {
         is_sparse_map: true,
         sparse_ratio: SPARSE_RATIO,
         sparse_safe: SPARSE_SAFE,
-        marks_shapes: false,
+        tables: None,
     };
 
     /// The options in the table at an index; the defaults if there is none.
-    pub(crate) fn at(state: State, index: c_int) -> Rules {
-        let mut rules = Rules::DEFAULT;
+    pub(crate) fn at(state: State, index: c_int) -> Rules<'a> {
+        let mut rules: Rules<'a> = Rules::DEFAULT;
         if state.kind(index) != ffi::LUA_TTABLE {
             return rules;
         }
@@ -192,7 +195,7 @@ pub(crate) fn encode(state: State, index: c_int, out: &mut Vec<u8>) -> Result<()
 }
 
 /// Appends the value at `index` by the rules of a notation.
-pub(crate) fn encode_by(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules) -> Result<(), Raise> {
+pub(crate) fn encode_by(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>) -> Result<(), Raise> {
     encode_value(state, absolute(state, index), out, 0, rules)
 }
 
@@ -238,7 +241,7 @@ fn encode_number(value: f64, out: &mut Vec<u8>) {
     msgpack::encode_f64(out, value);
 }
 
-fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rules: &Rules) -> Result<(), Raise> {
+fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rules: &Rules<'_>) -> Result<(), Raise> {
     match state.kind(index) {
         ffi::LUA_TNIL | ffi::LUA_TNONE => msgpack::encode_nil(out),
         ffi::LUA_TBOOLEAN => msgpack::encode_bool(out, state.boolean(index)),
@@ -249,7 +252,8 @@ fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
             } else if rules.is_invalid_nil {
                 msgpack::encode_nil(out);
             } else {
-                return Err("number must not be NaN or Inf".into());
+                let text = "number must not be NaN or Inf";
+                return Err(database::Error::raw(database::ErrorCode::ProcLua as u32, database::ErrorKind::Lua, text.into()).into());
             }
         }
         ffi::LUA_TSTRING => msgpack::encode_str(out, state.bytes(index).unwrap_or(b"")),
@@ -274,7 +278,7 @@ fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
 }
 
 /// A value of a kind that msgpack does not know.
-fn encode_unsupported(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules) -> Result<(), Raise> {
+fn encode_unsupported(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>) -> Result<(), Raise> {
     if rules.is_invalid_text {
         state.push_ref(registry().to_text.get());
         state.push_value(index);
@@ -292,7 +296,7 @@ fn encode_unsupported(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rul
 }
 
 #[expect(unsafe_code, reason = "payloads of cdata")]
-fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules) -> Result<(), Raise> {
+fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>) -> Result<(), Raise> {
     let ids: CtypeIds = registry().ids.get();
     let Some((payload, id)) = state.cdata(index) else {
         return Err("unsupported Lua type 'cdata'".into());
@@ -311,7 +315,7 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules) ->
             id if id == ids.tuple => {
                 let start = out.len();
                 out.extend_from_slice(tuple_from_address(read_u64(payload)).data());
-                mark_in_line(out, start, rules);
+                mark_node(out, start, u32::MAX, true, rules);
             }
             id if id == ids.uuid => {
                 let bytes = uuid_bytes(payload.cast::<[u8; 16]>().read_unaligned());
@@ -369,15 +373,44 @@ pub(crate) fn uuid_bytes(mut bytes: [u8; 16]) -> [u8; 16] {
     bytes
 }
 
-/// A private extension type that stands for "in one line" on the way to YAML. It never leaves this crate.
-pub(crate) const EXT_IN_LINE: i8 = 0x7e;
+/// A private extension type for a table on the way to YAML. It never leaves this crate.
+///
+/// Its body: the number of the table in four bytes (`u32::MAX` for what is no table), 1 if it is to stand in one line, then the table as
+/// msgpack; nothing more if it is one that was met before.
+pub(crate) const EXT_NODE: i8 = 0x7e;
+
+/// The number, whether it stands in one line, and the msgpack of a marked table.
+pub(crate) fn node_parts(marked: &[u8]) -> Option<(u32, bool, &[u8])> {
+    let (number, rest) = marked.split_first_chunk::<4>()?;
+    let (is_in_line, body) = rest.split_first()?;
+    Some((u32::from_be_bytes(*number), *is_in_line != 0, body))
+}
 
 /// Marks what was appended since `start`, if marks are wanted.
-fn mark_in_line(out: &mut Vec<u8>, start: usize, rules: &Rules) {
-    if rules.marks_shapes {
-        let body = out.split_off(start);
-        msgpack::encode_ext(out, EXT_IN_LINE, &body);
+fn mark_node(out: &mut Vec<u8>, start: usize, number: u32, is_in_line: bool, rules: &Rules<'_>) {
+    if rules.tables.is_none() {
+        return;
     }
+    let mut marked = Vec::with_capacity(out.len() - start + 5);
+    marked.extend_from_slice(&number.to_be_bytes());
+    marked.push(u8::from(is_in_line));
+    marked.extend_from_slice(&out[start..]);
+    out.truncate(start);
+    msgpack::encode_ext(out, EXT_NODE, &marked);
+}
+
+pub(crate) fn push_null(state: State) {
+    state.push_ref(registry().null.get());
+}
+
+/// Pushes the metatable of decoded arrays.
+pub(crate) fn push_array_metatable(state: State) {
+    state.push_ref(registry().array_metatable.get());
+}
+
+/// Pushes the metatable of decoded maps.
+pub(crate) fn push_map_metatable(state: State) {
+    state.push_ref(registry().map_metatable.get());
 }
 
 /// What a table is to become.
@@ -386,27 +419,43 @@ enum Shape {
     Map,
 }
 
-fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rules: &Rules) -> Result<(), Raise> {
+fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rules: &Rules<'_>) -> Result<(), Raise> {
     if !state.reserve(8) {
         return Err("stack overflow".into());
     }
     // Tables that hold one another many times can make more than any memory has.
     state.check_room(out.len())?;
+    let begin = out.len();
+    let mut number = u32::MAX;
+    if let Some(tables) = rules.tables {
+        let mut tables = tables.borrow_mut();
+        let next = tables.len() as u32;
+        match tables.entry(state.address(index)) {
+            Entry::Occupied(known) => {
+                mark_node(out, begin, *known.get(), false, rules);
+                return Ok(());
+            }
+            Entry::Vacant(place) => number = *place.insert(next),
+        }
+    }
     let mut hint = None;
+    let mut is_in_line = false;
     let mut is_ordered = false;
     if rules.obeys_metatables && state.get_metatable(index) {
         let metatable = state.top();
         state.get_field(metatable, "__serialize");
         match state.kind(-1) {
             ffi::LUA_TSTRING => {
-                hint = match state.bytes(-1).unwrap_or(b"") {
+                let name = state.bytes(-1).unwrap_or(b"");
+                is_in_line = matches!(name, b"seq" | b"map");
+                hint = match name {
                     b"seq" | b"sequence" | b"array" => Some(true),
                     b"map" | b"mapping" => Some(false),
                     b"ordered" => {
                         is_ordered = true;
                         Some(false)
                     }
-                    _ => None,
+                    _ => return Err("invalid __serialize value".into()),
                 };
             }
             ffi::LUA_TFUNCTION => {
@@ -421,14 +470,17 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
                 } else {
                     encode_value(state, state.top(), out, depth + 1, rules)
                 };
+                if number != u32::MAX && out.get(begin).is_some() && is_collection(&out[begin..]) {
+                    mark_node(out, begin, number, false, rules);
+                }
                 state.pop(2);
                 return result;
             }
-            _ => {}
+            ffi::LUA_TNIL => {}
+            _ => return Err("invalid __serialize value".into()),
         }
         state.pop(2);
     }
-    let begin = out.len();
     match shape_of(state, index, hint, rules)? {
         Shape::Array(length) => {
             if length > LIST_MAX {
@@ -469,10 +521,13 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
             }
         }
     }
-    if hint.is_some() {
-        mark_in_line(out, begin, rules);
-    }
+    mark_node(out, begin, number, is_in_line, rules);
     Ok(())
+}
+
+/// True if msgpack begins with an array or a map that is not marked.
+fn is_collection(bytes: &[u8]) -> bool {
+    matches!(Reader::new(bytes).kind(), Ok(Kind::Array | Kind::Map))
 }
 
 /// Puts the pairs of a map in the order of their encoded keys: short names first. As the table is walked their order is another in each process.
@@ -490,7 +545,7 @@ fn sort_pairs(map: &mut [u8]) {
     map[first..].copy_from_slice(&sorted);
 }
 
-fn shape_of(state: State, index: c_int, hint: Option<bool>, rules: &Rules) -> Result<Shape, Raise> {
+fn shape_of(state: State, index: c_int, hint: Option<bool>, rules: &Rules<'_>) -> Result<Shape, Raise> {
     match hint {
         Some(true) => {
             let mut max = 0;
@@ -521,6 +576,15 @@ fn shape_of(state: State, index: c_int, hint: Option<bool>, rules: &Rules) -> Re
     }
 }
 
+/// Appends a whole number of a text: beyond the plain ones it comes out as a signed cdata, which msgpack's own shortest form would not say.
+pub(crate) fn encode_signed(out: &mut Vec<u8>, value: i64) {
+    if value <= PLAIN_MAX as i64 {
+        return msgpack::encode_int(out, value);
+    }
+    out.push(0xd3);
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
 /// Pushes the next value of a reader over checked bytes.
 pub(crate) fn push_next(state: State, reader: &mut Reader<'_>) -> Result<(), Raise> {
     push_value(state, reader, 0)
@@ -537,7 +601,7 @@ fn malformed(error: msgpack::MsgpackError) -> Raise {
 
 #[expect(unsafe_code, reason = "payloads of cdata")]
 fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(), Raise> {
-    if depth > DEPTH_MAX || !state.reserve(8) {
+    if depth > DEPTH_HARD_MAX || is_stack_low() || !state.reserve(8) {
         return Err("stack overflow".into());
     }
     let registry: &Registry = registry();

@@ -247,6 +247,19 @@ impl State {
         unsafe { ffi::lua_touserdata(self.0, index) }
     }
 
+    /// Where a table is: two places with the same address hold the same one.
+    pub(crate) fn address(self, index: c_int) -> usize {
+        // SAFETY: see above.
+        unsafe { ffi::lua_topointer(self.0, index) as usize }
+    }
+
+    /// Moves the value on top to a place from the bottom and drops everything that was there and above.
+    pub(crate) fn replace(self, index: c_int) {
+        // SAFETY: see above.
+        unsafe { ffi::lua_replace(self.0, index) };
+        self.set_top(index);
+    }
+
     pub(crate) fn new_table(self, array: usize, hash: usize) {
         // SAFETY: see above.
         unsafe { ffi::lua_createtable(self.0, array.min(1 << 20) as c_int, hash.min(1 << 20) as c_int) }

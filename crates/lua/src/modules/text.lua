@@ -116,14 +116,23 @@ local function plain(value, options)
     return strip(value)
 end
 
-package.loaded.json = new_notation(function(own, count, value, changes)
+-- The options of one call: anything but a table is none.
+local function check_options(count, changes)
     if count ~= 1 and count ~= 2 then
-        error("bad argument #1 to 'encode' (expected 1 or 2 arguments)", 3)
+        error("bad argument #1 to '?' (expected 1 or 2 arguments)", 0)
     end
+    if count == 2 and type(changes) ~= 'table' then
+        error(('attempt to index a %s value'):format(type(changes)), 0)
+    end
+end
+
+package.loaded.json = new_notation(function(own, count, value, changes)
+    check_options(count, changes)
     return internal.json_encode(value, own(changes))
 end, function(own, count, text, changes)
+    check_options(count, changes)
     if type(text) ~= 'string' and type(text) ~= 'number' then
-        error(("bad argument #1 to 'decode' (string expected, got %s)"):format(kind_of(count, text)), 3)
+        error(("bad argument #1 to '?' (string expected, got %s)"):format(type(text)), 0)
     end
     local options = own(changes)
     return plain(internal.json_decode(tostring(text), options), options)
@@ -131,26 +140,38 @@ end, function(notation)
     notation.null = box.NULL
 end)
 
-package.loaded.yaml = new_notation(function(own, count, value, changes)
-    if count ~= 1 and count ~= 2 or count == 2 and type(changes) ~= 'table' then
+local function plain_all(options, ...)
+    if options == nil or options.decode_save_metatables then
+        return ...
+    end
+    for i = 1, select('#', ...) do
+        plain((select(i, ...)), options)
+    end
+    return ...
+end
+
+package.loaded.yaml = new_notation(function(own, count, value, tag)
+    local handle, prefix
+    if count == 2 and type(tag) == 'table' then
+        handle, prefix = tag.tag_handle, tag.tag_prefix
+    elseif count ~= 1 then
         error('Usage: encode(object, {tag_prefix = <string>, tag_handle = <string>})', 3)
     end
-    return internal.yaml_encode(value, own())
-end, function(own, count, text, changes)
-    if type(text) ~= 'string' then
-        error("Usage: yaml.decode(document, [{tag_only = boolean}])", 3)
+    if (handle == nil) ~= (prefix == nil) or handle ~= nil and (type(handle) ~= 'string' or type(prefix) ~= 'string') then
+        error('Usage: encode(object, {tag_prefix = <string>, tag_handle = <string>})', 3)
     end
-    return plain(internal.yaml_decode(text), own())
+    if handle ~= nil and handle:sub(1, 1) ~= '!' then
+        return nil, "tag handle must start with '!'"
+    end
+    return internal.yaml_encode(value, own(), handle, prefix)
+end, function(own, count, text, changes)
+    if type(text) ~= 'string' and type(text) ~= 'number' or changes ~= nil and type(changes) ~= 'table' then
+        error('Usage: yaml.decode(document, [{tag_only = boolean}])', 3)
+    end
+    return plain_all(own(), internal.yaml_decode(tostring(text), changes and changes.tag_only))
 end)
 
--- A position or size as C code takes it.
-local function integer(count, at, value)
-    if type(value) ~= 'number' and (type(value) ~= 'string' or tonumber(value) == nil) then
-        error(("bad argument #%d to '?' (number expected, got %s)"):format(at, count < at and 'no value' or type(value)), 0)
-    end
-    value = tonumber(value)
-    return value < 0 and math.ceil(value) or math.floor(value)
-end
+local integer = internal.check_integer
 
 local function is_pointer(value)
     return ffi.istype('char *', value)
