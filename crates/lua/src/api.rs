@@ -169,7 +169,7 @@ fn error_text(state: State) -> Outcome {
     let code = id_at(state, 1)?;
     let mut arguments = Vec::new();
     for index in 2..=state.top() {
-        state.get_global("tostring");
+        state.push_ref(registry().to_text.get());
         state.push_value(index);
         state.pcall(1, 1)?;
         arguments.push(state.string(-1).unwrap_or_default());

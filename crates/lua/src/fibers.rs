@@ -17,6 +17,9 @@ fn fiber_at(state: State, index: c_int) -> Result<FiberId, Raise> {
 
 /// fiber_spawn(is_new, function, arguments...) -> id
 fn fiber_spawn(state: State) -> Outcome {
+    if state.top() < 2 {
+        return Err("a function is expected".into());
+    }
     let thread = Thread::take();
     let count = state.top() - 1;
     if !thread.state.reserve(count + 4) {
@@ -39,12 +42,12 @@ fn fiber_spawn(state: State) -> Outcome {
             database().abandon(&new_context);
         }
         // What the fiber returned goes to who joins it.
-        thread.state.get_global("box");
-        let box_table = thread.state.top();
-        thread.state.get_field(box_table, "internal");
-        let internal = thread.state.top();
-        thread.state.get_field(internal, "fiber_ended");
-        let arguments = box_table - 1;
+        let arguments = thread.state.top();
+        if !thread.state.reserve(arguments + 4) {
+            tracing::error!("fiber: too many results");
+            return;
+        }
+        thread.state.push_ref(crate::registry::registry().fiber_ended.get());
         thread.state.push_number(fiber::current().map_or(0.0, |id| id.0 as f64));
         thread.state.push_bool(outcome.is_ok());
         for index in 1..=arguments {

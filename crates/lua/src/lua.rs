@@ -5,7 +5,7 @@ use crate::error::take_error;
 use crate::modules::MODULES;
 use crate::registry::{self, Thread, database, registry};
 use crate::state::{Raise, State, new_state};
-use crate::{api, decimals, error, fibers, library, text, tuples, watchdog};
+use crate::{api, decimals, error, fibers, json, library, tuples, utf8, watchdog, yaml};
 use database::{
     Context, Database, Error, ErrorCode, Function, Procedures, Result, SchemaObject, SessionEvent, SessionKind,
 };
@@ -64,7 +64,10 @@ impl Lua {
             api::FUNCTIONS,
             tuples::FUNCTIONS,
             fibers::FUNCTIONS,
-            text::FUNCTIONS,
+            json::FUNCTIONS,
+            crate::msgpack::FUNCTIONS,
+            yaml::FUNCTIONS,
+            utf8::FUNCTIONS,
             decimals::FUNCTIONS,
             library::FUNCTIONS,
         ];
