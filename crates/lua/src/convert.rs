@@ -256,7 +256,7 @@ fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
                 return Err(database::Error::raw(
                     database::ErrorCode::ProcLua as u32,
                     database::ErrorKind::Lua,
-                    text.into(),
+                    String::from(text),
                 )
                 .into());
             }
