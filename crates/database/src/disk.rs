@@ -586,7 +586,7 @@ impl Database {
     }
 
     fn duplicate(&self, space: &Rc<Space>, index_id: u32, existing: &DiskRow) -> Error {
-        let made = existing.with(|row| Tuple::new(&self.arena, space.format().id(), row));
+        let made = existing.with(|row| Tuple::new(&self.loose_rows, space.format().id(), row));
         match made {
             Ok(existing) => self.storage_error(storage::StorageError::Duplicate { index_id, existing }, space),
             Err(error) => self.storage_error(error.into(), space),

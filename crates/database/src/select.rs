@@ -195,7 +195,7 @@ impl Database {
             SpaceKind::View { base } => {
                 let mut found = None;
                 self.scan_view(context, space, base, index_id, IteratorKind::Eq, key, |row| {
-                    found = Some(Tuple::new(&self.arena, space.format().id(), row));
+                    found = Some(Tuple::new(&self.loose_rows, space.format().id(), row));
                     false
                 })?;
                 found.transpose().map_err(|error| self.storage_error(error.into(), space))

@@ -369,6 +369,14 @@ impl Database {
             if is_kept {
                 return Ok(None);
             }
+            if changed
+                && space.kind == SpaceKind::Memory
+                && let Some(row) = &prepared.new
+            {
+                // The trigger's row is Lua's: what an index holds is in the arena whose views keep it.
+                let replaced_bytes = prepared.old.as_ref().map_or(0, |old| old.data().len());
+                prepared.new = Some(self.make_row(space, &space.format(), row.data(), || replaced_bytes)?);
+            }
             if prepared.mode == Mode::Insert {
                 // The row in the way was looked up for the triggers: it is not replaced.
                 prepared.old = None;
@@ -547,7 +555,7 @@ impl Database {
         Ok(())
     }
 
-    /// Copies a checked row into the arena.
+    /// Copies a checked row to where rows of its space are.
     pub(crate) fn make_row(
         &self,
         space: &Space,
@@ -555,6 +563,13 @@ impl Database {
         row: &[u8],
         replaced_bytes: impl FnOnce() -> usize,
     ) -> Result<Tuple> {
+        if space.kind != SpaceKind::Memory {
+            let made = Tuple::new(&self.loose_rows, format.id(), row);
+            return made.map_err(|error| {
+                let what = format!("a row of space '{}' (the limit is {} bytes)", space.name(), error.limit);
+                Error::new(ErrorCode::MemoryIssue, &[&error.requested, &"rows in use", &what])
+            });
+        }
         let made = Tuple::new(&self.arena, format.id(), row).or_else(|error| {
             if self.make_room(error.requested) {
                 return Tuple::new(&self.arena, format.id(), row);

@@ -51,7 +51,7 @@ fn tuple_new(state: State) -> Outcome {
     let mut row = Vec::new();
     encode_array(state, 1, &mut row)?;
     let format = RUNTIME_FORMAT;
-    let tuple = Tuple::new(database().arena(), format, &row).map_err(|error| Raise::Message(error.to_string()))?;
+    let tuple = Tuple::new(database().loose_rows(), format, &row).map_err(|error| Raise::Message(error.to_string()))?;
     push_tuple(state, &tuple);
     Ok(1)
 }
@@ -226,8 +226,8 @@ fn tuple_update(state: State) -> Outcome {
     let format = format_of(&tuple);
     let apply = if state.boolean(3) { update::upsert } else { update::apply };
     apply(&ops, tuple.data(), format.as_deref(), 1, &mut row).map_err(|error| database().update_error(error))?;
-    let updated =
-        Tuple::new(database().arena(), tuple.format_id(), &row).map_err(|error| Raise::Message(error.to_string()))?;
+    let updated = Tuple::new(database().loose_rows(), tuple.format_id(), &row)
+        .map_err(|error| Raise::Message(error.to_string()))?;
     push_tuple(state, &updated);
     Ok(1)
 }
