@@ -12,7 +12,8 @@ fn check_decimal(decimal: Decimal) {
     let text = decimal.to_string();
     let (_, scale) = decimal.parts();
     // Zeros before the point may make more digits than a text may have.
-    if scale < 0 && text.trim_start_matches('-').len() > 38 {
+    // Rows written elsewhere may have more places than a text is read with.
+    if scale > 38 || scale < 0 && text.trim_start_matches('-').len() > 38 {
         return;
     }
     assert_eq!(text.parse::<Decimal>().ok(), Some(decimal), "{text} is read as it was written");
