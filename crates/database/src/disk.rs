@@ -48,6 +48,8 @@ pub(crate) struct DiskState {
     pub(crate) unbuilt: RefCell<Vec<(Rc<Space>, IndexDef, TreeOptions)>>,
     /// Spaces whose new indexes are to be recorded.
     pub(crate) seal_soon: RefCell<Vec<Rc<LsmSpace>>>,
+    /// The row of `_space` whose format all rows of a space were found to fit, for the statement that is about to put it in force.
+    pub(crate) checked_format: RefCell<Option<Tuple>>,
     /// Indexes that wait for the statement that puts them in their places, which comes at once.
     pub(crate) ready_indexes: RefCell<Option<ReadyIndexes>>,
     pace: Pacer,
@@ -289,7 +291,7 @@ impl Database {
         named.with("file", file.display()).with("offset", offset)
     }
 
-    fn disk_of<'a>(&self, space: &'a Space) -> Result<&'a Rc<LsmSpace>> {
+    pub(crate) fn disk_of<'a>(&self, space: &'a Space) -> Result<&'a Rc<LsmSpace>> {
         space.disk().ok_or_else(|| Error::new(ErrorCode::Unsupported, &[&space.def().engine, &"rows"]))
     }
 
@@ -395,10 +397,20 @@ impl Database {
         space: &Rc<Space>,
         operation: &Operation<'_>,
     ) -> Result<Option<Prepared>> {
+        self.on_disk(context, space, || self.prepare_disk(context, space, operation))
+    }
+
+    /// Looks at what a statement has to know. May wait, with the open transaction suspended meanwhile.
+    pub(crate) fn on_disk<T>(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        attempt: impl FnMut() -> std::result::Result<T, Halt>,
+    ) -> Result<T> {
         self.outlive_yield(context);
         self.remember_space(context, space);
         self.wait_for_room(context)?;
-        self.until_ready(context, || self.prepare_disk(context, space, operation))
+        self.until_ready(context, attempt)
     }
 
     /// As `apply` of spaces in memory, for what `prepare_on_disk` made and triggers may have changed. May wait before it does anything.
@@ -594,7 +606,7 @@ impl Database {
     }
 
     /// A row of the disk as a tuple.
-    fn tuple_of(&self, space: &Space, row: &DiskRow) -> Result<Tuple> {
+    pub(crate) fn tuple_of(&self, space: &Space, row: &DiskRow) -> Result<Tuple> {
         let format: Rc<Format> = space.format();
         row.with(|row| self.make_row(space, &format, row, || 0))
     }

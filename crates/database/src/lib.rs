@@ -37,6 +37,7 @@ mod session;
 mod statement;
 mod statistics;
 mod time_share;
+mod triggers;
 mod txn;
 mod vinyl;
 

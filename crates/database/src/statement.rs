@@ -120,7 +120,7 @@ impl Prepared {
         Prepared { old, new, mode, kind, unseen: None }
     }
 
-    fn rows(&self) -> (Option<&Tuple>, Option<&Tuple>) {
+    pub(crate) fn rows(&self) -> (Option<&Tuple>, Option<&Tuple>) {
         (self.old.as_ref(), self.new.as_ref())
     }
 }
@@ -217,6 +217,7 @@ impl Database {
         let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
         // What a refused statement has left.
         drop(self.disk.ready_indexes.take());
+        drop(self.disk.checked_format.take());
         result
     }
 
@@ -296,7 +297,9 @@ impl Database {
             }
             other => other,
         };
+        let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
         let prepared = match space.kind {
+            _ if !before.is_empty() => self.prepare_for_triggers(context, space, &operation),
             SpaceKind::Disk => self.prepare_on_disk(context, space, &operation),
             _ => {
                 let prepared = self.prepare(space, operation);
@@ -308,16 +311,11 @@ impl Database {
         let Some(mut prepared) = prepared? else {
             return Ok(None);
         };
-        let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
+        // What the statement has become: triggers make a replacement or a deletion of it.
+        let mut becomes = None;
         if !before.is_empty() {
             // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
             self.note_read(context, space);
-            if prepared.old.is_none()
-                && space.kind == SpaceKind::Memory
-                && let Some(new) = &prepared.new
-            {
-                prepared.old = space.store.borrow().get_same_key(new.data());
-            }
             let name = operation.trigger_name();
             let mut new = prepared.new.clone();
             for trigger in before {
@@ -350,12 +348,7 @@ impl Database {
                 prepared.old = present;
             }
             if changed {
-                if let Some(row) = &new {
-                    space.format().check(row.data()).map_err(|error| self.tuple_error(error, space))?;
-                    if let Some(old) = &prepared.old {
-                        self.check_same_primary_key(space, old.data(), row.data())?;
-                    }
-                }
+                becomes = Some(if new.is_some() { "REPLACE" } else { "DELETE" });
                 prepared.kind = if new.is_some() { row_kind::REPLACE } else { row_kind::DELETE };
                 prepared.mode = Mode::Replace;
                 prepared.new = new;
@@ -366,7 +359,7 @@ impl Database {
                 (Some(old), Some(new)) => changed && old.ptr_eq(new),
                 _ => false,
             };
-            if is_kept {
+            if is_kept || !self.check_after_triggers(space, &operation, &prepared, changed)? {
                 return Ok(None);
             }
             if changed
@@ -376,10 +369,6 @@ impl Database {
                 // The trigger's row is Lua's: what an index holds is in the arena whose views keep it.
                 let replaced_bytes = prepared.old.as_ref().map_or(0, |old| old.data().len());
                 prepared.new = Some(self.make_row(space, &space.format(), row.data(), || replaced_bytes)?);
-            }
-            if prepared.mode == Mode::Insert {
-                // The row in the way was looked up for the triggers: it is not replaced.
-                prepared.old = None;
             }
         }
         if space.kind == SpaceKind::Disk && !context.answers_wait {
@@ -393,12 +382,12 @@ impl Database {
             _ => (self.apply(space, prepared)?, DiskChange::default()),
         };
         let def = space.def();
-        let answer = match shown_of(&operation, &change) {
-            // A trigger turned a replacement into a deletion.
-            None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
-            shown => shown,
+        let answer = match becomes {
+            Some(_) => change.new.clone().or_else(|| change.old.clone()),
+            None => shown_of(&operation, &change),
         };
-        let answer = answer.filter(|_| space.kind != SpaceKind::Disk || !is_delete(&operation));
+        let is_deletion = becomes.map_or(is_delete(&operation), |kind| kind == "DELETE");
+        let answer = answer.filter(|_| space.kind != SpaceKind::Disk || !is_deletion);
         let disk = RefCell::new(disk);
         let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None, disk };
         let log = (!def.is_temporary).then_some((kind, def.group_id));
@@ -414,7 +403,8 @@ impl Database {
         let on_replace = if space.runs_triggers.get() { space.on_replace.borrow().clone() } else { Vec::new() };
         for trigger in on_replace {
             self.run_trigger(context, || {
-                trigger.run(context, change.old.as_ref(), change.new.as_ref(), space, operation.trigger_name())
+                let kind = becomes.unwrap_or(operation.trigger_name());
+                trigger.run(context, change.old.as_ref(), change.new.as_ref(), space, kind)
             })?;
         }
         Ok(answer)
@@ -608,7 +598,7 @@ impl Database {
     }
 
     /// The row that a full key of a unique index names.
-    fn find_exact(&self, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Result<Option<Tuple>> {
+    pub(crate) fn find_exact(&self, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Result<Option<Tuple>> {
         let key = Key::decode(key)?;
         self.check_exact_key(space, index_id, key)?;
         if space.kind != SpaceKind::Memory {

@@ -229,6 +229,35 @@ fn a_row_that_cannot_be_applied_is_refused_with_its_place_and_passed_over_by_for
     }
 }
 
+/// Issue 14: inside a transaction that has written nobody looked at the rows on disk.
+#[test]
+fn a_format_that_rows_on_disk_may_not_fit_is_refused_where_they_cannot_be_looked_at() {
+    let files = SimulatedFiles::default();
+    let database = open(&files, false).unwrap();
+    create_spaces(&database);
+    run(&database, |database, context| {
+        let space = database.space(DISK).unwrap();
+        let insert =
+            |row: &str| database.execute(context, &space, Operation::Insert { tuple: &encode(row) }).map(|_| ());
+        insert("[1, \"text\"]").unwrap();
+        let spaces = database.space(SPACE_ID).unwrap();
+        let alter = |format: &str| {
+            let row = format!(
+                r#"[{DISK}, 1, "s{DISK}", "vinyl", 0, {{}}, [{{"name": "id", "type": "unsigned"}}, {format}]]"#
+            );
+            database.execute(context, &spaces, Operation::Replace { tuple: &encode(&row) }).map(|_| ())
+        };
+        database.begin(context).unwrap();
+        insert("[2, \"text\"]").unwrap();
+        let refused = alter(r#"{"name": "count", "type": "unsigned", "is_nullable": true}"#).unwrap_err();
+        assert_eq!(refused.code(), 54, "{refused}");
+        alter(r#"{"name": "any", "type": "any", "is_nullable": true}"#).unwrap();
+        database.commit(context).unwrap();
+        assert_eq!(alter(r#"{"name": "count", "type": "unsigned", "is_nullable": true}"#).unwrap_err().code(), 23);
+        alter(r#"{"name": "name", "type": "string"}"#).unwrap();
+    });
+}
+
 /// Small random numbers.
 struct Dice(u64);
 

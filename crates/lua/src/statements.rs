@@ -66,9 +66,10 @@ pub(crate) fn upsert(state: State) -> Outcome {
     let (mut row, mut ops) = (buffer(), buffer());
     encode_array(state, 2, &mut row)?;
     encode_ops(state, 3, &mut ops)?;
-    database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
+    let result = database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
     after_write(state)?;
-    Ok(0)
+    // There is one if a trigger has made a replacement of it.
+    Ok(result.map_or(0, |row| push_found(state, Some(row))))
 }
 
 /// delete(space, index, key)

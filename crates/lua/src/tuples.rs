@@ -226,6 +226,9 @@ fn tuple_update(state: State) -> Outcome {
     let format = format_of(&tuple);
     let apply = if state.boolean(3) { update::upsert } else { update::apply };
     apply(&ops, tuple.data(), format.as_deref(), 1, &mut row).map_err(|error| database().update_error(error))?;
+    if let Some(format) = &format {
+        format.check(&row).map_err(|error| database().row_error(error))?;
+    }
     let updated = Tuple::new(database().loose_rows(), tuple.format_id(), &row)
         .map_err(|error| Raise::Message(error.to_string()))?;
     push_tuple(state, &updated);

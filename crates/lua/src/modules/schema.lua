@@ -322,7 +322,7 @@ local function field_by_name(space_id, name)
     end
 end
 
-local type_aliases = { num = 'unsigned', str = 'string', int = 'integer', bool = 'boolean' }
+local type_aliases = { num = 'unsigned', uint = 'unsigned', str = 'string', int = 'integer' }
 local field_types = {
     any = true, unsigned = true, string = true, number = true, double = true, integer = true, boolean = true,
     varbinary = true, scalar = true, decimal = true, uuid = true, array = true, map = true,
