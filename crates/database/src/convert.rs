@@ -58,9 +58,7 @@ impl Database {
             }
             UpdateError::Splice { field, what } => Error::new(ErrorCode::UpdateSplice, &[&field, &what]),
             UpdateError::NoFieldNumber(number) => Error::new(ErrorCode::NoSuchFieldNo, &[&number]),
-            UpdateError::NoFieldName(name) if name.contains(['.', '[']) => {
-                Error::new(ErrorCode::NoSuchFieldName, &[&format_args!("'{name}'")])
-            }
+            UpdateError::NoFieldPath(path) => Error::new(ErrorCode::NoSuchFieldName, &[&format_args!("'{path}'")]),
             UpdateError::NoFieldName(name) => Error::new(ErrorCode::NoSuchFieldName, &[&name]),
             UpdateError::Field { field, what } => Error::new(ErrorCode::UpdateField, &[&field, &what]),
             UpdateError::IntegerOverflow { operation, field } => {

@@ -488,10 +488,7 @@ impl Database {
                 let found_by = Key::decode(key)?;
                 self.check_exact_key(space, index_id, found_by)?;
                 self.remember_key(context, space, index_id, found_by);
-                let Some(old) = disk.get(index_id, key_of(found_by))? else {
-                    update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
-                    return Ok(None);
-                };
+                let Some(old) = disk.get(index_id, key_of(found_by))? else { return Ok(None) };
                 let old = self.tuple_of(space, &old)?;
                 let mut row = Vec::new();
                 update::apply(ops, old.data(), Some(&space.format()), index_base, &mut row)
@@ -522,7 +519,7 @@ impl Database {
             |old, new| Ok(Some(Prepared { old, new, mode: Mode::Replace, kind: row_kind::REPLACE, unseen: None }));
         let format = space.format();
         self.check_row(space, &format, tuple)?;
-        update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
+        update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
         let old = match disk.get_same_key(tuple) {
             Err(Stop::Wait(_)) if is_blind && disk.takes_note(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;
@@ -543,6 +540,17 @@ impl Database {
         let mut row = Vec::new();
         update::upsert(ops, old.data(), Some(&format), index_base, &mut row)
             .map_err(|error| self.update_error(error))?;
+        if self.state() == State::Loading
+            && let Err(error) = format.check(&row)
+        {
+            // It was only noted when it was written, and whatever meets the note passes over it, too.
+            let error = self.tuple_error(error, space);
+            tracing::warn!(
+                "an upsert of the log that makes a row which space '{}' cannot hold is ignored: {error}",
+                space.name()
+            );
+            return Ok(None);
+        }
         let new = self.new_row(space, &row, || old.data().len())?;
         if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
             // As Tarantool: an upsert that would move its row is dropped with a line in the log.

@@ -15,6 +15,7 @@ use crate::vinyl::Incoming;
 use std::path::Path;
 use std::rc::Rc;
 use storage::{PREFETCH_MAX, Prefetch};
+use tuple::FieldType;
 use tuple::msgpack::{self, Reader};
 use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalError};
 
@@ -38,6 +39,16 @@ pub(crate) struct Body<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) tuple: &'a [u8],
     pub(crate) ops: &'a [u8],
+}
+
+/// True if a unique index may be given two rows that only Tarantool tells apart: what [`Database::replay`] leaves out is found row by row.
+fn has_numbers_of_kinds(space: &Space) -> bool {
+    let store = space.store.borrow();
+    let mut secondaries = store.index_defs().filter(|def| def.id != 0 && def.is_unique);
+    secondaries.any(|def| {
+        let mut parts = def.key_def.parts().iter();
+        parts.any(|part| matches!(part.field_type, FieldType::Number | FieldType::Scalar))
+    })
 }
 
 /// The next value of bytes that were checked when they were read.
@@ -134,7 +145,7 @@ impl Replaying<'_> {
         if space.is_system() && space.id != SEQUENCE_DATA_ID || index_id != 0 {
             // It may change what indexes there are, or ask one of them.
             self.complete_indexes()?;
-        } else if self.may_defer && space.store.borrow().is_empty() {
+        } else if self.may_defer && space.store.borrow().is_empty() && !has_numbers_of_kinds(&space) {
             let mut store = space.store.borrow_mut();
             let was_deferring = store.is_deferring();
             store.defer_secondary_indexes();

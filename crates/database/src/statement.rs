@@ -158,7 +158,25 @@ impl Database {
     /// Errors: 42, 7, 40, 3, 1xx of formats and updates. A refused statement has changed nothing.
     pub fn execute(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
         self.check_space_access(context, space, Privileges::WRITE)?;
+        if space.id == alter::SEQUENCE_DATA_ID {
+            self.check_sequence_row(context, operation)?;
+        }
         self.execute_unchecked(context, space, operation)
+    }
+
+    /// Who moves a sequence by a row of `_sequence_data` needs the right to write that sequence. Errors: 42.
+    fn check_sequence_row(&self, context: &Context, operation: Operation<'_>) -> Result<()> {
+        let list = match operation {
+            Operation::Insert { tuple } | Operation::Replace { tuple } | Operation::Upsert { tuple, .. } => tuple,
+            Operation::Update { key, .. } | Operation::Delete { key, .. } => key,
+        };
+        let mut reader = msgpack::Reader::new(list);
+        let named = reader.read_array().ok().filter(|count| *count > 0).and_then(|_| reader.read_uint().ok());
+        match named.and_then(|id| u32::try_from(id).ok()).and_then(|id| self.catalog.sequence(id)) {
+            Some(sequence) => self.check_sequence(context, &sequence, Privileges::WRITE),
+            // Refused as a row or a key.
+            None => Ok(()),
+        }
     }
 
     /// `execute` without the check of access.
@@ -417,11 +435,8 @@ impl Database {
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
-                let Some(old) = self.find_exact(space, index_id, key)? else {
-                    // Malformed operations are refused even if there is nothing to update.
-                    update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
-                    return Ok(None);
-                };
+                // As Tarantool: nobody looks at operations that have nothing to update.
+                let Some(old) = self.find_exact(space, index_id, key)? else { return Ok(None) };
                 let format = space.format();
                 let mut row = self.scratch.take();
                 row.clear();
@@ -430,13 +445,20 @@ impl Database {
                     .and_then(|()| self.new_row(space, &row, || old.data().len()));
                 *self.scratch.borrow_mut() = row;
                 let new = updated?;
-                self.check_same_primary_key(space, old.data(), new.data())?;
+                if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
+                    // As Tarantool: what is in the way is named first.
+                    let existing = space.store.borrow().get_same_key(new.data());
+                    return Err(match existing {
+                        Some(existing) => self.storage_error(StorageError::Duplicate { index_id: 0, existing }, space),
+                        None => error,
+                    });
+                }
                 Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
             }
             Operation::Upsert { tuple, ops, index_base } => {
                 let format = space.format();
                 self.check_row(space, &format, tuple)?;
-                update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
+                update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
                 let old = space.store.borrow().get_same_key(tuple);
                 let Some(old) = old else {
                     let new = Some(self.make_row(space, &format, tuple, || 0)?);
@@ -467,11 +489,31 @@ impl Database {
         let mut store = space.store.borrow_mut();
         let applied = match (prepared.old, prepared.new) {
             (Some(old), Some(new)) => store.update(&old, new),
-            (Some(old), None) => return Ok(store.delete(old)),
+            (Some(old), None) => Ok(store.delete(old)),
             (None, Some(new)) => store.replace(new, prepared.mode),
             (None, None) => return Ok(Change { old: None, new: None }),
         };
+        if let Some(index_id) = store.take_damage() {
+            if let Ok(change) = &applied {
+                store.undo(change);
+                store.take_damage();
+            }
+            drop(store);
+            return Err(self.index_damage(space, index_id));
+        }
         applied.map_err(|error| self.storage_error(error, space))
+    }
+
+    /// Reports an index that does not have a row of its space.
+    #[cold]
+    fn index_damage(&self, space: &Space, index_id: u32) -> Error {
+        let index = space.index_name(index_id);
+        let error = Error::system(format_args!(
+            "index '{index}' of space '{}' is damaged: a row of the space is not where its key belongs; drop the index and create it again",
+            space.name()
+        ));
+        tracing::error!("{error}");
+        error.with("space", space.name()).with("index", index)
     }
 
     /// Bytes of the row that has the same primary key.

@@ -5,20 +5,98 @@
 //! anything becomes `box.NULL`, arrays and maps get metatables that remember what they were.
 
 use crate::registry::{CtypeIds, Registry, registry};
-use crate::state::{Raise, State, TYPE_CDATA};
+use crate::state::{Raise, State, TYPE_CDATA, is_stack_low};
 use mlua_sys as ffi;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::c_int;
 use tuple::msgpack::{self, Kind, Reader};
 use tuple::{Tuple, decimal::Decimal};
 
 /// How deep values may nest.
 const DEPTH_MAX: usize = 128;
+/// Elements of one list.
+const LIST_MAX: usize = 1 << 27;
+/// No rule lets values nest deeper: the C stack bounds them.
+const DEPTH_HARD_MAX: usize = 2000;
 /// Integers up to here are plain Lua numbers.
 const PLAIN_MAX: u64 = 99_999_999_999_999;
 /// An array may have so many times more places than values ...
 const SPARSE_RATIO: c_int = 2;
 /// ... if it has more places than this; otherwise it is a map.
 const SPARSE_SAFE: c_int = 10;
+
+/// How Lua values become msgpack: the options of a notation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules<'a> {
+    /// How deep tables may nest, the outermost one counted.
+    pub(crate) depth_max: usize,
+    /// Deeper tables become nil instead of an error.
+    pub(crate) is_deep_nil: bool,
+    /// The error about too many levels says how many.
+    pub(crate) names_depth: bool,
+    /// NaN and infinities are taken.
+    pub(crate) takes_invalid_numbers: bool,
+    /// What cannot be encoded becomes nil.
+    pub(crate) is_invalid_nil: bool,
+    /// What cannot be encoded becomes its text.
+    pub(crate) is_invalid_text: bool,
+    /// `__serialize` is obeyed.
+    pub(crate) obeys_metatables: bool,
+    /// Lists with too many holes become maps instead of an error.
+    pub(crate) is_sparse_map: bool,
+    pub(crate) sparse_ratio: c_int,
+    pub(crate) sparse_safe: c_int,
+    /// For YAML: the tables met so far, by address, with a number for each. Tables and tuples are marked with [`EXT_NODE`] then.
+    pub(crate) tables: Option<&'a RefCell<HashMap<usize, u32>>>,
+}
+
+impl<'a> Rules<'a> {
+    pub(crate) const DEFAULT: Rules<'static> = Rules {
+        depth_max: DEPTH_MAX,
+        is_deep_nil: false,
+        names_depth: true,
+        takes_invalid_numbers: true,
+        is_invalid_nil: false,
+        is_invalid_text: false,
+        obeys_metatables: true,
+        is_sparse_map: true,
+        sparse_ratio: SPARSE_RATIO,
+        sparse_safe: SPARSE_SAFE,
+        tables: None,
+    };
+
+    /// The options in the table at an index; the defaults if there is none.
+    pub(crate) fn at(state: State, index: c_int) -> Rules<'a> {
+        let mut rules: Rules<'a> = Rules::DEFAULT;
+        if state.kind(index) != ffi::LUA_TTABLE {
+            return rules;
+        }
+        let flag = |name: &str| {
+            state.get_field(index, name);
+            let value = state.boolean(-1);
+            state.pop(1);
+            value
+        };
+        let number = |name: &str| {
+            state.get_field(index, name);
+            let value = state.number(-1).unwrap_or(0.0);
+            state.pop(1);
+            value as c_int
+        };
+        rules.depth_max = usize::try_from(number("encode_max_depth")).unwrap_or(0).min(DEPTH_HARD_MAX);
+        rules.is_deep_nil = flag("encode_deep_as_nil");
+        rules.takes_invalid_numbers = flag("encode_invalid_numbers");
+        rules.is_invalid_nil = flag("encode_invalid_as_nil");
+        rules.is_invalid_text = flag("encode_use_tostring");
+        rules.obeys_metatables = flag("encode_load_metatables");
+        rules.is_sparse_map = flag("encode_sparse_convert");
+        rules.sparse_ratio = number("encode_sparse_ratio");
+        rules.sparse_safe = number("encode_sparse_safe");
+        rules
+    }
+}
 
 fn absolute(state: State, index: c_int) -> c_int {
     if index < 0 && index > ffi::LUA_REGISTRYINDEX { state.top() + index + 1 } else { index }
@@ -48,6 +126,35 @@ pub(crate) fn is_null(state: State, index: c_int) -> bool {
         return true;
     }
     state.cdata(index).is_some_and(|(payload, id)| id == registry().ids.get().null && read_u64(payload) == 0)
+}
+
+/// Bytes that Lua points to with a cdata `char *` or `const char *`, as `msgpack.decode` takes them.
+///
+/// None if the value is no such pointer, or one to nothing. That as many bytes are there as `size` says is the caller's word; who reads
+/// them goes no further than what they say themselves.
+#[expect(unsafe_code, reason = "bytes that Lua points to")]
+pub(crate) fn pointed_bytes<'a>(state: State, index: c_int, size: usize) -> Option<&'a [u8]> {
+    /// What lies below is never mapped.
+    const LOWEST_ADDRESS: u64 = 1 << 16;
+    let (payload, id) = state.cdata(index)?;
+    let ids = registry().ids.get();
+    if id != ids.bytes && id != ids.const_bytes {
+        return None;
+    }
+    let address = read_u64(payload);
+    let size = size.min(isize::MAX as usize - 1).min((i64::MAX as u64).checked_sub(address)? as usize);
+    // SAFETY: not null; the rest is the promise of the Lua code, which could read any memory through ffi anyway.
+    (address >= LOWEST_ADDRESS).then(|| unsafe { std::slice::from_raw_parts(address as *const u8, size) })
+}
+
+/// Pushes a pointer `skipped` bytes behind the one at an index, of the same type.
+#[expect(unsafe_code, reason = "payloads of cdata")]
+pub(crate) fn push_pointer_behind(state: State, index: c_int, skipped: usize) {
+    let Some((payload, id)) = state.cdata(index) else { return state.push_nil() };
+    let address = read_u64(payload) + skipped as u64;
+    let payload = state.push_cdata(id);
+    // SAFETY: the type is that of a pointer.
+    unsafe { payload.cast::<u64>().write_unaligned(address) };
 }
 
 /// The row behind a tuple object.
@@ -84,7 +191,12 @@ extern "C" fn lycosa_release_row(address: u64) {
 
 /// Appends the value at `index`.
 pub(crate) fn encode(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
-    encode_value(state, absolute(state, index), out, 0)
+    encode_by(state, index, out, &Rules::DEFAULT)
+}
+
+/// Appends the value at `index` by the rules of a notation.
+pub(crate) fn encode_by(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>) -> Result<(), Raise> {
+    encode_value(state, absolute(state, index), out, 0, rules)
 }
 
 /// Appends the value at `index`, which must be a table or tuple, as an array.
@@ -129,30 +241,67 @@ fn encode_number(value: f64, out: &mut Vec<u8>) {
     msgpack::encode_f64(out, value);
 }
 
-fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> Result<(), Raise> {
+fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rules: &Rules<'_>) -> Result<(), Raise> {
     match state.kind(index) {
         ffi::LUA_TNIL | ffi::LUA_TNONE => msgpack::encode_nil(out),
         ffi::LUA_TBOOLEAN => msgpack::encode_bool(out, state.boolean(index)),
-        ffi::LUA_TNUMBER => encode_number(state.number(index).unwrap_or(0.0), out),
+        ffi::LUA_TNUMBER => {
+            let value = state.number(index).unwrap_or(0.0);
+            if value.is_finite() || rules.takes_invalid_numbers {
+                encode_number(value, out);
+            } else if rules.is_invalid_nil {
+                msgpack::encode_nil(out);
+            } else {
+                let text = "number must not be NaN or Inf";
+                return Err(database::Error::raw(
+                    database::ErrorCode::ProcLua as u32,
+                    database::ErrorKind::Lua,
+                    String::from(text),
+                )
+                .into());
+            }
+        }
         ffi::LUA_TSTRING => msgpack::encode_str(out, state.bytes(index).unwrap_or(b"")),
         ffi::LUA_TTABLE => {
-            if depth >= DEPTH_MAX {
-                return Err(format!("Too high nest level - {}", depth + 1).into());
+            if depth >= rules.depth_max || is_stack_low() {
+                if rules.is_deep_nil {
+                    msgpack::encode_nil(out);
+                    return Ok(());
+                }
+                return Err(match rules.names_depth {
+                    true => format!("Too high nest level - {}", depth + 1).into(),
+                    false => "Too high nest level".into(),
+                });
             }
-            return encode_table(state, index, out, depth);
+            return encode_table(state, index, out, depth, rules);
         }
         ffi::LUA_TLIGHTUSERDATA if state.pointer(index).is_null() => msgpack::encode_nil(out),
-        TYPE_CDATA => return encode_cdata(state, index, out),
-        _ => {
-            let what = state.kind_name(index);
-            return Err(format!("unsupported Lua type '{what}'").into());
-        }
+        TYPE_CDATA => return encode_cdata(state, index, out, rules),
+        _ => return encode_unsupported(state, index, out, rules),
     }
     Ok(())
 }
 
+/// A value of a kind that msgpack does not know.
+fn encode_unsupported(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>) -> Result<(), Raise> {
+    if rules.is_invalid_text {
+        state.push_ref(registry().to_text.get());
+        state.push_value(index);
+        state.pcall(1, 1)?;
+        msgpack::encode_str(out, state.bytes(-1).unwrap_or(b""));
+        state.pop(1);
+        return Ok(());
+    }
+    if rules.is_invalid_nil {
+        msgpack::encode_nil(out);
+        return Ok(());
+    }
+    let what = state.kind_name(index);
+    Err(format!("unsupported Lua type '{what}'").into())
+}
+
 #[expect(unsafe_code, reason = "payloads of cdata")]
-fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>) -> Result<(), Raise> {
     let ids: CtypeIds = registry().ids.get();
     let Some((payload, id)) = state.cdata(index) else {
         return Err("unsupported Lua type 'cdata'".into());
@@ -162,7 +311,7 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Rai
         match id {
             id if id == ids.int64 => msgpack::encode_int(out, payload.cast::<i64>().read_unaligned()),
             id if id == ids.uint64 => msgpack::encode_uint(out, payload.cast::<u64>().read_unaligned()),
-            id if id == ids.null => msgpack::encode_nil(out),
+            id if id == ids.null && read_u64(payload) == 0 => msgpack::encode_nil(out),
             id if id == ids.float => {
                 out.push(0xca);
                 out.extend_from_slice(&payload.cast::<f32>().read_unaligned().to_be_bytes());
@@ -171,7 +320,7 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Rai
             id if id == ids.tuple => {
                 let start = out.len();
                 out.extend_from_slice(tuple_from_address(read_u64(payload)).data());
-                mark_in_line(out, start);
+                mark_node(out, start, u32::MAX, true, rules);
             }
             id if id == ids.uuid => {
                 let bytes = uuid_bytes(payload.cast::<[u8; 16]>().read_unaligned());
@@ -192,9 +341,9 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Rai
                 state.pcall(1, 1)?;
                 if state.kind(-1) == TYPE_CDATA && state.cdata(state.top()).is_none_or(|(_, other)| other == id) {
                     state.pop(1);
-                    return Err("unsupported Lua type 'cdata'".into());
+                    return encode_unsupported(state, index, out, rules);
                 }
-                let result = encode_value(state, state.top(), out, 0);
+                let result = encode_value(state, state.top(), out, 0, rules);
                 state.pop(1);
                 return result;
             }
@@ -229,28 +378,44 @@ pub(crate) fn uuid_bytes(mut bytes: [u8; 16]) -> [u8; 16] {
     bytes
 }
 
-/// A private extension type that stands for "in one line" on the way to YAML. It never leaves this crate.
-pub(crate) const EXT_IN_LINE: i8 = 0x7e;
+/// A private extension type for a table on the way to YAML. It never leaves this crate.
+///
+/// Its body: the number of the table in four bytes (`u32::MAX` for what is no table), 1 if it is to stand in one line, then the table as
+/// msgpack; nothing more if it is one that was met before.
+pub(crate) const EXT_NODE: i8 = 0x7e;
 
-thread_local! {
-    /// Tables and tuples that know their shape are marked with [`EXT_IN_LINE`].
-    static MARKS_SHAPES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// As `encode`, for YAML: what knows that it is a list or a map (tuples, decoded values, tables with `__serialize`) is marked.
-pub(crate) fn encode_marked(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
-    MARKS_SHAPES.set(true);
-    let result = encode(state, index, out);
-    MARKS_SHAPES.set(false);
-    result
+/// The number, whether it stands in one line, and the msgpack of a marked table.
+pub(crate) fn node_parts(marked: &[u8]) -> Option<(u32, bool, &[u8])> {
+    let (number, rest) = marked.split_first_chunk::<4>()?;
+    let (is_in_line, body) = rest.split_first()?;
+    Some((u32::from_be_bytes(*number), *is_in_line != 0, body))
 }
 
 /// Marks what was appended since `start`, if marks are wanted.
-fn mark_in_line(out: &mut Vec<u8>, start: usize) {
-    if MARKS_SHAPES.get() {
-        let body = out.split_off(start);
-        msgpack::encode_ext(out, EXT_IN_LINE, &body);
+fn mark_node(out: &mut Vec<u8>, start: usize, number: u32, is_in_line: bool, rules: &Rules<'_>) {
+    if rules.tables.is_none() {
+        return;
     }
+    let mut marked = Vec::with_capacity(out.len() - start + 5);
+    marked.extend_from_slice(&number.to_be_bytes());
+    marked.push(u8::from(is_in_line));
+    marked.extend_from_slice(&out[start..]);
+    out.truncate(start);
+    msgpack::encode_ext(out, EXT_NODE, &marked);
+}
+
+pub(crate) fn push_null(state: State) {
+    state.push_ref(registry().null.get());
+}
+
+/// Pushes the metatable of decoded arrays.
+pub(crate) fn push_array_metatable(state: State) {
+    state.push_ref(registry().array_metatable.get());
+}
+
+/// Pushes the metatable of decoded maps.
+pub(crate) fn push_map_metatable(state: State) {
+    state.push_ref(registry().map_metatable.get());
 }
 
 /// What a table is to become.
@@ -259,25 +424,43 @@ enum Shape {
     Map,
 }
 
-fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> Result<(), Raise> {
+fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rules: &Rules<'_>) -> Result<(), Raise> {
     if !state.reserve(8) {
         return Err("stack overflow".into());
     }
+    // Tables that hold one another many times can make more than any memory has.
+    state.check_room(out.len())?;
+    let begin = out.len();
+    let mut number = u32::MAX;
+    if let Some(tables) = rules.tables {
+        let mut tables = tables.borrow_mut();
+        let next = tables.len() as u32;
+        match tables.entry(state.address(index)) {
+            Entry::Occupied(known) => {
+                mark_node(out, begin, *known.get(), false, rules);
+                return Ok(());
+            }
+            Entry::Vacant(place) => number = *place.insert(next),
+        }
+    }
     let mut hint = None;
+    let mut is_in_line = false;
     let mut is_ordered = false;
-    if state.get_metatable(index) {
+    if rules.obeys_metatables && state.get_metatable(index) {
         let metatable = state.top();
         state.get_field(metatable, "__serialize");
         match state.kind(-1) {
             ffi::LUA_TSTRING => {
-                hint = match state.bytes(-1).unwrap_or(b"") {
+                let name = state.bytes(-1).unwrap_or(b"");
+                is_in_line = matches!(name, b"seq" | b"map");
+                hint = match name {
                     b"seq" | b"sequence" | b"array" => Some(true),
                     b"map" | b"mapping" => Some(false),
                     b"ordered" => {
                         is_ordered = true;
                         Some(false)
                     }
-                    _ => None,
+                    _ => return Err("invalid __serialize value".into()),
                 };
             }
             ffi::LUA_TFUNCTION => {
@@ -290,22 +473,28 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
                 let result = if is_same && depth > 16 {
                     Err("__serialize returns tables that serialize themselves without end".into())
                 } else {
-                    encode_value(state, state.top(), out, depth + 1)
+                    encode_value(state, state.top(), out, depth + 1, rules)
                 };
+                if number != u32::MAX && out.get(begin).is_some() && is_collection(&out[begin..]) {
+                    mark_node(out, begin, number, false, rules);
+                }
                 state.pop(2);
                 return result;
             }
-            _ => {}
+            ffi::LUA_TNIL => {}
+            _ => return Err("invalid __serialize value".into()),
         }
         state.pop(2);
     }
-    let begin = out.len();
-    match shape_of(state, index, hint) {
+    match shape_of(state, index, hint, rules)? {
         Shape::Array(length) => {
+            if length > LIST_MAX {
+                return Err("excessively sparse array".into());
+            }
             msgpack::encode_array(out, length as u32);
             for i in 1..=length {
                 state.raw_get_index(index, i as c_int);
-                let result = encode_value(state, state.top(), out, depth + 1);
+                let result = encode_value(state, state.top(), out, depth + 1, rules);
                 if result.is_err() && matches!(result, Err(Raise::OnStack)) {
                     return result;
                 }
@@ -321,8 +510,8 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
             state.push_nil();
             while state.next(index) {
                 let value = state.top();
-                encode_value(state, value - 1, out, depth + 1)?;
-                encode_value(state, value, out, depth + 1)?;
+                encode_value(state, value - 1, out, depth + 1, rules)?;
+                encode_value(state, value, out, depth + 1, rules)?;
                 state.pop(1);
                 count += 1;
             }
@@ -337,10 +526,13 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize) -> 
             }
         }
     }
-    if hint.is_some() {
-        mark_in_line(out, begin);
-    }
+    mark_node(out, begin, number, is_in_line, rules);
     Ok(())
+}
+
+/// True if msgpack begins with an array or a map that is not marked.
+fn is_collection(bytes: &[u8]) -> bool {
+    matches!(Reader::new(bytes).kind(), Ok(Kind::Array | Kind::Map))
 }
 
 /// Puts the pairs of a map in the order of their encoded keys: short names first. As the table is walked their order is another in each process.
@@ -358,7 +550,7 @@ fn sort_pairs(map: &mut [u8]) {
     map[first..].copy_from_slice(&sorted);
 }
 
-fn shape_of(state: State, index: c_int, hint: Option<bool>) -> Shape {
+fn shape_of(state: State, index: c_int, hint: Option<bool>, rules: &Rules<'_>) -> Result<Shape, Raise> {
     match hint {
         Some(true) => {
             let mut max = 0;
@@ -372,15 +564,30 @@ fn shape_of(state: State, index: c_int, hint: Option<bool>) -> Shape {
                     max = max.max(key as usize);
                 }
             }
-            return Shape::Array(max);
+            return Ok(Shape::Array(max.min(i32::MAX as usize)));
         }
-        Some(false) => return Shape::Map,
+        Some(false) => return Ok(Shape::Map),
         None => {}
     }
-    match state.array_length(index, SPARSE_RATIO, SPARSE_SAFE) {
-        Some(length) => Shape::Array(length),
-        None => Shape::Map,
+    // 0: an array, however many holes it has; no ratio bounds those.
+    let (ratio, safe) = match rules.sparse_ratio {
+        ratio if ratio > 0 => (ratio, rules.sparse_safe),
+        _ => (1, c_int::MAX),
+    };
+    match state.array_length(index, ratio, safe) {
+        Some(length) => Ok(Shape::Array(length)),
+        None if rules.is_sparse_map || state.array_length(index, 1, c_int::MAX).is_none() => Ok(Shape::Map),
+        None => Err("excessively sparse array".into()),
     }
+}
+
+/// Appends a whole number of a text: beyond the plain ones it comes out as a signed cdata, which msgpack's own shortest form would not say.
+pub(crate) fn encode_signed(out: &mut Vec<u8>, value: i64) {
+    if value <= PLAIN_MAX as i64 {
+        return msgpack::encode_int(out, value);
+    }
+    out.push(0xd3);
+    out.extend_from_slice(&value.to_be_bytes());
 }
 
 /// Pushes the next value of a reader over checked bytes.
@@ -399,7 +606,7 @@ fn malformed(error: msgpack::MsgpackError) -> Raise {
 
 #[expect(unsafe_code, reason = "payloads of cdata")]
 fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(), Raise> {
-    if depth > DEPTH_MAX || !state.reserve(8) {
+    if depth > DEPTH_HARD_MAX || is_stack_low() || !state.reserve(8) {
         return Err("stack overflow".into());
     }
     let registry: &Registry = registry();
@@ -453,13 +660,7 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
             for _ in 0..count {
                 push_value(state, reader, depth + 1)?;
                 push_value(state, reader, depth + 1)?;
-                // NaN cannot be a key.
-                let is_nan = state.kind(-2) == ffi::LUA_TNUMBER && state.number(-2).is_some_and(f64::is_nan);
-                if is_nan {
-                    state.pop(2);
-                } else {
-                    state.raw_set(table);
-                }
+                state.raw_set(table);
             }
             state.push_ref(registry.map_metatable.get());
             state.set_metatable(table);
@@ -476,7 +677,7 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
                 Some(decimal) => push_decimal(state, &decimal),
                 None => return Err("malformed decimal".into()),
             },
-            (kind, _) => return Err(format!("unsupported extension type {kind}").into()),
+            (kind, _) => return Err(format!("Unsuported MsgPack extension type: {kind}").into()),
         },
     }
     Ok(())
@@ -538,7 +739,7 @@ pub(crate) fn encode_results(state: State, first: c_int, is_old_style: bool, out
     let top = state.top();
     if !is_old_style {
         for index in first..=top {
-            encode_value(state, index, out, 0)?;
+            encode_value(state, index, out, 0, &Rules::DEFAULT)?;
         }
         return Ok((top - first + 1) as u32);
     }
@@ -567,7 +768,7 @@ pub(crate) fn encode_results(state: State, first: c_int, is_old_style: bool, out
 /// A value as a tuple: arrays as they are, everything else in an array of one.
 fn encode_tuple(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
     let start = out.len();
-    encode_value(state, index, out, 0)?;
+    encode_value(state, index, out, 0, &Rules::DEFAULT)?;
     if Reader::new(&out[start..]).kind() != Ok(Kind::Array) {
         out.insert(start, 0x91);
     }

@@ -87,7 +87,7 @@ fn error_at_top(state: State) -> Error {
             Error::raw(code, kind, message)
         }
         _ => {
-            state.get_global("tostring");
+            state.push_ref(registry().to_text.get());
             state.push_value(top);
             let text = match state.pcall(1, 1) {
                 Ok(()) => state.string(-1).unwrap_or_else(|| "unknown error".to_string()),

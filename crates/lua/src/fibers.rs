@@ -4,7 +4,7 @@ use crate::registry::{Thread, context, database};
 use crate::state::{Function, Raise, State};
 use database::Context;
 use mlua_sys as ffi;
-use runtime::fiber::{self, FiberId, Wake};
+use runtime::fiber::{self, FiberId, TooManyFibers, Wake};
 use std::any::Any;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -17,6 +17,9 @@ fn fiber_at(state: State, index: c_int) -> Result<FiberId, Raise> {
 
 /// fiber_spawn(is_new, function, arguments...) -> id
 fn fiber_spawn(state: State) -> Outcome {
+    if state.top() < 2 {
+        return Err("a function is expected".into());
+    }
     let thread = Thread::take();
     let count = state.top() - 1;
     if !thread.state.reserve(count + 4) {
@@ -30,7 +33,7 @@ fn fiber_spawn(state: State) -> Outcome {
     let creator = context();
     let new_context = Rc::new(Context::for_background(Rc::clone(&creator.session)));
     new_context.user.set(creator.user.get());
-    let id = fiber::spawn("lua", move || {
+    let made = fiber::try_spawn("lua", move || {
         // The whole of it, so that the thread goes back when the fiber ends and not before.
         let thread: Thread = thread;
         fiber::set_local(Rc::clone(&new_context) as Rc<dyn Any>);
@@ -39,12 +42,12 @@ fn fiber_spawn(state: State) -> Outcome {
             database().abandon(&new_context);
         }
         // What the fiber returned goes to who joins it.
-        thread.state.get_global("box");
-        let box_table = thread.state.top();
-        thread.state.get_field(box_table, "internal");
-        let internal = thread.state.top();
-        thread.state.get_field(internal, "fiber_ended");
-        let arguments = box_table - 1;
+        let arguments = thread.state.top();
+        if !thread.state.reserve(arguments + 4) {
+            tracing::error!("fiber: too many results");
+            return;
+        }
+        thread.state.push_ref(crate::registry::registry().fiber_ended.get());
         thread.state.push_number(fiber::current().map_or(0.0, |id| id.0 as f64));
         thread.state.push_bool(outcome.is_ok());
         for index in 1..=arguments {
@@ -55,6 +58,10 @@ fn fiber_spawn(state: State) -> Outcome {
             tracing::error!("fiber: {error}");
         }
     });
+    let id = made.map_err(|TooManyFibers { count, stack_bytes }| {
+        let what = format!("a fiber: there are {count}, and `fibers_max` is {}", fiber::max());
+        database::Error::new(database::ErrorCode::MemoryIssue, &[&stack_bytes, &"stacks", &what])
+    })?;
     state.push_number(id.0 as f64);
     if !is_new && fiber::current().is_some() {
         state.check_may_wait()?;

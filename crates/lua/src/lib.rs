@@ -2,7 +2,7 @@
 //!
 //! One Lua state lives on the transaction thread; every fiber that runs Lua has a Lua thread of its own, so that Lua may wait anywhere. The
 //! C functions here are the small set that needs the database or the machine (`api.rs` and the files that it names, `tuples.rs`, `fibers.rs`,
-//! `text.rs`, `decimals.rs`, `library.rs`); the public API is Lua over them, in `modules/`. Who calls it: `server` makes it and hands it to the database, which calls through
+//! `json.rs`, `msgpack.rs`, `yaml.rs`, `utf8.rs`, `decimals.rs`, `library.rs`); the public API is Lua over them, in `modules/`. Who calls it: `server` makes it and hands it to the database, which calls through
 //! [`database::Procedures`].
 //!
 //! Invariants:
@@ -16,17 +16,21 @@ mod decimals;
 mod disk_statistics;
 mod error;
 mod fibers;
+mod json;
 mod library;
+mod libyaml;
 mod lua;
 mod modules;
+mod msgpack;
 mod registry;
 mod scans;
 mod schema;
 mod state;
 mod statements;
-mod text;
 mod triggers;
 mod tuples;
+mod utf8;
 mod watchdog;
+mod yaml;
 
 pub use lua::{Host, Lua, LuaConfig};

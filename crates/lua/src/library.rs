@@ -1,4 +1,4 @@
-//! The C functions under the small modules: clock, digest, log, fio, utf8; and the hand-over from the prelude.
+//! The C functions under the small modules: clock, digest, log, fio; and the hand-over from the prelude.
 
 use crate::convert::{self};
 use crate::registry::{database, registry};
@@ -68,13 +68,31 @@ fn base64_encode(state: State) -> Outcome {
 }
 
 fn base64_decode(state: State) -> Outcome {
-    use base64::Engine;
-    let text = state.string(1).ok_or("a string is expected")?;
-    let clean: String = text.chars().filter(|c| !c.is_whitespace() && *c != '=').collect();
-    let clean = clean.replace('-', "+").replace('_', "/");
-    let decoded = base64::engine::general_purpose::STANDARD_NO_PAD.decode(clean).unwrap_or_default();
-    state.push_bytes(&decoded);
+    let text = state.bytes(1).ok_or("a string is expected")?;
+    state.push_bytes(&decode_base64(text));
     Ok(1)
+}
+
+/// Base64 of both alphabets; what belongs to neither is passed over.
+pub(crate) fn decode_base64(text: &[u8]) -> Vec<u8> {
+    let (mut out, mut bits, mut count) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
+    for byte in text {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => continue,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    out
 }
 
 /// log(level, text)
@@ -146,22 +164,6 @@ fn pbkdf2(state: State) -> Outcome {
     }
     out.truncate(length);
     state.push_bytes(&out);
-    Ok(1)
-}
-
-/// utf8_case(text, is_upper)
-fn utf8_case(state: State) -> Outcome {
-    let text = state.check_string(1, "text")?;
-    state.push_str(&if state.boolean(2) { text.to_uppercase() } else { text.to_lowercase() });
-    Ok(1)
-}
-
-/// utf8_compare(a, b, collation) -> -1, 0 or 1
-fn utf8_compare(state: State) -> Outcome {
-    let (a, b) = (state.check_string(1, "text")?, state.check_string(2, "text")?);
-    let name = state.check_string(3, "collation")?;
-    let collation = database().catalog.collation_by_name(&name).ok_or("there is no such collation")?;
-    state.push_number(f64::from(collation.compare(a.as_bytes(), b.as_bytes()) as i32));
     Ok(1)
 }
 
@@ -287,6 +289,9 @@ fn strip_errno(error: &std::io::Error) -> String {
 /// setup(types, values): called once by the prelude with numbers of C types and Lua functions
 fn setup(state: State) -> Outcome {
     let registry = registry();
+    if registry.ids.get().tuple != 0 {
+        return Err("setup is done once".into());
+    }
     let id = |name: &str| {
         state.get_field(1, name);
         let id = state.cdata(state.top()).map(|(payload, _)| read_type_id(payload));
@@ -303,6 +308,8 @@ fn setup(state: State) -> Outcome {
         uuid: id("uuid")?,
         decimal: id("decimal")?,
         error: id("error")?,
+        bytes: id("bytes")?,
+        const_bytes: id("const_bytes")?,
     });
     for (name, slot) in [
         ("null", &registry.null),
@@ -314,11 +321,14 @@ fn setup(state: State) -> Outcome {
         ("error_parts", &registry.error_parts),
         ("call", &registry.call),
         ("call_persistent", &registry.call_persistent),
+        ("compile_function", &registry.compile_function),
         ("refresh", &registry.refresh),
         ("console", &registry.console),
         ("opened", &registry.opened),
         ("shutdown", &registry.shutdown),
         ("session_event", &registry.session_event),
+        ("fiber_ended", &registry.fiber_ended),
+        ("to_text", &registry.to_text),
     ] {
         state.get_field(2, name);
         slot.set(state.make_ref());
@@ -347,8 +357,6 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("write_out", write_out),
     ("crc32", crc32),
     ("pbkdf2", pbkdf2),
-    ("utf8_case", utf8_case),
-    ("utf8_compare", utf8_compare),
     ("version", version),
     ("set_max_slice", set_max_slice),
     ("file_kind", file_kind),

@@ -20,6 +20,10 @@ pub(crate) struct CtypeIds {
     pub(crate) uuid: u32,
     pub(crate) decimal: u32,
     pub(crate) error: u32,
+    /// `char *`
+    pub(crate) bytes: u32,
+    /// `const char *`
+    pub(crate) const_bytes: u32,
 }
 
 /// One for each Lua state.
@@ -41,6 +45,10 @@ pub(crate) struct Registry {
     pub(crate) make_error: Cell<c_int>,
     /// Lua function: the parts of an error object.
     pub(crate) error_parts: Cell<c_int>,
+    /// Lua function: a fiber has ended with these results.
+    pub(crate) fiber_ended: Cell<c_int>,
+    /// Lua function: any value as text.
+    pub(crate) to_text: Cell<c_int>,
     pub(crate) database: RefCell<Option<Rc<Database>>>,
     pub(crate) main: Cell<Option<State>>,
     /// Lua threads that no fiber uses: thread and its reference.
@@ -53,6 +61,8 @@ pub(crate) struct Registry {
     pub(crate) call: Cell<c_int>,
     /// Lua function: calls a persistent function with a body.
     pub(crate) call_persistent: Cell<c_int>,
+    /// Lua function: the function that the body of a persistent one stands for.
+    pub(crate) compile_function: Cell<c_int>,
     /// Lua function: makes `box.space` and its like follow the schema.
     pub(crate) refresh: Cell<c_int>,
     /// The schema version that Lua's tables show.

@@ -118,6 +118,21 @@ int ljshim_array_length(lua_State *L, int index, int ratio, int safe)
 	return max;
 }
 
+/*
+ * As lua_next for a table at a positive index, but a key that is not in the table (any more) ends the walk: an error would cross frames
+ * that have destructors.
+ */
+int ljshim_next(lua_State *L, int index)
+{
+	int more = lj_tab_next(tabV(L->base + (index - 1)), L->top - 1, L->top - 1);
+	if (more > 0) {
+		incr_top(L);
+		return 1;
+	}
+	L->top--;
+	return 0;
+}
+
 /* 0 if the running fiber may wait; 1 inside an ffi call on a trace, 2 inside a finalizer or hook. */
 int ljshim_yield_blocked(lua_State *L)
 {

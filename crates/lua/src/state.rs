@@ -18,6 +18,7 @@ unsafe extern "C" {
     fn ljshim_to_cdata(state: *mut lua_State, index: c_int, type_id: *mut u32) -> *mut c_void;
     fn ljshim_array_length(state: *mut lua_State, index: c_int, ratio: c_int, safe: c_int) -> c_int;
     fn ljshim_yield_blocked(state: *mut lua_State) -> c_int;
+    fn ljshim_next(state: *mut lua_State, index: c_int) -> c_int;
     fn ljshim_set_tuple_type(type_id: u32);
 }
 unsafe extern "C-unwind" {
@@ -246,6 +247,19 @@ impl State {
         unsafe { ffi::lua_touserdata(self.0, index) }
     }
 
+    /// Where a table is: two places with the same address hold the same one.
+    pub(crate) fn address(self, index: c_int) -> usize {
+        // SAFETY: see above.
+        unsafe { ffi::lua_topointer(self.0, index) as usize }
+    }
+
+    /// Moves the value on top to a place from the bottom and drops everything that was there and above.
+    pub(crate) fn replace(self, index: c_int) {
+        // SAFETY: see above.
+        unsafe { ffi::lua_replace(self.0, index) };
+        self.set_top(index);
+    }
+
     pub(crate) fn new_table(self, array: usize, hash: usize) {
         // SAFETY: see above.
         unsafe { ffi::lua_createtable(self.0, array.min(1 << 20) as c_int, hash.min(1 << 20) as c_int) }
@@ -257,8 +271,15 @@ impl State {
         unsafe { ffi::lua_pushcclosure(self.0, trampoline, 1) }
     }
 
+    fn is_table(self, index: c_int) -> bool {
+        self.kind(index) == ffi::LUA_TTABLE
+    }
+
     /// Sets `t[key] = top` without metamethods and pops the value. `table` counts from the bottom.
     pub(crate) fn set_field(self, table: c_int, key: &str) {
+        if !self.is_table(table) {
+            return self.pop(1);
+        }
         self.push_str(key);
         // SAFETY: a key and a value are above the table.
         unsafe {
@@ -267,31 +288,48 @@ impl State {
         }
     }
 
-    /// Pushes `t[key]` without metamethods.
+    /// Pushes `t[key]` without metamethods; nil if there is no table at the place.
     pub(crate) fn get_field(self, table: c_int, key: &str) {
+        if !self.is_table(table) {
+            return self.push_nil();
+        }
         self.push_str(key);
         // SAFETY: a key is above the table.
         unsafe { ffi::lua_rawget_(self.0, table) }
     }
 
-    /// Sets `t[k] = v` for the two values on top and pops them.
+    /// Sets `t[k] = v` for the two values on top and pops them. What cannot be a key is left out.
     pub(crate) fn raw_set(self, table: c_int) {
-        // SAFETY: key and value are above the table; keys are neither nil nor NaN by the callers.
+        let is_nan = self.kind(-2) == ffi::LUA_TNUMBER && self.number(-2).is_some_and(f64::is_nan);
+        if is_nan || self.is_nil(-2) || !self.is_table(table) {
+            return self.pop(2);
+        }
+        // SAFETY: key and value are above the table; the key is neither nil nor NaN.
         unsafe { ffi::lua_rawset(self.0, table) }
     }
 
     /// Replaces the key on top by `t[key]`, without metamethods. `table` counts from the bottom.
     pub(crate) fn raw_get(self, table: c_int) {
+        if !self.is_table(table) {
+            self.pop(1);
+            return self.push_nil();
+        }
         // SAFETY: a key is above the table.
         unsafe { ffi::lua_rawget_(self.0, table) }
     }
 
     pub(crate) fn raw_get_index(self, table: c_int, index: c_int) {
+        if !self.is_table(table) {
+            return self.push_nil();
+        }
         // SAFETY: see above.
         unsafe { ffi::lua_rawgeti_(self.0, table, index) }
     }
 
     pub(crate) fn raw_set_index(self, table: c_int, index: c_int) {
+        if !self.is_table(table) {
+            return self.pop(1);
+        }
         // SAFETY: see above.
         unsafe { ffi::lua_rawseti_(self.0, table, index) }
     }
@@ -301,10 +339,15 @@ impl State {
         unsafe { ffi::lua_objlen(self.0, index) }
     }
 
-    /// Replaces the key on top by the next key and value; false (and the key is gone) at the end.
+    /// Replaces the key on top by the next key and value; false (and the key is gone) at the end. A walk during which the table was
+    /// changed may end early: Lua's own function would raise an error.
     pub(crate) fn next(self, table: c_int) -> bool {
-        // SAFETY: the key came from this function or is nil, so it cannot be invalid.
-        unsafe { ffi::lua_next(self.0, table) != 0 }
+        if !self.is_table(table) {
+            self.pop(1);
+            return false;
+        }
+        // SAFETY: there is a table at the positive index, a key on top and room for a value.
+        unsafe { ljshim_next(self.0, table) != 0 }
     }
 
     pub(crate) fn get_metatable(self, index: c_int) -> bool {
@@ -313,12 +356,11 @@ impl State {
     }
 
     pub(crate) fn set_metatable(self, index: c_int) {
+        if !self.is_table(-1) && !self.is_nil(-1) {
+            return self.pop(1);
+        }
         // SAFETY: a table or nil is on top.
         unsafe { ffi::lua_setmetatable(self.0, index) };
-    }
-
-    pub(crate) fn get_global(self, name: &str) {
-        self.get_field(ffi::LUA_GLOBALSINDEX, name);
     }
 
     /// Ends the state: finalizers run, everything is freed. Nothing may use it afterwards.
@@ -386,6 +428,12 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Errors: a result of so many bytes is more than Lua may have.
+    pub(crate) fn check_room(self, bytes: usize) -> Result<(), Raise> {
+        let memory = registry().memory();
+        if bytes > memory.limit.get() { Err("not enough memory".into()) } else { Ok(()) }
     }
 
     /// Compiles source text; the function or the error message is on top.

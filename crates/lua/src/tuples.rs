@@ -146,10 +146,11 @@ fn named_field(state: State, format_id: u32) -> Option<u32> {
 /// A JSON path into a tuple.
 fn push_path(state: State, tuple: &Tuple, text: &str, format: Option<&tuple::Format>) -> Outcome {
     use tuple::path::Step;
-    let Some(steps) = tuple::path::parse(text, 1) else { return Ok(0) };
+    let Some(steps) = tuple::path::parse(text) else { return Ok(0) };
     let first = match &steps[0] {
         Step::Index(index) => Some(*index),
-        Step::Key(name) => format.and_then(|format| format.field_no(name)),
+        Step::Key(name) => std::str::from_utf8(name).ok().zip(format).and_then(|(name, format)| format.field_no(name)),
+        Step::Any => None,
     };
     let Some(mut value) = first.and_then(|field_no| tuple.field(field_no)) else { return Ok(0) };
     for step in &steps[1..] {
@@ -166,9 +167,10 @@ fn push_path(state: State, tuple: &Tuple, text: &str, format: Option<&tuple::For
                 (0..count).find_map(|_| {
                     let name = reader.read_value().ok()?;
                     let inner = reader.read_value().ok()?;
-                    (msgpack::Reader::new(name).read_str() == Ok(key.as_bytes())).then_some(inner)
+                    (msgpack::Reader::new(name).read_str() == Ok(*key)).then_some(inner)
                 })
             }
+            Step::Any => None,
         };
         match found {
             Some(inner) => value = inner,

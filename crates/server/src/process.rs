@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A clean stop takes at most so long before it goes on without what Lua still wants to do.
 const SHUTDOWN_NS: u64 = 800_000_000;
+/// Longest time for requests that are under way to end and be answered before the process ends.
+const DRAIN_NS: u64 = 2_000_000_000;
 /// Of so many files that may be open one may be a run of the disk engine, which takes up to two: the other half is for connections.
 const DISK_FILES_PART: u64 = 4;
 /// A run that is read past the page cache, too, has two descriptors.
@@ -129,6 +131,7 @@ impl Process {
         let deadline = fiber::now_ns() + SHUTDOWN_NS;
         self.stop.wake();
         self.event_loop.run(|| is_done.get() || fiber::now_ns() > deadline).map_err(text)?;
+        self.event_loop.drain(fiber::now_ns() + DRAIN_NS).map_err(text)?;
         if self.host.is_open.get() {
             self.database.close().map_err(|error| error.to_string())?;
             tracing::info!("stopped");
@@ -159,6 +162,7 @@ impl ProcessHost {
                 .map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
         }
         self.database.reconfigure(|current| *current = config);
+        fiber::set_max(options.fibers_max.unwrap_or(fiber::FIBERS_MAX_DEFAULT));
         self.database.open()?;
         self.is_open.set(true);
         fiber::restart_slice();

@@ -99,6 +99,11 @@ impl Format {
         self.fields.get(field_no as usize).map(|field| field.name.as_str())
     }
 
+    /// What the format and the indexes together require of a field (from 0).
+    pub fn type_of(&self, field_no: usize) -> FieldType {
+        self.required.get(field_no).map_or(FieldType::Any, |field| field.field_type)
+    }
+
     fn name_of(&self, at: usize) -> FieldName {
         let number = at as u32 + 1;
         self.fields.get(at).map_or(FieldName::Number(number), |field| FieldName::Named(number, field.name.clone()))

@@ -48,10 +48,8 @@ pub fn run(input: &[u8]) {
             }
         }
         2 => {
-            for index_base in [0, 1] {
-                let steps = path::parse(&text, index_base);
-                assert!(steps.is_none_or(|steps| steps.len() <= text.len()));
-            }
+            let steps = path::parse(&text);
+            assert!(steps.is_none_or(|steps| steps.len() <= text.len()));
         }
         _ => {
             let (locale, options) = bytes.split_at(bytes.len() / 2);

@@ -62,7 +62,14 @@ end
 
 local methods = {}
 
+local function check(object, usage)
+    if not is_error(object) then
+        error('Usage: ' .. usage, 3)
+    end
+end
+
 function methods.unpack(object)
+    check(object, 'error:unpack()')
     local own = parts(object)
     local result = {
         type = own.type, message = own.message, trace = own.trace, code = own.code, base_type = own.base_type or own.type,
@@ -78,10 +85,12 @@ function methods.unpack(object)
 end
 
 function methods.raise(object)
+    check(object, 'error:raise()')
     error(object)
 end
 
 function methods.match(object, ...)
+    check(object, 'error:match()')
     return string.match(parts(object).message, ...)
 end
 
@@ -89,8 +98,9 @@ function methods.is(object, class)
     return parts(object).type == class
 end
 
-function methods.set_prev(object, previous)
-    if previous ~= nil and not is_error(previous) then
+function methods.set_prev(...)
+    local object, previous = ...
+    if not is_error(object) or select('#', ...) < 2 or previous ~= nil and not is_error(previous) then
         error('Usage: error1:set_prev(error2)', 2)
     end
     local at = previous
@@ -132,45 +142,84 @@ ffi.metatype('struct error', {
 })
 
 local codes = internal.error_codes()
--- How many arguments the text of each code wants.
-local function holes_of(code)
-    local _, count = internal.error_template(code):gsub('%%[sdu]', '')
-    return count
+local string_format = string.format
+
+local function is_unknown(code)
+    return code == 0 or internal.error_template(code) == ''
 end
 
--- Makes an error object from what box.error and box.error.new take.
-local function build(code, ...)
+-- The text of a code, filled in: holes for text take anything, those for numbers numbers.
+local function filled(code, ...)
+    if is_unknown(code) then
+        return 'Unknown error'
+    end
+    local template = internal.error_template(code)
+    local count, at = select('#', ...), 0
+    for hole in template:gmatch('%%[%a]+') do
+        at = at + 1
+        if count < at then
+            error(("bad argument #%d to '?' (no value)"):format(at + 1), 0)
+        end
+        local value = select(at, ...)
+        if hole ~= '%s' and tonumber(value) == nil then
+            error(("bad argument #%d to '?' (number expected, got %s)"):format(at + 1, type(value)), 0)
+        end
+    end
+    return internal.error_text(code, ...)
+end
+
+-- Makes an error object from what box.error and box.error.new take; nil if they do not take it.
+local function build(...)
+    local code = ...
+    local count = select('#', ...)
     if type(code) == 'table' then
-        local reason = code.reason or code.message or ''
-        if code.type ~= nil and code.type ~= 'ClientError' then
-            local object = make(code.code or 0, tostring(code.type), tostring(reason), nil, nil, trace_at(4))
+        if count > 1 then
+            return nil
+        end
+        local reason = code.reason == nil and '' or code.reason
+        reason = (type(reason) == 'string' or type(reason) == 'number') and tostring(reason) or ''
+        local number = tonumber(code.code) or 0
+        if type(code.type) == 'string' and code.type ~= 'ClientError' then
+            local object = make(number, code.type, reason, nil, nil, trace_at(4))
             parts(object).base_type = 'CustomError'
             return object
         end
-        return make(code.code or 0, 'ClientError', tostring(reason), nil, nil, trace_at(4))
+        return make(number, 'ClientError', reason, nil, nil, trace_at(4))
     end
-    if type(code) ~= 'number' then
-        return nil, 'bad arguments'
+    if type(code) == 'string' and tonumber(code) == nil then
+        if count < 2 then
+            return nil
+        end
+        local text = select(2, ...)
+        if type(text) ~= 'string' and type(text) ~= 'number' then
+            return nil
+        end
+        text = string_format(tostring(text), select(3, ...)):match('^[^%z]*')
+        local object = make(0, code, text, nil, nil, trace_at(4))
+        parts(object).base_type = 'CustomError'
+        return object
     end
-    if select('#', ...) < holes_of(code) then
-        return nil, 'bad arguments'
+    if type(code) ~= 'number' or count < 2 and not is_unknown(math.floor(code)) then
+        return nil
     end
-    return make(code, 'ClientError', internal.error_text(code, ...), nil, nil, trace_at(4))
+    local message = filled(math.floor(code), select(2, ...))
+    return make(math.floor(code), 'ClientError', message:match('^[^%z]*'), nil, nil, trace_at(4))
 end
 
 local function raise(_, ...)
     local code = ...
-    if select('#', ...) == 0 then
+    local count = select('#', ...)
+    if count == 0 then
         if last_error == nil then
-            error('Usage: box.error(code, args)', 2)
+            return
         end
         error(last_error)
     end
-    if is_error(code) then
+    if is_error(code) and count == 1 then
         last_error = code
         error(code)
     end
-    local object = build(...)
+    local object = not is_error(code) and build(...) or nil
     if object == nil then
         error('box.error(): bad arguments', 2)
     end
@@ -186,11 +235,25 @@ local api = {
         end
         return object
     end,
-    last = function() return last_error end,
-    clear = function() last_error = nil end,
-    set = function(object)
-        if not is_error(object) then
+    last = function(...)
+        if select('#', ...) > 0 then
+            error('box.error.last(): bad arguments', 2)
+        end
+        return last_error
+    end,
+    clear = function(...)
+        if select('#', ...) > 0 then
+            error('box.error.clear(): bad arguments', 2)
+        end
+        last_error = nil
+    end,
+    set = function(...)
+        local object = ...
+        if select('#', ...) == 0 then
             error('Usage: box.error.set(error)', 2)
+        end
+        if not is_error(object) then
+            error(('Invalid argument #1 (error expected, got %s)'):format(type(object)), 2)
         end
         last_error = object
     end,
@@ -260,12 +323,12 @@ end
 
 -- Raises a client error as C code of a request does; the caller is not named in the text.
 function internal.fail(name, ...)
-    error(build(codes[name], ...))
+    error(make(codes[name], 'ClientError', internal.error_text(codes[name], ...), nil, nil, trace_at(4)))
 end
 
 function internal.illegal(text, ...)
     if select('#', ...) > 0 then
         text = string.format(text, ...)
     end
-    error(build(codes.ILLEGAL_PARAMS, text))
+    error(make(codes.ILLEGAL_PARAMS, 'ClientError', internal.error_text(codes.ILLEGAL_PARAMS, text), nil, nil, trace_at(4)))
 end

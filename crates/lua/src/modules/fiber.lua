@@ -64,7 +64,7 @@ metatable = {
 }
 
 -- Called in every fiber at its end.
-function internal.fiber_ended(id, ok, ...)
+function internal.values.fiber_ended(id, ok, ...)
     storages[id] = nil
     if joinable[id] then
         local first = ...

@@ -2,6 +2,8 @@
 local internal = ...
 
 local ffi = require('ffi')
+-- LuaJIT's loader would make the library, and all C types, anew.
+package.preload.ffi = function() return ffi end
 
 ffi.cdef[[
 struct tuple { uint8_t opaque__; };
@@ -35,13 +37,16 @@ internal.types = {
     uuid = ffi.typeof('struct tt_uuid'),
     decimal = ffi.typeof('struct lycosa_decimal'),
     error = ffi.typeof('struct error'),
+    bytes = ffi.typeof('char *'),
+    const_bytes = ffi.typeof('const char *'),
 }
 
--- Later modules replace what is nil here and call `internal.finish_setup` last.
+-- Later modules replace what is nil here and call `internal.setup` last.
 internal.values = {
     null = box.NULL,
     array_metatable = { __serialize = 'seq' },
     map_metatable = { __serialize = 'map' },
+    to_text = tostring,
 }
 
 -- cdata of kinds that conversions do not know: integers become 64-bit ones, pointers NULL.

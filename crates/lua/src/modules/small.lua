@@ -103,12 +103,10 @@ local function fromstr(text)
 end
 
 local function is_nil(value)
-    for i = 1, 16 do
-        if uuid_bin(value):byte(i) ~= 0 then
-            return false
-        end
+    if not is_uuid(value) then
+        error('Usage: uuid:isnil()', 2)
     end
-    return true
+    return uuid_bin(value) == ('\0'):rep(16)
 end
 
 ffi.metatype('struct tt_uuid', {
@@ -130,7 +128,9 @@ local function new_uuid()
     return from_bytes(string.char(unpack(bytes)))
 end
 
-uuid.NULL = uuid_type()
+-- A reference to a uuid, as Tarantool has it: not taken as a value of rows.
+local null_uuid = uuid_type()
+uuid.NULL = ffi.cast('const struct tt_uuid &', null_uuid)
 uuid.new = new_uuid
 uuid.fromstr = fromstr
 uuid.frombin = function(bytes, order)
@@ -325,102 +325,171 @@ package.loaded.tarantool = {
     lycosa = internal.version(),
 }
 _G._TARANTOOL = version
-function _G.tonumber64(value, base)
+local number_types = {}
+for _, name in ipairs({ 'int8_t', 'uint8_t', 'int16_t', 'uint16_t', 'int32_t', 'uint32_t', 'int64_t', 'uint64_t', 'float', 'double' }) do
+    number_types[#number_types + 1] = ffi.typeof(name)
+end
+
+function _G.tonumber64(...)
+    local value, base = ...
+    local count = select('#', ...)
+    if count == 0 then
+        error("bad argument #1 to '?' (value expected)", 0)
+    end
+    base = rawequal(base, nil) and -1 or internal.check_integer(count, 2, base)
+    if base ~= -1 and (base < 2 or base > 36) then
+        error("bad argument #2 to '?' (base out of range)", 0)
+    end
+    if type(value) == 'string' then
+        return internal.tonumber64(value, base == -1 and 0 or base)
+    end
+    local is_number = type(value) == 'number'
     if type(value) == 'cdata' then
-        return value
+        for _, ctype in ipairs(number_types) do
+            is_number = is_number or ffi.istype(ctype, value)
+        end
     end
-    if type(value) == 'number' then
-        return value
+    if not is_number then
+        return nil
     end
-    if type(value) ~= 'string' then
-        error('bad argument #1 to \'tonumber64\' (string expected, got ' .. type(value) .. ')', 2)
+    if base ~= -1 and base ~= 10 then
+        error("bad argument #1 to '?' (string expected)", 0)
     end
-    if base ~= nil and base ~= 10 then
-        return tonumber(value, base)
-    end
-    local digits = value:match('^%s*(-?%d+)%s*$')
-    if digits == nil then
-        return tonumber(value)
-    end
-    if #digits < 15 then
-        return tonumber(digits)
-    end
-    return loadstring('return ' .. digits .. (digits:sub(1, 1) == '-' and 'LL' or 'ULL'))()
+    return value
 end
 
 -- uri ---------------------------------------------------------------------------------------------------------------
 local uri = {}
-function uri.parse(text)
-    if type(text) == 'number' then
-        text = tostring(text)
+-- Characters of names and passwords.
+local NAME = "[%w%-%._~!$&'()*+,;=%%]"
+
+local function not_empty(text)
+    return text ~= '' and text or nil
+end
+
+-- Login, password and what follows them.
+local function parse_login(rest, result)
+    local login, behind = rest:match('^(' .. NAME .. '+)@(.*)$')
+    if login then
+        result.login = login
+        return behind
     end
-    if type(text) ~= 'string' then
+    local password
+    login, password, behind = rest:match('^(' .. NAME .. '+):(' .. NAME .. '*)@(.*)$')
+    if login then
+        result.login, result.password = login, password
+        return behind
+    end
+    return rest
+end
+
+-- A unix socket and a path behind it; nil if it is none.
+local function parse_unix(rest, result)
+    local socket, path = rest:match('^unix/:(/[^:]+)(.*)$')
+    if socket == nil then
+        socket, path = rest:match('^(/[^/:][^:]*)(.*)$')
+        if rest == '/' then
+            socket, path = '/', ''
+        end
+    end
+    if socket == nil or socket:find('[%s]') then
+        return nil
+    end
+    if path ~= '' then
+        path = path:match('^:(/.*)$')
+        if path == nil then
+            return nil
+        end
+    end
+    result.host, result.service, result.unix, result.path = 'unix/', socket, socket, not_empty(path)
+    return true
+end
+
+-- Host and service; nil if they are none.
+local function parse_host(rest, result)
+    local host, behind = rest:match('^%[([%x:%.]+)%](.*)$')
+    if host then
+        result.ipv6 = host
+    else
+        host, behind = rest:match('^(' .. NAME .. '+)(.*)$')
+        if host == nil then
+            return nil
+        end
+        if host:match('^%d+%.%d+%.%d+%.%d+$') then
+            result.ipv4 = host
+        end
+    end
+    result.host = host
+    if behind ~= '' then
+        local service = behind:match('^:(%d+)$') or behind:match('^:(%a%w*)$')
+        if service == nil and behind ~= ':' then
+            return nil
+        end
+        result.service = service
+    end
+    return true
+end
+
+function uri.parse(text)
+    if text == nil then
         error('Usage: uri.parse(string)', 2)
     end
+    if type(text) ~= 'string' then
+        local kind = type(text) == 'boolean' and 'bool' or type(text)
+        error(("bad argument #2 to 'uri_parse' (cannot convert '%s' to 'const char *')"):format(kind), 2)
+    end
+    -- A text for C ends at its first zero.
+    text = text:match('^[^%z]*')
     if text:match('^%d+$') then
         return { service = text }
     end
-    local rest, result = text, {}
-    local scheme, behind = rest:match('^(%a[%w+.-]*)://(.*)$')
+    local result = {}
+    local rest, fragment = text:match('^([^#]*)#(.*)$')
+    rest, result.fragment = rest or text, fragment
+    local before, query = rest:match('^([^?]*)%?(.*)$')
+    rest, result.query = before or rest, query
+    local scheme, behind = rest:match('^(%a[%w+.-]*)://([^/].*)$')
     if scheme then
         result.scheme, rest = scheme, behind
     end
-    if rest:sub(1, 1) == '/' or rest:match('^unix/:') then
-        return { host = 'unix/', service = rest:match('^unix/:(.*)$') or rest, unix = rest:match('^unix/:(.*)$') or rest }
-    end
-    local head, fragment = rest:match('^([^#]*)#(.*)$')
-    if head then
-        rest, result.fragment = head, fragment
-    end
-    local before, query = rest:match('^([^?]*)%?(.*)$')
-    if before then
-        rest, result.query = before, query
+    rest = parse_login(rest, result)
+    if parse_unix(rest, result) then
+        return result
     end
     local authority, path = rest:match('^([^/]*)(/.*)$')
-    if authority then
-        rest, result.path = authority, path
+    rest, result.path = authority or rest, path
+    if rest == '' and path == nil and result.login == nil and (query or fragment) then
+        return result
     end
-    local login, host = rest:match('^(.*)@(.*)$')
-    if login then
-        rest = host
-        local user, password = login:match('^([^:]*):(.*)$')
-        result.login, result.password = user or login, password
+    return parse_host(rest, result) and result or nil
+end
+
+local function uri_part(value)
+    if value ~= nil and type(value) ~= 'string' then
+        error(("cannot convert '%s' to 'const char *'"):format(type(value)), 3)
     end
-    local name, port = rest:match('^(.*):([%w]*)$')
-    if name and not rest:match('^%[[^%]]*%]$') then
-        rest = name
-        result.service = port ~= '' and port or nil
-    end
-    local v6 = rest:match('^%[(.*)%]$')
-    if v6 then
-        result.ipv6, rest = v6, v6
-    elseif rest:match('^%d+%.%d+%.%d+%.%d+$') then
-        result.ipv4 = rest
-    end
-    if rest ~= '' then
-        result.host = rest
-    end
-    if next(result) == nil then
-        return nil
-    end
-    return result
+    return value
 end
 
 function uri.format(parts, with_password)
-    local text = parts.scheme and parts.scheme .. '://' or ''
-    if parts.login then
-        text = text .. parts.login
-        if parts.password and with_password then
-            text = text .. ':' .. parts.password
+    local login, password = uri_part(parts.login), uri_part(parts.password)
+    local host, service = uri_part(parts.host), uri_part(parts.service)
+    local text = uri_part(parts.scheme) and parts.scheme .. '://' or ''
+    if host ~= nil then
+        if login ~= nil then
+            text = text .. login
+            if password ~= nil and with_password then
+                text = text .. ':' .. password
+            end
+            text = text .. '@'
         end
-        text = text .. '@'
+        text = text .. host
+        if service ~= nil then
+            text = text .. ':' .. service
+        end
     end
-    text = text .. (parts.ipv6 and '[' .. parts.ipv6 .. ']' or parts.host or '')
-    if parts.service then
-        text = text .. (text == '' and '' or ':') .. parts.service
-    end
-    return text .. (parts.path or '') .. (parts.query and '?' .. parts.query or '')
-        .. (parts.fragment and '#' .. parts.fragment or '')
+    return text .. (uri_part(parts.path) or '') .. (uri_part(parts.query) and '?' .. parts.query or '')
+        .. (uri_part(parts.fragment) and '#' .. parts.fragment or '')
 end
 package.loaded.uri = uri
 

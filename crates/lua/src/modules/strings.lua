@@ -5,15 +5,28 @@ local ffi = require('ffi')
 
 local function check_string(value, position, name)
     if type(value) ~= 'string' then
-        error(("bad argument #%d to 'string.%s' (string expected, got %s)"):format(position, name,
-            value == nil and 'nil' or type(value)), 3)
+        error(("bad argument #%d to 'string.%s' (string expected, got %s)"):format(position, name, type(value)), 3)
     end
 end
+
+-- An argument as C code takes whole numbers. `count`: how many arguments there are.
+function internal.check_integer(count, at, value)
+    local number = (type(value) == 'number' or type(value) == 'string') and tonumber(value)
+    if not number then
+        error(("bad argument #%d to '?' (number expected, got %s)"):format(at, count < at and 'no value' or type(value)), 0)
+    end
+    return number < 0 and math.ceil(number) or math.floor(number)
+end
+
+local check_integer = internal.check_integer
 
 function string.split(text, separator, max)
     check_string(text, 1, 'split')
     if separator ~= nil and type(separator) ~= 'string' then
         error(("bad argument #2 to 'string.split' (string expected, got %s)"):format(type(separator)), 2)
+    end
+    if max ~= nil and (type(max) ~= 'number' or max < 0) then
+        error(("bad argument #3 to 'string.split' (positive integer expected, got %s)"):format(type(max)), 2)
     end
     if separator == '' then
         error("bad argument #2 to 'string.split' (non-empty string expected, got empty string)", 2)
@@ -52,14 +65,10 @@ local function pad(name, before, after)
     return function(text, width, char)
         check_string(text, 1, name)
         if type(width) ~= 'number' or width < 0 then
-            error(("bad argument #2 to 'string.%s' (positive integer expected, got %s)"):format(name,
-                width == nil and 'nil' or type(width)), 2)
+            error(("bad argument #2 to 'string.%s' (positive integer expected, got %s)"):format(name, type(width)), 2)
         end
         if char ~= nil and (type(char) ~= 'string' or #char ~= 1) then
-            if type(char) ~= 'string' then
-                error(("bad argument #3 to 'string.%s' (string expected, got %s)"):format(name, type(char)), 2)
-            end
-            error(("bad argument #3 to 'string.%s' (char expected, got string)"):format(name), 2)
+            error(("bad argument #3 to 'string.%s' (char expected, got %s)"):format(name, type(char)), 2)
         end
         char = char or ' '
         local missing = math.max(width - #text, 0)
@@ -74,15 +83,25 @@ string.rjust = pad('rjust', all, none)
 string.center = pad('center', function(missing) return math.floor(missing / 2) end,
     function(missing) return math.ceil(missing / 2) end)
 
+local function check_places(name, from, to)
+    for at, place in pairs({ [3] = from, [4] = to }) do
+        if place ~= nil and type(place) ~= 'number' then
+            error(("bad argument #%d to 'string.%s' (integer expected, got %s)"):format(at, name, type(place)), 3)
+        end
+    end
+end
+
 function string.startswith(text, prefix, from, to)
     check_string(text, 1, 'startswith')
     check_string(prefix, 2, 'startswith')
+    check_places('startswith', from, to)
     return text:sub(from or 1, to or #text):sub(1, #prefix) == prefix
 end
 
 function string.endswith(text, suffix, from, to)
     check_string(text, 1, 'endswith')
     check_string(suffix, 2, 'endswith')
+    check_places('endswith', from, to)
     local part = text:sub(from or 1, to or #text)
     return suffix == '' or part:sub(-#suffix) == suffix
 end
@@ -103,9 +122,7 @@ function string.fromhex(text)
     return (text:gsub('..', function(pair) return string.char(tonumber(pair, 16)) end))
 end
 
-local function class_of(chars)
-    return chars and '[' .. chars:gsub('[%^%]%-%%]', '%%%0') .. ']' or '%s'
-end
+local SPACES = ' \t\n\v\f\r'
 
 local function stripper(name, left, right)
     return function(text, chars)
@@ -113,21 +130,19 @@ local function stripper(name, left, right)
         if chars ~= nil and type(chars) ~= 'string' then
             error(("bad argument #2 to 'string.%s' (string expected, got %s)"):format(name, type(chars)), 2)
         end
-        if chars == '' then
-            return text
+        chars = chars or SPACES
+        local is_stripped = {}
+        for at = 1, #chars do
+            is_stripped[chars:byte(at)] = true
         end
-        local class = class_of(chars)
-        if left then
-            text = text:gsub('^' .. class .. '+', '')
+        local first, last = 1, #text
+        while left and first <= last and is_stripped[text:byte(first)] do
+            first = first + 1
         end
-        if right then
-            local last = #text
-            while last > 0 and text:sub(last, last):find(class) do
-                last = last - 1
-            end
-            text = text:sub(1, last)
+        while right and last >= first and is_stripped[text:byte(last)] do
+            last = last - 1
         end
-        return text
+        return text:sub(first, last)
     end
 end
 
@@ -200,108 +215,90 @@ table.clear = package.loaded['table.clear']
 -- utf8: characters instead of bytes.
 local utf8 = {}
 
-local function width(byte)
-    if byte < 0x80 then
-        return 1
-    elseif byte >= 0xc2 and byte < 0xe0 then
-        return 2
-    elseif byte >= 0xe0 and byte < 0xf0 then
-        return 3
-    elseif byte >= 0xf0 and byte < 0xf5 then
-        return 4
+-- A text argument as C code takes it: numbers are text, too.
+local function text_of(value, usage)
+    if type(value) ~= 'string' and type(value) ~= 'number' then
+        error(usage, 3)
     end
+    return tostring(value)
 end
 
-local function decode_at(text, at)
-    local first = text:byte(at)
-    local size = width(first)
-    if size == nil or at + size - 1 > #text then
-        return nil
+function utf8.len(...)
+    local count, text, from, to = select('#', ...), ...
+    local usage = 'Usage: utf8.len(<string>, [i, [j]])'
+    if count > 3 then
+        error(usage, 2)
     end
-    if size == 1 then
-        return first, 1
-    end
-    local code = bit.band(first, bit.rshift(0x7f, size))
-    for i = 1, size - 1 do
-        local byte = text:byte(at + i)
-        if bit.band(byte, 0xc0) ~= 0x80 then
-            return nil
-        end
-        code = code * 64 + bit.band(byte, 0x3f)
-    end
-    return code, size
-end
-
-function utf8.len(text, from, to)
-    local at, stop, count = from or 1, to or #text, 0
-    if at < 0 then at = #text + at + 1 end
-    if stop < 0 then stop = #text + stop + 1 end
-    while at <= stop do
-        local code, size = decode_at(text, at)
-        if code == nil then
-            return nil, at
-        end
-        at, count = at + size, count + 1
-    end
-    return count
+    text = text_of(text, usage)
+    from = rawequal(from, nil) and 1 or check_integer(count, 2, from)
+    to = rawequal(to, nil) and -1 or check_integer(count, 3, to)
+    return internal.utf8_len(text, from, to)
 end
 
 function utf8.char(...)
+    local count = select('#', ...)
+    if count == 0 then
+        error('Usage: utf8.char(<char code>', 2)
+    end
     local parts = {}
-    for i = 1, select('#', ...) do
-        local code = select(i, ...)
-        if code < 0x80 then
-            parts[i] = string.char(code)
-        elseif code < 0x800 then
-            parts[i] = string.char(0xc0 + bit.rshift(code, 6), 0x80 + bit.band(code, 0x3f))
-        elseif code < 0x10000 then
-            parts[i] = string.char(0xe0 + bit.rshift(code, 12), 0x80 + bit.band(bit.rshift(code, 6), 0x3f),
-                0x80 + bit.band(code, 0x3f))
-        else
-            parts[i] = string.char(0xf0 + bit.rshift(code, 18), 0x80 + bit.band(bit.rshift(code, 12), 0x3f),
-                0x80 + bit.band(bit.rshift(code, 6), 0x3f), 0x80 + bit.band(code, 0x3f))
-        end
+    for i = 1, count do
+        parts[i] = internal.utf8_char(check_integer(count, i, (select(i, ...))))
     end
     return table.concat(parts)
 end
 
-function utf8.sub(text, from, to)
-    local starts, at = {}, 1
-    while at <= #text do
-        local code, size = decode_at(text, at)
-        if code == nil then
-            error('invalid UTF-8', 2)
+function utf8.sub(...)
+    local count, text, from, to = select('#', ...), ...
+    local usage = 'Usage: utf8.sub(<string>, [i, [j]])'
+    if count < 2 or count > 3 then
+        error(usage, 2)
+    end
+    text = text_of(text, usage)
+    from = check_integer(count, 2, from)
+    to = count < 3 and -1 or check_integer(count, 3, to)
+    return internal.utf8_sub(text, from, to)
+end
+
+function utf8.next(...)
+    local count, text, from = select('#', ...), ...
+    local usage = 'Usage: utf8.next(<string>, [<byte offset>])'
+    if count > 2 then
+        error(usage, 2)
+    end
+    text = text_of(text, usage)
+    return internal.utf8_next(text, rawequal(from, nil) and 1 or check_integer(count, 2, from))
+end
+
+for name, is_upper in pairs({ upper = true, lower = false }) do
+    utf8[name] = function(...)
+        local usage = ('Usage: utf8.%s(<string>)'):format(name)
+        if select('#', ...) ~= 1 then
+            error(usage, 2)
         end
-        starts[#starts + 1] = at
-        at = at + size
+        return internal.utf8_case(text_of((...), usage), is_upper)
     end
-    local count = #starts
-    to = to or -1
-    if from < 0 then from = math.max(count + from + 1, 1) elseif from == 0 then from = 1 end
-    if to < 0 then to = count + to + 1 end
-    to = math.min(to, count)
-    if from > to then
-        return ''
-    end
-    return text:sub(starts[from], (starts[to + 1] or #text + 1) - 1)
 end
 
-function utf8.next(text, from)
-    local at = from or 1
-    if at > #text then
-        return nil
+for _, class in ipairs({ 'alpha', 'digit', 'lower', 'upper' }) do
+    utf8['is' .. class] = function(...)
+        local value = ...
+        if select('#', ...) ~= 1 then
+            error(('Usage: utf8.is%s(<string> or <one symbol code>)'):format(class), 2)
+        end
+        return internal.utf8_class(type(value) == 'string' and value or check_integer(1, 1, value), class)
     end
-    local code, size = decode_at(text, at)
-    if code == nil then
-        return nil
-    end
-    return at + size, code
 end
 
-function utf8.upper(text) return internal.utf8_case(text, true) end
-function utf8.lower(text) return internal.utf8_case(text, false) end
-function utf8.cmp(a, b) return internal.utf8_compare(a, b, 'unicode') end
-function utf8.casecmp(a, b) return internal.utf8_compare(a, b, 'unicode_ci') end
+for name, collation in pairs({ cmp = 'unicode', casecmp = 'unicode_ci' }) do
+    utf8[name] = function(...)
+        local usage = ('Usage: utf8.%s(<string1>, <string2>)'):format(name)
+        if select('#', ...) ~= 2 then
+            error(usage, 2)
+        end
+        local a, b = ...
+        return internal.utf8_compare(text_of(a, usage), text_of(b, usage), collation)
+    end
+end
 
 _G.utf8 = utf8
 package.loaded.utf8 = utf8
