@@ -21,6 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use storage::MemorySpace;
 use tuple::{Arena, Tuple};
 use wal::{Journal, Position, Vclock, WalError};
@@ -134,6 +135,8 @@ pub struct Database {
     pub(crate) replicaset_uuid: RefCell<String>,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
     pub(crate) checkpoint: RefCell<crate::checkpoint::CheckpointState>,
+    /// Nothing of what old files hold is removed: a backup copies it.
+    pub(crate) keeps_files: Arc<AtomicBool>,
     /// Held for life: the lock on the data directory.
     pub(crate) directory_lock: RefCell<Option<Box<dyn std::any::Any>>>,
     started_at_ns: u64,
@@ -194,6 +197,7 @@ impl Database {
             replicaset_uuid: RefCell::default(),
             hooks: RefCell::default(),
             checkpoint: RefCell::default(),
+            keeps_files: Arc::default(),
             directory_lock: RefCell::default(),
             started_at_ns,
             recovery_report: RefCell::default(),

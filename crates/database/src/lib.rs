@@ -13,6 +13,7 @@
 
 mod access;
 mod alter;
+mod backup;
 mod bootstrap;
 mod call;
 mod catalog;

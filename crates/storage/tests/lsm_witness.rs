@@ -1,18 +1,35 @@
 //! A manifest that is damaged, cut or missing is noticed, and nothing that it may have named is removed.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-mod lsm_rig;
-
 use runtime::{Fault, FileSystem, ManualClock, OpenMode, SimulatedFiles};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use storage::lsm::{
-    Edit, Entry, EntryKind, FileRole, LsmConfig, LsmError, Manifest, RunOptions, RunWriter, TreeState, check_directory,
+    Edit, Entry, EntryKind, FileRole, LsmConfig, LsmEngine, LsmEnvironment, LsmError, Manifest, RunOptions, RunWriter,
+    TreeState, check_directory,
 };
 
 const DIR: &str = "/db/lsm";
 const WITNESS: &str = "/db/lsm.confirmed";
+
+/// The engine of these files.
+fn open(files: &SimulatedFiles, is_forced: bool) -> Result<Rc<LsmEngine>, LsmError> {
+    let config = LsmConfig {
+        dir: PathBuf::from(DIR),
+        memory_bytes_max: 1 << 20,
+        cache_bytes_max: 1 << 20,
+        is_threaded: false,
+        compactions_max: 1,
+        manifest_bytes: 1 << 20,
+        open_files_max: 100,
+        page_cache_sampled_one_of: 16,
+        is_forced,
+    };
+    let clock = Arc::new(ManualClock::default());
+    LsmEngine::open(config, LsmEnvironment { files: shared(files), clock, wake: Arc::new(|| {}) })
+}
 
 fn shared(files: &SimulatedFiles) -> Arc<dyn FileSystem> {
     Arc::new(files.clone())
@@ -65,7 +82,7 @@ fn runs(files: &SimulatedFiles) -> Vec<String> {
 /// Opens the engine on a copy. The file and the text of a refusal; what it removed of runs is an error.
 fn refusal(files: &SimulatedFiles) -> Option<(PathBuf, u64, String)> {
     let copy = files.fork();
-    let opened = lsm_rig::open(lsm_rig::config(), &copy, &Arc::new(ManualClock::default()));
+    let opened = open(&copy, false);
     assert_eq!(runs(&copy), runs(files), "no run goes");
     match opened {
         Ok(_) => None,
@@ -82,8 +99,7 @@ fn forced(files: &SimulatedFiles) -> (Vec<u32>, usize) {
     let copy = files.fork();
     let mut found = Vec::new();
     for life in 0..2 {
-        let config = LsmConfig { is_forced: life == 0, ..lsm_rig::config() };
-        let engine = lsm_rig::open(config, &copy, &Arc::new(ManualClock::default())).unwrap();
+        let engine = open(&copy, life == 0).unwrap();
         let left: Vec<u32> = (512..515).filter(|space| engine.claim(*space, 0, 9, false, None).is_some()).collect();
         assert!(life == 0 || found == left, "the start behind it finds the same");
         found = left;
@@ -204,7 +220,7 @@ fn an_edit_that_no_witness_could_take_is_refused_and_the_next_begins_a_new_file(
         files.set_fault(Fault { operations_until_error: Some(fail_at), ..Fault::default() });
         let tree_id = manifest.next_id();
         let edit = Edit::CreateTree { tree_id, space_id: 900, index_id: 0, created_lsn: 3 };
-        let first = manifest.append(&[edit.clone()]);
+        let first = manifest.append(std::slice::from_ref(&edit));
         files.set_fault(Fault::default());
         if first.is_err() {
             let found = Manifest::open(shared(&files.fork()), Path::new(DIR)).unwrap().1;

@@ -629,8 +629,8 @@ impl Journal {
         }
     }
 
-    /// Blocks the thread until no change of files is under way.
-    fn wait_files(&mut self) -> Result<(), WalError> {
+    /// Blocks the thread until no change of files is under way: then all logs but the newest are complete.
+    pub fn wait_files(&mut self) -> Result<(), WalError> {
         while self.rotation.is_some() {
             self.writer.notifier().clear();
             self.submit();
@@ -725,6 +725,11 @@ impl Journal {
     /// Bytes logged since the last checkpoint called `rotate`.
     pub fn bytes_since_checkpoint(&self) -> u64 {
         self.bytes_since_checkpoint
+    }
+
+    /// Counts these, too, as logged since the last checkpoint: a file was begun for another reason.
+    pub fn count_bytes(&mut self, bytes: u64) {
+        self.bytes_since_checkpoint += bytes;
     }
 
     /// Begins a new file at the present position, so that a checkpoint's logs begin where it ends. Waits for what is in flight if the next file

@@ -9,7 +9,7 @@ use super::compactions::RunningCompaction;
 use super::debt::Debt;
 use super::dumps::Dump;
 use super::error::LsmError;
-use super::jobs::{Job, RunJob, Workplace, remove_slowly};
+use super::jobs::{Job, LOCK_WAIT_NS, RunJob, Workplace, remove_slowly};
 use super::level::Level;
 use super::manifest::{Manifest, TreeState, announce, remove_orphans};
 use super::reads::{BlockReader, Fetched, Need};
@@ -19,14 +19,14 @@ use super::run::{OpenFiles, Run, RunOptions, run_name};
 use super::space::LsmSpace;
 use super::statistics::{LsmStatistics, WriteRate};
 use super::tree::{LsmTree, Range};
-use runtime::{Clock, FileSystem, Notifier, lower_priority, spawn_thread};
+use runtime::{Clock, FileSystem, Notifier, lower_priority, pause, spawn_thread};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// A dump or a record that has failed is tried again after so long at the latest: writers may be waiting.
 const RETRY_MAX_NS: u64 = 4_000_000_000;
@@ -84,6 +84,8 @@ pub struct LsmEngine {
     pub(super) recording: RefCell<Option<Recording>>,
     /// Runs that nothing names any more; removed when no reader has them.
     pub(super) obsolete: RefCell<Vec<Arc<Run>>>,
+    /// They stay: somebody copies files.
+    is_backed_up: Cell<bool>,
     /// Levels that are being written for a build that was given up.
     pub(super) unwanted: RefCell<Vec<(RunJob, Rc<Level>)>>,
     /// Levels that are in runs by now, being freed.
@@ -148,6 +150,7 @@ impl LsmEngine {
             records: RefCell::default(),
             recording: RefCell::new(None),
             obsolete: RefCell::default(),
+            is_backed_up: Cell::new(false),
             unwanted: RefCell::default(),
             garbage: RefCell::default(),
             level_bytes: Cell::new(0),
@@ -262,6 +265,36 @@ impl LsmEngine {
                 }
             }),
         );
+    }
+
+    /// The files that say and hold what is recorded now. They stay as they are until `end_backup`. Blocks for as long as a record takes.
+    ///
+    /// Errors: a new manifest cannot be begun.
+    pub fn begin_backup(&self) -> Result<Vec<PathBuf>, LsmError> {
+        let begun = self.with_manifest(Manifest::begin_backup)?;
+        let Some((path, runs)) = begun else { return Ok(Vec::new()) };
+        self.is_backed_up.set(true);
+        let runs = runs.into_iter().map(|run_id| self.place.dir.join(run_name(run_id)));
+        Ok(std::iter::once(path).chain(runs).collect())
+    }
+
+    /// Files that are not needed may go again.
+    pub fn end_backup(&self) {
+        if self.is_backed_up.replace(false) {
+            self.with_manifest(Manifest::end_backup);
+        }
+    }
+
+    /// Waits for whoever writes to the manifest.
+    fn with_manifest<T>(&self, work: impl FnOnce(&mut Manifest) -> T) -> T {
+        loop {
+            match self.manifest.try_lock() {
+                Ok(mut manifest) => return work(&mut manifest),
+                Err(TryLockError::Poisoned(poisoned)) => return work(&mut poisoned.into_inner()),
+                // Asked for again and again, so that a simulation can go on.
+                Err(TryLockError::WouldBlock) => pause(LOCK_WAIT_NS),
+            }
+        }
     }
 
     /// Directory of the files.
@@ -456,7 +489,7 @@ impl LsmEngine {
 
     fn remove_obsolete(&self) {
         let mut obsolete = self.obsolete.borrow_mut();
-        if obsolete.is_empty() {
+        if obsolete.is_empty() || self.is_backed_up.get() {
             return;
         }
         // A crash may find a record in force that could not be written and not be taken back: it names runs that are obsolete here. The lock

@@ -23,7 +23,7 @@ const CUT_BYTES_MIN: u64 = 2 << 20;
 const REMOVAL_STEP_BYTES: u64 = 4 << 20;
 
 /// The manifest is asked for so often while somebody else writes to it.
-const LOCK_WAIT_NS: u64 = 100_000;
+pub(super) const LOCK_WAIT_NS: u64 = 100_000;
 
 /// A level that is being written, and the runs that came of it.
 pub(crate) type RunJob = Job<(LevelDump, Result<Vec<Run>, LsmError>)>;

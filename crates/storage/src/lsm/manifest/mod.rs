@@ -75,6 +75,8 @@ pub struct Manifest {
     witness: Option<Witness>,
     /// A file is there for sure.
     has_begun: bool,
+    /// Files that others have taken the place of stay: a backup copies one of them.
+    keeps_older: bool,
 }
 
 /// What was found in a directory.
@@ -133,6 +135,23 @@ struct InForce {
     contents: record::Contents,
     /// There is a witness. A version that kept none may have written it otherwise.
     is_proven: bool,
+}
+
+/// The trees that a manifest says there are, by its file. Blocks. `None` if the file has no name of a manifest.
+///
+/// Errors: it is damaged.
+pub fn read_manifest(files: &dyn FileSystem, path: &Path) -> Result<Option<Vec<TreeState>>, LsmError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some(number) = manifest_of_name(&name) else { return Ok(None) };
+    let (_, contents) = read(files, path, number, OpenMode::READ)?;
+    Ok(Some(contents.state.trees.into_values().collect()))
+}
+
+/// The trees of the newest manifest of a directory, as far as it can be read. Blocks. Errors: the system's.
+pub fn newest_trees(files: &dyn FileSystem, dir: &Path) -> Result<Vec<TreeState>, LsmError> {
+    let Some(number) = numbers(files, dir)?.pop() else { return Ok(Vec::new()) };
+    let contents = read_prefix_of(files, dir, number)?;
+    Ok(contents.map_or(Vec::new(), |contents| contents.state.trees.into_values().collect()))
 }
 
 /// Reads the manifest in force, if there is one, and compares it with what its witness knows.
@@ -226,6 +245,7 @@ impl Manifest {
             switch_from_bytes: SWITCH_FROM_BYTES,
             witness: None,
             has_begun: false,
+            keeps_older: false,
         }
     }
 
@@ -246,6 +266,33 @@ impl Manifest {
     /// Makes the file if there is none. Before the first run: runs without a manifest are a manifest that is missing. Blocks.
     pub(crate) fn begin(&mut self) -> Result<(), LsmError> {
         if self.has_begun { Ok(()) } else { self.append(&[]) }
+    }
+
+    /// Begins a new file, so that the one before it says for ever what is in force now. That file and the runs that it names; nothing if there
+    /// is no manifest. It stays until `end_backup`. Blocks.
+    pub(crate) fn begin_backup(&mut self) -> Result<Option<(PathBuf, Vec<u64>)>, LsmError> {
+        let Some(open) = self.open.take() else {
+            if !self.has_begun {
+                return Ok(None);
+            }
+            // It is not known what the last append has left: a file that says what is in force comes first.
+            self.append(&[])?;
+            return self.begin_backup();
+        };
+        let path = open.path.clone();
+        self.keeps_older = true;
+        let now = Confirmed { number: self.number, end: open.length };
+        self.open_witness(now).and_then(|()| self.switch(Some(open))).inspect_err(|_| self.keeps_older = false)?;
+        let trees = self.state.trees.values();
+        let runs: BTreeSet<u64> =
+            trees.flat_map(|tree| &tree.ranges).flat_map(|range| range.slices.iter().copied()).collect();
+        Ok(Some((path, runs.into_iter().collect())))
+    }
+
+    /// Nobody copies files any more.
+    pub(crate) fn end_backup(&mut self) {
+        self.keeps_older = false;
+        self.remove_older();
     }
 
     /// Has files give way to new ones earlier or later than by itself.
@@ -279,6 +326,9 @@ impl Manifest {
 
     /// Removes files that another has taken the place of, but for the one before this: it is what is left if this one is lost.
     fn remove_older(&self) {
+        if self.keeps_older {
+            return;
+        }
         let mut older = numbers(&*self.files, &self.dir).unwrap_or_default();
         older.retain(|&number| number < self.number);
         older.pop();
