@@ -44,6 +44,10 @@ impl Newest {
     /// Reads the note of a directory. One that cannot be understood says nothing. Errors: `Io`.
     pub(crate) fn read(files: &dyn FileSystem, dir: &Path) -> Result<Option<Self>, WalError> {
         let path = dir.join(NAME);
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::IgnoreWitness) {
+            return Ok(None);
+        }
         let slots = Slots::read(files, &path).map_err(WalError::io(format!("reading {}", path.display())))?;
         let noted = match &slots {
             Slots::Absent => return Ok(None),

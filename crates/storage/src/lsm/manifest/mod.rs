@@ -185,6 +185,11 @@ fn read_in_force(files: &dyn FileSystem, dir: &Path, mode: OpenMode) -> Result<O
             let what = format!("{found}; it was confirmed up to byte {}", confirmed.end);
             return Err(LsmError::corrupt(&path, contents.end, what));
         }
+        // It was whole when it got its name, and nothing is appended before it is confirmed.
+        Some(confirmed) if confirmed.number < number && (contents.torn.is_some() || contents.records == 0) => {
+            let what = contents.torn.as_ref().map_or("the file ends behind its header", |torn| torn.what.as_str());
+            return Err(LsmError::corrupt(&path, contents.end, what));
+        }
         // Written by a version that kept no witness: a torn end and a damaged one look the same.
         None => {
             if let Some(torn) = &contents.torn {
