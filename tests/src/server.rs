@@ -156,6 +156,17 @@ impl Server {
         true
     }
 
+    /// Asks the process to end, as a service manager does.
+    pub fn terminate(&self) {
+        let status = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill(1) is there");
+        assert!(status.success(), "the process has ended before");
+    }
+
+    /// Waits for the process to end; what it ended with.
+    pub fn ended(&mut self) -> std::process::ExitStatus {
+        self.child.wait().expect("it is our child")
+    }
+
     /// Ends the process without warning, as a crash does.
     pub fn kill(&mut self) {
         // It may have ended by itself.

@@ -25,6 +25,10 @@ impl Privileges {
     pub const DROP: u32 = 64;
     /// Alter objects.
     pub const ALTER: u32 = 128;
+    /// Give rights to others.
+    pub(crate) const GRANT: u32 = 1 << 13;
+    /// Take rights from others.
+    pub(crate) const REVOKE: u32 = 1 << 14;
 }
 
 const NAMES: [&str; 15] = [
@@ -51,7 +55,7 @@ pub(crate) fn privilege_name(bits: u32) -> &'static str {
 }
 
 /// What privileges are granted on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectType {
     /// Everything.
     Universe,
@@ -65,6 +69,8 @@ pub enum ObjectType {
     Role,
     /// A sequence.
     Sequence,
+    /// A collation. Nothing is granted on one: changing it takes a right on everything.
+    Collation,
 }
 
 impl ObjectType {
@@ -90,6 +96,7 @@ impl ObjectType {
             ObjectType::User => "user",
             ObjectType::Role => "role",
             ObjectType::Sequence => "sequence",
+            ObjectType::Collation => "collation",
         }
     }
 }
@@ -130,9 +137,12 @@ impl Rights {
 
     /// What is granted on one object, through the universe and the whole kind too.
     pub fn on(&self, kind: ObjectType, id: u32) -> u32 {
-        self.universe
-            | self.kinds.get(&kind).copied().unwrap_or(0)
-            | self.objects.get(&(kind, id)).copied().unwrap_or(0)
+        self.universe | self.kinds.get(&kind).copied().unwrap_or(0) | self.on_object(kind, id)
+    }
+
+    /// What is granted on one object by its number.
+    pub fn on_object(&self, kind: ObjectType, id: u32) -> u32 {
+        self.objects.get(&(kind, id)).copied().unwrap_or(0)
     }
 
     /// What is granted on all objects of a kind.

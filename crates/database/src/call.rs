@@ -73,6 +73,11 @@ impl Database {
         let function = self.catalog.function_by_name(name);
         let user = context.user.get();
         self.check_execute(context, name, function.as_ref())?;
+        if let Some(function) = function.as_ref().filter(|function| function.language != "LUA") {
+            // Its name must not be looked for among the globals of Lua.
+            let what = format!("functions in {} yet", function.language);
+            return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &what]));
+        }
         let procedures = self.procedures().ok_or_else(|| Error::new(ErrorCode::NoSuchProc, &[&name]))?;
         if let Some(function) = function.as_ref().filter(|function| function.is_setuid) {
             context.user.set(function.owner);
@@ -82,7 +87,8 @@ impl Database {
         self.end_request(context, result)
     }
 
-    /// Checks the right to call a function, which may be one that only Lua knows. Errors: 42.
+    /// Checks the right to call a function. One that only Lua knows, or that evaluates its argument, takes the right to run anything: a
+    /// grant on all functions is one on those of `_func`. Errors: 42.
     pub fn check_execute(&self, context: &Context, name: &str, function: Option<&Rc<Function>>) -> Result<()> {
         let rights = self.rights(context);
         let user = context.user.get();
@@ -93,10 +99,10 @@ impl Database {
                 return Err(denied(Privileges::USAGE, ObjectType::Universe, "", &user_name()));
             }
             let granted = match function {
-                Some(function) => {
+                Some(function) if !function.evaluates() => {
                     function.owner == user || rights.on(ObjectType::Function, function.id) & Privileges::EXECUTE != 0
                 }
-                None => rights.on_kind(ObjectType::Function) & Privileges::EXECUTE != 0,
+                _ => false,
             };
             if !granted {
                 return Err(denied(Privileges::EXECUTE, ObjectType::Function, name, &user_name()));
@@ -126,13 +132,16 @@ impl Database {
         }
         let context = Rc::new(Context::for_background(Rc::clone(session)));
         let database = Rc::clone(self);
-        fiber::spawn("session trigger", move || {
+        let made = fiber::try_spawn("session trigger", move || {
             fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
             procedures.session_event(&context, event);
             if context.is_in_txn() {
                 database.abandon(&context);
             }
         });
+        if let Err(error) = made {
+            tracing::warn!("triggers of {} are not run: {error}", event.name());
+        }
     }
 
     /// Runs source text for a client. As `call`.
@@ -163,15 +172,15 @@ impl Database {
         result
     }
 
-    /// True if a row of a system space shows in its view for a user.
+    /// True if a row of a system space shows in its view for a user: it is the user's own, or there is a right on what it describes.
     pub(crate) fn is_visible(&self, rights: &Rights, user: UserId, view: u32, row: &[u8]) -> bool {
-        const ANY: u32 = Privileges::READ
-            | Privileges::WRITE
-            | Privileges::EXECUTE
-            | Privileges::CREATE
-            | Privileges::ALTER
-            | Privileges::DROP;
-        if user == ADMIN || rights.universe & (Privileges::READ | Privileges::WRITE) != 0 {
+        const ANY: u32 = Privileges::READ | Privileges::WRITE | Privileges::ALTER | Privileges::DROP;
+        let base = alter::view_base(view);
+        if base == alter::COLLATION_ID || user == ADMIN || rights.universe & ANY != 0 {
+            return true;
+        }
+        // Who may read the system space itself sees all of it here too.
+        if rights.on_object(ObjectType::Space, base) & Privileges::READ != 0 {
             return true;
         }
         let number = |at: u32| {
@@ -189,17 +198,18 @@ impl Database {
         let (Some(first), second) = (number(0), number(1)) else {
             return false;
         };
-        let has = |kind, id| rights.on(kind, id) & ANY != 0;
-        match alter::view_base(view) {
-            alter::COLLATION_ID => true,
-            alter::SPACE_ID => second == Some(user) || has(ObjectType::Space, first),
+        let has = |kind, bits| rights.on(kind, first) & bits != 0;
+        match base {
+            alter::SPACE_ID => second == Some(user) || has(ObjectType::Space, ANY),
             alter::INDEX_ID => {
-                self.catalog.space(first).is_some_and(|space| space.owner() == user) || has(ObjectType::Space, first)
+                self.catalog.space(first).is_some_and(|space| space.owner() == user) || has(ObjectType::Space, ANY)
             }
-            alter::FUNC_ID => second == Some(user) || has(ObjectType::Function, first),
-            alter::USER_ID => first == user || first == PUBLIC || second == Some(user) || has(ObjectType::User, first),
+            alter::FUNC_ID => second == Some(user) || has(ObjectType::Function, ANY | Privileges::EXECUTE),
+            alter::USER_ID => first == user || first == PUBLIC || second == Some(user),
             alter::PRIV_ID => first == user || second == Some(user),
-            _ => second == Some(user) || has(ObjectType::Sequence, first),
+            alter::SEQUENCE_ID => second == Some(user) || has(ObjectType::Sequence, ANY | Privileges::EXECUTE),
+            // `_vspace_sequence`: the space comes first.
+            _ => has(ObjectType::Space, ANY) || self.catalog.space(first).is_some_and(|space| space.owner() == user),
         }
     }
 }

@@ -46,8 +46,8 @@ pub use alter::{
 };
 pub use call::password_hash;
 pub use catalog::{
-    Catalog, Function, IndexInfo, ReplaceTrigger, Sequence, SequenceDef, Space, SpaceDef, SpaceKind, SpaceSequence,
-    User, UserKind,
+    Catalog, Function, IndexInfo, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind,
+    SpaceSequence, User, UserKind,
 };
 pub use config::Config;
 pub use damage::{Names, advice, older_snapshot};

@@ -158,7 +158,25 @@ impl Database {
     /// Errors: 42, 7, 40, 3, 1xx of formats and updates. A refused statement has changed nothing.
     pub fn execute(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
         self.check_space_access(context, space, Privileges::WRITE)?;
+        if space.id == alter::SEQUENCE_DATA_ID {
+            self.check_sequence_row(context, operation)?;
+        }
         self.execute_unchecked(context, space, operation)
+    }
+
+    /// Who moves a sequence by a row of `_sequence_data` needs the right to write that sequence. Errors: 42.
+    fn check_sequence_row(&self, context: &Context, operation: Operation<'_>) -> Result<()> {
+        let list = match operation {
+            Operation::Insert { tuple } | Operation::Replace { tuple } | Operation::Upsert { tuple, .. } => tuple,
+            Operation::Update { key, .. } | Operation::Delete { key, .. } => key,
+        };
+        let mut reader = msgpack::Reader::new(list);
+        let named = reader.read_array().ok().filter(|count| *count > 0).and_then(|_| reader.read_uint().ok());
+        match named.and_then(|id| u32::try_from(id).ok()).and_then(|id| self.catalog.sequence(id)) {
+            Some(sequence) => self.check_sequence(context, &sequence, Privileges::WRITE),
+            // Refused as a row or a key.
+            None => Ok(()),
+        }
     }
 
     /// `execute` without the check of access.

@@ -173,6 +173,36 @@ fn an_index_is_built_while_rows_change_and_nothing_else_changes_the_space() {
 }
 
 #[test]
+fn a_second_change_of_a_space_waits_for_the_first() {
+    let files = SimulatedFiles::default();
+    let database = filled(&files);
+    let first = begin(&database, INDEX_ID, BY_VALUE);
+    (0..3).for_each(|_| turn(&database));
+    assert!(first.borrow().is_none(), "it is under way");
+    // Another index, and the end of all rows: each in a fiber, as clients' requests are.
+    let second =
+        begin(&database, INDEX_ID, b"\x96\xcd\x02\x00\x02\xa5again\xa4tree\x81\xa6unique\xc2\x91\x92\x01\xa8unsigned");
+    let emptied = Answer::default();
+    let (own, slot) = (Rc::clone(&database), Rc::clone(&emptied));
+    fiber::spawn("truncation", move || {
+        let context = request(&own);
+        let space = own.space(SPACE).unwrap();
+        *slot.borrow_mut() = Some(own.truncate(&context, &space));
+    });
+    let mut turns = 0;
+    while first.borrow().is_none() || second.borrow().is_none() || emptied.borrow().is_none() {
+        turn(&database);
+        turns += 1;
+        assert!(turns < 100_000, "somebody waits for ever");
+    }
+    first.take().unwrap().unwrap();
+    second.take().unwrap().unwrap();
+    emptied.take().unwrap().unwrap();
+    let space = database.space(SPACE).unwrap();
+    assert!(space.has_index(1) && space.has_index(2));
+}
+
+#[test]
 fn of_an_index_that_was_not_complete_nothing_is_found_after_a_crash() {
     let files = SimulatedFiles::default();
     let database = filled(&files);

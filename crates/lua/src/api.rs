@@ -142,6 +142,14 @@ fn compact_index(state: State) -> Outcome {
     Ok(0)
 }
 
+/// wait_for_change(space_id): returns when nobody is changing the definition of the space
+fn wait_for_change(state: State) -> Outcome {
+    state.check_may_wait()?;
+    database().wait_for_change(&context(), id_at(state, 1)?)?;
+    crate::lua::sync_schema(state);
+    Ok(0)
+}
+
 fn reset_statistics(_state: State) -> Outcome {
     database().statistics.reset();
     if let Some(engine) = database().disk_engine() {
@@ -342,6 +350,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("size", scans::size),
     ("index_size", scans::index_size),
     ("compact_index", compact_index),
+    ("wait_for_change", wait_for_change),
     ("index_statistics", index_statistics),
     ("disk_statistics", disk_statistics),
     ("truncate", statements::truncate),
@@ -358,13 +367,16 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("on_rollback", triggers::on_rollback),
     ("set_triggers", triggers::set_triggers),
     ("spaces", schema::spaces),
+    ("space_definition", schema::space_definition),
     ("sequence_next", schema::sequence_next),
     ("sequence_set", schema::sequence_set),
     ("sequence_reset", schema::sequence_reset),
     ("sequence_current", schema::sequence_current),
     ("snapshot", snapshot),
     ("sequences", schema::sequences),
+    ("sequence_definition", schema::sequence_definition),
     ("functions", schema::functions),
+    ("function_definition", schema::function_definition),
     ("check_function_access", check_function_access),
     ("check_su", check_su),
     ("session_exists", session_exists),

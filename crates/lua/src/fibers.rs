@@ -4,7 +4,7 @@ use crate::registry::{Thread, context, database};
 use crate::state::{Function, Raise, State};
 use database::Context;
 use mlua_sys as ffi;
-use runtime::fiber::{self, FiberId, Wake};
+use runtime::fiber::{self, FiberId, TooManyFibers, Wake};
 use std::any::Any;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ fn fiber_spawn(state: State) -> Outcome {
     let creator = context();
     let new_context = Rc::new(Context::for_background(Rc::clone(&creator.session)));
     new_context.user.set(creator.user.get());
-    let id = fiber::spawn("lua", move || {
+    let made = fiber::try_spawn("lua", move || {
         // The whole of it, so that the thread goes back when the fiber ends and not before.
         let thread: Thread = thread;
         fiber::set_local(Rc::clone(&new_context) as Rc<dyn Any>);
@@ -58,6 +58,10 @@ fn fiber_spawn(state: State) -> Outcome {
             tracing::error!("fiber: {error}");
         }
     });
+    let id = made.map_err(|TooManyFibers { count, stack_bytes }| {
+        let what = format!("a fiber: there are {count}, and `fibers_max` is {}", fiber::max());
+        database::Error::new(database::ErrorCode::MemoryIssue, &[&stack_bytes, &"stacks", &what])
+    })?;
     state.push_number(id.0 as f64);
     if !is_new && fiber::current().is_some() {
         state.check_may_wait()?;

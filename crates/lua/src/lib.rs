@@ -16,9 +16,9 @@ mod decimals;
 mod disk_statistics;
 mod error;
 mod fibers;
+mod json;
 mod library;
 mod libyaml;
-mod json;
 mod lua;
 mod modules;
 mod msgpack;
@@ -34,3 +34,4 @@ mod watchdog;
 mod yaml;
 
 pub use lua::{Host, Lua, LuaConfig};
+pub use watchdog::ask_to_stop;

@@ -6,7 +6,9 @@ use crate::modules::MODULES;
 use crate::registry::{self, Thread, database, registry};
 use crate::state::{Raise, State, new_state};
 use crate::{api, decimals, error, fibers, json, library, tuples, utf8, watchdog, yaml};
-use database::{Context, Database, Error, ErrorCode, Function, Procedures, Result, SessionEvent, SessionKind};
+use database::{
+    Context, Database, Error, ErrorCode, Function, Procedures, Result, SchemaObject, SessionEvent, SessionKind,
+};
 use mlua_sys as ffi;
 use runtime::fiber;
 use std::any::Any;
@@ -194,12 +196,38 @@ pub(crate) fn sync_schema(state: State) {
     if registry.schema_version.get() == version || registry.refresh.get() == 0 {
         return;
     }
-    registry.schema_version.set(version);
-    state.reserve(4);
+    let changes = database().catalog.changes_since(registry.schema_version.replace(version));
+    state.reserve(8);
     state.push_ref(registry.refresh.get());
-    if state.pcall(0, 0).is_err() {
+    match changes {
+        Some(changes) => push_changes(state, &changes),
+        // Everything is looked at.
+        None => state.push_nil(),
+    }
+    if state.pcall(1, 0).is_err() {
         let error = take_error(state);
         tracing::error!("the schema cannot be shown to Lua: {error}");
+    }
+}
+
+/// {space = {ids}, sequence = {ids}, func = {ids}}
+fn push_changes(state: State, changes: &[SchemaObject]) {
+    state.new_table(0, 3);
+    let table = state.top();
+    for name in ["space", "sequence", "func"] {
+        state.new_table(0, 0);
+        let list = state.top();
+        let ids = changes.iter().filter_map(|change| match (name, change) {
+            ("space", SchemaObject::Space(id)) => Some(*id),
+            ("sequence", SchemaObject::Sequence(id)) => Some(*id),
+            ("func", SchemaObject::Function(id)) => Some(*id),
+            _ => None,
+        });
+        for (at, id) in ids.enumerate() {
+            state.push_number(f64::from(id));
+            state.raw_set_index(list, at as i32 + 1);
+        }
+        state.set_field(table, name);
     }
 }
 
@@ -281,10 +309,10 @@ impl Procedures for Lua {
         let thread = Thread::take();
         let state = thread.state;
         let failed = |text: &str| Error::new(ErrorCode::LoadFunction, &[&function.name, &text]);
-        let outcome = state
-            .load(format!("return {}", function.body).as_bytes(), &format!("return {}", function.body))
-            .and_then(|()| state.pcall(0, 1));
-        if outcome.is_err() {
+        state.push_ref(registry().compile_function.get());
+        state.push_str(&function.body);
+        state.push_bool(function.is_sandboxed);
+        if state.pcall(2, 1).is_err() {
             return Err(failed(take_error(state).message()));
         }
         if state.kind(-1) != ffi::LUA_TFUNCTION {

@@ -61,6 +61,8 @@ pub(crate) struct Registry {
     pub(crate) call: Cell<c_int>,
     /// Lua function: calls a persistent function with a body.
     pub(crate) call_persistent: Cell<c_int>,
+    /// Lua function: the function that the body of a persistent one stands for.
+    pub(crate) compile_function: Cell<c_int>,
     /// Lua function: makes `box.space` and its like follow the schema.
     pub(crate) refresh: Cell<c_int>,
     /// The schema version that Lua's tables show.

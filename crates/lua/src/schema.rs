@@ -4,39 +4,51 @@ use crate::api::{Outcome, id_at};
 use crate::convert::{push_bytes_value, push_i64};
 use crate::registry::{context, database};
 use crate::state::State;
-use database::{Error, ErrorCode, Space};
+use database::{Error, ErrorCode, Function, Sequence, Space};
 use std::ffi::c_int;
 use tuple::msgpack;
 
-/// spaces() -> list of {id, name, engine, field_count, is_local, temporary, index = {{id, name, type, unique, parts}}}
+/// spaces() -> list of definitions
 pub(crate) fn spaces(state: State) -> Outcome {
-    let database = database();
-    let spaces = database.catalog.spaces();
+    let spaces = database().catalog.spaces();
     state.new_table(spaces.len(), 0);
     let list = state.top();
     for (at, space) in spaces.iter().enumerate() {
-        let def = space.def();
-        state.new_table(0, 10);
-        let table = state.top();
-        state.push_number(f64::from(space.id));
-        state.set_field(table, "id");
-        state.push_str(&def.name);
-        state.set_field(table, "name");
-        state.push_str(&def.engine);
-        state.set_field(table, "engine");
-        state.push_number(f64::from(def.field_count));
-        state.set_field(table, "field_count");
-        state.push_bool(def.group_id == 1);
-        state.set_field(table, "is_local");
-        state.push_bool(def.is_temporary);
-        state.set_field(table, "temporary");
-        state.push_bool(space.has_index(0));
-        state.set_field(table, "enabled");
-        push_indexes(state, space);
-        state.set_field(table, "indexes");
+        push_space(state, space);
         state.raw_set_index(list, at as c_int + 1);
     }
     Ok(1)
+}
+
+/// space_definition(id) -> definition, or nil if there is none
+pub(crate) fn space_definition(state: State) -> Outcome {
+    match database().catalog.space(id_at(state, 1)?) {
+        Some(space) => push_space(state, &space),
+        None => state.push_nil(),
+    }
+    Ok(1)
+}
+
+fn push_space(state: State, space: &Space) {
+    let def = space.def();
+    state.new_table(0, 10);
+    let table = state.top();
+    state.push_number(f64::from(space.id));
+    state.set_field(table, "id");
+    state.push_str(&def.name);
+    state.set_field(table, "name");
+    state.push_str(&def.engine);
+    state.set_field(table, "engine");
+    state.push_number(f64::from(def.field_count));
+    state.set_field(table, "field_count");
+    state.push_bool(def.group_id == 1);
+    state.set_field(table, "is_local");
+    state.push_bool(def.is_temporary);
+    state.set_field(table, "temporary");
+    state.push_bool(space.has_index(0));
+    state.set_field(table, "enabled");
+    push_indexes(state, space);
+    state.set_field(table, "indexes");
 }
 
 fn push_disk_options(state: State, options: &storage::lsm::TreeOptions) {
@@ -144,30 +156,43 @@ pub(crate) fn sequences(state: State) -> Outcome {
     state.new_table(sequences.len(), 0);
     let list = state.top();
     for (at, sequence) in sequences.iter().enumerate() {
-        let def = sequence.def();
-        state.new_table(0, 8);
-        let table = state.top();
-        state.push_number(f64::from(def.id));
-        state.set_field(table, "id");
-        state.push_number(f64::from(def.owner));
-        state.set_field(table, "uid");
-        state.push_str(&def.name);
-        state.set_field(table, "name");
-        for (name, value) in [("step", def.step), ("min", def.min), ("max", def.max), ("start", def.start)] {
-            if value.unsigned_abs() < 1 << 53 {
-                state.push_number(value as f64);
-            } else {
-                push_i64(state, value);
-            }
-            state.set_field(table, name);
-        }
-        state.push_bool(def.is_cyclic);
-        state.set_field(table, "cycle");
-        state.push_number(0.0);
-        state.set_field(table, "cache");
+        push_sequence(state, sequence);
         state.raw_set_index(list, at as c_int + 1);
     }
     Ok(1)
+}
+
+/// sequence_definition(id) -> definition, or nil if there is none
+pub(crate) fn sequence_definition(state: State) -> Outcome {
+    match database().catalog.sequence(id_at(state, 1)?) {
+        Some(sequence) => push_sequence(state, &sequence),
+        None => state.push_nil(),
+    }
+    Ok(1)
+}
+
+fn push_sequence(state: State, sequence: &Sequence) {
+    let def = sequence.def();
+    state.new_table(0, 8);
+    let table = state.top();
+    state.push_number(f64::from(def.id));
+    state.set_field(table, "id");
+    state.push_number(f64::from(def.owner));
+    state.set_field(table, "uid");
+    state.push_str(&def.name);
+    state.set_field(table, "name");
+    for (name, value) in
+        [("step", def.step), ("min", def.min), ("max", def.max), ("start", def.start), ("cache", def.cache)]
+    {
+        if value.unsigned_abs() < 1 << 53 {
+            state.push_number(value as f64);
+        } else {
+            push_i64(state, value);
+        }
+        state.set_field(table, name);
+    }
+    state.push_bool(def.is_cyclic);
+    state.set_field(table, "cycle");
 }
 
 /// functions() -> list of definitions
@@ -176,36 +201,49 @@ pub(crate) fn functions(state: State) -> Outcome {
     state.new_table(functions.len(), 0);
     let list = state.top();
     for (at, function) in functions.iter().enumerate() {
-        state.new_table(0, 8);
-        let table = state.top();
-        state.push_number(f64::from(function.id));
-        state.set_field(table, "id");
-        state.push_number(f64::from(function.owner));
-        state.set_field(table, "uid");
-        for (name, value) in [("name", &function.name), ("language", &function.language)] {
-            state.push_str(value);
-            state.set_field(table, name);
-        }
-        if !function.body.is_empty() {
-            state.push_str(&function.body);
-            state.set_field(table, "body");
-        }
-        for (name, value) in [
-            ("setuid", function.is_setuid),
-            ("is_deterministic", function.is_deterministic),
-            ("is_sandboxed", function.is_sandboxed),
-        ] {
-            state.push_bool(value);
-            state.set_field(table, name);
-        }
-        state.new_table(0, 2);
-        let exports = state.top();
-        for name in ["LUA", "SQL"] {
-            state.push_bool(function.exports.iter().any(|export| export == name));
-            state.set_field(exports, &name.to_lowercase());
-        }
-        state.set_field(table, "exports");
+        push_function(state, function);
         state.raw_set_index(list, at as c_int + 1);
     }
     Ok(1)
+}
+
+/// function_definition(id) -> definition, or nil if there is none
+pub(crate) fn function_definition(state: State) -> Outcome {
+    match database().catalog.function(id_at(state, 1)?) {
+        Some(function) => push_function(state, &function),
+        None => state.push_nil(),
+    }
+    Ok(1)
+}
+
+fn push_function(state: State, function: &Function) {
+    state.new_table(0, 8);
+    let table = state.top();
+    state.push_number(f64::from(function.id));
+    state.set_field(table, "id");
+    state.push_number(f64::from(function.owner));
+    state.set_field(table, "uid");
+    for (name, value) in [("name", &function.name), ("language", &function.language)] {
+        state.push_str(value);
+        state.set_field(table, name);
+    }
+    if !function.body.is_empty() {
+        state.push_str(&function.body);
+        state.set_field(table, "body");
+    }
+    for (name, value) in [
+        ("setuid", function.is_setuid),
+        ("is_deterministic", function.is_deterministic),
+        ("is_sandboxed", function.is_sandboxed),
+    ] {
+        state.push_bool(value);
+        state.set_field(table, name);
+    }
+    state.new_table(0, 2);
+    let exports = state.top();
+    for name in ["LUA", "SQL"] {
+        state.push_bool(function.exports.iter().any(|export| export == name));
+        state.set_field(exports, &name.to_lowercase());
+    }
+    state.set_field(table, "exports");
 }

@@ -133,6 +133,14 @@ int ljshim_next(lua_State *L, int index)
 	return 0;
 }
 
+/* Not 0 from the moment that the running code is to be ended until it has: what loops in C looks at it. */
+volatile int lycosa_is_stopping;
+
+void ljshim_set_stopping(int is_stopping)
+{
+	lycosa_is_stopping = is_stopping;
+}
+
 /* 0 if the running fiber may wait; 1 inside an ffi call on a trace, 2 inside a finalizer or hook. */
 int ljshim_yield_blocked(lua_State *L)
 {

@@ -405,7 +405,8 @@ impl Loader<'_> {
                 return Ok(());
             }
             Some("int") => {
-                let length = text.len() - text.trim_start_matches(['+', '-']).trim_start_matches(|c: char| c.is_ascii_digit()).len();
+                let length = text.len()
+                    - text.trim_start_matches(['+', '-']).trim_start_matches(|c: char| c.is_ascii_digit()).len();
                 let whole = text[..length].parse::<i128>().unwrap_or(0);
                 state.push_number(whole.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as f64);
                 return Ok(());

@@ -104,8 +104,10 @@ pub(crate) struct Connection {
     /// The beginning of a packet whose rest has not come.
     pub(crate) input: RefCell<Vec<u8>>,
     pub(crate) output: RefCell<Output>,
-    /// Requests in fibers.
+    /// Requests in fibers, and a login that waits.
     pub(crate) in_flight: Cell<usize>,
+    /// A login waits behind failed ones.
+    pub(crate) is_login_waiting: Cell<bool>,
     /// The socket may have more to read.
     pub(crate) is_readable: Cell<bool>,
     /// The other side sends no more.

@@ -7,7 +7,7 @@ use crate::connection::Connection;
 use crate::eagerness::Eagerness;
 use crate::iproto::{self, DecodeError, Packet};
 use crate::sender::{Outlet, Sender};
-use database::{Context, Database, SessionEvent, SessionKind, State};
+use database::{Context, Database, Error, ErrorCode, GUEST, SessionEvent, SessionKind, State};
 use hashbrown::HashMap;
 use runtime::net::{Event, Poll, Registry, TcpListener, Token, Waker};
 use runtime::{Notifier, fiber};
@@ -42,6 +42,8 @@ const ACCEPT_AGAIN_NS: u64 = 50_000_000;
 const ACCEPT_WARNING_NS: u64 = 1_000_000_000;
 /// While writers of spaces on disk are slowed down, they are looked at so often.
 const PACE_NS: u64 = 500_000;
+/// So long the other sides of connections that have ended may go on sending when the server stops.
+const LINGER_NS: u64 = 200_000_000;
 /// Longest sleep: work that nobody announces (checkpoints by time) is found in time.
 const SLEEP_NS_MAX: u64 = 1_000_000_000;
 
@@ -56,6 +58,10 @@ pub struct NetConfig {
     pub unread_total_max: usize,
     /// Connections; further ones are closed at once.
     pub connections_max: usize,
+    /// Longest request of a connection that has not logged in, while nothing is granted to guest.
+    pub guest_request_max: usize,
+    /// Bytes of incomplete requests of all connections; beyond it one that grows larger than `guest_request_max` ends its connection.
+    pub input_total_max: usize,
 }
 
 impl Default for NetConfig {
@@ -65,6 +71,8 @@ impl Default for NetConfig {
             unread_bytes_max: 16 << 20,
             unread_total_max: 256 << 20,
             connections_max: 100_000,
+            guest_request_max: 16 << 10,
+            input_total_max: 512 << 20,
         }
     }
 }
@@ -150,6 +158,12 @@ pub struct EventLoop {
     sender: Sender,
     /// Answers that sockets have not taken, of all connections.
     unsent_total: Arc<AtomicUsize>,
+    /// Bytes of requests that have come in part, of all connections.
+    input_total: Cell<usize>,
+    /// Whether guest has been granted something, and the version of the grants when that was found out.
+    guest_grants: Cell<(u64, bool)>,
+    /// No request is served any more: the server is stopping.
+    is_draining: bool,
     /// Bytes of answers that were made in this turn and are not in `unsent_total` yet.
     made_bytes: Cell<usize>,
     /// Scratch of `settle`.
@@ -215,6 +229,9 @@ impl EventLoop {
             logins: Rc::default(),
             sender,
             unsent_total: Arc::default(),
+            input_total: Cell::new(0),
+            guest_grants: Cell::new((0, false)),
+            is_draining: false,
             made_bytes: Cell::new(0),
             outlets: Vec::new(),
             leaving: Vec::new(),
@@ -300,6 +317,7 @@ impl EventLoop {
             }
             self.accept_again();
             self.read();
+            iproto::answer_logins(&self.database, &self.logins, |connection| self.todo.mark(connection));
             self.on_turn.iter_mut().for_each(|work| work());
             let more_fibers = fiber::run_ready(SWITCHES_MAX);
             self.database.submit();
@@ -308,6 +326,54 @@ impl EventLoop {
             self.database.submit();
             self.settle(has_log_news);
             is_busy = more_fibers || more_work;
+        }
+        Ok(())
+    }
+
+    /// The last thing before the process ends: nobody is let in any more, every request is refused in words, those that are under way end and
+    /// are answered, and connections end behind a whole answer. Returns when that is done, or at a time of the fibers' clock.
+    pub fn drain(&mut self, deadline_ns: u64) -> io::Result<()> {
+        self.is_draining = true;
+        self.stop.store(false, Ordering::Release);
+        self.listeners.close();
+        let is_over = Rc::new(Cell::new(false));
+        while !is_over.get() && fiber::now_ns() < deadline_ns {
+            // One turn; what is said of the connections is true between turns.
+            let turns = Cell::new(0);
+            self.run(|| turns.replace(turns.get() + 1) > 0)?;
+            let is_answered = |connection: &Rc<Connection>| {
+                connection.in_flight.get() == 0
+                    && connection.unsent() == 0
+                    && !connection.output.borrow().has_parked()
+                    && !connection.is_stalled.get()
+            };
+            is_over.set(self.readable.is_empty() && self.connections.values().all(is_answered));
+        }
+        // The end of the stream comes behind what was sent. Who goes on asking until he sees it is read, so that the system does not take back what
+        // is on its way to him.
+        for connection in self.connections.values() {
+            let _ = connection.outlet.stream.close_write();
+        }
+        let linger = fiber::now_ns().saturating_add(LINGER_NS).min(deadline_ns.saturating_add(LINGER_NS));
+        let mut buffer = vec![0; 64 << 10];
+        while fiber::now_ns() < linger && !self.connections.is_empty() {
+            let mut events = Vec::new();
+            self.poll.poll(Duration::from_millis(5), &mut events)?;
+            let ended: Vec<usize> = self
+                .connections
+                .iter()
+                .filter(|(_, connection)| {
+                    loop {
+                        match connection.read(&mut buffer) {
+                            Ok(0) => break true,
+                            Ok(_) => {}
+                            Err(error) => break error.kind() != io::ErrorKind::WouldBlock,
+                        }
+                    }
+                })
+                .map(|(token, _)| *token)
+                .collect();
+            ended.iter().for_each(|token| _ = self.connections.remove(token));
         }
         Ok(())
     }
@@ -328,7 +394,8 @@ impl EventLoop {
 
     fn sleep_time(&self) -> Duration {
         let now = fiber::now_ns();
-        let until = fiber::next_deadline().map_or(SLEEP_NS_MAX, |deadline| deadline.saturating_sub(now));
+        let due = [fiber::next_deadline(), self.logins.next_due_ns()].into_iter().flatten().min();
+        let until = due.map_or(SLEEP_NS_MAX, |deadline| deadline.saturating_sub(now));
         let max = if self.refusing.is_empty() { SLEEP_NS_MAX } else { ACCEPT_AGAIN_NS };
         // What is held back for the sake of the disk goes on soon.
         let pause = if self.held_back.is_empty() || !self.database.is_paced() { max } else { PACE_NS };
@@ -402,6 +469,7 @@ impl EventLoop {
                 input: RefCell::default(),
                 output: RefCell::default(),
                 in_flight: Cell::new(0),
+                is_login_waiting: Cell::new(false),
                 is_readable: Cell::new(false),
                 is_read_closed: Cell::new(false),
                 is_stalled: Cell::new(false),
@@ -472,6 +540,7 @@ impl EventLoop {
     /// Serves the complete packets of what was read, as far as there is room for their answers.
     fn serve(&self, connection: &Rc<Connection>, bytes: &[u8]) {
         let mut kept = connection.input.take();
+        self.input_total.set(self.input_total.get() - kept.len());
         let is_joined = !kept.is_empty();
         if is_joined {
             kept.extend_from_slice(bytes);
@@ -510,7 +579,11 @@ impl EventLoop {
                     connection.is_stalled.set(true);
                     break;
                 }
-                iproto::serve(&self.database, connection, &decoded, &self.request_events);
+                if self.is_draining {
+                    iproto::refuse(&self.database, connection, &decoded, &Error::system("the server is shutting down"));
+                } else {
+                    iproto::serve(&self.database, connection, &decoded, &self.request_events);
+                }
                 at = end;
             }
             if connection.is_stalled.get() {
@@ -531,7 +604,47 @@ impl EventLoop {
         } else if at < bytes.len() {
             kept = bytes[at..].to_vec();
         }
+        if !connection.is_stalled.get() && !connection.is_closing.get() && self.is_too_large(connection, &kept) {
+            kept = Vec::new();
+        }
+        self.input_total.set(self.input_total.get() + kept.len());
         *connection.input.borrow_mut() = kept;
+    }
+
+    /// True if the rest of a request that has come in part is not waited for: the client is told why, and its connection ends.
+    fn is_too_large(&self, connection: &Connection, input: &[u8]) -> bool {
+        let bound = self.config.guest_request_max;
+        let announced = iproto::announced_bytes(input).unwrap_or(0);
+        if announced <= bound as u64 {
+            return false;
+        }
+        let error = if connection.session.user.get() == GUEST && !self.has_guest_grants() {
+            let what = format_args!("a request of {announced} bytes before login (at most {bound} bytes)");
+            Error::new(ErrorCode::Unsupported, &[&"Lycosa", &what])
+        } else if self.input_total.get() + input.len() > self.config.input_total_max {
+            let total = self.config.input_total_max;
+            let what = format!("a request of {announced} bytes (all that come in parts may have {total} bytes)");
+            Error::new(ErrorCode::MemoryIssue, &[&announced, &"input buffers", &what])
+        } else {
+            return false;
+        };
+        let schema_version = self.database.catalog.schema_version();
+        iproto::encode_error(connection.output.borrow_mut().begin(false), 0, schema_version, &error);
+        connection.is_closing.set(true);
+        true
+    }
+
+    /// True if guest may do more than connect.
+    fn has_guest_grants(&self) -> bool {
+        let catalog = &self.database.catalog;
+        let version = catalog.access_version();
+        let (known, has) = self.guest_grants.get();
+        if known == version {
+            return has;
+        }
+        let has = catalog.has_more_than_a_session(GUEST);
+        self.guest_grants.set((version, has));
+        has
     }
 
     /// Tells a client that its bytes are no request. Without a length nothing behind them can be understood.
@@ -611,6 +724,8 @@ impl EventLoop {
         connection.is_closing.set(true);
         self.database.announce(&connection.session, SessionEvent::Disconnect);
         self.database.close_session(&connection.session);
+        // What had come of a request is given up.
+        self.input_total.set(self.input_total.get() - connection.input.take().len());
         let stream = &connection.outlet.stream;
         let _ = self.listeners.registry.deregister_stream(stream, connection.token);
         let _ = stream.close();

@@ -31,6 +31,29 @@ const POOL_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiberId(pub u64);
 
+/// Fibers that there may be at once if nobody says otherwise. Each stack is two areas of address space with guards, of which a Linux process has
+/// 65,530 by default.
+pub const FIBERS_MAX_DEFAULT: usize = 25_000;
+/// Beyond the bound: for those that the process itself needs, whose number has bounds of their own.
+pub const FIBERS_RESERVED: usize = 4_000;
+
+const _: () = assert!(2 * (FIBERS_MAX_DEFAULT + FIBERS_RESERVED) < 60_000);
+
+/// A fiber that was asked for cannot be had: there are as many as there may be, or no memory for another stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyFibers {
+    /// Fibers there are.
+    pub count: usize,
+    /// Bytes of address space that one takes.
+    pub stack_bytes: usize,
+}
+
+impl std::fmt::Display for TooManyFibers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there are {} fibers, and no more can be had", self.count)
+    }
+}
+
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
@@ -82,22 +105,32 @@ struct Scheduler {
     clock: RefCell<Rc<dyn Fn() -> u64>>,
     on_yield: RefCell<Vec<Rc<dyn Fn()>>>,
     next_id: Cell<u64>,
+    /// Fibers that `try_spawn` makes at most.
+    max: Cell<usize>,
 }
 
-/// The slice that the thread with fibers is in, for a watchdog; 0 outside of fibers and in unbounded ones.
+/// Set in the number of a slice that is not bounded.
+pub const UNBOUNDED_SLICE: u64 = 1 << 63;
+
+/// The slice that the thread with fibers is in, for a watchdog; 0 outside of fibers.
 static RUNNING_SLICE: AtomicU64 = AtomicU64::new(0);
 static NEXT_SLICE: AtomicU64 = AtomicU64::new(1);
 
-/// Numbers the time between two waits of the running fiber; 0 if no fiber runs or it is not bounded. Any thread may ask; it makes sense if
-/// one thread has fibers.
+/// Numbers the time between two waits of the running fiber; 0 if no fiber runs. With [`UNBOUNDED_SLICE`] if it may take as long as it likes.
+/// Any thread may ask; it makes sense if one thread has fibers.
 pub fn running_slice() -> u64 {
     RUNNING_SLICE.load(Ordering::Relaxed)
 }
 
+fn next_slice(is_bounded: bool) -> u64 {
+    NEXT_SLICE.fetch_add(1, Ordering::Relaxed) | if is_bounded { 0 } else { UNBOUNDED_SLICE }
+}
+
 /// Begins a new slice of the running fiber: after long work that was not its fault.
 pub fn restart_slice() {
-    if running_slice() != 0 {
-        RUNNING_SLICE.store(NEXT_SLICE.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    let slice = running_slice();
+    if slice != 0 {
+        RUNNING_SLICE.store(next_slice(slice & UNBOUNDED_SLICE == 0), Ordering::Relaxed);
     }
 }
 
@@ -105,8 +138,7 @@ pub fn restart_slice() {
 pub fn set_slice_bounded(is_bounded: bool) {
     if let Some(fiber) = running() {
         fiber.is_slice_bounded.set(is_bounded);
-        let slice = if is_bounded { NEXT_SLICE.fetch_add(1, Ordering::Relaxed) } else { 0 };
-        RUNNING_SLICE.store(slice, Ordering::Relaxed);
+        RUNNING_SLICE.store(next_slice(is_bounded), Ordering::Relaxed);
     }
 }
 
@@ -121,6 +153,7 @@ thread_local! {
         clock: RefCell::new(Rc::new(|| 0)),
         on_yield: RefCell::default(),
         next_id: Cell::new(FIRST_ID),
+        max: Cell::new(FIBERS_MAX_DEFAULT),
     };
 }
 
@@ -144,30 +177,58 @@ pub fn on_yield(hook: Rc<dyn Fn()>) {
     with(|scheduler| scheduler.on_yield.borrow_mut().push(hook));
 }
 
-/// Makes a fiber; it starts when the scheduler runs.
+/// Sets how many fibers `try_spawn` makes at most.
+pub fn set_max(max: usize) {
+    with(|scheduler| scheduler.max.set(max));
+}
+
+/// How many fibers `try_spawn` makes at most.
+pub fn max() -> usize {
+    with(|scheduler| scheduler.max.get())
+}
+
+/// Makes a fiber for whoever may ask for any number of them; it starts when the scheduler runs. Errors: there are too many, also those that
+/// were not made here.
+pub fn try_spawn(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, TooManyFibers> {
+    let count = with(|scheduler| scheduler.fibers.borrow().len());
+    if count >= max() {
+        return Err(TooManyFibers { count, stack_bytes: STACK_BYTES });
+    }
+    let id = create(name, work)?;
+    with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
+    Ok(id)
+}
+
+/// Makes a fiber that the process itself needs; it starts when the scheduler runs. The caller bounds how many there are.
 pub fn spawn(name: &str, work: impl FnOnce() + 'static) -> FiberId {
-    let id = create(name, work);
+    let id = create(name, work).expect(RESERVE_IS_THERE);
     with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
     id
 }
 
-/// Makes a fiber and runs it until its first wait or its end. Inside a fiber it only becomes ready.
+/// Makes a fiber that the process itself needs and runs it until its first wait or its end. Inside a fiber it only becomes ready.
 pub fn run_now(name: &str, work: impl FnOnce() + 'static) -> FiberId {
     if current().is_some() {
         return spawn(name, work);
     }
-    let id = create(name, work);
+    let id = create(name, work).expect(RESERVE_IS_THERE);
     resume(id);
     id
 }
 
-fn create(name: &str, work: impl FnOnce() + 'static) -> FiberId {
+/// Why a fiber of the process's own can be had.
+const RESERVE_IS_THERE: &str = "address space for a stack is left: others may have `max` fibers, these are few";
+
+fn create(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, TooManyFibers> {
     with(|scheduler| {
+        let pooled = scheduler.pool.borrow_mut().pop();
+        let stack = match pooled {
+            Some(stack) => stack,
+            None => DefaultStack::new(STACK_BYTES)
+                .map_err(|_| TooManyFibers { count: scheduler.fibers.borrow().len(), stack_bytes: STACK_BYTES })?,
+        };
         let id = FiberId(scheduler.next_id.get());
         scheduler.next_id.set(id.0 + 1);
-        let stack = scheduler.pool.borrow_mut().pop();
-        let stack = stack
-            .unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("address space for a fiber's stack is there"));
         let stack_limit = stack.limit().get();
         let fiber = Rc::new(Fiber {
             name: RefCell::new(name.to_string()),
@@ -197,7 +258,7 @@ fn create(name: &str, work: impl FnOnce() + 'static) -> FiberId {
         });
         *fiber.coroutine.borrow_mut() = Some(coroutine);
         scheduler.fibers.borrow_mut().insert(id, fiber);
-        id
+        Ok(id)
     })
 }
 
@@ -214,8 +275,7 @@ fn resume(id: FiberId) {
         scheduler.current.set(Some(id));
         *scheduler.running.borrow_mut() = Some(Rc::clone(&fiber));
     });
-    let slice = if fiber.is_slice_bounded.get() { NEXT_SLICE.fetch_add(1, Ordering::Relaxed) } else { 0 };
-    RUNNING_SLICE.store(slice, Ordering::Relaxed);
+    RUNNING_SLICE.store(next_slice(fiber.is_slice_bounded.get()), Ordering::Relaxed);
     let result = coroutine.resume(());
     RUNNING_SLICE.store(0, Ordering::Relaxed);
     with(|scheduler| {
@@ -508,6 +568,22 @@ mod tests {
         assert_eq!(*log.borrow(), ["Timeout", "Woken", "Cancelled", "joined"]);
         assert_eq!(status(sleeper), Status::Dead);
         assert!(list().is_empty());
+    }
+
+    #[test]
+    fn who_asks_for_too_many_fibers_is_refused_and_the_process_has_its_own() {
+        set_max(3);
+        let made: Vec<_> = (0..5).map(|_| try_spawn("asked for", || _ = park())).collect();
+        assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 3);
+        assert_eq!(made[4], Err(TooManyFibers { count: 3, stack_bytes: STACK_BYTES }));
+        let own = run_now("own", || {});
+        assert_eq!(status(own), Status::Dead);
+        run_ready(10);
+        made.into_iter().flatten().for_each(cancel);
+        run_ready(10);
+        assert!(try_spawn("again", || {}).is_ok());
+        run_ready(10);
+        set_max(FIBERS_MAX_DEFAULT);
     }
 
     #[test]

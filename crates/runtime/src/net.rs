@@ -43,6 +43,8 @@ pub enum Registry {
     Simulated(u64),
 }
 
+/// Connections that may wait to be accepted; the system may have a lower bound of its own (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
 /// Events found in one go by the system, at most.
 const EVENTS_MAX: usize = 1024;
 
@@ -274,7 +276,11 @@ impl TcpListener {
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         match simulation::current() {
             Some(_) => Ok(TcpListener::Simulated(SimulatedListener(Listener::bind(address)?))),
-            None => Ok(TcpListener::System(mio::net::TcpListener::bind(address)?)),
+            None => {
+                let listener = mio::net::TcpListener::bind(address)?;
+                listen_again(listener.as_raw_fd())?;
+                Ok(TcpListener::System(listener))
+            }
         }
     }
 
@@ -320,6 +326,14 @@ impl TcpStream {
         }
     }
 
+    /// Ends the direction to the other side, behind what was written.
+    pub fn close_write(&self) -> io::Result<()> {
+        match self {
+            TcpStream::System(stream) => stream.shutdown(Shutdown::Write),
+            TcpStream::Simulated(_) => self.close(),
+        }
+    }
+
     /// Ends both directions.
     pub fn close(&self) -> io::Result<()> {
         match self {
@@ -354,6 +368,13 @@ impl io::Write for &TcpStream {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Gives a socket that listens already a longer queue than the library's.
+#[expect(unsafe_code, reason = "listen(2)")]
+fn listen_again(fd: std::os::fd::RawFd) -> io::Result<()> {
+    // SAFETY: no pointers are involved; the caller's listener keeps the descriptor open.
+    if unsafe { libc::listen(fd, BACKLOG) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Addresses that a text such as `127.0.0.1:3301`, `localhost:3301` or `3301` (all interfaces) stands for.

@@ -80,6 +80,9 @@ pub(crate) struct Options {
     /// Requests in fibers at once [default: 768]
     #[arg(long, env = "LYCOSA_NET_MSG_MAX")]
     pub(crate) net_msg_max: Option<usize>,
+    /// Fibers that procedures may have at once; the server's own are beside them [default: 25000]
+    #[arg(long, env = "LYCOSA_FIBERS_MAX")]
+    pub(crate) fibers_max: Option<usize>,
     /// File for the log of events instead of standard error; opened anew on SIGHUP
     #[arg(long, env = "LYCOSA_LOG")]
     pub(crate) log: Option<PathBuf>,
@@ -138,7 +141,7 @@ impl Options {
         fill!(self, file: listen, work_dir, wal_mode, memtx_memory, memtx_max_tuple_size, vinyl_memory, vinyl_cache,
             vinyl_max_tuple_size, vinyl_page_size, vinyl_range_size, vinyl_run_count_per_level, vinyl_run_size_ratio,
             vinyl_bloom_fpr, vinyl_write_threads, wal_max_size,
-            checkpoint_interval, checkpoint_count, checkpoint_wal_threshold, snap_io_rate_limit, net_msg_max, log,
+            checkpoint_interval, checkpoint_count, checkpoint_wal_threshold, snap_io_rate_limit, net_msg_max, fibers_max, log,
             log_level, pid_file, lua_memory, lua_slice_max, script);
         Ok(self)
     }
@@ -288,6 +291,7 @@ impl Options {
                 "force_recovery" => options.force_recovery = text.as_deref() == Some("true"),
                 "read_only" => options.read_only = text.as_deref() == Some("true"),
                 "net_msg_max" => options.net_msg_max = number()?.map(|number| number as usize),
+                "fibers_max" => options.fibers_max = number()?.map(|number| number as usize),
                 "log" => options.log = path(),
                 "log_level" => options.log_level = text,
                 "pid_file" => options.pid_file = path(),

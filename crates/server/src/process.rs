@@ -16,10 +16,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A clean stop takes at most so long before it goes on without what Lua still wants to do.
 const SHUTDOWN_NS: u64 = 800_000_000;
+/// Longest time for requests that are under way to end and be answered before the process ends.
+const DRAIN_NS: u64 = 2_000_000_000;
 /// Of so many files that may be open one may be a run of the disk engine, which takes up to two: the other half is for connections.
 const DISK_FILES_PART: u64 = 4;
 /// A run that is read past the page cache, too, has two descriptors.
 const DESCRIPTORS_PER_RUN: u64 = 2;
+/// Stands for "no bound" on how long Lua code may run without waiting: thirty years.
+const SLICE_UNBOUNDED_MS: u64 = 1_000_000_000_000;
 
 /// A request to end the process.
 #[derive(Clone)]
@@ -88,6 +92,8 @@ impl Process {
             if signal == HANG_UP {
                 log_of_signals.rotate();
             } else {
+                // A script that runs for ever must not keep the loop from hearing of it.
+                lua::ask_to_stop();
                 for_signals.request();
             }
         })
@@ -112,7 +118,12 @@ impl Process {
         });
         let lua = LuaConfig {
             memory: options.lua_memory_bytes()?.unwrap_or(LuaConfig::default().memory),
-            slice_max_ms: options.lua_slice_max.map_or(LuaConfig::default().slice_max_ms, |s| (s * 1000.0) as u64),
+            slice_max_ms: match options.lua_slice_max {
+                None => LuaConfig::default().slice_max_ms,
+                // No bound; but code that runs is watched, to be ended when the process stops.
+                Some(seconds) if seconds <= 0.0 => SLICE_UNBOUNDED_MS,
+                Some(seconds) => (seconds * 1000.0) as u64,
+            },
         };
         Lua::start(&database, Rc::clone(&host) as Rc<dyn Host>, lua)?;
         Ok(Process { database, event_loop, host, stop })
@@ -129,6 +140,7 @@ impl Process {
         let deadline = fiber::now_ns() + SHUTDOWN_NS;
         self.stop.wake();
         self.event_loop.run(|| is_done.get() || fiber::now_ns() > deadline).map_err(text)?;
+        self.event_loop.drain(fiber::now_ns() + DRAIN_NS).map_err(text)?;
         if self.host.is_open.get() {
             self.database.close().map_err(|error| error.to_string())?;
             tracing::info!("stopped");
@@ -159,6 +171,7 @@ impl ProcessHost {
                 .map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
         }
         self.database.reconfigure(|current| *current = config);
+        fiber::set_max(options.fibers_max.unwrap_or(fiber::FIBERS_MAX_DEFAULT));
         self.database.open()?;
         self.is_open.set(true);
         fiber::restart_slice();

@@ -18,6 +18,17 @@ pub struct Collation {
     icu: Option<Icu>,
 }
 
+/// Options of a row and the values that each may have.
+const OPTIONS: [(&str, &[&str]); 7] = [
+    ("french_collation", &["on", "off"]),
+    ("alternate_handling", &["non_ignorable", "shifted"]),
+    ("case_first", &["off", "upper_first", "lower_first"]),
+    ("case_level", &["on", "off"]),
+    ("normalization_mode", &["on", "off"]),
+    ("numeric_collation", &["on", "off"]),
+    ("strength", &["primary", "secondary", "tertiary", "quaternary", "identical"]),
+];
+
 struct Icu {
     locale: Locale,
     strength: Strength,
@@ -128,8 +139,16 @@ impl Icu {
             let malformed = |_| "malformed options".to_string();
             let key = reader.read_str().map_err(malformed)?;
             let value = reader.read_value().map_err(malformed)?;
-            let text = Reader::new(value).read_str().unwrap_or(b"");
-            match (key, text) {
+            let text = Reader::new(value).read_str().unwrap_or(b"").to_ascii_lowercase();
+            let name = String::from_utf8_lossy(key);
+            let Some((_, known)) = OPTIONS.iter().find(|(option, _)| *option == name) else {
+                return Err(format!("unexpected option '{name}'"));
+            };
+            if !known.iter().any(|one| one.as_bytes() == text) {
+                let expected: Vec<String> = known.iter().map(|one| one.to_ascii_uppercase()).collect();
+                return Err(format!("ICU wrong {name} option setting, expected {}", expected.join(" | ")));
+            }
+            match (key, text.as_slice()) {
                 (b"strength", b"primary") => icu.strength = Strength::Primary,
                 (b"strength", b"secondary") => icu.strength = Strength::Secondary,
                 (b"strength", b"tertiary") => icu.strength = Strength::Tertiary,

@@ -1,13 +1,13 @@
 //! Rows of `_user` and `_priv`.
 
 use super::space::check_name;
-use super::{check_change, is_recovering};
-use crate::access::{Grant, ObjectType, Privileges};
+use super::{check_change, is_almighty, is_recovering};
+use crate::access::{Grant, ObjectType, Privileges, denied};
 use crate::catalog::{User, UserKind};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_str, for_each_entry};
-use crate::session::{ADMIN, Context, SUPER};
+use crate::session::{ADMIN, Context, GUEST, PUBLIC, SUPER, UserId};
 use crate::txn::Effect;
 use base64::Engine;
 use std::rc::Rc;
@@ -52,7 +52,15 @@ fn parse_user(row: &[u8]) -> Result<User> {
         })?;
     }
     check_name(&name)?;
+    if id == GUEST && password_hash.is_some_and(|hash| hash != password_hash_of_nothing()) {
+        return Err(Error::new(ErrorCode::GuestUserPassword, &[]));
+    }
     Ok(User { id, owner, name, kind, password_hash })
+}
+
+/// What `_user` keeps of an empty password: guest's.
+fn password_hash_of_nothing() -> [u8; 20] {
+    crate::call::password_hash(b"")
 }
 
 fn object_type(kind: UserKind) -> ObjectType {
@@ -103,9 +111,23 @@ pub(super) fn on_user(
             }
         }
         Some(_) => {
-            // A user may change its own password.
-            let owner = if context.user.get() == id { id } else { user.owner };
-            check_change(database, context, Privileges::ALTER, kind, id, owner, &user.name)?;
+            // A user may change its own password. Who made a user has no more of it than that: a row that names a new owner must not
+            // be what gives the right to write it.
+            let known = database.catalog.user(id);
+            let (kind, name) =
+                known.as_ref().map_or((kind, &user.name), |known| (object_type(known.kind), &known.name));
+            check_change(database, context, Privileges::ALTER, kind, id, id, name)?;
+            let is_own = context.user.get() == id;
+            if id <= SUPER && !is_own && !is_recovering(database) && !is_almighty(database, context) {
+                let asker = database.catalog.user_name(context.user.get());
+                return Err(denied(Privileges::ALTER, kind, name, &asker));
+            }
+            if known.is_some_and(|known| known.kind != user.kind) && !is_recovering(database) {
+                return Err(Error::new(
+                    ErrorCode::CreateUser,
+                    &[&user.name, &"a user cannot become a role, nor a role a user"],
+                ));
+            }
         }
     }
     let before = database.catalog.set_user(id, Some(Rc::new(user)));
@@ -140,7 +162,8 @@ fn parse_grant(row: &[u8]) -> Result<Grant> {
     Ok(Grant { grantor, grantee, object_type, object_id, privileges })
 }
 
-fn check_grant(database: &Database, context: &Context, grant: &Grant) -> Result<()> {
+/// `wanted`: `GRANT` or `REVOKE`.
+fn check_grant(database: &Database, context: &Context, grant: &Grant, wanted: u32) -> Result<()> {
     if is_recovering(database) {
         return Ok(());
     }
@@ -148,7 +171,7 @@ fn check_grant(database: &Database, context: &Context, grant: &Grant) -> Result<
     let user = context.user.get();
     let grantee = catalog.user(grant.grantee).ok_or_else(|| Error::new(ErrorCode::NoSuchUser, &[&grant.grantee]))?;
     let (owner, name) = match (grant.object_type, grant.object_id) {
-        (ObjectType::Universe, _) | (_, None) => (ADMIN, String::new()),
+        (ObjectType::Universe | ObjectType::Collation, _) | (_, None) => (ADMIN, String::new()),
         (ObjectType::Space, Some(id)) => {
             let space = database.space(id)?;
             (space.owner(), space.name())
@@ -176,15 +199,25 @@ fn check_grant(database: &Database, context: &Context, grant: &Grant) -> Result<
             (role.owner, role.name.clone())
         }
     };
+    // Who gives a right is who asks, unless the right to grant in anybody's name was given.
+    let rights = context.rights(catalog.access_version(), |user| catalog.rights_of(user));
+    let refuse = |by: UserId| Err(denied(wanted, grant.object_type, &name, &catalog.user_name(by)));
+    if rights.universe & Privileges::USAGE == 0 && user != ADMIN {
+        return Err(denied(Privileges::USAGE, ObjectType::Universe, "", &catalog.user_name(user)));
+    }
+    if grant.grantor != user && user != ADMIN && rights.universe & wanted == 0 {
+        return refuse(user);
+    }
     // Only the owner of an object and the administrator may give rights on it; `public` itself may be granted by all.
-    if owner != user && user != ADMIN && !(grant.object_type == ObjectType::Role && name == "public") {
-        return Err(crate::access::denied(
-            // Bit 13 is Grant.
-            1 << 13,
-            grant.object_type,
-            &name,
-            &catalog.user_name(user),
-        ));
+    let is_public = grant.object_type == ObjectType::Role && grant.object_id == Some(PUBLIC);
+    if owner != grant.grantor && grant.grantor != ADMIN && !(is_public && grant.privileges == Privileges::EXECUTE) {
+        return refuse(grant.grantor);
+    }
+    if wanted == Privileges::GRANT && grant.privileges == 0 {
+        return Err(Error::new(ErrorCode::Grant, &[&"the grant tuple has no privileges"]));
+    }
+    if grant.grantee == ADMIN && grant.object_type == ObjectType::Universe && grant.privileges != u32::MAX {
+        return Err(Error::new(ErrorCode::Grant, &[&"can't revoke universe from the admin user"]));
     }
     Ok(())
 }
@@ -200,7 +233,8 @@ pub(super) fn on_priv(
     let Some(grant) = after.clone().or_else(|| before.clone()) else {
         return Ok(None);
     };
-    check_grant(database, context, &grant)?;
+    let wanted = if new.is_some() { Privileges::GRANT } else { Privileges::REVOKE };
+    check_grant(database, context, &grant, wanted)?;
     let removed = Grant { privileges: 0, ..grant.clone() };
     database.catalog.set_grant(after.as_ref().unwrap_or(&removed));
     Ok(Some(Effect {

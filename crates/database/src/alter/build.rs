@@ -6,7 +6,7 @@
 //!
 //! Invariant: while a space is looked at, nobody else changes its definition, and it is neither emptied nor dropped.
 
-use super::{INDEX_ID, SPACE_ID, index, space};
+use super::{INDEX_ID, SPACE_ID, TRUNCATE_ID, index, space};
 use crate::catalog::Space;
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
@@ -16,6 +16,7 @@ use crate::time_share::TimeShare;
 use runtime::fiber::{self, Wake};
 use std::rc::Rc;
 use storage::{BuildError, DetachedIndex, IndexDef};
+use tuple::msgpack::Reader;
 use tuple::{Format, Tuple};
 
 /// Rows between two looks at the clock.
@@ -76,12 +77,16 @@ impl Database {
         system_space: &Rc<Space>,
         operation: Operation<'_>,
     ) -> Result<Option<ReadyChange<'_>>> {
-        let may_wait = matches!(system_space.id, INDEX_ID | SPACE_ID)
+        let may_wait = matches!(system_space.id, INDEX_ID | SPACE_ID | TRUNCATE_ID)
             && self.state() == State::Running
             && context.trigger_depth.get() == 0
             && fiber::current().is_some()
             && context.may_wait();
         if !may_wait {
+            return Ok(None);
+        }
+        self.wait_for_others(context, operation)?;
+        if system_space.id == TRUNCATE_ID {
             return Ok(None);
         }
         // What the statement would refuse is left to it.
@@ -110,6 +115,44 @@ impl Database {
             .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
         *self.ready_change.borrow_mut() = Some((build_id, new));
         Ok(Some(ready))
+    }
+
+    /// Waits while the rows of the space that a statement is about are looked at for another change. Yields.
+    ///
+    /// Errors: the fiber was cancelled; nothing can be written any more.
+    fn wait_for_others(&self, context: &Context, operation: Operation<'_>) -> Result<()> {
+        let list = match operation {
+            Operation::Insert { tuple } | Operation::Replace { tuple } | Operation::Upsert { tuple, .. } => tuple,
+            Operation::Update { key, .. } | Operation::Delete { key, .. } => key,
+        };
+        // Rows of all these system spaces begin with the number of the space, and so do their primary keys.
+        let mut reader = Reader::new(list);
+        let named = reader.read_array().ok().filter(|count| *count > 0).and_then(|_| reader.read_uint().ok());
+        match named.and_then(|id| u32::try_from(id).ok()) {
+            Some(id) => self.wait_for_change(context, id),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits while the rows of a space are looked at for a change of its definition, if waiting can make nothing wrong. Yields.
+    ///
+    /// Errors: the fiber was cancelled; nothing can be written any more.
+    pub fn wait_for_change(&self, context: &Context, id: u32) -> Result<()> {
+        if fiber::current().is_none() || !context.may_wait() {
+            return Ok(());
+        }
+        while self.catalog.space(id).is_some_and(|space| check_not_building(&space).is_err()) {
+            // The open transaction has done nothing yet that waiting could make wrong.
+            let txn = context.txn.borrow_mut().take();
+            // Not before the next turn of the loop, in which the other one goes on.
+            let woken = fiber::sleep(1);
+            *context.txn.borrow_mut() = txn;
+            if woken == Wake::Cancelled {
+                return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
+            }
+            self.check_writable()?;
+        }
+        Ok(())
     }
 
     fn look_at_rows(&self, space: &Rc<Space>, build_id: u64, name: &str) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Rows of `_func`.
 
 use super::space::check_name;
-use super::{check_change, is_recovering};
+use super::{check_change, check_given_owner, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::Function;
 use crate::database::Database;
@@ -53,6 +53,7 @@ fn parse(row: &[u8]) -> Result<Function> {
         }
     }
     check_name(&function.name)?;
+    function.is_setuid &= !function.evaluates();
     Ok(function)
 }
 
@@ -67,12 +68,7 @@ pub(super) fn on_function(
         let function = parse(old.data())?;
         let id = function.id;
         check_change(database, context, Privileges::DROP, ObjectType::Function, id, function.owner, &function.name)?;
-        if database
-            .catalog
-            .grants()
-            .iter()
-            .any(|grant| grant.object_type == ObjectType::Function && grant.object_id == Some(id))
-        {
+        if database.catalog.has_grants(ObjectType::Function, id) {
             return Err(Error::new(ErrorCode::DropFunction, &[&id, &"function has grants"]));
         }
         let gone = database.catalog.set_function(id, None);
@@ -98,6 +94,16 @@ pub(super) fn on_function(
             return Err(Error::new(ErrorCode::Unsupported, &[&"function", &"alter"]));
         }
         check_change(database, context, Privileges::CREATE, ObjectType::Function, id, function.owner, &function.name)?;
+        // A setuid function runs as its owner.
+        check_given_owner(
+            database,
+            context,
+            None,
+            function.owner,
+            Privileges::CREATE,
+            ObjectType::Function,
+            &function.name,
+        )?;
         if !function.body.is_empty()
             && let Some(procedures) = database.procedures()
         {

@@ -4,7 +4,7 @@ use super::build::{Work, check_not_building};
 use super::space::{all_parts, check_name, find_collation, make_format, rows_format};
 use super::{check_change, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
-use crate::catalog::{IndexInfo, Space, SpaceKind};
+use crate::catalog::{IndexInfo, SchemaObject, Space, SpaceKind};
 use crate::database::{Database, Garbage};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
@@ -290,7 +290,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     let old_format = space.format();
     space.set_index(id, Some(Rc::new(parsed.info)));
     database.catalog.set_format(&space, format);
-    database.catalog.bump_schema_version();
+    database.catalog.note_change(SchemaObject::Space(space.id));
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, None);
@@ -299,7 +299,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
             let index = space.store.borrow_mut().drop_index(id);
             database.discard_indexes(index);
             disk::forget_index(&space, id);
-            database.catalog.bump_schema_version();
+            database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: None,
         placed,
@@ -334,7 +334,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     let old_format = space.format();
     let format = make_format(database, &space.def(), &all_parts(&space))?;
     database.catalog.set_format(&space, format);
-    database.catalog.bump_schema_version();
+    database.catalog.note_change(SchemaObject::Space(space.id));
     if id == 0 {
         // The rows go with the primary index.
         let rows = space.store.borrow_mut().take_all();
@@ -349,7 +349,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
                 if let Some(rows) = rows.borrow_mut().take() {
                     *space.store.borrow_mut() = rows;
                 }
-                database.catalog.bump_schema_version();
+                database.catalog.note_change(SchemaObject::Space(space.id));
             }),
             finish: Some(Box::new(move |database| {
                 disk::discard(&owner, &kept_trees);
@@ -369,7 +369,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
             disk::reattach_index(&space, &detached);
             database.catalog.set_format(&space, old_format);
             space.store.borrow_mut().exchange_indexes(taken.borrow_mut().take().into_iter().collect());
-            database.catalog.bump_schema_version();
+            database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: Some(Box::new(move |database| {
             disk::discard(&owner, &kept_trees);
@@ -416,7 +416,7 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
     let (id, old_format) = (parsed.info.id, space.format());
     let old_info = space.set_index(id, Some(Rc::new(parsed.info)));
     database.catalog.set_format(&space, format);
-    database.catalog.bump_schema_version();
+    database.catalog.note_change(SchemaObject::Space(space.id));
     let replaced = Rc::new(RefCell::new(replaced));
     let kept = Rc::clone(&replaced);
     Ok(Some(Effect {
@@ -430,7 +430,7 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
             // They hold the rows that there were then, and what came later is undone before.
             let unused = space.store.borrow_mut().exchange_indexes(replaced.take());
             database.discard_indexes(unused);
-            database.catalog.bump_schema_version();
+            database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: Some(Box::new(move |database| {
             disk::discard(&owner, &kept_trees);

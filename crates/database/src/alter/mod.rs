@@ -6,6 +6,7 @@
 
 mod access;
 mod build;
+mod cluster;
 mod disk;
 mod function;
 mod index;
@@ -15,12 +16,14 @@ mod space;
 use crate::access::{ObjectType, Privileges, denied};
 use crate::catalog::Space;
 use crate::database::{Database, State};
-use crate::error::Result;
-use crate::session::{Context, UserId};
+use crate::error::{Error, ErrorCode, Result};
+use crate::session::{ADMIN, Context, UserId};
 use crate::txn::Effect;
 use std::rc::Rc;
 use tuple::Tuple;
 
+/// `_vinyl_deferred_delete`.
+const DEFERRED_DELETE_ID: u32 = 257;
 /// `_schema`.
 pub const SCHEMA_ID: u32 = 272;
 /// `_collation`.
@@ -41,10 +44,18 @@ pub const USER_ID: u32 = 304;
 pub const PRIV_ID: u32 = 312;
 /// `_cluster`.
 pub const CLUSTER_ID: u32 = 320;
+/// `_trigger`.
+const TRIGGER_ID: u32 = 328;
 /// `_truncate`.
 pub const TRUNCATE_ID: u32 = 330;
 /// `_space_sequence`.
 pub const SPACE_SEQUENCE_ID: u32 = 340;
+/// `_fk_constraint`.
+const FK_CONSTRAINT_ID: u32 = 356;
+/// `_ck_constraint`.
+const CK_CONSTRAINT_ID: u32 = 364;
+/// `_func_index`.
+const FUNC_INDEX_ID: u32 = 372;
 
 pub(crate) use disk::ReadyIndexes;
 pub(crate) use index::{define_engine_indexes, parse_index};
@@ -69,6 +80,14 @@ pub(crate) fn on_system_row(
         FUNC_ID => function::on_function(database, context, old, new),
         USER_ID => access::on_user(database, context, old, new),
         PRIV_ID => access::on_priv(database, context, old, new),
+        SCHEMA_ID => cluster::on_schema(database, old, new),
+        CLUSTER_ID => cluster::on_cluster(database, old, new),
+        TRIGGER_ID | FK_CONSTRAINT_ID | CK_CONSTRAINT_ID | FUNC_INDEX_ID if !is_recovering(database) => {
+            Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &format_args!("rows of space '{}' yet", space.name())]))
+        }
+        DEFERRED_DELETE_ID if !is_recovering(database) => {
+            Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"deferred deletes: nobody but Tarantool writes them"]))
+        }
         _ => Ok(None),
     }
 }
@@ -76,6 +95,32 @@ pub(crate) fn on_system_row(
 /// Rows that are read back at start are not questioned again.
 fn is_recovering(database: &Database) -> bool {
     database.state() == State::Loading
+}
+
+/// True if a user may do everything, as the administrator and whoever has the role `super`.
+fn is_almighty(database: &Database, context: &Context) -> bool {
+    /// All privileges that can be granted on the universe.
+    const EVERYTHING: u32 = 0x1fff;
+    let rights = context.rights(database.catalog.access_version(), |user| database.catalog.rights_of(user));
+    context.user.get() == ADMIN || rights.universe & EVERYTHING == EVERYTHING
+}
+
+/// Checks that the owner of an object is who makes it, or stays who it was, unless its owner gives it away. Errors: 42.
+fn check_given_owner(
+    database: &Database,
+    context: &Context,
+    old_owner: Option<UserId>,
+    new_owner: UserId,
+    wanted: u32,
+    kind: ObjectType,
+    name: &str,
+) -> Result<()> {
+    let user = context.user.get();
+    let is_fine = new_owner == old_owner.unwrap_or(user) || old_owner == Some(user);
+    if is_fine || is_recovering(database) || is_almighty(database, context) {
+        return Ok(());
+    }
+    Err(denied(wanted, kind, name, &database.catalog.user_name(user)))
 }
 
 /// Checks the right to change an object of the schema. Errors: 42.

@@ -1,9 +1,9 @@
 //! Rows of `_sequence`, `_sequence_data` and `_space_sequence`.
 
-use super::space::check_name;
-use super::{check_change, is_recovering};
+use super::space::{check_name, has_row};
+use super::{check_change, check_given_owner, is_recovering};
 use crate::access::{ObjectType, Privileges};
-use crate::catalog::{Sequence, SequenceDef, SpaceSequence};
+use crate::catalog::{SchemaObject, Sequence, SequenceDef, SpaceSequence};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
@@ -50,11 +50,7 @@ pub(super) fn on_sequence(
         let def = parse(old.data(), ErrorCode::DropSequence)?;
         check_change(database, context, Privileges::DROP, ObjectType::Sequence, def.id, def.owner, &def.name)?;
         let refuse = |why: &str| Err(Error::new(ErrorCode::DropSequence, &[&def.name, &why]));
-        let is_used =
-            database.catalog.spaces().iter().any(|space| {
-                space.sequence.borrow().as_ref().is_some_and(|attached| attached.sequence.def().id == def.id)
-            });
-        if is_used {
+        if has_row(database, super::SPACE_SEQUENCE_ID, 1, def.id)? {
             return refuse("the sequence is in use");
         }
         let mut key = Vec::new();
@@ -62,12 +58,7 @@ pub(super) fn on_sequence(
         if database.space(super::SEQUENCE_DATA_ID)?.store.borrow().get(0, &key, 1).is_some() {
             return refuse("the sequence has data");
         }
-        if database
-            .catalog
-            .grants()
-            .iter()
-            .any(|grant| grant.object_type == ObjectType::Sequence && grant.object_id == Some(def.id))
-        {
+        if database.catalog.has_grants(ObjectType::Sequence, def.id) {
             return refuse("the sequence has grants");
         }
         let gone = database.catalog.set_sequence(def.id, None);
@@ -87,6 +78,15 @@ pub(super) fn on_sequence(
         };
         let before = sequence.def();
         check_change(database, context, Privileges::ALTER, ObjectType::Sequence, def.id, before.owner, &before.name)?;
+        check_given_owner(
+            database,
+            context,
+            Some(before.owner),
+            def.owner,
+            Privileges::ALTER,
+            ObjectType::Sequence,
+            &def.name,
+        )?;
         sequence.set_def(Rc::new(def));
         // Whoever knows sequences by name looks again.
         let id = before.id;
@@ -137,6 +137,26 @@ pub(super) fn on_sequence_data(
     Ok(Some(Effect { undo: Box::new(move |_| sequence.set_value(before)), finish: None, placed: None, rows: 0 }))
 }
 
+/// Rows of a space use up values of its sequence: that takes the right to write it. One made for the space goes with the space, so it
+/// must be its maker's. Errors: 42.
+fn check_attached(database: &Database, context: &Context, sequence: &Sequence, is_generated: bool) -> Result<()> {
+    let def = sequence.def();
+    if is_generated {
+        let user = context.user.get();
+        return check_given_owner(
+            database,
+            context,
+            Some(def.owner),
+            user,
+            Privileges::CREATE,
+            ObjectType::Sequence,
+            &def.name,
+        );
+    }
+    database.check_sequence(context, sequence, Privileges::READ)?;
+    database.check_sequence(context, sequence, Privileges::WRITE)
+}
+
 pub(super) fn on_space_sequence(
     database: &Database,
     context: &Context,
@@ -158,6 +178,9 @@ pub(super) fn on_space_sequence(
     };
     check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id, space.owner(), &space.name())?;
     if new.is_some() && !is_recovering(database) {
+        check_attached(database, context, &sequence, is_generated)?;
+    }
+    if new.is_some() && !is_recovering(database) {
         let covers = space.index(0).is_some_and(|primary| {
             primary.parts.iter().any(|part| {
                 part.field_no == field_no
@@ -177,11 +200,11 @@ pub(super) fn on_space_sequence(
     }
     let attached = new.map(|_| SpaceSequence { sequence, field_no, is_generated });
     let before = std::mem::replace(&mut *space.sequence.borrow_mut(), attached);
-    database.catalog.bump_schema_version();
+    database.catalog.note_change(SchemaObject::Space(space.id));
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             *space.sequence.borrow_mut() = before;
-            database.catalog.bump_schema_version();
+            database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: None,
         placed: None,

@@ -1,9 +1,9 @@
 //! Rows of `_space`, `_truncate` and `_collation`.
 
 use super::build::{Work, check_not_building};
-use super::{SEQUENCE_ID, check_change, disk, is_recovering};
+use super::{SEQUENCE_ID, check_change, check_given_owner, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
-use crate::catalog::{Space, SpaceDef, SpaceKind};
+use crate::catalog::{SchemaObject, Space, SpaceDef, SpaceKind};
 use crate::database::{Database, Garbage};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
@@ -71,6 +71,14 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
         return Err(Error::new(failure, &[&name, &"exact_field_count must be either 0 or >= formatted field count"]));
     }
     match engine.as_str() {
+        // What stands behind these is known by their numbers.
+        "sysview" | "service"
+            if !is_recovering(database)
+                && database.catalog.space(id).is_none_or(|space| space.def().engine != engine) =>
+        {
+            let why = format!("spaces of the engine '{engine}' are the server's own");
+            return Err(Error::new(failure, &[&name, &why]));
+        }
         "memtx" | "sysview" | "blackhole" | "service" => {}
         "vinyl" if is_temporary => {
             return Err(Error::new(ErrorCode::AlterSpace, &[&name, &"engine does not support temporary flag"]));
@@ -218,15 +226,10 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     if !space.indexes().is_empty() {
         return refuse("the space has indexes");
     }
-    if database
-        .catalog
-        .grants()
-        .iter()
-        .any(|grant| grant.object_type == ObjectType::Space && grant.object_id == Some(id))
-    {
+    if database.catalog.has_grants(ObjectType::Space, id) {
         return refuse("the space has grants");
     }
-    if has_row(database, super::TRUNCATE_ID, id)? {
+    if has_row(database, super::TRUNCATE_ID, 0, id)? {
         return refuse("the space has truncate record");
     }
     if space.sequence.borrow().is_some() {
@@ -245,11 +248,11 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     }))
 }
 
-/// True if a system space has a row whose first key part is `id`.
-fn has_row(database: &Database, space_id: u32, id: u32) -> Result<bool> {
+/// True if a system space has a row with `id` as the first part of an index.
+pub(super) fn has_row(database: &Database, space_id: u32, index_id: u32, id: u32) -> Result<bool> {
     let mut key = Vec::new();
     tuple::msgpack::encode_uint(&mut key, u64::from(id));
-    Ok(database.space(space_id)?.store.borrow().count(0, IteratorKind::Eq, &key, 1) > 0)
+    Ok(database.space(space_id)?.store.borrow().count(index_id, IteratorKind::Eq, &key, 1) > 0)
 }
 
 /// The look at all rows that another format needs.
@@ -269,6 +272,15 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
     let old_def = space.def();
     let def = parse_space(database, new.data(), ErrorCode::AlterSpace)?;
     check_change(database, context, Privileges::ALTER, ObjectType::Space, id, old_def.owner, &old_def.name)?;
+    check_given_owner(
+        database,
+        context,
+        Some(old_def.owner),
+        def.owner,
+        Privileges::ALTER,
+        ObjectType::Space,
+        &def.name,
+    )?;
     let refuse = |why: &str| Err(Error::new(ErrorCode::AlterSpace, &[&old_def.name, &why]));
     if def.engine != old_def.engine {
         return refuse("can not change space engine");
@@ -324,7 +336,7 @@ fn apply_def(database: &Database, space: &Rc<Space>, def: Rc<SpaceDef>, format: 
     }
     space.set_def(def);
     database.catalog.set_format(space, format);
-    database.catalog.bump_schema_version();
+    database.catalog.note_change(SchemaObject::Space(space.id));
 }
 
 /// The parts of all indexes of a space.
@@ -334,10 +346,17 @@ pub(super) fn all_parts(space: &Space) -> Vec<KeyPart> {
 
 pub(super) fn on_truncate(
     database: &Database,
-    _context: &Context,
+    context: &Context,
     old: Option<&Tuple>,
     new: Option<&Tuple>,
 ) -> Result<Option<Effect>> {
+    // Everybody may write to this space: what matters is the right on the one that it names.
+    if let Some(row) = new.or(old)
+        && let Some(named) = database.catalog.space(Fields::new(row.data())?.uint()?)
+        && !is_recovering(database)
+    {
+        database.check_space_access(context, &named, Privileges::WRITE)?;
+    }
     let Some(new) = new else {
         return Ok(None);
     };
@@ -354,7 +373,6 @@ pub(super) fn on_truncate(
     if space.disk().is_some() {
         return disk::truncate(database, &space);
     }
-    let _ = old;
     let taken = Rc::new(RefCell::new(Some(space.store.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);
     Ok(Some(Effect {
@@ -383,7 +401,7 @@ pub(super) fn on_collation(
     if let Some(old) = old {
         let mut fields = Fields::new(old.data())?;
         let (id, name) = (fields.uint()?, fields.str()?.to_string());
-        check_change(database, context, Privileges::DROP, ObjectType::Universe, 0, u32::MAX, "")?;
+        check_change(database, context, Privileges::DROP, ObjectType::Collation, id, u32::MAX, &name)?;
         if new.is_none() {
             let is_used = database.catalog.spaces().iter().any(|space| {
                 let uses = |collation: &Option<Arc<Collation>>| collation.as_ref().is_some_and(|c| c.id() == id);
@@ -415,7 +433,7 @@ pub(super) fn on_collation(
     let kind = fields.str()?.to_string();
     let locale = fields.str()?.to_string();
     let options = fields.raw()?;
-    check_change(database, context, Privileges::CREATE, ObjectType::Universe, 0, u32::MAX, "")?;
+    check_change(database, context, Privileges::CREATE, ObjectType::Collation, id, u32::MAX, &name)?;
     let collation = Collation::from_row(id, &name, &kind, &locale, options)
         .map_err(|error| Error::new(ErrorCode::CantCreateCollation, &[&error]))?;
     let before = database.catalog.set_collation(id, Some(Arc::new(collation)));

@@ -13,14 +13,30 @@ pub use sequence::{Sequence, SequenceDef};
 pub use space::{IndexInfo, ReplaceTrigger, Space, SpaceDef, SpaceKind, SpaceSequence};
 pub use user::{User, UserKind};
 
-use crate::access::{Grant, Rights};
+use crate::access::{Grant, ObjectType, Privileges, Rights};
 use crate::session::{ADMIN, PUBLIC, UserId};
 use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use tuple::{Collation, Format};
+
+/// An object whose definition has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaObject {
+    /// A space, its format, its indexes or the sequence of its rows; by number.
+    Space(u32),
+    /// A sequence, by number.
+    Sequence(u32),
+    /// A function, by number.
+    Function(u32),
+    /// A collation.
+    Collation,
+}
+
+/// Changes that are kept in mind, for those who follow the schema step by step.
+const CHANGES_MAX: usize = 1024;
 
 /// The catalog.
 pub struct Catalog {
@@ -30,13 +46,18 @@ pub struct Catalog {
     /// The last space looked up by id: requests come in runs.
     recent_space: RefCell<Option<Rc<Space>>>,
     users: RefCell<BTreeMap<UserId, Rc<User>>>,
-    grants: RefCell<Vec<Grant>>,
+    /// By grantee and object.
+    grants: RefCell<BTreeMap<(UserId, ObjectType, Option<u32>), Grant>>,
+    /// How many grants there are on an object.
+    granted_objects: RefCell<HashMap<(ObjectType, u32), usize>>,
     functions: RefCell<BTreeMap<u32, Rc<Function>>>,
     function_names: RefCell<HashMap<String, u32>>,
     sequences: RefCell<BTreeMap<u32, Rc<Sequence>>>,
     collations: RefCell<BTreeMap<u32, Arc<Collation>>>,
     formats: RefCell<Vec<Rc<Format>>>,
     schema_version: Cell<u64>,
+    /// What the newest versions have changed, the newest last.
+    changes: RefCell<VecDeque<SchemaObject>>,
     access_version: Cell<u64>,
     /// Rights of users as of an access version.
     rights: RefCell<(u64, BTreeMap<UserId, Rc<Rights>>)>,
@@ -57,12 +78,14 @@ impl Catalog {
             recent_space: RefCell::default(),
             users: RefCell::default(),
             grants: RefCell::default(),
+            granted_objects: RefCell::default(),
             functions: RefCell::default(),
             function_names: RefCell::default(),
             sequences: RefCell::default(),
             collations: RefCell::default(),
             formats: RefCell::default(),
             schema_version: Cell::new(1),
+            changes: RefCell::default(),
             access_version: Cell::new(1),
             rights: RefCell::default(),
         }
@@ -73,8 +96,22 @@ impl Catalog {
         self.schema_version.get()
     }
 
-    pub(crate) fn bump_schema_version(&self) {
+    /// An object is not as it was, from now on.
+    pub(crate) fn note_change(&self, object: SchemaObject) {
         self.schema_version.set(self.schema_version.get() + 1);
+        let mut changes = self.changes.borrow_mut();
+        if changes.len() == CHANGES_MAX {
+            changes.pop_front();
+        }
+        changes.push_back(object);
+    }
+
+    /// What has changed since the schema had a version, in order; an object may come more than once. `None` if that is too long ago.
+    pub fn changes_since(&self, version: u64) -> Option<Vec<SchemaObject>> {
+        let count = usize::try_from(self.schema_version.get().checked_sub(version)?).ok()?;
+        let changes = self.changes.borrow();
+        let first = changes.len().checked_sub(count)?;
+        Some(changes.range(first..).copied().collect())
     }
 
     /// Grows with every change of users and grants.
@@ -111,9 +148,10 @@ impl Catalog {
 
     pub(crate) fn add_space(&self, space: Rc<Space>) {
         *self.recent_space.borrow_mut() = None;
-        self.space_names.borrow_mut().insert(space.name(), space.id);
-        self.spaces.borrow_mut().insert(space.id, space);
-        self.bump_schema_version();
+        let id = space.id;
+        self.space_names.borrow_mut().insert(space.name(), id);
+        self.spaces.borrow_mut().insert(id, space);
+        self.note_change(SchemaObject::Space(id));
     }
 
     pub(crate) fn remove_space(&self, id: u32) -> Option<Rc<Space>> {
@@ -123,7 +161,7 @@ impl Catalog {
         if names.get(&space.name()) == Some(&id) {
             names.remove(&space.name());
         }
-        self.bump_schema_version();
+        self.note_change(SchemaObject::Space(id));
         Some(space)
     }
 
@@ -191,20 +229,26 @@ impl Catalog {
 
     /// All grants.
     pub fn grants(&self) -> Vec<Grant> {
-        self.grants.borrow().clone()
+        self.grants.borrow().values().cloned().collect()
+    }
+
+    /// True if somebody has rights on an object by its number.
+    pub fn has_grants(&self, object_type: ObjectType, id: u32) -> bool {
+        self.granted_objects.borrow().contains_key(&(object_type, id))
     }
 
     /// Sets the privileges of a grant with the same grantee and object; 0 removes it.
     pub(crate) fn set_grant(&self, grant: &Grant) {
         self.bump_access_version();
+        let key = (grant.grantee, grant.object_type, grant.object_id);
         let mut grants = self.grants.borrow_mut();
-        grants.retain(|other| {
-            other.grantee != grant.grantee
-                || other.object_type != grant.object_type
-                || other.object_id != grant.object_id
-        });
-        if grant.privileges != 0 {
-            grants.push(grant.clone());
+        let before = if grant.privileges == 0 { grants.remove(&key) } else { grants.insert(key, grant.clone()) };
+        let Some(id) = grant.object_id else { return };
+        let mut granted = self.granted_objects.borrow_mut();
+        let count = granted.entry((grant.object_type, id)).or_default();
+        *count = *count + usize::from(grant.privileges != 0) - usize::from(before.is_some());
+        if *count == 0 {
+            granted.remove(&(grant.object_type, id));
         }
     }
 
@@ -228,9 +272,9 @@ impl Catalog {
                 continue;
             }
             seen.push(member);
-            for grant in grants.iter().filter(|grant| grant.grantee == member) {
+            for grant in grants_of(&grants, member) {
                 match (grant.object_type, grant.object_id) {
-                    (crate::access::ObjectType::Role, Some(role)) => members.push(role),
+                    (ObjectType::Role, Some(role)) => members.push(role),
                     _ => rights.add(grant),
                 }
             }
@@ -241,6 +285,16 @@ impl Catalog {
             rights = Rights::default();
         }
         Rc::new(rights)
+    }
+
+    /// True if a user has rights beyond those that everybody has: to open a session, and what is granted to all by the role `public`.
+    pub fn has_more_than_a_session(&self, user: UserId) -> bool {
+        const EVERYBODYS: u32 = Privileges::SESSION | Privileges::USAGE;
+        grants_of(&self.grants.borrow(), user).any(|grant| match grant.object_type {
+            ObjectType::Role => grant.object_id != Some(PUBLIC),
+            ObjectType::Universe => grant.privileges & !EVERYBODYS != 0,
+            _ => true,
+        })
     }
 
     /// True if `role` has `member` among its roles, directly or not.
@@ -257,9 +311,8 @@ impl Catalog {
             }
             seen.push(current);
             next.extend(
-                grants
-                    .iter()
-                    .filter(|grant| grant.grantee == current && grant.object_type == crate::access::ObjectType::Role)
+                grants_of(&grants, current)
+                    .filter(|grant| grant.object_type == ObjectType::Role)
                     .filter_map(|grant| grant.object_id),
             );
         }
@@ -283,8 +336,7 @@ impl Catalog {
     }
 
     pub(crate) fn set_function(&self, id: u32, function: Option<Rc<Function>>) -> Option<Rc<Function>> {
-        self.bump_schema_version();
-        self.bump_access_version();
+        self.note_change(SchemaObject::Function(id));
         let mut functions = self.functions.borrow_mut();
         let mut names = self.function_names.borrow_mut();
         let old = match function {
@@ -316,7 +368,7 @@ impl Catalog {
     }
 
     pub(crate) fn set_sequence(&self, id: u32, sequence: Option<Rc<Sequence>>) -> Option<Rc<Sequence>> {
-        self.bump_schema_version();
+        self.note_change(SchemaObject::Sequence(id));
         let mut sequences = self.sequences.borrow_mut();
         match sequence {
             Some(sequence) => sequences.insert(id, sequence),
@@ -335,11 +387,22 @@ impl Catalog {
     }
 
     pub(crate) fn set_collation(&self, id: u32, collation: Option<Arc<Collation>>) -> Option<Arc<Collation>> {
-        self.bump_schema_version();
+        self.note_change(SchemaObject::Collation);
         let mut collations = self.collations.borrow_mut();
         match collation {
             Some(collation) => collations.insert(id, collation),
             None => collations.remove(&id),
         }
     }
+}
+
+/// The grants of one user or role, without those of its roles.
+fn grants_of(
+    grants: &BTreeMap<(UserId, ObjectType, Option<u32>), Grant>,
+    user: UserId,
+) -> impl Iterator<Item = &Grant> {
+    grants
+        .range((user, ObjectType::Universe, None)..)
+        .map(|(_, grant)| grant)
+        .take_while(move |grant| grant.grantee == user)
 }

@@ -181,12 +181,13 @@ impl Space {
 
     /// True for the spaces that hold the schema.
     pub fn is_system(&self) -> bool {
-        self.id < 512
+        (256..512).contains(&self.id)
     }
 
     /// True if a statement may wait, so that it needs a fiber: in a trigger, or because it changes what all rows of a space must be like.
     pub fn may_wait(&self) -> bool {
-        self.has_triggers() || matches!(self.id, crate::alter::INDEX_ID | crate::alter::SPACE_ID)
+        self.has_triggers()
+            || matches!(self.id, crate::alter::INDEX_ID | crate::alter::SPACE_ID | crate::alter::TRUNCATE_ID)
     }
 
     /// True if a statement runs triggers.

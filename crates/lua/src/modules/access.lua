@@ -8,10 +8,10 @@ function internal.effective_user()
     return (select(3, internal.session()))
 end
 
--- Runs `work` with the administrator's rights: bookkeeping that follows from what the caller may do.
-function internal.as_admin(work, ...)
+-- Runs `work` with a user's rights.
+function internal.as_user(id, work, ...)
     local user = internal.effective_user()
-    internal.set_user(1, false)
+    internal.set_user(id, false)
     local function finish(ok, ...)
         internal.set_user(user, false)
         if not ok then
@@ -20,6 +20,11 @@ function internal.as_admin(work, ...)
         return ...
     end
     return finish(pcall(work, ...))
+end
+
+-- Runs `work` with the administrator's rights: bookkeeping that follows from what the caller may do.
+function internal.as_admin(work, ...)
+    return internal.as_user(1, work, ...)
 end
 local as_admin = internal.as_admin
 
@@ -272,8 +277,11 @@ function user.passwd(name, password)
         if type(name) ~= 'string' then
             error('Usage: box.schema.user.passwd([user,] password)', 2)
         end
-        -- One's own password.
-        local id = internal.effective_user()
+        -- One's own password: that of who has logged in, not of who `su` or a setuid function makes of it.
+        local id = box.session.uid()
+        if id == box.schema.GUEST_ID then
+            fail('GUEST_USER_PASSWORD')
+        end
         as_admin(function()
             box.space._user:update(id, { { '=', 5, auth_of(name) } })
         end)
@@ -347,6 +355,11 @@ function user.info(name)
         id = internal.effective_user()
     else
         id = grantee_id(name, 'user')
+    end
+    -- This function is setuid and everybody may call it: what it tells must be what the one who asks may see.
+    local row = internal.as_user(box.session.uid(), function() return box.space._vuser:get(id) end)
+    if row == nil then
+        fail('NO_SUCH_USER', tostring(name))
     end
     return info(id)
 end
@@ -542,23 +555,29 @@ local sandbox_names = {
 }
 local compiled = {}
 
+-- The function that a body stands for. Its text is an expression that runs once: in the sandbox already, or what it keeps in locals would be
+-- everybody's.
+function internal.values.compile_function(body, is_sandboxed)
+    local source = 'return ' .. body
+    local chunk, reason = loadstring(source, source)
+    if chunk == nil then
+        error(reason, 0)
+    end
+    if is_sandboxed then
+        local environment = {}
+        for _, name in ipairs(sandbox_names) do
+            local value = _G[name]
+            environment[name] = type(value) == 'table' and table.deepcopy(value) or value
+        end
+        setfenv(chunk, environment)
+    end
+    return chunk()
+end
+
 function internal.values.call_persistent(id, body, is_sandboxed, ...)
     local known = compiled[id]
     if known == nil or known.body ~= body then
-        local chunk, reason = loadstring('return ' .. body)
-        if chunk == nil then
-            error(reason, 0)
-        end
-        local f = chunk()
-        if is_sandboxed then
-            local environment = {}
-            for _, name in ipairs(sandbox_names) do
-                local value = _G[name]
-                environment[name] = type(value) == 'table' and table.deepcopy(value) or value
-            end
-            setfenv(f, environment)
-        end
-        known = { body = body, f = f }
+        known = { body = body, f = internal.values.compile_function(body, is_sandboxed) }
         compiled[id] = known
     end
     return known.f(...)

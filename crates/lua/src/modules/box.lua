@@ -11,7 +11,7 @@ local options_known = {
     wal_queue_max_size = 'number', checkpoint_interval = 'number', checkpoint_count = 'number',
     checkpoint_wal_threshold = 'number', snap_io_rate_limit = 'number', force_recovery = 'boolean',
     read_only = 'boolean', instance_uuid = 'string', replicaset_uuid = 'string', net_msg_max = 'number',
-    log = 'string', log_level = 'number, string', log_format = 'string', log_nonblock = 'boolean',
+    fibers_max = 'number', log = 'string', log_level = 'number, string', log_format = 'string', log_nonblock = 'boolean',
     pid_file = 'string', background = 'boolean', username = 'string', custom_proc_title = 'string',
     -- Accepted so that configurations written for Tarantool load; they have nothing to act on here.
     memtx_min_tuple_size = 'number', slab_alloc_factor = 'number', slab_alloc_granularity = 'number',

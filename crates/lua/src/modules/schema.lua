@@ -178,20 +178,16 @@ box.schema.space = {}
 
 local function next_space_id()
     local _schema = box.space._schema
-    local row = _schema:get('max_id')
-    local id
+    -- The right to write there is enough.
+    local row = _schema:update('max_id', { { '+', 2, 1 } })
     if row == nil then
-        local top = box.space._space.index[0]:max()
-        id = math.max(top and top[1] or 0, box.schema.SYSTEM_ID_MAX)
-        _schema:insert({ 'max_id', id })
+        local top = internal.as_admin(function() return box.space._space.index[0]:max() end)
+        row = _schema:insert({ 'max_id', math.max(top and top[1] or 0, box.schema.SYSTEM_ID_MAX) + 1 })
     end
-    row = _schema:update('max_id', { { '+', 2, 1 } })
-    id = row[2]
-    while box.space._space:get(id) ~= nil do
+    while internal.as_admin(function() return box.space._space:get(row[2]) end) ~= nil do
         row = _schema:update('max_id', { { '+', 2, 1 } })
-        id = row[2]
     end
-    return id
+    return row[2]
 end
 
 function box.schema.space.create(name, options)
@@ -552,6 +548,8 @@ function box.schema.index.create(space_id, name, options)
     end
     local id = options.id
     if id == nil then
+        -- Another index may be on its way, and gets the number that is free now.
+        internal.wait_for_change(space_id)
         id = 0
         for _, row in ipairs(box.space._vindex:select({ space_id })) do
             if row[2] >= id then
@@ -771,31 +769,66 @@ function sequence_methods.drop(sequence)
 end
 
 -- Sequences and functions by name follow the schema -----------------------------------------------------------------
-local function follow(target, list, metatable)
-    local alive = {}
-    for _, def in ipairs(list) do
-        alive[def.name] = def
-    end
-    for key in pairs(target) do
-        if alive[key] == nil then
-            target[key] = nil
+-- Returns what brings `target`, objects by name, up to date: with a list of numbers those, else all of them.
+local function follower(target, metatable, list, definition)
+    local by_id = {}
+    local function forget(id)
+        local object = by_id[id]
+        if object ~= nil and rawget(target, object.name) == object then
+            target[object.name] = nil
         end
     end
-    for name, def in pairs(alive) do
-        local object = target[name]
-        if object == nil or object.id ~= def.id then
-            object = setmetatable({}, metatable)
-            target[name] = object
+    local function show(def)
+        local object = by_id[def.id] or setmetatable({}, metatable)
+        by_id[def.id] = object
+        for key in pairs(object) do
+            object[key] = nil
         end
         for key, value in pairs(def) do
             object[key] = value
         end
+        target[def.name] = object
+    end
+    return function(ids)
+        if ids == nil then
+            local defs, alive = list(), {}
+            for _, def in ipairs(defs) do
+                alive[def.id] = true
+            end
+            for id in pairs(by_id) do
+                forget(id)
+                if not alive[id] then
+                    by_id[id] = nil
+                end
+            end
+            for _, def in ipairs(defs) do
+                show(def)
+            end
+            return
+        end
+        for _, id in ipairs(ids) do
+            forget(id)
+        end
+        for _, id in ipairs(ids) do
+            local def = definition(id)
+            if def == nil then
+                by_id[id] = nil
+            else
+                show(def)
+            end
+        end
     end
 end
 
-local sequence_root, function_root = box.sequence, {}
+-- Kept here: before the first box.cfg it is hidden.
+local function_root = {}
 box.func = function_root
-function internal.refresh_objects()
-    follow(sequence_root, internal.sequences(), sequence_metatable)
-    follow(function_root, internal.functions(), internal.function_metatable)
+local follow_sequences = follower(box.sequence, sequence_metatable, internal.sequences, internal.sequence_definition)
+-- The metatable is there once the module of rights is loaded.
+local follow_functions
+function internal.refresh_objects(changes)
+    follow_functions = follow_functions
+        or follower(function_root, internal.function_metatable, internal.functions, internal.function_definition)
+    follow_sequences(changes and changes.sequence)
+    follow_functions(changes and changes.func)
 end

@@ -9,7 +9,6 @@ local index_metatable = { __index = index_methods }
 
 -- All objects by space id: identity is kept while a space lives.
 local objects = {}
-local shown = {}
 
 box.space = setmetatable({}, {
     __serialize = function(self)
@@ -417,39 +416,73 @@ local function refresh_indexes(space, list)
     end
 end
 
-local function refresh_spaces()
+-- Takes a space out under the names that it had.
+local function forget_space(id)
+    local space = objects[id]
+    if space == nil then
+        return
+    end
+    for _, key in ipairs({ id, space.name }) do
+        if rawget(root, key) == space then
+            rawset(root, key, nil)
+        end
+    end
+end
+
+local function show_space(def)
+    local id = def.id
+    local space = objects[id] or setmetatable({}, space_metatable)
+    objects[id] = space
+    for _, key in ipairs({ 'id', 'name', 'engine', 'field_count', 'is_local', 'temporary', 'enabled' }) do
+        space[key] = def[key]
+    end
+    space.is_sync = false
+    space.ck_constraint = space.ck_constraint or {}
+    refresh_indexes(space, def.indexes)
+    rawset(root, id, space)
+    rawset(root, def.name, space)
+end
+
+local function refresh_all_spaces()
     local alive = {}
     for _, def in ipairs(internal.spaces()) do
         alive[def.id] = def
     end
-    for name in pairs(shown) do
-        rawset(root, name, nil)
-    end
-    shown = {}
     for id in pairs(objects) do
+        forget_space(id)
         if alive[id] == nil then
             objects[id] = nil
         end
     end
-    for id, def in pairs(alive) do
-        local space = objects[id] or setmetatable({}, space_metatable)
-        objects[id] = space
-        for _, key in ipairs({ 'id', 'name', 'engine', 'field_count', 'is_local', 'temporary', 'enabled' }) do
-            space[key] = def[key]
-        end
-        space.is_sync = false
-        space.ck_constraint = space.ck_constraint or {}
-        refresh_indexes(space, def.indexes)
-        rawset(root, id, space)
-        rawset(root, def.name, space)
-        shown[id], shown[def.name] = true, true
+    for _, def in pairs(alive) do
+        show_space(def)
     end
 end
 
-function internal.values.refresh()
-    refresh_spaces()
+local function refresh_spaces(ids)
+    -- All old names go before the first new one comes: two may have changed them.
+    for _, id in ipairs(ids) do
+        forget_space(id)
+    end
+    for _, id in ipairs(ids) do
+        local def = internal.space_definition(id)
+        if def == nil then
+            objects[id] = nil
+        else
+            show_space(def)
+        end
+    end
+end
+
+-- `changes` has the numbers of what is not as it was: {space, sequence, func}; nil if everything may be.
+function internal.values.refresh(changes)
+    if changes == nil then
+        refresh_all_spaces()
+    else
+        refresh_spaces(changes.space)
+    end
     if internal.refresh_objects then
-        internal.refresh_objects()
+        internal.refresh_objects(changes)
     end
 end
 internal.SYSTEM_MAX = SYSTEM_MAX

@@ -26,19 +26,31 @@ pub enum DecodeError {
     Body(&'static str),
 }
 
-/// Finds the first packet.
-pub fn next_packet(input: &[u8]) -> Result<Packet<'_>, DecodeError> {
-    let Some(&first) = input.first() else {
-        return Ok(Packet::Incomplete);
-    };
-    let size = match first {
+/// Bytes that the first packet takes in all, as its beginning says, if that has come and is a length.
+pub(crate) fn announced_bytes(input: &[u8]) -> Option<u64> {
+    let size = length_bytes(*input.first()?)?;
+    let mut reader = Reader::new(input.get(..size)?);
+    reader.read_uint().ok()?.checked_add(size as u64)
+}
+
+/// Bytes of a packet's length by the first of them.
+fn length_bytes(first: u8) -> Option<usize> {
+    Some(match first {
         0..=0x7f => 1,
         0xcc => 2,
         0xcd => 3,
         0xce => 5,
         0xcf => 9,
-        _ => return Err(DecodeError::Length("packet length")),
+        _ => return None,
+    })
+}
+
+/// Finds the first packet.
+pub fn next_packet(input: &[u8]) -> Result<Packet<'_>, DecodeError> {
+    let Some(&first) = input.first() else {
+        return Ok(Packet::Incomplete);
     };
+    let size = length_bytes(first).ok_or(DecodeError::Length("packet length"))?;
     if input.len() < size {
         return Ok(Packet::Incomplete);
     }

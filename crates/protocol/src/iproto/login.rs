@@ -1,14 +1,22 @@
 //! Slowing down those who try passwords, by the address that they come from.
 //!
 //! The first failures of an address cost nothing: people mistype. From then on every answer to a login from there, right or wrong,
-//! comes later, twice as late with each failure. A login that waits is a parked answer: a fiber of its own that holds nothing else up. How
-//! many may wait is bounded, for one address and for all; those beyond are refused at once, unlooked at. So one address tries at most
-//! `WAITING_PER_ADDRESS_MAX` passwords in `DELAY_MAX_NS`, however many connections it has. A login that succeeds clears the address.
+//! comes later, twice as late with each failure and later still when very many wait at once. A login that waits is a few bytes in a list; it is
+//! looked at when its time has come. None is refused because others wait, so whoever knows the password is let in after this delay
+//! at most, however many guess beside him; and none that is wrong is answered sooner than one that is right, or the difference would tell.
+//! A connection has one login waiting at a time, so an address tries at most one password in `DELAY_MAX_NS` for each connection that it
+//! holds open, and `DELAY_MAX_NS` grows tenfold with their number.
+//!
+//! A login that succeeds clears the failures of its own user only: an account of one's own is no way to guess for ever at another one.
 //! Connections that are logged in already are not touched, nor are other addresses.
 
+use crate::connection::Connection;
+use database::UserId;
 use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::rc::{Rc, Weak};
 
 /// Where a peer comes from.
 pub(crate) type Origin = IpAddr;
@@ -17,42 +25,45 @@ pub(crate) type Origin = IpAddr;
 pub(crate) const FREE_FAILURES: u32 = 3;
 /// Delay behind the first failure that costs.
 pub(crate) const DELAY_FIRST_NS: u64 = 100_000_000;
-/// Longest delay.
+/// Longest delay while few wait.
 pub(crate) const DELAY_MAX_NS: u64 = 3_000_000_000;
+/// So many logins that wait make delays longer once more.
+const CROWD: usize = 256;
+/// Longest delay among very many, in parts of what it is among few.
+const CROWD_FACTOR_MAX: u64 = 10;
 /// An address without a failure for so long is forgotten.
 const FORGOTTEN_AFTER_NS: u64 = 60_000_000_000;
 /// Addresses with failures; the one that has not failed for longest is forgotten for another.
 const ADDRESSES_MAX: usize = 4096;
-/// Logins of one address that may wait at a time.
-const WAITING_PER_ADDRESS_MAX: u32 = 16;
-/// Logins that may wait at a time in all.
-const WAITING_MAX: u32 = 1024;
+/// Longest body of a login that is kept: a name has at most 65,000 bytes, but nobody's is that long.
+pub(crate) const BODY_MAX: usize = 4096;
 
-const _: () = assert!(WAITING_PER_ADDRESS_MAX < WAITING_MAX && DELAY_FIRST_NS < DELAY_MAX_NS);
+const _: () = assert!(DELAY_FIRST_NS < DELAY_MAX_NS && DELAY_MAX_NS * CROWD_FACTOR_MAX < FORGOTTEN_AFTER_NS);
 
 #[derive(Default)]
 struct Failures {
     count: u32,
+    /// Whose passwords were tried; `None` stands for all users that do not exist.
+    by_user: BTreeMap<Option<UserId>, u32>,
     last_ns: u64,
-    waiting: u32,
 }
 
-/// What is done with a login.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// It is looked at now.
-    Now,
-    /// It is looked at after so many nanoseconds; `leave` is called then.
-    After(u64),
-    /// It is not looked at: too many are waiting.
-    Refused,
+/// A login whose time has not come.
+pub(crate) struct Waiting {
+    /// Gone if the client has left.
+    pub(crate) connection: Weak<Connection>,
+    pub(crate) origin: Origin,
+    pub(crate) sync: u64,
+    pub(crate) body: Vec<u8>,
 }
 
-/// Failed logins by address.
+/// Failed logins by address, and the logins that wait behind them.
 #[derive(Default)]
 pub(crate) struct Logins {
     addresses: RefCell<HashMap<Origin, Failures>>,
-    waiting: Cell<u32>,
+    /// By the time when they are looked at, and in the order they came.
+    waiting: RefCell<BTreeMap<(u64, u64), Waiting>>,
+    next: Cell<u64>,
 }
 
 /// How late the answer to a login comes behind so many failures.
@@ -76,61 +87,69 @@ pub(crate) fn origin(peer: Option<&str>) -> Option<Origin> {
 }
 
 impl Logins {
-    /// Asks for a login at a time.
-    pub(crate) fn admit(&self, origin: Origin, now_ns: u64) -> Admission {
+    /// How long a login from an address has to wait before it is looked at.
+    pub(crate) fn delay_ns(&self, origin: Origin, now_ns: u64) -> u64 {
         let mut addresses = self.addresses.borrow_mut();
-        let Some(failures) = addresses.get_mut(&origin) else { return Admission::Now };
-        if failures.waiting == 0 && now_ns.saturating_sub(failures.last_ns) > FORGOTTEN_AFTER_NS {
+        let Some(failures) = addresses.get(&origin) else { return 0 };
+        if now_ns.saturating_sub(failures.last_ns) > FORGOTTEN_AFTER_NS {
             addresses.remove(&origin);
-            return Admission::Now;
+            return 0;
         }
-        let delay = delay_ns(failures.count);
-        if delay == 0 {
-            return Admission::Now;
-        }
-        if failures.waiting >= WAITING_PER_ADDRESS_MAX || self.waiting.get() >= WAITING_MAX {
-            return Admission::Refused;
-        }
-        failures.waiting += 1;
-        self.waiting.set(self.waiting.get() + 1);
-        Admission::After(delay)
+        let crowd = 1 + (self.waiting.borrow().len() / CROWD) as u64;
+        delay_ns(failures.count) * crowd.min(CROWD_FACTOR_MAX)
     }
 
-    /// A login has waited.
-    pub(crate) fn leave(&self, origin: Origin) {
-        self.waiting.set(self.waiting.get() - 1);
-        if let Some(failures) = self.addresses.borrow_mut().get_mut(&origin) {
-            failures.waiting -= 1;
-        }
+    /// Keeps a login until a time.
+    pub(crate) fn wait(&self, until_ns: u64, login: Waiting) {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        self.waiting.borrow_mut().insert((until_ns, number), login);
     }
 
-    /// A login failed. Returns how late the next answer will come.
-    pub(crate) fn failed(&self, origin: Origin, now_ns: u64) -> u64 {
+    /// A login whose time has come.
+    pub(crate) fn take_due(&self, now_ns: u64) -> Option<Waiting> {
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.first_entry().filter(|first| first.key().0 <= now_ns).map(|first| first.remove())
+    }
+
+    /// When the next login is to be looked at.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        self.waiting.borrow().keys().next().map(|(until, _)| *until)
+    }
+
+    /// A login as a user failed. Returns how late the next answer will come.
+    pub(crate) fn failed(&self, origin: Origin, user: Option<UserId>, now_ns: u64) -> u64 {
         let mut addresses = self.addresses.borrow_mut();
         if addresses.len() >= ADDRESSES_MAX && !addresses.contains_key(&origin) {
-            let idle = addresses.iter().filter(|(_, failures)| failures.waiting == 0);
-            let oldest =
-                idle.min_by_key(|(address, failures)| (failures.last_ns, **address)).map(|(address, _)| *address);
-            // At most `WAITING_MAX` addresses have somebody waiting, so there is an idle one.
+            let oldest = addresses.iter().min_by_key(|(address, failures)| (failures.last_ns, **address));
+            let oldest = oldest.map(|(address, _)| *address);
             oldest.map(|address| addresses.remove(&address));
         }
         let failures = addresses.entry(origin).or_default();
         failures.count = failures.count.saturating_add(1);
+        let of_user = failures.by_user.entry(user).or_default();
+        *of_user = of_user.saturating_add(1);
         failures.last_ns = now_ns;
         delay_ns(failures.count)
     }
 
-    /// A login succeeded: its address may fail anew.
-    pub(crate) fn succeeded(&self, origin: Origin) {
+    /// A user has logged in: what failed as this user before is forgiven to the address.
+    pub(crate) fn succeeded(&self, origin: Origin, user: UserId) {
         let mut addresses = self.addresses.borrow_mut();
-        match addresses.get_mut(&origin) {
-            Some(failures) if failures.waiting > 0 => failures.count = 0,
-            _ => _ = addresses.remove(&origin),
+        let Some(failures) = addresses.get_mut(&origin) else { return };
+        let forgiven = failures.by_user.remove(&Some(user)).unwrap_or(0);
+        failures.count = failures.count.saturating_sub(forgiven);
+        if failures.by_user.is_empty() {
+            addresses.remove(&origin);
         }
     }
 }
 
-const _: () = assert!((WAITING_MAX as usize) < ADDRESSES_MAX);
+impl Waiting {
+    pub(crate) fn new(connection: &Rc<Connection>, origin: Origin, sync: u64, body: &[u8]) -> Self {
+        Waiting { connection: Rc::downgrade(connection), origin, sync, body: body.to_vec() }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -142,34 +161,55 @@ mod tests {
         IpAddr::from(number.to_be_bytes())
     }
 
-    #[test]
-    fn the_delay_doubles_behind_the_free_failures_and_a_success_clears_it() {
-        let logins = Logins::default();
-        let delays: Vec<u64> = (0..11).map(|_| logins.failed(address(1), 0) / MS).collect();
-        assert_eq!(delays, [0, 0, 0, 100, 200, 400, 800, 1600, 3000, 3000, 3000]);
-        assert_eq!(logins.admit(address(2), 0), Admission::Now);
-        assert_eq!(logins.admit(address(1), 0), Admission::After(3000 * MS));
-        logins.succeeded(address(1));
-        assert_eq!(logins.admit(address(1), 0), Admission::Now);
-        logins.leave(address(1));
-        assert_eq!(logins.waiting.get(), 0);
+    fn waiting() -> Waiting {
+        Waiting { connection: Weak::new(), origin: address(1), sync: 0, body: Vec::new() }
     }
 
     #[test]
-    fn few_logins_of_an_address_wait_and_an_idle_address_is_forgotten() {
+    fn the_delay_doubles_behind_the_free_failures() {
         let logins = Logins::default();
-        (0..4).for_each(|_| _ = logins.failed(address(1), 0));
-        let admitted = (0..100).filter(|_| logins.admit(address(1), 0) != Admission::Refused).count();
-        assert_eq!(admitted, WAITING_PER_ADDRESS_MAX as usize);
-        (0..admitted).for_each(|_| logins.leave(address(1)));
-        assert_eq!(logins.admit(address(1), FORGOTTEN_AFTER_NS + 1), Admission::Now);
+        let delays: Vec<u64> = (0..11).map(|_| logins.failed(address(1), Some(7), 0) / MS).collect();
+        assert_eq!(delays, [0, 0, 0, 100, 200, 400, 800, 1600, 3000, 3000, 3000]);
+        assert_eq!(logins.delay_ns(address(2), 0), 0);
+        assert_eq!(logins.delay_ns(address(1), 0), 3000 * MS);
+        assert_eq!(logins.delay_ns(address(1), FORGOTTEN_AFTER_NS + 1), 0);
         assert!(logins.addresses.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_success_clears_the_failures_of_its_own_user_only() {
+        let logins = Logins::default();
+        (0..10).for_each(|_| _ = logins.failed(address(1), Some(7), 0));
+        logins.succeeded(address(1), 8);
+        assert_eq!(logins.delay_ns(address(1), 0), 3000 * MS);
+        logins.failed(address(1), None, 0);
+        logins.succeeded(address(1), 7);
+        assert_eq!(logins.delay_ns(address(1), 0), 0, "one failure is left, which is free");
+        assert_eq!(logins.addresses.borrow().len(), 1);
+    }
+
+    #[test]
+    fn logins_come_out_in_the_order_of_their_times_and_many_wait_longer() {
+        let logins = Logins::default();
+        (0..4).for_each(|_| _ = logins.failed(address(1), None, 0));
+        assert_eq!(logins.delay_ns(address(1), 0), 100 * MS);
+        for at in [30, 10, 20] {
+            logins.wait(at, Waiting { sync: at, ..waiting() });
+        }
+        assert_eq!(logins.next_due_ns(), Some(10));
+        assert!(logins.take_due(9).is_none());
+        let order: Vec<u64> = std::iter::from_fn(|| logins.take_due(30)).map(|login| login.sync).collect();
+        assert_eq!(order, [10, 20, 30]);
+        (0..CROWD as u64).for_each(|at| logins.wait(at, waiting()));
+        assert_eq!(logins.delay_ns(address(1), 0), 200 * MS);
+        (0..100 * CROWD as u64).for_each(|at| logins.wait(at, waiting()));
+        assert_eq!(logins.delay_ns(address(1), 0), 1000 * MS);
     }
 
     #[test]
     fn the_table_is_bounded_and_forgets_the_oldest() {
         let logins = Logins::default();
-        (0..5000).for_each(|number| _ = logins.failed(address(number), u64::from(number)));
+        (0..5000).for_each(|number| _ = logins.failed(address(number), None, u64::from(number)));
         assert_eq!(logins.addresses.borrow().len(), ADDRESSES_MAX);
         assert!(!logins.addresses.borrow().contains_key(&address(903)));
         assert!(logins.addresses.borrow().contains_key(&address(904)));

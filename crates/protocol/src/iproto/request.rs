@@ -5,7 +5,7 @@
 
 use super::decode::{DecodeError, Header, Request};
 use super::encode::{begin_answer, begin_data, encode_error, encode_ok, end_answer, end_data};
-use super::login::{self, Admission};
+use super::login::{self, Logins, Waiting};
 use super::{FEATURES, PROTOCOL_VERSION, key, request_type};
 use crate::connection::Connection;
 use database::{
@@ -51,6 +51,11 @@ pub(crate) fn serve(
     if let Err(error) = dispatch(database, connection, decoded, events) {
         answer_error(database, connection, header.sync, &error);
     }
+}
+
+/// Answers a request with an error, unlooked at.
+pub(crate) fn refuse(database: &Database, connection: &Connection, decoded: &Decoded<'_>, error: &Error) {
+    answer_error(database, connection, decoded.header.sync, error);
 }
 
 /// Tells the database which rows a group of requests is about to look up by primary key, and which it is about to put in.
@@ -152,7 +157,7 @@ fn dispatch(
             encode_ok(connection.output.borrow_mut().begin(false), header.sync, schema_version);
             Ok(())
         }
-        request_type::AUTH => log_in(database, connection, header.sync, decode()?, body, events),
+        request_type::AUTH => log_in(database, connection, header.sync, decode()?, body),
         request_type::ID => {
             decode()?;
             let mut output = connection.output.borrow_mut();
@@ -398,37 +403,48 @@ fn log_in(
     sync: u64,
     request: &Request<'_>,
     body: &[u8],
-    events: &RequestEvents,
 ) -> Result<()> {
-    let origin = login::origin(connection.session.peer.as_deref());
-    let admission = origin.map_or(Admission::Now, |origin| connection.logins.admit(origin, fiber::now_ns()));
-    let (origin, delay_ns) = match (origin, admission) {
-        (Some(origin), Admission::After(delay_ns)) => (origin, delay_ns),
-        (Some(origin), Admission::Refused) => {
-            let mut error = Error::new(ErrorCode::CredsMismatch, &[]);
-            error.push_text(&format!("; not looked at: too many logins from {origin} are waiting behind failed ones"));
-            return Err(error);
-        }
-        _ => return authenticate(database, connection, sync, request, origin),
+    let Some(origin) = login::origin(connection.session.peer.as_deref()) else {
+        return authenticate(database, connection, sync, request, None);
     };
-    let (database, connection, events) = (Rc::clone(database), Rc::clone(connection), Rc::clone(events));
-    let body = body.to_vec();
+    // Whatever is refused here is refused unlooked at: whether a password is right must not show sooner than it may.
+    let refuse = |why: &str| {
+        let mut error = Error::new(ErrorCode::CredsMismatch, &[]);
+        error.push_text(why);
+        Err(error)
+    };
+    if connection.is_login_waiting.get() {
+        return refuse("; not looked at: a login of this connection is waiting behind failed ones");
+    }
+    let now = fiber::now_ns();
+    let delay_ns = connection.logins.delay_ns(origin, now);
+    if delay_ns == 0 {
+        return authenticate(database, connection, sync, request, Some(origin));
+    }
+    if body.len() > login::BODY_MAX {
+        return refuse("; not looked at: it is too long");
+    }
+    connection.is_login_waiting.set(true);
     // Not counted with the requests that may be served at once: those who guess must not use them up.
     connection.in_flight.set(connection.in_flight.get() + 1);
-    fiber::run_now("login", move || {
-        fiber::sleep(delay_ns);
-        connection.logins.leave(origin);
-        let answered = Request::decode(&body)
-            .map_err(decode_error)
-            .and_then(|request| authenticate(&database, &connection, sync, &request, Some(origin)));
-        if let Err(error) = answered {
-            answer_error(&database, &connection, sync, &error);
-        }
-        connection.in_flight.set(connection.in_flight.get() - 1);
-        events(&connection, false);
-        events(&connection, true);
-    });
+    connection.logins.wait(now.saturating_add(delay_ns), Waiting::new(connection, origin, sync, body));
     Ok(())
+}
+
+/// Looks at the logins whose time has come. `answered` gets each connection that has an answer now.
+pub(crate) fn answer_logins(database: &Rc<Database>, logins: &Logins, answered: impl Fn(&Rc<Connection>)) {
+    while let Some(waiting) = logins.take_due(fiber::now_ns()) {
+        let Some(connection) = waiting.connection.upgrade() else { continue };
+        connection.is_login_waiting.set(false);
+        connection.in_flight.set(connection.in_flight.get() - 1);
+        let outcome = Request::decode(&waiting.body)
+            .map_err(decode_error)
+            .and_then(|request| authenticate(database, &connection, waiting.sync, &request, Some(waiting.origin)));
+        if let Err(error) = outcome {
+            answer_error(database, &connection, waiting.sync, &error);
+        }
+        answered(&connection);
+    }
 }
 
 fn authenticate(
@@ -439,10 +455,12 @@ fn authenticate(
     origin: Option<login::Origin>,
 ) -> Result<()> {
     match (check_credentials(database, connection, request), origin) {
-        (Ok(()), Some(origin)) => connection.logins.succeeded(origin),
+        (Ok(()), Some(origin)) => connection.logins.succeeded(origin, connection.session.user.get()),
         (Ok(()), None) => {}
         (Err(mut error), Some(origin)) if error.code() == ErrorCode::CredsMismatch as u32 => {
-            let delay_ms = connection.logins.failed(origin, fiber::now_ns()) / 1_000_000;
+            let name = String::from_utf8_lossy(request.user_name.unwrap_or(b""));
+            let user = database.catalog.user_by_name(&name).map(|user| user.id);
+            let delay_ms = connection.logins.failed(origin, user, fiber::now_ns()) / 1_000_000;
             if delay_ms > 0 {
                 error.push_text(&format!(
                     "; after failed logins from {origin} the next answer comes {delay_ms} ms later"

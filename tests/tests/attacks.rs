@@ -1,0 +1,259 @@
+//! What those try who have no rights, or few: to run code, to empty spaces, to use up memory and stacks, to keep others out. Each test is an
+//! attack that once worked.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use lycosa_tests::{Client, Reply, Rig, Server, login, packet, request, root};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tuple::msgpack::{self, Reader};
+
+const INSERT: u64 = 2;
+const REPLACE: u64 = 3;
+const AUTH: u64 = 7;
+const CALL: u64 = 10;
+const EVAL: u64 = 8;
+const PING: u64 = 64;
+
+const SPACE_ID: u64 = 0x10;
+const TUPLE: u64 = 0x21;
+const FUNCTION_NAME: u64 = 0x22;
+const EXPRESSION: u64 = 0x27;
+
+const ACCESS_DENIED: u64 = 42;
+const NO_SUCH_PROC: u64 = 33;
+const SHUTTING_DOWN: &str = "the server is shutting down";
+
+fn string(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    msgpack::encode_str(&mut out, text.as_bytes());
+    out
+}
+
+fn row(numbers: &[u64]) -> Vec<u8> {
+    let mut out = Vec::new();
+    msgpack::encode_array(&mut out, numbers.len() as u32);
+    numbers.iter().for_each(|number| msgpack::encode_uint(&mut out, *number));
+    out
+}
+
+/// The number that was returned.
+fn returned(reply: &Reply) -> u64 {
+    let mut reader = Reader::new(&reply.data);
+    let first = reader.read_array().and_then(|_| reader.read_uint());
+    first.unwrap_or_else(|_| panic!("{reply:?}"))
+}
+
+fn number(value: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    msgpack::encode_uint(&mut out, value);
+    out
+}
+
+fn call(client: &mut Client, name: &str, argument: &str) -> (u64, String) {
+    let arguments = [vec![0x91], string(argument)].concat();
+    client.call(CALL, &request(&[(FUNCTION_NAME, &string(name)), (TUPLE, &arguments)])).error.unwrap_or_default()
+}
+
+const FEW_RIGHTS: &str = "box.once('attacks', function()
+    local kept = box.schema.space.create('kept', {id = 512})
+    kept:create_index('primary')
+    kept:insert{1}
+    box.schema.user.create('caller', {password = 'c'})
+    box.schema.user.grant('caller', 'execute', 'function')
+    box.schema.func.create('offered')
+    box.schema.user.create('boss', {password = 'b'})
+    box.schema.user.grant('boss', 'super')
+end)
+function offered() return 1 end";
+
+fn log_in(server: &Server, user: &str, password: &str) -> Client {
+    let mut client = server.connect();
+    let body = login(&client, user, password);
+    assert_eq!(client.call(AUTH, &body).error, None);
+    client
+}
+
+#[test]
+fn guest_runs_nothing_and_empties_nothing() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut guest = rig.server.connect();
+    assert_ne!(call(&mut guest, "LUA", "return io.popen('id'):read('*a')").0, 0);
+    assert_eq!(call(&mut guest, "box.schema.user.info", "boss").0, 45, "guest may not know who there is");
+    let truncate = request(&[(SPACE_ID, &number(330)), (TUPLE, &row(&[512, 1]))]);
+    for kind in [INSERT, REPLACE] {
+        assert_eq!(guest.call(kind, &truncate).code(), ACCESS_DENIED);
+    }
+    let mut boss = log_in(&rig.server, "boss", "b");
+    assert_eq!(returned(&boss.eval("return box.space.kept:len()")), 1);
+}
+
+#[test]
+fn a_directory_from_tarantool_brings_no_function_that_runs_everything() {
+    let dir = TempDir::new().unwrap();
+    for entry in std::fs::read_dir(root().join("tests/format/tarantool-2.6")).unwrap().flatten() {
+        let name = entry.file_name();
+        if name.to_string_lossy().ends_with("snap") || name.to_string_lossy().ends_with("xlog") {
+            std::fs::copy(entry.path(), dir.path().join(name)).unwrap();
+        }
+    }
+    let server = Server::start_in(dir.path(), &[]);
+    let mut guest = server.connect();
+    let (code, text) = call(&mut guest, "LUA", "return box.session.euid()");
+    assert_eq!(code, ACCESS_DENIED, "{text}");
+    assert!(text.contains("Execute access to function 'LUA' is denied"), "{text}");
+}
+
+#[test]
+fn the_right_to_all_functions_is_one_to_those_that_are_registered() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut caller = log_in(&rig.server, "caller", "c");
+    assert_eq!(call(&mut caller, "offered", "").0, 0);
+    for name in ["os.execute", "box.session.su", "loadstring", "box.cfg", "no.such.thing"] {
+        assert_eq!(call(&mut caller, name, "true").0, ACCESS_DENIED, "{name}");
+    }
+    let mut boss = log_in(&rig.server, "boss", "b");
+    assert_eq!(call(&mut boss, "no.such.thing", "").0, NO_SUCH_PROC);
+}
+
+#[test]
+fn half_a_request_before_login_is_not_kept() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let before = rig.server.memory();
+    let mut half: Vec<TcpStream> = Vec::new();
+    // A map of 0x7f000000 bytes, of which some come.
+    let announced = [&[0xce, 0x0f, 0, 0, 0][..], &vec![0; 60_000]].concat();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(rig.server.address()).unwrap();
+        stream.read_exact(&mut [0; 128]).unwrap();
+        // The server may have ended the connection already.
+        let _ = stream.write_all(&announced);
+        half.push(stream);
+    }
+    let mut told = 0;
+    for stream in &mut half {
+        let mut answer = Vec::new();
+        // What is on the way to a connection that ends may be taken back by the system.
+        let _ = stream.read_to_end(&mut answer);
+        told += usize::from(String::from_utf8_lossy(&answer).contains("before login"));
+    }
+    assert!(told > 0, "nobody was told why");
+    let grown = rig.server.memory().saturating_sub(before);
+    assert!(grown < 20 << 20, "{grown} bytes for requests that never came");
+    // Who has logged in may send as much.
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let long = format!("return #'{}'", "x".repeat(2 << 20));
+    let body = request(&[(EXPRESSION, &string(&long)), (TUPLE, &[0x90])]);
+    assert_eq!(returned(&boss.call(EVAL, &body)), 2 << 20);
+}
+
+#[test]
+fn two_thousand_clients_at_once_are_greeted_at_once() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let begun = Instant::now();
+    let address: std::net::SocketAddr = rig.server.address().parse().unwrap();
+    // All of them ask before the first one looks at the answer.
+    let sockets: Vec<socket2::Socket> = (0..2000)
+        .map(|_| {
+            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&address.into());
+            socket
+        })
+        .collect();
+    for socket in sockets {
+        socket.set_nonblocking(false).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut stream: TcpStream = socket.into();
+        stream.read_exact(&mut [0; 128]).unwrap();
+    }
+    // A connection that does not fit into the queue is tried again after a second, then three, seven ...
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn too_many_fibers_are_refused_to_who_asks_for_them() {
+    let rig = Rig::start(FEW_RIGHTS, &["--fibers-max", "2000"]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let reply = boss.eval(
+        "local fiber = require('fiber')
+         local made, reason = 0, nil
+         for _ = 1, 5000 do
+             local ok, answer = pcall(fiber.create, fiber.sleep, 1000)
+             if not ok then reason = answer break end
+             made = made + 1
+         end
+         return made, reason.code, tostring(reason)",
+    );
+    let mut reader = Reader::new(&reply.data);
+    reader.read_array().unwrap();
+    let (made, code) = (reader.read_uint().unwrap(), reader.read_uint().unwrap());
+    let text = String::from_utf8_lossy(reader.read_str().unwrap()).into_owned();
+    assert!((1900..2000).contains(&made) && code == 2, "{made} {code} {text}");
+    assert!(text.contains("`fibers_max` is 2000"), "{text}");
+    // The server's own fibers are beside them.
+    boss.ping();
+    assert_eq!(returned(&boss.eval("return 7")), 7);
+}
+
+#[test]
+fn a_server_that_stops_ends_its_connections_behind_a_whole_answer() {
+    let mut rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    assert_eq!(boss.eval("box.space.kept:truncate()").error, None);
+    let address = rig.server.address().to_string();
+    let clients: Vec<std::thread::JoinHandle<(Vec<u64>, Vec<String>)>> = (0..4)
+        .map(|client: u64| client << 32)
+        .map(|first| {
+            let mut client = Client::connect(&address).unwrap();
+            let body = login(&client, "boss", "b");
+            assert_eq!(client.call(AUTH, &body).error, None);
+            std::thread::spawn(move || {
+                let (mut done, mut refused) = (Vec::new(), Vec::new());
+                let mut id = first;
+                'all: loop {
+                    let packets: Vec<u8> = (id..id + 50)
+                        .flat_map(|id| {
+                            let tuple = row(&[id]);
+                            packet(INSERT, id, &request(&[(SPACE_ID, &number(512)), (TUPLE, &tuple)]))
+                        })
+                        .collect();
+                    client.send(&packets);
+                    for _ in 0..50 {
+                        match client.try_receive() {
+                            Ok(reply) if reply.error.is_none() => done.push(reply.sync),
+                            Ok(reply) => refused.push(reply.error.unwrap().1),
+                            Err(error) => {
+                                assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{error}");
+                                break 'all;
+                            }
+                        }
+                    }
+                    id += 50;
+                }
+                (done, refused)
+            })
+        })
+        .collect();
+    // Something is under way.
+    while returned(&boss.eval("return box.space.kept:len()")) < 200 {}
+    rig.server.terminate();
+    let mut done = Vec::new();
+    for client in clients {
+        let (acknowledged, refused) = client.join().unwrap();
+        done.extend(acknowledged);
+        assert!(refused.iter().all(|text| text.contains(SHUTTING_DOWN)), "{refused:?}");
+    }
+    assert!(rig.server.ended().success());
+    rig.restart(&[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let reply =
+        boss.eval("local ids = {} for _, row in box.space.kept:pairs() do ids[#ids + 1] = row[1] end return ids");
+    let mut reader = Reader::new(&reply.data);
+    reader.read_array().unwrap();
+    let count = reader.read_array().unwrap();
+    let kept: std::collections::BTreeSet<u64> = (0..count).map(|_| reader.read_uint().unwrap()).collect();
+    assert!(done.len() >= 200 && done.iter().all(|id| kept.contains(id)), "an acknowledged row is gone");
+    boss.call(PING, &[]);
+}
