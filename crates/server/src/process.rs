@@ -22,6 +22,8 @@ const DRAIN_NS: u64 = 2_000_000_000;
 const DISK_FILES_PART: u64 = 4;
 /// A run that is read past the page cache, too, has two descriptors.
 const DESCRIPTORS_PER_RUN: u64 = 2;
+/// Stands for "no bound" on how long Lua code may run without waiting: thirty years.
+const SLICE_UNBOUNDED_MS: u64 = 1_000_000_000_000;
 
 /// A request to end the process.
 #[derive(Clone)]
@@ -90,6 +92,8 @@ impl Process {
             if signal == HANG_UP {
                 log_of_signals.rotate();
             } else {
+                // A script that runs for ever must not keep the loop from hearing of it.
+                lua::ask_to_stop();
                 for_signals.request();
             }
         })
@@ -114,7 +118,12 @@ impl Process {
         });
         let lua = LuaConfig {
             memory: options.lua_memory_bytes()?.unwrap_or(LuaConfig::default().memory),
-            slice_max_ms: options.lua_slice_max.map_or(LuaConfig::default().slice_max_ms, |s| (s * 1000.0) as u64),
+            slice_max_ms: match options.lua_slice_max {
+                None => LuaConfig::default().slice_max_ms,
+                // No bound; but code that runs is watched, to be ended when the process stops.
+                Some(seconds) if seconds <= 0.0 => SLICE_UNBOUNDED_MS,
+                Some(seconds) => (seconds * 1000.0) as u64,
+            },
         };
         Lua::start(&database, Rc::clone(&host) as Rc<dyn Host>, lua)?;
         Ok(Process { database, event_loop, host, stop })
