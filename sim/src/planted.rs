@@ -1,6 +1,6 @@
 //! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
 //!
-//! Three are a double of the file system. Nine need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! Three are a double of the file system. Ten need a place in the product, which the feature `planted-bugs` compiles in; README.md
 //! names the places.
 
 use crate::check::Finding;
@@ -52,6 +52,9 @@ pub enum Bug {
     /// Filters deny some of the keys that they know.
     #[cfg(feature = "planted-bugs")]
     FilterDenies,
+    /// Nobody compares the newest log and the manifest with what is noted of them.
+    #[cfg(feature = "planted-bugs")]
+    IgnoreWitness,
 }
 
 impl Bug {
@@ -78,6 +81,8 @@ impl Bug {
         Bug::DropTombstones,
         #[cfg(feature = "planted-bugs")]
         Bug::FilterDenies,
+        #[cfg(feature = "planted-bugs")]
+        Bug::IgnoreWitness,
     ];
 
     /// As it is written on the command line.
@@ -104,6 +109,8 @@ impl Bug {
             Bug::DropTombstones => "drop-tombstones",
             #[cfg(feature = "planted-bugs")]
             Bug::FilterDenies => "filter-denies",
+            #[cfg(feature = "planted-bugs")]
+            Bug::IgnoreWitness => "ignore-witness",
         }
     }
 
@@ -124,10 +131,10 @@ impl Bug {
         return self == Bug::IgnoreWriteBehind;
     }
 
-    /// True if only a bit that flips at rest shows it. Nothing flips in the exhaustive tools.
+    /// True if only what happens to files at rest shows it: a bit that flips, a file that is cut or gone. Nothing does in the exhaustive tools.
     pub fn needs_flip(self) -> bool {
         #[cfg(feature = "planted-bugs")]
-        return self == Bug::IgnoreBlockChecksum;
+        return matches!(self, Bug::IgnoreBlockChecksum | Bug::IgnoreWitness);
         #[cfg(not(feature = "planted-bugs"))]
         false
     }
@@ -162,6 +169,7 @@ impl Bug {
             Bug::RemoveRunThatIsNamed => Some(Plant::RemoveRunThatIsNamed),
             Bug::DropTombstones => Some(Plant::DropTombstones),
             Bug::FilterDenies => Some(Plant::FilterDenies),
+            Bug::IgnoreWitness => Some(Plant::IgnoreWitness),
             _ => None,
         });
         Planted(())

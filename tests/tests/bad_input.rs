@@ -199,14 +199,15 @@ fn malformed_bodies_are_refused_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_malformed_header_ends_the_connection_with_an_error() {
+fn a_malformed_header_is_an_error_and_the_connection_goes_on() {
     let mut seeded = seeded();
     let mut headers: Vec<(&str, Vec<u8>)> = malformed();
     headers.push(("no map", vec![0x91, 0]));
     headers.push(("nothing", Vec::new()));
     for (name, value) in values().into_iter().filter(|(name, _)| *name != "1") {
         headers.push((name, [vec![0x82, 0], value.clone(), vec![1, 1]].concat()));
-        headers.push((name, [vec![0x82, 0, 64, 1], value].concat()));
+        headers.push((name, [vec![0x82, 0, 64, 1], value.clone()].concat()));
+        headers.push((name, [vec![0x83, 0, 64, 1, 1, 5], value].concat()));
     }
     for (name, header) in headers {
         let mut client = seeded.server.connect();
@@ -215,7 +216,8 @@ fn a_malformed_header_ends_the_connection_with_an_error() {
         bytes.extend_from_slice(&header);
         client.send(&bytes);
         assert_eq!(client.receive().code(), INVALID_MSGPACK, "{name}");
-        assert!(client.is_closed(), "{name}: nothing behind it could be understood");
+        // Where the next request begins is known.
+        client.ping();
     }
     seeded.others_are_served();
 }

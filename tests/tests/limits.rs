@@ -171,6 +171,53 @@ fn at_the_memory_limit_inserts_are_refused_and_everything_else_goes_on() {
     }
 }
 
+/// What an administrator does about a full memory, and what has nothing to do with the memory engine's rows. Returns what failed.
+const ADMINISTRATION: &str = "
+    local stock, disk, kept = box.space.stock, box.space.disk, {}
+    local work = {
+        {'rows of Lua', function() for i = 1, 20000 do kept[i] = box.tuple.new{i, ('z'):rep(1000)} end end},
+        {'disk writes', function() for i = 1, 1000 do disk:replace{i, ('w'):rep(1000)} end end},
+        {'disk reads', function() assert(disk:get(1) and #disk:select() == 1000) end},
+        {'passwd', function() box.schema.user.passwd('alice', 'b') end},
+        {'grant', function() box.schema.user.grant('alice', 'read', 'space', 'stock') end},
+        {'revoke', function() box.schema.user.revoke('alice', 'read', 'space', 'stock') end},
+        {'format', function() stock:format{{'id', 'unsigned'}} end},
+        {'another format', function() stock:format{{'number', 'unsigned'}} end},
+        {'no format', function() stock:format{} end},
+        {'user', function() box.schema.user.create('eve') box.schema.user.drop('eve') end},
+        {'space', function() local s = box.schema.space.create('new') s:create_index('pk') s:drop() end},
+        {'rename', function() stock:rename('goods') stock:rename('stock') end},
+        {'function', function() box.schema.func.create('f') box.schema.func.drop('f') end},
+        {'views', function() assert(#box.space._vspace:select() > 0 and box.space._vuser.index.name:get('alice')) end},
+        {'snapshot', box.snapshot},
+    }
+    local failed = {}
+    for _, item in ipairs(work) do
+        local ok, reason = pcall(item[2])
+        if not ok then table.insert(failed, item[1] .. ': ' .. tostring(reason)) end
+    end
+    return #failed, table.concat(failed, '; ')";
+
+#[test]
+fn administration_and_rows_on_disk_go_on_when_memory_is_full() {
+    let options = ["--memtx-memory", "24MiB"];
+    let mut rig = start(&options);
+    let made = rig.eval("box.schema.space.create('disk', {engine = 'vinyl'}):create_index('pk') return 1");
+    assert_eq!(made.error, None);
+    fill(&mut rig, 0, 1000);
+    fill(&mut rig, 20_000_000, 0);
+    for _ in 0..2 {
+        let (failed, reasons) = rig.answer(ADMINISTRATION);
+        assert_eq!(failed, 0, "{reasons}");
+        let (code, _) = rig.answer(
+            "local ok, e = pcall(box.space.stock.insert, box.space.stock, {30000000, 1}) return ok and 0 or e.code",
+        );
+        assert_eq!(code, OUT_OF_MEMORY, "it is full");
+        rig.restart(&options);
+    }
+    assert_eq!(rig.eval("box.space.stock:drop()").error, None);
+}
+
 #[test]
 fn a_thousand_clients_that_never_read_do_not_fill_the_memory() {
     runtime::signals::raise_open_files_limit();

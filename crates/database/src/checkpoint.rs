@@ -76,11 +76,16 @@ struct Housekeeping {
     snapshots: PathBuf,
     logs: PathBuf,
     keep: usize,
+    /// A backup copies files.
+    keeps_all: Arc<AtomicBool>,
 }
 
 impl Housekeeping {
     /// Keeps so many snapshots and the logs that the oldest of them needs.
     fn remove_old_files(&self) -> std::result::Result<(), WalError> {
+        if self.keeps_all.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let all = wal::snapshots(&*self.files, &self.snapshots)?;
         let Some(first_kept) = all.len().checked_sub(self.keep) else {
             return Ok(());
@@ -242,7 +247,7 @@ impl Database {
         state.is_busy() && !state.is_asked_for
     }
 
-    fn begin_checkpoint(&self) -> Result<()> {
+    pub(crate) fn begin_checkpoint(&self) -> Result<()> {
         if self.checkpoint.borrow().is_busy() {
             return Err(Error::new(ErrorCode::CheckpointInProgress, &[]));
         }
@@ -361,7 +366,10 @@ impl Database {
             let files = self.environment.files.clone();
             let (snapshots, logs) = (config.memtx_dir.clone(), config.wal_dir.clone());
             let keep = config.checkpoint_count.max(1);
-            (Housekeeping { files, snapshots, logs, keep }, config.wal_writes_in_flight > 0)
+            (
+                Housekeeping { files, snapshots, logs, keep, keeps_all: Arc::clone(&self.keeps_files) },
+                config.wal_writes_in_flight > 0,
+            )
         };
         let kept_bytes = self.checkpoint.borrow().kept_bytes;
         let (sender, outcome) = channel();

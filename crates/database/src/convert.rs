@@ -23,7 +23,12 @@ fn with_field(error: Error, field: &FieldName) -> Error {
 impl Database {
     /// A row that does not fit its space.
     pub(crate) fn tuple_error(&self, error: TupleError, space: &Space) -> Error {
-        let error = match &error {
+        self.row_error(error).with("space", space.name())
+    }
+
+    /// A row that does not fit a format.
+    pub fn row_error(&self, error: TupleError) -> Error {
+        match &error {
             TupleError::Msgpack(error) => Error::new(ErrorCode::InvalidMsgpack, &[&error]),
             TupleError::NotArray => Error::new(ErrorCode::TupleNotArray, &[]),
             TupleError::FieldCount { got, expected } => Error::new(ErrorCode::ExactFieldCount, &[got, expected]),
@@ -33,8 +38,7 @@ impl Database {
             TupleError::FieldType { field, expected } => {
                 with_field(Error::new(ErrorCode::FieldType, &[&number_of(field), &expected.name()]), field)
             }
-        };
-        error.with("space", space.name())
+        }
     }
 
     /// A key that does not fit its index.
@@ -58,9 +62,7 @@ impl Database {
             }
             UpdateError::Splice { field, what } => Error::new(ErrorCode::UpdateSplice, &[&field, &what]),
             UpdateError::NoFieldNumber(number) => Error::new(ErrorCode::NoSuchFieldNo, &[&number]),
-            UpdateError::NoFieldName(name) if name.contains(['.', '[']) => {
-                Error::new(ErrorCode::NoSuchFieldName, &[&format_args!("'{name}'")])
-            }
+            UpdateError::NoFieldPath(path) => Error::new(ErrorCode::NoSuchFieldName, &[&format_args!("'{path}'")]),
             UpdateError::NoFieldName(name) => Error::new(ErrorCode::NoSuchFieldName, &[&name]),
             UpdateError::Field { field, what } => Error::new(ErrorCode::UpdateField, &[&field, &what]),
             UpdateError::IntegerOverflow { operation, field } => {

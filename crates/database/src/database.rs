@@ -21,6 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use storage::MemorySpace;
 use tuple::{Arena, Tuple};
 use wal::{Journal, Position, Vclock, WalError};
@@ -85,6 +86,9 @@ impl Garbage {
     }
 }
 
+/// Bytes that rows outside of the memory engine may take, if `memtx_memory` is not more.
+const LOOSE_ROWS_MAX: usize = 1 << 30;
+
 /// See the head of this file.
 pub struct Database {
     /// What exists.
@@ -94,6 +98,8 @@ pub struct Database {
     /// The options in force.
     pub config: RefCell<Config>,
     pub(crate) arena: Arena,
+    /// Rows that no index of the memory engine has: those in the hands of Lua, from disk, or of views.
+    pub(crate) loose_rows: Arena,
     /// `memtx_max_tuple_size`, where every row is checked against it.
     pub(crate) max_tuple_size: Cell<usize>,
     /// `vinyl_max_tuple_size`.
@@ -129,6 +135,8 @@ pub struct Database {
     pub(crate) replicaset_uuid: RefCell<String>,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
     pub(crate) checkpoint: RefCell<crate::checkpoint::CheckpointState>,
+    /// Nothing of what old files hold is removed: a backup copies it.
+    pub(crate) keeps_files: Arc<AtomicBool>,
     /// Held for life: the lock on the data directory.
     pub(crate) directory_lock: RefCell<Option<Box<dyn std::any::Any>>>,
     started_at_ns: u64,
@@ -154,6 +162,7 @@ impl Database {
     /// A database with built-in system spaces and no rows; `open` reads the data directory.
     pub fn new(config: Config, environment: Environment) -> Result<Rc<Self>> {
         let arena = Arena::new(config.memtx_memory as usize);
+        let loose_rows = Arena::new(LOOSE_ROWS_MAX.max(config.memtx_memory as usize));
         let max_tuple_size = Cell::new(config.memtx_max_tuple_size as usize);
         let max_disk_tuple_size = Cell::new(config.vinyl_max_tuple_size as usize);
         let started_at_ns = environment.clock.monotonic_ns();
@@ -162,6 +171,7 @@ impl Database {
             statistics: Statistics::default(),
             config: RefCell::new(config),
             arena,
+            loose_rows,
             max_tuple_size,
             max_disk_tuple_size,
             environment,
@@ -187,6 +197,7 @@ impl Database {
             replicaset_uuid: RefCell::default(),
             hooks: RefCell::default(),
             checkpoint: RefCell::default(),
+            keeps_files: Arc::default(),
             directory_lock: RefCell::default(),
             started_at_ns,
             recovery_report: RefCell::default(),
@@ -267,7 +278,12 @@ impl Database {
         &self.environment
     }
 
-    /// The arena of all rows.
+    /// The arena of rows that are not in the memory engine: what they take does not count against `memtx_memory`.
+    pub fn loose_rows(&self) -> &Arena {
+        &self.loose_rows
+    }
+
+    /// The arena of the rows of the memory engine.
     pub fn arena(&self) -> &Arena {
         &self.arena
     }

@@ -48,6 +48,8 @@ pub(crate) struct DiskState {
     pub(crate) unbuilt: RefCell<Vec<(Rc<Space>, IndexDef, TreeOptions)>>,
     /// Spaces whose new indexes are to be recorded.
     pub(crate) seal_soon: RefCell<Vec<Rc<LsmSpace>>>,
+    /// The row of `_space` whose format all rows of a space were found to fit, for the statement that is about to put it in force.
+    pub(crate) checked_format: RefCell<Option<Tuple>>,
     /// Indexes that wait for the statement that puts them in their places, which comes at once.
     pub(crate) ready_indexes: RefCell<Option<ReadyIndexes>>,
     pace: Pacer,
@@ -212,6 +214,7 @@ impl Database {
                 manifest_bytes: config.vinyl_manifest_bytes,
                 open_files_max: config.vinyl_open_files_max,
                 page_cache_sampled_one_of: config.vinyl_page_cache_sampled_one_of,
+                is_forced: config.force_recovery,
             },
             LsmEnvironment {
                 files: environment.files.clone(),
@@ -245,11 +248,11 @@ impl Database {
         if has_spaces { DISK_LOG_MIN.max(2 * self.arena.used() as u64) } else { u64::MAX }
     }
 
-    /// Everything is read: indexes are completed, and from now on reads do not block.
-    pub(crate) fn end_disk_replay(&self, context: &Context) -> Result<()> {
+    /// Everything is read: indexes are completed, and from now on reads do not block. `is_damaged`: rows may be missing.
+    pub(crate) fn end_disk_replay(&self, context: &Context, is_damaged: bool) -> Result<()> {
         self.build_unbuilt(context)?;
         if let Some(engine) = self.disk_engine() {
-            engine.forget_unclaimed();
+            engine.forget_unclaimed(is_damaged);
         }
         Ok(())
     }
@@ -288,7 +291,7 @@ impl Database {
         named.with("file", file.display()).with("offset", offset)
     }
 
-    fn disk_of<'a>(&self, space: &'a Space) -> Result<&'a Rc<LsmSpace>> {
+    pub(crate) fn disk_of<'a>(&self, space: &'a Space) -> Result<&'a Rc<LsmSpace>> {
         space.disk().ok_or_else(|| Error::new(ErrorCode::Unsupported, &[&space.def().engine, &"rows"]))
     }
 
@@ -394,10 +397,20 @@ impl Database {
         space: &Rc<Space>,
         operation: &Operation<'_>,
     ) -> Result<Option<Prepared>> {
+        self.on_disk(context, space, || self.prepare_disk(context, space, operation))
+    }
+
+    /// Looks at what a statement has to know. May wait, with the open transaction suspended meanwhile.
+    pub(crate) fn on_disk<T>(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        attempt: impl FnMut() -> std::result::Result<T, Halt>,
+    ) -> Result<T> {
         self.outlive_yield(context);
         self.remember_space(context, space);
         self.wait_for_room(context)?;
-        self.until_ready(context, || self.prepare_disk(context, space, operation))
+        self.until_ready(context, attempt)
     }
 
     /// As `apply` of spaces in memory, for what `prepare_on_disk` made and triggers may have changed. May wait before it does anything.
@@ -487,10 +500,7 @@ impl Database {
                 let found_by = Key::decode(key)?;
                 self.check_exact_key(space, index_id, found_by)?;
                 self.remember_key(context, space, index_id, found_by);
-                let Some(old) = disk.get(index_id, key_of(found_by))? else {
-                    update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
-                    return Ok(None);
-                };
+                let Some(old) = disk.get(index_id, key_of(found_by))? else { return Ok(None) };
                 let old = self.tuple_of(space, &old)?;
                 let mut row = Vec::new();
                 update::apply(ops, old.data(), Some(&space.format()), index_base, &mut row)
@@ -521,7 +531,7 @@ impl Database {
             |old, new| Ok(Some(Prepared { old, new, mode: Mode::Replace, kind: row_kind::REPLACE, unseen: None }));
         let format = space.format();
         self.check_row(space, &format, tuple)?;
-        update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
+        update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
         let old = match disk.get_same_key(tuple) {
             Err(Stop::Wait(_)) if is_blind && disk.takes_note(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;
@@ -542,6 +552,17 @@ impl Database {
         let mut row = Vec::new();
         update::upsert(ops, old.data(), Some(&format), index_base, &mut row)
             .map_err(|error| self.update_error(error))?;
+        if self.state() == State::Loading
+            && let Err(error) = format.check(&row)
+        {
+            // It was only noted when it was written, and whatever meets the note passes over it, too.
+            let error = self.tuple_error(error, space);
+            tracing::warn!(
+                "an upsert of the log that makes a row which space '{}' cannot hold is ignored: {error}",
+                space.name()
+            );
+            return Ok(None);
+        }
         let new = self.new_row(space, &row, || old.data().len())?;
         if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
             // As Tarantool: an upsert that would move its row is dropped with a line in the log.
@@ -577,7 +598,7 @@ impl Database {
     }
 
     fn duplicate(&self, space: &Rc<Space>, index_id: u32, existing: &DiskRow) -> Error {
-        let made = existing.with(|row| Tuple::new(&self.arena, space.format().id(), row));
+        let made = existing.with(|row| Tuple::new(&self.loose_rows, space.format().id(), row));
         match made {
             Ok(existing) => self.storage_error(storage::StorageError::Duplicate { index_id, existing }, space),
             Err(error) => self.storage_error(error.into(), space),
@@ -585,7 +606,7 @@ impl Database {
     }
 
     /// A row of the disk as a tuple.
-    fn tuple_of(&self, space: &Space, row: &DiskRow) -> Result<Tuple> {
+    pub(crate) fn tuple_of(&self, space: &Space, row: &DiskRow) -> Result<Tuple> {
         let format: Rc<Format> = space.format();
         row.with(|row| self.make_row(space, &format, row, || 0))
     }
@@ -609,6 +630,18 @@ impl Database {
         if let Some(engine) = self.disk_engine().filter(|engine| engine.is_full()) {
             // What was read of the log is durable.
             engine.dump_all(lsn).map_err(Error::system)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a statement of Tarantool's files in force, for the start.
+    pub(crate) fn put_moved(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
+        let prepared = self.until_ready(context, || self.prepare_disk(context, space, &operation))?;
+        let Some(mut prepared) = prepared else { return Ok(()) };
+        let unseen = prepared.unseen.take();
+        self.put_on_disk(space, prepared, unseen.as_ref())?;
+        if let Some(engine) = self.disk_engine().filter(|engine| engine.is_full()) {
+            engine.dump_all(self.replayed_lsn()).map_err(Error::system)?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@
 
 mod access;
 mod alter;
+mod backup;
 mod bootstrap;
 mod call;
 mod catalog;
@@ -37,7 +38,9 @@ mod session;
 mod statement;
 mod statistics;
 mod time_share;
+mod triggers;
 mod txn;
+mod vinyl;
 
 pub use access::{Grant, ObjectType, Privileges, Rights};
 pub use alter::{

@@ -1,6 +1,6 @@
 //! Start and stop: the newest snapshot and the log behind it are read before anything is answered.
 
-use crate::alter::SEQUENCE_DATA_ID;
+use crate::alter::{INDEX_ID, SEQUENCE_DATA_ID};
 use crate::bootstrap;
 use crate::catalog::Space;
 use crate::checkpoint;
@@ -8,11 +8,14 @@ use crate::config::Config;
 use crate::damage::{self, Names};
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::fields::Fields;
 use crate::session::{ADMIN, Context, GUEST};
 use crate::statement::{Operation, body_key, row_kind};
+use crate::vinyl::Incoming;
 use std::path::Path;
 use std::rc::Rc;
 use storage::{PREFETCH_MAX, Prefetch};
+use tuple::FieldType;
 use tuple::msgpack::{self, Reader};
 use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalError};
 
@@ -20,7 +23,7 @@ use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalErr
 const PROGRESS_ROWS: u64 = 1_000_000;
 
 /// An error of reading files, as the start reports it.
-fn start_error(error: WalError) -> Error {
+pub(crate) fn start_error(error: WalError) -> Error {
     let code = match error {
         WalError::Gap { .. } => ErrorCode::XlogGap as u32,
         _ => ErrorCode::System as u32,
@@ -32,10 +35,20 @@ fn start_error(error: WalError) -> Error {
 pub(crate) struct Body<'a> {
     pub(crate) space_id: u32,
     index_id: u32,
-    index_base: u32,
+    pub(crate) index_base: u32,
     pub(crate) key: &'a [u8],
     pub(crate) tuple: &'a [u8],
-    ops: &'a [u8],
+    pub(crate) ops: &'a [u8],
+}
+
+/// True if a unique index may be given two rows that only Tarantool tells apart: what [`Database::replay`] leaves out is found row by row.
+fn has_numbers_of_kinds(space: &Space) -> bool {
+    let store = space.store.borrow();
+    let mut secondaries = store.index_defs().filter(|def| def.id != 0 && def.is_unique);
+    secondaries.any(|def| {
+        let mut parts = def.key_def.parts().iter();
+        parts.any(|part| matches!(part.field_type, FieldType::Number | FieldType::Scalar))
+    })
 }
 
 /// The next value of bytes that were checked when they were read.
@@ -76,10 +89,14 @@ struct Replaying<'a> {
     rows: u64,
     /// Rows come from logs and have positions of their own.
     is_log: bool,
+    /// Behind the row that is read. Positions are its signature: rows of local spaces count in a component of their own.
+    vclock: Vclock,
     /// Rows may go into secondary indexes later.
     may_defer: bool,
     /// Spaces whose secondary indexes are to be filled.
     deferring: Vec<Rc<Space>>,
+    /// Rows of Tarantool's disk engine.
+    incoming: Incoming,
     /// Why the start cannot go on, whatever the files are like.
     final_error: Option<Error>,
 }
@@ -105,6 +122,9 @@ impl Replaying<'_> {
 
     fn apply_row(&mut self, row: &Row<'_>) -> Result<()> {
         let kind = row.header.kind;
+        let component = if row.header.group_id == 1 { 0 } else { row.header.replica_id };
+        self.vclock.set(component, row.header.lsn);
+        let position = self.vclock.signature();
         if !matches!(
             kind,
             row_kind::INSERT | row_kind::REPLACE | row_kind::UPDATE | row_kind::DELETE | row_kind::UPSERT
@@ -115,14 +135,17 @@ impl Replaying<'_> {
         let body = decode_body(row.body).map_err(Error::illegal)?;
         self.names.learn_body(kind, &body);
         let space = self.database.space(body.space_id)?;
+        if self.is_log && self.incoming.covers(body.space_id, position) {
+            return Ok(());
+        }
         if self.is_log {
-            self.database.begin_replay(row.header.lsn, true);
+            self.database.begin_replay(position, true);
         }
         let Body { index_id, index_base, key, tuple, ops, .. } = body;
         if space.is_system() && space.id != SEQUENCE_DATA_ID || index_id != 0 {
             // It may change what indexes there are, or ask one of them.
             self.complete_indexes()?;
-        } else if self.may_defer && space.store.borrow().is_empty() {
+        } else if self.may_defer && space.store.borrow().is_empty() && !has_numbers_of_kinds(&space) {
             let mut store = space.store.borrow_mut();
             let was_deferring = store.is_deferring();
             store.defer_secondary_indexes();
@@ -137,7 +160,14 @@ impl Replaying<'_> {
             row_kind::DELETE => Operation::Delete { index_id, key },
             _ => Operation::Upsert { tuple, ops, index_base },
         };
-        self.database.replay(&self.context, &space, operation)
+        self.database.replay(&self.context, &space, operation)?;
+        if space.id == INDEX_ID && !self.is_log {
+            let id = Fields::new(tuple)?.uint()?;
+            if let Some(owner) = self.database.catalog.space(id) {
+                self.incoming.read_space(self.database, &self.context, &owner)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -224,10 +254,14 @@ impl Database {
             }
         }
         let snapshots = wal::snapshots(&*files, &config.memtx_dir).map_err(start_error)?;
+        let incoming = match snapshots.last() {
+            Some((signature, path)) => Incoming::look(self, &config.vinyl_dir, path, *signature)?,
+            None => Incoming::default(),
+        };
         self.open_disk()?;
-        let vclock = match snapshots.last() {
-            Some((signature, path)) => self.read_directory(&config, *signature, path)?,
-            None => self.bootstrap(&config)?,
+        let (vclock, has_moved) = match snapshots.last() {
+            Some((signature, path)) => self.read_directory(&config, *signature, path, incoming)?,
+            None => (self.bootstrap(&config)?, false),
         };
         let journal = Journal::open(
             JournalConfig {
@@ -249,6 +283,10 @@ impl Database {
         self.set_journal(Some(journal));
         self.serve_disk()?;
         self.set_state(State::Running);
+        if has_moved {
+            // From then on no start reads Tarantool's files again.
+            self.begin_checkpoint()?;
+        }
         Ok(())
     }
 
@@ -274,7 +312,14 @@ impl Database {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
-    fn read_directory(&self, config: &Config, signature: i64, snapshot: &Path) -> Result<Vclock> {
+    /// Where the log ends, and whether rows of Tarantool's disk engine were read.
+    fn read_directory(
+        &self,
+        config: &Config,
+        signature: i64,
+        snapshot: &Path,
+        incoming: Incoming,
+    ) -> Result<(Vclock, bool)> {
         let files = &*self.environment.files;
         let started = self.environment.clock.monotonic_ns();
         let mut replay = Replaying {
@@ -283,8 +328,10 @@ impl Database {
             names: Names::default(),
             rows: 0,
             is_log: false,
+            vclock: Vclock::default(),
             may_defer: !config.force_recovery,
             deferring: Vec::new(),
+            incoming,
             final_error: None,
         };
         self.begin_replay(signature, false);
@@ -319,14 +366,15 @@ impl Database {
             (false, false) => OnDamage::Survey,
         };
         replay.is_log = true;
+        replay.vclock = found.meta.vclock;
         let mut report = wal::recover_into(files, &config.wal_dir, &found.meta.vclock, on_damage, &mut replay)
             .map_err(|error| replay.error(error))?;
         match replay.final_error.take() {
             Some(error) => return Err(error),
             None => replay.complete_indexes()?,
         }
-        self.end_disk_replay(&replay.context)?;
         report.losses.splice(0..0, found.losses);
+        self.end_disk_replay(&replay.context, !report.losses.is_empty())?;
         match report.losses.first() {
             Some(first) if !config.force_recovery => {
                 return Err(advised(start_error(wal::refusal(first, &report.losses))));
@@ -337,7 +385,7 @@ impl Database {
         }
         let end = report.vclock;
         *self.recovery_report.borrow_mut() = Some(report);
-        Ok(end)
+        Ok((end, replay.incoming.has_moved()))
     }
 
     fn find_replicaset(&self) {

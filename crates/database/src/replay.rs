@@ -9,6 +9,7 @@ use crate::session::Context;
 use crate::statement::{LOADING_RESERVE_PART, Operation, Prepared, row_kind};
 use std::rc::Rc;
 use storage::Mode;
+use tuple::msgpack;
 
 impl Database {
     /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
@@ -39,7 +40,21 @@ impl Database {
                 None => return Ok(()),
             },
         };
-        let change = self.apply(space, prepared)?;
+        let change = match self.apply(space, prepared) {
+            Err(error) if error.code() == ErrorCode::TupleFound as u32 && self.is_twin(space, operation) => {
+                // Tarantool keeps both in its order of numbers; nothing is damaged, so the start goes on.
+                let mut text = String::new();
+                if let Operation::Insert { tuple } | Operation::Replace { tuple } = operation {
+                    msgpack::format_value(tuple, &mut text);
+                }
+                tracing::warn!(
+                    "row {text} of space '{}' is left out: {error}, by a number that is equal",
+                    space.name()
+                );
+                return Ok(());
+            }
+            applied => applied?,
+        };
         if space.is_system()
             && let Some(effect) = alter::on_system_row(self, context, space, change.old.as_ref(), change.new.as_ref())?
             && let Some(finish) = effect.finish
@@ -50,6 +65,34 @@ impl Database {
             advance_sequence(space, new.data());
         }
         Ok(())
+    }
+
+    /// True if what a row to be put in collides with has keys of other bytes in every index that both are equal in: numbers of two kinds that
+    /// Lycosa takes for one. A directory of Tarantool may hold both 1 and decimal 1 in a HASH index, and in any index a decimal beside a double
+    /// that differs from it behind the 15th digit.
+    fn is_twin(&self, space: &Space, operation: Operation<'_>) -> bool {
+        let (Operation::Insert { tuple: row } | Operation::Replace { tuple: row }) = operation else { return false };
+        let store = space.store.borrow();
+        let mut has_twin = false;
+        for def in store.index_defs().filter(|def| def.is_unique) {
+            let (mut key, mut other_key) = (Vec::new(), Vec::new());
+            def.key_def.extract_key(row, &mut key);
+            let mut parts = msgpack::Reader::new(&key);
+            if parts.read_array().is_err() || def.key_def.has_null_in(row) {
+                continue;
+            }
+            let part_count = def.key_def.part_count() as u32;
+            let found = store.get_row(def.id, parts.rest(), part_count, |other| {
+                def.key_def.extract_key(other, &mut other_key);
+            });
+            if found.is_some() {
+                if key == other_key {
+                    return false;
+                }
+                has_twin = true;
+            }
+        }
+        has_twin
     }
 
     /// Refuses a start whose rows and indexes together have come to take more than they may. Errors: 2.

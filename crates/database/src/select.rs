@@ -84,7 +84,8 @@ impl Database {
                     .with("space", space.name())
                     .with("index", space.index_name(index_id)));
             }
-            if def.kind == IndexKind::Hash && key.part_count < part_count && key.part_count > 0 {
+            let wants_all = key.part_count == 0 && matches!(kind, IteratorKind::All | IteratorKind::Gt);
+            if def.kind == IndexKind::Hash && key.part_count < part_count && !wants_all {
                 return Err(Error::new(ErrorCode::PartialKey, &[&"HASH", &part_count, &key.part_count]));
             }
         }
@@ -195,7 +196,7 @@ impl Database {
             SpaceKind::View { base } => {
                 let mut found = None;
                 self.scan_view(context, space, base, index_id, IteratorKind::Eq, key, |row| {
-                    found = Some(Tuple::new(&self.arena, space.format().id(), row));
+                    found = Some(Tuple::new(&self.loose_rows, space.format().id(), row));
                     false
                 })?;
                 found.transpose().map_err(|error| self.storage_error(error.into(), space))
@@ -235,7 +236,8 @@ impl Database {
         kind: IteratorKind,
         key: Key<'_>,
     ) -> Result<u64> {
-        if space.kind == SpaceKind::Memory && key.part_count == 0 {
+        // As Tarantool: ALL counts all rows, whatever the key.
+        if space.kind == SpaceKind::Memory && (key.part_count == 0 || kind == IteratorKind::All) {
             self.enter(context)?;
             self.check_space_access(context, space, Privileges::READ)?;
             self.check_scan(space, index_id, kind, key)?;

@@ -120,7 +120,7 @@ impl Prepared {
         Prepared { old, new, mode, kind, unseen: None }
     }
 
-    fn rows(&self) -> (Option<&Tuple>, Option<&Tuple>) {
+    pub(crate) fn rows(&self) -> (Option<&Tuple>, Option<&Tuple>) {
         (self.old.as_ref(), self.new.as_ref())
     }
 }
@@ -217,6 +217,7 @@ impl Database {
         let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
         // What a refused statement has left.
         drop(self.disk.ready_indexes.take());
+        drop(self.disk.checked_format.take());
         result
     }
 
@@ -238,7 +239,7 @@ impl Database {
         let Some(prepared) = self.prepare(space, operation)? else {
             return Ok(None);
         };
-        let kind = prepared.kind;
+        let kind = logged_kind(space, prepared.kind);
         let change = self.apply(space, prepared)?;
         self.doom_readers(space, &change);
         let def = space.def();
@@ -296,7 +297,9 @@ impl Database {
             }
             other => other,
         };
+        let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
         let prepared = match space.kind {
+            _ if !before.is_empty() => self.prepare_for_triggers(context, space, &operation),
             SpaceKind::Disk => self.prepare_on_disk(context, space, &operation),
             _ => {
                 let prepared = self.prepare(space, operation);
@@ -308,16 +311,11 @@ impl Database {
         let Some(mut prepared) = prepared? else {
             return Ok(None);
         };
-        let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
+        // What the statement has become: triggers make a replacement or a deletion of it.
+        let mut becomes = None;
         if !before.is_empty() {
             // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
             self.note_read(context, space);
-            if prepared.old.is_none()
-                && space.kind == SpaceKind::Memory
-                && let Some(new) = &prepared.new
-            {
-                prepared.old = space.store.borrow().get_same_key(new.data());
-            }
             let name = operation.trigger_name();
             let mut new = prepared.new.clone();
             for trigger in before {
@@ -350,12 +348,7 @@ impl Database {
                 prepared.old = present;
             }
             if changed {
-                if let Some(row) = &new {
-                    space.format().check(row.data()).map_err(|error| self.tuple_error(error, space))?;
-                    if let Some(old) = &prepared.old {
-                        self.check_same_primary_key(space, old.data(), row.data())?;
-                    }
-                }
+                becomes = Some(if new.is_some() { "REPLACE" } else { "DELETE" });
                 prepared.kind = if new.is_some() { row_kind::REPLACE } else { row_kind::DELETE };
                 prepared.mode = Mode::Replace;
                 prepared.new = new;
@@ -366,31 +359,35 @@ impl Database {
                 (Some(old), Some(new)) => changed && old.ptr_eq(new),
                 _ => false,
             };
-            if is_kept {
+            if is_kept || !self.check_after_triggers(space, &operation, &prepared, changed)? {
                 return Ok(None);
             }
-            if prepared.mode == Mode::Insert {
-                // The row in the way was looked up for the triggers: it is not replaced.
-                prepared.old = None;
+            if changed
+                && space.kind == SpaceKind::Memory
+                && let Some(row) = &prepared.new
+            {
+                // The trigger's row is Lua's: what an index holds is in the arena whose views keep it.
+                let replaced_bytes = prepared.old.as_ref().map_or(0, |old| old.data().len());
+                prepared.new = Some(self.make_row(space, &space.format(), row.data(), || replaced_bytes)?);
             }
         }
         if space.kind == SpaceKind::Disk && !context.answers_wait {
             // The triggers may have taken long.
             self.check_writable()?;
         }
-        let kind = prepared.kind;
+        let kind = logged_kind(space, prepared.kind);
         let unseen = prepared.unseen.take();
         let (change, disk) = match space.kind {
             SpaceKind::Disk => self.apply_on_disk(context, space, prepared, unseen.as_ref())?,
             _ => (self.apply(space, prepared)?, DiskChange::default()),
         };
         let def = space.def();
-        let answer = match shown_of(&operation, &change) {
-            // A trigger turned a replacement into a deletion.
-            None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
-            shown => shown,
+        let answer = match becomes {
+            Some(_) => change.new.clone().or_else(|| change.old.clone()),
+            None => shown_of(&operation, &change),
         };
-        let answer = answer.filter(|_| space.kind != SpaceKind::Disk || !is_delete(&operation));
+        let is_deletion = becomes.map_or(is_delete(&operation), |kind| kind == "DELETE");
+        let answer = answer.filter(|_| space.kind != SpaceKind::Disk || !is_deletion);
         let disk = RefCell::new(disk);
         let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None, disk };
         let log = (!def.is_temporary).then_some((kind, def.group_id));
@@ -406,7 +403,8 @@ impl Database {
         let on_replace = if space.runs_triggers.get() { space.on_replace.borrow().clone() } else { Vec::new() };
         for trigger in on_replace {
             self.run_trigger(context, || {
-                trigger.run(context, change.old.as_ref(), change.new.as_ref(), space, operation.trigger_name())
+                let kind = becomes.unwrap_or(operation.trigger_name());
+                trigger.run(context, change.old.as_ref(), change.new.as_ref(), space, kind)
             })?;
         }
         Ok(answer)
@@ -435,11 +433,8 @@ impl Database {
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
-                let Some(old) = self.find_exact(space, index_id, key)? else {
-                    // Malformed operations are refused even if there is nothing to update.
-                    update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
-                    return Ok(None);
-                };
+                // As Tarantool: nobody looks at operations that have nothing to update.
+                let Some(old) = self.find_exact(space, index_id, key)? else { return Ok(None) };
                 let format = space.format();
                 let mut row = self.scratch.take();
                 row.clear();
@@ -448,13 +443,20 @@ impl Database {
                     .and_then(|()| self.new_row(space, &row, || old.data().len()));
                 *self.scratch.borrow_mut() = row;
                 let new = updated?;
-                self.check_same_primary_key(space, old.data(), new.data())?;
+                if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
+                    // As Tarantool: what is in the way is named first.
+                    let existing = space.store.borrow().get_same_key(new.data());
+                    return Err(match existing {
+                        Some(existing) => self.storage_error(StorageError::Duplicate { index_id: 0, existing }, space),
+                        None => error,
+                    });
+                }
                 Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
             }
             Operation::Upsert { tuple, ops, index_base } => {
                 let format = space.format();
                 self.check_row(space, &format, tuple)?;
-                update::check_ops(ops, index_base).map_err(|error| self.update_error(error))?;
+                update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
                 let old = space.store.borrow().get_same_key(tuple);
                 let Some(old) = old else {
                     let new = Some(self.make_row(space, &format, tuple, || 0)?);
@@ -485,11 +487,31 @@ impl Database {
         let mut store = space.store.borrow_mut();
         let applied = match (prepared.old, prepared.new) {
             (Some(old), Some(new)) => store.update(&old, new),
-            (Some(old), None) => return Ok(store.delete(old)),
+            (Some(old), None) => Ok(store.delete(old)),
             (None, Some(new)) => store.replace(new, prepared.mode),
             (None, None) => return Ok(Change { old: None, new: None }),
         };
+        if let Some(index_id) = store.take_damage() {
+            if let Ok(change) = &applied {
+                store.undo(change);
+                store.take_damage();
+            }
+            drop(store);
+            return Err(self.index_damage(space, index_id));
+        }
         applied.map_err(|error| self.storage_error(error, space))
+    }
+
+    /// Reports an index that does not have a row of its space.
+    #[cold]
+    fn index_damage(&self, space: &Space, index_id: u32) -> Error {
+        let index = space.index_name(index_id);
+        let error = Error::system(format_args!(
+            "index '{index}' of space '{}' is damaged: a row of the space is not where its key belongs; drop the index and create it again",
+            space.name()
+        ));
+        tracing::error!("{error}");
+        error.with("space", space.name()).with("index", index)
     }
 
     /// Bytes of the row that has the same primary key.
@@ -523,7 +545,7 @@ impl Database {
         Ok(())
     }
 
-    /// Copies a checked row into the arena.
+    /// Copies a checked row to where rows of its space are.
     pub(crate) fn make_row(
         &self,
         space: &Space,
@@ -531,6 +553,13 @@ impl Database {
         row: &[u8],
         replaced_bytes: impl FnOnce() -> usize,
     ) -> Result<Tuple> {
+        if space.kind != SpaceKind::Memory {
+            let made = Tuple::new(&self.loose_rows, format.id(), row);
+            return made.map_err(|error| {
+                let what = format!("a row of space '{}' (the limit is {} bytes)", space.name(), error.limit);
+                Error::new(ErrorCode::MemoryIssue, &[&error.requested, &"rows in use", &what])
+            });
+        }
         let made = Tuple::new(&self.arena, format.id(), row).or_else(|error| {
             if self.make_room(error.requested) {
                 return Tuple::new(&self.arena, format.id(), row);
@@ -569,7 +598,7 @@ impl Database {
     }
 
     /// The row that a full key of a unique index names.
-    fn find_exact(&self, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Result<Option<Tuple>> {
+    pub(crate) fn find_exact(&self, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Result<Option<Tuple>> {
         let key = Key::decode(key)?;
         self.check_exact_key(space, index_id, key)?;
         if space.kind != SpaceKind::Memory {
@@ -641,6 +670,11 @@ pub fn no_such_index(space: &Space, index_id: u32) -> Error {
 /// An index by name. Errors: 148.
 pub fn index_by_name(space: &Space, name: &str) -> Result<Rc<IndexInfo>> {
     space.index_by_name(name).ok_or_else(|| Error::new(ErrorCode::NoSuchIndexName, &[&name, &space.name()]))
+}
+
+/// As what a change stands in the log. Tarantool takes an INSERT into `_truncate` for a row of a snapshot and truncates nothing.
+fn logged_kind(space: &Space, kind: u16) -> u16 {
+    if space.id == crate::alter::TRUNCATE_ID && kind == row_kind::INSERT { row_kind::REPLACE } else { kind }
 }
 
 fn shown(operation: &Operation<'_>, change: Change) -> Option<Tuple> {

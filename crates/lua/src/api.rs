@@ -164,6 +164,19 @@ fn snapshot(state: State) -> Outcome {
     Ok(0)
 }
 
+/// begin_backup() -> the files to copy, with a zero between them
+fn begin_backup(state: State) -> Outcome {
+    let files = database().begin_backup()?;
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    state.push_str(&names.join("\0"));
+    Ok(1)
+}
+
+fn end_backup(_state: State) -> Outcome {
+    database().end_backup();
+    Ok(0)
+}
+
 /// error(code, arguments...) -> the text of a code with its holes filled
 fn error_text(state: State) -> Outcome {
     let code = id_at(state, 1)?;
@@ -373,6 +386,8 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("sequence_reset", schema::sequence_reset),
     ("sequence_current", schema::sequence_current),
     ("snapshot", snapshot),
+    ("begin_backup", begin_backup),
+    ("end_backup", end_backup),
     ("sequences", schema::sequences),
     ("sequence_definition", schema::sequence_definition),
     ("functions", schema::functions),

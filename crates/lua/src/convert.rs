@@ -324,9 +324,8 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>
                 msgpack::encode_ext(out, msgpack::EXT_UUID, &bytes);
             }
             id if id == ids.decimal => {
-                let (coefficient, scale) = payload.cast::<DecimalPayload>().read_unaligned().parts();
                 let mut body = Vec::new();
-                if let Some(decimal) = Decimal::new(coefficient, scale) {
+                if let Some(decimal) = payload.cast::<DecimalPayload>().read_unaligned().decimal() {
                     decimal.encode(&mut body);
                 }
                 msgpack::encode_ext(out, msgpack::EXT_DECIMAL, &body);
@@ -349,19 +348,20 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>
     Ok(())
 }
 
-/// `struct lycosa_decimal`: the coefficient in two halves and the scale.
+/// `struct lycosa_decimal`: the coefficient in two halves, the scale, and 1 for a zero with a minus.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct DecimalPayload {
     low: u64,
     high: i64,
     scale: i32,
-    padding: i32,
+    is_minus_zero: i32,
 }
 
 impl DecimalPayload {
-    fn parts(self) -> (i128, i32) {
-        (i128::from(self.high) << 64 | i128::from(self.low), self.scale)
+    fn decimal(self) -> Option<Decimal> {
+        let coefficient = i128::from(self.high) << 64 | i128::from(self.low);
+        Decimal::with_sign(coefficient < 0 || self.is_minus_zero != 0, coefficient.unsigned_abs(), self.scale)
     }
 }
 
@@ -702,7 +702,8 @@ pub(crate) fn push_i64(state: State, value: i64) {
 pub(crate) fn push_decimal(state: State, decimal: &Decimal) {
     let (coefficient, scale) = decimal.parts();
     let payload = state.push_cdata(registry().ids.get().decimal);
-    let value = DecimalPayload { low: coefficient as u64, high: (coefficient >> 64) as i64, scale, padding: 0 };
+    let is_minus_zero = i32::from(coefficient == 0 && decimal.is_negative());
+    let value = DecimalPayload { low: coefficient as u64, high: (coefficient >> 64) as i64, scale, is_minus_zero };
     // SAFETY: the payload is a `struct lycosa_decimal`.
     unsafe { payload.cast::<DecimalPayload>().write_unaligned(value) };
 }
@@ -715,8 +716,7 @@ pub(crate) fn decimal_at(state: State, index: c_int) -> Option<Decimal> {
         return match id {
             id if id == ids.decimal => {
                 // SAFETY: the payload is a `struct lycosa_decimal`.
-                let (coefficient, scale) = unsafe { payload.cast::<DecimalPayload>().read_unaligned() }.parts();
-                Decimal::new(coefficient, scale)
+                unsafe { payload.cast::<DecimalPayload>().read_unaligned() }.decimal()
             }
             id if id == ids.int64 => Some(Decimal::from(read_u64(payload) as i64)),
             id if id == ids.uint64 => Some(Decimal::from(read_u64(payload))),
@@ -725,7 +725,7 @@ pub(crate) fn decimal_at(state: State, index: c_int) -> Option<Decimal> {
     }
     match state.kind(index) {
         ffi::LUA_TNUMBER => Decimal::from_f64(state.number(index)?),
-        ffi::LUA_TSTRING => state.string(index)?.trim().parse().ok(),
+        ffi::LUA_TSTRING => state.string(index)?.parse().ok(),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 use crate::convert::{decimal_at, push_decimal};
 use crate::state::{Function, Raise, State};
 use dashu_float::DBig;
+use dashu_int::IBig;
 use std::ffi::c_int;
 use tuple::decimal::Decimal;
 
@@ -24,29 +25,72 @@ fn decimal_text(state: State) -> Outcome {
 
 /// Digits of results that are not exact.
 const DECIMAL_DIGITS: usize = 38;
+/// Exponents up to which powers are multiplied out.
+const POWER_MAX: i128 = 1_000_000;
+
+fn failed() -> Raise {
+    "decimal operation failed".into()
+}
 
 fn wide(decimal: &Decimal) -> Result<DBig, Raise> {
-    let value: DBig = decimal.to_string().parse().map_err(|_| Raise::from("a decimal is expected"))?;
+    let (coefficient, scale) = decimal.parts();
+    let value = DBig::from_parts(IBig::from(coefficient), -scale as isize);
     Ok(value.with_precision(2 * DECIMAL_DIGITS).value())
 }
 
-/// A result of at most 38 digits. Errors: it is larger.
-fn narrow(value: DBig) -> Result<Decimal, Raise> {
-    let (mut significand, mut exponent) = value.with_precision(DECIMAL_DIGITS).value().into_repr().into_parts();
-    let ten = dashu_int::IBig::from(10);
-    // Not more than 38 digits behind the point.
-    while exponent < -(DECIMAL_DIGITS as isize) {
-        significand /= &ten;
-        exponent += 1;
+/// `coefficient * 10^-scale`, rounded. Errors: it is too large.
+fn rounded(coefficient: &IBig, scale: i64) -> Result<Decimal, Raise> {
+    let text = coefficient.to_string();
+    let digits = text.trim_start_matches('-');
+    Decimal::rounded(text.starts_with('-'), digits.as_bytes(), scale).ok_or_else(failed)
+}
+
+/// A result of at most 38 digits, with zeros at its end up to `scale` if it has fewer places. Errors: it is too large.
+fn narrow(value: DBig, scale: i64) -> Result<Decimal, Raise> {
+    let (mut significand, exponent) = value.with_precision(DECIMAL_DIGITS).value().into_repr().into_parts();
+    let mut places = -(exponent as i64);
+    let digits = significand.to_string().trim_start_matches('-').len() as i64;
+    if places < scale {
+        let zeros = (scale - places).clamp(0, (DECIMAL_DIGITS as i64 - digits).max(0));
+        significand *= IBig::from(10).pow(zeros as usize);
+        places += zeros;
     }
-    let mut coefficient = i128::try_from(significand).map_err(|_| Raise::from("decimal operation failed"))?;
-    while exponent > 0 {
-        coefficient = coefficient.checked_mul(10).ok_or("decimal operation failed")?;
-        exponent -= 1;
+    rounded(&significand, places)
+}
+
+/// Both coefficients as of the larger scale, which is returned.
+fn aligned(a: &Decimal, b: &Decimal) -> (IBig, IBig, i64) {
+    let ((x, scale_x), (y, scale_y)) = (a.parts(), b.parts());
+    let scale = scale_x.max(scale_y);
+    let widened = |value: i128, by: i32| IBig::from(value) * IBig::from(10).pow((scale - by) as usize);
+    (widened(x, scale_x), widened(y, scale_y), i64::from(scale))
+}
+
+/// What is too large or too small for a decimal is known before it is calculated, which would take for ever.
+fn power(a: &Decimal, b: &Decimal) -> Result<Decimal, Raise> {
+    let zero = Decimal::from(0i64);
+    let exponent = b.to_integer();
+    if *a == zero {
+        return if *b > zero { Ok(zero) } else { Err(failed()) };
     }
-    Decimal::new(coefficient, -exponent as i32)
-        .map(Decimal::normalized)
-        .ok_or_else(|| "decimal operation failed".into())
+    if *a < zero && exponent.is_none() {
+        return Err(failed());
+    }
+    let is_negative = *a < zero && exponent.is_some_and(|exponent| exponent % 2 != 0);
+    let magnitude = a.to_f64().abs().log10() * b.to_f64();
+    if magnitude > 40.0 {
+        return Err(failed());
+    }
+    if magnitude < -60.0 {
+        return Decimal::with_sign(is_negative, 0, DECIMAL_DIGITS as i32).ok_or_else(failed);
+    }
+    if let Some(exponent) = exponent.filter(|exponent| exponent.abs() <= POWER_MAX) {
+        let places = i64::from(a.parts().1.max(0)).saturating_mul(exponent.max(0) as i64);
+        return narrow(wide(a)?.powi((exponent as i64).into()), places);
+    }
+    let base = wide(&if *a < zero { a.negated() } else { *a })?;
+    let result = narrow(base.powf(&wide(b)?), 0)?;
+    Ok(if is_negative { result.negated() } else { result })
 }
 
 /// decimal_combine(operation, a, b)
@@ -56,34 +100,40 @@ fn decimal_combine(state: State) -> Outcome {
         return Err("incorrect value to convert to decimal".into());
     };
     let zero = Decimal::from(0i64);
+    let (scale_a, scale_b) = (i64::from(a.parts().1), i64::from(b.parts().1));
     let result = match operation.as_str() {
         "compare" => {
             state.push_number(f64::from(a.cmp(&b) as i32));
             return Ok(1);
         }
-        "+" => a.checked_add(b).ok_or("decimal operation failed")?,
-        "-" => a.checked_sub(b).ok_or("decimal operation failed")?,
-        "*" => narrow(wide(&a)? * wide(&b)?)?,
-        "/" | "%" if b == zero => return Err("decimal operation failed".into()),
-        "/" => narrow(wide(&a)? / wide(&b)?)?,
-        "%" => {
-            let (x, y) = (wide(&a)?, wide(&b)?);
-            let whole = (x.clone() / y.clone()).trunc();
-            narrow(x - whole * y)?
+        "+" => a.checked_add(b).ok_or_else(failed)?,
+        "-" => a.checked_sub(b).ok_or_else(failed)?,
+        "*" => {
+            let product = IBig::from(a.parts().0) * IBig::from(b.parts().0);
+            let is_negative = a.is_negative() != b.is_negative();
+            let digits = product.to_string();
+            Decimal::rounded(is_negative, digits.trim_start_matches('-').as_bytes(), scale_a + scale_b)
+                .ok_or_else(failed)?
         }
-        "^" => match b.to_integer() {
-            Some(exponent) if exponent.unsigned_abs() < 10_000 => narrow(wide(&a)?.powi((exponent as i64).into()))?,
-            _ if a <= zero => return Err("decimal operation failed".into()),
-            _ => narrow(wide(&a)?.powf(&wide(&b)?))?,
-        },
-        "sqrt" if a >= zero => narrow(wide(&a)?.sqrt())?,
-        "exp" if a.to_f64() < 90.0 => narrow(wide(&a)?.exp())?,
-        "ln" if a > zero => narrow(wide(&a)?.ln())?,
+        "/" | "%" if b == zero => return Err(failed()),
+        "/" => narrow(wide(&a)? / wide(&b)?, scale_a - scale_b)?,
+        "%" => {
+            let (x, y, scale) = aligned(&a, &b);
+            if (&x / &y).to_string().trim_start_matches('-').len() > DECIMAL_DIGITS {
+                return Err(failed());
+            }
+            rounded(&(x % y), scale)?
+        }
+        "^" => power(&a, &b)?,
+        "sqrt" if a >= zero => narrow(wide(&a)?.sqrt(), (scale_a + 1).div_euclid(2))?,
+        "exp" if a.to_f64() < -200.0 => Decimal::new(0, DECIMAL_DIGITS as i32).ok_or_else(failed)?,
+        "exp" if a.to_f64() < 90.0 => narrow(wide(&a)?.exp(), 0)?,
+        "ln" if a > zero => narrow(wide(&a)?.ln(), 0)?,
         "log10" if a > zero => {
             let ten = wide(&Decimal::from(10i64))?;
-            narrow(wide(&a)?.ln() / ten.ln())?
+            narrow(wide(&a)?.ln() / ten.ln(), 0)?
         }
-        _ => return Err("decimal operation failed".into()),
+        _ => return Err(failed()),
     };
     push_decimal(state, &result);
     Ok(1)

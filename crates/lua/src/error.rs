@@ -5,6 +5,9 @@ use crate::state::{Raise, State, TYPE_CDATA};
 use database::{Error, ErrorCode, ErrorKind};
 use mlua_sys as ffi;
 
+/// So many causes of an error are told to a client.
+const CAUSES_MAX: u32 = 64;
+
 /// Pushes the value that is raised.
 pub(crate) fn push_raise(state: State, raise: Raise) {
     match raise {
@@ -55,12 +58,12 @@ pub(crate) fn push_error(state: State, error: &Error) {
 
 /// Takes the error value on top of the stack.
 pub(crate) fn take_error(state: State) -> Error {
-    let error = error_at_top(state);
+    let error = error_at_top(state, 0);
     state.pop(1);
     error
 }
 
-fn error_at_top(state: State) -> Error {
+fn error_at_top(state: State, depth: u32) -> Error {
     let top = state.top();
     let lua_error = |text: String| Error::raw(ErrorCode::ProcLua as u32, ErrorKind::Lua, text);
     match state.kind(top) {
@@ -68,7 +71,7 @@ fn error_at_top(state: State) -> Error {
         TYPE_CDATA if state.cdata(top).is_some_and(|(_, id)| id == registry().ids.get().error) => {
             state.push_ref(registry().error_parts.get());
             state.push_value(top);
-            if state.pcall(1, 3).is_err() {
+            if state.pcall(1, 4).is_err() {
                 state.set_top(top);
                 return lua_error("an error object that cannot be read".to_string());
             }
@@ -83,8 +86,14 @@ fn error_at_top(state: State) -> Error {
                 _ => ErrorKind::Lua,
             };
             let message = state.string(top + 3).unwrap_or_default();
+            let error = Error::raw(code, kind, message);
+            if state.is_nil(-1) || depth >= CAUSES_MAX || !state.reserve(10) {
+                state.set_top(top);
+                return error;
+            }
+            let previous = error_at_top(state, depth + 1);
             state.set_top(top);
-            Error::raw(code, kind, message)
+            error.caused_by(previous)
         }
         _ => {
             state.push_ref(registry().to_text.get());

@@ -62,7 +62,7 @@ fn collect(
         return Ok(rows);
     }
     database.select(context, space, index_id, kind, key, offset, limit, |row| {
-        match Tuple::new(database.arena(), format_id, row) {
+        match Tuple::new(database.loose_rows(), format_id, row) {
             Ok(row) => rows.push(row),
             Err(error) => failed = Some(error),
         }

@@ -223,7 +223,12 @@ fn push_function(state: State, function: &Function) {
     state.set_field(table, "id");
     state.push_number(f64::from(function.owner));
     state.set_field(table, "uid");
-    for (name, value) in [("name", &function.name), ("language", &function.language)] {
+    for (name, value) in [
+        ("name", &function.name),
+        ("language", &function.language),
+        ("returns", &function.returns),
+        ("aggregate", &function.aggregate),
+    ] {
         state.push_str(value);
         state.set_field(table, name);
     }
@@ -234,10 +239,14 @@ fn push_function(state: State, function: &Function) {
     for (name, value) in [
         ("setuid", function.is_setuid),
         ("is_deterministic", function.is_deterministic),
-        ("is_sandboxed", function.is_sandboxed),
+        ("is_multikey", function.is_multikey),
     ] {
         state.push_bool(value);
         state.set_field(table, name);
+    }
+    if !function.body.is_empty() {
+        state.push_bool(function.is_sandboxed);
+        state.set_field(table, "is_sandboxed");
     }
     state.new_table(0, 2);
     let exports = state.top();

@@ -1,7 +1,7 @@
 //! The C functions under `box` that change rows, and transactions.
 
 use crate::api::{Outcome, buffer, id_at, push_found, space_at};
-use crate::convert::{encode, encode_array, encode_key};
+use crate::convert::{encode, encode_array, encode_key, tuple_at};
 use crate::lua::sync_schema;
 use crate::registry::{context, database};
 use crate::state::{Raise, State};
@@ -54,7 +54,7 @@ pub(crate) fn update_row(state: State) -> Outcome {
 }
 
 pub(crate) fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
-    if state.kind(index) != ffi::LUA_TTABLE {
+    if state.kind(index) != ffi::LUA_TTABLE && tuple_at(state, index).is_none() {
         return Err(Error::illegal("update operations must be an array {{op,..}, {op,..}}").into());
     }
     encode(state, index, out)
@@ -66,9 +66,10 @@ pub(crate) fn upsert(state: State) -> Outcome {
     let (mut row, mut ops) = (buffer(), buffer());
     encode_array(state, 2, &mut row)?;
     encode_ops(state, 3, &mut ops)?;
-    database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
+    let result = database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
     after_write(state)?;
-    Ok(0)
+    // There is one if a trigger has made a replacement of it.
+    Ok(result.map_or(0, |row| push_found(state, Some(row))))
 }
 
 /// delete(space, index, key)

@@ -81,6 +81,8 @@ pub(crate) fn on_rollback(state: State) -> Outcome {
 /// A replace trigger in Lua.
 struct LuaTrigger {
     callback: Callback,
+    /// What it returns takes the place of the row.
+    is_before: bool,
 }
 
 impl ReplaceTrigger for LuaTrigger {
@@ -102,7 +104,7 @@ impl ReplaceTrigger for LuaTrigger {
         if state.pcall(4, ffi::LUA_MULTRET).is_err() {
             return Err(take_error(state));
         }
-        if state.top() == 0 {
+        if state.top() == 0 || !self.is_before {
             // A trigger that returns nothing changes nothing.
             return Ok(new.cloned());
         }
@@ -125,7 +127,7 @@ pub(crate) fn set_triggers(state: State) -> Outcome {
         state.raw_get_index(3, i as c_int);
         let callback = Callback::new(state, state.top());
         state.pop(1);
-        triggers.push(Rc::new(LuaTrigger { callback }));
+        triggers.push(Rc::new(LuaTrigger { callback, is_before }));
     }
     let list = if is_before { &space.before_replace } else { &space.on_replace };
     *list.borrow_mut() = triggers;

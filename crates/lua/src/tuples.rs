@@ -51,7 +51,7 @@ fn tuple_new(state: State) -> Outcome {
     let mut row = Vec::new();
     encode_array(state, 1, &mut row)?;
     let format = RUNTIME_FORMAT;
-    let tuple = Tuple::new(database().arena(), format, &row).map_err(|error| Raise::Message(error.to_string()))?;
+    let tuple = Tuple::new(database().loose_rows(), format, &row).map_err(|error| Raise::Message(error.to_string()))?;
     push_tuple(state, &tuple);
     Ok(1)
 }
@@ -146,10 +146,11 @@ fn named_field(state: State, format_id: u32) -> Option<u32> {
 /// A JSON path into a tuple.
 fn push_path(state: State, tuple: &Tuple, text: &str, format: Option<&tuple::Format>) -> Outcome {
     use tuple::path::Step;
-    let Some(steps) = tuple::path::parse(text, 1) else { return Ok(0) };
+    let Some(steps) = tuple::path::parse(text) else { return Ok(0) };
     let first = match &steps[0] {
         Step::Index(index) => Some(*index),
-        Step::Key(name) => format.and_then(|format| format.field_no(name)),
+        Step::Key(name) => std::str::from_utf8(name).ok().zip(format).and_then(|(name, format)| format.field_no(name)),
+        Step::Any => None,
     };
     let Some(mut value) = first.and_then(|field_no| tuple.field(field_no)) else { return Ok(0) };
     for step in &steps[1..] {
@@ -166,9 +167,10 @@ fn push_path(state: State, tuple: &Tuple, text: &str, format: Option<&tuple::For
                 (0..count).find_map(|_| {
                     let name = reader.read_value().ok()?;
                     let inner = reader.read_value().ok()?;
-                    (msgpack::Reader::new(name).read_str() == Ok(key.as_bytes())).then_some(inner)
+                    (msgpack::Reader::new(name).read_str() == Ok(*key)).then_some(inner)
                 })
             }
+            Step::Any => None,
         };
         match found {
             Some(inner) => value = inner,
@@ -224,8 +226,11 @@ fn tuple_update(state: State) -> Outcome {
     let format = format_of(&tuple);
     let apply = if state.boolean(3) { update::upsert } else { update::apply };
     apply(&ops, tuple.data(), format.as_deref(), 1, &mut row).map_err(|error| database().update_error(error))?;
-    let updated =
-        Tuple::new(database().arena(), tuple.format_id(), &row).map_err(|error| Raise::Message(error.to_string()))?;
+    if let Some(format) = &format {
+        format.check(&row).map_err(|error| database().row_error(error))?;
+    }
+    let updated = Tuple::new(database().loose_rows(), tuple.format_id(), &row)
+        .map_err(|error| Raise::Message(error.to_string()))?;
     push_tuple(state, &updated);
     Ok(1)
 }

@@ -652,7 +652,7 @@ impl EventLoop {
         let reply = iproto::decode_error(error);
         let schema_version = self.database.catalog.schema_version();
         iproto::encode_error(connection.output.borrow_mut().begin(false), 0, schema_version, &reply);
-        if matches!(error, DecodeError::Length(_) | DecodeError::Header(_)) {
+        if matches!(error, DecodeError::Length(_)) {
             connection.is_closing.set(true);
         }
     }

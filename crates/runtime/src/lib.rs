@@ -29,7 +29,7 @@ pub use aligned::{AlignedBuffer, PAGE_BYTES};
 pub use allocator::{Allocator, touch};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use file::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
-pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SystemFiles};
+pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SlotFile, Slots, SystemFiles};
 pub use file::{describe, enter_directory, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};

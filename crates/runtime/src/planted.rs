@@ -24,6 +24,8 @@ pub enum Plant {
     DropTombstones,
     /// Filters deny some of the keys that they know.
     FilterDenies,
+    /// Nobody compares the newest log and the manifest with what is noted of them.
+    IgnoreWitness,
 }
 
 thread_local! {

@@ -1,10 +1,13 @@
 //! `lycosa cat` and `lycosa check`: looking at files without starting a server.
 
+use clap::Args;
 use database::Names;
-use runtime::{FileSystem, SystemFiles};
+use runtime::{FileSystem, OpenMode, SystemFiles};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use storage::lsm::{FileReport, FileRole, LSM_DIR, check_directory};
+use storage::lsm::{
+    EntryKind, FileReport, FileRole, LSM_DIR, LsmError, Run, TreeState, check_directory, newest_trees, read_manifest,
+};
 use tuple::msgpack::{Kind, Reader};
 use wal::{Loss, Lost, Refusal, Replay, Row, XlogReader};
 
@@ -105,25 +108,148 @@ fn print_yaml(row: &Value) {
     }
 }
 
-/// Prints the rows of a log or snapshot. Errors: damage, with what was readable before it printed.
-pub(crate) fn cat(path: &Path, as_json: bool, with_system: bool) -> Result<(), String> {
-    let mut reader = XlogReader::open(&SystemFiles, path).map_err(|error| error.to_string())?;
-    let outcome = reader.for_each_row(|row, _| {
-        let value = row_to_json(row);
-        let is_system = value["BODY"]["space_id"].as_u64().is_some_and(|id| id < 512);
-        if is_system && !with_system {
-            return;
-        }
-        if as_json {
+/// Options of `cat`.
+#[derive(Args)]
+pub(crate) struct CatOptions {
+    /// Files: .xlog, .snap, a .run or manifest of the directory `lsm`, and Tarantool's .run, .index and .vylog
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// One JSON object a line instead of YAML
+    #[arg(long)]
+    json: bool,
+    /// Rows of system spaces too
+    #[arg(long)]
+    show_system: bool,
+    /// Only rows of the spaces with these numbers
+    #[arg(long)]
+    space: Vec<u64>,
+    /// Only rows with this lsn and greater ones
+    #[arg(long)]
+    from: Option<i64>,
+    /// Only rows with lsns below this one
+    #[arg(long)]
+    to: Option<i64>,
+}
+
+impl CatOptions {
+    fn print(&self, value: &Value) {
+        if self.json {
             println!("{value}");
         } else {
-            print_yaml(&value);
+            print_yaml(value);
+        }
+    }
+
+    fn wants_space(&self, space_id: Option<u64>) -> bool {
+        match space_id {
+            Some(id) if self.space.is_empty() => id >= 512 || self.show_system,
+            Some(id) => self.space.contains(&id),
+            None => self.space.is_empty(),
+        }
+    }
+
+    fn wants_lsn(&self, lsn: i64) -> bool {
+        self.from.is_none_or(|from| lsn >= from) && self.to.is_none_or(|to| lsn < to)
+    }
+}
+
+/// Prints what is in files. Errors: damage, with what was readable before it printed.
+pub(crate) fn cat(options: &CatOptions) -> Result<(), String> {
+    for path in &options.files {
+        let is_ours = SystemFiles.open(path, OpenMode::READ).and_then(|file| {
+            let mut head = [0; 4];
+            file.read_full_at(&mut head, 0).map(|got| got < 4 || head != *b"RUN\n")
+        });
+        let is_ours = is_ours.map_err(|error| format!("{}: {error}", path.display()))?;
+        let failed = |error: LsmError| error.to_string();
+        if is_ours && let Some(run) = Run::open_file(&SystemFiles, path).map_err(failed)? {
+            cat_run(&run, options).map_err(failed)?;
+        } else if let Some(trees) = read_manifest(&SystemFiles, path).map_err(failed)? {
+            trees.iter().for_each(|tree| cat_tree(tree, options));
+        } else {
+            cat_rows(path, options)?;
+        }
+    }
+    Ok(())
+}
+
+fn cat_rows(path: &Path, options: &CatOptions) -> Result<(), String> {
+    let mut reader = XlogReader::open(&SystemFiles, path).map_err(|error| error.to_string())?;
+    let outcome = reader.for_each_row(|row, _| {
+        if !options.wants_lsn(row.header.lsn) {
+            return;
+        }
+        let value = row_to_json(row);
+        if options.wants_space(value["BODY"]["space_id"].as_u64()) {
+            options.print(&value);
         }
     });
     match outcome {
         Ok(_) => Ok(()),
         Err(damage) => Err(format!("{}: damaged at byte {}: {damage}", path.display(), damage.offset)),
     }
+}
+
+/// Entries of a run, with the space and the index that the manifest beside it names, if it does.
+fn cat_run(run: &Run, options: &CatOptions) -> Result<(), LsmError> {
+    let trees = newest_trees(&SystemFiles, run.path().parent().unwrap_or(Path::new("")))?;
+    let names_it = |tree: &&TreeState| tree.ranges.iter().any(|range| range.slices.contains(&run.id()));
+    let owner = trees.iter().find(names_it);
+    if !options.wants_space(owner.map(|tree| u64::from(tree.space_id))) {
+        return Ok(());
+    }
+    for block in 0..run.block_count() {
+        let block = run.read_block(block)?;
+        for at in 0..block.len() {
+            let entry = block.entry(at);
+            let mut head = Map::new();
+            let kind = match entry.kind {
+                EntryKind::Put => "PUT",
+                EntryKind::Delete => "DELETE",
+                EntryKind::Upsert => "UPSERT",
+            };
+            head.insert("type".into(), kind.into());
+            if let Some(tree) = owner {
+                head.insert("space_id".into(), tree.space_id.into());
+                head.insert("index_id".into(), tree.index_id.into());
+            }
+            let mut body = Map::new();
+            body.insert("key".into(), hex(entry.key).into());
+            let mut reader = Reader::new(entry.value);
+            if entry.kind != EntryKind::Delete {
+                body.insert("tuple".into(), to_json(&mut reader));
+            }
+            let mut operations = Vec::new();
+            while entry.kind == EntryKind::Upsert && !reader.is_empty() && reader.read_uint().is_ok() {
+                operations.push(to_json(&mut reader));
+            }
+            if !operations.is_empty() {
+                body.insert("operations".into(), operations.into());
+            }
+            options.print(&json!({ "HEADER": head, "BODY": body }));
+        }
+    }
+    Ok(())
+}
+
+fn cat_tree(tree: &TreeState, options: &CatOptions) {
+    if !options.wants_space(Some(u64::from(tree.space_id))) {
+        return;
+    }
+    let ranges: Vec<Value> = tree
+        .ranges
+        .iter()
+        .map(|range| json!({ "range_id": range.range_id, "begin": hex(&range.begin), "runs": range.slices }))
+        .collect();
+    let head = json!({ "type": "TREE", "tree_id": tree.tree_id, "space_id": tree.space_id, "index_id": tree.index_id });
+    let body = json!({
+        "created_lsn": tree.created_lsn, "dropped_lsn": tree.dropped_lsn, "dumped_lsn": tree.dumped_lsn, "ranges": ranges,
+    });
+    options.print(&json!({ "HEADER": head, "BODY": body }));
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Learns names from the rows that it is given, for those that are lost.
@@ -156,6 +282,9 @@ fn loss_to_json(loss: &Loss) -> Value {
             object.insert("lsn_first".into(), (*from).into());
             object.insert("lsn_last".into(), (*to).into());
         }
+        Lost::Behind(lsn) => {
+            object.insert("lsn_first".into(), (*lsn + 1).into());
+        }
         Lost::Bytes(bytes) => {
             object.insert("bytes".into(), (*bytes).into());
         }
@@ -183,6 +312,12 @@ pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
     let mut checked = Checked { as_json, report: Vec::new(), files: 0, damaged: 0 };
     check_logs(dir, &mut checked)?;
     check_runs(&dir.join(LSM_DIR), &mut checked)?;
+    if checked.files == 0 {
+        return Err(format!(
+            "{} holds no snapshot, log or file of rows on disk: it is no data directory",
+            dir.display()
+        ));
+    }
     if as_json {
         println!("{}", Value::from(checked.report));
     }
@@ -192,7 +327,7 @@ pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
 
 /// Logs and snapshots.
 fn check_logs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
-    let names = SystemFiles.list(dir).map_err(|error| error.to_string())?;
+    let names = SystemFiles.list(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let files: Vec<PathBuf> = names
         .iter()
         .filter(|name| name.ends_with(".snap") || name.ends_with(".xlog"))
@@ -240,6 +375,35 @@ fn check_logs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
         }
         if let Some(advice) = advice {
             println!("  {advice}");
+        }
+    }
+    check_missing(dir, &files, checked)
+}
+
+/// Files that should be there.
+fn check_missing(dir: &Path, files: &[PathBuf], checked: &mut Checked) -> Result<(), String> {
+    let snapshots = wal::snapshots(&SystemFiles, dir).map_err(|error| error.to_string())?;
+    let start = snapshots.last().map_or(0, |(signature, _)| *signature);
+    let newest = wal::check_newest(&SystemFiles, dir, start).map_err(|error| error.to_string())?;
+    let has_no_snapshot = snapshots.is_empty() && !files.is_empty();
+    let snapshot = has_no_snapshot.then(|| Loss {
+        file: dir.join("*.snap"),
+        offset: 0,
+        what: "there are logs and no snapshot: no start is possible without the rows that are before them".to_string(),
+        lost: Lost::Behind(0),
+    });
+    for loss in newest.into_iter().chain(snapshot) {
+        checked.add(true);
+        if checked.as_json {
+            let mut object = Map::new();
+            object.insert("file".into(), loss.file.display().to_string().into());
+            object.insert("ok".into(), false.into());
+            object.insert("offset".into(), loss.offset.into());
+            object.insert("problem".into(), loss.what.clone().into());
+            object.insert("damage".into(), vec![loss_to_json(&loss)].into());
+            checked.report.push(object.into());
+        } else {
+            println!("{}: MISSING: {}; concerned: {}", loss.file.display(), loss.what, loss.lost);
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! `lycosa`: the command line. Each command is a module; this page only chooses.
 
+mod backup;
 mod bench;
 mod client;
 mod console;
@@ -48,17 +49,8 @@ enum Command {
         #[arg(short)]
         execute: Option<String>,
     },
-    /// Print the rows of a log or snapshot
-    Cat {
-        /// An .xlog or .snap file
-        file: PathBuf,
-        /// One JSON object a line instead of YAML
-        #[arg(long)]
-        json: bool,
-        /// Rows of system spaces too
-        #[arg(long)]
-        show_system: bool,
-    },
+    /// Print the rows of logs, snapshots and files of rows on disk
+    Cat(files::CatOptions),
     /// Read every block of every log, snapshot and run of a directory
     Check {
         /// The data directory
@@ -67,6 +59,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Copy what a server has on disk into an empty directory, while it runs or while it is stopped
+    Backup(backup::Options),
     /// Put load on a server and see how fast it answers
     Bench(Box<bench::Options>),
     /// Break a server on this machine's disk again and again, and see whether it keeps its word
@@ -77,7 +71,7 @@ enum Command {
 fn is_own_command(argument: &str) -> bool {
     matches!(
         argument,
-        "serve" | "console" | "cat" | "check" | "bench" | "torture" | "help" | "--help" | "-h" | "--version"
+        "serve" | "console" | "cat" | "check" | "backup" | "bench" | "torture" | "help" | "--help" | "-h" | "--version"
     )
 }
 
@@ -101,14 +95,15 @@ fn run() -> Result<i32, String> {
             None => serve::serve(&options),
         },
         Command::Console { uri, execute } => console::connect(&uri, execute.as_deref()),
-        Command::Cat { file, json, show_system } => {
+        Command::Cat(options) => {
             runtime::signals::end_on_closed_output();
-            files::cat(&file, json, show_system).map(|()| 0)
+            files::cat(&options).map(|()| 0)
         }
         Command::Check { dir, json } => {
             runtime::signals::end_on_closed_output();
             files::check(&dir, json).map(|()| 0)
         }
+        Command::Backup(options) => backup::backup(&options).map(|()| 0),
         Command::Bench(options) => bench::bench(&options),
         Command::Torture(options) => torture::torture(&options),
     }

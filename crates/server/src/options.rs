@@ -361,8 +361,27 @@ impl Options {
             ..default
         };
         check_disk(&config)?;
+        check_least(&config)?;
         Ok(config)
     }
+}
+
+/// With less than this nothing could ever be written.
+fn check_least(config: &Config) -> Result<(), String> {
+    const MIB: u64 = 1 << 20;
+    for (name, value, least, words) in [
+        ("memtx_memory", config.memtx_memory, MIB, "must be at least 1 MiB"),
+        ("vinyl_memory", config.vinyl_memory, MIB, "must be at least 1 MiB"),
+        ("wal_queue_max_size", config.wal_queue_max_size, 64 << 10, "must be at least 64 KiB"),
+        ("checkpoint_count", config.checkpoint_count as u64, 1, "must be at least 1"),
+        ("memtx_max_tuple_size", config.memtx_max_tuple_size, 1024, "must be at least 1 KiB"),
+        ("vinyl_max_tuple_size", config.vinyl_max_tuple_size, 1024, "must be at least 1 KiB"),
+    ] {
+        if value < least {
+            return Err(format!("Incorrect value for option '{name}': {words}"));
+        }
+    }
+    Ok(())
 }
 
 /// What Tarantool refuses of the options of the disk engine.

@@ -102,7 +102,7 @@ impl Process {
         config.vinyl_open_files_max = (raise_open_files_limit() / DISK_FILES_PART / DESCRIPTORS_PER_RUN) as usize;
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
         let net = NetConfig {
-            requests_max: options.net_msg_max.unwrap_or(NetConfig::default().requests_max),
+            requests_max: options.net_msg_max.unwrap_or(NetConfig::default().requests_max).max(2),
             ..NetConfig::default()
         };
         let event_loop = EventLoop::new(poll, waker, Rc::clone(&database), net).map_err(|error| error.to_string())?;

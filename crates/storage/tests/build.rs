@@ -240,3 +240,20 @@ proptest! {
         check(if is_hash { IndexKind::Hash } else { IndexKind::Tree }, plan, before, steps);
     }
 }
+
+/// Issue 14: a row that an index lacks ended the process.
+#[test]
+fn a_row_that_an_index_lacks_is_reported_and_never_freed() {
+    let arena = Arena::new(1 << 24);
+    let mut space = MemorySpace::new(&arena);
+    space.create_index(def(0, IndexKind::Tree, true, &[0], &[]));
+    space.create_index(def(1, IndexKind::Hash, true, &[1], &[]));
+    let make = |row: Row| Tuple::new(&arena, 0, &encode(row)).unwrap();
+    space.replace(make((1, 1, Value::Nil)), Mode::Insert).unwrap();
+    assert_eq!(space.take_damage(), None);
+    let change = space.delete(make((2, 2, Value::Nil)));
+    assert_eq!(space.take_damage(), Some(1));
+    space.undo(&change);
+    space.take_damage();
+    assert_eq!(space.count(0, IteratorKind::All, &[], 0), 2);
+}

@@ -34,6 +34,7 @@ fn open(edits: &[Edit]) -> Rc<LsmEngine> {
         manifest_bytes: 1 << 20,
         open_files_max: 100,
         page_cache_sampled_one_of: 16,
+        is_forced: false,
     };
     let clock = Arc::new(ManualClock::default());
     LsmEngine::open(config, LsmEnvironment { files, clock, wake: Arc::new(|| {}) }).unwrap()

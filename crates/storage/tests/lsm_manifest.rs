@@ -169,9 +169,10 @@ fn edits_come_back_as_they_were_made() {
         }
     }
     let names = manifests(&files);
-    assert_eq!(names.len(), 1);
-    assert!(!names[0].ends_with("manifest-00000000000000000001"), "a new file was begun");
-    assert!(files.open(&names[0], OpenMode::READ).unwrap().len().unwrap() < 400 << 10);
+    // The one in force, and the one before it.
+    assert_eq!(names.len(), 2);
+    assert!(!names[1].ends_with("manifest-00000000000000000001"), "a new file was begun");
+    assert!(files.open(&names[1], OpenMode::READ).unwrap().len().unwrap() < 400 << 10);
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn whatever_the_moment_of_power_loss_edits_are_there_wholly_and_with_their_runs(
             assert!(!script.ids.contains(&manifest.next_id()));
             remove_orphans(&after, Path::new(DIR), &trees).unwrap();
             let named: BTreeSet<u64> = trees.iter().flat_map(slices).collect();
-            assert_eq!(after.list(Path::new(DIR)).unwrap().len(), named.len() + 1);
+            assert_eq!(after.list(Path::new(DIR)).unwrap().len(), named.len() + manifests(&after).len());
             // A second crash changes nothing.
             let (_, again) = open(&after.crash(off_at)).unwrap();
             assert_eq!(again, trees);
@@ -233,7 +234,7 @@ fn power_loss_while_a_new_file_takes_the_place_of_the_old_one_loses_nothing() {
     let mut lives = vec![trees];
     for number in 0..40 {
         grow(&mut manifest, &mut lives, number).unwrap();
-        assert_eq!(manifests(&files).len(), 1);
+        assert!(manifests(&files).len() <= 2);
     }
     let mut switches = 0;
     let mut last = 0;
@@ -282,10 +283,11 @@ fn an_edit_that_fails_is_taken_back() {
                 }
                 failed += 1;
                 files.set_fault(Fault::default());
-                assert!(manifest.is_settled());
                 for loss in Loss::kinds(files.unsynced(), 0..4) {
                     let (_, trees) = open(&files.crash(loss)).unwrap();
-                    assert_eq!(&trees, script.states.last().unwrap(), "{fault:?}, {loss}");
+                    // What only the witness did not take may be there.
+                    let is_as_before = &trees == script.states.last().unwrap();
+                    assert!(is_as_before || !manifest.is_settled() && script.may_be(&trees), "{fault:?}, {loss}");
                 }
             }
             assert_eq!(failed, 1, "{fault:?}");
@@ -311,7 +313,7 @@ fn after_an_edit_that_cannot_be_taken_back_the_next_one_makes_it_certain() {
             survived += u32::from(Some(trees) == script.doubtful);
         }
         script.step(&files, &mut manifest).unwrap();
-        assert!(manifest.is_settled() && manifests(&files).len() == 1);
+        assert!(manifest.is_settled() && manifests(&files).len() <= 2);
         for loss in Loss::kinds(files.unsynced(), 0..20) {
             let (_, trees) = open(&files.crash(loss)).unwrap();
             assert_eq!(&trees, script.states.last().unwrap(), "{loss}");
@@ -342,7 +344,8 @@ fn a_new_file_that_fails_leaves_the_old_one_in_force() {
             }
         };
         files.set_fault(Fault::default());
-        assert_eq!(failed, at < 5, "operation {at}");
+        // Five for the file, and two for the witness.
+        assert_eq!(failed, at < 7, "operation {at}");
         if failed {
             lives.pop();
         }
@@ -356,7 +359,7 @@ fn a_new_file_that_fails_leaves_the_old_one_in_force() {
 }
 
 #[test]
-fn every_flipped_bit_is_damage_with_its_place_or_the_last_mark() {
+fn every_flipped_bit_and_every_cut_is_damage_with_its_place() {
     let files = SimulatedFiles::default();
     let mut script = Script::new(3, false);
     let (mut manifest, _) = open(&files).unwrap();
@@ -373,16 +376,15 @@ fn every_flipped_bit_is_damage_with_its_place_or_the_last_mark() {
                 assert!(file == path && offset <= bit / 8 && bit / 8 < offset + 400, "bit {bit}: {offset}")
             }
             Err(error) => panic!("bit {bit}: {error}"),
-            // The mark behind the last record says nothing that the record does not.
-            Ok((_, trees)) => assert!(bit / 8 >= length - 24 && trees == *script.states.last().unwrap(), "bit {bit}"),
+            Ok(_) => panic!("bit {bit}"),
         }
     }
     for cut in 0..length {
         let damaged = files.fork();
         damaged.open(&path, OpenMode::MODIFY).unwrap().set_len(cut).unwrap();
         match open(&damaged) {
-            Ok((_, trees)) => assert!(script.states.contains(&trees), "cut at {cut}"),
-            Err(LsmError::Corrupt { file, .. }) => assert!(file == path && cut < 24),
+            Ok(_) => panic!("cut at {cut}"),
+            Err(LsmError::Corrupt { file, offset, .. }) => assert!(file == path && offset <= cut, "cut at {cut}"),
             Err(error) => panic!("cut at {cut}: {error}"),
         }
     }

@@ -43,14 +43,12 @@ const NAMES: [(FieldType, &str); 13] = [
 impl FromStr for FieldType {
     type Err = ();
 
-    /// Any letter case; old short names too.
+    /// Any letter case; the short names that Tarantool takes, too.
     fn from_str(text: &str) -> Result<Self, ()> {
         let lower = text.to_ascii_lowercase();
         let full = match lower.as_str() {
-            "num" | "uint" => "unsigned",
+            "num" => "unsigned",
             "str" => "string",
-            "int" => "integer",
-            "bool" => "boolean",
             "*" => "any",
             other => other,
         };
@@ -62,6 +60,16 @@ impl FieldType {
     /// The name in formats and messages.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(field_type, _)| *field_type == self).map_or("any", |(_, name)| name)
+    }
+
+    /// By a short name that only definitions of earlier versions have.
+    pub fn of_old_name(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "int" => Some(FieldType::Integer),
+            "uint" => Some(FieldType::Unsigned),
+            "bool" => Some(FieldType::Boolean),
+            _ => None,
+        }
     }
 
     /// True if the value at the start of checked bytes is of this type. nil is not looked at here.

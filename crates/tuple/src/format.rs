@@ -99,6 +99,22 @@ impl Format {
         self.fields.get(field_no as usize).map(|field| field.name.as_str())
     }
 
+    /// True if no row that fits `other` has to be looked at to know that it fits this format.
+    pub fn accepts_all_of(&self, other: &Format) -> bool {
+        let unknown = Required { field_type: FieldType::Any, is_nullable: true };
+        let is_wider = |(at, field): (usize, &Required)| {
+            let before = other.required.get(at).unwrap_or(&unknown);
+            before.field_type.is_within(field.field_type) && (field.is_nullable || !before.is_nullable)
+        };
+        (self.exact_field_count == 0 || self.exact_field_count == other.exact_field_count)
+            && self.required.iter().enumerate().all(is_wider)
+    }
+
+    /// What the format and the indexes together require of a field (from 0).
+    pub fn type_of(&self, field_no: usize) -> FieldType {
+        self.required.get(field_no).map_or(FieldType::Any, |field| field.field_type)
+    }
+
     fn name_of(&self, at: usize) -> FieldName {
         let number = at as u32 + 1;
         self.fields.get(at).map_or(FieldName::Number(number), |field| FieldName::Named(number, field.name.clone()))

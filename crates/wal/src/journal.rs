@@ -18,6 +18,7 @@
 
 use crate::block::{self, Note, encode_filler, encode_group, encode_plain, group_pages};
 use crate::error::WalError;
+use crate::newest::{Newest, NewestNote};
 use crate::row::{self, RowHeader};
 use crate::segment::{Change, Segment};
 use crate::snapshot::unfinished_name;
@@ -171,7 +172,9 @@ pub struct Journal {
     written: Position,
     failure: Option<String>,
     failed: Option<(Position, WalError)>,
+    /// Where the present file begins.
     previous: Option<Vclock>,
+    note: Arc<NewestNote>,
     /// Bytes logged since the last `rotate`, in all files.
     bytes_since_checkpoint: u64,
     now: f64,
@@ -184,6 +187,7 @@ impl Journal {
         let threads = if config.mode == WalMode::Fsync { config.in_flight_max } else { 0 };
         let writer = Writer::start(threads, notifier)?;
         let position = Position(vclock.signature());
+        let note = Arc::new(NewestNote::new(&config.dir));
         let mut journal = Journal {
             config,
             vclock,
@@ -208,6 +212,7 @@ impl Journal {
             failure: None,
             failed: None,
             previous: None,
+            note,
             bytes_since_checkpoint: 0,
             now: 0.0,
         };
@@ -532,6 +537,8 @@ impl Journal {
             unfinished,
             path: next.path.clone(),
             is_synced: self.config.mode == WalMode::Fsync,
+            begin: start.signature(),
+            note: Arc::clone(&self.note),
         };
         self.previous = Some(start);
         self.segment = Some(next);
@@ -622,8 +629,8 @@ impl Journal {
         }
     }
 
-    /// Blocks the thread until no change of files is under way.
-    fn wait_files(&mut self) -> Result<(), WalError> {
+    /// Blocks the thread until no change of files is under way: then all logs but the newest are complete.
+    pub fn wait_files(&mut self) -> Result<(), WalError> {
         while self.rotation.is_some() {
             self.writer.notifier().clear();
             self.submit();
@@ -718,6 +725,11 @@ impl Journal {
     /// Bytes logged since the last checkpoint called `rotate`.
     pub fn bytes_since_checkpoint(&self) -> u64 {
         self.bytes_since_checkpoint
+    }
+
+    /// Counts these, too, as logged since the last checkpoint: a file was begun for another reason.
+    pub fn count_bytes(&mut self, bytes: u64) {
+        self.bytes_since_checkpoint += bytes;
     }
 
     /// Begins a new file at the present position, so that a checkpoint's logs begin where it ends. Waits for what is in flight if the next file
@@ -857,6 +869,7 @@ impl Journal {
     fn begin_segment(&mut self, segment: Segment, start: Vclock) -> Result<(), WalError> {
         let what = format!("naming {}", segment.path.display());
         segment.publish(&*self.config.files).map_err(WalError::io(what))?;
+        self.note.write(&*self.config.files, Newest { begin: start.signature(), end: None });
         self.previous = Some(start);
         self.segment = Some(segment);
         Ok(())
@@ -869,6 +882,10 @@ impl Journal {
             self.wait_files()?;
             self.drop_spare();
             self.close_segment()?;
+            if let Some(start) = &self.previous {
+                let newest = Newest { begin: start.signature(), end: Some(self.vclock.signature()) };
+                self.note.write(&*self.config.files, newest);
+            }
         }
         Ok(())
     }

@@ -14,20 +14,25 @@ mod block;
 mod error;
 mod journal;
 mod loss;
+mod newest;
 mod read_ahead;
 mod recovery;
 mod row;
 mod segment;
 mod snapshot;
 mod vclock;
+mod vinyl;
 mod writer;
 mod xlog;
 
 pub use error::WalError;
 pub use journal::{Journal, JournalConfig, JournalState, Position, WalMode};
 pub use loss::{Loss, Lost, LostRow, Refusal, Replay, announcement};
-pub use recovery::{Cut, FileReport, OnDamage, RecoveryReport, check_file, recover, recover_into, refusal};
+pub use recovery::{
+    Cut, FileReport, OnDamage, RecoveryReport, check_file, check_newest, recover, recover_into, refusal,
+};
 pub use row::{Row, RowHeader};
 pub use snapshot::{FinishedSnapshot, SnapshotWriter, remove_unfinished, snapshots};
 pub use vclock::{REPLICA_MAX, Vclock};
+pub use vinyl::{Bound, VinylIndex, VinylRun, for_each_statement, vinyl_indexes};
 pub use xlog::{Damage, FileMeta, Flip, XlogReader, file_name, logs, remove_logs_before};

@@ -74,6 +74,8 @@ pub enum Lost {
     Lsns(i64, i64),
     /// Whatever was in so many bytes: nothing good is behind them that would tell.
     Bytes(u64),
+    /// All rows behind this lsn, as many as there were.
+    Behind(i64),
 }
 
 /// One damaged place.
@@ -105,6 +107,7 @@ impl fmt::Display for Lost {
             }
             Lost::Lsns(from, to) if from == to => write!(f, "the row with lsn {from}"),
             Lost::Lsns(from, to) => write!(f, "the rows with lsn {from} to {to}"),
+            Lost::Behind(lsn) => write!(f, "whatever rows were logged behind lsn {lsn}"),
             Lost::Bytes(bytes) => write!(f, "whatever rows are in {bytes} bytes"),
         }
     }

@@ -7,12 +7,13 @@
 //! A file is completed after the next one has its name, so a crash may leave it as it was: behind the last row before the next file there is
 //! only space that was prepared, whole or cut anywhere, and that costs nothing.
 
-use crate::block::{EOF_MAGIC, FIXHEADER_BYTES, Note};
+use crate::block::{EOF_MAGIC, FIXHEADER_BYTES, Note, encode_filler, read_fixheader};
 use crate::error::WalError;
 use crate::loss::{Applied, Loss, Lost, LostRow, Refusal, Replay, announcement};
+use crate::newest::Newest;
 use crate::row::{self, Row};
 use crate::vclock::Vclock;
-use crate::xlog::{Block, Damage, FileMeta, Unpacked, XlogReader, logs};
+use crate::xlog::{Block, Damage, FileMeta, Unpacked, XlogReader, logs, signature_of};
 use runtime::{FileSystem, OpenMode, PAGE_BYTES};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -112,23 +113,20 @@ pub fn recover_into(
     let signature = start.signature();
     // The file that begins at or last before the snapshot is the first that may hold rows behind it.
     let first = all.iter().rposition(|(begin, _)| *begin <= signature).unwrap_or(0);
-    let wanted = &all[first..];
-    for (at, (_, path)) in wanted.iter().enumerate() {
-        let place = wanted.get(at + 1).map_or(Place::Newest, |(begin, _)| Place::Before(*begin));
+    let wanted = &all[first.min(all.len())..];
+    let noted = Newest::read(files, dir)?;
+    let missing = noted.and_then(|noted| noted.missing(dir, signature, all.last().map(|(begin, _)| *begin)));
+    for (at, (begin, path)) in wanted.iter().enumerate() {
+        let place = match wanted.get(at + 1) {
+            Some((next, _)) => Place::Before(*next),
+            None => Place::last(*begin, noted, missing.is_some()),
+        };
         let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
+        let is_nothing = reader.meta.bytes == 0 && reader.offset() >= reader.len();
         if let Some(damage) = damage {
-            // The newest file may have been made just before the crash: nothing in it was promised.
-            if place == Place::Newest && damage.flip.is_none() && is_unborn(files, path)? {
-                let may_change =
-                    on_damage == OnDamage::PassOver || on_damage == OnDamage::Refuse && report.losses.is_empty();
-                if may_change {
-                    remove(files, dir, path)?;
-                }
-                let what = "the file was never completed";
-                report.cut = Some(Cut { file: path.clone(), offset: 0, bytes: reader.len(), what });
-                break;
-            }
-            report.lose(path, damage.offset, damage.to_string(), Lost::Rows(Vec::new()));
+            // Nobody is promised anything by a file without rows, but a log gets its name when its header is on the disk: this one had more.
+            let lost = if is_nothing { Lost::Behind(*begin) } else { Lost::Rows(Vec::new()) };
+            report.lose(path, damage.offset, damage.to_string(), lost);
             replay.damaged();
         }
         let is_header_known = reader.meta.bytes > 0;
@@ -151,18 +149,41 @@ pub fn recover_into(
         report.vclock = known;
         let end = end?;
         let may_change = on_damage == OnDamage::PassOver || on_damage == OnDamage::Refuse && report.losses.is_empty();
-        if may_change && !end.is_complete {
-            match place {
-                Place::Newest if !end.has_rows => remove(files, dir, path)?,
-                _ if place == Place::Newest || place.ends_with(&known) => complete(files, path, end.offset)?,
-                _ => {}
-            }
+        if may_change && is_nothing {
+            set_aside(files, dir, path)?;
+        } else if may_change && !end.is_complete && (place == Place::Newest || place.ends_with(&known)) {
+            complete(files, path, end.offset)?;
         }
+        if let Some(loss) = short_end(noted, &report, path, *begin, reader.len()) {
+            report.losses.push(loss);
+            replay.damaged();
+        }
+    }
+    if let Some(loss) = missing {
+        report.losses.push(loss);
+        replay.damaged();
     }
     match report.losses.first() {
         Some(loss) if on_damage == OnDamage::Refuse => Err(refusal(loss, &report.losses)),
         _ => Ok(report),
     }
+}
+
+/// What a log lacks that a clean stop has completed. Whatever takes the rest of it shows only in that.
+fn short_end(noted: Option<Newest>, report: &RecoveryReport, path: &Path, begin: i64, len: u64) -> Option<Loss> {
+    let end = noted.filter(|noted| noted.begin == begin)?.end?;
+    let known = report.vclock.or(&report.told).signature();
+    let what = format!("the log ends behind lsn {known}, and a clean stop has noted lsn {end}");
+    (known < end).then(|| Loss { file: path.to_path_buf(), offset: len, what, lost: Lost::Lsns(known + 1, end) })
+}
+
+/// What is lost because the newest log of a directory is not there although a note says that it was. `start`: what the newest snapshot covers.
+/// Changes nothing.
+///
+/// Errors: `Io`.
+pub fn check_newest(files: &dyn FileSystem, dir: &Path, start: i64) -> Result<Option<Loss>, WalError> {
+    let newest = logs(files, dir)?.last().map(|(begin, _)| *begin);
+    Ok(Newest::read(files, dir)?.and_then(|noted| noted.missing(dir, start, newest)))
 }
 
 /// The error of a start on damage: the first place, and what going on by force would lose in all.
@@ -200,7 +221,23 @@ impl Place {
         // Whatever has no name of a log is looked at as the newest one.
         let at = all.iter().position(|(_, found)| found == path);
         let next = at.and_then(|at| all.get(at + 1));
-        Ok(next.map_or(Place::Newest, |(begin, _)| Place::Before(*begin)))
+        Ok(match (next, at.and_then(|at| all.get(at))) {
+            (Some((begin, _)), _) => Place::Before(*begin),
+            (None, Some((begin, _))) => {
+                let noted = Newest::read(files, path.parent().unwrap_or(Path::new("")))?;
+                Place::last(*begin, noted, noted.is_some_and(|noted| noted.begin > *begin))
+            }
+            (None, None) => Place::Newest,
+        })
+    }
+
+    /// The last log that is there. One that a clean stop has completed ends where that has noted, as if another followed.
+    fn last(begin: i64, noted: Option<Newest>, is_next_missing: bool) -> Self {
+        match noted {
+            Some(noted) if is_next_missing => Place::Before(noted.begin),
+            Some(Newest { begin: noted, end: Some(end) }) if noted == begin && end > begin => Place::Before(end),
+            _ => Place::Newest,
+        }
     }
 
     /// True if these are all the rows before the next log.
@@ -230,13 +267,16 @@ pub fn check_file(files: &dyn FileSystem, path: &Path, replay: &mut dyn Replay) 
     let place = Place::of(files, path)?;
     let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
     let mut report = RecoveryReport::default();
+    let mut end_is_told = false;
     if let Some(damage) = damage {
-        if place == Place::Newest && damage.flip.is_none() && is_unborn(files, path)? {
-            let what = "the file was never completed";
-            let torn = Some(Cut { file: path.to_path_buf(), offset: 0, bytes: reader.len(), what });
-            return Ok(FileReport { torn, meta: reader.meta, ..FileReport::default() });
-        }
-        report.lose(path, damage.offset, damage.to_string(), Lost::Rows(Vec::new()));
+        let is_nothing = reader.meta.bytes == 0 && reader.offset() >= reader.len();
+        let lost = match signature_of(path) {
+            Some(begin) if is_nothing && place != Place::Snapshot => Lost::Behind(begin),
+            _ if is_nothing => Lost::Bytes(reader.len()),
+            _ => Lost::Rows(Vec::new()),
+        };
+        report.lose(path, damage.offset, damage.to_string(), lost);
+        end_is_told |= is_nothing;
     }
     let mut known = reader.meta.vclock;
     if place == Place::Snapshot {
@@ -245,9 +285,14 @@ pub fn check_file(files: &dyn FileSystem, path: &Path, replay: &mut dyn Replay) 
         known.set(0, -1);
     }
     let end = read_on(&mut reader, place, &mut known, OnDamage::Survey, &mut report, replay)?;
-    if !end.is_complete && !end.is_told && place != Place::Newest && !place.ends_with(&known) {
+    if !end.is_complete && !end.is_told && !end_is_told && place != Place::Newest && !place.ends_with(&known) {
         let what = match place {
             Place::Snapshot => "has no EOF marker",
+            Place::Before(end)
+                if logs(files, path.parent().unwrap_or(Path::new("")))?.iter().all(|(begin, _)| *begin < end) =>
+            {
+                "has no EOF marker although a clean stop has completed it"
+            }
             _ => "has no EOF marker although a later log exists",
         };
         report.lose(path, reader.len(), what.to_string(), Lost::Bytes(0));
@@ -267,25 +312,15 @@ impl RecoveryReport {
     }
 }
 
-/// True if a file is what making one leaves when the machine stops: the beginning of a header, zeros behind it, and no rows.
-/// A file of ours has a whole header when it gets its name, and before that it is removed by `remove_unfinished`; a server that
-/// writes under the final name leaves such a file.
-///
-/// Errors: `Io`.
-fn is_unborn(files: &dyn FileSystem, path: &Path) -> Result<bool, WalError> {
-    let (mut reader, _) = XlogReader::open_damaged(files, path)?;
-    let mut head = vec![0; PAGE_BYTES];
-    let got = reader.read_head(&mut head)?;
-    let text = head[..got].iter().position(|byte| *byte == 0).unwrap_or(got);
-    let is_blank = head[text..got].iter().all(|byte| *byte == 0);
-    let is_text = head[..text].iter().all(|byte| matches!(byte, b'\n' | b' '..=b'~'));
-    // Preparing writes the header first: a file without one holds nothing else of ours.
-    let is_beginning = is_blank && is_text && !head[..text].windows(2).any(|pair| pair == b"\n\n");
-    Ok(is_beginning && reader.find_later_block(0)?.is_none())
-}
-
-fn remove(files: &dyn FileSystem, dir: &Path, path: &Path) -> Result<(), WalError> {
-    files.remove(path).and_then(|()| files.sync_dir(dir)).map_err(WalError::io(format!("removing {}", path.display())))
+/// A file of which nothing can be read gets a name by which nobody takes it for a log.
+fn set_aside(files: &dyn FileSystem, dir: &Path, path: &Path) -> Result<(), WalError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lost");
+    let to = PathBuf::from(name);
+    files
+        .rename(path, &to)
+        .and_then(|()| files.sync_dir(dir))
+        .map_err(WalError::io(format!("renaming {}", path.display())))
 }
 
 /// How a file ends.
@@ -297,6 +332,8 @@ struct End {
     has_rows: bool,
     /// A loss or a cut has told already that the marker is not there.
     is_told: bool,
+    /// Groups are whole pages, which were prepared before.
+    is_paged: bool,
 }
 
 /// Reads the blocks of a file that has been opened. `known` goes along with the rows.
@@ -309,7 +346,7 @@ fn read_on(
     replay: &mut dyn Replay,
 ) -> Result<End, WalError> {
     let path = reader.path().to_path_buf();
-    let mut end = End { offset: reader.offset(), is_complete: false, has_rows: false, is_told: false };
+    let mut end = End { offset: reader.offset(), is_complete: false, has_rows: false, is_told: false, is_paged: false };
     // Groups are numbered from 1; behind damage the next number is not known.
     let mut last_group = Some(0);
     reader.read_ahead();
@@ -332,6 +369,7 @@ fn read_on(
                 let before = report.rows;
                 apply_block(reader.unpacked(), &path, offset, known, on_damage, report, replay)?;
                 end.has_rows |= report.rows > before;
+                end.is_paged |= reader.rows().is_empty() && reader.offset() == PAGE_BYTES as u64;
                 if !reader.rows().is_empty() {
                     end.offset = reader.offset();
                 }
@@ -412,7 +450,7 @@ fn pass_over(
     let is_space = |next: u64| next - offset > EOF_MAGIC.len() as u64 && reader.rows().is_empty();
     let is_in_header = damage.flip.is_some_and(|flip| flip.byte - offset < FIXHEADER_BYTES as u64);
     let may_be_torn = on_damage != OnDamage::Survey && is_in_header && damage.end.is_some_and(is_space);
-    let is_newest = place == Place::Newest;
+    let is_newest = place == Place::Newest && !is_cut(reader, damage, end);
     let is_torn = may_be_torn && is_newest && !reader.has_end_marker()? && !was_durable(reader, offset, None)?;
     if let Some(next) = damage.end
         && !is_torn
@@ -456,6 +494,23 @@ fn pass_over(
             Ok(false)
         }
     }
+}
+
+/// True if a synced log ends within a group, and not at the end of a page. Its pages are there before anything is written to them, so no crash
+/// leaves it so: only prepared space may be there in part, where the disk was full.
+fn is_cut(reader: &XlogReader, damage: Damage, end: &End) -> bool {
+    let page = PAGE_BYTES as u64;
+    if !end.is_paged || reader.len().is_multiple_of(page) || !damage.offset.is_multiple_of(page) {
+        return false;
+    }
+    let mut space = vec![0; PAGE_BYTES];
+    encode_filler(&mut space);
+    let mut header = [0; FIXHEADER_BYTES];
+    // What cannot be read is told by whoever needs it.
+    let got = reader.read(&mut header, damage.offset).unwrap_or(0);
+    let is_long = |length: u64| damage.offset + (FIXHEADER_BYTES as u64) + length > reader.len();
+    let length = read_fixheader(&header[..got]).ok().map(|fixheader| fixheader.length);
+    header != space[..FIXHEADER_BYTES] && length.is_some_and(is_long)
 }
 
 /// Rows that are not known by other means, in words.

@@ -5,6 +5,7 @@
 use crate::block::{EOF_MAGIC, encode_filler};
 use crate::error::WalError;
 use crate::journal::JournalConfig;
+use crate::newest::{Newest, NewestNote};
 use crate::snapshot::unfinished_name;
 use runtime::{AlignedBuffer, Condvar, File, FileSystem, JoinHandle, OpenMode, PAGE_BYTES, spawn_thread, yield_thread};
 use std::io;
@@ -85,6 +86,9 @@ pub(crate) struct Change {
     pub(crate) path: PathBuf,
     /// True in `fsync` mode.
     pub(crate) is_synced: bool,
+    /// The signature that the new file begins with, and where that is noted.
+    pub(crate) begin: i64,
+    pub(crate) note: Arc<NewestNote>,
 }
 
 impl Change {
@@ -98,7 +102,9 @@ impl Change {
             self.old.complete()?;
         }
         let named = self.write_head().and_then(|()| publish(&*self.files, &self.unfinished, &self.path));
-        named.map_err(WalError::io(format!("naming {}", self.path.display())))
+        named.map_err(WalError::io(format!("naming {}", self.path.display())))?;
+        self.note.write(&*self.files, Newest { begin: self.begin, end: None });
+        Ok(())
     }
 
     fn write_head(&self) -> io::Result<()> {

@@ -69,6 +69,8 @@ pub struct FileMeta {
     pub vclock: Vclock,
     /// Bytes of the header.
     pub bytes: u64,
+    /// Another program wrote it: Tarantool.
+    pub is_foreign: bool,
 }
 
 /// Versions that wrote no checksum of the header.
@@ -123,6 +125,7 @@ impl FileMeta {
                 _ => return Err("unknown header line"),
             }
         }
+        meta.is_foreign = version.is_none_or(|version| !version.starts_with("Lycosa"));
         match version {
             Some(VERSION_WITHOUT_CHECKSUM) => {}
             Some(version) if version.starts_with("Lycosa") => check_header(&bytes[..end + 2], version)?,
@@ -338,7 +341,7 @@ pub(crate) enum Block {
 }
 
 /// The signature that the name of a log or snapshot tells.
-fn signature_of(path: &Path) -> Option<i64> {
+pub(crate) fn signature_of(path: &Path) -> Option<i64> {
     let stem = path.file_stem()?.to_str()?;
     let kind = path.extension()?.to_str()?;
     let is_named_by_vclock = matches!(kind, "snap" | "xlog") && stem.len() == 20;
@@ -399,11 +402,6 @@ impl XlogReader {
         }
     }
 
-    /// Reads the beginning of the file; how many bytes there are of it.
-    pub(crate) fn read_head(&self, out: &mut [u8]) -> Result<usize, WalError> {
-        self.read(out, 0)
-    }
-
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -441,7 +439,7 @@ impl XlogReader {
 
     /// Reads bytes, as many as there are. Errors: the system's, which says nothing about the bytes: what cannot be read now must not be
     /// taken for a torn end.
-    fn read(&self, out: &mut [u8], offset: u64) -> Result<usize, WalError> {
+    pub(crate) fn read(&self, out: &mut [u8], offset: u64) -> Result<usize, WalError> {
         let what = || format!("reading {} at byte {offset}", self.path.display());
         self.blocks.read(out, offset).map_err(|source| WalError::Io { what: what(), source })
     }

@@ -102,7 +102,7 @@ fn lost_lsns(losses: &[wal::Loss]) -> Vec<i64> {
         match &loss.lost {
             Lost::Rows(rows) => lsns.extend(rows.iter().map(|row| row.lsn)),
             Lost::Lsns(from, to) => lsns.extend(*from..=*to),
-            Lost::Bytes(_) => panic!("what is lost cannot be told: {loss:?}"),
+            Lost::Bytes(_) | Lost::Behind(_) => panic!("what is lost cannot be told: {loss:?}"),
         }
     }
     lsns
@@ -186,25 +186,133 @@ fn wider_damage_between_good_rows_is_told_by_the_lsns_around_it() {
     assert_eq!((found.losses[0].offset, &found.losses[0].lost), (4096, &Lost::Lsns(1, 1)));
 }
 
+/// What a start is refused for, or none; then one by force, which has to lose what was announced, and one behind it, which has to go on.
+fn refusal(files: &SimulatedFiles) -> Option<(PathBuf, String)> {
+    let dir = Path::new(DIR);
+    let before = files.fingerprint();
+    let refused = recover(files, dir, &Vclock::default(), false, |_| Ok(()));
+    let (file, what) = match refused {
+        Ok(_) => return None,
+        Err(WalError::Corrupt { file, what, .. }) => (file, what),
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(files.fingerprint(), before, "a start that is refused changes nothing");
+    let (_, announced) = what.split_once("force_recovery would lose ").unwrap();
+    let forced = files.fork();
+    let report = recover(&forced, dir, &Vclock::default(), true, |_| Ok(())).unwrap();
+    assert_eq!(wal::announcement(&report.losses), announced);
+    journal(&forced, report.vclock, WalMode::Fsync).close().unwrap();
+    Some((file, what))
+}
+
+fn set_length(files: &SimulatedFiles, path: &Path, length: u64) {
+    files.open(path, OpenMode::MODIFY).unwrap().set_len(length).unwrap();
+}
+
+/// 3,000 acknowledged transactions were gone with a warning when the newest log was cut to nothing, or to the beginning of its header.
 #[test]
-fn what_a_crash_leaves_of_a_new_log_is_no_damage() {
-    let (files, paths) = sample(WalMode::Fsync);
-    let path = paths.last().unwrap();
-    let mut head = vec![0; 4096];
-    files.open(path, OpenMode::READ).unwrap().read_full_at(&mut head, 0).unwrap();
-    let text = head.windows(2).position(|pair| pair == b"\n\n").unwrap() + 2;
-    for cut in 0..text + 40 {
-        for is_page_there in [false, true] {
-            let torn = SimulatedFiles::default();
-            let file: Arc<dyn File> = torn.open(path, OpenMode::CREATE).unwrap();
-            file.write_all_at(&head[..cut], 0).unwrap();
-            if is_page_there {
-                file.set_len(4096.max(cut as u64)).unwrap();
+fn a_newest_log_without_a_whole_header_is_refused() {
+    for mode in [WalMode::Fsync, WalMode::Write] {
+        let (files, paths) = sample(mode);
+        let path = paths.last().unwrap();
+        let mut head = vec![0; 4096];
+        let got = files.open(path, OpenMode::READ).unwrap().read_full_at(&mut head, 0).unwrap();
+        let text = head[..got].windows(2).position(|pair| pair == b"\n\n").unwrap() + 2;
+        for cut in 0..text {
+            for is_page_there in [false, true] {
+                let torn = files.fork();
+                let file: Arc<dyn File> = torn.open(path, OpenMode::CREATE).unwrap();
+                file.write_all_at(&head[..cut], 0).unwrap();
+                if is_page_there {
+                    file.set_len(4096).unwrap();
+                }
+                let (file, what) = refusal(&torn).unwrap_or_else(|| panic!("cut at {cut}"));
+                assert!(
+                    file == *path && what.ends_with("whatever rows were logged behind lsn 3"),
+                    "cut at {cut}: {what}"
+                );
+                let found = look(&torn, path);
+                assert!(!found.losses.is_empty() && found.torn.is_none(), "cut at {cut}: {found:?}");
             }
-            let report = recover(&torn, Path::new(DIR), &Vclock::default(), true, |_| Ok(())).unwrap();
-            let losses: Vec<&String> = report.losses.iter().map(|loss| &loss.what).collect();
-            // By force, for the log begins behind what is known here.
-            assert!(losses.iter().all(|what| what.starts_with("rows between")), "cut at {cut}: {losses:?}");
         }
+    }
+}
+
+/// The sample behind a clean stop: the newest log has lsn 4 and 5 and its end marker.
+fn stopped(mode: WalMode) -> (SimulatedFiles, Vec<PathBuf>) {
+    let (files, paths) = sample(mode);
+    files.remove(&paths[2]).unwrap();
+    let mut vclock = Vclock::default();
+    vclock.set(1, 3);
+    let mut log = journal(&files, vclock, mode);
+    commit(&mut log, 1);
+    commit(&mut log, 1);
+    log.close().unwrap();
+    assert_eq!(refusal(&files), None);
+    (files, paths)
+}
+
+#[test]
+fn a_newest_log_that_is_cut_after_a_clean_stop_is_refused() {
+    for mode in [WalMode::Fsync, WalMode::Write] {
+        let (files, paths) = stopped(mode);
+        let path = &paths[2];
+        for cut in 0..length(&files, path) {
+            let damaged = files.fork();
+            set_length(&damaged, path, cut);
+            let found = look(&damaged, path);
+            let is_bad = !found.losses.is_empty();
+            match refusal(&damaged) {
+                Some((file, _)) => assert!(file == *path && is_bad, "cut at {cut}: {found:?}"),
+                // Only the marker is missing.
+                None => assert!(cut >= length(&files, path) - 4 && !is_bad, "cut at {cut}: {found:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_newest_log_that_is_missing_is_refused() {
+    for mode in [WalMode::Fsync, WalMode::Write] {
+        let (crashed, paths) = sample(mode);
+        crashed.remove(&paths[2]).unwrap();
+        let (file, what) = refusal(&crashed).unwrap();
+        assert!(file == paths[2] && what.ends_with("whatever rows were logged behind lsn 3"), "{what}");
+        let loss = wal::check_newest(&crashed, Path::new(DIR), 0).unwrap().unwrap();
+        assert_eq!((loss.file, loss.lost), (paths[2].clone(), Lost::Behind(3)));
+        crashed.remove(&paths[1]).unwrap();
+        assert_eq!(refusal(&crashed).unwrap().0, paths[2]);
+        // A note that is missing, too, or is of no use: as in a directory of an older version.
+        for content in [None, Some(0)] {
+            let (files, _) = sample(mode);
+            files.remove(&paths[2]).unwrap();
+            match content {
+                None => files.remove(&Path::new(DIR).join("lycosa.newest")).unwrap(),
+                Some(length) => set_length(&files, &Path::new(DIR).join("lycosa.newest"), length),
+            }
+            assert_eq!(refusal(&files), None);
+        }
+        let (stopped, _) = stopped(mode);
+        stopped.remove(&paths[2]).unwrap();
+        let (file, what) = refusal(&stopped).unwrap();
+        assert!(file == paths[2] && what.ends_with("the rows with lsn 4 to 5"), "{what}");
+        // A snapshot has what was in it.
+        let mut behind = Vclock::default();
+        behind.set(1, 5);
+        recover(&stopped, Path::new(DIR), &behind, false, |_| Ok(())).unwrap();
+        assert_eq!(wal::check_newest(&stopped, Path::new(DIR), 5).unwrap(), None);
+    }
+}
+
+#[test]
+fn a_synced_log_that_is_cut_within_a_group_is_refused_also_after_a_crash() {
+    let (files, paths) = sample(WalMode::Fsync);
+    let path = &paths[2];
+    for cut in 4096..3 * 4096 {
+        let damaged = files.fork();
+        set_length(&damaged, path, cut);
+        let refused = refusal(&damaged);
+        // Where a page ends, and before there is a whole header, nobody can tell.
+        assert_eq!(refused.is_some(), cut % 4096 >= 19, "cut at {cut}: {refused:?}");
     }
 }

@@ -5,6 +5,7 @@
 #![expect(clippy::missing_panics_doc, reason = "a panic is what a case is for")]
 
 pub mod definition;
+pub mod few_rights;
 pub mod lsm_files;
 pub mod packet;
 pub mod row;
@@ -17,8 +18,9 @@ pub mod xlog_block;
 pub type Case = (&'static str, fn(&[u8]));
 
 /// All cases.
-pub const CASES: [Case; 8] = [
+pub const CASES: [Case; 9] = [
     ("definition", definition::run),
+    ("few_rights", few_rights::run),
     ("lsm_files", lsm_files::run),
     ("packet", packet::run),
     ("row", row::run),

@@ -29,7 +29,7 @@ pub fn run(input: &[u8]) {
     let format = Format::new(1, fields, 0, &[]).expect("a good format");
     let with_names = (choice & 0x40 != 0).then_some(&format);
 
-    let well_formed = update::check_ops(ops, index_base);
+    let well_formed = update::check_ops(ops, with_names, index_base);
     let mut updated = Vec::new();
     let applied = update::apply(ops, row, with_names, index_base, &mut updated);
     match &applied {

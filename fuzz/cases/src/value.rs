@@ -12,7 +12,8 @@ fn check_decimal(decimal: Decimal) {
     let text = decimal.to_string();
     let (_, scale) = decimal.parts();
     // Zeros before the point may make more digits than a text may have.
-    if scale < 0 && text.trim_start_matches('-').len() > 38 {
+    // Rows written elsewhere may have more places than a text is read with.
+    if scale > 38 || scale < 0 && text.trim_start_matches('-').len() > 38 {
         return;
     }
     assert_eq!(text.parse::<Decimal>().ok(), Some(decimal), "{text} is read as it was written");
@@ -48,10 +49,8 @@ pub fn run(input: &[u8]) {
             }
         }
         2 => {
-            for index_base in [0, 1] {
-                let steps = path::parse(&text, index_base);
-                assert!(steps.is_none_or(|steps| steps.len() <= text.len()));
-            }
+            let steps = path::parse(&text);
+            assert!(steps.is_none_or(|steps| steps.len() <= text.len()));
         }
         _ => {
             let (locale, options) = bytes.split_at(bytes.len() / 2);

@@ -89,6 +89,11 @@ fn packets() {
 }
 
 #[test]
+fn requests_of_few_rights() {
+    check("few_rights", 3_000);
+}
+
+#[test]
 fn rows() {
     check("row", 50_000);
 }

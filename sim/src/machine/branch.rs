@@ -69,6 +69,8 @@ branches! {
     SlowFile = "slow file operation",
     /// A bit of a file flips between two lives.
     BitFlip = "a bit flips at rest",
+    /// The newest log, or the manifest, is missing or cut between two lives.
+    FileMissing = "the newest log or the manifest is missing or cut",
     /// The start refuses and names the file.
     BitFlipRefused = "a start refused a flipped bit",
     /// The flipped bit was in something that a start does not read.

@@ -9,11 +9,14 @@ use super::client::view;
 use super::process::Process;
 use super::seed::{DISK_DIR, Run, all_files};
 use super::watch;
-use runtime::{Fault, Randomness, SimulatedFiles};
+use runtime::{Fault, FileSystem, OpenMode, Randomness, SimulatedFiles};
 use std::path::Path;
 use std::rc::Rc;
 use storage::lsm::{FileReport, FileRole, check_directory};
 use trial::Operation;
+
+/// A file that is cut keeps fewer bytes: less than its header.
+const CUT_BYTES_MAX: u64 = 60;
 
 /// Dumps all levels and merges all runs, and waits for that. Where the damage lies it fails.
 const MERGE_ALL: &str = "
@@ -50,6 +53,36 @@ impl Run<'_> {
         } else {
             self.starts_or_refuses(copy, &path)
         };
+        self.disk = intact;
+        is_kept
+    }
+
+    /// Starts from a copy of the disk on which the newest log or the manifest is missing or cut to its beginning, and throws the copy away. The
+    /// start refuses, or nothing that was promised was in the file. False if a promise was broken.
+    pub(super) fn survives_missing_file(&mut self) -> bool {
+        let copy = self.disk.fork();
+        let is_of_disk = self.dice.next_u64().is_multiple_of(2);
+        let is_wanted = |path: &Path| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            match is_of_disk {
+                true => name.starts_with("manifest-") && path.extension().is_none(),
+                false => path.extension().is_some_and(|kind| kind == "xlog"),
+            }
+        };
+        let newest = all_files(&copy).into_iter().map(|(path, _)| path).filter(|path| is_wanted(path)).max();
+        let Some(path) = newest else { return true };
+        let cut = self.dice.next_u64() % (2 * CUT_BYTES_MAX);
+        let spoiled = match cut < CUT_BYTES_MAX {
+            true => copy.open(&path, OpenMode::MODIFY).and_then(|file| file.set_len(file.len()?.min(cut))),
+            false => copy.remove(&path),
+        };
+        if spoiled.is_err() {
+            return true;
+        }
+        watch::count(Branch::FileMissing);
+        self.simulation.note(8, || format!("{} is cut to {cut} bytes, or missing", path.display()));
+        let intact = self.disk.clone();
+        let is_kept = self.starts_or_refuses(copy, &path);
         self.disk = intact;
         is_kept
     }

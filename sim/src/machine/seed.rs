@@ -612,6 +612,10 @@ impl<'a> Run<'a> {
                 return None;
             }
         }
+        let is_chosen = self.dice.next_u64().is_multiple_of(FLIP_ONE_IN);
+        if is_chosen && self.plan.limits.allow(Hazard::BitFlip) && !self.survives_missing_file() {
+            return None;
+        }
         let may_spoil = self.plan.limits.allow(Hazard::SpoiledStart);
         while may_spoil && spoiled < SPOILED_STARTS_MAX && simulation.one_in(4) {
             spoiled += 1;

@@ -105,11 +105,13 @@ impl Database {
         if !is_free || space.store.borrow().is_empty() {
             return Ok(None);
         }
+        // A look at the rows alone goes on when memory is full.
+        let takes_memory = !defs.is_empty();
         let build_id = space.store.borrow_mut().begin_build(format, defs);
         let ready = ReadyChange { database: self, space, build_id };
         // The open transaction has done nothing yet that waiting could make wrong.
         let txn = context.txn.borrow_mut().take();
-        let looked_at = self.look_at_rows(&ready.space, build_id, &name);
+        let looked_at = self.look_at_rows(&ready.space, build_id, &name, takes_memory);
         *context.txn.borrow_mut() = txn;
         looked_at
             .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
@@ -155,7 +157,7 @@ impl Database {
         Ok(())
     }
 
-    fn look_at_rows(&self, space: &Rc<Space>, build_id: u64, name: &str) -> Result<()> {
+    fn look_at_rows(&self, space: &Rc<Space>, build_id: u64, name: &str, takes_memory: bool) -> Result<()> {
         let clock = &*self.environment.clock;
         let step_rows = STEP_ROWS.min(self.slice_rows());
         let (share, mut slices) = (TimeShare::default(), 1);
@@ -166,7 +168,9 @@ impl Database {
                 filled.map_err(|error| self.build_error(error, space, name))
             };
             let has_more = share.run(clock, self.slice_rows() / step_rows, step)?;
-            self.check_room(space)?;
+            if takes_memory {
+                self.check_room(space)?;
+            }
             if !has_more {
                 if slices > 1 {
                     let (rows, ms) = (space.store.borrow().len(), (clock.monotonic_ns() - began) / 1_000_000);

@@ -292,6 +292,17 @@ fn check_alter(space: &Space, disk: &Rc<LsmSpace>, work: &Work) -> Result<()> {
     Ok(())
 }
 
+/// Errors: 54 if a space has rows that nobody has looked at for the format that `row` of `_space` gives it, which takes waiting, and so a
+/// transaction that has done nothing before.
+pub(super) fn check_format(database: &Database, space: &Space, format: &Format, row: &Tuple) -> Result<()> {
+    let Some(disk) = space.disk() else { return Ok(()) };
+    let is_checked = database.disk.checked_format.take().is_some_and(|checked| checked.data() == row.data());
+    if is_checked || database.state() == State::Loading || disk.is_empty() || format.accepts_all_of(&space.format()) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::MultistatementTransaction, &[&"space format check"]))
+}
+
 fn take_ready(database: &Database, disk: &Rc<LsmSpace>, row: &Tuple) -> Option<ReadyIndexes> {
     let mut ready = database.disk.ready_indexes.borrow_mut();
     ready.take_if(|ready| ready.row.data() == row.data() && ready.build.is_of(disk))
@@ -352,6 +363,9 @@ impl Database {
             return Err(being_modified(space));
         }
         let is_index = !defs.is_empty();
+        if !is_index && format.accepts_all_of(&space.format()) {
+            return Ok(());
+        }
         if is_index {
             let is_new = defs.iter().all(|def| !disk.index_defs().iter().any(|old| old.id == def.id));
             if !is_new && !needs_rebuild(disk, &work) {
@@ -372,6 +386,8 @@ impl Database {
         built.inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", space.name()))?;
         if is_index {
             *self.disk.ready_indexes.borrow_mut() = Some(ReadyIndexes { row, build });
+        } else {
+            *self.disk.checked_format.borrow_mut() = Some(row);
         }
         Ok(())
     }

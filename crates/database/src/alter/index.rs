@@ -1,7 +1,7 @@
 //! Rows of `_index`.
 
 use super::build::{Work, check_not_building};
-use super::space::{all_parts, check_name, find_collation, make_format, rows_format};
+use super::space::{all_parts, check_name, find_collation, make_format, rows_format, type_of_name};
 use super::{check_change, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{IndexInfo, SchemaObject, Space, SpaceKind};
@@ -21,8 +21,8 @@ use tuple::{FieldType, KeyDef, KeyPart, Tuple};
 const INDEX_MAX: u32 = 128;
 /// Largest number of parts.
 const PARTS_MAX: u32 = 255;
-/// Largest field number.
-const FIELD_NO_MAX: u64 = 0x7fff_fffe;
+/// Largest field number, from 0: a format knows something of every field up to the last one that is indexed.
+const FIELD_NO_MAX: u32 = 0x7fff;
 
 /// A row of `_index`, understood.
 pub(crate) struct ParsedIndex {
@@ -81,6 +81,9 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
         return Err(refuse("part count must be positive"));
     }
     for (at, part) in parts.iter().enumerate() {
+        if part.field_no > FIELD_NO_MAX {
+            return Err(refuse("field no is too big"));
+        }
         if matches!(part.field_type, FieldType::Any | FieldType::Array | FieldType::Map) {
             let why = format!("field type '{}' is not supported", part.field_type.name());
             return Err(refuse(&why));
@@ -172,16 +175,22 @@ fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<K
             _ => return Err(wrong("expected an array")),
         }
         let field_no = field_no.ok_or_else(|| wrong("field id must be an integer"))?;
-        if field_no > FIELD_NO_MAX {
-            return Err(wrong("field id is too big"));
-        }
+        // What is too large for a number of fields is refused below, with the name of the index.
+        let field_no = u32::try_from(field_no).unwrap_or(u32::MAX);
         let declared = space.def().fields.get(field_no as usize).cloned();
         let field_type = match type_name {
-            Some(name) => name.parse().map_err(|_| wrong("unknown field type"))?,
+            Some(name) => type_of_name(database, name).ok_or_else(|| wrong("unknown field type"))?,
             None => declared.as_ref().map_or(FieldType::Scalar, |field| field.field_type),
         };
-        let mut part = KeyPart::new(field_no as u32, field_type);
+        let mut part = KeyPart::new(field_no, field_type);
         part.is_nullable = is_nullable.unwrap_or_else(|| declared.as_ref().is_some_and(|field| field.is_nullable));
+        if collation.is_some()
+            && !matches!(field_type, FieldType::String | FieldType::Scalar)
+            && !is_recovering(database)
+        {
+            let why = "collation is reasonable only for string and scalar parts";
+            return Err(Error::new(ErrorCode::WrongIndexOptions, &[&(result.len() + 1), &why]));
+        }
         // Not the declared field's: an index says itself how it compares.
         part.collation = collation;
         result.push(part);

@@ -11,6 +11,7 @@ use crate::session::Context;
 use crate::txn::Effect;
 use std::rc::Rc;
 use tuple::Tuple;
+use tuple::msgpack::Reader;
 
 fn parse(row: &[u8], failure: ErrorCode) -> Result<SequenceDef> {
     let mut fields = Fields::new(row)?;
@@ -37,6 +38,16 @@ fn parse(row: &[u8], failure: ErrorCode) -> Result<SequenceDef> {
         return refuse("start must be between min and max");
     }
     Ok(def)
+}
+
+/// Errors: 23 for a number of a definition beyond 2^63 - 1. What a start reads is taken as that.
+fn check_numbers(row: &Tuple) -> Result<()> {
+    for field_no in 3..8 {
+        if row.field(field_no).is_some_and(|value| Reader::new(value).read_int().is_err()) {
+            return Err(Error::new(ErrorCode::FieldType, &[&(field_no + 1), &"integer"]));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn on_sequence(
@@ -71,6 +82,9 @@ pub(super) fn on_sequence(
             rows: 0,
         }));
     };
+    if !is_recovering(database) {
+        check_numbers(new)?;
+    }
     if old.is_some() {
         let def = parse(new.data(), ErrorCode::AlterSequence)?;
         let Some(sequence) = database.catalog.sequence(def.id) else {
@@ -122,6 +136,9 @@ pub(super) fn on_sequence_data(
     new: Option<&Tuple>,
 ) -> Result<Option<Effect>> {
     let Some(row) = new.or(old) else { return Ok(None) };
+    if row.field(1).is_some_and(|value| Reader::new(value).read_int().is_err()) && !is_recovering(database) {
+        return Err(Error::new(ErrorCode::FieldType, &[&2, &"integer"]));
+    }
     let mut fields = Fields::new(row.data())?;
     let id = fields.uint()?;
     let value = fields.int()?;
@@ -184,10 +201,7 @@ pub(super) fn on_space_sequence(
         let covers = space.index(0).is_some_and(|primary| {
             primary.parts.iter().any(|part| {
                 part.field_no == field_no
-                    && matches!(
-                        part.field_type,
-                        tuple::FieldType::Unsigned | tuple::FieldType::Integer | tuple::FieldType::Number
-                    )
+                    && matches!(part.field_type, tuple::FieldType::Unsigned | tuple::FieldType::Integer)
             })
         });
         if !covers {

@@ -66,7 +66,7 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
         Ok(())
     })
     .map_err(|error| error.unwrap_or_else(|| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &"expected a map"])))?;
-    let fields = parse_format(database, format)?;
+    let fields = parse_format(database, format, &name, failure)?;
     if field_count != 0 && (field_count as usize) < fields.len() {
         return Err(Error::new(failure, &[&name, &"exact_field_count must be either 0 or >= formatted field count"]));
     }
@@ -89,17 +89,18 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
     Ok(SpaceDef { id, owner, name, engine, field_count, fields, group_id, is_temporary })
 }
 
-/// Reads a space format. Errors: 141, 149.
-fn parse_format(database: &Database, format: &[u8]) -> Result<Vec<FieldDef>> {
+/// Reads the format of a space. Errors: `failure`, 141, 149.
+fn parse_format(database: &Database, format: &[u8], space: &str, failure: ErrorCode) -> Result<Vec<FieldDef>> {
     let mut reader = Reader::new(format);
     let count =
         reader.read_array().map_err(|_| Error::new(ErrorCode::WrongSpaceFormat, &[&1, &"expected an array"]))?;
     let mut fields: Vec<FieldDef> = Vec::new();
     for number in 1..=count {
         let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceFormat, &[&number, &what]);
+        let refuse = |what: &str| Error::new(failure, &[&space, &format_args!("field {number} {what}")]);
         let raw = reader.read_value().map_err(|_| wrong("not msgpack"))?;
         if Reader::new(raw).kind().ok() != Some(Kind::Map) {
-            return Err(wrong("expected a map"));
+            return Err(refuse("format is not map with string keys"));
         }
         let mut name = None;
         let mut field = FieldDef::new(String::new(), FieldType::Any);
@@ -108,7 +109,7 @@ fn parse_format(database: &Database, format: &[u8]) -> Result<Vec<FieldDef>> {
                 "name" => name = Some(as_str(value).ok_or_else(|| wrong("field name is not string"))?.to_string()),
                 "type" => {
                     let text = as_str(value).unwrap_or("");
-                    field.field_type = text.parse().map_err(|_| wrong("unknown field type"))?;
+                    field.field_type = type_of_name(database, text).ok_or_else(|| refuse("has unknown field type"))?;
                 }
                 "is_nullable" => {
                     field.is_nullable = as_bool(value).ok_or_else(|| wrong("'is_nullable' must be boolean"))?;
@@ -122,17 +123,28 @@ fn parse_format(database: &Database, format: &[u8]) -> Result<Vec<FieldDef>> {
             Ok(())
         })
         .map_err(|error| error.unwrap_or_else(|| wrong("expected a map")))?;
-        let Some(name) = name else {
-            return Err(wrong("field name is not specified"));
+        let Some(name) = name.filter(|name: &String| !name.is_empty()) else {
+            return Err(refuse("name is not specified"));
         };
         check_name(&name)?;
         if fields.iter().any(|other| other.name == name) {
             return Err(Error::new(ErrorCode::SpaceFieldIsDuplicate, &[&name]));
         }
+        let may_collate = matches!(field.field_type, FieldType::String | FieldType::Scalar | FieldType::Any);
+        if field.collation.is_some() && !may_collate && !is_recovering(database) {
+            let why = "collation is reasonable only for string, scalar and any fields";
+            return Err(Error::new(failure, &[&space, &why]));
+        }
         field.name = name;
         fields.push(field);
     }
     Ok(fields)
+}
+
+/// A type by its name, or by one that definitions which exist may have.
+pub(super) fn type_of_name(database: &Database, text: &str) -> Option<FieldType> {
+    let old = || FieldType::of_old_name(text).filter(|_| is_recovering(database));
+    text.parse().ok().or_else(old)
 }
 
 pub(super) fn find_collation(database: &Database, id: u32) -> Result<Arc<Collation>> {
@@ -310,6 +322,7 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     let (def, work) = plan_alter(database, context, old, new)?;
     let space = Rc::clone(&work.space);
     let format = make_format(database, &def, &all_parts(&space))?;
+    disk::check_format(database, &space, &format, new)?;
     database.apply_build(work, new)?;
     let (old_def, old_format) = (space.def(), space.format());
     apply_def(database, &space, Rc::new(def), format);

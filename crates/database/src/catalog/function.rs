@@ -17,6 +17,12 @@ pub struct Function {
     pub language: String,
     /// Source text of a persistent function; empty if the name is looked up among the globals.
     pub body: String,
+    /// Type of what it returns; nothing depends on it.
+    pub returns: String,
+    /// `none`, or `group` for SQL.
+    pub aggregate: String,
+    /// Gives many keys of a row.
+    pub is_multikey: bool,
     /// Promises to return the same for the same arguments.
     pub is_deterministic: bool,
     /// Runs in an environment of its own.

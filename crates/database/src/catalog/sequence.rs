@@ -69,15 +69,15 @@ impl Sequence {
         let def = self.def();
         let next = match self.value.get() {
             None => def.start,
-            Some(value) => {
-                let value = value.clamp(def.min, def.max);
-                match value.checked_add(def.step).filter(|next| (def.min..=def.max).contains(next)) {
-                    Some(next) => next,
-                    None if def.is_cyclic && def.step > 0 => def.min,
-                    None if def.is_cyclic => def.max,
-                    None => return Err(Error::new(ErrorCode::SequenceOverflow, &[&def.name])),
-                }
-            }
+            // A value that was set beyond the end that counting begins at.
+            Some(value) if def.step > 0 && value < def.min => def.min,
+            Some(value) if def.step < 0 && value > def.max => def.max,
+            Some(value) => match value.checked_add(def.step).filter(|next| (def.min..=def.max).contains(next)) {
+                Some(next) => next,
+                None if def.is_cyclic && def.step > 0 => def.min,
+                None if def.is_cyclic => def.max,
+                None => return Err(Error::new(ErrorCode::SequenceOverflow, &[&def.name])),
+            },
         };
         self.value.set(Some(next));
         Ok(next)
@@ -117,6 +117,21 @@ mod tests {
         assert_eq!([up.next().ok(), up.next().ok(), up.next().ok(), up.next().ok()], [Some(1), Some(3), Some(5), None]);
         let around = sequence(-1, 1, 2, true);
         assert_eq!([around.next().ok(), around.next().ok(), around.next().ok()], [Some(2), Some(1), Some(2)]);
+    }
+
+    /// As Tarantool.
+    #[test]
+    fn what_follows_a_value_that_was_set_out_of_range() {
+        let next = |sequence: &Sequence, value: i64| {
+            sequence.set_value(Some(value));
+            sequence.next().ok()
+        };
+        let up = sequence(1, 1, 10, false);
+        assert_eq!([next(&up, 0), next(&up, -5), next(&up, 10), next(&up, 100)], [Some(1), Some(1), None, None]);
+        assert_eq!(next(&sequence(1, 1, 10, true), 100), Some(1));
+        let down = sequence(-1, -10, -1, false);
+        assert_eq!([next(&down, 5), next(&down, -100)], [Some(-1), None]);
+        assert_eq!(next(&sequence(-1, -10, -1, true), -100), Some(-1));
     }
 
     #[test]

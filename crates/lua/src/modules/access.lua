@@ -75,6 +75,9 @@ local function object_id(object_type, name)
     if object_type == 'universe' then
         return 0
     end
+    if type(name) ~= 'string' and type(name) ~= 'number' then
+        illegal('wrong object name type')
+    end
     if object_type == 'space' then
         local space = box.space[name]
         if space == nil then
@@ -143,9 +146,6 @@ local function resolve_grant(privilege, object_type, object, options)
     object_type = tostring(object_type):lower()
     if not object_types[object_type] then
         fail('UNKNOWN_SCHEMA_OBJECT', object_type)
-    end
-    if type(object) == 'table' then
-        options, object = object, nil
     end
     local is_role_by_name = object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute'
     return {
@@ -255,14 +255,15 @@ function user.create(name, options)
         fail('USER_EXISTS', name)
     end
     local auth = options.password and auth_of(options.password) or map({})
+    local maker = internal.effective_user()
     atomically(function()
         local id = next_user_id()
         box.space._user:insert({ id, internal.effective_user(), name, 'user', auth })
         -- Everybody has the role `public` and may open a session and work.
         as_admin(function()
-            box.space._priv:replace({ 1, id, 'role', 2, 4 })
+            box.space._priv:replace({ maker, id, 'role', 2, 4 })
             box.space._priv:replace({ 1, id, 'universe', 0, 24 })
-            box.space._priv:replace({ 1, id, 'user', id, 128 })
+            box.space._priv:replace({ maker, id, 'user', id, 128 })
         end)
     end)
 end
@@ -432,7 +433,7 @@ function func.create(name, options)
     check_value(name, 'name', 'string')
     options = check_options(options, {
         setuid = 'boolean', if_not_exists = 'boolean', language = 'string', body = 'string', is_deterministic = 'boolean',
-        is_sandboxed = 'boolean', is_multikey = 'boolean', aggregate = 'string', takes_raw_args = 'boolean',
+        is_sandboxed = 'boolean', takes_raw_args = 'boolean',
         comment = 'string', param_list = 'table', returns = 'string', exports = 'table', opts = 'table',
     })
     local row = box.space._vfunc.index.name:get(name)
@@ -449,9 +450,9 @@ function func.create(name, options)
         local id = (top and top[1] or 0) + 1
         box.space._func:insert({
             id, internal.effective_user(), name, options.setuid and 1 or 0, language, options.body or '', 'function',
-            array(options.param_list or {}), options.returns or 'any', options.aggregate or 'none', 'none',
+            array(options.param_list or {}), options.returns or 'any', 'none', 'none',
             options.is_deterministic or false, options.is_sandboxed or false, true, array(options.exports or { 'LUA' }),
-            map(options.opts or (options.is_multikey and { is_multikey = true } or {})), options.comment or '', now, now,
+            map(options.opts or {}), options.comment or '', now, now,
         })
     end)
 end
@@ -596,7 +597,7 @@ function function_methods.call(self, arguments)
     internal.check_function_access(self.id)
     local before = internal.effective_user()
     if self.setuid then
-        internal.set_user(self.uid, false)
+        internal.set_user(internal.function_definition(self.id).uid, false)
     end
     local function finish(ok, ...)
         internal.set_user(before, false)

@@ -318,6 +318,23 @@ function box.snapshot()
     return 'ok'
 end
 
+-- Backups: the files stay as they are until `stop`.
+box.backup = {
+    start = function(number)
+        if number ~= nil and number ~= 0 then
+            illegal('Usage: box.backup.start([0]): Lycosa copies what is there now, and no older checkpoint')
+        end
+        local files = {}
+        for name in internal.begin_backup():gmatch('%Z+') do
+            files[#files + 1] = name
+        end
+        return files
+    end,
+    stop = function()
+        internal.end_backup()
+    end,
+}
+
 -- Information -------------------------------------------------------------------------------------------------------
 local function callable(work)
     return setmetatable({}, { __call = work, __serialize = function() return {} end })

@@ -44,7 +44,8 @@ unary('abs', function(value)
     if combine('compare', value, new(0)) < 0 then
         return combine('-', new(0), value)
     end
-    return value
+    -- Takes the minus off a zero.
+    return combine('+', value, new(0))
 end)
 for _, name in ipairs({ 'sqrt', 'exp', 'ln', 'log10' }) do
     unary(name, function(value) return combine(name, value, value) end)

@@ -53,7 +53,7 @@ function internal.values.error_parts(object)
     if code == nil or code == 0 and without_code[own.type] then
         code = 32
     end
-    return code, own.base_type or own.type, own.message
+    return code, own.base_type or own.type, own.message, own.prev
 end
 
 local function is_error(value)

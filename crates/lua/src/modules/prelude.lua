@@ -20,7 +20,7 @@ struct lycosa_decimal {
     uint64_t low;
     int64_t high;
     int32_t scale;
-    int32_t padding;
+    int32_t is_minus_zero;
 };
 struct error { uint64_t slot__; };
 ]]

@@ -322,7 +322,7 @@ local function field_by_name(space_id, name)
     end
 end
 
-local type_aliases = { num = 'unsigned', str = 'string', int = 'integer', bool = 'boolean' }
+local type_aliases = { num = 'unsigned', uint = 'unsigned', str = 'string', int = 'integer' }
 local field_types = {
     any = true, unsigned = true, string = true, number = true, double = true, integer = true, boolean = true,
     varbinary = true, scalar = true, decimal = true, uuid = true, array = true, map = true,
@@ -531,7 +531,9 @@ function box.schema.index.create(space_id, name, options)
         fail('INDEX_EXISTS', name)
     end
     box.space._space_sequence:get(space_id)
-    local kind = (options.type or 'tree'):lower()
+    -- It is kept as it was written.
+    local written = options.type or 'tree'
+    local kind = written:lower()
     if (kind == 'bitset' or kind == 'rtree') and space.engine ~= 'vinyl' then
         fail('UNSUPPORTED', 'Lycosa', kind .. ' indexes yet')
     end
@@ -571,7 +573,7 @@ function box.schema.index.create(space_id, name, options)
     end
     local connection = sequence_for({ id = space_id, name = name }, parts, options.sequence, id)
     atomically(function()
-        box.space._index:insert({ space_id, id, name, kind, flags, parts })
+        box.space._index:insert({ space_id, id, name, written, flags, parts })
         if connection then
             connect_sequence(space_id, connection)
         end
@@ -787,7 +789,10 @@ local function follower(target, metatable, list, definition)
         for key, value in pairs(def) do
             object[key] = value
         end
-        target[def.name] = object
+        -- Functions of SQL cannot be called here.
+        if def.language ~= 'SQL_BUILTIN' then
+            target[def.name] = object
+        end
     end
     return function(ids)
         if ids == nil then

@@ -24,6 +24,11 @@ box.space = setmetatable({}, {
 
 local root = box.space
 
+-- What may be a list of operations.
+local function is_list(value)
+    return type(value) == 'table' or internal.is_tuple(value)
+end
+
 local iterators = {
     EQ = 0, REQ = 1, ALL = 2, LT = 3, LE = 4, GE = 5, GT = 6, BITS_ALL_SET = 7, BITS_ANY_SET = 8, BITS_ALL_NOT_SET = 9,
     OVERLAPS = 10, NEIGHBOR = 11,
@@ -103,7 +108,7 @@ end
 
 function space_methods.update(space, key, operations)
     check_space(space, 'update')
-    if key == nil or type(operations) ~= 'table' then
+    if key == nil or not is_list(operations) then
         error('Usage index:update(key, ops)', 2)
     end
     return primary(space):update(key, operations)
@@ -111,7 +116,7 @@ end
 
 function space_methods.upsert(space, tuple, operations, deprecated)
     check_space(space, 'upsert')
-    if deprecated ~= nil or tuple == nil or type(operations) ~= 'table' then
+    if deprecated ~= nil or tuple == nil or not is_list(operations) then
         error('Usage space:upsert(tuple_key, ops)', 2)
     end
     return internal.upsert(space.id, tuple, operations)
@@ -345,7 +350,7 @@ end
 
 function index_methods.update(index, key, operations)
     check_index(index, 'update')
-    if key == nil or type(operations) ~= 'table' then
+    if key == nil or not is_list(operations) then
         error('Usage index:update(key, ops)', 2)
     end
     return internal.update(index.space_id, index.id, key, operations)

@@ -54,22 +54,27 @@ function internal.tuple_pairs(tuple)
     return iterate, { tuple = tuple, count = count_of(tuple) }, 0
 end
 
+-- Which fields a range names, bounded by those there are.
+local function checked_range(from, to, count, level)
+    from, to = from or 1, to or count
+    if type(from) ~= 'number' or from < 1 then
+        error('tuple.totable: invalid second argument', level)
+    end
+    if type(to) ~= 'number' or to < 1 and to ~= count then
+        error('tuple.totable: invalid third argument', level)
+    end
+    return from, math.min(to, count)
+end
+
 function methods.totable(tuple, from, to)
     check_tuple(tuple, 'tuple:totable([from[, to]])')
     local all = internal.tuple_table(tuple)
     if from == nil and to == nil then
         return all
     end
-    local count = #all
-    from, to = from or 1, to or count
-    if type(from) ~= 'number' then
-        error('tuple.totable: invalid second argument', 2)
-    end
-    if type(to) ~= 'number' then
-        error('tuple.totable: invalid third argument', 2)
-    end
+    from, to = checked_range(from, to, #all, 3)
     local part = {}
-    for i = math.max(from, 1), math.min(to, count) do
+    for i = from, to do
         part[#part + 1] = all[i]
     end
     return setmetatable(part, internal.values.array_metatable)
@@ -99,7 +104,7 @@ end
 function methods.unpack(tuple, from, to)
     check_tuple(tuple, 'tuple:unpack([from[, to]])')
     local all = internal.tuple_table(tuple)
-    return unpack(all, from or 1, to or #all)
+    return unpack(all, checked_range(from, to, #all, 3))
 end
 
 function methods.slice(tuple, from, to)
@@ -119,16 +124,17 @@ function methods.slice(tuple, from, to)
     local last = to or count
     if last < 0 then
         last = last + count
-    elseif last > count then
+    end
+    if last <= 0 or last > count then
         error('tuple.slice(): end > field count', 2)
     end
-    if to ~= nil and last <= first then
+    if last <= first then
         error('tuple.slice(): start must be less than end', 2)
     end
     return unpack(all, first + 1, last)
 end
 
--- The arguments of find and findall: a value, or a position to begin at and a value.
+-- The arguments of find and findall: a value, or how many fields are passed over and a value. Returns where to begin.
 local function find_arguments(tuple, usage, ...)
     local count = select('#', ...)
     if count == 0 then
@@ -138,10 +144,10 @@ local function find_arguments(tuple, usage, ...)
     if count >= 2 then
         from, value = ...
         from = tonumber(from) or error('Usage: ' .. usage, 3)
-        from = math.max(from, 1)
-        if from > count_of(tuple) then
+        if from < 0 or from > count_of(tuple) then
             error('error: invalid key to \'next\'', 3)
         end
+        from = from + 1
     end
     return from, value
 end

@@ -20,7 +20,7 @@ pub enum Packet<'a> {
 pub enum DecodeError {
     /// The length is no length or too large: the connection cannot be understood any more.
     Length(&'static str),
-    /// The header cannot be read: the request has no identifier.
+    /// The header cannot be read: the request is refused, and has no identifier.
     Header(&'static str),
     /// The body cannot be read: the request is refused.
     Body(&'static str),

@@ -1,9 +1,11 @@
 //! Files and directories.
 
 mod simulated;
+mod slots;
 mod system;
 
 pub use simulated::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
+pub use slots::{SlotFile, Slots};
 pub use system::SystemFiles;
 
 use std::any::Any;

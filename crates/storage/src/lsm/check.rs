@@ -64,15 +64,17 @@ impl FileReport {
 ///
 /// Errors: the system refuses to read.
 pub fn check_directory(files: &dyn FileSystem, dir: &Path) -> Result<Vec<FileReport>, LsmError> {
-    if !files.exists(dir) {
-        return Ok(Vec::new());
-    }
     let mut reports = Vec::new();
     let trees = check_manifest(files, dir, &mut reports)?;
+    if !files.exists(dir) {
+        return Ok(reports);
+    }
     let names = files.list(dir).map_err(LsmError::io("listing", dir))?;
     let named: Option<BTreeSet<u64>> = trees.map(|trees| slices(&trees).collect());
+    // The manifest before the one in force is kept, for the case that that is lost.
+    let older = names.iter().filter(|name| manifest::manifest_of_name(name).is_some()).rev().nth(1);
     for name in &names {
-        let is_manifest = reports.first().is_some_and(|first| first.path.ends_with(name));
+        let is_manifest = Some(name) == older || reports.first().is_some_and(|first| first.path.ends_with(name));
         let run = run_of_name(name);
         let is_needed = run.is_some_and(|run| named.as_ref().is_none_or(|named| named.contains(&run)));
         match run {
@@ -109,6 +111,7 @@ fn check_manifest(
         }
         Err(LsmError::Corrupt { file, offset, what }) => {
             let mut report = FileReport::new(file, FileRole::Manifest);
+            let what = [what, manifest::announce(files, dir)].join("; ");
             report.damage.push(Damage { offset, what });
             reports.push(report);
             Ok(None)

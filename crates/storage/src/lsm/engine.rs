@@ -9,9 +9,9 @@ use super::compactions::RunningCompaction;
 use super::debt::Debt;
 use super::dumps::Dump;
 use super::error::LsmError;
-use super::jobs::{Job, RunJob, Workplace, remove_slowly};
+use super::jobs::{Job, LOCK_WAIT_NS, RunJob, Workplace, remove_slowly};
 use super::level::Level;
-use super::manifest::{Manifest, TreeState, remove_orphans};
+use super::manifest::{Manifest, TreeState, announce, remove_orphans};
 use super::reads::{BlockReader, Fetched, Need};
 use super::records::{Making, Recording, Then, forget};
 use super::retry::Retry;
@@ -19,14 +19,14 @@ use super::run::{OpenFiles, Run, RunOptions, run_name};
 use super::space::LsmSpace;
 use super::statistics::{LsmStatistics, WriteRate};
 use super::tree::{LsmTree, Range};
-use runtime::{Clock, FileSystem, Notifier, lower_priority, spawn_thread};
+use runtime::{Clock, FileSystem, Notifier, lower_priority, pause, spawn_thread};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// A dump or a record that has failed is tried again after so long at the latest: writers may be waiting.
 const RETRY_MAX_NS: u64 = 4_000_000_000;
@@ -52,6 +52,8 @@ pub struct LsmConfig {
     pub open_files_max: usize,
     /// One block of so many, 1 to 16, tells whether the machine's page cache keeps what is read through it.
     pub page_cache_sampled_one_of: u64,
+    /// A damaged or missing manifest is told and passed over instead of refused.
+    pub is_forced: bool,
 }
 
 /// What the engine needs of the machine.
@@ -82,6 +84,8 @@ pub struct LsmEngine {
     pub(super) recording: RefCell<Option<Recording>>,
     /// Runs that nothing names any more; removed when no reader has them.
     pub(super) obsolete: RefCell<Vec<Arc<Run>>>,
+    /// They stay: somebody copies files.
+    is_backed_up: Cell<bool>,
     /// Levels that are being written for a build that was given up.
     pub(super) unwanted: RefCell<Vec<(RunJob, Rc<Level>)>>,
     /// Levels that are in runs by now, being freed.
@@ -115,11 +119,11 @@ pub struct LsmEngine {
 impl LsmEngine {
     /// Opens the directory, or makes one. Blocks.
     ///
-    /// Errors: the manifest is damaged (file and offset).
+    /// Errors: the manifest is damaged or missing (file and offset, and what force would lose).
     pub fn open(config: LsmConfig, environment: LsmEnvironment) -> Result<Rc<Self>, LsmError> {
         let io = |what: &str, source| LsmError::Io { what: format!("{what} {}", config.dir.display()), source };
         environment.files.create_dir_all(&config.dir).map_err(|source| io("making", source))?;
-        let (mut manifest, trees) = Manifest::open(environment.files.clone(), &config.dir)?;
+        let (mut manifest, trees) = open_manifest(&config, &environment.files)?;
         manifest.set_switch_bytes(config.manifest_bytes);
         for name in remove_orphans(&*environment.files, &config.dir, &trees)? {
             tracing::info!("removed {name}, which no index on disk names");
@@ -129,13 +133,16 @@ impl LsmEngine {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (files, dir) = (environment.files.clone(), config.dir.clone());
         let open_files = OpenFiles::new(files.clone(), config.open_files_max);
-        let place = Workplace { files, dir, ids, open_files, is_stopped };
+        let manifest = Arc::new(Mutex::new(manifest));
+        let has_manifest = Arc::new(AtomicBool::new(false));
+        let place =
+            Workplace { files, dir, ids, open_files, is_stopped, manifest: Arc::clone(&manifest), has_manifest };
         Ok(Rc::new(LsmEngine {
             reader: BlockReader::new(config.cache_bytes_max, config.page_cache_sampled_one_of),
             place,
             config: RefCell::new(config),
             environment,
-            manifest: Arc::new(Mutex::new(manifest)),
+            manifest,
             recovered: RefCell::new(trees),
             spaces: RefCell::default(),
             dumps: RefCell::default(),
@@ -143,6 +150,7 @@ impl LsmEngine {
             records: RefCell::default(),
             recording: RefCell::new(None),
             obsolete: RefCell::default(),
+            is_backed_up: Cell::new(false),
             unwanted: RefCell::default(),
             garbage: RefCell::default(),
             level_bytes: Cell::new(0),
@@ -223,10 +231,21 @@ impl LsmEngine {
         Some(recovered.swap_remove(at))
     }
 
-    /// The start is over: trees that no index has claimed are not needed any more.
-    pub fn forget_unclaimed(&self) {
+    /// The start is over: trees that no index has claimed are not needed any more. They stay for now if `may_be_missed`: the rows that tell of
+    /// their spaces may be among those that were lost.
+    pub fn forget_unclaimed(&self, may_be_missed: bool) {
         let unclaimed = self.recovered.take();
         if unclaimed.is_empty() {
+            return;
+        }
+        if may_be_missed {
+            let of: Vec<String> = unclaimed.iter().map(|tree| format!("{}/{}", tree.space_id, tree.index_id)).collect();
+            let of = of.join(", ");
+            tracing::warn!(
+                "nothing that could be read needs the files of these indexes on disk (space/index): {of}. The next start without damage \
+                 removes them; copy {} before, if they are missed",
+                self.place.dir.display()
+            );
             return;
         }
         let ids: Vec<u64> = unclaimed.iter().map(|tree| tree.tree_id).collect();
@@ -246,6 +265,36 @@ impl LsmEngine {
                 }
             }),
         );
+    }
+
+    /// The files that say and hold what is recorded now. They stay as they are until `end_backup`. Blocks for as long as a record takes.
+    ///
+    /// Errors: a new manifest cannot be begun.
+    pub fn begin_backup(&self) -> Result<Vec<PathBuf>, LsmError> {
+        let begun = self.with_manifest(Manifest::begin_backup)?;
+        let Some((path, runs)) = begun else { return Ok(Vec::new()) };
+        self.is_backed_up.set(true);
+        let runs = runs.into_iter().map(|run_id| self.place.dir.join(run_name(run_id)));
+        Ok(std::iter::once(path).chain(runs).collect())
+    }
+
+    /// Files that are not needed may go again.
+    pub fn end_backup(&self) {
+        if self.is_backed_up.replace(false) {
+            self.with_manifest(Manifest::end_backup);
+        }
+    }
+
+    /// Waits for whoever writes to the manifest.
+    fn with_manifest<T>(&self, work: impl FnOnce(&mut Manifest) -> T) -> T {
+        loop {
+            match self.manifest.try_lock() {
+                Ok(mut manifest) => return work(&mut manifest),
+                Err(TryLockError::Poisoned(poisoned)) => return work(&mut poisoned.into_inner()),
+                // Asked for again and again, so that a simulation can go on.
+                Err(TryLockError::WouldBlock) => pause(LOCK_WAIT_NS),
+            }
+        }
     }
 
     /// Directory of the files.
@@ -440,7 +489,7 @@ impl LsmEngine {
 
     fn remove_obsolete(&self) {
         let mut obsolete = self.obsolete.borrow_mut();
-        if obsolete.is_empty() {
+        if obsolete.is_empty() || self.is_backed_up.get() {
             return;
         }
         // A crash may find a record in force that could not be written and not be taken back: it names runs that are obsolete here. The lock
@@ -541,6 +590,23 @@ impl LsmEngine {
             job.wait();
         }
     }
+}
+
+fn open_manifest(config: &LsmConfig, files: &Arc<dyn FileSystem>) -> Result<(Manifest, Vec<TreeState>), LsmError> {
+    if config.is_forced {
+        let (manifest, trees, lost) = Manifest::open_by_force(Arc::clone(files), &config.dir)?;
+        if let Some(lost) = lost {
+            tracing::warn!("PASSED OVER damage: {lost}");
+        }
+        return Ok((manifest, trees));
+    }
+    Manifest::open(Arc::clone(files), &config.dir).map_err(|error| match error {
+        LsmError::Corrupt { file, offset, what } => {
+            let announced = announce(&**files, &config.dir);
+            LsmError::Corrupt { file, offset, what: [what, announced].join("; ") }
+        }
+        other => other,
+    })
 }
 
 pub(super) fn run_options(tree: &LsmTree) -> RunOptions {

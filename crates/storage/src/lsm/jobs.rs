@@ -4,13 +4,14 @@ use super::debt::Haste;
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
 use super::level::SharedLevel;
+use super::manifest::Manifest;
 use super::merge::{Source, Upserter, merge};
 use super::run::{OpenFiles, Run, RunOptions, RunSource, RunWriter};
-use runtime::{FileSystem, JoinHandle, OpenMode, Pace};
+use runtime::{FileSystem, JoinHandle, OpenMode, Pace, pause};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// Entries between two looks whether to leave off.
 const ENTRIES_BETWEEN_LOOKS: u64 = 256;
@@ -20,6 +21,9 @@ const LEISURELY_SHARE: u32 = 2;
 const CUT_BYTES_MIN: u64 = 2 << 20;
 /// A file that is not needed any more goes in steps of so many bytes.
 const REMOVAL_STEP_BYTES: u64 = 4 << 20;
+
+/// The manifest is asked for so often while somebody else writes to it.
+pub(super) const LOCK_WAIT_NS: u64 = 100_000;
 
 /// A level that is being written, and the runs that came of it.
 pub(crate) type RunJob = Job<(LevelDump, Result<Vec<Run>, LsmError>)>;
@@ -52,11 +56,31 @@ pub(crate) struct Workplace {
     pub(crate) open_files: Arc<OpenFiles>,
     /// Set when the engine is closed: jobs leave off.
     pub(crate) is_stopped: Arc<AtomicBool>,
+    /// Made before there are runs.
+    pub(crate) manifest: Arc<Mutex<Manifest>>,
+    pub(crate) has_manifest: Arc<AtomicBool>,
 }
 
 impl Workplace {
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Begins a run. Blocks.
+    fn create(&self, options: RunOptions) -> Result<RunWriter, LsmError> {
+        // Whoever has the lock may be waiting for the disk, on another thread: asked for again and again, so that a simulation can go on.
+        while !self.has_manifest.load(Ordering::Acquire) {
+            match self.manifest.try_lock() {
+                Ok(mut manifest) => manifest.begin()?,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().begin()?,
+                Err(TryLockError::WouldBlock) => {
+                    pause(LOCK_WAIT_NS);
+                    continue;
+                }
+            }
+            self.has_manifest.store(true, Ordering::Release);
+        }
+        RunWriter::create(self.files.clone(), &self.dir, self.next_id(), options)
     }
 
     /// A run that was written is whole.
@@ -129,7 +153,7 @@ pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Vec<Run>
 
 fn write_runs(place: &Workplace, dump: &LevelDump, finished: &mut Vec<Run>) -> Result<(), LsmError> {
     let begin = || {
-        let mut writer = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), dump.options)?;
+        let mut writer = place.create(dump.options)?;
         writer.keep_pace(Pace::urgent());
         Ok::<_, LsmError>(writer)
     };
@@ -234,7 +258,7 @@ fn merge_runs(place: &Workplace, job: &Compaction, finished: &mut Vec<Run>) -> R
         let writer = match &mut writer {
             Some(writer) => writer,
             None => {
-                let mut new = RunWriter::create(place.files.clone(), &place.dir, place.next_id(), job.options)?;
+                let mut new = place.create(job.options)?;
                 new.keep_pace(match job.haste {
                     Haste::Leisurely => Pace::new(LEISURELY_SHARE),
                     Haste::Brisk => Pace::brisk(),

@@ -55,7 +55,7 @@ pub use entry::{Entry, EntryKind};
 pub use error::LsmError;
 pub use filter::key_hash;
 pub use index_statistics::{Amount, Counts, IndexStatistics, Volume};
-pub use manifest::{Edit, Manifest, RangeState, TreeState, remove_orphans};
+pub use manifest::{Edit, Manifest, RangeState, TreeState, newest_trees, read_manifest, remove_orphans};
 pub use merge::{Source, Upserter, join_upserts, merge};
 pub use reads::{Fetched, Need, Stop};
 pub use run::{Run, RunOptions, RunSource, RunWriter};

@@ -86,7 +86,14 @@ impl Build {
             self.failure = Some(failure);
             return;
         }
-        self.indexes.iter_mut().for_each(|index| index.swap(old, new, false));
+        for index in &mut self.indexes {
+            if !index.swap(old, new, false)
+                && let Some(old) = old
+            {
+                // It cannot be trusted to be what the rows are.
+                self.failure = Some(BuildError::Duplicate { index_id: index.def.id, existing: old.clone() });
+            }
+        }
     }
 
     /// Says whether the new indexes can take a row, `replaced` set aside.

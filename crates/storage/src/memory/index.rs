@@ -213,18 +213,20 @@ impl MemoryIndex {
         self.put_or_find(tuple, Mode::Insert).map(|_| ())
     }
 
-    /// One row out, another in. `is_in_place` says that their keys are known to be equal.
-    pub(crate) fn swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>, is_in_place: bool) {
+    /// One row out, another in. `is_in_place` says that their keys are known to be equal. False if the one to go was not found.
+    pub(crate) fn swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>, is_in_place: bool) -> bool {
         let is_in_place = match (old, new) {
             (Some(old), Some(new)) => is_in_place || self.def.compare_def.compare_rows(old.data(), new.data()).is_eq(),
             _ => false,
         };
-        if let (Some(old), false) = (old, is_in_place) {
-            self.take(old);
-        }
+        let is_found = match (old, is_in_place) {
+            (Some(old), false) => self.take(old),
+            _ => true,
+        };
         if let Some(new) = new {
             self.put(new);
         }
+        is_found
     }
 
     /// Frees up to about `max` entries of an index that is out of use; `take` gets their items if they are wanted. Returns true while something
@@ -312,21 +314,22 @@ impl MemoryIndex {
         }
     }
 
-    /// Takes a row out.
-    pub(crate) fn take(&mut self, tuple: &Tuple) {
+    /// Takes a row out. False if it is not where its key belongs.
+    #[must_use]
+    pub(crate) fn take(&mut self, tuple: &Tuple) -> bool {
         let row = tuple.data();
         let def = &self.def.compare_def;
         match &mut self.structure {
             Structure::Tree(tree) => {
                 let hint = def.hint(row);
                 let slot = locate(tree, def, hint, row);
-                assert!(slot.found == Some(item_of(tuple)), "a row that is removed is in every index");
-                tree.remove_at(slot);
+                let is_found = slot.found == Some(item_of(tuple));
+                if is_found {
+                    tree.remove_at(slot);
+                }
+                is_found
             }
-            Structure::Hash(hash) => {
-                let taken = hash.remove(def.hash_row(row), |other| other == item_of(tuple));
-                assert!(taken.is_some(), "a row that is removed is in every index");
-            }
+            Structure::Hash(hash) => hash.remove(def.hash_row(row), |other| other == item_of(tuple)).is_some(),
         }
     }
 

@@ -17,6 +17,8 @@ pub struct MemorySpace {
     /// New indexes that are being filled.
     build: Option<Box<Build>>,
     row_bytes: usize,
+    /// The index that lacked a row which was to go.
+    damaged: Option<u32>,
     /// Index bytes that the arena was charged for.
     charged: usize,
 }
@@ -43,6 +45,7 @@ impl MemorySpace {
             deferred: Vec::new(),
             build: None,
             row_bytes: 0,
+            damaged: None,
             charged: 0,
         }
     }
@@ -135,6 +138,12 @@ impl MemorySpace {
         Ok(Change { old, new: Some(new) })
     }
 
+    /// The index that did not have a row which was to go since this was asked last. Nothing but a fault of the server or of its memory makes
+    /// one, and whoever finds it takes the change back and reports it.
+    pub fn take_damage(&mut self) -> Option<u32> {
+        self.damaged.take()
+    }
+
     /// Takes a row out that is in the space.
     pub fn delete(&mut self, old: Tuple) -> Change {
         self.swap(Some(&old), None);
@@ -193,7 +202,13 @@ impl MemorySpace {
             return;
         }
         for (position, index) in self.indexes.iter_mut().enumerate() {
-            index.swap(old, new, position == 0);
+            if !index.swap(old, new, position == 0) {
+                self.damaged = Some(index.def.id);
+            }
+        }
+        if let (Some(_), Some(old)) = (self.damaged, old) {
+            // It may still stand somewhere in the index, so it is never freed.
+            old.clone().into_raw();
         }
         self.follow(old, new);
         self.count_swap(old, new);
@@ -213,7 +228,7 @@ impl MemorySpace {
             new.clone().into_raw();
         }
         if let Some(old) = old {
-            self.row_bytes -= old.size();
+            self.row_bytes = self.row_bytes.saturating_sub(old.size());
             drop_index_reference(old);
         }
         self.charge();

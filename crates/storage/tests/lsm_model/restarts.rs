@@ -96,7 +96,7 @@ impl World {
         for (space_id, index_id) in unbuilt {
             self.build_at_once(space_id, index_id);
         }
-        engine.forget_unclaimed();
+        engine.forget_unclaimed(false);
         if self.plan.is_cold {
             engine.serve(Arc::clone(&self.notifier)).unwrap();
         }

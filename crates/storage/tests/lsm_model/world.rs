@@ -168,6 +168,7 @@ impl World {
             manifest_bytes: 1_000 + pick(100_000),
             open_files_max: 1 + pick(40) as usize,
             page_cache_sampled_one_of: 16,
+            is_forced: false,
         };
         let options = TreeOptions {
             page_size: 60 + pick(1_500) as usize,

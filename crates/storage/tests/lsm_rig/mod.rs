@@ -23,6 +23,7 @@ pub(crate) fn config() -> LsmConfig {
         manifest_bytes: 1 << 20,
         open_files_max: 100,
         page_cache_sampled_one_of: 16,
+        is_forced: false,
     }
 }
 

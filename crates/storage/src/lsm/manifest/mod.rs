@@ -1,24 +1,32 @@
 //! The manifest: which trees there are, how their keys are cut into ranges, and which runs each range has.
 //!
 //! A file of edits, in records that are in force as a whole. When it has grown to many times what is live, a new file begins with all
-//! that is live: it is written under a name that ends in `.inprogress`, synced, named and the directory synced; then the old one goes. The
-//! file with the greatest number is the one in force. Layout: docs/formats/lsm.md.
+//! that is live: it is written under a name that ends in `.inprogress`, synced, named and the directory synced. The file with the greatest
+//! number is the one in force; the one before it is kept, older ones go. Layout: docs/formats/lsm.md.
 //!
-//! The file is made by the first edit: a server without disk spaces has none.
+//! A small file beside the directory, the *witness*, says up to where which manifest was confirmed. It is what a manifest is proven whole by:
+//! one that is missing, or ends before, is damage, and nothing that it might have named may be removed.
+//!
+//! The file is made before the first run: a server without disk spaces has none.
 
 mod record;
+mod salvage;
 mod state;
+mod witness;
+
+pub(crate) use salvage::announce;
 
 pub use state::{Edit, RangeState, TreeState};
 
 use super::error::LsmError;
-use super::run::{UNFINISHED, run_of_name};
+use super::run::{UNFINISHED, run_name};
 use runtime::{File, FileSystem, OpenMode};
 use state::{Item, State};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use witness::{Confirmed, Witness};
 
 const PREFIX: &str = "manifest-";
 /// A manifest shorter than this is left to grow.
@@ -63,6 +71,12 @@ pub struct Manifest {
     buffer: Vec<u8>,
     /// A file shorter than this is left to grow.
     switch_from_bytes: u64,
+    /// `None` until the first file is made, and after an error.
+    witness: Option<Witness>,
+    /// A file is there for sure.
+    has_begun: bool,
+    /// Files that others have taken the place of stay: a backup copies one of them.
+    keeps_older: bool,
 }
 
 /// What was found in a directory.
@@ -87,6 +101,15 @@ fn numbers(files: &dyn FileSystem, dir: &Path) -> Result<Vec<u64>, LsmError> {
     Ok(numbers)
 }
 
+fn read_bytes(files: &dyn FileSystem, path: &Path, mode: OpenMode) -> Result<(Arc<dyn File>, Vec<u8>), LsmError> {
+    let file = files.open(path, mode).map_err(LsmError::io("opening", path))?;
+    let length = file.len().map_err(LsmError::io("reading", path))?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    let found = file.read_full_at(&mut bytes, 0).map_err(LsmError::io("reading", path))?;
+    bytes.truncate(found);
+    Ok((file, bytes))
+}
+
 /// Opens and reads a manifest.
 fn read(
     files: &dyn FileSystem,
@@ -94,21 +117,100 @@ fn read(
     number: u64,
     mode: OpenMode,
 ) -> Result<(Arc<dyn File>, record::Contents), LsmError> {
-    let file = files.open(path, mode).map_err(LsmError::io("opening", path))?;
-    let length = file.len().map_err(LsmError::io("reading", path))?;
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-    let found = file.read_full_at(&mut bytes, 0).map_err(LsmError::io("reading", path))?;
-    let contents = record::read(path, number, &bytes[..found])?;
+    let (file, bytes) = read_bytes(files, path, mode)?;
+    let contents = record::read(path, number, &bytes)?;
     Ok((file, contents))
 }
 
-/// What the manifest in force says, without changing anything. Blocks. `None` if there is none.
-pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, LsmError> {
-    let Some(number) = numbers(files, dir)?.pop() else { return Ok(None) };
+/// What a manifest says before its first damage; `None` if that is in its header.
+fn read_prefix_of(files: &dyn FileSystem, dir: &Path, number: u64) -> Result<Option<record::Contents>, LsmError> {
     let path = dir.join(manifest_name(number));
-    let (_, contents) = read(files, &path, number, OpenMode::READ)?;
+    Ok(record::read_prefix(&path, number, &read_bytes(files, &path, OpenMode::READ)?.1))
+}
+
+/// The manifest in force as it was read.
+struct InForce {
+    number: u64,
+    file: Arc<dyn File>,
+    contents: record::Contents,
+    /// There is a witness. A version that kept none may have written it otherwise.
+    is_proven: bool,
+}
+
+/// The trees that a manifest says there are, by its file. Blocks. `None` if the file has no name of a manifest.
+///
+/// Errors: it is damaged.
+pub fn read_manifest(files: &dyn FileSystem, path: &Path) -> Result<Option<Vec<TreeState>>, LsmError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some(number) = manifest_of_name(&name) else { return Ok(None) };
+    let (_, contents) = read(files, path, number, OpenMode::READ)?;
+    Ok(Some(contents.state.trees.into_values().collect()))
+}
+
+/// The trees of the newest manifest of a directory, as far as it can be read. Blocks. Errors: the system's.
+pub fn newest_trees(files: &dyn FileSystem, dir: &Path) -> Result<Vec<TreeState>, LsmError> {
+    let Some(number) = numbers(files, dir)?.pop() else { return Ok(Vec::new()) };
+    let contents = read_prefix_of(files, dir, number)?;
+    Ok(contents.map_or(Vec::new(), |contents| contents.state.trees.into_values().collect()))
+}
+
+/// Reads the manifest in force, if there is one, and compares it with what its witness knows.
+///
+/// Errors: it is damaged, cut or missing.
+fn read_in_force(files: &dyn FileSystem, dir: &Path, mode: OpenMode) -> Result<Option<InForce>, LsmError> {
+    let confirmed = witness::read(files, dir)?;
+    let newest = numbers(files, dir)?.pop();
+    if let Some(Confirmed { number, end }) = confirmed.filter(|confirmed| *confirmed != Confirmed::NOTHING)
+        && newest.is_none_or(|newest| newest < number)
+    {
+        let what = format!("the file is not there; {end} bytes of it were confirmed");
+        return Err(LsmError::corrupt(&dir.join(manifest_name(number)), 0, what));
+    }
+    let Some(number) = newest else {
+        let runs = salvage::runs(files, dir)?;
+        return match runs.len() {
+            0 => Ok(None),
+            count => Err(LsmError::corrupt(
+                &dir.join(manifest_name(1)),
+                0,
+                format!("no manifest is there, and {count} runs are, which it may have named"),
+            )),
+        };
+    };
+    let path = dir.join(manifest_name(number));
+    let (file, contents) = read(files, &path, number, mode)?;
+    match confirmed {
+        Some(confirmed) if confirmed.number == number && contents.end < confirmed.end => {
+            let found = contents.torn.as_ref().map_or("the file ends here", |torn| torn.what.as_str());
+            let what = format!("{found}; it was confirmed up to byte {}", confirmed.end);
+            return Err(LsmError::corrupt(&path, contents.end, what));
+        }
+        // It was whole when it got its name, and nothing is appended before it is confirmed.
+        Some(confirmed) if confirmed.number < number && (contents.torn.is_some() || contents.records == 0) => {
+            let what = contents.torn.as_ref().map_or("the file ends behind its header", |torn| torn.what.as_str());
+            return Err(LsmError::corrupt(&path, contents.end, what));
+        }
+        // Written by a version that kept no witness: a torn end and a damaged one look the same.
+        None => {
+            if let Some(torn) = &contents.torn {
+                let unnamed = unnamed_runs(files, dir, contents.state.trees.values())?;
+                if !unnamed.is_empty() {
+                    let count = unnamed.len();
+                    let what = format!("{}; what is missing may have named {count} runs that are there", torn.what);
+                    return Err(LsmError::corrupt(&path, contents.end, what));
+                }
+            }
+        }
+        Some(_) => {}
+    }
+    Ok(Some(InForce { number, file, contents, is_proven: confirmed.is_some() }))
+}
+
+/// What the manifest in force says, without changing anything. Blocks. `None` if there is none, and no sign that there was one.
+pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, LsmError> {
+    let Some(InForce { number, contents, .. }) = read_in_force(files, dir, OpenMode::READ)? else { return Ok(None) };
     Ok(Some(Found {
-        path,
+        path: dir.join(manifest_name(number)),
         trees: contents.state.trees.into_values().collect(),
         records: contents.records,
         end: contents.end,
@@ -118,25 +220,84 @@ pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, 
 
 impl Manifest {
     /// Reads the manifest in force; there are no trees if there is none. A record at the end that a crash tore is cut, any other damage
-    /// is an error.
+    /// is an error, and so is a manifest that is missing although it was there or may have been.
     pub fn open(files: Arc<dyn FileSystem>, dir: &Path) -> Result<(Manifest, Vec<TreeState>), LsmError> {
-        let found = numbers(&*files, dir)?;
-        let mut manifest = Manifest {
-            files,
-            dir: dir.to_path_buf(),
-            state: State { next_id: 1, ..State::default() },
-            number: found.last().copied().unwrap_or(0),
-            open: None,
-            is_settled: true,
-            buffer: Vec::new(),
-            switch_from_bytes: SWITCH_FROM_BYTES,
-        };
-        if let Some(&number) = found.last() {
-            manifest.resume(number)?;
+        let found = read_in_force(&*files, dir, OpenMode::MODIFY)?;
+        let mut manifest = Manifest::empty(files, dir);
+        if let Some(InForce { number, file, contents, is_proven }) = found {
+            if !is_proven {
+                // Before the witness is there: from then on what is not named is removed.
+                manifest.set_orphans_aside(&contents.state)?;
+            }
+            manifest.number = number;
+            manifest.has_begun = true;
+            manifest.resume(file, contents)?;
             manifest.remove_older();
         }
         let trees = manifest.state.trees.values().cloned().collect();
         Ok((manifest, trees))
+    }
+
+    fn empty(files: Arc<dyn FileSystem>, dir: &Path) -> Manifest {
+        Manifest {
+            files,
+            dir: dir.to_path_buf(),
+            state: State { next_id: 1, ..State::default() },
+            number: 0,
+            open: None,
+            is_settled: true,
+            buffer: Vec::new(),
+            switch_from_bytes: SWITCH_FROM_BYTES,
+            witness: None,
+            has_begun: false,
+            keeps_older: false,
+        }
+    }
+
+    /// Gives runs that a manifest of an older version does not name other names, by which nobody takes them for runs: nobody knows whether it
+    /// is whole.
+    fn set_orphans_aside(&self, state: &State) -> Result<(), LsmError> {
+        let runs = unnamed_runs(&*self.files, &self.dir, state.trees.values())?;
+        let names: Vec<String> = runs.into_iter().map(run_name).collect();
+        salvage::set_aside(&*self.files, &self.dir, &names)?;
+        for name in names {
+            tracing::warn!(
+                "{name} is not named by the manifest of an older version: set aside under a name that ends in .lost"
+            );
+        }
+        Ok(())
+    }
+
+    /// Makes the file if there is none. Before the first run: runs without a manifest are a manifest that is missing. Blocks.
+    pub(crate) fn begin(&mut self) -> Result<(), LsmError> {
+        if self.has_begun { Ok(()) } else { self.append(&[]) }
+    }
+
+    /// Begins a new file, so that the one before it says for ever what is in force now. That file and the runs that it names; nothing if there
+    /// is no manifest. It stays until `end_backup`. Blocks.
+    pub(crate) fn begin_backup(&mut self) -> Result<Option<(PathBuf, Vec<u64>)>, LsmError> {
+        let Some(open) = self.open.take() else {
+            if !self.has_begun {
+                return Ok(None);
+            }
+            // It is not known what the last append has left: a file that says what is in force comes first.
+            self.append(&[])?;
+            return self.begin_backup();
+        };
+        let path = open.path.clone();
+        self.keeps_older = true;
+        let now = Confirmed { number: self.number, end: open.length };
+        self.open_witness(now).and_then(|()| self.switch(Some(open))).inspect_err(|_| self.keeps_older = false)?;
+        let trees = self.state.trees.values();
+        let runs: BTreeSet<u64> =
+            trees.flat_map(|tree| &tree.ranges).flat_map(|range| range.slices.iter().copied()).collect();
+        Ok(Some((path, runs.into_iter().collect())))
+    }
+
+    /// Nobody copies files any more.
+    pub(crate) fn end_backup(&mut self) {
+        self.keeps_older = false;
+        self.remove_older();
     }
 
     /// Has files give way to new ones earlier or later than by itself.
@@ -153,9 +314,8 @@ impl Manifest {
     }
 
     /// Goes on behind what is in a file.
-    fn resume(&mut self, number: u64) -> Result<(), LsmError> {
-        let path = self.dir.join(manifest_name(number));
-        let (file, contents) = read(&*self.files, &path, number, OpenMode::MODIFY)?;
+    fn resume(&mut self, file: Arc<dyn File>, contents: record::Contents) -> Result<(), LsmError> {
+        let path = self.dir.join(manifest_name(self.number));
         if contents.torn.is_some() {
             file.set_len(contents.end).map_err(LsmError::io("cutting", &path))?;
             file.sync().map_err(LsmError::io("syncing", &path))?;
@@ -169,10 +329,15 @@ impl Manifest {
         self.append(&[])
     }
 
-    /// Removes files that another has taken the place of. The greatest number counts, so they only take room.
+    /// Removes files that another has taken the place of, but for the one before this: it is what is left if this one is lost.
     fn remove_older(&self) {
-        let older = numbers(&*self.files, &self.dir).unwrap_or_default();
-        for number in older.into_iter().filter(|&number| number < self.number) {
+        if self.keeps_older {
+            return;
+        }
+        let mut older = numbers(&*self.files, &self.dir).unwrap_or_default();
+        older.retain(|&number| number < self.number);
+        older.pop();
+        for number in older {
             let _ = self.files.remove(&self.dir.join(manifest_name(number)));
         }
     }
@@ -219,6 +384,9 @@ impl Manifest {
 
     /// Writes a record, or a new file with all that is live.
     fn write(&mut self, items: &[Item]) -> Result<(), LsmError> {
+        let now =
+            self.open.as_ref().map_or(Confirmed::NOTHING, |open| Confirmed { number: self.number, end: open.length });
+        self.open_witness(now)?;
         match self.open.take() {
             Some(open) if open.length < open.switch_at => self.write_record(open, items),
             open => self.switch(open),
@@ -227,7 +395,11 @@ impl Manifest {
 
     fn write_record(&mut self, mut open: Open, items: &[Item]) -> Result<(), LsmError> {
         match self.write_confirmed(&open, items) {
-            Ok(length) => open.length = length,
+            Ok(length) => {
+                open.length = length;
+                // It may have been confirmed: it must stay, and the next edit begins a new file.
+                self.confirm(length).inspect_err(|_| self.is_settled = false)?;
+            }
             Err(error) => {
                 // What a sync failed to carry is gone with the bytes that are cut.
                 if open.file.set_len(open.length).and_then(|()| open.file.sync()).is_ok() {
@@ -240,6 +412,27 @@ impl Manifest {
         }
         self.open = Some(open);
         Ok(())
+    }
+
+    /// Opens the witness, or makes it say what is there now: later it takes no room. Before anything is written.
+    fn open_witness(&mut self, now: Confirmed) -> Result<(), LsmError> {
+        if self.witness.is_none() {
+            let path = witness::path(&self.dir);
+            self.files.create_dir_all(&self.dir).map_err(LsmError::io("making", &self.dir))?;
+            let opened = Witness::open(&*self.files, &self.dir, now).map_err(LsmError::io("opening", &path))?;
+            self.witness = Some(opened);
+        }
+        Ok(())
+    }
+
+    /// Has the witness know how far the file is.
+    fn confirm(&mut self, end: u64) -> Result<(), LsmError> {
+        let confirmed = Confirmed { number: self.number, end };
+        let written = match &mut self.witness {
+            Some(witness) => witness.write(confirmed),
+            None => Ok(()),
+        };
+        written.map_err(LsmError::io("writing", &witness::path(&self.dir)))
     }
 
     /// Writes a record and its mark. Returns where they end.
@@ -273,8 +466,11 @@ impl Manifest {
         match self.write_file(&unfinished, &path) {
             Ok(file) => {
                 let length = self.buffer.len() as u64;
+                // As above: it may have been confirmed.
+                self.confirm(length).inspect_err(|_| self.is_settled = false)?;
                 self.open = Some(Open { file, path, length, switch_at: self.switch_at(length) });
                 self.is_settled = true;
+                self.has_begun = true;
             }
             Err((error, is_named)) => {
                 // What is left of it otherwise is removed at the next start.
@@ -316,7 +512,7 @@ impl Manifest {
 }
 
 /// Removes runs that no tree names, and files that were being written. Returns their names. Blocks; for the start, before anything is
-/// written.
+/// written. The trees must be those of a manifest that is proven whole, as `Manifest::open` sees to.
 pub fn remove_orphans(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -> Result<Vec<String>, LsmError> {
     let orphans = orphans(files, dir, trees)?;
     for name in &orphans {
@@ -326,15 +522,26 @@ pub fn remove_orphans(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -
     Ok(orphans)
 }
 
+/// Runs of the directory that no tree names.
+fn unnamed_runs<'a>(
+    files: &dyn FileSystem,
+    dir: &Path,
+    trees: impl Iterator<Item = &'a TreeState>,
+) -> Result<Vec<u64>, LsmError> {
+    let named: BTreeSet<u64> =
+        trees.flat_map(|tree| &tree.ranges).flat_map(|range| range.slices.iter().copied()).collect();
+    let mut runs = salvage::runs(files, dir)?;
+    runs.retain(|run_id| !named.contains(run_id));
+    Ok(runs)
+}
+
 /// The files that `remove_orphans` removes.
 pub(crate) fn orphans(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -> Result<Vec<String>, LsmError> {
     if !files.exists(dir) {
         return Ok(Vec::new());
     }
-    let named: BTreeSet<u64> =
-        trees.iter().flat_map(|tree| &tree.ranges).flat_map(|range| range.slices.iter().copied()).collect();
+    let mut orphans: Vec<String> = unnamed_runs(files, dir, trees.iter())?.into_iter().map(run_name).collect();
     let names = files.list(dir).map_err(LsmError::io("listing", dir))?;
-    let is_orphan =
-        |name: &String| name.ends_with(UNFINISHED) || run_of_name(name).is_some_and(|run_id| !named.contains(&run_id));
-    Ok(names.into_iter().filter(is_orphan).collect())
+    orphans.extend(names.into_iter().filter(|name| name.ends_with(UNFINISHED)));
+    Ok(orphans)
 }

@@ -127,6 +127,21 @@ pub(super) fn read(path: &Path, number: u64, bytes: &[u8]) -> Result<Contents, L
     Ok(found)
 }
 
+/// What the records say that lie before the first damage; `None` if the header is damaged.
+pub(super) fn read_prefix(path: &Path, number: u64, bytes: &[u8]) -> Option<Contents> {
+    let mut end = bytes.len();
+    loop {
+        match read(path, number, &bytes[..end]) {
+            Ok(contents) => return Some(contents),
+            // Cut there, the record that the damage is in counts as torn.
+            Err(LsmError::Corrupt { offset, .. }) if offset >= HEADER_BYTES as u64 && offset < end as u64 => {
+                end = offset as usize;
+            }
+            Err(_) => return None,
+        }
+    }
+}
+
 fn check_header(bytes: &[u8], number: u64) -> Result<(), String> {
     let header = bytes.first_chunk::<HEADER_BYTES>().ok_or("too short for a manifest")?;
     let (content, checksum) = header.split_last_chunk::<4>().ok_or("too short for a manifest")?;

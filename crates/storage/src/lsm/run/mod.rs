@@ -69,6 +69,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// As `open`, by the file; `None` if that has no name of a run.
+    pub fn open_file(files: &dyn FileSystem, path: &Path) -> Result<Option<Run>, LsmError> {
+        let run_id = path.file_name().and_then(|name| run_of_name(&name.to_string_lossy()));
+        run_id.map(|run_id| Run::open(files, path.parent().unwrap_or(Path::new("")), run_id)).transpose()
+    }
+
     /// Reads and checks what lies behind the blocks. Blocks.
     pub fn open(files: &dyn FileSystem, dir: &Path, run_id: u64) -> Result<Run, LsmError> {
         let path = dir.join(run_name(run_id));

@@ -1,0 +1,60 @@
+-- Changes what `fill.lua` has made in every way that a row of a system space can change, without a snapshot: the log alone tells it.
+box.cfg{ log_level = 2, log = os.getenv('SERVER_LOG'), checkpoint_interval = 0 }
+
+local stock, pairs_ = box.space.stock, box.space.pairs
+-- The first truncation of a space, and the second.
+local once = box.schema.space.create('once')
+once:create_index('pk')
+for i = 1, 20 do once:insert({ i, 'before' }) end
+once:truncate()
+for i = 1, 5 do once:insert({ i, 'behind' }) end
+pairs_:truncate()
+pairs_:replace({ 'a', 1, 'between' })
+pairs_:truncate()
+pairs_:replace({ 'b', 2, 'behind' })
+-- In one transaction with others, and as the last word.
+box.begin() stock:delete(16) stock:replace({ 20, 'twenty', 20 }) box.commit()
+local emptied = box.schema.space.create('emptied')
+emptied:create_index('pk')
+emptied:insert({ 1 })
+emptied:truncate()
+local raw = box.schema.space.create('raw')
+raw:create_index('pk')
+raw:insert({ 1 })
+box.space._truncate:replace({ raw.id, 1 })
+raw:insert({ 2 })
+local upserted = box.schema.space.create('upserted')
+upserted:create_index('pk')
+upserted:insert({ 1 })
+box.space._truncate:upsert({ upserted.id, 1 }, { { '+', 2, 1 } })
+upserted:insert({ 2 })
+-- Names, formats, indexes.
+once:rename('renamed')
+stock:format({ { 'id', 'unsigned' }, { 'label', 'string' }, { 'n', 'integer', is_nullable = true }, { 'any', 'any', is_nullable = true } })
+stock.index.n:rename('number')
+stock.index.number:alter({ parts = { { 3, 'integer', is_nullable = true }, { 1, 'unsigned' } } })
+stock.index.late:drop()
+-- Sequences.
+box.sequence.ids:set(5000)
+stock:insert({ box.NULL, 'by the sequence' })
+box.schema.sequence.create('reset')
+box.sequence.reset:next()
+box.sequence.reset:next()
+box.sequence.reset:reset()
+box.sequence.ids:alter({ step = 7 })
+box.schema.sequence.create('gone')
+box.sequence.gone:next()
+box.sequence.gone:drop()
+-- Users, roles and rights.
+box.schema.user.passwd('ann', 'other')
+box.schema.user.grant('ann', 'read', 'space', 'stock')
+box.schema.user.grant('ann', 'write', 'space', 'stock')
+box.schema.user.revoke('ann', 'read', 'space', 'stock')
+box.schema.user.create('bob')
+box.schema.user.grant('bob', 'reader')
+box.schema.user.drop('bob')
+box.schema.role.grant('reader', 'read', 'universe')
+box.schema.role.revoke('reader', 'read', 'space', 'stock')
+box.schema.func.create('soon gone')
+box.schema.func.drop('soon gone')
+os.exit(0)
