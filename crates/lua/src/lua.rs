@@ -25,6 +25,10 @@ pub trait Host {
     fn listen_address(&self) -> Option<String>;
     /// Opens the log of events anew.
     fn rotate_log(&self);
+    /// Changes what the log of events has (a level by name or number) and how its lines look (`plain` or `json`).
+    fn set_log(&self, _level: Option<&str>, _form: Option<&str>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Bounds on Lua code.

@@ -579,6 +579,9 @@ impl EventLoop {
             if group.len() > 1 {
                 iproto::prefetch(&self.database, group.iter().map(|(decoded, _)| decoded));
             }
+            let begun = fiber::now_ns();
+            let first = group.first().map(|(decoded, _)| decoded.kind_and_sync());
+            let count = group.len();
             for (decoded, end) in group.drain(..) {
                 if self.is_full(connection) {
                     connection.is_stalled.set(true);
@@ -595,6 +598,12 @@ impl EventLoop {
                     connection.is_stalled.set(true);
                     break;
                 }
+            }
+            let total = fiber::now_ns().saturating_sub(begun);
+            if total > self.database.too_long_ns.get()
+                && let Some(first) = first
+            {
+                iproto::log_slow_group(first, count, total);
             }
             if connection.is_stalled.get() {
                 break;

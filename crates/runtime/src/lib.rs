@@ -22,6 +22,7 @@ mod read_ring;
 mod read_threads;
 pub mod signals;
 mod simulation;
+pub mod terminal;
 mod thread;
 mod write_ring;
 

@@ -2,12 +2,12 @@
 
 use crate::logging::{self, Log};
 use crate::options::Options;
-use database::{Database, Environment, Error, ErrorCode, GUEST, UserKind};
+use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, UserKind};
 use lua::{Host, Lua, LuaConfig};
 use protocol::{EventLoop, Listeners, NetConfig};
 use runtime::net::Waker;
 use runtime::signals::{HANG_UP, INTERRUPT, TERMINATE, handle_signals, raise_open_files_limit};
-use runtime::{SystemClock, SystemFiles, SystemRandomness, fiber, net};
+use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber, net};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -22,6 +22,8 @@ const DRAIN_NS: u64 = 2_000_000_000;
 const DISK_FILES_PART: u64 = 4;
 /// A run that is read past the page cache, too, has two descriptors.
 const DESCRIPTORS_PER_RUN: u64 = 2;
+/// Stands for "no bound" on how long Lua code may run without waiting: thirty years.
+const SLICE_UNBOUNDED_MS: u64 = 1_000_000_000_000;
 
 /// A request to end the process.
 #[derive(Clone)]
@@ -70,6 +72,7 @@ impl Process {
     /// Makes database, event loop and Lua; nothing is read or listened to yet.
     pub(crate) fn new(options: &Options, is_strict: bool) -> Result<Self, String> {
         let log = Log::start(logging::level(options.log_level.as_deref().unwrap_or("info"))?);
+        log.set_json(logging::is_json(options.log_format.as_deref().unwrap_or("plain"))?);
         if let Some(path) = &options.log {
             log.set_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
@@ -90,6 +93,8 @@ impl Process {
             if signal == HANG_UP {
                 log_of_signals.rotate();
             } else {
+                // A script that runs for ever must not keep the loop from hearing of it.
+                lua::ask_to_stop();
                 for_signals.request();
             }
         })
@@ -114,7 +119,12 @@ impl Process {
         });
         let lua = LuaConfig {
             memory: options.lua_memory_bytes()?.unwrap_or(LuaConfig::default().memory),
-            slice_max_ms: options.lua_slice_max.map_or(LuaConfig::default().slice_max_ms, |s| (s * 1000.0) as u64),
+            slice_max_ms: match options.lua_slice_max {
+                None => LuaConfig::default().slice_max_ms,
+                // No bound; but code that runs is watched, to be ended when the process stops.
+                Some(seconds) if seconds <= 0.0 => SLICE_UNBOUNDED_MS,
+                Some(seconds) => (seconds * 1000.0) as u64,
+            },
         };
         Lua::start(&database, Rc::clone(&host) as Rc<dyn Host>, lua)?;
         Ok(Process { database, event_loop, host, stop })
@@ -134,6 +144,7 @@ impl Process {
         self.event_loop.drain(fiber::now_ns() + DRAIN_NS).map_err(text)?;
         if self.host.is_open.get() {
             self.database.close().map_err(|error| error.to_string())?;
+            self.host.remove_pid_file();
             tracing::info!("stopped");
         }
         Ok(self.host.exit_code.get())
@@ -161,6 +172,7 @@ impl ProcessHost {
             runtime::write_file(path, text.as_bytes())
                 .map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
         }
+        tracing::info!("Lycosa {}: {}", env!("CARGO_PKG_VERSION"), options.summary(&config));
         self.database.reconfigure(|current| *current = config);
         fiber::set_max(options.fibers_max.unwrap_or(fiber::FIBERS_MAX_DEFAULT));
         self.database.open()?;
@@ -196,11 +208,36 @@ impl ProcessHost {
         }
         self.listeners.close();
         let local = self.listeners.listen(found).map_err(|error| failed(&error))?;
-        let rights = self.database.catalog.rights_of(GUEST);
-        let guest =
-            if rights.universe & database::Privileges::READ == 0 { "; guest may do nothing until granted" } else { "" };
+        let guest = if self.guest_may_nothing() { "; guest may do nothing until granted" } else { "" };
         tracing::info!("ready: connect to {local} with any Tarantool connector{guest}");
         Ok(())
+    }
+
+    /// True if nothing was granted to guest beyond what every fresh directory grants.
+    fn guest_may_nothing(&self) -> bool {
+        use database::{ObjectType, Privileges};
+        /// Spaces below are the system's; what a fresh directory grants on them lets nobody see rows of others.
+        const FIRST_SPACE: u32 = 512;
+        self.database.catalog.grants().iter().filter(|grant| [GUEST, PUBLIC].contains(&grant.grantee)).all(|grant| {
+            match (grant.object_type, grant.object_id) {
+                (ObjectType::Universe, _) => grant.privileges & !(Privileges::SESSION | Privileges::USAGE) == 0,
+                (ObjectType::Role, id) => id == Some(PUBLIC),
+                (ObjectType::Space, Some(id)) => id < FIRST_SPACE,
+                // What runs with the rights of who calls it.
+                (ObjectType::Function, Some(_)) => grant.grantee == PUBLIC,
+                _ => false,
+            }
+        })
+    }
+
+    /// The file says no more that this process runs. It is left alone if it is another one's by now.
+    fn remove_pid_file(&self) {
+        let Some(path) = self.options.borrow().pid_file.clone() else { return };
+        let pid = std::process::id().to_string();
+        if runtime::read_file(&path).is_ok_and(|text| text == pid.as_bytes()) {
+            // A file that stays is only a nuisance.
+            let _ = SystemFiles.remove(&path);
+        }
     }
 
     fn has_password(&self) -> bool {
@@ -221,6 +258,10 @@ impl Host for ProcessHost {
             && let Some(level) = &options.log_level
         {
             self.log.set_level(logging::level(level).map_err(Error::illegal)?);
+        }
+        if options.log_format != before.log_format {
+            let form = options.log_format.as_deref().unwrap_or("plain");
+            self.log.set_json(logging::is_json(form).map_err(Error::illegal)?);
         }
         if options.log != before.log
             && let Some(path) = &options.log
@@ -253,6 +294,7 @@ impl Host for ProcessHost {
             current.checkpoint_count = config.checkpoint_count;
             current.checkpoint_wal_threshold = config.checkpoint_wal_threshold;
             current.snap_io_rate_limit = config.snap_io_rate_limit;
+            current.too_long_threshold_ns = config.too_long_threshold_ns;
             current.read_only = config.read_only;
         });
         if options.listen != before.listen {
@@ -274,5 +316,15 @@ impl Host for ProcessHost {
 
     fn rotate_log(&self) {
         self.log.rotate();
+    }
+
+    fn set_log(&self, level: Option<&str>, form: Option<&str>) -> database::Result<()> {
+        if let Some(level) = level {
+            self.log.set_level(logging::level(level).map_err(Error::illegal)?);
+        }
+        if let Some(form) = form {
+            self.log.set_json(logging::is_json(form).map_err(Error::illegal)?);
+        }
+        Ok(())
     }
 }

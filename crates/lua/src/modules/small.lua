@@ -128,9 +128,7 @@ local function new_uuid()
     return from_bytes(string.char(unpack(bytes)))
 end
 
--- A reference to a uuid, as Tarantool has it: not taken as a value of rows.
-local null_uuid = uuid_type()
-uuid.NULL = ffi.cast('const struct tt_uuid &', null_uuid)
+uuid.NULL = uuid_type()
 uuid.new = new_uuid
 uuid.fromstr = fromstr
 uuid.frombin = function(bytes, order)
@@ -270,7 +268,9 @@ local function logger(level, name)
             text = package.loaded.json.encode(text)
         end
         text = tostring(text)
-        internal.log(level, name and name .. ': ' .. text or text)
+        local caller = debug.getinfo(2, 'Sl')
+        local place = caller and ('%s:%d'):format(caller.short_src:match('[^/]*$'), math.max(caller.currentline, 0))
+        internal.log(level, name and name .. ': ' .. text or text, place)
     end
 end
 
@@ -283,10 +283,15 @@ end
 
 fill_log(log)
 function log.level(level)
-    level = levels[level] or level
-    if type(level) == 'number' then
-        log_level = level
+    if level == nil then
+        return log_level
     end
+    level = levels[level] or tonumber(level)
+    if type(level) ~= 'number' or level < 0 or level > 7 then
+        error('log.level: expected a number from 0 to 7 or the name of a level', 2)
+    end
+    log_level = level
+    internal.set_log(tostring(level), nil)
     return log_level
 end
 function log.new(name)
@@ -298,12 +303,15 @@ function log.log_format(format)
     if format ~= 'plain' and format ~= 'json' then
         error("log_format: expected 'json' or 'plain'", 2)
     end
+    internal.set_log(nil, format)
 end
 log.cfg = setmetatable({ level = 5, format = 'plain' }, {
     __call = function(self, options)
         for key, value in pairs(options or {}) do
             if key == 'level' then
                 log.level(value)
+            elseif key == 'format' then
+                log.log_format(value)
             end
             rawset(self, key, value)
         end
