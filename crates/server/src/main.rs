@@ -48,14 +48,7 @@ enum Command {
         options: Box<Options>,
     },
     /// Type Lua at a running server
-    Console {
-        /// [user:password@]host:port or port
-        #[arg(default_value = "127.0.0.1:3301")]
-        uri: String,
-        /// Run this instead of reading from the terminal
-        #[arg(short)]
-        execute: Option<String>,
-    },
+    Console(console::Options),
     /// Print the rows of logs, snapshots and files of rows on disk
     Cat(files::CatOptions),
     /// Read every block of every log, snapshot and run of a directory
@@ -125,7 +118,7 @@ fn run() -> Result<i32, String> {
             };
             if check { serve::check(&options) } else { serve::serve(&options, !no_console) }
         }
-        Command::Console { uri, execute } => console::connect(&uri, execute.as_deref()),
+        Command::Console(options) => console::connect(&options),
         Command::Cat(options) => {
             runtime::signals::end_on_closed_output();
             files::cat(&options).map(|()| 0)

@@ -30,9 +30,38 @@ const SLICE_UNBOUNDED_MS: u64 = 1_000_000_000_000;
 pub(crate) struct Stop {
     flag: Arc<AtomicBool>,
     waker: Arc<Waker>,
+    /// A console takes Ctrl-C: it cancels what runs there and does not end the process.
+    has_console: Arc<AtomicBool>,
+    is_interrupted: Arc<AtomicBool>,
 }
 
 impl Stop {
+    /// From now on Ctrl-C is for a console, or no longer.
+    pub(crate) fn set_console(&self, has_console: bool) {
+        self.has_console.store(has_console, Ordering::Release);
+    }
+
+    /// True once after each Ctrl-C that was for the console.
+    pub(crate) fn take_interrupt(&self) -> bool {
+        self.is_interrupted.swap(false, Ordering::AcqRel)
+    }
+
+    /// Ctrl-C.
+    fn interrupt(&self) {
+        if self.has_console.load(Ordering::Acquire) {
+            self.is_interrupted.store(true, Ordering::Release);
+            self.wake();
+        } else {
+            self.terminate();
+        }
+    }
+
+    /// SIGTERM. A script that runs for ever must not keep the loop from hearing of it.
+    fn terminate(&self) {
+        lua::ask_to_stop();
+        self.request();
+    }
+
     /// Asks the event loop to end. From any thread.
     pub(crate) fn request(&self) {
         self.flag.store(true, Ordering::Release);
@@ -87,16 +116,17 @@ impl Process {
                 let _ = for_database.wake();
             }),
         };
-        let stop = Stop { flag: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
+        let stop = Stop {
+            flag: Arc::default(),
+            waker: Arc::clone(&waker),
+            has_console: Arc::default(),
+            is_interrupted: Arc::default(),
+        };
         let (for_signals, log_of_signals) = (stop.clone(), log.clone());
-        handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| {
-            if signal == HANG_UP {
-                log_of_signals.rotate();
-            } else {
-                // A script that runs for ever must not keep the loop from hearing of it.
-                lua::ask_to_stop();
-                for_signals.request();
-            }
+        handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| match signal {
+            HANG_UP => log_of_signals.rotate(),
+            INTERRUPT => for_signals.interrupt(),
+            _ => for_signals.terminate(),
         })
         .map_err(|error| error.to_string())?;
         let mut config = options.database()?;
