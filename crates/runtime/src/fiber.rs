@@ -525,7 +525,7 @@ pub fn list() -> Vec<(FiberId, String, u64)> {
 
 /// The lowest address that the running fiber's stack may reach.
 pub fn stack_limit() -> Option<usize> {
-    running().map(|fiber| fiber.stack_limit.get())
+    with(|scheduler| scheduler.running.borrow().as_ref().map(|fiber| fiber.stack_limit.get()))
 }
 
 /// The value kept with the running fiber, if it has this type.
