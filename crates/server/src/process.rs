@@ -6,7 +6,9 @@ use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, UserKind}
 use lua::{Host, Lua, LuaConfig};
 use protocol::{EventLoop, Listeners, NetConfig};
 use runtime::net::Waker;
-use runtime::signals::{HANG_UP, INTERRUPT, TERMINATE, handle_signals, raise_open_files_limit};
+use runtime::signals::{
+    HANG_UP, INTERRUPT, TERMINATE, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
+};
 use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber, net};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -89,6 +91,7 @@ impl Process {
         };
         let stop = Stop { flag: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
         let (for_signals, log_of_signals) = (stop.clone(), log.clone());
+        fail_writes_beyond_limit();
         handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| {
             if signal == HANG_UP {
                 log_of_signals.rotate();
