@@ -5,6 +5,7 @@
 use lycosa_tests::{Client, Reply, Rig, Server, login, packet, request, root};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tuple::msgpack::{self, Reader};
@@ -327,4 +328,50 @@ fn who_asks_for_much_work_in_few_bytes_does_not_hold_up_the_others() {
     }
     let all = greedy.join().unwrap();
     assert!(longest < all / 3, "{longest:?} of {all:?}");
+}
+
+#[test]
+fn a_log_of_another_server_is_refused() {
+    let log = |rig: &Rig| {
+        let names = std::fs::read_dir(rig.data()).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.extension().is_some_and(|extension| extension == "xlog")).max().unwrap()
+    };
+    let [mut own, mut other] = [0, 1].map(|_| Rig::start(FEW_RIGHTS, &[]));
+    own.server.kill();
+    other.server.kill();
+    assert_eq!(log(&own).file_name(), log(&other).file_name());
+    std::fs::copy(log(&other), log(&own)).unwrap();
+    for options in [&[][..], &["--force-recovery"]] {
+        let told = Server::refused_in(&own.data(), options);
+        assert!(told.contains("this is the log of another server"), "{told}");
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_in_words_and_not_the_end_by_a_signal() {
+    let dir = TempDir::new().unwrap();
+    let mut command = Command::new("sh");
+    command.arg("-c").arg("ulimit -f 8; exec \"$0\" \"$@\"").arg(lycosa_tests::binary());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--work-dir"]).arg(dir.path());
+    let told = Server::spawn(command).err().unwrap();
+    assert!(told.contains("File too large"), "{told}");
+}
+
+#[test]
+fn nobody_is_sent_to_an_older_snapshot_if_the_newest_is_whole() {
+    let mut rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let fill = "local s = box.schema.space.create('disk', {engine = 'vinyl'})
+        s:create_index('primary')
+        for i = 1, 2 do s:insert{i} box.snapshot() end";
+    assert_eq!(boss.eval(fill).error, None);
+    rig.server.kill();
+    for entry in std::fs::read_dir(rig.data().join("lsm")).unwrap().flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "run") {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let told = Server::refused_in(&rig.data(), &[]);
+    assert!(told.contains(".run") && told.contains("itself is whole"), "{told}");
+    assert!(!told.contains("hold every row"), "{told}");
 }

@@ -6,7 +6,9 @@ use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, UserKind}
 use lua::{Host, Lua, LuaConfig};
 use protocol::{EventLoop, Listeners, NetConfig};
 use runtime::net::Waker;
-use runtime::signals::{HANG_UP, INTERRUPT, TERMINATE, handle_signals, raise_open_files_limit};
+use runtime::signals::{
+    HANG_UP, INTERRUPT, TERMINATE, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
+};
 use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber, net};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -123,6 +125,7 @@ impl Process {
             is_interrupted: Arc::default(),
         };
         let (for_signals, log_of_signals) = (stop.clone(), log.clone());
+        fail_writes_beyond_limit();
         handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| match signal {
             HANG_UP => log_of_signals.rotate(),
             INTERRUPT => for_signals.interrupt(),
