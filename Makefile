@@ -83,6 +83,9 @@ golden-record: ## renews the golden answers from an installed tarantool
 golden-check: release ## the golden scripts against Lycosa: every script that it answers otherwise
 	tests/scripts/record.py --check --quiet --server $(abspath $(LYCOSA)) $(ARGS)
 
+differential: release ## random statements and requests to an installed tarantool and to Lycosa; ARGS='--areas text --details 2'
+	tests/differential/run.py --lycosa $(abspath $(LYCOSA)) $(ARGS)
+
 sim: ## SEEDS=n runs of the whole server on a simulated machine: faults, crashes, recoveries, checks
 	$(SIM) seeds --count $(SEEDS) $(ARGS)
 
@@ -114,4 +117,4 @@ clean: ## removes what was built; data stays
 	$(CARGO) clean
 
 .PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-sink bench-crash compare micro torture \
-    golden-record golden-check fuzz damage sim sim-crash sim-histories sim-errors sim-planted clean
+    golden-record golden-check differential fuzz damage sim sim-crash sim-histories sim-errors sim-planted clean

@@ -62,21 +62,26 @@ fn main() {
     let sources = out.join("luajit-build/src");
     let mut shim = cc::Build::new();
     // The shim holds lj_cdata.c with a change: LuaJIT's own object file must not be found beside it. So do the files that are changed.
-    let mut replaced = vec!["lj_cdata.o".to_string()];
+    let mut replaced = vec![PathBuf::from("lj_cdata.o")];
     for path in changed_files(&sources, &out) {
-        let name = path.file_stem().expect("a source has a name").to_string_lossy().into_owned();
-        replaced.push(format!("{name}.o"));
+        replaced.push(PathBuf::from(path.with_extension("o").file_name().expect("a source has a name")));
         shim.file(path);
     }
-    let library = artifacts.lib_dir().join("libluajit.a");
-    let status = shim.get_archiver().arg("d").arg(library).args(&replaced).status();
-    assert!(status.is_ok_and(|status| status.success()), "{replaced:?} cannot be taken out of LuaJIT's archive");
-    shim.file("src/shim.c")
+    let objects = shim
+        .file("src/shim.c")
         .include(sources)
         .warnings(false)
         .opt_level(2)
         .flag_if_supported("-fexceptions")
-        .compile("ljshim");
+        .compile_intermediates();
+    // Into the archive itself: each half needs the other, and linkers go through archives once.
+    let library = artifacts.lib_dir().join("libluajit.a");
+    let archiver = |verb: &str, files: &[PathBuf]| {
+        let status = shim.get_archiver().arg(verb).arg(&library).args(files).status();
+        assert!(status.is_ok_and(|status| status.success()), "{files:?} cannot be replaced in LuaJIT's archive");
+    };
+    archiver("d", &replaced);
+    archiver("rs", &objects);
     artifacts.print_cargo_metadata();
     println!("cargo:rerun-if-changed=src/shim.c");
     println!("cargo:rerun-if-changed=build.rs");

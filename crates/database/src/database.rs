@@ -225,8 +225,15 @@ impl Database {
         let id = self.session_ids.get() + 1;
         self.session_ids.set(id);
         let user = if kind == SessionKind::Binary { crate::session::GUEST } else { ADMIN };
-        let session =
-            Rc::new(Session { id, kind, peer, user: Cell::new(user), sync: Cell::new(0), is_alive: Cell::new(true) });
+        let session = Rc::new(Session {
+            id,
+            kind,
+            peer,
+            user: Cell::new(user),
+            sync: Cell::new(0),
+            is_alive: Cell::new(true),
+            settings: RefCell::new(crate::settings::defaults()),
+        });
         self.sessions.borrow_mut().insert(id, Rc::downgrade(&session));
         session
     }

@@ -228,7 +228,7 @@ error_codes! {
     SqlParserGenericWithPos = 206, "SQL_PARSER_GENERIC_WITH_POS", "%s";
     ReplicaNotAnon = 207, "REPLICA_NOT_ANON", "%s";
     CannotRegister = 208, "CANNOT_REGISTER", "%s";
-    SessionSettingInvalidValue = 209, "SESSION_SETTING_INVALID_VALUE", "%s";
+    SessionSettingInvalidValue = 209, "SESSION_SETTING_INVALID_VALUE", "Session setting %s expected a value of type %s";
     SqlPrepare = 210, "SQL_PREPARE", "%s";
     WrongQueryId = 211, "WRONG_QUERY_ID", "%s";
     SequenceNotStarted = 212, "SEQUENCE_NOT_STARTED", "Sequence '%s' is not started";

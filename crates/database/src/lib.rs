@@ -35,6 +35,7 @@ mod replay;
 mod select;
 mod sequences;
 mod session;
+mod settings;
 mod statement;
 mod statistics;
 mod time_share;

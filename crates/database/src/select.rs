@@ -161,7 +161,8 @@ impl Database {
             }
             SpaceKind::Disk => self.scan_disk(context, space, index_id, kind, key, take)?,
             SpaceKind::View { base } => self.scan_view(context, space, base, index_id, kind, key, take)?,
-            SpaceKind::Blackhole | SpaceKind::Service => {}
+            SpaceKind::Service => self.scan_settings(&context.session, kind, key, take),
+            SpaceKind::Blackhole => {}
         }
         Ok(())
     }
@@ -201,7 +202,15 @@ impl Database {
                 })?;
                 found.transpose().map_err(|error| self.storage_error(error.into(), space))
             }
-            SpaceKind::Blackhole | SpaceKind::Service => Ok(None),
+            SpaceKind::Service => {
+                let mut found = None;
+                self.scan_settings(&context.session, IteratorKind::Eq, key, |row| {
+                    found = Some(self.make_row(space, &space.format(), row, || 0));
+                    false
+                });
+                found.transpose()
+            }
+            SpaceKind::Blackhole => Ok(None),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Who asks: the session of a connection or of the process itself, and the context that one request runs in.
 
 use crate::access::Rights;
+use crate::settings::{self, Setting};
 use crate::txn::Txn;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -54,6 +55,8 @@ pub struct Session {
     pub sync: Cell<u64>,
     /// Cleared when the connection is gone.
     pub is_alive: Cell<bool>,
+    /// Rows of `_session_settings`, in the order of their names.
+    pub(crate) settings: RefCell<[Setting; settings::COUNT]>,
 }
 
 /// What one request, or one fiber outside requests, works in: session, effective user, open transaction.

@@ -161,6 +161,9 @@ impl Database {
         if space.id == alter::SEQUENCE_DATA_ID {
             self.check_sequence_row(context, operation)?;
         }
+        if space.kind == SpaceKind::Service {
+            return self.change_setting(&context.session, space, operation);
+        }
         self.execute_unchecked(context, space, operation)
     }
 

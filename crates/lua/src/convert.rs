@@ -5,7 +5,7 @@
 //! anything becomes `box.NULL`, arrays and maps get metatables that remember what they were.
 
 use crate::registry::{CtypeIds, Registry, registry};
-use crate::state::{Raise, State, TYPE_CDATA, is_stack_low};
+use crate::state::{Raise, State, TYPE_CDATA, check_stopping, is_stack_low};
 use mlua_sys as ffi;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -253,12 +253,9 @@ fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
                 msgpack::encode_nil(out);
             } else {
                 let text = "number must not be NaN or Inf";
-                return Err(database::Error::raw(
-                    database::ErrorCode::ProcLua as u32,
-                    database::ErrorKind::Lua,
-                    String::from(text),
-                )
-                .into());
+                return Err(
+                    database::Error::raw(database::ErrorCode::ProcLua as u32, database::ErrorKind::Lua, text).into()
+                );
             }
         }
         ffi::LUA_TSTRING => msgpack::encode_str(out, state.bytes(index).unwrap_or(b"")),
@@ -430,6 +427,7 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
     }
     // Tables that hold one another many times can make more than any memory has.
     state.check_room(out.len())?;
+    check_stopping()?;
     let begin = out.len();
     let mut number = u32::MAX;
     if let Some(tables) = rules.tables {

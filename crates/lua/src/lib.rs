@@ -34,3 +34,4 @@ mod watchdog;
 mod yaml;
 
 pub use lua::{Host, Lua, LuaConfig};
+pub use watchdog::ask_to_stop;

@@ -2,7 +2,7 @@
 
 use crate::convert::{self};
 use crate::registry::{database, registry};
-use crate::state::{Function, Raise, State, is_stack_low};
+use crate::state::{Function, Raise, State, check_stopping, is_stack_low};
 use runtime::{FileSystem, OpenMode, SystemFiles};
 use std::ffi::c_int;
 use std::path::Path;
@@ -163,7 +163,10 @@ fn pbkdf2(state: State) -> Outcome {
     for number in 1u32.. {
         let mut last = hmac(&[salt, &number.to_be_bytes()]);
         let mut block = last;
-        for _ in 1..iterations {
+        for round in 1..iterations {
+            if round % 1024 == 0 {
+                check_stopping()?;
+            }
             last = hmac(&[&last]);
             block.iter_mut().zip(last).for_each(|(byte, other)| *byte ^= other);
         }

@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
+#[expect(clippy::unsafe_removed_from_name, reason = "its functions are called in unsafe blocks, which say so")]
 use unsafe_libyaml as c;
 
 /// A step of a document.
@@ -162,6 +163,7 @@ impl Drop for Parser<'_> {
 pub(crate) struct Emitter {
     raw: Box<MaybeUninit<c::yaml_emitter_t>>,
     /// Boxed, since the emitter points at it.
+    #[expect(clippy::box_collection, reason = "the emitter holds the address of the vector itself")]
     out: Box<Vec<u8>>,
 }
 

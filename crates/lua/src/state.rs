@@ -11,6 +11,7 @@ use mlua_sys as ffi;
 use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use ffi::lua_State;
 
@@ -18,6 +19,7 @@ unsafe extern "C" {
     fn ljshim_to_cdata(state: *mut lua_State, index: c_int, type_id: *mut u32) -> *mut c_void;
     fn ljshim_array_length(state: *mut lua_State, index: c_int, ratio: c_int, safe: c_int) -> c_int;
     fn ljshim_yield_blocked(state: *mut lua_State) -> c_int;
+    fn ljshim_set_stopping(is_stopping: c_int);
     fn ljshim_next(state: *mut lua_State, index: c_int) -> c_int;
     fn ljshim_set_tuple_type(type_id: u32);
 }
@@ -579,9 +581,22 @@ pub(crate) fn new_state(limit: usize) -> Option<(State, &'static Memory)> {
     }
 }
 
+/// True from `interrupt` to `clear_interrupt`.
+static IS_STOPPING: AtomicBool = AtomicBool::new(false);
+
+const TOO_LONG: &str = "fiber slice is exceeded: the code ran too long without waiting";
+
+/// Errors: the running code is to end. For functions of ours that may loop for long.
+pub(crate) fn check_stopping() -> Result<(), Raise> {
+    if IS_STOPPING.load(Ordering::Relaxed) { Err(TOO_LONG.into()) } else { Ok(()) }
+}
+
 /// Ends the Lua code that runs too long: from the next check of hooks on, every instruction raises an error until the outermost call of
 /// the fiber has returned, so that no `pcall` can go on. Called by a signal handler on the transaction thread.
 pub(crate) fn interrupt(raw: *mut lua_State) {
+    IS_STOPPING.store(true, Ordering::Relaxed);
+    // SAFETY: a store to an integer.
+    unsafe { ljshim_set_stopping(1) };
     // SAFETY: LuaJIT documents lua_sethook as usable from signal handlers. The state lives until the process ends.
     unsafe { ffi::lua_sethook(raw, Some(stop_hook), ffi::LUA_MASKCOUNT | ffi::LUA_MASKCALL | ffi::LUA_MASKRET, 1) };
 }
@@ -590,6 +605,9 @@ pub(crate) fn interrupt(raw: *mut lua_State) {
 pub(crate) fn clear_interrupt(raw: *mut lua_State) {
     // SAFETY: as `interrupt`.
     unsafe {
+        if IS_STOPPING.swap(false, Ordering::Relaxed) {
+            ljshim_set_stopping(0);
+        }
         if ffi::lua_gethookmask(raw) != 0 {
             ffi::lua_sethook(raw, None, 0, 0);
         }
@@ -597,7 +615,7 @@ pub(crate) fn clear_interrupt(raw: *mut lua_State) {
 }
 
 unsafe extern "C-unwind" fn stop_hook(raw: *mut lua_State, _activation: *mut ffi::lua_Debug) {
-    State(raw).push_str("fiber slice is exceeded: the code ran too long without waiting");
+    State(raw).push_str(TOO_LONG);
     // SAFETY: the message is on top; no destructor is alive.
     unsafe { ffi::lua_error(raw) };
 }

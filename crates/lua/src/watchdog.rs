@@ -17,6 +17,10 @@ static STATE: AtomicPtr<mlua_sys::lua_State> = AtomicPtr::new(std::ptr::null_mut
 static DOOMED: AtomicU64 = AtomicU64::new(0);
 /// Longest slice in milliseconds; 0 for no bound.
 static SLICE_MAX_MS: AtomicU64 = AtomicU64::new(0);
+/// The process is asked to stop: from now on no slice is unbounded.
+static IS_STOP_ASKED: AtomicBool = AtomicBool::new(false);
+/// How long code may hold the thread once the process is asked to stop, in periods.
+const STOP_PERIODS: u64 = 10;
 static IS_WATCHING: AtomicBool = AtomicBool::new(false);
 
 fn on_signal() {
@@ -24,6 +28,11 @@ fn on_signal() {
     if doomed != 0 && fiber::running_slice() == doomed {
         interrupt(STATE.load(Ordering::Acquire));
     }
+}
+
+/// Says that the process is to stop: code that holds the thread, also that of the main script, is ended after a second. Any thread may call it.
+pub fn ask_to_stop() {
+    IS_STOP_ASKED.store(true, Ordering::Release);
 }
 
 /// Sets the longest slice; 0 for no bound. The first bound begins the watch over the calling thread, whose main Lua thread is `state`.
@@ -46,7 +55,9 @@ fn start(state: State) -> std::io::Result<()> {
             }
             periods += 1;
             let bound = SLICE_MAX_MS.load(Ordering::Acquire);
-            if bound != 0 && periods * PERIOD.as_millis() as u64 >= bound {
+            let is_bounded = bound != 0 && slice & fiber::UNBOUNDED_SLICE == 0;
+            let is_stopped = IS_STOP_ASKED.load(Ordering::Acquire) && periods >= STOP_PERIODS;
+            if is_stopped || is_bounded && periods * PERIOD.as_millis() as u64 >= bound {
                 DOOMED.store(slice, Ordering::Release);
                 target.send();
             }

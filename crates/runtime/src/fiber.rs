@@ -111,20 +111,28 @@ struct Scheduler {
     max: Cell<usize>,
 }
 
-/// The slice that the thread with fibers is in, for a watchdog; 0 outside of fibers and in unbounded ones.
+/// Set in the number of a slice that is not bounded.
+pub const UNBOUNDED_SLICE: u64 = 1 << 63;
+
+/// The slice that the thread with fibers is in, for a watchdog; 0 outside of fibers.
 static RUNNING_SLICE: AtomicU64 = AtomicU64::new(0);
 static NEXT_SLICE: AtomicU64 = AtomicU64::new(1);
 
-/// Numbers the time between two waits of the running fiber; 0 if no fiber runs or it is not bounded. Any thread may ask; it makes sense if
-/// one thread has fibers.
+/// Numbers the time between two waits of the running fiber; 0 if no fiber runs. With [`UNBOUNDED_SLICE`] if it may take as long as it likes.
+/// Any thread may ask; it makes sense if one thread has fibers.
 pub fn running_slice() -> u64 {
     RUNNING_SLICE.load(Ordering::Relaxed)
 }
 
+fn next_slice(is_bounded: bool) -> u64 {
+    NEXT_SLICE.fetch_add(1, Ordering::Relaxed) | if is_bounded { 0 } else { UNBOUNDED_SLICE }
+}
+
 /// Begins a new slice of the running fiber: after long work that was not its fault.
 pub fn restart_slice() {
-    if running_slice() != 0 {
-        RUNNING_SLICE.store(NEXT_SLICE.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    let slice = running_slice();
+    if slice != 0 {
+        RUNNING_SLICE.store(next_slice(slice & UNBOUNDED_SLICE == 0), Ordering::Relaxed);
     }
 }
 
@@ -132,8 +140,7 @@ pub fn restart_slice() {
 pub fn set_slice_bounded(is_bounded: bool) {
     if let Some(fiber) = running() {
         fiber.is_slice_bounded.set(is_bounded);
-        let slice = if is_bounded { NEXT_SLICE.fetch_add(1, Ordering::Relaxed) } else { 0 };
-        RUNNING_SLICE.store(slice, Ordering::Relaxed);
+        RUNNING_SLICE.store(next_slice(is_bounded), Ordering::Relaxed);
     }
 }
 
@@ -271,8 +278,7 @@ fn resume(id: FiberId) {
         scheduler.current.set(Some(id));
         *scheduler.running.borrow_mut() = Some(Rc::clone(&fiber));
     });
-    let slice = if fiber.is_slice_bounded.get() { NEXT_SLICE.fetch_add(1, Ordering::Relaxed) } else { 0 };
-    RUNNING_SLICE.store(slice, Ordering::Relaxed);
+    RUNNING_SLICE.store(next_slice(fiber.is_slice_bounded.get()), Ordering::Relaxed);
     let result = coroutine.resume(());
     RUNNING_SLICE.store(0, Ordering::Relaxed);
     with(|scheduler| {

@@ -159,6 +159,11 @@ pub fn pause(ns: u64) {
     }
 }
 
+/// Name of the calling thread, as in lists of threads.
+pub fn thread_name() -> String {
+    std::thread::current().name().unwrap_or("thread").to_string()
+}
+
 /// Lets other threads go first.
 pub fn yield_thread() {
     match simulation::current() {

@@ -132,7 +132,7 @@ impl Visit for Said {
 
 /// The thread, and on the transaction thread the fiber that runs: number and name.
 fn who() -> (String, Option<(u64, String)>) {
-    let thread = std::thread::current().name().unwrap_or("thread").to_string();
+    let thread = runtime::thread_name();
     let fiber = fiber::current().map(|id| (id.0, fiber::name(id).unwrap_or_default()));
     (thread, fiber)
 }

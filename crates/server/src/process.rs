@@ -22,6 +22,8 @@ const DRAIN_NS: u64 = 2_000_000_000;
 const DISK_FILES_PART: u64 = 4;
 /// A run that is read past the page cache, too, has two descriptors.
 const DESCRIPTORS_PER_RUN: u64 = 2;
+/// Stands for "no bound" on how long Lua code may run without waiting: thirty years.
+const SLICE_UNBOUNDED_MS: u64 = 1_000_000_000_000;
 
 /// A request to end the process.
 #[derive(Clone)]
@@ -44,14 +46,14 @@ impl Stop {
         self.is_interrupted.swap(false, Ordering::AcqRel)
     }
 
-    /// Ctrl-C.
-    fn interrupt(&self) {
-        if self.has_console.load(Ordering::Acquire) {
+    /// Ctrl-C: hands it to the console. False if there is none.
+    fn interrupt_console(&self) -> bool {
+        let has_console = self.has_console.load(Ordering::Acquire);
+        if has_console {
             self.is_interrupted.store(true, Ordering::Release);
             self.wake();
-        } else {
-            self.request();
         }
+        has_console
     }
 
     /// Asks the event loop to end. From any thread.
@@ -117,8 +119,12 @@ impl Process {
         let (for_signals, log_of_signals) = (stop.clone(), log.clone());
         handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| match signal {
             HANG_UP => log_of_signals.rotate(),
-            INTERRUPT => for_signals.interrupt(),
-            _ => for_signals.request(),
+            INTERRUPT if for_signals.interrupt_console() => {}
+            _ => {
+                // A script that runs for ever must not keep the loop from hearing of it.
+                lua::ask_to_stop();
+                for_signals.request();
+            }
         })
         .map_err(|error| error.to_string())?;
         let mut config = options.database()?;
@@ -141,7 +147,12 @@ impl Process {
         });
         let lua = LuaConfig {
             memory: options.lua_memory_bytes()?.unwrap_or(LuaConfig::default().memory),
-            slice_max_ms: options.lua_slice_max.map_or(LuaConfig::default().slice_max_ms, |s| (s * 1000.0) as u64),
+            slice_max_ms: match options.lua_slice_max {
+                None => LuaConfig::default().slice_max_ms,
+                // No bound; but code that runs is watched, to be ended when the process stops.
+                Some(seconds) if seconds <= 0.0 => SLICE_UNBOUNDED_MS,
+                Some(seconds) => (seconds * 1000.0) as u64,
+            },
         };
         Lua::start(&database, Rc::clone(&host) as Rc<dyn Host>, lua)?;
         Ok(Process { database, event_loop, host, stop })

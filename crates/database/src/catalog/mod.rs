@@ -35,6 +35,9 @@ pub enum SchemaObject {
     Collation,
 }
 
+/// Grants by grantee and object.
+type Grants = BTreeMap<(UserId, ObjectType, Option<u32>), Grant>;
+
 /// Changes that are kept in mind, for those who follow the schema step by step.
 const CHANGES_MAX: usize = 1024;
 
@@ -47,7 +50,7 @@ pub struct Catalog {
     recent_space: RefCell<Option<Rc<Space>>>,
     users: RefCell<BTreeMap<UserId, Rc<User>>>,
     /// By grantee and object.
-    grants: RefCell<BTreeMap<(UserId, ObjectType, Option<u32>), Grant>>,
+    grants: RefCell<Grants>,
     /// How many grants there are on an object.
     granted_objects: RefCell<HashMap<(ObjectType, u32), usize>>,
     functions: RefCell<BTreeMap<u32, Rc<Function>>>,
@@ -397,10 +400,7 @@ impl Catalog {
 }
 
 /// The grants of one user or role, without those of its roles.
-fn grants_of(
-    grants: &BTreeMap<(UserId, ObjectType, Option<u32>), Grant>,
-    user: UserId,
-) -> impl Iterator<Item = &Grant> {
+fn grants_of(grants: &Grants, user: UserId) -> impl Iterator<Item = &Grant> {
     grants
         .range((user, ObjectType::Universe, None)..)
         .map(|(_, grant)| grant)

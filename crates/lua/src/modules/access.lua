@@ -696,6 +696,29 @@ setmetatable(session, {
     end,
 })
 
+-- The settings of the session by name; what is assigned is set.
+session.settings = setmetatable({}, {
+    __index = function(_, name)
+        local row = type(name) == 'string' and box.space._session_settings:get(name) or nil
+        if row == nil then
+            fail('PROC_LUA', ("Session setting %s doesn't exist"):format(tostring(name)))
+        end
+        return row[2]
+    end,
+    __newindex = function(_, name, value)
+        if type(name) ~= 'string' or box.space._session_settings:update(name, { { '=', 2, value } }) == nil then
+            fail('NO_SUCH_SESSION_SETTING', tostring(name))
+        end
+    end,
+    __serialize = function()
+        local result = {}
+        for _, row in box.space._session_settings:pairs() do
+            result[row[1]] = row[2]
+        end
+        return result
+    end,
+})
+
 -- What runs when a connection comes, goes, or has logged in.
 local triggers = { on_connect = {}, on_disconnect = {}, on_auth = {} }
 

@@ -789,6 +789,9 @@ local function follower(target, metatable, list, definition)
         for key, value in pairs(def) do
             object[key] = value
         end
+        if def.language ~= nil then
+            object.uid = nil
+        end
         -- Functions of SQL cannot be called here.
         if def.language ~= 'SQL_BUILTIN' then
             target[def.name] = object

@@ -128,9 +128,7 @@ local function new_uuid()
     return from_bytes(string.char(unpack(bytes)))
 end
 
--- A reference to a uuid, as Tarantool has it: not taken as a value of rows.
-local null_uuid = uuid_type()
-uuid.NULL = ffi.cast('const struct tt_uuid &', null_uuid)
+uuid.NULL = uuid_type()
 uuid.new = new_uuid
 uuid.fromstr = fromstr
 uuid.frombin = function(bytes, order)
