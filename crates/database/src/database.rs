@@ -230,6 +230,7 @@ impl Database {
             kind,
             peer,
             user: Cell::new(user),
+            birth: Cell::default(),
             sync: Cell::new(0),
             is_alive: Cell::new(true),
             settings: RefCell::new(crate::settings::defaults()),

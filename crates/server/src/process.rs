@@ -46,14 +46,20 @@ impl Stop {
         self.is_interrupted.swap(false, Ordering::AcqRel)
     }
 
-    /// Ctrl-C: hands it to the console. False if there is none.
-    fn interrupt_console(&self) -> bool {
-        let has_console = self.has_console.load(Ordering::Acquire);
-        if has_console {
+    /// Ctrl-C.
+    fn interrupt(&self) {
+        if self.has_console.load(Ordering::Acquire) {
             self.is_interrupted.store(true, Ordering::Release);
             self.wake();
+        } else {
+            self.terminate();
         }
-        has_console
+    }
+
+    /// SIGTERM. A script that runs for ever must not keep the loop from hearing of it.
+    fn terminate(&self) {
+        lua::ask_to_stop();
+        self.request();
     }
 
     /// Asks the event loop to end. From any thread.
@@ -119,12 +125,8 @@ impl Process {
         let (for_signals, log_of_signals) = (stop.clone(), log.clone());
         handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| match signal {
             HANG_UP => log_of_signals.rotate(),
-            INTERRUPT if for_signals.interrupt_console() => {}
-            _ => {
-                // A script that runs for ever must not keep the loop from hearing of it.
-                lua::ask_to_stop();
-                for_signals.request();
-            }
+            INTERRUPT => for_signals.interrupt(),
+            _ => for_signals.terminate(),
         })
         .map_err(|error| error.to_string())?;
         let mut config = options.database()?;
