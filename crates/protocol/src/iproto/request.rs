@@ -455,6 +455,7 @@ fn describe_call(name: &String) -> String {
 }
 
 /// The beginning of what was evaluated, in one line.
+#[expect(clippy::ptr_arg, reason = "the subject of a fiber is a String")]
 fn describe_eval(source: &String) -> String {
     const SHOWN_MAX: usize = 60;
     let shown: String = source.chars().take(SHOWN_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
