@@ -106,7 +106,8 @@ def unpack_map(raw, at, count):
         key, at = unpack(raw, at)
         value, at = unpack(raw, at)
         values[str(key)] = value
-    return values, at
+    # In one order: that of a table of Lua says nothing.
+    return dict(sorted(values.items())), at
 
 
 class Maker:
@@ -213,7 +214,7 @@ def answers(server, lines, timeout_s):
         port = free_port()
         script = pathlib.Path(directory) / "server.lua"
         script.write_text(SCRIPT % port, encoding="utf-8")
-        process = subprocess.Popen([server, str(script)], cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([server, script.name], cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until = time.monotonic() + timeout_s
             connection = connect(port, process, until)

@@ -43,7 +43,7 @@ pub(crate) fn run(machine: &Machine, report: &Report) {
             let mut rest = black_box(&input[..]);
             while let Ok(Packet::Complete(packet, length)) = next_packet(rest) {
                 if let Ok((header, body)) = Header::decode(packet) {
-                    let _ = black_box((header.sync, Request::decode(body)));
+                    let _ = black_box((header.sync, Request::decode(header.request_type, body)));
                 }
                 rest = &rest[length..];
             }

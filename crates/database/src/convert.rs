@@ -85,7 +85,9 @@ impl Database {
                 Error::new(ErrorCode::IndexPartTypeMismatch, &[&name(&field), &second.name(), &first.name()])
             }
             FormatError::FormatAndPart { field, format, part } => {
-                Error::new(ErrorCode::FormatMismatchIndexPart, &[&name(&field), &format.name(), &part.name()])
+                // Always by number, as Tarantool 2.6.
+                let (FieldName::Number(number) | FieldName::Named(number, _)) = field;
+                Error::new(ErrorCode::FormatMismatchIndexPart, &[&number, &format.name(), &part.name()])
             }
         }
     }

@@ -530,8 +530,9 @@ impl Database {
         let put =
             |old, new| Ok(Some(Prepared { old, new, mode: Mode::Replace, kind: row_kind::REPLACE, unseen: None }));
         let format = space.format();
-        self.check_row(space, &format, tuple)?;
+        // In this order, other than in memory: as Tarantool's disk engine.
         update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
+        self.check_row(space, &format, tuple)?;
         let old = match disk.get_same_key(tuple) {
             Err(Stop::Wait(_)) if is_blind && disk.takes_note(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;

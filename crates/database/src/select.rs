@@ -66,11 +66,19 @@ impl Database {
             return Err(no_such_index(space, index_id));
         };
         let unsupported = |what: &str| {
-            let engine = space.def().engine.clone();
+            // Of a view, what it is a view of.
+            let base = match space.kind {
+                SpaceKind::View { base } => self.space(base).ok(),
+                _ => None,
+            };
+            let (name, engine) = base.map_or_else(
+                || (space.name(), space.def().engine.clone()),
+                |base| (base.name(), base.def().engine.clone()),
+            );
             let type_name = if def.kind == IndexKind::Tree { "TREE" } else { "HASH" };
             Error::new(
                 ErrorCode::UnsupportedIndexFeature,
-                &[&space.index_name(index_id), &type_name, &space.name(), &engine, &what],
+                &[&space.index_name(index_id), &type_name, &name, &engine, &what],
             )
         };
         let part_count = def.key_def.part_count() as u32;
@@ -89,17 +97,17 @@ impl Database {
                 return Err(Error::new(ErrorCode::PartialKey, &[&"HASH", &part_count, &key.part_count]));
             }
         }
+        if key.part_count > 0 {
+            def.key_def
+                .validate_key(key.parts, key.part_count, true)
+                .map_err(|error| self.key_error(error, space, index_id))?;
+        }
         let supported = match def.kind {
             IndexKind::Tree => kind as u32 <= IteratorKind::Gt as u32,
             IndexKind::Hash => matches!(kind, IteratorKind::Eq | IteratorKind::All | IteratorKind::Gt),
         };
         if !supported {
             return Err(unsupported("requested iterator type"));
-        }
-        if key.part_count > 0 {
-            def.key_def
-                .validate_key(key.parts, key.part_count, true)
-                .map_err(|error| self.key_error(error, space, index_id))?;
         }
         Ok(())
     }

@@ -237,6 +237,24 @@ pub(crate) fn encode_key(state: State, index: c_int, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
+/// Appends the key of a read as Tarantool reads it where it needs no C function: of a table it is the elements `1..=#key`,
+/// whatever else is in there.
+pub(crate) fn encode_listed_key(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    if state.kind(index) != ffi::LUA_TTABLE {
+        return encode_key(state, index, out);
+    }
+    let count = state.raw_length(index);
+    let count = u32::try_from(count).map_err(|_| "too many key parts")?;
+    msgpack::encode_array(out, count);
+    for at in 1..=count {
+        state.raw_get_index(index, at as c_int);
+        let encoded = encode(state, state.top(), out);
+        state.pop(1);
+        encoded?;
+    }
+    Ok(())
+}
+
 fn encode_number(value: f64, out: &mut Vec<u8>) {
     if value.fract() == 0.0 && value.is_finite() {
         if (0.0..18_446_744_073_709_551_616.0).contains(&value) {
@@ -504,7 +522,7 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
             }
             msgpack::encode_array(out, length as u32);
             for i in 1..=length {
-                state.raw_get_index(index, i as c_int);
+                state.element(index, i as c_int);
                 let result = encode_value(state, state.top(), out, depth + 1, rules);
                 if result.is_err() && matches!(result, Err(Raise::OnStack)) {
                     return result;

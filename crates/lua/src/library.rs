@@ -145,7 +145,7 @@ fn pbkdf2(state: State) -> Outcome {
         _ => return Err("strings are expected".into()),
     };
     let iterations = state.check_number(3, "iterations")?.clamp(1.0, 1e7) as u32;
-    let length = state.check_number(4, "digest length")?.clamp(1.0, 1024.0) as usize;
+    let length = state.check_number(4, "digest length")?.clamp(0.0, 128.0) as usize;
     let mut block_key = [0u8; 64];
     if password.len() > 64 {
         block_key[..32].copy_from_slice(&sha2::Sha256::digest(password));

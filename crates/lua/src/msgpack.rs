@@ -19,7 +19,7 @@ fn msgpack_encode(state: State) -> Outcome {
 fn msgpack_decode(state: State) -> Outcome {
     let bytes = state.bytes(1).ok_or("msgpack.decode: a Lua string or 'char *' expected")?;
     let from = state.number(2).unwrap_or(1.0);
-    if !(1.0..=bytes.len() as f64).contains(&from) {
+    if !state.is_nil(2) && !(1.0..=bytes.len() as f64).contains(&from) {
         return Err("msgpack.decode: offset is out of bounds".into());
     }
     let from = from as usize - 1;

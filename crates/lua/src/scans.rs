@@ -1,7 +1,7 @@
 //! The C functions under `box` that read rows.
 
 use crate::api::{Outcome, buffer, id_at, push_found, space_at};
-use crate::convert::{encode_key, push_u64};
+use crate::convert::{encode_key, encode_listed_key, push_u64};
 use crate::registry::{context, database};
 use crate::state::{Raise, State};
 use database::{Context, DiskIterator, Error, ErrorCode, Key, Privileges, Space, SpaceKind};
@@ -10,11 +10,19 @@ use std::rc::Rc;
 use storage::{IteratorKind, MemoryIterator};
 use tuple::Tuple;
 
+/// The key of a read: spaces in memory take any table as a list, the others look at what it is.
+fn encode_read_key(state: State, index: c_int, space: &Space, key: &mut Vec<u8>) -> Result<(), Raise> {
+    match space.kind {
+        SpaceKind::Memory => encode_listed_key(state, index, key),
+        _ => encode_key(state, index, key),
+    }
+}
+
 /// get(space, index, key)
 pub(crate) fn get(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
-    encode_key(state, 3, &mut key)?;
+    encode_read_key(state, 3, &space, &mut key)?;
     let result = database().get(&context(), &space, index_id, Key::decode(&key)?)?;
     Ok(push_found(state, result))
 }
@@ -25,7 +33,8 @@ fn iterator_at(state: State, index: c_int, key: &Key<'_>) -> Result<IteratorKind
         return Ok(if key.part_count == 0 { IteratorKind::All } else { IteratorKind::Eq });
     }
     let code = state.check_number(index, "iterator")?;
-    Ok(IteratorKind::from_code(code as u64).ok_or_else(|| Error::illegal("Invalid iterator type"))?)
+    let kind = (code >= 0.0).then(|| IteratorKind::from_code(code as u64)).flatten();
+    Ok(kind.ok_or_else(|| Error::illegal("Invalid iterator type"))?)
 }
 
 /// Rows of a scan as tuples. Views have rows of no arena: they are copied.
@@ -78,7 +87,7 @@ fn collect(
 pub(crate) fn select(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
-    encode_key(state, 4, &mut key)?;
+    encode_read_key(state, 4, &space, &mut key)?;
     let key = Key::decode(&key)?;
     let kind = iterator_at(state, 3, &key)?;
     let offset = state.number(5).unwrap_or(0.0) as u64;
@@ -107,7 +116,7 @@ enum Scan {
 pub(crate) fn iterator(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
-    encode_key(state, 4, &mut key)?;
+    encode_listed_key(state, 4, &mut key)?;
     let key = Key::decode(&key)?;
     let kind = iterator_at(state, 3, &key)?;
     let context = context();
@@ -155,7 +164,7 @@ pub(crate) fn iterator_close(state: State) -> Outcome {
 pub(crate) fn count(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
-    encode_key(state, 4, &mut key)?;
+    encode_read_key(state, 4, &space, &mut key)?;
     let key = Key::decode(&key)?;
     let kind = iterator_at(state, 3, &key)?;
     let count = database().count(&context(), &space, index_id, kind, key)?;

@@ -328,6 +328,13 @@ impl State {
         unsafe { ffi::lua_rawgeti_(self.0, table, index) }
     }
 
+    /// As `raw_get_index`, for loops over what is known to be a table.
+    pub(crate) fn element(self, table: c_int, index: c_int) {
+        debug_assert!(self.is_table(table));
+        // SAFETY: see above; the caller has seen the table at this place of the stack, which nobody else changes.
+        unsafe { ffi::lua_rawgeti_(self.0, table, index) }
+    }
+
     pub(crate) fn raw_set_index(self, table: c_int, index: c_int) {
         if !self.is_table(table) {
             return self.pop(1);

@@ -24,9 +24,9 @@ fn after_write(state: State) -> Result<(), Raise> {
 
 /// insert(space, tuple), replace(space, tuple)
 fn write_row(state: State, is_insert: bool) -> Outcome {
-    let space = space_at(state, 1)?;
     let mut row = buffer();
     encode_array(state, 2, &mut row)?;
+    let space = space_at(state, 1)?;
     let operation = if is_insert { Operation::Insert { tuple: &row } } else { Operation::Replace { tuple: &row } };
     let result = database().execute(&context(), &space, operation)?;
     after_write(state)?;
@@ -43,10 +43,10 @@ pub(crate) fn replace(state: State) -> Outcome {
 
 /// update(space, index, key, ops)
 pub(crate) fn update_row(state: State) -> Outcome {
-    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let (mut key, mut ops) = (buffer(), buffer());
     encode_key(state, 3, &mut key)?;
     encode_ops(state, 4, &mut ops)?;
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let operation = Operation::Update { index_id, key: &key, ops: &ops, index_base: 1 };
     let result = database().execute(&context(), &space, operation)?;
     after_write(state)?;
@@ -62,10 +62,10 @@ pub(crate) fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Resul
 
 /// upsert(space, tuple, ops)
 pub(crate) fn upsert(state: State) -> Outcome {
-    let space = space_at(state, 1)?;
     let (mut row, mut ops) = (buffer(), buffer());
     encode_array(state, 2, &mut row)?;
     encode_ops(state, 3, &mut ops)?;
+    let space = space_at(state, 1)?;
     let result = database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
     after_write(state)?;
     // There is one if a trigger has made a replacement of it.

@@ -24,7 +24,7 @@ pub fn run(input: &[u8]) {
             assert!(body.len() < packet.len());
             let again = Header::decode(packet).map(|(header, _)| header);
             assert_eq!(again, Ok(header));
-            if let Ok(request) = Request::decode(body) {
+            if let Ok(request) = Request::decode(header.request_type, body) {
                 check_value(request.key);
                 check_value(request.tuple);
                 check_value(request.ops);
@@ -34,5 +34,5 @@ pub fn run(input: &[u8]) {
     }
     // Bodies and headers that no packet brought.
     let _ = Header::decode(input);
-    let _ = Request::decode(input);
+    let _ = Request::decode(1, input);
 }

@@ -268,8 +268,19 @@ function user.create(name, options)
     end)
 end
 
+-- The row of a user or role by name or number.
+local function holder_row(name)
+    if type(name) == 'nil' then
+        return nil
+    end
+    if type(name) == 'string' then
+        return box.space._vuser.index.name:get({ name })
+    end
+    return box.space._vuser:get({ name })
+end
+
 function user.exists(name)
-    local row = box.space._vuser.index.name:get(name)
+    local row = holder_row(name)
     return row ~= nil and row[4] == 'user'
 end
 
@@ -383,7 +394,7 @@ function role.create(name, options)
 end
 
 function role.exists(name)
-    local row = box.space._vuser.index.name:get(name)
+    local row = holder_row(name)
     return row ~= nil and row[4] == 'role'
 end
 
@@ -461,7 +472,7 @@ function func.exists(name)
     if type(name) == 'number' then
         return box.space._vfunc:get(name) ~= nil
     end
-    return box.space._vfunc.index.name:get(name) ~= nil
+    return type(name) == 'string' and box.space._vfunc.index.name:get(name) ~= nil
 end
 
 function func.drop(name, options)
@@ -632,7 +643,10 @@ function session.sync() return (select(6, internal.session())) end
 function session.user() return internal.user_name((select(2, internal.session()))) end
 function session.effective_user() return internal.user_name((select(3, internal.session()))) end
 function session.fd() return -1 end
-function session.exists(id)
+function session.exists(id, ...)
+    if select('#', ...) > 0 then
+        error('session.exists(sid): bad arguments', 2)
+    end
     if id == nil then
         return true
     end

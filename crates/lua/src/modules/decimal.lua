@@ -11,18 +11,29 @@ local function is_decimal(value)
     return ffi.istype(ctype, value)
 end
 
+local function unfit(position)
+    error(('expected decimal, number or string as %d argument'):format(position), 4)
+end
+
 local function made(value, position)
     if is_decimal(value) then
         return value
     end
+    position = position or 1
     local kind = type(value)
-    if kind ~= 'number' and kind ~= 'string' and kind ~= 'cdata' then
-        error(('expected decimal, number or string as %d argument'):format(position or 1), 3)
+    if kind == 'cdata' then
+        local is_integer = ffi.istype('int64_t', value) or ffi.istype('uint64_t', value)
+        value = is_integer and value or tonumber(value)
+        if value == nil then
+            unfit(position)
+        end
+    elseif kind ~= 'number' and kind ~= 'string' then
+        unfit(position)
     end
     if kind == 'string' and value:find('%s') then
-        error(('incorrect value to convert to decimal as %d argument'):format(position or 1), 3)
+        error(('incorrect value to convert to decimal as %d argument'):format(position), 3)
     end
-    return new(value)
+    return new(value, position)
 end
 
 function decimal.new(...)
@@ -32,11 +43,19 @@ function decimal.new(...)
     return made((...))
 end
 
-decimal.is_decimal = is_decimal
+function decimal.is_decimal(...)
+    if select('#', ...) == 0 then
+        error('usage: decimal.is_decimal(value)', 2)
+    end
+    return is_decimal((...))
+end
 
 local function unary(name, body)
-    decimal[name] = function(value)
-        return body(made(value))
+    decimal[name] = function(...)
+        if select('#', ...) == 0 then
+            error(('usage: decimal.%s(decimal)'):format(name), 2)
+        end
+        return body(made((...)))
     end
 end
 
@@ -51,19 +70,28 @@ for _, name in ipairs({ 'sqrt', 'exp', 'ln', 'log10' }) do
     unary(name, function(value) return combine(name, value, value) end)
 end
 
-local function checked(value)
-    if not is_decimal(value) then
-        error('expected cdata as 1 argument', 3)
+-- A function of a decimal; what only can become one is refused.
+local function strict(name, usage, arguments_min, body)
+    decimal[name] = function(...)
+        if select('#', ...) < arguments_min then
+            error(('usage: decimal.%s(%s)'):format(name, usage), 2)
+        end
+        local value, scale = ...
+        if not is_decimal(value) then
+            error(('expected %s as 1 argument'):format(type(value) == 'cdata' and 'decimal' or 'cdata'), 2)
+        end
+        -- No number is 0, as is a 64-bit one.
+        return body(value, type(scale) ~= 'cdata' and tonumber(scale) or 0)
     end
-    return value
 end
 
-function decimal.precision(value) return (internal.decimal_parts(checked(value))) end
-function decimal.scale(value) return (select(2, internal.decimal_parts(checked(value)))) end
-
-function decimal.round(value, scale) return internal.decimal_round(checked(value), scale or 0, false) end
-function decimal.trim(value) return internal.decimal_round(checked(value), -1, true) end
-function decimal.rescale(value, scale) return internal.decimal_round(checked(value), scale, 'rescale') end
+strict('precision', 'decimal', 1, function(value) return (internal.decimal_parts(value)) end)
+strict('scale', 'decimal', 1, function(value) return (select(2, internal.decimal_parts(value))) end)
+strict('trim', 'decimal', 1, function(value) return internal.decimal_round(value, -1, true) end)
+strict('round', 'decimal, scale', 2, function(value, scale) return internal.decimal_round(value, scale, false) end)
+strict('rescale', 'decimal, scale', 2, function(value, scale)
+    return internal.decimal_round(value, scale, 'rescale')
+end)
 
 local function binary(operation)
     return function(a, b)
@@ -72,6 +100,9 @@ local function binary(operation)
 end
 
 local function compare(a, b)
+    if type(a) == 'nil' or type(b) == 'nil' then
+        error('attempt to compare decimal with nil', 3)
+    end
     return combine('compare', made(a), made(b, 2))
 end
 
@@ -86,12 +117,10 @@ ffi.metatype('struct lycosa_decimal', {
     __pow = binary('^'),
     __unm = function(value) return combine('-', new(0), value) end,
     __eq = function(a, b)
-        for _, other in ipairs({ a, b }) do
-            if not is_decimal(other) and type(other) ~= 'number' and type(other) ~= 'string' and not tonumber(other) then
-                return false
-            end
+        local function is_null(value)
+            return not is_decimal(value) and value == nil
         end
-        if rawequal(a, nil) or rawequal(b, nil) then
+        if is_null(a) or is_null(b) then
             return false
         end
         return compare(a, b) == 0

@@ -200,9 +200,14 @@ end
 -- CRC-32C without the usual inversions, as Tarantool has it.
 local function crc32_update(crc, text)
     if type(text) ~= 'string' then
-        error('Usage digest.crc32_update(crc, string)', 2)
+        error('Usage: digest.crc32_update(string)', 2)
     end
-    return internal.crc32(crc, text)
+    local start = tonumber(crc)
+    if start == nil then
+        error("bad argument #1 to '?' (cannot convert 'nil' to 'unsigned int')", 2)
+    end
+    -- Only the lowest 32 bits count.
+    return internal.crc32(tonumber(ffi.cast('uint32_t', start)), text)
 end
 digest.crc32_update = crc32_update
 digest.crc32 = setmetatable({
@@ -226,7 +231,24 @@ digest.crc32 = setmetatable({
 
 -- guava's consistent hash of a 64-bit number over buckets.
 function digest.guava(state, buckets)
-    local seed = ffi.cast('uint64_t', state)
+    -- Numbers alone: a cast takes pointers and texts, too.
+    local function check(value, position, type_name)
+        local kind = type(value)
+        if kind == 'cdata' then
+            kind = ffi.istype('void *', value) and 'void *' or tonumber(value) == nil and 'struct' or 'number'
+            kind = ffi.istype('struct tuple', value) and 'struct tuple' or kind
+        end
+        if kind ~= 'number' and kind ~= 'boolean' then
+            local text = "bad argument #%d to '?' (cannot convert '%s' to '%s')"
+            error(text:format(position, kind, type_name), 3)
+        end
+    end
+    check(state, 1, 'uint64_t')
+    check(buckets, 2, 'int')
+    buckets = tonumber(ffi.cast('int32_t', buckets))
+    -- A number too large for 64 bits counts as none.
+    local is_too_large = type(state) == 'number' and state >= 2^64
+    local seed = is_too_large and 0ULL or ffi.cast('uint64_t', state)
     local candidate, next_bucket = 0, 0
     while true do
         seed = seed * 2862933555777941757ULL + 1
@@ -241,13 +263,25 @@ end
 
 function digest.pbkdf2(password, salt, iterations, length)
     if type(password) ~= 'string' or type(salt) ~= 'string' then
-        error('Usage: digest.pbkdf2(pass, salt[,iters[,digest_len]])', 2)
+        error('Usage: digest.pbkdf2(pass, salt[,iters][,digest_len])', 2)
+    end
+    if iterations ~= nil and type(iterations) ~= 'number' then
+        error('iters must be a number', 2)
+    end
+    if length ~= nil and type(length) ~= 'number' then
+        error('length must be a number', 2)
+    end
+    if length ~= nil and length > 128 then
+        error('too big digest size', 2)
+    end
+    if iterations ~= nil and iterations < 1 or length ~= nil and length < 0 then
+        return nil
     end
     return internal.pbkdf2(password, salt, iterations or 100000, length or 128)
 end
 
 function digest.pbkdf2_hex(...)
-    return digest.pbkdf2(...):hex()
+    return string.hex(digest.pbkdf2(...))
 end
 
 package.loaded.digest = digest

@@ -38,9 +38,13 @@ for name, code in pairs(iterators) do
     box.index[name] = code
 end
 
--- The code of the wanted iterator; nil if none is wanted: then an empty key means ALL and any other EQ.
-local function iterator_of(options)
-    local iterator = options and options.iterator
+-- The code of the wanted iterator; nil if none is wanted: then an empty key means ALL and any other EQ. The parameter has
+-- Tarantool's name, which shows in the error that a number in its place gets.
+local function iterator_of(opts)
+    local iterator = opts and opts.iterator
+    if iterator == nil or iterator == false then
+        iterator = type(opts) == 'string' and opts or nil
+    end
     if iterator == nil then
         return nil
     end
@@ -108,15 +112,16 @@ end
 
 function space_methods.update(space, key, operations)
     check_space(space, 'update')
-    if key == nil or not is_list(operations) then
-        error('Usage index:update(key, ops)', 2)
-    end
     return primary(space):update(key, operations)
 end
 
 function space_methods.upsert(space, tuple, operations, deprecated)
     check_space(space, 'upsert')
-    if deprecated ~= nil or tuple == nil or not is_list(operations) then
+    if deprecated ~= nil then
+        local text = 'Error: extra argument in upsert call: %s. Usage :upsert(tuple, operations)'
+        internal.fail('PROC_LUA', text:format(tostring(deprecated)))
+    end
+    if not is_list(tuple) or not is_list(operations) then
         error('Usage space:upsert(tuple_key, ops)', 2)
     end
     return internal.upsert(space.id, tuple, operations)
@@ -269,18 +274,16 @@ function index_methods.get(index, key)
     return internal.get(index.space_id, index.id, key)
 end
 
-function index_methods.select(index, key, options)
+function index_methods.select(index, key, opts)
     check_index(index, 'select')
     local offset, limit = 0, 4294967295
-    if options ~= nil then
-        if type(options) ~= 'table' then
-            options = { iterator = options }
+    local iterator = iterator_of(opts)
+    if opts ~= nil then
+        if opts.offset ~= nil then
+            offset = opts.offset
         end
-        if options.offset ~= nil then
-            offset = options.offset
-        end
-        if options.limit ~= nil then
-            limit = options.limit
+        if opts.limit ~= nil then
+            limit = opts.limit
         end
         if type(offset) ~= 'number' and type(offset) ~= 'cdata' or type(limit) ~= 'number' and type(limit) ~= 'cdata' then
             error('select: offset and limit must be numbers', 2)
@@ -289,7 +292,7 @@ function index_methods.select(index, key, options)
         offset = offset < 0 and 4294967295 or offset
         limit = limit < 0 and 4294967295 or limit
     end
-    return internal.select(index.space_id, index.id, iterator_of(options), key, offset, limit)
+    return internal.select(index.space_id, index.id, iterator, key, offset, limit)
 end
 
 local function scan_next(scan, state)
@@ -302,9 +305,6 @@ end
 
 function index_methods.pairs(index, key, options)
     check_index(index, 'pairs')
-    if options ~= nil and type(options) ~= 'table' then
-        options = { iterator = options }
-    end
     local handle = internal.iterator(index.space_id, index.id, iterator_of(options), key)
     local guard = newproxy(true)
     getmetatable(guard).__gc = function() internal.iterator_close(handle) end
@@ -313,9 +313,6 @@ end
 
 function index_methods.count(index, key, options)
     check_index(index, 'count')
-    if options ~= nil and type(options) ~= 'table' then
-        options = { iterator = options }
-    end
     return internal.count(index.space_id, index.id, iterator_of(options), key)
 end
 
@@ -350,10 +347,10 @@ end
 
 function index_methods.update(index, key, operations)
     check_index(index, 'update')
-    if key == nil or not is_list(operations) then
+    if not is_list(operations) then
         error('Usage index:update(key, ops)', 2)
     end
-    return internal.update(index.space_id, index.id, key, operations)
+    return internal.update(index.space_id, index.id, key == nil and {} or key, operations)
 end
 
 function index_methods.delete(index, key)

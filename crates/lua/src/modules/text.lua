@@ -121,7 +121,7 @@ local function check_options(count, changes)
     if count ~= 1 and count ~= 2 then
         error("bad argument #1 to '?' (expected 1 or 2 arguments)", 0)
     end
-    if count == 2 and type(changes) ~= 'table' then
+    if count == 2 and type(changes) ~= 'table' and type(changes) ~= 'string' then
         error(('attempt to index a %s value'):format(type(changes)), 0)
     end
 end
@@ -198,7 +198,7 @@ end, function(own, count, text, place)
     if type(text) ~= 'string' then
         error("msgpack.decode: a Lua string or 'char *' expected", 3)
     end
-    local value, behind = internal.msgpack_decode(text, count > 1 and integer(count, 2, place) or 1)
+    local value, behind = internal.msgpack_decode(text, count > 1 and integer(count, 2, place) or nil)
     return plain(value, options), behind
 end, function(notation)
     -- Unchecked in name: what is malformed is refused all the same.

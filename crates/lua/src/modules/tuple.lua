@@ -25,14 +25,16 @@ end
 function methods.next(tuple, position)
     check_tuple(tuple, 'tuple:next(tuple, pos)')
     position = position == nil and 0 or position
-    local count = count_of(tuple)
-    if type(position) ~= 'number' or position < 0 then
-        error('error: invalid key to \'next\'', 2)
+    if type(position) ~= 'number' and type(position) ~= 'cdata' then
+        local text = "bad argument #2 to 'box_tuple_field' (cannot convert '%s' to 'unsigned int')"
+        error(text:format(type(position)), 2)
     end
-    if position >= count then
+    -- Places are numbers of 32 bits: -1 is far behind the end.
+    local at = tonumber(ffi.cast('uint32_t', position))
+    if at >= count_of(tuple) then
         return nil
     end
-    return position + 1, field(tuple, position + 1)
+    return position + 1, field(tuple, at + 1)
 end
 
 local function iterate(state, position)
@@ -98,7 +100,7 @@ function methods.tomap(tuple, options)
             map[i] = all[i]
         end
     end
-    return setmetatable(map, internal.values.map_metatable)
+    return map
 end
 
 function methods.unpack(tuple, from, to)
@@ -271,4 +273,5 @@ box.tuple = {
     bsize = methods.bsize, find = methods.find, findall = methods.findall, unpack = methods.unpack,
     totable = methods.totable, tomap = methods.tomap, slice = methods.slice, transform = methods.transform,
     update = methods.update, upsert = methods.upsert, next = methods.next, pairs = methods.pairs,
+    ipairs = methods.ipairs,
 }

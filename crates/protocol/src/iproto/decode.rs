@@ -1,6 +1,6 @@
 //! Bytes to requests, borrowing the input.
 
-use super::key;
+use super::{key, request_type};
 use tuple::msgpack::{self, Kind, Reader};
 
 /// Longest packet: a longer one closes its connection.
@@ -24,6 +24,8 @@ pub enum DecodeError {
     Header(&'static str),
     /// The body cannot be read: the request is refused.
     Body(&'static str),
+    /// The body lacks what the request needs: it is refused.
+    Missing(&'static str),
 }
 
 /// Bytes that the first packet takes in all, as its beginning says, if that has come and is a length.
@@ -78,6 +80,15 @@ pub struct Header {
     pub stream_id: u64,
 }
 
+/// The kind of value that a key of a header has; `None` for keys that no header has.
+fn header_kind(name: u64) -> Option<Kind> {
+    match name {
+        key::TIMESTAMP => Some(Kind::Float),
+        0..0x10 => Some(Kind::Uint),
+        _ => None,
+    }
+}
+
 impl Header {
     /// Reads the header of a packet; returns it and the body.
     pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
@@ -85,13 +96,12 @@ impl Header {
         let mut header = Header::default();
         let mut reader = Reader::new(packet);
         for _ in 0..reader.read_map().map_err(bad)? {
-            // Keys are unsigned; others of a client's own are passed over.
-            if reader.kind().map_err(bad)? != Kind::Uint {
-                reader.read_value().map_err(bad)?;
-                reader.read_value().map_err(bad)?;
-                continue;
+            let name = reader.read_uint().map_err(bad)?;
+            // Keys that this server does not need must still be of their kind, as Tarantool has it.
+            if reader.kind().map_err(bad)? != header_kind(name).ok_or(DecodeError::Header("packet header"))? {
+                return Err(DecodeError::Header("packet header"));
             }
-            let field = match reader.read_uint().map_err(bad)? {
+            let field = match name {
                 key::REQUEST_TYPE => &mut header.request_type,
                 key::SYNC => &mut header.sync,
                 key::SCHEMA_VERSION => &mut header.schema_version,
@@ -130,54 +140,126 @@ pub struct Request<'a> {
     pub expression: Option<&'a [u8]>,
 }
 
-impl<'a> Request<'a> {
-    /// Reads a body (any bytes). No body at all is an empty one.
-    pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut request = Request::default();
-        if body.is_empty() {
-            return Ok(request);
+/// What a request needs, in the order in which the first one missing is named.
+fn wanted(request_type: u64) -> &'static [u64] {
+    match request_type {
+        request_type::SELECT => &[key::SPACE_ID, key::LIMIT, key::KEY],
+        request_type::INSERT | request_type::REPLACE => &[key::SPACE_ID, key::TUPLE],
+        request_type::UPDATE => &[key::SPACE_ID, key::KEY, key::TUPLE],
+        request_type::DELETE => &[key::SPACE_ID, key::KEY],
+        request_type::UPSERT => &[key::SPACE_ID, key::TUPLE, key::OPS],
+        request_type::CALL | request_type::CALL_16 => &[key::FUNCTION_NAME],
+        request_type::EVAL => &[key::EXPRESSION],
+        request_type::AUTH => &[key::USER_NAME, key::TUPLE],
+        _ => &[],
+    }
+}
+
+/// Whether a request looks at a key of its body. Others are passed over, whatever they hold.
+fn is_read(request_type: u64, name: u64) -> bool {
+    match request_type {
+        request_type::CALL | request_type::CALL_16 | request_type::EVAL => {
+            matches!(name, key::FUNCTION_NAME | key::EXPRESSION | key::TUPLE)
         }
+        request_type::AUTH => matches!(name, key::USER_NAME | key::TUPLE),
+        request_type::SELECT
+        | request_type::INSERT
+        | request_type::REPLACE
+        | request_type::UPDATE
+        | request_type::DELETE
+        | request_type::UPSERT => !matches!(name, key::FUNCTION_NAME | key::USER_NAME | key::EXPRESSION),
+        _ => false,
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Reads the body of a request (any bytes). No body at all is an empty one.
+    pub fn decode(request_type: u64, body: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut request = Request::default();
         let bad = |_| DecodeError::Body("packet body");
         let mut reader = Reader::new(body);
-        for _ in 0..reader.read_map().map_err(bad)? {
-            if reader.kind().map_err(bad)? != Kind::Uint {
-                reader.read_value().map_err(bad)?;
-                reader.read_value().map_err(bad)?;
-                continue;
-            }
-            let id = |reader: &mut Reader<'a>| {
-                let value = reader.read_uint().map_err(bad)?;
-                u32::try_from(value).map(Some).map_err(|_| DecodeError::Body("packet body"))
-            };
-            let array = |reader: &mut Reader<'a>| {
-                let is_array = reader.kind().map_err(bad)? == Kind::Array;
-                let raw = reader.read_value().map_err(bad)?;
-                if is_array { Ok(Some(raw)) } else { Err(DecodeError::Body("packet body")) }
-            };
-            match reader.read_uint().map_err(bad)? {
-                key::SPACE_ID => request.space_id = id(&mut reader)?,
-                key::INDEX_ID => request.index_id = id(&mut reader)?,
-                key::LIMIT => request.limit = Some(reader.read_uint().map_err(bad)?),
-                key::OFFSET => request.offset = reader.read_uint().map_err(bad)?,
-                key::ITERATOR => request.iterator = reader.read_uint().map_err(bad)?,
-                key::INDEX_BASE => request.index_base = id(&mut reader)?.unwrap_or(0),
-                key::KEY => request.key = array(&mut reader)?,
-                key::TUPLE => request.tuple = array(&mut reader)?,
-                key::OPS => request.ops = array(&mut reader)?,
-                key::FUNCTION_NAME => request.function_name = Some(reader.read_str().map_err(bad)?),
-                key::USER_NAME => request.user_name = Some(reader.read_str().map_err(bad)?),
-                key::EXPRESSION => request.expression = Some(reader.read_str().map_err(bad)?),
-                key::SPACE_NAME => request.space_name = Some(reader.read_str().map_err(bad)?),
-                key::INDEX_NAME => request.index_name = Some(reader.read_str().map_err(bad)?),
-                _ => {
-                    reader.read_value().map_err(bad)?;
-                }
+        let is_call = matches!(
+            request_type,
+            request_type::CALL | request_type::CALL_16 | request_type::EVAL | request_type::AUTH
+        );
+        if is_call && body.is_empty() {
+            return Err(DecodeError::Body("missing request body"));
+        }
+        if request_type == request_type::NOP && !body.is_empty() {
+            return Err(DecodeError::Body("packet body"));
+        }
+        if wanted(request_type).is_empty() && !body.is_empty() {
+            reader.read_value().map_err(bad)?;
+        } else if !body.is_empty() {
+            for _ in 0..reader.read_map().map_err(bad)? {
+                request.read_pair(request_type, &mut reader)?;
             }
         }
         if !reader.is_empty() {
             return Err(DecodeError::Body("packet end"));
         }
-        Ok(request)
+        let missing = wanted(request_type).iter().find_map(|name| request.missing(*name));
+        missing.map_or(Ok(request), |name| Err(DecodeError::Missing(name)))
+    }
+
+    /// Reads a key and its value.
+    fn read_pair(&mut self, request_type: u64, reader: &mut Reader<'a>) -> Result<(), DecodeError> {
+        let bad = |_| DecodeError::Body("packet body");
+        let name = match reader.kind().map_err(bad)? {
+            Kind::Uint => reader.read_uint().map_err(bad)?,
+            _ => {
+                reader.read_value().map_err(bad)?;
+                u64::MAX
+            }
+        };
+        if !is_read(request_type, name) {
+            reader.read_value().map_err(bad)?;
+            return Ok(());
+        }
+        let id = |reader: &mut Reader<'a>| {
+            let value = reader.read_uint().map_err(bad)?;
+            u32::try_from(value).map(Some).map_err(|_| DecodeError::Body("packet body"))
+        };
+        let array = |reader: &mut Reader<'a>| {
+            let is_array = reader.kind().map_err(bad)? == Kind::Array;
+            let raw = reader.read_value().map_err(bad)?;
+            if is_array { Ok(Some(raw)) } else { Err(DecodeError::Body("packet body")) }
+        };
+        match name {
+            key::SPACE_ID => self.space_id = id(reader)?,
+            key::INDEX_ID => self.index_id = id(reader)?,
+            key::LIMIT => self.limit = Some(reader.read_uint().map_err(bad)?),
+            key::OFFSET => self.offset = reader.read_uint().map_err(bad)?,
+            key::ITERATOR => self.iterator = reader.read_uint().map_err(bad)?,
+            key::INDEX_BASE => self.index_base = id(reader)?.unwrap_or(0),
+            key::KEY => self.key = array(reader)?,
+            key::TUPLE => self.tuple = array(reader)?,
+            key::OPS => self.ops = array(reader)?,
+            key::FUNCTION_NAME => self.function_name = Some(reader.read_str().map_err(bad)?),
+            key::USER_NAME => self.user_name = Some(reader.read_str().map_err(bad)?),
+            key::EXPRESSION => self.expression = Some(reader.read_str().map_err(bad)?),
+            key::SPACE_NAME => self.space_name = Some(reader.read_str().map_err(bad)?),
+            key::INDEX_NAME => self.index_name = Some(reader.read_str().map_err(bad)?),
+            _ => {
+                reader.read_value().map_err(bad)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The word for a key if the body did not have it.
+    fn missing(&self, name: u64) -> Option<&'static str> {
+        let (is_missing, word) = match name {
+            key::SPACE_ID => (self.space_id.is_none() && self.space_name.is_none(), "space id"),
+            key::LIMIT => (self.limit.is_none(), "limit"),
+            key::KEY => (self.key.is_none(), "key"),
+            key::TUPLE => (self.tuple.is_none(), "tuple"),
+            key::OPS => (self.ops.is_none(), "operations"),
+            key::FUNCTION_NAME => (self.function_name.is_none(), "function name"),
+            key::USER_NAME => (self.user_name.is_none(), "user name"),
+            _ => (self.expression.is_none(), "expression"),
+        };
+        is_missing.then_some(word)
     }
 }
 
@@ -194,12 +276,14 @@ mod tests {
         fn any_bytes_are_decoded_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(Packet::Complete(packet, length)) = next_packet(&bytes) {
                 prop_assert!(length <= bytes.len());
-                if let Ok((_, body)) = Header::decode(packet) {
-                    let _ = Request::decode(body);
+                if let Ok((header, body)) = Header::decode(packet) {
+                    let _ = Request::decode(header.request_type, body);
                 }
             }
             let _ = Header::decode(&bytes);
-            let _ = Request::decode(&bytes);
+            for request_type in 0..16 {
+                let _ = Request::decode(request_type, &bytes);
+            }
         }
     }
 
@@ -214,5 +298,26 @@ mod tests {
         assert_eq!((header.request_type, header.sync, rest.len()), (64, 7, 0));
         assert!(next_packet(&[0xc0]).is_err());
         assert!(next_packet(&[0xce, 0xff, 0xff, 0xff, 0xff]).is_err());
+    }
+
+    #[test]
+    fn a_header_has_keys_of_headers_and_values_of_their_kind() {
+        for header in
+            [&[0x81, 7, 0xff][..], &[0x81, 5, 0xa1, 0x61], &[0x81, 0x32, 0x80], &[0x81, 0xa1, 0x61, 1], &[0x81, 4, 1]]
+        {
+            assert_eq!(Header::decode(header), Err(DecodeError::Header("packet header")), "{header:x?}");
+        }
+        assert!(Header::decode(&[0x81, 7, 1]).is_ok());
+    }
+
+    #[test]
+    fn the_first_missing_field_is_named_and_a_call_reads_only_its_own_keys() {
+        let missing = |request_type, body: &[u8]| Request::decode(request_type, body).map(|_| ());
+        assert_eq!(missing(request_type::UPDATE, &[0x81, 0x10, 5]), Err(DecodeError::Missing("key")));
+        assert_eq!(missing(request_type::SELECT, &[0x80]), Err(DecodeError::Missing("space id")));
+        assert_eq!(missing(request_type::EVAL, &[]), Err(DecodeError::Body("missing request body")));
+        assert_eq!(missing(request_type::NOP, &[0x80]), Err(DecodeError::Body("packet body")));
+        assert_eq!(missing(request_type::CALL, &[0x82, 0x22, 0xa0, 0x10, 0xa1, 0x61]), Ok(()));
+        assert_eq!(missing(request_type::SELECT, &[0x81, 0x10, 0xa0]), Err(DecodeError::Body("packet body")));
     }
 }

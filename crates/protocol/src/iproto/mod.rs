@@ -43,6 +43,7 @@ pub mod request_type {
 pub mod key {
     pub const REQUEST_TYPE: u64 = 0x00;
     pub const SYNC: u64 = 0x01;
+    pub const TIMESTAMP: u64 = 0x04;
     pub const SCHEMA_VERSION: u64 = 0x05;
     pub const STREAM_ID: u64 = 0x0a;
     pub const SPACE_ID: u64 = 0x10;

@@ -17,13 +17,20 @@ use storage::{IteratorKind, PREFETCH_MAX, Prefetch};
 use tuple::msgpack::{self, Reader};
 use wal::Position;
 
+/// Bytes of a proof that somebody knows a password.
+const SCRAMBLE_BYTES: usize = 20;
+
 /// Called when a request gets a fiber (false) and when it is answered (true): the connection has something to send.
 pub(crate) type RequestEvents = Rc<dyn Fn(&Rc<Connection>, bool)>;
 
 /// The error that a client gets for bytes that are no request.
 pub(crate) fn decode_error(error: DecodeError) -> Error {
-    let (DecodeError::Length(what) | DecodeError::Header(what) | DecodeError::Body(what)) = error;
-    Error::new(ErrorCode::InvalidMsgpack, &[&what])
+    match error {
+        DecodeError::Length(what) | DecodeError::Header(what) | DecodeError::Body(what) => {
+            Error::new(ErrorCode::InvalidMsgpack, &[&what])
+        }
+        DecodeError::Missing(name) => missing(name),
+    }
 }
 
 /// A packet whose header could be read. Requests that are no good are kept as such until it is their turn.
@@ -36,7 +43,7 @@ pub(crate) struct Decoded<'a> {
 /// Reads a packet. Errors: it has no readable header; the connection is told and ends.
 pub(crate) fn decode_packet(packet: &[u8]) -> std::result::Result<Decoded<'_>, DecodeError> {
     let (header, body) = Header::decode(packet)?;
-    Ok(Decoded { header, body, request: Request::decode(body) })
+    Ok(Decoded { header, body, request: Request::decode(header.request_type, body) })
 }
 
 /// Serves a request. The answer goes to the connection's output now or, from a fiber, later.
@@ -138,6 +145,8 @@ fn dispatch(
     events: &RequestEvents,
 ) -> Result<()> {
     let (header, body) = (decoded.header, decoded.body);
+    let decode = || decoded.request.as_ref().map_err(|error| decode_error(*error));
+    decode()?;
     let schema_version = database.catalog.schema_version();
     if header.schema_version != 0 && header.schema_version != schema_version {
         return Err(Error::new(ErrorCode::WrongSchemaVersion, &[&schema_version, &header.schema_version]));
@@ -145,7 +154,6 @@ fn dispatch(
     if header.stream_id != 0 {
         return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"streams yet"]));
     }
-    let decode = || decoded.request.as_ref().map_err(|error| decode_error(*error));
     match header.request_type {
         request_type::SELECT => match select(database, connection, header.sync, decode()?) {
             Err(error) if error.is_needs_fiber() => select_in_fiber(database, connection, header.sync, body, events),
@@ -188,7 +196,10 @@ fn dispatch(
         request_type::COMMIT => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"COMMIT"])),
         request_type::ROLLBACK => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"ROLLBACK"])),
         request_type::JOIN..=72 => Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"replication yet"])),
-        other => Err(Error::new(ErrorCode::UnknownRequestType, &[&other])),
+        other => {
+            decode()?;
+            Err(Error::new(ErrorCode::UnknownRequestType, &[&other]))
+        }
     }
 }
 
@@ -211,11 +222,11 @@ fn find_index(space: &Space, request: &Request<'_>) -> Result<u32> {
 }
 
 fn select(database: &Database, connection: &Connection, sync: u64, request: &Request<'_>) -> Result<()> {
+    let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
     let space = find_space(database, request)?;
     let index_id = find_index(&space, request)?;
     let limit = request.limit.ok_or_else(|| missing("limit"))?;
     let key = Key::decode(request.key.ok_or_else(|| missing("key"))?)?;
-    let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
     if !space.has_index(index_id) {
         return Err(no_such_index(&space, index_id));
     }
@@ -300,7 +311,7 @@ fn write_in_fiber(
 ) -> Result<()> {
     let subject = ((header.request_type, body.to_vec()), describe_rows as fn(&(u64, Vec<u8>)) -> String);
     in_fiber(database, connection, header.sync, events, subject, move |database, context, (_, body), out| {
-        let request = Request::decode(body).map_err(decode_error)?;
+        let request = Request::decode(header.request_type, body).map_err(decode_error)?;
         let space = find_space(database, &request)?;
         let operation = self::operation(header.request_type, index_id, &request)?;
         let row = database.execute(context, &space, operation)?;
@@ -321,7 +332,7 @@ fn select_in_fiber(
 ) -> Result<()> {
     let subject = ((request_type::SELECT, body.to_vec()), describe_rows as fn(&(u64, Vec<u8>)) -> String);
     in_fiber(database, connection, sync, events, subject, move |database, context, (_, body), out| {
-        let request = Request::decode(body).map_err(decode_error)?;
+        let request = Request::decode(request_type::SELECT, body).map_err(decode_error)?;
         let space = find_space(database, &request)?;
         let index_id = find_index(&space, &request)?;
         let limit = request.limit.ok_or_else(|| missing("limit"))?;
@@ -464,7 +475,7 @@ fn describe_eval(source: &String) -> String {
 
 /// What a request on rows was, from its body.
 fn describe_rows((request_type, body): &(u64, Vec<u8>)) -> String {
-    let request = Request::decode(body).ok();
+    let request = Request::decode(*request_type, body).ok();
     let space = request.and_then(|request| request.space_id).map_or_else(String::new, |id| format!(" of space {id}"));
     format!("{}{space}", type_name(*request_type))
 }
@@ -510,7 +521,7 @@ pub(crate) fn answer_logins(database: &Rc<Database>, logins: &Logins, answered: 
         let Some(connection) = waiting.connection.upgrade() else { continue };
         connection.is_login_waiting.set(false);
         connection.in_flight.set(connection.in_flight.get() - 1);
-        let outcome = Request::decode(&waiting.body)
+        let outcome = Request::decode(request_type::AUTH, &waiting.body)
             .map_err(decode_error)
             .and_then(|request| authenticate(database, &connection, waiting.sync, &request, Some(waiting.origin)));
         if let Err(error) = outcome {
@@ -559,20 +570,24 @@ fn check_credentials(database: &Rc<Database>, connection: &Connection, request: 
     let name = request.user_name.ok_or_else(|| missing("user name"))?;
     let name = String::from_utf8_lossy(name);
     let raw = request.tuple.ok_or_else(|| missing("tuple"))?;
-    let malformed = |_| Error::new(ErrorCode::InvalidMsgpack, &[&"authentication request body"]);
+    let malformed = |what: &str| Error::new(ErrorCode::InvalidMsgpack, &[&what]);
     let mut reader = Reader::new(raw);
-    if reader.read_array().map_err(malformed)? == 0 {
-        if name != "guest" {
-            return Err(Error::new(ErrorCode::CredsMismatch, &[]));
-        }
-        database.log_in(&connection.session, database::GUEST)
-    } else {
-        let method = reader.read_str().map_err(malformed)?;
-        if method != b"chap-sha1" {
-            let method = String::from_utf8_lossy(method);
-            return Err(Error::illegal(format_args!("unknown authentication method '{method}'")));
-        }
-        let scramble = reader.read_str_or_bin().map_err(malformed)?;
-        database.authenticate(&connection.session, &name, scramble, &connection.salt)
+    let body = "authentication request body";
+    let count = reader.read_array().map_err(|_| malformed(body))?;
+    if count == 0 && name == "guest" {
+        return database.log_in(&connection.session, database::GUEST);
     }
+    if count < 2 {
+        return Err(malformed(body));
+    }
+    let method = reader.read_value().map_err(|_| malformed(body))?;
+    let scramble = reader.read_str_or_bin().map_err(|_| malformed("authentication scramble"))?;
+    if scramble.len() != SCRAMBLE_BYTES {
+        return Err(malformed("invalid scramble size"));
+    }
+    if !Reader::new(method).read_str().is_ok_and(|method| method == b"chap-sha1") {
+        let method = String::from_utf8_lossy(method);
+        return Err(Error::illegal(format_args!("unknown authentication method '{}'", method.escape_debug())));
+    }
+    database.authenticate(&connection.session, &name, scramble, &connection.salt)
 }
