@@ -208,6 +208,34 @@ fn whatever_the_moment_of_power_loss_edits_are_there_wholly_and_with_their_runs(
     assert!(crashes > 2000, "{crashes}");
 }
 
+#[test]
+fn runs_that_nobody_names_stay_while_one_that_is_named_cannot_be_read() {
+    let files = SimulatedFiles::default();
+    let mut script = Script::new(7, true);
+    let (mut manifest, _) = open(&files).unwrap();
+    while script.states.last().unwrap().iter().flat_map(slices).count() < 3 {
+        script.step(&files, &mut manifest).unwrap();
+    }
+    let trees = script.states.last().unwrap().clone();
+    let named: Vec<u64> = trees.iter().flat_map(slices).collect();
+    // What a merge has read: the start after a kill finds its inputs beside its result.
+    let name = |run: u64| PathBuf::from(DIR).join(format!("{run:020}.run"));
+    let input = script.ids.iter().max().unwrap() + 1;
+    let bytes = |run: u64| {
+        let file = files.open(&name(run), OpenMode::READ).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_full_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let result = bytes(named[0]);
+    files.open(&name(input), OpenMode::CREATE).unwrap().write_all_at(&result, 0).unwrap();
+    files.open(&name(named[0]), OpenMode::MODIFY).unwrap().set_len(40).unwrap();
+    assert_eq!(remove_orphans(&files, Path::new(DIR), &trees).unwrap(), Vec::<String>::new());
+    assert_eq!(bytes(input), result, "the only copy of its rows");
+    files.open(&name(named[0]), OpenMode::MODIFY).unwrap().write_all_at(&result, 0).unwrap();
+    assert_eq!(remove_orphans(&files, Path::new(DIR), &trees).unwrap().len(), 1);
+}
+
 /// A long edit, so that files follow each other. The state that it makes is kept whether it fails or not.
 fn grow(manifest: &mut Manifest, lives: &mut Vec<Vec<TreeState>>, number: u8) -> Result<(), LsmError> {
     let mut trees = lives.last().unwrap().clone();

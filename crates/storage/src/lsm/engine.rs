@@ -11,7 +11,7 @@ use super::dumps::Dump;
 use super::error::LsmError;
 use super::jobs::{Job, LOCK_WAIT_NS, RunJob, Workplace, remove_slowly};
 use super::level::Level;
-use super::manifest::{Manifest, TreeState, announce, remove_orphans};
+use super::manifest::{Manifest, TreeState, announce, highest_run, remove_orphans};
 use super::reads::{BlockReader, Fetched, Need};
 use super::records::{Making, Recording, Then, forget};
 use super::retry::Retry;
@@ -129,7 +129,8 @@ impl LsmEngine {
             tracing::info!("removed {name}, which no index on disk names");
         }
         // No other start is given numbers in the billions behind this one.
-        let ids = Arc::new(AtomicU64::new(manifest.next_id()));
+        let highest = highest_run(&*environment.files, &config.dir)?;
+        let ids = Arc::new(AtomicU64::new(manifest.next_id().max(highest.saturating_add(1))));
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (files, dir) = (environment.files.clone(), config.dir.clone());
         let open_files = OpenFiles::new(files.clone(), config.open_files_max);

@@ -19,7 +19,7 @@ pub(crate) use salvage::announce;
 pub use state::{Edit, RangeState, TreeState};
 
 use super::error::LsmError;
-use super::run::{UNFINISHED, run_name};
+use super::run::{Run, UNFINISHED, run_name};
 use runtime::{File, FileSystem, OpenMode};
 use state::{Item, State};
 use std::collections::BTreeSet;
@@ -515,11 +515,30 @@ impl Manifest {
 /// written. The trees must be those of a manifest that is proven whole, as `Manifest::open` sees to.
 pub fn remove_orphans(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -> Result<Vec<String>, LsmError> {
     let orphans = orphans(files, dir, trees)?;
+    // What a merge has read may be among them: as long as its result cannot be opened, they are the only copies of its rows.
+    let has_runs = orphans.iter().any(|name| !name.ends_with(UNFINISHED));
+    if has_runs && let Some(error) = first_bad_run(files, dir, trees) {
+        tracing::warn!("runs that no index on disk names are kept, since one that is named cannot be read: {error}");
+        return Ok(Vec::new());
+    }
     for name in &orphans {
         let path = dir.join(name);
         files.remove(&path).map_err(LsmError::io("removing", &path))?;
     }
     Ok(orphans)
+}
+
+/// What is wrong with the first run of the trees that cannot be opened.
+fn first_bad_run(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -> Option<LsmError> {
+    let named: BTreeSet<u64> =
+        trees.iter().flat_map(|tree| &tree.ranges).flat_map(|range| range.slices.iter().copied()).collect();
+    named.into_iter().find_map(|run_id| Run::open(files, dir, run_id).err())
+}
+
+/// The highest number that a file of a run in the directory has; 0 if there is none. Numbers that no server has come to are nobody's.
+pub(crate) fn highest_run(files: &dyn FileSystem, dir: &Path) -> Result<u64, LsmError> {
+    const NUMBER_MAX: u64 = 1 << 62;
+    Ok(salvage::runs(files, dir)?.into_iter().filter(|run_id| *run_id < NUMBER_MAX).max().unwrap_or(0))
 }
 
 /// Runs of the directory that no tree names.
