@@ -5,10 +5,12 @@
 use lycosa_tests::{Client, Reply, Rig, Server, login, packet, request, root};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tuple::msgpack::{self, Reader};
 
+const SELECT: u64 = 1;
 const INSERT: u64 = 2;
 const REPLACE: u64 = 3;
 const AUTH: u64 = 7;
@@ -17,6 +19,10 @@ const EVAL: u64 = 8;
 const PING: u64 = 64;
 
 const SPACE_ID: u64 = 0x10;
+const LIMIT: u64 = 0x12;
+const OFFSET: u64 = 0x13;
+const ITERATOR: u64 = 0x14;
+const KEY: u64 = 0x20;
 const TUPLE: u64 = 0x21;
 const FUNCTION_NAME: u64 = 0x22;
 const EXPRESSION: u64 = 0x27;
@@ -256,4 +262,116 @@ fn a_server_that_stops_ends_its_connections_behind_a_whole_answer() {
     let kept: std::collections::BTreeSet<u64> = (0..count).map(|_| reader.read_uint().unwrap()).collect();
     assert!(done.len() >= 200 && done.iter().all(|id| kept.contains(id)), "an acknowledged row is gone");
     boss.call(PING, &[]);
+}
+
+#[test]
+fn a_session_whose_user_was_dropped_gets_no_rights_of_the_next_user_with_its_number() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let mut as_admin = |script: &str| {
+        let reply = boss.eval(&format!("return box.session.su('admin', function() {script} end)"));
+        assert_eq!(reply.error, None);
+        returned(&reply)
+    };
+    let make = |name: &str, right: &str| {
+        format!(
+            "box.schema.user.create('{name}', {{password = 'p'}}) box.schema.user.grant('{name}', {right})
+             return box.space._user.index.name:get('{name}').id"
+        )
+    };
+    let number_before = as_admin(&make("left", "'read', 'space', 'kept'"));
+    let mut left = log_in(&rig.server, "left", "p");
+    let body = request(&[(SPACE_ID, &number(512)), (LIMIT, &number(9)), (KEY, &[0x90])]);
+    assert_eq!(left.call(SELECT, &body).count(), 1);
+    as_admin("box.schema.user.drop('left') return 0");
+    assert_eq!(left.call(SELECT, &body).code(), ACCESS_DENIED);
+    assert_eq!(as_admin(&make("heir", "'super'")), number_before, "the number is given again");
+    assert_eq!(left.call(SELECT, &body).code(), ACCESS_DENIED);
+    let insert = request(&[(SPACE_ID, &number(512)), (TUPLE, &row(&[2]))]);
+    assert_eq!(left.call(INSERT, &insert).code(), ACCESS_DENIED);
+    assert_eq!(left.eval("return 1").code(), ACCESS_DENIED);
+    // Who logs in is the new user, and stays it when grants and passwords change.
+    let mut heir = log_in(&rig.server, "heir", "p");
+    as_admin("box.schema.user.passwd('heir', 'q') return 0");
+    assert_eq!(heir.call(SELECT, &body).count(), 1);
+    assert_eq!(returned(&heir.eval("return 1")), 1);
+}
+
+#[test]
+fn who_asks_for_much_work_in_few_bytes_does_not_hold_up_the_others() {
+    const REQUESTS: usize = 400;
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let fill = "box.begin() for i = 2, 200000 do box.space.kept:insert{i} end box.commit()";
+    assert_eq!(boss.eval(fill).error, None);
+    // Each of them goes over all rows to find none.
+    let body = request(&[
+        (SPACE_ID, &number(512)),
+        (OFFSET, &number(1 << 60)),
+        (LIMIT, &number(1)),
+        (KEY, &[0x90]),
+        (ITERATOR, &number(2)),
+    ]);
+    let packets: Vec<u8> = (0..REQUESTS as u64).flat_map(|sync| packet(SELECT, sync, &body)).collect();
+    let begun = Instant::now();
+    boss.send(&packets);
+    let greedy = std::thread::spawn(move || {
+        (0..REQUESTS).for_each(|_| assert_eq!(boss.try_receive().unwrap().error, None));
+        begun.elapsed()
+    });
+    let mut other = rig.server.connect();
+    let mut longest = Duration::ZERO;
+    while !greedy.is_finished() {
+        let asked = Instant::now();
+        other.ping();
+        longest = longest.max(asked.elapsed());
+    }
+    let all = greedy.join().unwrap();
+    assert!(longest < all / 3, "{longest:?} of {all:?}");
+}
+
+#[test]
+fn a_log_of_another_server_is_refused() {
+    let log = |rig: &Rig| {
+        let names = std::fs::read_dir(rig.data()).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.extension().is_some_and(|extension| extension == "xlog")).max().unwrap()
+    };
+    let [mut own, mut other] = [0, 1].map(|_| Rig::start(FEW_RIGHTS, &[]));
+    own.server.kill();
+    other.server.kill();
+    assert_eq!(log(&own).file_name(), log(&other).file_name());
+    std::fs::copy(log(&other), log(&own)).unwrap();
+    for options in [&[][..], &["--force-recovery"]] {
+        let told = Server::refused_in(&own.data(), options);
+        assert!(told.contains("this is the log of another server"), "{told}");
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_in_words_and_not_the_end_by_a_signal() {
+    let dir = TempDir::new().unwrap();
+    let mut command = Command::new("sh");
+    command.arg("-c").arg("ulimit -f 8; exec \"$0\" \"$@\"").arg(lycosa_tests::binary());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--work-dir"]).arg(dir.path());
+    let told = Server::spawn(command).err().unwrap();
+    assert!(told.contains("File too large"), "{told}");
+}
+
+#[test]
+fn nobody_is_sent_to_an_older_snapshot_if_the_newest_is_whole() {
+    let mut rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let fill = "local s = box.schema.space.create('disk', {engine = 'vinyl'})
+        s:create_index('primary')
+        for i = 1, 2 do s:insert{i} box.snapshot() end";
+    assert_eq!(boss.eval(fill).error, None);
+    rig.server.kill();
+    for entry in std::fs::read_dir(rig.data().join("lsm")).unwrap().flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "run") {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let told = Server::refused_in(&rig.data(), &[]);
+    assert!(told.contains(".run") && told.contains("itself is whole"), "{told}");
+    assert!(!told.contains("hold every row"), "{told}");
 }

@@ -6,7 +6,7 @@ use crate::catalog::{Function, UserKind};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::SessionEvent;
-use crate::session::{ADMIN, Context, PUBLIC, Session, UserId};
+use crate::session::{ADMIN, Context, NOBODY, PUBLIC, Session, UserId};
 use crate::statistics::increment;
 use runtime::fiber;
 use sha1::{Digest, Sha1};
@@ -50,8 +50,30 @@ impl Database {
     /// Makes a session a user's, if the user may open sessions.
     pub fn log_in(&self, session: &Session, user: UserId) -> Result<()> {
         self.check_session(user)?;
-        session.user.set(user);
+        self.set_session_user(session, user);
         Ok(())
+    }
+
+    /// Makes a session a user's, unasked.
+    pub fn set_session_user(&self, session: &Session, user: UserId) {
+        session.user.set(user);
+        session.birth.set((self.catalog.user(user).map_or(0, |user| user.birth), 0));
+    }
+
+    /// Who a session's work is checked as: its user, or nobody if that one was dropped, even if another user has the number now.
+    pub fn user_of(&self, session: &Session) -> UserId {
+        let id = session.user.get();
+        let (birth, checked) = session.birth.get();
+        let version = self.catalog.access_version();
+        // Neither guest nor the administrator can be dropped.
+        if checked == version || id <= ADMIN {
+            return id;
+        }
+        if self.catalog.user(id).is_none_or(|user| user.birth != birth) {
+            return NOBODY;
+        }
+        session.birth.set((birth, version));
+        id
     }
 
     fn rights(&self, context: &Context) -> Rc<Rights> {
@@ -131,6 +153,7 @@ impl Database {
             return;
         }
         let context = Rc::new(Context::for_background(Rc::clone(session)));
+        context.user.set(self.user_of(session));
         let database = Rc::clone(self);
         let made = fiber::try_spawn("session trigger", move || {
             fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);

@@ -32,6 +32,8 @@ pub struct Config {
     pub checkpoint_wal_threshold: u64,
     /// Bytes a second of a checkpoint; 0 for no limit.
     pub snap_io_rate_limit: u64,
+    /// A request that takes longer is logged.
+    pub too_long_threshold_ns: u64,
     /// Rows that long work on the transaction thread (building an index, freeing a dropped space) handles at most before requests have their
     /// turn.
     pub slice_rows: usize,
@@ -87,6 +89,7 @@ impl Default for Config {
             checkpoint_count: 2,
             checkpoint_wal_threshold: 1 << 60,
             snap_io_rate_limit: 0,
+            too_long_threshold_ns: 500_000_000,
             slice_rows: 2_000,
             force_recovery: false,
             read_only: false,

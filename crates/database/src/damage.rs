@@ -156,6 +156,9 @@ pub fn older_snapshot(files: &dyn FileSystem, damaged: &Path, wal_dir: &Path) ->
 /// What to do about a damaged snapshot, in words.
 pub fn advice(files: &dyn FileSystem, damaged: &Path, wal_dir: &Path) -> String {
     let name = damaged.file_name().unwrap_or_default().display();
+    if wal::check_file(files, damaged, &mut Nobody).is_ok_and(|report| report.losses.is_empty()) {
+        return format!("{name} itself is whole: what is damaged or missing beside it has to come from a backup");
+    }
     match older_snapshot(files, damaged, wal_dir) {
         Some(older) => {
             let older = older.file_name().unwrap_or_default().display();

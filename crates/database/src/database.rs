@@ -104,6 +104,8 @@ pub struct Database {
     pub(crate) max_tuple_size: Cell<usize>,
     /// `vinyl_max_tuple_size`.
     pub(crate) max_disk_tuple_size: Cell<usize>,
+    /// A request that takes longer is logged.
+    pub too_long_ns: Cell<u64>,
     pub(crate) environment: Environment,
     journal: RefCell<Option<Journal>>,
     state: RefCell<State>,
@@ -165,6 +167,7 @@ impl Database {
         let loose_rows = Arena::new(LOOSE_ROWS_MAX.max(config.memtx_memory as usize));
         let max_tuple_size = Cell::new(config.memtx_max_tuple_size as usize);
         let max_disk_tuple_size = Cell::new(config.vinyl_max_tuple_size as usize);
+        let too_long_ns = Cell::new(config.too_long_threshold_ns);
         let started_at_ns = environment.clock.monotonic_ns();
         let database = Rc::new(Database {
             catalog: Catalog::new(),
@@ -174,6 +177,7 @@ impl Database {
             loose_rows,
             max_tuple_size,
             max_disk_tuple_size,
+            too_long_ns,
             environment,
             journal: RefCell::new(None),
             state: RefCell::new(State::Loading),
@@ -226,6 +230,7 @@ impl Database {
             kind,
             peer,
             user: Cell::new(user),
+            birth: Cell::default(),
             sync: Cell::new(0),
             is_alive: Cell::new(true),
             settings: RefCell::new(crate::settings::defaults()),
@@ -258,6 +263,7 @@ impl Database {
     pub fn reconfigure(&self, apply: impl FnOnce(&mut Config)) {
         let mut config = self.config.borrow_mut();
         apply(&mut config);
+        self.too_long_ns.set(config.too_long_threshold_ns);
         self.max_tuple_size.set(config.memtx_max_tuple_size as usize);
         self.max_disk_tuple_size.set(config.vinyl_max_tuple_size as usize);
         self.arena.set_limit(config.memtx_memory as usize);

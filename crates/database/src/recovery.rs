@@ -172,6 +172,10 @@ impl Replaying<'_> {
 }
 
 impl Replay for Replaying<'_> {
+    fn instance(&self) -> Option<String> {
+        Some(self.database.instance_uuid())
+    }
+
     fn foresee(&mut self, rows: &mut dyn Iterator<Item = Row<'_>>) {
         let mut values = [0; PREFETCH_MAX];
         let mut count = 0;

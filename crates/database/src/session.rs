@@ -16,6 +16,8 @@ pub const GUEST: UserId = 0;
 pub const ADMIN: UserId = 1;
 /// The role that everybody has.
 pub const PUBLIC: UserId = 2;
+/// No user: who a session is whose user was dropped, and who owns what nobody may.
+pub(crate) const NOBODY: UserId = UserId::MAX;
 /// The role that may do everything.
 pub const SUPER: UserId = 31;
 
@@ -51,6 +53,8 @@ pub struct Session {
     pub peer: Option<String>,
     /// The authenticated user.
     pub user: Cell<UserId>,
+    /// [`birth`](crate::catalog::User::birth) of that user, and the version of users and grants when it was last the same.
+    pub(crate) birth: Cell<(u64, u64)>,
     /// Identifier of the request being served.
     pub sync: Cell<u64>,
     /// Cleared when the connection is gone.

@@ -137,10 +137,10 @@ fn a_directory_of_tarantool_with_its_oddities_opens() {
 
 /// Appends rows to the log of a database that was closed.
 fn append(files: &SimulatedFiles, bodies: &[(u16, Vec<u8>)]) {
-    let vclock = {
+    let (vclock, instance_uuid) = {
         let database = open(files, false).unwrap();
         drive(&database);
-        database.appended().0
+        (database.appended().0, database.instance_uuid())
     };
     let config = JournalConfig {
         files: Arc::new(files.clone()),
@@ -148,7 +148,7 @@ fn append(files: &SimulatedFiles, bodies: &[(u16, Vec<u8>)]) {
         dir: PathBuf::from("/db"),
         mode: WalMode::Fsync,
         wal_max_size: 1 << 20,
-        instance_uuid: "11111111-1111-1111-1111-111111111111".to_string(),
+        instance_uuid,
         replica_id: 1,
         in_flight_max: 0,
         queue_bytes_max: 1 << 20,

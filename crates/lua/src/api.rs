@@ -239,7 +239,7 @@ fn set_user(state: State) -> Outcome {
     let context = context();
     context.user.set(id);
     if state.boolean(2) {
-        context.session.user.set(id);
+        database().set_session_user(&context.session, id);
     }
     Ok(0)
 }

@@ -16,6 +16,8 @@ use tuple::{Tuple, decimal::Decimal};
 
 /// How deep values may nest.
 const DEPTH_MAX: usize = 128;
+/// A result below this fits whatever Lua may have.
+const ROOM_UNCHECKED: usize = 64 << 10;
 /// Elements of one list.
 const LIST_MAX: usize = 1 << 27;
 /// No rule lets values nest deeper: the C stack bounds them.
@@ -96,6 +98,12 @@ impl<'a> Rules<'a> {
         rules.sparse_safe = number("encode_sparse_safe");
         rules
     }
+}
+
+/// True if the C stack may not hold another level. A few always fit; to look costs as much as a short string.
+#[inline]
+fn is_too_deep(depth: usize) -> bool {
+    depth % 16 == 15 && is_stack_low()
 }
 
 fn absolute(state: State, index: c_int) -> c_int {
@@ -278,7 +286,7 @@ fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
         }
         ffi::LUA_TSTRING => msgpack::encode_str(out, state.bytes(index).unwrap_or(b"")),
         ffi::LUA_TTABLE => {
-            if depth >= rules.depth_max || is_stack_low() {
+            if depth >= rules.depth_max || is_too_deep(depth) {
                 if rules.is_deep_nil {
                     msgpack::encode_nil(out);
                     return Ok(());
@@ -356,6 +364,9 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>
                 if state.kind(-1) == TYPE_CDATA && state.cdata(state.top()).is_none_or(|(_, other)| other == id) {
                     state.pop(1);
                     return encode_unsupported(state, index, out, rules);
+                }
+                if is_stack_low() {
+                    return Err("stack overflow".into());
                 }
                 let result = encode_value(state, state.top(), out, 0, rules);
                 state.pop(1);
@@ -444,7 +455,9 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
         return Err("stack overflow".into());
     }
     // Tables that hold one another many times can make more than any memory has.
-    state.check_room(out.len())?;
+    if out.len() > ROOM_UNCHECKED {
+        state.check_room(out.len())?;
+    }
     check_stopping()?;
     let begin = out.len();
     let mut number = u32::MAX;
@@ -622,7 +635,7 @@ fn malformed(error: msgpack::MsgpackError) -> Raise {
 
 #[expect(unsafe_code, reason = "payloads of cdata")]
 fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(), Raise> {
-    if depth > DEPTH_HARD_MAX || is_stack_low() || !state.reserve(8) {
+    if depth > DEPTH_HARD_MAX || is_too_deep(depth) || !state.reserve(8) {
         return Err("stack overflow".into());
     }
     let registry: &Registry = registry();

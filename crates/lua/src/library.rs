@@ -95,16 +95,26 @@ pub(crate) fn decode_base64(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// log(level, text)
+/// log(level, text, place)
 fn log(state: State) -> Outcome {
     let level = state.check_string(1, "level")?;
     let text = state.check_string(2, "text")?;
+    let place = state.string(3).unwrap_or_else(|| "builtin:0".to_string());
     match level.as_str() {
-        "error" | "crit" | "fatal" => tracing::error!("{text}"),
-        "warn" => tracing::warn!("{text}"),
-        "info" => tracing::info!("{text}"),
-        "verbose" | "debug" => tracing::debug!("{text}"),
+        "error" | "crit" | "fatal" => tracing::error!(place = %place, "{text}"),
+        "warn" => tracing::warn!(place = %place, "{text}"),
+        "info" => tracing::info!(place = %place, "{text}"),
+        "verbose" | "debug" => tracing::debug!(place = %place, "{text}"),
         _ => {}
+    }
+    Ok(0)
+}
+
+/// set_log(level, form): either may be nil
+fn set_log(state: State) -> Outcome {
+    let (level, form) = (state.string(1), state.string(2));
+    if let Some(host) = registry().host.borrow().clone() {
+        host.set_log(level.as_deref(), form.as_deref())?;
     }
     Ok(0)
 }
@@ -357,6 +367,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("base64_encode", base64_encode),
     ("base64_decode", base64_decode),
     ("log", log),
+    ("set_log", set_log),
     ("write_out", write_out),
     ("crc32", crc32),
     ("pbkdf2", pbkdf2),

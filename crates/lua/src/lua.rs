@@ -25,6 +25,10 @@ pub trait Host {
     fn listen_address(&self) -> Option<String>;
     /// Opens the log of events anew.
     fn rotate_log(&self);
+    /// Changes what the log of events has (a level by name or number) and how its lines look (`plain` or `json`).
+    fn set_log(&self, _level: Option<&str>, _form: Option<&str>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Bounds on Lua code.
@@ -169,17 +173,18 @@ impl Lua {
         });
     }
 
-    /// Runs one input of a console in a fiber, as the administrator; `done` gets the answer as text.
-    pub fn run_console(input: String, done: impl FnOnce(String) + 'static) {
+    /// Does what a console asks for (`require('console').request`) in a fiber, as the administrator; `done` gets the answer as text and whether it
+    /// is an error.
+    pub fn run_console(request: [String; 4], done: impl FnOnce(String, bool) + 'static) {
         Self::in_fiber("console", SessionKind::Console, true, move |state| {
             sync_schema(state);
             state.push_ref(registry().console.get());
-            state.push_str(&input);
-            let text = match state.call_root(1, 1) {
-                Ok(()) => state.string(-1).unwrap_or_default(),
-                Err(raise) => format!("---\n- error: {}\n...\n", raised(state, raise)),
+            request.iter().for_each(|part| state.push_str(part));
+            let (text, is_error) = match state.call_root(request.len() as i32, 2) {
+                Ok(()) => (state.string(-2).unwrap_or_default(), state.boolean(-1)),
+                Err(raise) => (format!("---\n- error: {}\n...\n", raised(state, raise)), true),
             };
-            done(text);
+            done(text, is_error);
         });
     }
 }

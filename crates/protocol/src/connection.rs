@@ -112,8 +112,10 @@ pub(crate) struct Connection {
     pub(crate) is_readable: Cell<bool>,
     /// The other side sends no more.
     pub(crate) is_read_closed: Cell<bool>,
-    /// `input` holds whole packets that wait for room for their answers.
+    /// `input` holds whole packets that wait for room for their answers, or for the next turn.
     pub(crate) is_stalled: Cell<bool>,
+    /// The last requests took all the time that a connection has in one turn.
+    pub(crate) is_slow: Cell<bool>,
     /// In the list of connections to flush.
     pub(crate) is_dirty: Cell<bool>,
     /// No more requests are read; the socket is closed when the answers are out.

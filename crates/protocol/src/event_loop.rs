@@ -27,6 +27,8 @@ const FIRST_LISTENER: usize = 2;
 const FIRST_CONNECTION: usize = 1024;
 /// Read from one connection in one turn, so that all have their turn.
 const READ_BYTES_MAX: usize = 256 << 10;
+/// Requests of one connection are served so long in one turn; one that has begun ends.
+const SERVE_NS_MAX: u64 = 5_000_000;
 /// Unread answers that a connection may always have.
 const UNREAD_ALWAYS: usize = 64 << 10;
 /// So many connections whose answers have waited for the same sync are worth waking the sender: their clients all sleep. Small answers of a turn that
@@ -473,6 +475,7 @@ impl EventLoop {
                 is_readable: Cell::new(false),
                 is_read_closed: Cell::new(false),
                 is_stalled: Cell::new(false),
+                is_slow: Cell::new(false),
                 is_dirty: Cell::new(false),
                 is_closing: Cell::new(false),
             });
@@ -537,8 +540,10 @@ impl EventLoop {
         connection.unsent() > self.unread_max() || connection.in_flight.get() >= self.config.requests_max
     }
 
-    /// Serves the complete packets of what was read, as far as there is room for their answers.
+    /// Serves the complete packets of what was read, as far as there is room for their answers and the connection's time of this turn lasts: few
+    /// bytes may ask for much work.
     fn serve(&self, connection: &Rc<Connection>, bytes: &[u8]) {
+        let began = fiber::now_ns();
         let mut kept = connection.input.take();
         self.input_total.set(self.input_total.get() - kept.len());
         let is_joined = !kept.is_empty();
@@ -574,6 +579,9 @@ impl EventLoop {
             if group.len() > 1 {
                 iproto::prefetch(&self.database, group.iter().map(|(decoded, _)| decoded));
             }
+            let begun = fiber::now_ns();
+            let first = group.first().map(|(decoded, _)| decoded.kind_and_sync());
+            let count = group.len();
             for (decoded, end) in group.drain(..) {
                 if self.is_full(connection) {
                     connection.is_stalled.set(true);
@@ -585,6 +593,17 @@ impl EventLoop {
                     iproto::serve(&self.database, connection, &decoded, &self.request_events);
                 }
                 at = end;
+                // The clock costs something, too: it is asked behind each request only where they have taken long before.
+                if connection.is_slow.get() && fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX {
+                    connection.is_stalled.set(true);
+                    break;
+                }
+            }
+            let total = fiber::now_ns().saturating_sub(begun);
+            if total > self.database.too_long_ns.get()
+                && let Some(first) = first
+            {
+                iproto::log_slow_group(first, count, total);
             }
             if connection.is_stalled.get() {
                 break;
@@ -593,6 +612,12 @@ impl EventLoop {
             if let Some(error) = failure {
                 self.refuse(connection, error);
             }
+            if fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX {
+                connection.is_slow.set(true);
+                connection.is_stalled.set(true);
+                break;
+            }
+            connection.is_slow.set(false);
         }
         self.made_bytes.set(self.made_bytes.get() + connection.held());
         self.todo.mark(connection);

@@ -89,6 +89,8 @@ struct Fiber {
     /// Tells the timer of this wait from those of earlier ones.
     wait: Cell<u64>,
     switches: Cell<u64>,
+    /// Time that it has waited, in all.
+    waited_ns: Cell<u64>,
     /// Long slices of this fiber are reported by `running_slice`.
     is_slice_bounded: Cell<bool>,
     local: RefCell<Option<Rc<dyn Any>>>,
@@ -240,6 +242,7 @@ fn create(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, TooManyF
             wake: Cell::new(Wake::Woken),
             wait: Cell::new(0),
             switches: Cell::new(0),
+            waited_ns: Cell::new(0),
             is_slice_bounded: Cell::new(true),
             local: RefCell::default(),
             joiners: RefCell::default(),
@@ -447,7 +450,14 @@ fn suspend(fiber: &Rc<Fiber>) {
     }
     // SAFETY: the yielder lives on this fiber's own stack for as long as its work runs, and this is that fiber: it is the running one.
     let yielder = unsafe { &*fiber.yielder.get() };
+    let begun = now_ns();
     yielder.suspend(());
+    fiber.waited_ns.set(fiber.waited_ns.get() + now_ns().saturating_sub(begun));
+}
+
+/// Time that the running fiber has waited since it began; 0 outside of fibers.
+pub fn waited_ns() -> u64 {
+    running().map_or(0, |fiber| fiber.waited_ns.get())
 }
 
 /// Makes a waiting fiber ready; does nothing if it is not waiting.
@@ -515,7 +525,7 @@ pub fn list() -> Vec<(FiberId, String, u64)> {
 
 /// The lowest address that the running fiber's stack may reach.
 pub fn stack_limit() -> Option<usize> {
-    running().map(|fiber| fiber.stack_limit.get())
+    with(|scheduler| scheduler.running.borrow().as_ref().map(|fiber| fiber.stack_limit.get()))
 }
 
 /// The value kept with the running fiber, if it has this type.

@@ -22,6 +22,7 @@ mod read_ring;
 mod read_threads;
 pub mod signals;
 mod simulation;
+pub mod terminal;
 mod thread;
 mod write_ring;
 
@@ -36,7 +37,7 @@ pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use read_queue::ReadQueue;
 pub use simulation::{MachineConfig, PacedFiles, Simulation};
 pub use thread::{
-    Condvar, JoinHandle, Pace, idle_priority, lower_priority, pause, processors, spawn_thread, yield_priority,
-    yield_thread,
+    Condvar, JoinHandle, Pace, idle_priority, lower_priority, pause, processors, spawn_thread, thread_name,
+    yield_priority, yield_thread,
 };
 pub use write_ring::WriteRing;

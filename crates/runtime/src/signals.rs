@@ -77,6 +77,12 @@ pub fn on_thread_signal(handler: fn()) -> io::Result<SignalTarget> {
     }
 }
 
+/// Makes a write beyond the largest size that files may have an error (EFBIG) for who writes, and not the end of the process.
+pub fn fail_writes_beyond_limit() {
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Makes the process end quietly when what it prints to is closed (`... | head`), as tools do. Not for servers.
 pub fn end_on_closed_output() {
     // SAFETY: sets the default action of a signal; no pointers are involved.

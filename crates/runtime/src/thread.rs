@@ -49,6 +49,11 @@ pub fn spawn_thread<T: Send + 'static>(
     Ok(JoinHandle::Simulated(simulation.spawn(name, true, Box::new(work)), result))
 }
 
+/// Name of the calling thread.
+pub fn thread_name() -> String {
+    std::thread::current().name().unwrap_or("thread").to_string()
+}
+
 /// Processors that the process may use; one where the system does not say.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)

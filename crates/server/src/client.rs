@@ -1,15 +1,23 @@
 //! A client of the binary protocol for the console and for `torture`: connects, logs in, asks. One request at a time.
 
 use database::password_hash;
-use runtime::net;
+use runtime::{Clock, SystemClock, net};
 use serde_json::Value;
 use sha1::{Digest, Sha1};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tuple::msgpack::{self, Kind, Reader};
 
 /// Connecting and answers that take longer are given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often somebody who waits for an answer looks whether it is still wanted.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Where a server listens if the address names no port.
+const PORT_DEFAULT: u16 = 3301;
+/// The variable with the password of a user who is named without one.
+pub(crate) const PASSWORD_VARIABLE: &str = "LYCOSA_PASSWORD";
 
 /// The connection below it; the one name of a socket that `redis` needs as well.
 pub(crate) type Stream = std::net::TcpStream;
@@ -18,16 +26,85 @@ pub(crate) type Stream = std::net::TcpStream;
 pub(crate) struct Client {
     stream: Stream,
     address: String,
+    patience: Patience,
 }
 
-/// `user:password@host:port`, each part but host and port optional.
-fn split(uri: &str) -> (Option<(&str, &str)>, String) {
-    let (login, address) = match uri.rsplit_once('@') {
-        Some((login, address)) => (Some(login.split_once(':').unwrap_or((login, ""))), address),
-        None => (None, uri),
-    };
-    let address = if address.parse::<u16>().is_ok() { format!("127.0.0.1:{address}") } else { address.to_string() };
-    (login, address)
+/// How long answers are waited for.
+#[derive(Clone, Default)]
+pub(crate) struct Patience {
+    /// Longest time to connect, and for each answer; none: 10 s to connect, and answers take what they take.
+    pub(crate) timeout: Option<Duration>,
+    /// Set when the answer is not wanted any more.
+    pub(crate) interrupted: Option<Arc<AtomicBool>>,
+}
+
+/// Where to connect and as whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Nobody: guest.
+    pub(crate) user: Option<String>,
+    /// Not given: see [`Target::with_password`].
+    pub(crate) password: Option<String>,
+    /// Host and port.
+    pub(crate) address: String,
+}
+
+/// `%40` is `@`. What is no such escape stays as it is.
+fn unescape(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = (bytes[at] == b'%').then(|| bytes.get(at + 1..at + 3)).flatten();
+        let value = digits
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(value.unwrap_or(bytes[at]));
+        at += if value.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+impl Target {
+    /// `scheme://user:password@host:port`, each part but the host or the port optional; `%` escapes in user and password. Errors: a scheme
+    /// that is not ours.
+    pub(crate) fn parse(uri: &str) -> Result<Self, String> {
+        let rest = match uri.split_once("://") {
+            None => uri,
+            Some(("tcp" | "iproto" | "tarantool" | "lycosa", rest)) => rest,
+            Some((other, _)) => return Err(format!("unknown scheme '{other}://': tcp:// and tarantool:// are known")),
+        };
+        let (login, address) = match rest.rsplit_once('@') {
+            Some((login, address)) => (Some(login), address),
+            None => (None, rest),
+        };
+        let address = address.split(['/', '?']).next().unwrap_or(address);
+        let has_port = address.rsplit_once(':').is_some_and(|(host, port)| {
+            // The colons of an address of version 6 are inside brackets.
+            port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']'))
+        });
+        let address = match address.parse::<u16>() {
+            Ok(port) => format!("127.0.0.1:{port}"),
+            Err(_) if address.is_empty() => return Err(format!("'{uri}' names no host and no port")),
+            Err(_) if has_port => address.to_string(),
+            Err(_) => format!("{address}:{PORT_DEFAULT}"),
+        };
+        let (user, password) = match login.map(|login| login.split_once(':').ok_or(login)) {
+            None => (None, None),
+            Some(Ok((user, password))) => (Some(unescape(user)), Some(unescape(password))),
+            Some(Err(user)) => (Some(unescape(user)), None),
+        };
+        Ok(Target { user, password, address })
+    }
+
+    /// With the password of the environment if a user is named without one, or what `ask` gets to know.
+    pub(crate) fn with_password(mut self, ask: impl FnOnce(&str) -> Option<String>) -> Self {
+        if let (Some(user), None) = (&self.user, &self.password) {
+            self.password = std::env::var(PASSWORD_VARIABLE).ok().or_else(|| ask(user));
+        }
+        self
+    }
 }
 
 /// The salt of a greeting, if it is one.
@@ -39,24 +116,65 @@ fn read_greeting(greeting: &[u8; 128]) -> Option<Vec<u8>> {
 impl Client {
     /// Connects and logs in. Errors: what went wrong, as text.
     pub(crate) fn connect(uri: &str) -> Result<Self, String> {
-        let (login, address) = split(uri);
+        Self::open(&Target::parse(uri)?.with_password(|_| None), Patience::default())
+    }
+
+    /// The same to a target that is known.
+    pub(crate) fn open(target: &Target, patience: Patience) -> Result<Self, String> {
+        let address = &target.address;
         let failed = |error: std::io::Error| format!("{address}: {error}");
-        let stream = dial(&address).map_err(failed)?;
-        let mut client = Client { stream, address: address.clone() };
+        let stream = dial_within(address, patience.timeout.unwrap_or(CONNECT_TIMEOUT)).map_err(failed)?;
+        stream.set_read_timeout(Some(LOOK_INTERVAL)).map_err(failed)?;
+        // Whoever accepts a connection and then says nothing is not waited for either.
+        let first = Patience { timeout: Some(patience.timeout.unwrap_or(CONNECT_TIMEOUT)), ..Patience::default() };
+        let mut client = Client { stream, address: address.clone(), patience: first };
         let mut greeting = [0; 128];
-        client.stream.read_exact(&mut greeting).map_err(failed)?;
+        client.read_exact(&mut greeting).map_err(failed)?;
         let Some(salt) = read_greeting(&greeting) else {
             return Err(format!("{address}: this is no Tarantool or Lycosa"));
         };
-        if let Some((user, password)) = login {
-            client.log_in(user, password, &salt)?;
+        if let Some(user) = &target.user {
+            client.log_in(user, target.password.as_deref().unwrap_or_default(), &salt)?;
         }
+        client.patience = patience;
         Ok(client)
     }
 
-    /// Where it is connected to.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
+    /// True if the other side has not gone.
+    pub(crate) fn is_alive(&self) -> bool {
+        if self.stream.set_nonblocking(true).is_err() {
+            return false;
+        }
+        let is_alive = self.stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        self.stream.set_nonblocking(false).is_ok() && is_alive
+    }
+
+    /// Fills a buffer from the socket. Errors: the other side has gone or is too slow; the answer is not wanted any more.
+    fn read_exact(&mut self, buffer: &mut [u8]) -> std::io::Result<()> {
+        let clock = SystemClock::default();
+        let begun = clock.monotonic_ns();
+        let mut at = 0;
+        while at < buffer.len() {
+            match self.stream.read(&mut buffer[at..]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => at += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    if self.patience.interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire)) {
+                        return Err(std::io::Error::other("interrupted"));
+                    }
+                    let waited = Duration::from_nanos(clock.monotonic_ns().saturating_sub(begun));
+                    if let Some(timeout) = self.patience.timeout
+                        && waited >= timeout
+                    {
+                        let text = format!("no answer within {} s", timeout.as_secs_f64());
+                        return Err(std::io::Error::new(ErrorKind::TimedOut, text));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn log_in(&mut self, user: &str, password: &str, salt: &[u8]) -> Result<(), String> {
@@ -72,28 +190,34 @@ impl Client {
         body.extend_from_slice(&[0x21, 0x92]);
         msgpack::encode_str(&mut body, b"chap-sha1");
         msgpack::encode_str(&mut body, &scramble);
-        self.request(7, &body).map(|_| ())
+        self.request(7, &body).map_err(|error| format!("{}: {error}", self.address))?.map(|_| ())
     }
 
     /// Runs source text with one argument; the first result.
     pub(crate) fn eval(&mut self, source: &str, argument: &str) -> Result<Value, String> {
-        let mut body = vec![0x82, 0x27];
-        msgpack::encode_str(&mut body, source.as_bytes());
-        body.extend_from_slice(&[0x21, 0x91]);
-        msgpack::encode_str(&mut body, argument.as_bytes());
-        let answer = self.request(8, &body)?;
-        let values = answer.get("48").and_then(Value::as_array).cloned().unwrap_or_default();
+        let values = self.eval_all(source, &[argument]).map_err(|error| error.to_string())??;
         Ok(values.into_iter().next().unwrap_or(Value::Null))
     }
 
-    /// Sends a request and waits for its answer: the body as a map by decimal keys.
-    fn request(&mut self, kind: u8, body: &[u8]) -> Result<Value, String> {
-        let (code, answer) = self.exchange(kind, body).map_err(|error| error.to_string())?;
+    /// Runs source text with arguments; the results, or the server's error. Errors: the connection is of no more use.
+    pub(crate) fn eval_all(&mut self, source: &str, arguments: &[&str]) -> std::io::Result<Result<Vec<Value>, String>> {
+        let mut body = vec![0x82, 0x27];
+        msgpack::encode_str(&mut body, source.as_bytes());
+        body.push(0x21);
+        msgpack::encode_array(&mut body, arguments.len() as u32);
+        arguments.iter().for_each(|argument| msgpack::encode_str(&mut body, argument.as_bytes()));
+        let answer = self.request(8, &body)?;
+        Ok(answer.map(|answer| answer.get("48").and_then(Value::as_array).cloned().unwrap_or_default()))
+    }
+
+    /// Sends a request and waits for its answer: the body as a map by decimal keys, or the server's error.
+    fn request(&mut self, kind: u8, body: &[u8]) -> std::io::Result<Result<Value, String>> {
+        let (code, answer) = self.exchange(kind, body)?;
         let body = to_json(&mut Reader::new(&answer)).unwrap_or(Value::Null);
-        match code {
+        Ok(match code {
             0 => Ok(body),
             _ => Err(body.get("49").and_then(Value::as_str).unwrap_or("unknown error").to_string()),
-        }
+        })
     }
 
     /// Sends a request and waits for its answer: the number of the error, 0 for none, and the body, well-formed msgpack. Errors: the connection
@@ -105,10 +229,10 @@ impl Client {
         packet.extend_from_slice(body);
         self.stream.write_all(&packet)?;
         let mut length = [0; 5];
-        self.stream.read_exact(&mut length)?;
+        self.read_exact(&mut length)?;
         let size = u32::from_be_bytes([length[1], length[2], length[3], length[4]]) as usize;
         let mut answer = vec![0; size];
-        self.stream.read_exact(&mut answer)?;
+        self.read_exact(&mut answer)?;
         let malformed = || std::io::Error::other("the server answered something malformed");
         let header_bytes = msgpack::check(&answer).map_err(|_| malformed())?;
         let header = to_json(&mut Reader::new(&answer)).ok_or_else(malformed)?;
@@ -124,7 +248,11 @@ impl Client {
 
 /// A connection to whoever listens there.
 pub(crate) fn dial(address: &str) -> std::io::Result<Stream> {
-    let stream = net::connect(address, CONNECT_TIMEOUT)?;
+    dial_within(address, CONNECT_TIMEOUT)
+}
+
+fn dial_within(address: &str, timeout: Duration) -> std::io::Result<Stream> {
+    let stream = net::connect(address, timeout)?;
     // A port that is asked for while nobody listens may be given to the very socket that asks: then it talks to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(std::io::ErrorKind::ConnectionRefused.into());
@@ -190,15 +318,30 @@ mod tests {
                 greeting[random.next_u64() as usize % 128] = random.next_u64() as u8;
             }
             assert!(read_greeting(&greeting).is_none_or(|salt| salt.len() <= 33));
-            split(&String::from_utf8_lossy(&greeting[..random.next_u64() as usize % 128]));
+            let _ = Target::parse(&String::from_utf8_lossy(&greeting[..random.next_u64() as usize % 128]));
             to_json(&mut Reader::new(&greeting));
         }
     }
 
     #[test]
     fn uris_have_optional_parts() {
-        assert_eq!(split("3301"), (None, "127.0.0.1:3301".to_string()));
-        assert_eq!(split("u:p@host:1"), (Some(("u", "p")), "host:1".to_string()));
-        assert_eq!(split("u@host:1"), (Some(("u", "")), "host:1".to_string()));
+        let target = |user: Option<&str>, password: Option<&str>, address: &str| Target {
+            user: user.map(ToString::to_string),
+            password: password.map(ToString::to_string),
+            address: address.to_string(),
+        };
+        for (uri, expected) in [
+            ("3301", target(None, None, "127.0.0.1:3301")),
+            ("u:p@host:1", target(Some("u"), Some("p"), "host:1")),
+            ("u@host:1", target(Some("u"), None, "host:1")),
+            ("tcp://u:a%20b%40%zz@host:1/", target(Some("u"), Some("a b@%zz"), "host:1")),
+            ("tarantool://host", target(None, None, "host:3301")),
+            ("u:a:b@c@[::1]:5?x=1", target(Some("u"), Some("a:b@c"), "[::1]:5")),
+            ("[::1]", target(None, None, "[::1]:3301")),
+        ] {
+            assert_eq!(Target::parse(uri), Ok(expected), "{uri}");
+        }
+        assert!(Target::parse("http://host:1").is_err());
+        assert!(Target::parse("u:p@").is_err());
     }
 }

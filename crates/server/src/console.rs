@@ -1,29 +1,126 @@
-//! Consoles: beside a running server in the same process, or over the network.
+//! Consoles: beside a running server in the same process, or over the network; typed at, or given what to run.
 //!
-//! A console thread reads lines and asks the transaction thread (or the remote server) to run them; the answer is YAML.
+//! A console thread reads lines and asks the transaction thread (or the remote server) to run them; Lua's `console` module makes the text of
+//! the answer. The editor stays open from line to line, so that what is typed or pasted ahead is kept.
 
-use crate::client::Client;
+use crate::client::{Client, Patience, Target};
+use crate::options::read_text;
 use crate::process::{Process, Stop};
+use clap::{Args, ValueEnum};
 use lua::Lua;
-use rustyline::DefaultEditor;
+use runtime::signals::{INTERRUPT, handle_signals};
+use runtime::{Randomness, SystemRandomness, terminal};
+use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{CompletionType, Config, Editor, Helper};
+use serde_json::Value;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-/// Asks whether a text needs more lines. Both sides have it.
-const IS_INCOMPLETE: &str = "require('console').is_incomplete";
+/// Does what a console asks for on a server; Tarantool's own has less.
+const REQUEST: &str = "\
+local console = require('console')
+local kind, text, form, name = ...
+if console.request then return console.request(kind, text, form, name) end
+if kind == 'incomplete' then
+    local chunk, reason = loadstring('return ' .. text)
+    if not chunk then chunk, reason = loadstring(text) end
+    return (not chunk and reason:sub(-7) == \"'<eof>'\") and 'yes' or 'no', false
+end
+if kind ~= 'run' then return '', false end
+local answer = console.eval(text)
+return answer, answer:sub(1, 13) == '---\\n- error: '";
+/// An answer of a script that takes longer is given up, unless `--timeout` says otherwise.
+const SCRIPT_TIMEOUT: Duration = Duration::from_secs(60);
+/// So many errors of the terminal one after the other end the console.
+const INPUT_ERRORS_MAX: u32 = 5;
+/// What runs in the console of a process goes by this name.
+const LOCAL_NAME: &str = "local";
+
+const HELP: &str = "\
+What is typed is Lua and runs in the server; what it returns is printed.
+  box.space                     the spaces that there are
+  box.space.NAME:select()       rows
+  box.cfg  box.info  box.stat() options, state, figures
+  \\help  help  ?                this text
+  \\set output yaml|lua|table    how results are printed (json and csv as well)
+  \\q                            ends the console, as Ctrl-D does
+Tab completes names. A statement may have several lines. Ctrl-C clears the line, or cancels what runs.
+";
+
+/// `lycosa console`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// [tcp://][user[:password]@]host:port or port; %40 stands for @ in user and password
+    #[arg(default_value = "127.0.0.1:3301")]
+    uri: String,
+    /// Run this instead of reading from the terminal. May be given several times
+    #[arg(short, value_name = "LUA")]
+    execute: Vec<String>,
+    /// Run a file (- for standard input), before what -e says. May be given several times
+    #[arg(short, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// How results are printed
+    #[arg(long, value_enum, default_value = "yaml")]
+    output: Form,
+    /// A JSON value in a line for each result; the same as --output json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// Rows as comma-separated values with a header; the same as --output csv
+    #[arg(long, conflicts_with_all = ["output", "json"])]
+    csv: bool,
+    /// Seconds to wait for a connection, and for each answer [default: 10 to connect; for answers 60 with -e, -f or a pipe, no limit when typed at]
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+}
+
+/// How results look.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Yaml,
+    Lua,
+    Table,
+    Json,
+    Csv,
+}
+
+impl Form {
+    /// Its name in Lua's `console`.
+    fn name(self) -> &'static str {
+        match self {
+            Form::Yaml => "yaml",
+            Form::Lua => "lua",
+            Form::Table => "table",
+            Form::Json => "json",
+            Form::Csv => "csv",
+        }
+    }
+}
 
 /// Who runs what is typed.
 trait Backend {
-    /// Runs a text; the answer is YAML.
-    fn run(&mut self, text: &str) -> Result<String, String>;
+    /// Asks `require('console').request`: the text, and whether it is an error. Errors: nobody answers.
+    fn ask(&mut self, kind: &str, text: &str, form: &str) -> Result<(String, bool), String>;
+
     /// True if more lines may complete the text.
-    fn is_incomplete(&mut self, text: &str) -> Result<bool, String>;
+    fn is_incomplete(&mut self, text: &str) -> bool {
+        // Who cannot be asked says so when the text is run.
+        self.ask("incomplete", text, "").is_ok_and(|(answer, _)| answer == "yes")
+    }
 }
 
-type Request = (String, Sender<String>);
+type Request = ([String; 4], Sender<(String, bool)>);
 
 /// The transaction thread of this process.
 struct Local {
@@ -32,129 +129,338 @@ struct Local {
 }
 
 impl Backend for Local {
-    fn run(&mut self, text: &str) -> Result<String, String> {
+    fn ask(&mut self, kind: &str, text: &str, form: &str) -> Result<(String, bool), String> {
         let (sender, answer) = channel();
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((text.to_string(), sender));
+        let request = [kind, text, form, LOCAL_NAME].map(ToString::to_string);
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((request, sender));
         self.stop.wake();
         answer.recv().map_err(|_| "the server has stopped".to_string())
     }
-
-    fn is_incomplete(&mut self, text: &str) -> Result<bool, String> {
-        let quoted = lua_quoted(text);
-        Ok(self.run(&format!("return {IS_INCOMPLETE}({quoted})"))?.contains("- true"))
-    }
 }
 
-/// A text as a Lua string.
-fn lua_quoted(text: &str) -> String {
-    let mut level = 0;
-    while text.contains(&format!("]{}]", "=".repeat(level))) || text.ends_with(&format!("]{}", "=".repeat(level))) {
-        level += 1;
-    }
-    let marks = "=".repeat(level);
-    format!("[{marks}[\n{text}]{marks}]")
-}
-
+/// A server over the network. A connection that is lost is made again.
 struct Remote {
-    client: Client,
+    target: Target,
+    patience: Patience,
+    client: Option<Client>,
+    /// What runs there goes by this name.
+    name: String,
+}
+
+impl Remote {
+    fn open(target: Target, patience: Patience) -> Result<Self, String> {
+        let client = Client::open(&target, patience.clone())?;
+        let name = format!("{:016x}", SystemRandomness.next_u64());
+        Ok(Remote { target, patience, client: Some(client), name })
+    }
+
+    /// The connection, made again if it was lost.
+    fn client(&mut self) -> Result<&mut Client, String> {
+        if self.client.as_ref().is_none_or(|client| !client.is_alive()) {
+            self.client = None;
+            let client = Client::open(&self.target, self.patience.clone())?;
+            eprintln!("connected to {} again", self.target.address);
+            self.client = Some(client);
+        }
+        self.client.as_mut().ok_or_else(|| "not connected".to_string())
+    }
+
+    /// Ends what the connection that was given up had begun, over another one.
+    fn cancel(&self) {
+        let patience = Patience { timeout: Some(Duration::from_secs(2)), interrupted: None };
+        if let Ok(mut client) = Client::open(&self.target, patience) {
+            // Somebody who does not want the answer has no use for this one.
+            let _ = client.eval_all(REQUEST, &["cancel", "", "", &self.name]);
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.patience.interrupted.as_ref().is_some_and(|flag| flag.swap(false, Ordering::AcqRel))
+    }
 }
 
 impl Backend for Remote {
-    fn run(&mut self, text: &str) -> Result<String, String> {
-        let answer = self.client.eval("return require('console').eval(...)", text)?;
-        answer.as_str().map(ToString::to_string).ok_or_else(|| "the server answered no text".to_string())
-    }
-
-    fn is_incomplete(&mut self, text: &str) -> Result<bool, String> {
-        // Tarantool itself has no such function: there a line is always whole.
-        let source = format!("local f = {IS_INCOMPLETE} return f ~= nil and f(...)");
-        Ok(self.client.eval(&source, text)?.as_bool().unwrap_or(false))
+    fn ask(&mut self, kind: &str, text: &str, form: &str) -> Result<(String, bool), String> {
+        // A Ctrl-C of before was for something else.
+        self.is_interrupted();
+        let name = self.name.clone();
+        let outcome = self.client()?.eval_all(REQUEST, &[kind, text, form, &name]);
+        match outcome {
+            Ok(Ok(values)) => {
+                let text = values.first().and_then(Value::as_str).unwrap_or_default().to_string();
+                Ok((text, values.get(1).and_then(Value::as_bool).unwrap_or(false)))
+            }
+            Ok(Err(error)) => Err(error),
+            Err(error) => {
+                self.client = None;
+                if self.is_interrupted() {
+                    self.cancel();
+                    return Err("cancelled".to_string());
+                }
+                let unknown = if kind == "run" { "; whether it ran is not known" } else { "" };
+                Err(format!("{}: {error}{unknown}", self.target.address))
+            }
+        }
     }
 }
 
-/// Starts a console of this process on the terminal, on a thread of its own. Ctrl-D ends the process.
+/// Starts a console of this process on the terminal, on a thread of its own. Ctrl-D ends the process, an error of the terminal only the console.
 pub(crate) fn start_local(process: &mut Process) -> Result<(), String> {
     let queue: Arc<Mutex<VecDeque<Request>>> = Arc::default();
     let for_loop = Arc::clone(&queue);
+    let for_interrupts = process.stop.clone();
     process.event_loop.on_turn(Box::new(move || {
+        if for_interrupts.take_interrupt() {
+            let request = ["cancel", "", "", LOCAL_NAME].map(ToString::to_string);
+            Lua::run_console(request, |_, _| {});
+        }
         loop {
             let request = for_loop.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-            let Some((text, sender)) = request else { return };
-            Lua::run_console(text, move |answer| {
+            let Some((request, sender)) = request else { return };
+            Lua::run_console(request, move |answer, is_error| {
                 // A console that is gone needs no answer.
-                let _ = sender.send(answer);
+                let _ = sender.send((answer, is_error));
             });
         }
     }));
     let stop = process.stop.clone();
-    let mut local = Local { queue, stop: stop.clone() };
+    stop.set_console(true);
     runtime::spawn_thread("console", move || {
-        if let Err(error) = interact(&mut local, "lycosa") {
-            eprintln!("console: {error}");
+        let local = Local { queue, stop: stop.clone() };
+        match interact(Rc::new(RefCell::new(local)), "lycosa", Form::Yaml) {
+            Ok(()) => stop.request(),
+            Err(error) => {
+                stop.set_console(false);
+                tracing::error!("the console has ended: {error}; the server goes on");
+            }
         }
-        stop.request();
     })
     .map_err(|error| error.to_string())?;
     Ok(())
 }
 
-/// `lycosa console [uri]`.
-pub(crate) fn connect(uri: &str, code: Option<&str>) -> Result<i32, String> {
-    let client = Client::connect(uri)?;
-    let name = client.address().to_string();
-    let mut remote = Remote { client };
-    match code {
-        Some(code) => print!("{}", remote.run(code)?),
-        None => interact(&mut remote, &name)?,
+/// `lycosa console`. Returns the exit code.
+pub(crate) fn connect(options: &Options) -> Result<i32, String> {
+    let is_typed = options.execute.is_empty() && options.file.is_empty() && std::io::stdin().is_terminal();
+    let form = match (options.json, options.csv) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Csv,
+        _ => options.output,
+    };
+    let timeout = match options.timeout {
+        None => (!is_typed).then_some(SCRIPT_TIMEOUT),
+        Some(seconds) => {
+            let wrong = || format!("--timeout: '{seconds}' is no time to wait");
+            Some(Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)?)
+        }
+    };
+    let target = Target::parse(&options.uri)?.with_password(|user| {
+        if !std::io::stdin().is_terminal() {
+            return None;
+        }
+        eprint!("password of {user}: ");
+        let password = terminal::read_hidden_line();
+        eprintln!();
+        password.ok()
+    });
+    let name = target.address.clone();
+    if !is_typed {
+        let patience = Patience { timeout, interrupted: None };
+        return run_given(&mut Remote::open(target, patience)?, options, form);
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let for_signals = Arc::clone(&interrupted);
+    handle_signals(&[INTERRUPT], move |_| for_signals.store(true, Ordering::Release))
+        .map_err(|error| error.to_string())?;
+    let remote = Remote::open(target, Patience { timeout, interrupted: Some(interrupted) })?;
+    interact(Rc::new(RefCell::new(remote)), &name, form)?;
+    Ok(0)
+}
+
+/// Runs what the command line says, or else standard input. The first error ends it with status 1.
+fn run_given(remote: &mut Remote, options: &Options, form: Form) -> Result<i32, String> {
+    let mut texts = Vec::new();
+    let standard_input = || {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map(|_| text).map_err(|error| error.to_string())
+    };
+    for path in &options.file {
+        let text = match path.to_str() {
+            Some("-") => standard_input()?,
+            _ => read_text(path).map_err(|error| format!("{}: {error}", path.display()))?,
+        };
+        // A first line for the shell is not Lua.
+        texts.push(if text.starts_with('#') { format!("--{text}") } else { text });
+    }
+    texts.extend(options.execute.iter().cloned());
+    if options.file.is_empty() && options.execute.is_empty() {
+        texts = statements(&standard_input()?, |text| remote.is_incomplete(text));
+    }
+    for text in texts {
+        let (answer, is_error) = remote.ask("run", &text, form.name())?;
+        if is_error && form != Form::Yaml {
+            eprint!("{answer}");
+        } else {
+            print_out(&answer);
+        }
+        if is_error {
+            return Ok(1);
+        }
     }
     Ok(0)
 }
+
+/// Prints an answer. A closed output is no reason to end a server.
+fn print_out(text: &str) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Cuts a text at the ends of lines into statements that are whole. What remains at the end stands alone, whole or not.
+fn statements(text: &str, mut is_incomplete: impl FnMut(&str) -> bool) -> Vec<String> {
+    let mut list = Vec::new();
+    let mut statement = String::new();
+    for line in text.lines() {
+        if statement.is_empty() && line.trim().is_empty() {
+            continue;
+        }
+        if !statement.is_empty() {
+            statement.push('\n');
+        }
+        statement.push_str(line);
+        if is_command(&statement) || !is_incomplete(&statement) {
+            list.push(std::mem::take(&mut statement));
+        }
+    }
+    if !statement.is_empty() {
+        list.push(statement);
+    }
+    list
+}
+
+/// True for what the console itself understands.
+fn is_command(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with('\\') || matches!(text, "help" | "help()" | "?")
+}
+
+/// True if a line must not be kept in a file.
+fn is_secret(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["passw", "secret", "chap-sha1"].iter().any(|word| text.contains(word))
+}
+
+/// What the editor asks while a line is typed.
+struct Asker {
+    backend: Rc<RefCell<dyn Backend>>,
+}
+
+impl Validator for Asker {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let mut backend = self.backend.borrow_mut();
+        let list = statements(context.input(), |text| backend.is_incomplete(text));
+        let is_incomplete = list.last().is_some_and(|last| !is_command(last) && backend.is_incomplete(last));
+        Ok(if is_incomplete { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+impl Completer for Asker {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &rustyline::Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        let before = line.get(..position).unwrap_or(line);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':');
+        let start =
+            before.rfind(|c| !is_name(c)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        let names = self.backend.borrow_mut().ask("complete", &before[start..], "");
+        let names = names.map(|(text, _)| text.lines().map(ToString::to_string).collect()).unwrap_or_default();
+        Ok((start, names))
+    }
+}
+
+impl Hinter for Asker {
+    type Hint = String;
+}
+impl Highlighter for Asker {}
+impl Helper for Asker {}
 
 fn history_file() -> Option<PathBuf> {
     Some(PathBuf::from(std::env::var_os("HOME")?).join(".lycosa_history"))
 }
 
-/// Reads and runs until the input ends.
-fn interact(backend: &mut dyn Backend, name: &str) -> Result<(), String> {
-    let mut editor = DefaultEditor::new().map_err(|error| error.to_string())?;
+/// Reads and runs until the input ends. Errors: the terminal cannot be read any more.
+fn interact(backend: Rc<RefCell<dyn Backend>>, name: &str, form: Form) -> Result<(), String> {
+    let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
+    let mut editor: Editor<Asker, FileHistory> = Editor::with_config(config).map_err(|error| error.to_string())?;
+    editor.set_helper(Some(Asker { backend: Rc::clone(&backend) }));
     let history = history_file();
     if let Some(path) = &history {
         // There is none at first.
         let _ = editor.load_history(path);
     }
-    let mut text = String::new();
-    loop {
-        let prompt = if text.is_empty() { format!("{name}> ") } else { format!("{:1$}> ", "", name.len()) };
+    let form = Cell::new(form);
+    let prompt = format!("{name}> ");
+    let mut errors = 0;
+    let ended = 'lines: loop {
         match editor.readline(&prompt) {
-            Ok(line) => {
-                text.push_str(&line);
-                if text.trim().is_empty() {
-                    text.clear();
-                    continue;
+            Ok(text) => {
+                errors = 0;
+                if !text.trim().is_empty() && !is_secret(&text) {
+                    // History is a convenience: a full disk does not end the console.
+                    let _ = editor.add_history_entry(text.trim_end());
                 }
-                if backend.is_incomplete(&text)? {
-                    text.push('\n');
-                    continue;
+                // What was pasted may be several statements.
+                let list = statements(&text, |text| backend.borrow_mut().is_incomplete(text));
+                for statement in list {
+                    if is_command(&statement) {
+                        if !obey(statement.trim(), &form) {
+                            break 'lines Ok(());
+                        }
+                        continue;
+                    }
+                    match backend.borrow_mut().ask("run", &statement, form.get().name()) {
+                        Ok((answer, _)) => print_out(&answer),
+                        Err(error) => print_out(&format!("---\n- error: {}\n...\n", Value::from(error))),
+                    }
                 }
-                // History is a convenience: a full disk does not end the console.
-                let _ = editor.add_history_entry(&text);
-                print!("{}", backend.run(&text)?);
-                text.clear();
             }
-            Err(ReadlineError::Interrupted) => {
-                if text.is_empty() {
-                    break;
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => break Ok(()),
+            Err(error) => {
+                errors += 1;
+                if errors >= INPUT_ERRORS_MAX {
+                    break Err(error.to_string());
                 }
-                text.clear();
             }
-            Err(ReadlineError::Eof) => break,
-            Err(error) => return Err(error.to_string()),
         }
-    }
+    };
     if let Some(path) = &history {
         let _ = editor.save_history(path);
     }
-    Ok(())
+    ended
+}
+
+/// Does what the console itself understands. False: it is to end.
+fn obey(command: &str, form: &Cell<Form>) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words[..] {
+        ["\\q" | "\\quit"] => return false,
+        ["\\set", "output", wanted] | ["\\set", "output", wanted, ..] => {
+            let wanted = wanted.trim_end_matches([',', ';']);
+            match Form::from_str(wanted, true) {
+                Ok(wanted) => form.set(wanted),
+                Err(_) => print_out("there are: yaml, lua, table, json, csv\n"),
+            }
+        }
+        ["\\help" | "\\h" | "\\?" | "help" | "help()" | "?"] => print_out(HELP),
+        _ => print_out("unknown command: \\help shows those that there are\n"),
+    }
+    true
 }
 
 #[cfg(test)]
@@ -162,9 +468,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_text_can_be_quoted() {
-        assert_eq!(lua_quoted("a"), "[[\na]]");
-        assert_eq!(lua_quoted("a]]"), "[=[\na]]]=]");
-        assert_eq!(lua_quoted("a]"), "[=[\na]]=]");
+    fn pasted_lines_are_cut_into_statements() {
+        let is_incomplete = |text: &str| text.matches("do").count() > text.matches("end").count();
+        let cut = |text: &str| statements(text, is_incomplete);
+        assert_eq!(cut("a = 1\n\nb = 2"), ["a = 1", "b = 2"]);
+        assert_eq!(
+            cut("for i = 1, 2 do\n  f(i)\nend\n\\set output lua\nc"),
+            ["for i = 1, 2 do\n  f(i)\nend", "\\set output lua", "c"]
+        );
+        assert_eq!(cut("while 1 do\n"), ["while 1 do"]);
+    }
+
+    #[test]
+    fn lines_with_passwords_are_not_kept() {
+        assert!(is_secret("box.schema.user.create('me', {passWORD = 'x'})"));
+        assert!(is_secret("box.schema.user.passwd('x')"));
+        assert!(!is_secret("box.space.books:select()"));
     }
 }

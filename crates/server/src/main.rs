@@ -6,6 +6,7 @@ mod client;
 mod console;
 mod files;
 mod logging;
+mod names;
 mod options;
 mod process;
 mod script;
@@ -37,18 +38,17 @@ enum Command {
         /// TOML file with the same options
         #[arg(long, env = "LYCOSA_CONFIG")]
         config: Option<PathBuf>,
+        /// No console, even on a terminal. In the background there is none either
+        #[arg(long)]
+        no_console: bool,
+        /// Only say whether the configuration is good: the status is 0 if it is
+        #[arg(long)]
+        check: bool,
         #[command(flatten)]
         options: Box<Options>,
     },
     /// Type Lua at a running server
-    Console {
-        /// [user:password@]host:port or port
-        #[arg(default_value = "127.0.0.1:3301")]
-        uri: String,
-        /// Run this instead of reading from the terminal
-        #[arg(short)]
-        execute: Option<String>,
-    },
+    Console(console::Options),
     /// Print the rows of logs, snapshots and files of rows on disk
     Cat(files::CatOptions),
     /// Read every block of every log, snapshot and run of a directory
@@ -67,18 +67,32 @@ enum Command {
     Torture(Box<torture::Options>),
 }
 
+/// What the first argument may be; anything else is a script.
+const COMMANDS: &[&str] = &["serve", "console", "cat", "check", "backup", "bench", "torture", "help"];
+
 /// The first argument is one of our own commands or a wish for help.
 fn is_own_command(argument: &str) -> bool {
-    matches!(
-        argument,
-        "serve" | "console" | "cat" | "check" | "backup" | "bench" | "torture" | "help" | "--help" | "-h" | "--version"
-    )
+    COMMANDS.contains(&argument) || matches!(argument, "--help" | "-h" | "--version")
+}
+
+/// A word that is neither a command nor a file, but nearly a command.
+fn meant_command(argument: &str) -> Option<&'static str> {
+    let is_word = argument.chars().all(|c| c.is_ascii_alphabetic());
+    if !is_word || PathBuf::from(argument).exists() {
+        return None;
+    }
+    names::nearest(argument, COMMANDS.iter().copied())
+}
+
+/// True if the program was started by the name `tarantool`.
+fn is_link(arguments: &[String]) -> bool {
+    let name = arguments.first().map(PathBuf::from).unwrap_or_default();
+    name.file_name().is_some_and(|name| name == "tarantool")
 }
 
 /// True if the command line is to be read as Tarantool's.
 fn is_tarantool_style(arguments: &[String]) -> bool {
-    let name = arguments.first().map(PathBuf::from).unwrap_or_default();
-    if name.file_name().is_some_and(|name| name == "tarantool") {
+    if is_link(arguments) {
         return true;
     }
     arguments.get(1).is_some_and(|first| !is_own_command(first))
@@ -87,14 +101,24 @@ fn is_tarantool_style(arguments: &[String]) -> bool {
 fn run() -> Result<i32, String> {
     let arguments: Vec<String> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
     if is_tarantool_style(&arguments) {
+        if let Some(wrong) = arguments.get(1)
+            && !is_link(&arguments)
+            && let Some(meant) = meant_command(wrong)
+        {
+            return Err(format!("there is no command and no script '{wrong}'; did you mean 'lycosa {meant}'?"));
+        }
         return script::run(&arguments[1..]);
     }
     match Cli::parse().command {
-        Command::Serve { config, options } => match config {
-            Some(path) => options.with_file(&path).and_then(|options| serve::serve(&options)),
-            None => serve::serve(&options),
-        },
-        Command::Console { uri, execute } => console::connect(&uri, execute.as_deref()),
+        Command::Serve { config, no_console, check, options } => {
+            names::check_variables()?;
+            let options = match config {
+                Some(path) => options.with_file(&path)?,
+                None => *options,
+            };
+            if check { serve::check(&options) } else { serve::serve(&options, !no_console) }
+        }
+        Command::Console(options) => console::connect(&options),
         Command::Cat(options) => {
             runtime::signals::end_on_closed_output();
             files::cat(&options).map(|()| 0)

@@ -8,6 +8,9 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use wal::WalMode;
 
+/// A request that takes longer is logged, unless the configuration says otherwise.
+pub(crate) const TOO_LONG_THRESHOLD_DEFAULT: f64 = 0.5;
+
 /// Options of `serve`. Sizes may be written as `512MiB` or `1GB`.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,7 +92,13 @@ pub(crate) struct Options {
     /// What is logged: error, warn, info, debug [default: info]
     #[arg(long, env = "LYCOSA_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
-    /// File that gets the number of the process
+    /// How a line of the log looks: plain or json [default: plain]
+    #[arg(long, env = "LYCOSA_LOG_FORMAT", value_parser = ["plain", "json"])]
+    pub(crate) log_format: Option<String>,
+    /// Seconds after which a request is logged as slow, with where its time went [default: 0.5]
+    #[arg(long, env = "LYCOSA_TOO_LONG_THRESHOLD")]
+    pub(crate) too_long_threshold: Option<f64>,
+    /// File that gets the number of the process; removed at a clean stop
     #[arg(long, env = "LYCOSA_PID_FILE")]
     pub(crate) pid_file: Option<PathBuf>,
     /// Memory that Lua may have for itself [default: 2GiB]
@@ -142,8 +151,36 @@ impl Options {
             vinyl_max_tuple_size, vinyl_page_size, vinyl_range_size, vinyl_run_count_per_level, vinyl_run_size_ratio,
             vinyl_bloom_fpr, vinyl_write_threads, wal_max_size,
             checkpoint_interval, checkpoint_count, checkpoint_wal_threshold, snap_io_rate_limit, net_msg_max, fibers_max, log,
-            log_level, pid_file, lua_memory, lua_slice_max, script);
+            log_level, log_format, too_long_threshold, pid_file, lua_memory, lua_slice_max, script);
         Ok(self)
+    }
+
+    /// Everything that can be told of the options without starting. Errors: the first one that is wrong.
+    pub(crate) fn check(&self) -> Result<Config, String> {
+        let config = self.database()?;
+        self.lua_memory_bytes()?;
+        crate::logging::level(self.log_level.as_deref().unwrap_or("info"))?;
+        crate::logging::is_json(self.log_format.as_deref().unwrap_or("plain"))?;
+        if let Some(address) = &self.listen {
+            let host_and_port = address.rsplit_once('@').map_or(address.as_str(), |(_, rest)| rest);
+            runtime::net::resolve(host_and_port).map_err(|error| format!("cannot listen at {address}: {error}"))?;
+        }
+        Ok(config)
+    }
+
+    /// Directory and sizes in a line.
+    pub(crate) fn summary(&self, config: &Config) -> String {
+        let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+        let dir = std::path::absolute(&config.wal_dir).unwrap_or_else(|_| config.wal_dir.clone());
+        format!(
+            "directory {}, wal_mode {}, memory for rows {}, for writes of spaces on disk {}, for reads of them {}, for Lua {}",
+            dir.display(),
+            self.wal_mode.as_deref().unwrap_or("fsync"),
+            mib(config.memtx_memory),
+            mib(config.vinyl_memory),
+            mib(config.vinyl_cache),
+            mib(self.lua_memory_bytes().ok().flatten().unwrap_or(lua::LuaConfig::default().memory) as u64),
+        )
     }
 
     /// With the defaults of `lycosa serve`.
@@ -175,6 +212,7 @@ impl Options {
             ("memtx_dir", config.memtx_dir.display().to_string()),
             ("vinyl_dir", config.vinyl_dir.display().to_string()),
             ("wal_mode", self.wal_mode.clone().unwrap_or_else(|| "fsync".to_string())),
+            ("log_format", self.log_format.clone().unwrap_or_else(|| "plain".to_string())),
         ];
         let numbers = [
             ("memtx_memory", config.memtx_memory),
@@ -187,12 +225,16 @@ impl Options {
             ("vinyl_run_count_per_level", config.vinyl_run_count_per_level),
             ("vinyl_write_threads", config.vinyl_write_threads as u64),
             ("wal_max_size", config.wal_max_size),
+            ("log_level", crate::logging::number(self.log_level.as_deref().unwrap_or("info"))),
             ("checkpoint_interval", config.checkpoint_interval),
             ("checkpoint_count", config.checkpoint_count as u64),
             ("checkpoint_wal_threshold", config.checkpoint_wal_threshold),
         ];
-        let fractions =
-            [("vinyl_run_size_ratio", config.vinyl_run_size_ratio), ("vinyl_bloom_fpr", config.vinyl_bloom_fpr)];
+        let fractions = [
+            ("vinyl_run_size_ratio", config.vinyl_run_size_ratio),
+            ("vinyl_bloom_fpr", config.vinyl_bloom_fpr),
+            ("too_long_threshold", self.too_long_threshold.unwrap_or(TOO_LONG_THRESHOLD_DEFAULT)),
+        ];
         let flags = [("read_only", config.read_only), ("force_recovery", config.force_recovery)];
         let mut out = Vec::new();
         encode_map(&mut out, (texts.len() + numbers.len() + fractions.len() + flags.len()) as u32);
@@ -294,6 +336,8 @@ impl Options {
                 "fibers_max" => options.fibers_max = number()?.map(|number| number as usize),
                 "log" => options.log = path(),
                 "log_level" => options.log_level = text,
+                "log_format" => options.log_format = text,
+                "too_long_threshold" => options.too_long_threshold = fraction()?,
                 "pid_file" => options.pid_file = path(),
                 "instance_uuid" => options.instance_uuid = text,
                 "replicaset_uuid" => options.replicaset_uuid = text,
@@ -356,6 +400,7 @@ impl Options {
                 default.checkpoint_wal_threshold,
             )?,
             snap_io_rate_limit: size("snap_io_rate_limit", &self.snap_io_rate_limit, 0)?,
+            too_long_threshold_ns: (self.too_long_threshold.unwrap_or(TOO_LONG_THRESHOLD_DEFAULT) * 1e9) as u64,
             force_recovery: self.force_recovery,
             read_only: self.read_only,
             ..default

@@ -2,12 +2,14 @@
 
 use crate::logging::{self, Log};
 use crate::options::Options;
-use database::{Database, Environment, Error, ErrorCode, GUEST, UserKind};
+use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, UserKind};
 use lua::{Host, Lua, LuaConfig};
 use protocol::{EventLoop, Listeners, NetConfig};
 use runtime::net::Waker;
-use runtime::signals::{HANG_UP, INTERRUPT, TERMINATE, handle_signals, raise_open_files_limit};
-use runtime::{SystemClock, SystemFiles, SystemRandomness, fiber, net};
+use runtime::signals::{
+    HANG_UP, INTERRUPT, TERMINATE, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
+};
+use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber, net};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -30,9 +32,38 @@ const SLICE_UNBOUNDED_MS: u64 = 1_000_000_000_000;
 pub(crate) struct Stop {
     flag: Arc<AtomicBool>,
     waker: Arc<Waker>,
+    /// A console takes Ctrl-C: it cancels what runs there and does not end the process.
+    has_console: Arc<AtomicBool>,
+    is_interrupted: Arc<AtomicBool>,
 }
 
 impl Stop {
+    /// From now on Ctrl-C is for a console, or no longer.
+    pub(crate) fn set_console(&self, has_console: bool) {
+        self.has_console.store(has_console, Ordering::Release);
+    }
+
+    /// True once after each Ctrl-C that was for the console.
+    pub(crate) fn take_interrupt(&self) -> bool {
+        self.is_interrupted.swap(false, Ordering::AcqRel)
+    }
+
+    /// Ctrl-C.
+    fn interrupt(&self) {
+        if self.has_console.load(Ordering::Acquire) {
+            self.is_interrupted.store(true, Ordering::Release);
+            self.wake();
+        } else {
+            self.terminate();
+        }
+    }
+
+    /// SIGTERM. A script that runs for ever must not keep the loop from hearing of it.
+    fn terminate(&self) {
+        lua::ask_to_stop();
+        self.request();
+    }
+
     /// Asks the event loop to end. From any thread.
     pub(crate) fn request(&self) {
         self.flag.store(true, Ordering::Release);
@@ -72,6 +103,7 @@ impl Process {
     /// Makes database, event loop and Lua; nothing is read or listened to yet.
     pub(crate) fn new(options: &Options, is_strict: bool) -> Result<Self, String> {
         let log = Log::start(logging::level(options.log_level.as_deref().unwrap_or("info"))?);
+        log.set_json(logging::is_json(options.log_format.as_deref().unwrap_or("plain"))?);
         if let Some(path) = &options.log {
             log.set_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
@@ -86,16 +118,18 @@ impl Process {
                 let _ = for_database.wake();
             }),
         };
-        let stop = Stop { flag: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
+        let stop = Stop {
+            flag: Arc::default(),
+            waker: Arc::clone(&waker),
+            has_console: Arc::default(),
+            is_interrupted: Arc::default(),
+        };
         let (for_signals, log_of_signals) = (stop.clone(), log.clone());
-        handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| {
-            if signal == HANG_UP {
-                log_of_signals.rotate();
-            } else {
-                // A script that runs for ever must not keep the loop from hearing of it.
-                lua::ask_to_stop();
-                for_signals.request();
-            }
+        fail_writes_beyond_limit();
+        handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| match signal {
+            HANG_UP => log_of_signals.rotate(),
+            INTERRUPT => for_signals.interrupt(),
+            _ => for_signals.terminate(),
         })
         .map_err(|error| error.to_string())?;
         let mut config = options.database()?;
@@ -143,6 +177,7 @@ impl Process {
         self.event_loop.drain(fiber::now_ns() + DRAIN_NS).map_err(text)?;
         if self.host.is_open.get() {
             self.database.close().map_err(|error| error.to_string())?;
+            self.host.remove_pid_file();
             tracing::info!("stopped");
         }
         Ok(self.host.exit_code.get())
@@ -170,6 +205,7 @@ impl ProcessHost {
             runtime::write_file(path, text.as_bytes())
                 .map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
         }
+        tracing::info!("Lycosa {}: {}", env!("CARGO_PKG_VERSION"), options.summary(&config));
         self.database.reconfigure(|current| *current = config);
         fiber::set_max(options.fibers_max.unwrap_or(fiber::FIBERS_MAX_DEFAULT));
         self.database.open()?;
@@ -205,11 +241,36 @@ impl ProcessHost {
         }
         self.listeners.close();
         let local = self.listeners.listen(found).map_err(|error| failed(&error))?;
-        let rights = self.database.catalog.rights_of(GUEST);
-        let guest =
-            if rights.universe & database::Privileges::READ == 0 { "; guest may do nothing until granted" } else { "" };
+        let guest = if self.guest_may_nothing() { "; guest may do nothing until granted" } else { "" };
         tracing::info!("ready: connect to {local} with any Tarantool connector{guest}");
         Ok(())
+    }
+
+    /// True if nothing was granted to guest beyond what every fresh directory grants.
+    fn guest_may_nothing(&self) -> bool {
+        use database::{ObjectType, Privileges};
+        /// Spaces below are the system's; what a fresh directory grants on them lets nobody see rows of others.
+        const FIRST_SPACE: u32 = 512;
+        self.database.catalog.grants().iter().filter(|grant| [GUEST, PUBLIC].contains(&grant.grantee)).all(|grant| {
+            match (grant.object_type, grant.object_id) {
+                (ObjectType::Universe, _) => grant.privileges & !(Privileges::SESSION | Privileges::USAGE) == 0,
+                (ObjectType::Role, id) => id == Some(PUBLIC),
+                (ObjectType::Space, Some(id)) => id < FIRST_SPACE,
+                // What runs with the rights of who calls it.
+                (ObjectType::Function, Some(_)) => grant.grantee == PUBLIC,
+                _ => false,
+            }
+        })
+    }
+
+    /// The file says no more that this process runs. It is left alone if it is another one's by now.
+    fn remove_pid_file(&self) {
+        let Some(path) = self.options.borrow().pid_file.clone() else { return };
+        let pid = std::process::id().to_string();
+        if runtime::read_file(&path).is_ok_and(|text| text == pid.as_bytes()) {
+            // A file that stays is only a nuisance.
+            let _ = SystemFiles.remove(&path);
+        }
     }
 
     fn has_password(&self) -> bool {
@@ -230,6 +291,10 @@ impl Host for ProcessHost {
             && let Some(level) = &options.log_level
         {
             self.log.set_level(logging::level(level).map_err(Error::illegal)?);
+        }
+        if options.log_format != before.log_format {
+            let form = options.log_format.as_deref().unwrap_or("plain");
+            self.log.set_json(logging::is_json(form).map_err(Error::illegal)?);
         }
         if options.log != before.log
             && let Some(path) = &options.log
@@ -262,6 +327,7 @@ impl Host for ProcessHost {
             current.checkpoint_count = config.checkpoint_count;
             current.checkpoint_wal_threshold = config.checkpoint_wal_threshold;
             current.snap_io_rate_limit = config.snap_io_rate_limit;
+            current.too_long_threshold_ns = config.too_long_threshold_ns;
             current.read_only = config.read_only;
         });
         if options.listen != before.listen {
@@ -283,5 +349,15 @@ impl Host for ProcessHost {
 
     fn rotate_log(&self) {
         self.log.rotate();
+    }
+
+    fn set_log(&self, level: Option<&str>, form: Option<&str>) -> database::Result<()> {
+        if let Some(level) = level {
+            self.log.set_level(logging::level(level).map_err(Error::illegal)?);
+        }
+        if let Some(form) = form {
+            self.log.set_json(logging::is_json(form).map_err(Error::illegal)?);
+        }
+        Ok(())
     }
 }

@@ -7,8 +7,19 @@ use lua::Lua;
 use std::io::IsTerminal;
 use std::rc::Rc;
 
+/// `lycosa serve --check`: looks at the options and starts nothing. Errors: the first thing that would not let a server start.
+pub(crate) fn check(options: &Options) -> Result<i32, String> {
+    let options = options.for_serve();
+    let config = options.check()?;
+    if let Some(path) = &options.script {
+        read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    println!("the configuration is good: {}", options.summary(&config));
+    Ok(0)
+}
+
 /// Runs a server until it is asked to stop. Returns the exit code.
-pub(crate) fn serve(options: &Options) -> Result<i32, String> {
+pub(crate) fn serve(options: &Options, has_console: bool) -> Result<i32, String> {
     let options = options.for_serve();
     let mut process = Process::new(&options, true)?;
     process.host.open().map_err(|error| error.to_string())?;
@@ -28,7 +39,10 @@ pub(crate) fn serve(options: &Options) -> Result<i32, String> {
             });
         }
     }
-    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+    // In the background the kernel stops whoever reads from the terminal.
+    let is_at_terminal =
+        std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && runtime::terminal::is_foreground();
+    if has_console && is_at_terminal {
         console::start_local(&mut process)?;
     }
     process.run()

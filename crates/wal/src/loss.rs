@@ -18,6 +18,11 @@ pub trait Replay {
     /// Damage was found. Rows behind it are given, too: what they meet tells what the damage costs.
     fn damaged(&mut self) {}
 
+    /// Whose rows these must be; a log of another server is refused. `None`: anybody's.
+    fn instance(&self) -> Option<String> {
+        None
+    }
+
     /// A row in words, for the report of its loss.
     fn describe(&mut self, row: &Row<'_>) -> String {
         format!("type {}", row.header.kind)

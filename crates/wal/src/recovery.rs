@@ -130,6 +130,17 @@ pub fn recover_into(
             replay.damaged();
         }
         let is_header_known = reader.meta.bytes > 0;
+        if is_header_known
+            && let Some(own) = replay.instance()
+            && !own.eq_ignore_ascii_case(&reader.meta.instance_uuid)
+        {
+            let other = &reader.meta.instance_uuid;
+            let what = format!(
+                "this is the log of another server, {other}; the snapshot is of {own}; \
+                 force_recovery would not help: move the log that is not this server's to another directory"
+            );
+            return Err(WalError::Corrupt { file: path.clone(), offset: 0, what });
+        }
         if is_header_known && !report.vclock.covers(&reader.meta.vclock) {
             let (from, to) = (report.vclock, reader.meta.vclock);
             if on_damage == OnDamage::Refuse && report.losses.is_empty() {

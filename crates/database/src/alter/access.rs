@@ -7,7 +7,7 @@ use crate::catalog::{User, UserKind};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_str, for_each_entry};
-use crate::session::{ADMIN, Context, GUEST, PUBLIC, SUPER, UserId};
+use crate::session::{ADMIN, Context, GUEST, NOBODY, PUBLIC, SUPER, UserId};
 use crate::txn::Effect;
 use base64::Engine;
 use std::rc::Rc;
@@ -55,7 +55,7 @@ fn parse_user(row: &[u8]) -> Result<User> {
     if id == GUEST && password_hash.is_some_and(|hash| hash != password_hash_of_nothing()) {
         return Err(Error::new(ErrorCode::GuestUserPassword, &[]));
     }
-    Ok(User { id, owner, name, kind, password_hash })
+    Ok(User { id, birth: 0, owner, name, kind, password_hash })
 }
 
 /// What `_user` keeps of an empty password: guest's.
@@ -100,11 +100,16 @@ pub(super) fn on_user(
             rows: 0,
         }));
     };
-    let user = parse_user(new.data())?;
+    let mut user = parse_user(new.data())?;
     let id = user.id;
     let kind = object_type(user.kind);
+    let known = database.catalog.user(id);
+    user.birth = known.as_ref().map_or_else(|| database.catalog.next_birth(), |known| known.birth);
     match old {
         None => {
+            if id == NOBODY && !is_recovering(database) {
+                return Err(Error::new(ErrorCode::CreateUser, &[&user.name, &"the number of the user is too big"]));
+            }
             check_change(database, context, Privileges::CREATE, kind, id, user.owner, &user.name)?;
             if database.catalog.users().len() >= USER_MAX && !is_recovering(database) {
                 return Err(Error::new(ErrorCode::UserMax, &[&USER_MAX]));
@@ -113,7 +118,6 @@ pub(super) fn on_user(
         Some(_) => {
             // A user may change its own password. Who made a user has no more of it than that: a row that names a new owner must not
             // be what gives the right to write it.
-            let known = database.catalog.user(id);
             let (kind, name) =
                 known.as_ref().map_or((kind, &user.name), |known| (object_type(known.kind), &known.name));
             check_change(database, context, Privileges::ALTER, kind, id, id, name)?;

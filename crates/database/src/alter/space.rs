@@ -7,7 +7,7 @@ use crate::catalog::{SchemaObject, Space, SpaceDef, SpaceKind};
 use crate::database::{Database, Garbage};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
-use crate::session::Context;
+use crate::session::{Context, NOBODY};
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -414,7 +414,7 @@ pub(super) fn on_collation(
     if let Some(old) = old {
         let mut fields = Fields::new(old.data())?;
         let (id, name) = (fields.uint()?, fields.str()?.to_string());
-        check_change(database, context, Privileges::DROP, ObjectType::Collation, id, u32::MAX, &name)?;
+        check_change(database, context, Privileges::DROP, ObjectType::Collation, id, NOBODY, &name)?;
         if new.is_none() {
             let is_used = database.catalog.spaces().iter().any(|space| {
                 let uses = |collation: &Option<Arc<Collation>>| collation.as_ref().is_some_and(|c| c.id() == id);
@@ -446,7 +446,7 @@ pub(super) fn on_collation(
     let kind = fields.str()?.to_string();
     let locale = fields.str()?.to_string();
     let options = fields.raw()?;
-    check_change(database, context, Privileges::CREATE, ObjectType::Collation, id, u32::MAX, &name)?;
+    check_change(database, context, Privileges::CREATE, ObjectType::Collation, id, NOBODY, &name)?;
     let collation = Collation::from_row(id, &name, &kind, &locale, options)
         .map_err(|error| Error::new(ErrorCode::CantCreateCollation, &[&error]))?;
     let before = database.catalog.set_collation(id, Some(Arc::new(collation)));

@@ -62,6 +62,8 @@ pub struct Catalog {
     /// What the newest versions have changed, the newest last.
     changes: RefCell<VecDeque<SchemaObject>>,
     access_version: Cell<u64>,
+    /// Users made in the life of the process.
+    births: Cell<u64>,
     /// Rights of users as of an access version.
     rights: RefCell<(u64, BTreeMap<UserId, Rc<Rights>>)>,
 }
@@ -90,6 +92,7 @@ impl Catalog {
             schema_version: Cell::new(1),
             changes: RefCell::default(),
             access_version: Cell::new(1),
+            births: Cell::new(0),
             rights: RefCell::default(),
         }
     }
@@ -219,6 +222,12 @@ impl Catalog {
     /// Name of a user, or its number as text if it is gone.
     pub fn user_name(&self, id: UserId) -> String {
         self.user(id).map_or_else(|| id.to_string(), |user| user.name.clone())
+    }
+
+    /// A number that no user of the process has had.
+    pub(crate) fn next_birth(&self) -> u64 {
+        self.births.set(self.births.get() + 1);
+        self.births.get()
     }
 
     pub(crate) fn set_user(&self, id: UserId, user: Option<Rc<User>>) -> Option<Rc<User>> {

@@ -16,6 +16,8 @@ pub enum UserKind {
 pub struct User {
     /// Number.
     pub id: UserId,
+    /// Which of those that have had this number it is: numbers are given again, and sessions outlive their users.
+    pub birth: u64,
     /// Who made it.
     pub owner: UserId,
     /// Name.

@@ -149,6 +149,9 @@ end
 
 -- Shows the options that are in force; called once the database is open.
 function internal.show_cfg(values)
+    if values.log_level ~= nil then
+        package.loaded.log.level(values.log_level)
+    end
     for name, value in pairs(defaults) do
         current[name] = value
     end
@@ -191,6 +194,9 @@ function internal.apply_cfg(changes)
     end
     if next(changed) ~= nil then
         internal.configure(changed)
+        if changed.log_level ~= nil then
+            package.loaded.log.level(changed.log_level)
+        end
         for name, value in pairs(changed) do
             if value == nil then
                 current[name] = defaults[name]
@@ -334,6 +340,36 @@ box.backup = {
         internal.end_backup()
     end,
 }
+
+-- What is absent says so.
+local function absent(what)
+    return function() fail('UNSUPPORTED', 'Lycosa', what .. ' yet') end
+end
+
+for _, name in ipairs({ 'execute', 'prepare', 'unprepare' }) do
+    box[name] = absent('SQL (box.' .. name .. ')')
+end
+box.feedback = setmetatable({}, { __index = absent('reports to its makers (box.feedback)') })
+
+-- Modules of Tarantool that are absent. Files of these names on the path are found first.
+local absent_modules = {}
+for name in ([[net.box socket buffer datetime varbinary xlog key_def merger http.client crypto csv iconv pickle popen pwd tap swim
+    compat experimental.trigger trigger metrics help]]):gmatch('%S+') do
+    absent_modules[name] = true
+end
+table.insert(package.loaders, function(name)
+    -- Raised here and not by a loader: a loader that has failed once makes every later try fail with another text.
+    if absent_modules[name] then
+        absent("the module '" .. name .. "'")()
+    end
+end)
+
+-- Where rocks are, as `tarantoolctl rocks` and `tt rocks` put them, then what is installed for all.
+package.path = '.rocks/share/tarantool/?.lua;.rocks/share/tarantool/?/init.lua;' .. package.path
+    .. ';/usr/local/share/tarantool/?.lua;/usr/local/share/tarantool/?/init.lua'
+    .. ';/usr/share/tarantool/?.lua;/usr/share/tarantool/?/init.lua'
+package.cpath = '.rocks/lib/tarantool/?.so;' .. package.cpath
+    .. ';/usr/local/lib/tarantool/?.so;/usr/lib/tarantool/?.so'
 
 -- Information -------------------------------------------------------------------------------------------------------
 local function callable(work)

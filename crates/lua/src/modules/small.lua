@@ -302,7 +302,9 @@ local function logger(level, name)
             text = package.loaded.json.encode(text)
         end
         text = tostring(text)
-        internal.log(level, name and name .. ': ' .. text or text)
+        local caller = debug.getinfo(2, 'Sl')
+        local place = caller and ('%s:%d'):format(caller.short_src:match('[^/]*$'), math.max(caller.currentline, 0))
+        internal.log(level, name and name .. ': ' .. text or text, place)
     end
 end
 
@@ -315,10 +317,15 @@ end
 
 fill_log(log)
 function log.level(level)
-    level = levels[level] or level
-    if type(level) == 'number' then
-        log_level = level
+    if level == nil then
+        return log_level
     end
+    level = levels[level] or tonumber(level)
+    if type(level) ~= 'number' or level < 0 or level > 7 then
+        error('log.level: expected a number from 0 to 7 or the name of a level', 2)
+    end
+    log_level = level
+    internal.set_log(tostring(level), nil)
     return log_level
 end
 function log.new(name)
@@ -330,12 +337,15 @@ function log.log_format(format)
     if format ~= 'plain' and format ~= 'json' then
         error("log_format: expected 'json' or 'plain'", 2)
     end
+    internal.set_log(nil, format)
 end
 log.cfg = setmetatable({ level = 5, format = 'plain' }, {
     __call = function(self, options)
         for key, value in pairs(options or {}) do
             if key == 'level' then
                 log.level(value)
+            elseif key == 'format' then
+                log.log_format(value)
             end
             rawset(self, key, value)
         end

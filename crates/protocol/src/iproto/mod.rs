@@ -9,7 +9,9 @@ pub(crate) use decode::announced_bytes;
 pub use decode::{DecodeError, Header, Packet, Request, next_packet};
 pub use encode::{encode_error, greeting};
 pub(crate) use login::Logins;
-pub(crate) use request::{RequestEvents, answer_logins, decode_error, decode_packet, prefetch, refuse, serve};
+pub(crate) use request::{
+    RequestEvents, answer_logins, decode_error, decode_packet, log_slow_group, prefetch, refuse, serve,
+};
 
 /// Request types.
 #[expect(missing_docs, reason = "the protocol's words")]

@@ -60,6 +60,13 @@ pub(crate) fn serve(
     }
 }
 
+impl Decoded<'_> {
+    /// Type and number of the request.
+    pub(crate) fn kind_and_sync(&self) -> (u64, u64) {
+        (self.header.request_type, self.header.sync)
+    }
+}
+
 /// Answers a request with an error, unlooked at.
 pub(crate) fn refuse(database: &Database, connection: &Connection, decoded: &Decoded<'_>, error: &Error) {
     answer_error(database, connection, decoded.header.sync, error);
@@ -224,7 +231,7 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
         return Err(no_such_index(&space, index_id));
     }
     let context = &*connection.context;
-    context.user.set(connection.session.user.get());
+    context.user.set(database.user_of(&connection.session));
     context.seen.set(database.written(&space));
     let is_parked = context.seen.get() > database.durable();
     let mut output = connection.output.borrow_mut();
@@ -280,7 +287,7 @@ fn write(
         return write_in_fiber(database, connection, header, index_id, body, events);
     }
     let context = &*connection.context;
-    context.user.set(connection.session.user.get());
+    context.user.set(database.user_of(&connection.session));
     context.seen.set(Position::default());
     let row = match database.execute(context, &space, operation) {
         Err(error) if error.is_needs_fiber() => {
@@ -302,9 +309,9 @@ fn write_in_fiber(
     body: &[u8],
     events: &RequestEvents,
 ) -> Result<()> {
-    let body = body.to_vec();
-    in_fiber(database, connection, header.sync, events, move |database, context, out| {
-        let request = Request::decode(header.request_type, &body).map_err(decode_error)?;
+    let subject = ((header.request_type, body.to_vec()), describe_rows as fn(&(u64, Vec<u8>)) -> String);
+    in_fiber(database, connection, header.sync, events, subject, move |database, context, (_, body), out| {
+        let request = Request::decode(header.request_type, body).map_err(decode_error)?;
         let space = find_space(database, &request)?;
         let operation = self::operation(header.request_type, index_id, &request)?;
         let row = database.execute(context, &space, operation)?;
@@ -323,9 +330,9 @@ fn select_in_fiber(
     body: &[u8],
     events: &RequestEvents,
 ) -> Result<()> {
-    let body = body.to_vec();
-    in_fiber(database, connection, sync, events, move |database, context, out| {
-        let request = Request::decode(request_type::SELECT, &body).map_err(decode_error)?;
+    let subject = ((request_type::SELECT, body.to_vec()), describe_rows as fn(&(u64, Vec<u8>)) -> String);
+    in_fiber(database, connection, sync, events, subject, move |database, context, (_, body), out| {
+        let request = Request::decode(request_type::SELECT, body).map_err(decode_error)?;
         let space = find_space(database, &request)?;
         let index_id = find_index(&space, &request)?;
         let limit = request.limit.ok_or_else(|| missing("limit"))?;
@@ -368,25 +375,29 @@ fn call(
     if header.request_type == request_type::EVAL {
         let source = request.expression.ok_or_else(|| missing("expression"))?;
         let source = String::from_utf8_lossy(source).into_owned();
-        return in_fiber(database, connection, header.sync, events, move |database, context, out| {
-            database.eval(context, &source, &arguments, out)
+        let subject = (source, describe_eval as fn(&String) -> String);
+        return in_fiber(database, connection, header.sync, events, subject, move |database, context, source, out| {
+            database.eval(context, source, &arguments, out)
         });
     }
     let name = request.function_name.ok_or_else(|| missing("function name"))?;
     let name = String::from_utf8_lossy(name).into_owned();
     let is_old_style = header.request_type == request_type::CALL_16;
-    in_fiber(database, connection, header.sync, events, move |database, context, out| {
-        database.call(context, &name, &arguments, is_old_style, out)
+    let subject = (name, describe_call as fn(&String) -> String);
+    in_fiber(database, connection, header.sync, events, subject, move |database, context, name, out| {
+        database.call(context, name, &arguments, is_old_style, out)
     })
 }
 
-/// Runs `work` in a fiber with a context of its own and answers with the values it encodes.
-fn in_fiber(
+/// Runs `work` on a subject in a fiber with a context of its own and answers with the values it encodes. `describe` says what it was if it
+/// took long.
+fn in_fiber<S: 'static>(
     database: &Rc<Database>,
     connection: &Rc<Connection>,
     sync: u64,
     events: &RequestEvents,
-    work: impl FnOnce(&Rc<Database>, &Rc<Context>, &mut Vec<u8>) -> Result<u32> + 'static,
+    (subject, describe): (S, fn(&S) -> String),
+    work: impl FnOnce(&Rc<Database>, &Rc<Context>, &S, &mut Vec<u8>) -> Result<u32> + 'static,
 ) -> Result<()> {
     let database = Rc::clone(database);
     let connection = Rc::clone(connection);
@@ -395,9 +406,16 @@ fn in_fiber(
     events(&connection, false);
     fiber::run_now("iproto", move || {
         let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
+        context.user.set(database.user_of(&connection.session));
         fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
         let mut values = Vec::new();
-        match work(&database, &context, &mut values) {
+        let begun = fiber::now_ns();
+        let outcome = work(&database, &context, &subject, &mut values);
+        let total = fiber::now_ns().saturating_sub(begun);
+        if total > database.too_long_ns.get() {
+            log_slow(&describe(&subject), total, fiber::waited_ns());
+        }
+        match outcome {
             Ok(count) => answer_data(&database, &connection, sync, context.seen.get(), count, &values),
             Err(error) => answer_error(&database, &connection, sync, &error),
         }
@@ -405,6 +423,61 @@ fn in_fiber(
         events(&connection, true);
     });
     Ok(())
+}
+
+/// Says that something took long, and where the time went.
+fn log_slow(what: &str, total_ns: u64, waited_ns: u64) {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let waited_ns = waited_ns.min(total_ns);
+    tracing::warn!(
+        "too long {what}: {:.3} sec, {:.3} running and {:.3} waiting",
+        seconds(total_ns),
+        seconds(total_ns - waited_ns),
+        seconds(waited_ns)
+    );
+}
+
+/// Says that requests which were served together on the event loop's own stack took long.
+pub(crate) fn log_slow_group((request_type, sync): (u64, u64), count: usize, total_ns: u64) {
+    let name = type_name(request_type);
+    match count {
+        1 => log_slow(&format!("{name} (sync {sync})"), total_ns, 0),
+        count => log_slow(&format!("group of {count} requests that begins with {name} (sync {sync})"), total_ns, 0),
+    }
+}
+
+fn type_name(request_type: u64) -> &'static str {
+    match request_type {
+        request_type::SELECT => "SELECT",
+        request_type::INSERT => "INSERT",
+        request_type::REPLACE => "REPLACE",
+        request_type::UPDATE => "UPDATE",
+        request_type::DELETE => "DELETE",
+        request_type::UPSERT => "UPSERT",
+        request_type::CALL | request_type::CALL_16 => "CALL",
+        request_type::EVAL => "EVAL",
+        request_type::AUTH => "AUTH",
+        _ => "request",
+    }
+}
+
+fn describe_call(name: &String) -> String {
+    format!("CALL of {name}")
+}
+
+/// The beginning of what was evaluated, in one line.
+#[expect(clippy::ptr_arg, reason = "the subject of a fiber is a String")]
+fn describe_eval(source: &String) -> String {
+    const SHOWN_MAX: usize = 60;
+    let shown: String = source.chars().take(SHOWN_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("EVAL of '{shown}'{}", if source.chars().nth(SHOWN_MAX).is_some() { "..." } else { "" })
+}
+
+/// What a request on rows was, from its body.
+fn describe_rows((request_type, body): &(u64, Vec<u8>)) -> String {
+    let request = Request::decode(*request_type, body).ok();
+    let space = request.and_then(|request| request.space_id).map_or_else(String::new, |id| format!(" of space {id}"));
+    format!("{}{space}", type_name(*request_type))
 }
 
 /// Answers a login, later if its address has failed too often.
