@@ -36,7 +36,7 @@ fn wrong_arguments_end_no_process_first_seed() {
 
 #[test]
 fn wrong_arguments_end_no_process_second_seed() {
-    calls_with_seed("4");
+    calls_with_seed("7");
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn append(files: &SimulatedFiles, bodies: &[(u16, Vec<u8>)]) {
         prepare_bytes: 0,
     };
     let mut clock = Vclock::default();
-    clock.set(1, vclock as i64);
+    clock.set(1, vclock);
     let mut journal = Journal::open(config, clock).unwrap();
     for (kind, body) in bodies {
         journal.begin();

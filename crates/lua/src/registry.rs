@@ -63,6 +63,9 @@ pub(crate) struct Registry {
     pub(crate) call_persistent: Cell<c_int>,
     /// Lua function: the function that the body of a persistent one stands for.
     pub(crate) compile_function: Cell<c_int>,
+    /// Scans and savepoints that Lua holds, by address: any other pointer is refused.
+    pub(crate) scans: RefCell<hashbrown::HashSet<usize>>,
+    pub(crate) savepoints: RefCell<hashbrown::HashSet<usize>>,
     /// Lua function: makes `box.space` and its like follow the schema.
     pub(crate) refresh: Cell<c_int>,
     /// The schema version that Lua's tables show.

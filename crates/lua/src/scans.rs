@@ -2,7 +2,7 @@
 
 use crate::api::{Outcome, buffer, id_at, push_found, space_at};
 use crate::convert::{encode_key, encode_listed_key, push_u64};
-use crate::registry::{context, database};
+use crate::registry::{context, database, registry};
 use crate::state::{Raise, State};
 use database::{Context, DiskIterator, Error, ErrorCode, Key, Privileges, Space, SpaceKind};
 use std::ffi::c_int;
@@ -130,14 +130,20 @@ pub(crate) fn iterator(state: State) -> Outcome {
     } else {
         Scan::Copied(collect(&context, &space, index_id, kind, key, 0, u64::MAX)?.into_iter())
     };
-    state.push_pointer(Box::into_raw(Box::new(scan)).cast());
+    let handle = Box::into_raw(Box::new(scan));
+    registry().scans.borrow_mut().insert(handle.addr());
+    state.push_pointer(handle.cast());
     Ok(1)
 }
 
 #[expect(unsafe_code, reason = "handles of scans are boxed pointers kept by one Lua object each")]
 pub(crate) fn iterator_next(state: State) -> Outcome {
-    // SAFETY: the Lua side keeps the handle of `iterator` in an object and clears it when it is closed.
-    let scan = unsafe { state.pointer(1).cast::<Scan>().as_mut() };
+    let handle = state.pointer(1).cast::<Scan>();
+    if !registry().scans.borrow().contains(&handle.addr()) {
+        return Ok(0);
+    }
+    // SAFETY: a handle that `iterator` has given and that was not closed.
+    let scan = unsafe { handle.as_mut() };
     let found = match scan {
         Some(Scan::Memory(space, iterator)) => database().next_row(&context(), space, iterator)?,
         Some(Scan::Disk(iterator)) => {
@@ -153,8 +159,8 @@ pub(crate) fn iterator_next(state: State) -> Outcome {
 #[expect(unsafe_code, reason = "handles of scans are boxed pointers kept by one Lua object each")]
 pub(crate) fn iterator_close(state: State) -> Outcome {
     let scan = state.pointer(1).cast::<Scan>();
-    if !scan.is_null() {
-        // SAFETY: closed once, by the finalizer of the Lua object that holds the handle.
+    if registry().scans.borrow_mut().remove(&scan.addr()) {
+        // SAFETY: a handle that `iterator` has given and that was not closed before.
         drop(unsafe { Box::from_raw(scan) });
     }
     Ok(0)

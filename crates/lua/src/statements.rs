@@ -3,7 +3,7 @@
 use crate::api::{Outcome, buffer, id_at, push_found, space_at};
 use crate::convert::{encode, encode_array, encode_key, tuple_at};
 use crate::lua::sync_schema;
-use crate::registry::{context, database};
+use crate::registry::{context, database, registry};
 use crate::state::{Raise, State};
 use database::{Error, ErrorCode, Operation, Savepoint};
 use mlua_sys as ffi;
@@ -126,14 +126,20 @@ pub(crate) fn txn_id(state: State) -> Outcome {
 /// savepoint() -> handle
 pub(crate) fn savepoint(state: State) -> Outcome {
     let savepoint = database().savepoint(&context(), None)?;
-    state.push_pointer(Box::into_raw(Box::new(savepoint)).cast());
+    let handle = Box::into_raw(Box::new(savepoint));
+    registry().savepoints.borrow_mut().insert(handle.addr());
+    state.push_pointer(handle.cast());
     Ok(1)
 }
 
 #[expect(unsafe_code, reason = "handles of savepoints are boxed pointers")]
 pub(crate) fn rollback_to_savepoint(state: State) -> Outcome {
-    // SAFETY: the Lua side hands over what `savepoint` gave.
-    match unsafe { state.pointer(1).cast::<Savepoint>().as_ref() } {
+    let handle = state.pointer(1).cast::<Savepoint>();
+    if !registry().savepoints.borrow().contains(&handle.addr()) {
+        return Err(Error::new(ErrorCode::NoSuchSavepoint, &[]).into());
+    }
+    // SAFETY: a handle that `savepoint` has given and that was not closed.
+    match unsafe { handle.as_ref() } {
         Some(savepoint) => {
             database().rollback_to_savepoint(&context(), savepoint)?;
             sync_schema(state);
@@ -146,8 +152,8 @@ pub(crate) fn rollback_to_savepoint(state: State) -> Outcome {
 #[expect(unsafe_code, reason = "handles of savepoints are boxed pointers")]
 pub(crate) fn savepoint_close(state: State) -> Outcome {
     let savepoint = state.pointer(1).cast::<Savepoint>();
-    if !savepoint.is_null() {
-        // SAFETY: closed once, by the finalizer of the object that holds the handle.
+    if registry().savepoints.borrow_mut().remove(&savepoint.addr()) {
+        // SAFETY: a handle that `savepoint` has given and that was not closed before.
         drop(unsafe { Box::from_raw(savepoint) });
     }
     Ok(0)
