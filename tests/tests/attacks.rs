@@ -1,5 +1,5 @@
-//! What those try who have no rights, or few: to run code, to empty spaces, to use up memory and stacks, to keep others out. Each test is an
-//! attack that once worked.
+//! What those try who have no rights, or few: to run code, to empty spaces, to use up memory and stacks, to keep others out. Each test is one
+//! attack.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use lycosa_tests::{Client, Reply, Rig, Server, login, packet, request, root};
