@@ -476,6 +476,7 @@ impl EventLoop {
                 is_read_closed: Cell::new(false),
                 is_stalled: Cell::new(false),
                 is_slow: Cell::new(false),
+                group_began: Cell::new(0),
                 is_dirty: Cell::new(false),
                 is_closing: Cell::new(false),
             });
@@ -544,6 +545,7 @@ impl EventLoop {
     /// bytes may ask for much work.
     fn serve(&self, connection: &Rc<Connection>, bytes: &[u8]) {
         let began = fiber::now_ns();
+        connection.group_began.set(began);
         let mut kept = connection.input.take();
         self.input_total.set(self.input_total.get() - kept.len());
         let is_joined = !kept.is_empty();
@@ -579,7 +581,6 @@ impl EventLoop {
             if group.len() > 1 {
                 iproto::prefetch(&self.database, group.iter().map(|(decoded, _)| decoded));
             }
-            let begun = fiber::now_ns();
             let first = group.first().map(|(decoded, _)| decoded.kind_and_sync());
             let count = group.len();
             for (decoded, end) in group.drain(..) {
@@ -599,7 +600,8 @@ impl EventLoop {
                     break;
                 }
             }
-            let total = fiber::now_ns().saturating_sub(begun);
+            let now = fiber::now_ns();
+            let total = now.saturating_sub(connection.group_began.replace(now));
             if total > self.database.too_long_ns.get()
                 && let Some(first) = first
             {
@@ -612,7 +614,7 @@ impl EventLoop {
             if let Some(error) = failure {
                 self.refuse(connection, error);
             }
-            if fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX {
+            if now.saturating_sub(began) >= SERVE_NS_MAX {
                 connection.is_slow.set(true);
                 connection.is_stalled.set(true);
                 break;

@@ -11,10 +11,11 @@
 
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use hashbrown::HashMap;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,7 +99,7 @@ struct Fiber {
 }
 
 struct Scheduler {
-    fibers: RefCell<BTreeMap<FiberId, Rc<Fiber>>>,
+    fibers: RefCell<HashMap<FiberId, Rc<Fiber>>>,
     ready: RefCell<VecDeque<FiberId>>,
     timers: RefCell<BinaryHeap<Reverse<(u64, u64, FiberId)>>>,
     current: Cell<Option<FiberId>>,
@@ -196,14 +197,14 @@ pub fn try_spawn(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, T
     if count >= max() {
         return Err(TooManyFibers { count, stack_bytes: STACK_BYTES });
     }
-    let id = create(name, work)?;
+    let (id, _) = create(name, work)?;
     with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
     Ok(id)
 }
 
 /// Makes a fiber that the process itself needs; it starts when the scheduler runs. The caller bounds how many there are.
 pub fn spawn(name: &str, work: impl FnOnce() + 'static) -> FiberId {
-    let id = create(name, work).expect(RESERVE_IS_THERE);
+    let (id, _) = create(name, work).expect(RESERVE_IS_THERE);
     with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
     id
 }
@@ -213,15 +214,15 @@ pub fn run_now(name: &str, work: impl FnOnce() + 'static) -> FiberId {
     if current().is_some() {
         return spawn(name, work);
     }
-    let id = create(name, work).expect(RESERVE_IS_THERE);
-    resume(id);
+    let (id, fiber) = create(name, work).expect(RESERVE_IS_THERE);
+    resume(id, &fiber);
     id
 }
 
 /// Why a fiber of the process's own can be had.
 const RESERVE_IS_THERE: &str = "address space for a stack is left: others may have `max` fibers, these are few";
 
-fn create(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, TooManyFibers> {
+fn create(name: &str, work: impl FnOnce() + 'static) -> Result<(FiberId, Rc<Fiber>), TooManyFibers> {
     with(|scheduler| {
         let pooled = scheduler.pool.borrow_mut().pop();
         let stack = match pooled {
@@ -260,23 +261,20 @@ fn create(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, TooManyF
             }
         });
         *fiber.coroutine.borrow_mut() = Some(coroutine);
-        scheduler.fibers.borrow_mut().insert(id, fiber);
-        Ok(id)
+        scheduler.fibers.borrow_mut().insert(id, Rc::clone(&fiber));
+        Ok((id, fiber))
     })
 }
 
 /// Runs a fiber until it waits or ends. Called by the loop only.
-fn resume(id: FiberId) {
-    let Some(fiber) = with(|scheduler| scheduler.fibers.borrow().get(&id).cloned()) else {
-        return;
-    };
+fn resume(id: FiberId, fiber: &Rc<Fiber>) {
     let Some(mut coroutine) = fiber.coroutine.borrow_mut().take() else {
         return;
     };
     fiber.switches.set(fiber.switches.get() + 1);
     with(|scheduler| {
         scheduler.current.set(Some(id));
-        *scheduler.running.borrow_mut() = Some(Rc::clone(&fiber));
+        *scheduler.running.borrow_mut() = Some(Rc::clone(fiber));
     });
     RUNNING_SLICE.store(next_slice(fiber.is_slice_bounded.get()), Ordering::Relaxed);
     let result = coroutine.resume(());
@@ -317,7 +315,9 @@ pub fn abandon() {
         scheduler.next_id.set(FIRST_ID);
         scheduler.fibers.take()
     });
-    for fiber in fibers.into_values() {
+    let mut fibers: Vec<_> = fibers.into_iter().collect();
+    fibers.sort_unstable_by_key(|(id, _)| *id);
+    for (_, fiber) in fibers {
         std::mem::forget(fiber.coroutine.borrow_mut().take());
         drop(fiber.local.take());
     }
@@ -330,7 +330,9 @@ pub fn run_ready(max: usize) -> bool {
         let Some(id) = with(|scheduler| scheduler.ready.borrow_mut().pop_front()) else {
             return false;
         };
-        resume(id);
+        if let Some(fiber) = find(id) {
+            resume(id, &fiber);
+        }
     }
     with(|scheduler| !scheduler.ready.borrow().is_empty())
 }
@@ -515,11 +517,14 @@ pub fn set_name(id: FiberId, name: &str) {
     }
 }
 
-/// Living fibers: number, name, times it was switched to.
+/// Living fibers, the oldest first: number, name, times it was switched to.
 pub fn list() -> Vec<(FiberId, String, u64)> {
     with(|scheduler| {
         let fibers = scheduler.fibers.borrow();
-        fibers.iter().map(|(&id, fiber)| (id, fiber.name.borrow().clone(), fiber.switches.get())).collect()
+        let mut list: Vec<_> =
+            fibers.iter().map(|(&id, fiber)| (id, fiber.name.borrow().clone(), fiber.switches.get())).collect();
+        list.sort_unstable_by_key(|(id, ..)| *id);
+        list
     })
 }
 
@@ -529,6 +534,7 @@ pub fn stack_limit() -> Option<usize> {
 }
 
 /// The value kept with the running fiber, if it has this type.
+#[inline]
 pub fn local<T: 'static>() -> Option<Rc<T>> {
     with(|scheduler| {
         let running = scheduler.running.borrow();

@@ -390,7 +390,7 @@ fn call(
 }
 
 /// Runs `work` on a subject in a fiber with a context of its own and answers with the values it encodes. `describe` says what it was if it
-/// took long.
+/// waited and took long; what did not wait is in the time of its group.
 fn in_fiber<S: 'static>(
     database: &Rc<Database>,
     connection: &Rc<Connection>,
@@ -404,16 +404,19 @@ fn in_fiber<S: 'static>(
     let events = Rc::clone(events);
     connection.in_flight.set(connection.in_flight.get() + 1);
     events(&connection, false);
+    let begun = connection.group_began.get();
     fiber::run_now("iproto", move || {
         let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
         context.user.set(database.user_of(&connection.session));
         fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
         let mut values = Vec::new();
-        let begun = fiber::now_ns();
         let outcome = work(&database, &context, &subject, &mut values);
-        let total = fiber::now_ns().saturating_sub(begun);
-        if total > database.too_long_ns.get() {
-            log_slow(&describe(&subject), total, fiber::waited_ns());
+        let waited = fiber::waited_ns();
+        if waited > 0 {
+            let total = fiber::now_ns().saturating_sub(begun);
+            if total > database.too_long_ns.get() {
+                log_slow(&describe(&subject), total, waited);
+            }
         }
         match outcome {
             Ok(count) => answer_data(&database, &connection, sync, context.seen.get(), count, &values),
