@@ -32,6 +32,9 @@ const POOL_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiberId(pub u64);
 
+/// Fibers run for so long in one turn of the loop; one that runs longer is the last of its turn.
+const TURN_NS: u64 = 5_000_000;
+
 /// Fibers that there may be at once if nobody says otherwise. Each stack is two areas of address space with guards, of which a Linux process has
 /// 65,530 by default.
 pub const FIBERS_MAX_DEFAULT: usize = 25_000;
@@ -110,6 +113,8 @@ struct Scheduler {
     next_id: Cell<u64>,
     /// Fibers that `try_spawn` makes at most.
     max: Cell<usize>,
+    /// When a fiber began to wait last.
+    last_wait_ns: Cell<u64>,
 }
 
 /// Set in the number of a slice that is not bounded.
@@ -157,6 +162,7 @@ thread_local! {
         on_yield: RefCell::default(),
         next_id: Cell::new(FIRST_ID),
         max: Cell::new(FIBERS_MAX_DEFAULT),
+        last_wait_ns: Cell::new(0),
     };
 }
 
@@ -323,22 +329,28 @@ pub fn abandon() {
     }
 }
 
-/// Runs fibers that are ready, at most `max` switches. Returns true if more are ready. Called by the loop.
+/// Runs fibers that are ready, at most `max` switches and for about 5 ms: others than fibers have their turn, too. Returns true if more are
+/// ready. Called by the loop.
 pub fn run_ready(max: usize) -> bool {
-    expire_timers();
+    let begun = now_ns();
+    expire_timers(begun);
     for _ in 0..max {
         let Some(id) = with(|scheduler| scheduler.ready.borrow_mut().pop_front()) else {
             return false;
         };
-        if let Some(fiber) = find(id) {
-            resume(id, &fiber);
+        let Some(fiber) = find(id) else { continue };
+        resume(id, &fiber);
+        // Who waits has asked for the time.
+        let is_over = fiber.coroutine.borrow().is_none();
+        let now = if is_over { now_ns() } else { with(|scheduler| scheduler.last_wait_ns.get()) };
+        if now.saturating_sub(begun) > TURN_NS {
+            break;
         }
     }
     with(|scheduler| !scheduler.ready.borrow().is_empty())
 }
 
-fn expire_timers() {
-    let now = now_ns();
+fn expire_timers(now: u64) {
     loop {
         let expired = with(|scheduler| {
             let mut timers = scheduler.timers.borrow_mut();
@@ -453,6 +465,7 @@ fn suspend(fiber: &Rc<Fiber>) {
     // SAFETY: the yielder lives on this fiber's own stack for as long as its work runs, and this is that fiber: it is the running one.
     let yielder = unsafe { &*fiber.yielder.get() };
     let begun = now_ns();
+    with(|scheduler| scheduler.last_wait_ns.set(begun));
     yielder.suspend(());
     fiber.waited_ns.set(fiber.waited_ns.get() + now_ns().saturating_sub(begun));
 }
@@ -600,6 +613,29 @@ mod tests {
         assert!(try_spawn("again", || {}).is_ok());
         run_ready(10);
         set_max(FIBERS_MAX_DEFAULT);
+    }
+
+    #[test]
+    fn a_fiber_that_runs_long_is_the_last_of_its_turn() {
+        let now = Rc::new(Cell::new(0u64));
+        let clock = Rc::clone(&now);
+        set_clock(Rc::new(move || clock.get()));
+        for is_waiting in [false, true] {
+            let now = Rc::clone(&now);
+            spawn("long", move || {
+                now.set(now.get() + 2 * TURN_NS);
+                if is_waiting {
+                    yield_now();
+                }
+            });
+        }
+        spawn("short", || {});
+        assert!(run_ready(10));
+        assert_eq!(list().len(), 2);
+        assert!(run_ready(10));
+        assert_eq!(list().len(), 2);
+        assert!(!run_ready(10));
+        assert!(list().is_empty());
     }
 
     #[test]

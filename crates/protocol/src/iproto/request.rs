@@ -389,6 +389,11 @@ fn call(
     })
 }
 
+/// What requests are refused with while the server stops.
+pub(crate) fn shutting_down() -> Error {
+    Error::system("the server is shutting down")
+}
+
 /// Runs `work` on a subject in a fiber with a context of its own and answers with the values it encodes. `describe` says what it was if it
 /// waited and took long; what did not wait is in the time of its group.
 fn in_fiber<S: 'static>(
@@ -419,6 +424,7 @@ fn in_fiber<S: 'static>(
             }
         }
         match outcome {
+            Err(_) if connection.is_cut_short.get() => answer_error(&database, &connection, sync, &shutting_down()),
             Ok(count) => answer_data(&database, &connection, sync, context.seen.get(), count, &values),
             Err(error) => answer_error(&database, &connection, sync, &error),
         }
@@ -589,6 +595,7 @@ fn check_credentials(database: &Rc<Database>, connection: &Connection, request: 
         return Err(malformed("invalid scramble size"));
     }
     if !Reader::new(method).read_str().is_ok_and(|method| method == b"chap-sha1") {
+        let method = Reader::new(method).read_str().unwrap_or(method);
         let method = String::from_utf8_lossy(method);
         return Err(Error::illegal(format_args!("unknown authentication method '{}'", method.escape_debug())));
     }
