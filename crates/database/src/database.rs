@@ -233,6 +233,7 @@ impl Database {
             birth: Cell::default(),
             sync: Cell::new(0),
             is_alive: Cell::new(true),
+            writes_disk: Cell::new(false),
             settings: RefCell::new(crate::settings::defaults()),
         });
         self.sessions.borrow_mut().insert(id, Rc::downgrade(&session));
@@ -466,7 +467,7 @@ impl Database {
 
     /// True if commits are ahead of the disk by more than the bound: connections should not be read on.
     pub fn is_log_congested(&self) -> bool {
-        self.journal.borrow().as_ref().is_some_and(Journal::is_congested) || self.is_disk_congested()
+        self.journal.borrow().as_ref().is_some_and(Journal::is_congested)
     }
 
     /// True while commits wait for the log.

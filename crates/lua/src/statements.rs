@@ -5,14 +5,18 @@ use crate::convert::{encode, encode_array, encode_key, tuple_at};
 use crate::lua::sync_schema;
 use crate::registry::{context, database, registry};
 use crate::state::{Raise, State};
-use database::{Context, Error, ErrorCode, Operation, Savepoint};
+use database::{Context, Database, Error, ErrorCode, Operation, Savepoint};
 use mlua_sys as ffi;
 use std::ffi::c_int;
+
+fn is_congested(database: &Database, context: &Context) -> bool {
+    database.is_log_congested() || context.session.writes_disk.get() && database.is_disk_congested()
+}
 
 /// Pushes results so that a full log queue makes the procedure wait, as every write of Tarantool's does.
 fn after_write(state: State, context: &Context) -> Result<(), Raise> {
     let database = database();
-    if context.answers_wait && database.is_log_congested() && !context.is_in_txn() {
+    if context.answers_wait && is_congested(&database, context) && !context.is_in_txn() {
         state.check_may_wait()?;
         database.submit();
         database.wait_durable(context.seen.get())?;

@@ -506,6 +506,7 @@ impl EventLoop {
         let mut ready = std::mem::take(&mut self.readable);
         ready.append(&mut self.held_back);
         let mut buffer = std::mem::take(&mut self.buffer);
+        let is_disk_congested = !ready.is_empty() && self.database.is_disk_congested();
         for connection in ready {
             if !self.connections.contains_key(&connection.token.0) || connection.is_closing.get() {
                 continue;
@@ -513,7 +514,9 @@ impl EventLoop {
             let is_held_back = self.todo.in_flight.get() >= self.config.requests_max
                 || connection.in_flight.get() >= self.config.requests_max
                 || connection.unsent() > self.unread_max()
-                || self.database.is_log_congested();
+                || self.database.is_log_congested()
+                // Who only reads, or writes to memory, need not wait for the writers of rows on disk.
+                || is_disk_congested && connection.session.writes_disk.get();
             if is_held_back {
                 connection.outlet.await_sent();
                 self.held_back.push(connection);
@@ -562,6 +565,7 @@ impl EventLoop {
     /// bytes may ask for much work.
     fn serve(&self, connection: &Rc<Connection>, bytes: &[u8]) {
         let began = fiber::now_ns();
+        connection.session.writes_disk.set(false);
         connection.group_began.set(began);
         let mut kept = connection.input.take();
         self.input_total.set(self.input_total.get() - kept.len());
