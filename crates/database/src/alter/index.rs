@@ -100,10 +100,15 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
         if let Some(field) = space.def().fields.get(part.field_no as usize)
             && !field.field_type.is_compatible_with(part.field_type)
         {
-            return Err(Error::new(
-                ErrorCode::FormatMismatchIndexPart,
-                &[&format_args!("'{}'", field.name), &field.field_type.name(), &part.field_type.name()],
-            ));
+            // An index before this one says what the field is; else the format does.
+            let is_known =
+                |other: &Rc<IndexInfo>| other.id < id && other.parts.iter().any(|one| one.field_no == part.field_no);
+            let code = match space.indexes().iter().any(is_known) {
+                true => ErrorCode::IndexPartTypeMismatch,
+                false => ErrorCode::FormatMismatchIndexPart,
+            };
+            let number = part.field_no + 1;
+            return Err(Error::new(code, &[&number, &field.field_type.name(), &part.field_type.name()]));
         }
     }
     if id == 0 && !is_unique {

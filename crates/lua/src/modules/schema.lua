@@ -23,22 +23,33 @@ local function map(table)
 end
 internal.array, internal.map = array, map
 
-local type_names = { number = true, string = true, boolean = true, table = true, ['function'] = true }
+local int64, uint64 = internal.types.int64, internal.types.uint64
+local istype = require('ffi').istype
 
--- Checks that a value is of one of the types that a template names ("number, string", "any").
+-- The type of an argument: 64-bit integers are numbers as well.
+local function type_of(value)
+    local kind = type(value)
+    if kind == 'cdata' and (istype(int64, value) or istype(uint64, value)) then
+        return 'number'
+    end
+    return kind
+end
+
+-- Whether a value is of one of the types that a template names ("number, string", "any").
 local function has_type(value, wanted)
     if wanted == 'any' then
         return true
     end
-    for name in wanted:gmatch('[%a]+') do
-        if type_names[name] and type(value) == name or name == 'tuple' and internal.is_tuple(value) then
+    local kind = type_of(value)
+    for name in wanted:gmatch('%a+') do
+        if name == kind then
             return true
         end
     end
     return false
 end
 
--- Checks options against {name = type}. Errors: code 1, as Tarantool words it.
+-- Checks options against {name = type}; box.NULL is of no type. Errors: code 1, as Tarantool words it.
 local function check_options(options, template)
     if options == nil then
         return {}
@@ -46,12 +57,15 @@ local function check_options(options, template)
     if type(options) ~= 'table' then
         illegal('options should be a table')
     end
+    if options.dont_check then
+        return options
+    end
     for name, value in pairs(options) do
         local wanted = template[name]
         if wanted == nil then
             illegal("unexpected option '%s'", tostring(name))
         end
-        if value ~= nil and not has_type(value, wanted) then
+        if not has_type(value, wanted) then
             if wanted:find(',') then
                 illegal("options parameter '%s' should be one of types: %s", name, wanted)
             end
@@ -96,79 +110,66 @@ local function atomically(steps)
 end
 internal.atomically = atomically
 
+-- The row that a name or a number stands for in a view by which the user sees such objects. What is neither is refused as a key is.
+local function named_row(view, name)
+    if type(name) == 'string' then
+        return view.index.name:get({ name })
+    end
+    return view:get({ name })
+end
+internal.named_row = named_row
+
+-- The number of a user or role; nil if there is none.
 local function user_id(user)
-    if type(user) == 'number' then
-        return user
-    end
-    local row = box.space._vuser.index.name:get(user)
-    if row == nil then
-        fail('NO_SUCH_USER', tostring(user))
-    end
-    return row[1]
+    local row = named_row(box.space._vuser, user)
+    return row and row[1]
 end
 internal.user_id = user_id
 
-local function collation_id(name)
-    if type(name) == 'number' then
-        return name
+-- Formats -----------------------------------------------------------------------------------------------------------
+-- The name may be the first element and the type the second; where one of them is given by its key, an element that is left over is
+-- kept, and refused by who writes the row.
+local function format_row(given, i)
+    local field = {}
+    if type(given) == 'table' then
+        for key, value in pairs(given) do
+            if key == 1 and given.name == nil then
+                field.name = value
+            elseif key == 1 and given.type == nil or key == 2 and given.type == nil and given.name == nil then
+                field.type = value
+            elseif key == 'collation' then
+                local row = box.space._vcollation.index.name:get({ value })
+                if row == nil then
+                    illegal("format[%d]: collation was not found by name '%s'", i, value)
+                end
+                field.collation = row[1]
+            else
+                field[key] = value
+            end
+        end
+    else
+        field.name = given
     end
-    local row = box.space._vcollation and box.space._vcollation.index.name:get(name) or
-        box.space._collation.index.name:get(name)
-    if row == nil then
-        illegal('format[%d]: collation was not found by name \'%s\'', 0, name)
+    if type(field.name) ~= 'string' then
+        illegal('format[%d]: name (string) is expected', i)
     end
-    return row[1]
+    if field.type == nil then
+        field.type = 'any'
+    elseif type(field.type) ~= 'string' then
+        illegal('format[%d]: type must be a string', i)
+    end
+    for key in pairs(field) do
+        if type(key) ~= 'string' then
+            return field
+        end
+    end
+    return map(field)
 end
 
--- Formats -----------------------------------------------------------------------------------------------------------
 local function format_rows(format)
     local rows = {}
-    if format == nil then
-        return array(rows)
-    end
-    for i, given in ipairs(format) do
-        local field = {}
-        if type(given) == 'table' then
-            for key, value in pairs(given) do
-                if key == 1 or key == 'name' then
-                    if type(value) ~= 'string' then
-                        illegal('format[%d]: name (string) is expected', i)
-                    end
-                    field.name = value
-                elseif key == 2 or key == 'type' then
-                    if type(value) ~= 'string' then
-                        illegal('format[%d]: type must be a string', i)
-                    end
-                    field.type = value
-                elseif type(key) == 'string' then
-                    field[key] = value
-                else
-                    field.type = field.type
-                end
-            end
-        elseif type(given) == 'string' then
-            field.name = given
-        else
-            illegal('format[%d]: name (string) is expected', i)
-        end
-        if type(field.name) ~= 'string' then
-            illegal('format[%d]: name (string) is expected', i)
-        end
-        if field.type == nil then
-            field.type = 'any'
-        elseif field.type == 'num' then
-            field.type = 'unsigned'
-        elseif field.type == 'str' then
-            field.type = 'string'
-        end
-        if type(field.collation) == 'string' then
-            local row = box.space._vcollation.index.name:get(field.collation)
-            if row == nil then
-                illegal('format[%d]: collation was not found by name \'%s\'', i, field.collation)
-            end
-            field.collation = row[1]
-        end
-        rows[i] = map(field)
+    for i, given in ipairs(format or {}) do
+        rows[i] = format_row(given, i)
     end
     return array(rows)
 end
@@ -207,7 +208,13 @@ function box.schema.space.create(name, options)
         end
         fail('SPACE_EXISTS', name)
     end
-    local owner = options.user and user_id(options.user) or internal.effective_user()
+    local owner = internal.effective_user()
+    if options.user then
+        owner = user_id(options.user)
+        if owner == nil then
+            fail('NO_SUCH_USER', tostring(options.user))
+        end
+    end
     local format = format_rows(options.format)
     local flags = map({})
     if options.is_local then
@@ -229,16 +236,15 @@ end
 box.schema.create_space = box.schema.space.create
 
 function box.schema.space.format(id, format)
-    local row = box.space._vspace:get(id)
-    if row == nil then
-        fail('NO_SUCH_SPACE', '#' .. tostring(id))
-    end
+    check_value(id, 'id', 'number')
     if format == nil then
+        local row = box.space._vspace:get(id)
+        if row == nil then
+            fail('NO_SUCH_SPACE', '#' .. tostring(id))
+        end
         return row[7]
     end
-    if type(format) ~= 'table' then
-        illegal("format should be a table")
-    end
+    check_value(format, 'format', 'table')
     box.space._space:update(id, { { '=', 7, format_rows(format) } })
 end
 
@@ -290,7 +296,7 @@ function box.schema.space.alter(id, options)
     local row = box.space._space:get(id)
     local operations = {}
     if options.user then
-        table.insert(operations, { '=', 2, user_id(options.user) })
+        table.insert(operations, { '=', 2, user_id(options.user) or fail('NO_SUCH_USER', tostring(options.user)) })
     end
     if options.name then
         table.insert(operations, { '=', 3, options.name })
@@ -345,6 +351,15 @@ local function parts_of(space_id, given)
     end
     -- A flat list: field, type, field, type ... or names and numbers only.
     local list = {}
+    if type(given[1]) == 'number' and type(given[2]) == 'string' then
+        for i = 1, #given, 2 do
+            if given[i] == 0 then
+                illegal('invalid index parts: field_no must be one-based')
+            elseif type(given[i]) == 'number' and given[i] < 0 then
+                fail('WRONG_INDEX_PARTS', 'field id must be an integer')
+            end
+        end
+    end
     if type(given[1]) == 'table' then
         list = given
     elseif type(given[1]) ~= 'number' or #given == 1 or is_type_name(tostring(given[2])) == nil then
@@ -378,7 +393,7 @@ local function parts_of(space_id, given)
         if type(one) ~= 'table' then
             one = { one }
         end
-        local part = {}
+        local part, other = {}, nil
         for key, value in pairs(one) do
             if key == 1 or key == 'field' then
                 part.field = value
@@ -406,10 +421,8 @@ local function parts_of(space_id, given)
                 part.is_nullable = value
             elseif key == 'path' then
                 part.path = value
-            elseif type(key) == 'string' then
-                fail('WRONG_INDEX_OPTIONS', i, ("unexpected option '%s'"):format(key))
             else
-                fail('WRONG_INDEX_OPTIONS', i, 'key must be a string')
+                other = type(key) == 'string' and ("unexpected option '%s'"):format(key) or 'key must be a string'
             end
         end
         local field = part.field
@@ -425,8 +438,14 @@ local function parts_of(space_id, given)
             field = number
         elseif type(field) ~= 'number' then
             illegal('options.parts[%d]: field (name or number) is expected', i)
-        elseif field == 0 then
+        elseif field <= 0 then
             illegal('options.parts[%d]: field (number) must be one-based', i)
+        end
+        if other ~= nil then
+            fail('WRONG_INDEX_OPTIONS', i, other)
+        end
+        if part.path ~= nil and type(part.path) ~= 'string' then
+            fail('WRONG_INDEX_OPTIONS', i, "'path' must be string")
         end
         if part.path ~= nil then
             fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
@@ -466,6 +485,13 @@ local index_options = {
 
 -- How an index on disk is kept: options that its row has, by the names of box.cfg's without `vinyl_`.
 local disk_options = { 'page_size', 'range_size', 'run_count_per_level', 'run_size_ratio', 'bloom_fpr' }
+
+local function check_distance(options)
+    local distance = options.distance and options.distance:lower()
+    if distance and distance ~= 'euclid' and distance ~= 'manhattan' then
+        fail('WRONG_INDEX_OPTIONS', 4, "distance must be either 'euclid' or 'manhattan'")
+    end
+end
 
 -- Connects a space's primary key with a sequence as the `sequence` option asks.
 local function sequence_for(space, parts, wanted, index_id)
@@ -531,6 +557,7 @@ function box.schema.index.create(space_id, name, options)
         fail('INDEX_EXISTS', name)
     end
     box.space._space_sequence:get(space_id)
+    check_distance(options)
     -- It is kept as it was written.
     local written = options.type or 'tree'
     local kind = written:lower()
@@ -608,11 +635,23 @@ function box.schema.index.drop(space_id, index_id)
 end
 
 function box.schema.index.rename(space_id, index_id, name)
+    check_value(space_id, 'space_id', 'number')
+    check_value(index_id, 'index_id', 'number')
     check_value(name, 'name', 'string')
     box.space._index:update({ space_id, index_id }, { { '=', 3, name } })
 end
 
 function box.schema.index.alter(space_id, index_id, options)
+    local space = box.space[space_id]
+    if space == nil then
+        fail('NO_SUCH_SPACE', '#' .. tostring(space_id))
+    end
+    if space.index[index_id] == nil then
+        fail('NO_SUCH_INDEX_ID', index_id, space.name)
+    end
+    if options == nil then
+        return
+    end
     options = check_options(options, with_defaults({ name = 'string' }, index_options))
     local row = index_row(space_id, index_id):totable()
     map(row[5])
@@ -625,6 +664,7 @@ function box.schema.index.alter(space_id, index_id, options)
     if options.id ~= nil then
         illegal('Index id can not be changed: operation is not supported')
     end
+    check_distance(options)
     if options.name then
         row[3] = options.name
     end
@@ -661,14 +701,13 @@ box.sequence = {}
 
 local INT64_MAX, INT64_MIN = 9223372036854775807ULL, -9223372036854775807LL - 1
 
-local sequence_template = {
-    step = 'number', min = 'any', max = 'any', start = 'any', cycle = 'boolean', cache = 'number',
-    if_not_exists = 'boolean', name = 'string',
-}
+local sequence_options = { step = 'number', min = 'number', max = 'number', start = 'number', cycle = 'boolean', cache = 'number' }
+local sequence_create_options = with_defaults({ if_not_exists = 'boolean' }, sequence_options)
+local sequence_alter_options = with_defaults({ name = 'string' }, sequence_options)
 
 function box.schema.sequence.create(name, options)
     check_value(name, 'name', 'string')
-    options = check_options(options, sequence_template)
+    options = check_options(options, sequence_create_options)
     local existing = box.space._vsequence.index.name:get(name)
     if existing ~= nil then
         if options.if_not_exists then
@@ -694,17 +733,16 @@ function box.schema.sequence.create(name, options)
 end
 
 local function sequence_row(name)
-    local row = type(name) == 'number' and box.space._vsequence:get(name) or type(name) == 'string' and
-        box.space._vsequence.index.name:get(name) or nil
-    return row
+    return name ~= nil and named_row(box.space._vsequence, name) or nil
 end
 
 function box.schema.sequence.alter(name, options)
-    options = check_options(options, sequence_template)
+    local given = check_options(options, sequence_alter_options)
     local row = sequence_row(name)
     if row == nil then
         fail('NO_SUCH_SEQUENCE', tostring(name))
     end
+    options = given
     local operations = {}
     for i, name in ipairs({ 'name', 'step', 'min', 'max', 'start', 'cache', 'cycle' }) do
         if options[name] ~= nil then
