@@ -307,7 +307,7 @@ fn info(state: State) -> Outcome {
     }
     state.new_table(0, 10);
     let statistics = state.top();
-    for (name, count) in database.statistics.all() {
+    for (name, count) in database.statistics.all().into_iter().chain(database.statistics.network()) {
         state.push_number(count as f64);
         state.set_field(statistics, name);
     }

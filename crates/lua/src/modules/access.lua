@@ -288,7 +288,7 @@ function user.drop(name, options)
         end
         fail('NO_SUCH_USER', tostring(name))
     end
-    if id >= box.schema.SYSTEM_USER_ID_MIN and id < box.schema.SYSTEM_USER_ID_MAX then
+    if id >= box.schema.SYSTEM_USER_ID_MIN and id <= box.schema.SYSTEM_USER_ID_MAX then
         fail('DROP_USER', tostring(name), 'the user or the role is a system')
     end
     if id == box.session.uid() or id == internal.effective_user() then
@@ -614,6 +614,10 @@ function function_methods.call(self, arguments)
     return finish(pcall(internal.values.call, self.name, unpack(arguments or {})))
 end
 
+function func.bless(object)
+    setmetatable(object, internal.function_metatable)
+end
+
 function function_methods.drop(self)
     box.schema.func.drop(self.name)
 end
@@ -645,6 +649,9 @@ end
 function session.peer(id)
     if id == nil then
         return (select(5, internal.session()))
+    end
+    if tonumber(id) == nil then
+        error(("bad argument #1 to '?' (number expected, got %s)"):format(type(id)), 2)
     end
     return internal.session_peer(id)
 end

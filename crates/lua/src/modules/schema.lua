@@ -4,9 +4,12 @@ local internal = ...
 box.schema = {
     SPACE_ID = 280, VSPACE_ID = 281, INDEX_ID = 288, VINDEX_ID = 289, FUNC_ID = 296, VFUNC_ID = 297, USER_ID = 304,
     VUSER_ID = 305, PRIV_ID = 312, VPRIV_ID = 313, CLUSTER_ID = 320, TRUNCATE_ID = 330, SCHEMA_ID = 272,
-    SYSTEM_ID_MIN = 256, SYSTEM_ID_MAX = 511, SYSTEM_USER_ID_MIN = 0, SYSTEM_USER_ID_MAX = 32, ADMIN_ID = 1, GUEST_ID = 0,
+    SYSTEM_ID_MIN = 256, SYSTEM_ID_MAX = 511, SYSTEM_USER_ID_MIN = 0, SYSTEM_USER_ID_MAX = 2, ADMIN_ID = 1, GUEST_ID = 0,
     PUBLIC_ROLE_ID = 2, SUPER_ROLE_ID = 31, SYSTEM_ROLE_ID_MIN = 2, SPACE_MAX = 2147483647, INDEX_MAX = 128, FIELD_MAX = 2147483647,
-    NAME_MAX = 65000, FORMAT_ID_MAX = 65534, REPLICA_MAX = 32,
+    NAME_MAX = 65000, FORMAT_ID_MAX = 65534, REPLICA_MAX = 32, COLLATION_ID = 276, SEQUENCE_ID = 284, SEQUENCE_DATA_ID = 285,
+    SPACE_SEQUENCE_ID = 340, FK_CONSTRAINT_ID = 356, CK_CONSTRAINT_ID = 364, FUNC_INDEX_ID = 372, SESSION_SETTINGS_ID = 380,
+    INDEX_FIELD_MAX = 32767, INDEX_PART_MAX = 255, TRIGGER_ID = 328, VCOLLATION_ID = 277, VSEQUENCE_ID = 286,
+    VINYL_DEFERRED_DELETE_ID = 257, SQL_BIND_PARAMETER_MAX = 65000,
 }
 
 local illegal, fail = internal.illegal, internal.fail
@@ -60,6 +63,8 @@ local function check_options(options, template)
     if options.dont_check then
         return options
     end
+    -- Whatever indexes a pointer reads memory.
+    assert(type(template) == 'table', 'a template is a table')
     for name, value in pairs(options) do
         local wanted = template[name]
         if wanted == nil then
@@ -176,6 +181,14 @@ end
 
 -- Spaces ------------------------------------------------------------------------------------------------------------
 box.schema.space = {}
+
+-- The methods of all spaces and indexes: what a program adds to them all have.
+box.schema.space_mt = internal.space_methods
+box.schema.index_mt, box.schema.memtx_index_mt, box.schema.vinyl_index_mt = internal.index_methods, internal.index_methods, internal.index_methods
+
+function box.schema.space.bless(space)
+    internal.bless_space(space)
+end
 
 local function next_space_id()
     local _schema = box.space._schema
@@ -405,7 +418,7 @@ local function parts_of(space_id, given)
             elseif key == 'collation' then
                 local row
                 if type(value) == 'string' then
-                    row = box.space._vcollation.index.name:get(value)
+                    row = box.space._vcollation.index.name:get(value) or box.space._vcollation.index.name:get(value:lower())
                 else
                     row = box.space._vcollation:get(value)
                 end
@@ -774,6 +787,9 @@ function box.schema.sequence.drop(name, options)
     end)
 end
 
+-- There are no older schemas than that of the directory: what Tarantool has left there is read as it is.
+function box.schema.upgrade() end
+
 local sequence_methods = {}
 local sequence_metatable = { __index = sequence_methods }
 
@@ -806,6 +822,10 @@ end
 function sequence_methods.drop(sequence)
     check_sequence(sequence, 'drop')
     box.schema.sequence.drop(sequence.id)
+end
+
+function box.schema.sequence.bless(sequence)
+    setmetatable(sequence, sequence_metatable)
 end
 
 -- Sequences and functions by name follow the schema -----------------------------------------------------------------

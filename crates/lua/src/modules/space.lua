@@ -7,6 +7,16 @@ local space_methods, index_methods = {}, {}
 local space_metatable = { __index = space_methods }
 local index_metatable = { __index = index_methods }
 
+internal.space_methods, internal.index_methods = space_methods, index_methods
+
+-- Gives a table that describes a space, and those of its indexes, their methods.
+function internal.bless_space(space)
+    setmetatable(space, space_metatable)
+    for _, index in pairs(type(space.index) == 'table' and space.index or {}) do
+        setmetatable(index, index_metatable)
+    end
+end
+
 -- All objects by space id: identity is kept while a space lives.
 local objects = {}
 

@@ -55,6 +55,7 @@ pub(crate) fn serve(
 ) {
     let header = decoded.header;
     connection.session.sync.set(header.sync);
+    database::increment(&database.statistics.requests);
     if let Err(error) = dispatch(database, connection, decoded, events) {
         answer_error(database, connection, header.sync, &error);
     }
@@ -403,6 +404,8 @@ fn in_fiber<S: 'static>(
     let connection = Rc::clone(connection);
     let events = Rc::clone(events);
     connection.in_flight.set(connection.in_flight.get() + 1);
+    let open = &database.statistics.requests_open;
+    open.set(open.get() + 1);
     events(&connection, false);
     fiber::run_now("iproto", move || {
         let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
@@ -420,6 +423,8 @@ fn in_fiber<S: 'static>(
             Err(error) => answer_error(&database, &connection, sync, &error),
         }
         connection.in_flight.set(connection.in_flight.get() - 1);
+        let open = &database.statistics.requests_open;
+        open.set(open.get().saturating_sub(1));
         events(&connection, true);
     });
     Ok(())
