@@ -188,7 +188,8 @@ fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<K
             None => declared.as_ref().map_or(FieldType::Scalar, |field| field.field_type),
         };
         let mut part = KeyPart::new(field_no, field_type);
-        part.is_nullable = is_nullable.unwrap_or_else(|| declared.as_ref().is_some_and(|field| field.is_nullable));
+        // Not the declared field's: who makes an index by names takes that over before.
+        part.is_nullable = is_nullable.unwrap_or(false);
         if collation.is_some()
             && !matches!(field_type, FieldType::String | FieldType::Scalar)
             && !is_recovering(database)

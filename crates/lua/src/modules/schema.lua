@@ -342,14 +342,6 @@ local function field_by_name(space_id, name)
 end
 
 local type_aliases = { num = 'unsigned', uint = 'unsigned', str = 'string', int = 'integer' }
-local field_types = {
-    any = true, unsigned = true, string = true, number = true, double = true, integer = true, boolean = true,
-    varbinary = true, scalar = true, decimal = true, uuid = true, array = true, map = true,
-}
-
-local function is_type_name(text)
-    return field_types[text:lower()] or type_aliases[text:lower()]
-end
 
 -- The four spellings of parts as rows: {{field=0.., type=.., collation=, is_nullable=, path=}}
 local function parts_of(space_id, given)
@@ -362,42 +354,21 @@ local function parts_of(space_id, given)
     if #given == 0 then
         illegal('options.parts must have at least one part')
     end
-    -- A flat list: field, type, field, type ... or names and numbers only.
-    local list = {}
-    if type(given[1]) == 'number' and type(given[2]) == 'string' then
+    -- A flat list: field, type, field, type ... says nothing but that, and so takes nothing over from the format. One of fields alone does.
+    local list, is_flat = given, type(given[1]) == 'number' and type(given[2]) == 'string'
+    if is_flat then
+        list = {}
         for i = 1, #given, 2 do
-            if given[i] == 0 then
+            if #given % 2 ~= 0 or type(given[i]) ~= 'number' then
+                illegal('options.parts: expected field_no (number), type (string) pairs')
+            elseif given[i] == 0 then
                 illegal('invalid index parts: field_no must be one-based')
-            elseif type(given[i]) == 'number' and given[i] < 0 then
+            elseif type(given[i + 1]) ~= 'string' then
+                illegal('options.parts: expected field_no (number), type (string) pairs')
+            elseif given[i] < 0 then
                 fail('WRONG_INDEX_PARTS', 'field id must be an integer')
             end
-        end
-    end
-    if type(given[1]) == 'table' then
-        list = given
-    elseif type(given[1]) ~= 'number' or #given == 1 or is_type_name(tostring(given[2])) == nil then
-        local is_pairs = #given >= 2 and type(given[2]) == 'string' and #given % 2 == 0 and type(given[1]) == 'number'
-        if is_pairs then
-            for i = 1, #given, 2 do
-                list[#list + 1] = { given[i], given[i + 1] }
-            end
-        else
-            for i = 1, #given do
-                list[i] = { given[i] }
-            end
-        end
-        if given.is_nullable ~= nil or given.collation ~= nil then
-            list[1].is_nullable, list[1].collation = given.is_nullable, given.collation
-        end
-    else
-        if #given % 2 ~= 0 then
-            illegal('options.parts: expected field_no (number), type (string) pairs')
-        end
-        for i = 1, #given, 2 do
             list[#list + 1] = { given[i], given[i + 1] }
-        end
-        if #list == 1 then
-            list[1].is_nullable, list[1].collation = given.is_nullable, given.collation
         end
     end
     local format = box.schema.space.format(space_id)
@@ -473,7 +444,7 @@ local function parts_of(space_id, given)
             fail('WRONG_INDEX_OPTIONS', i, 'collation is reasonable only for string and scalar parts')
         end
         part.field, part.type = field - 1, kind
-        if part.is_nullable == nil and known and known.is_nullable then
+        if part.is_nullable == nil and not is_flat and known and known.is_nullable then
             part.is_nullable = true
         end
         for key in pairs(part) do

@@ -355,6 +355,9 @@ local function end_of(name, iterator, partial)
     index_methods[name] = function(index, key)
         check_index(index, name)
         if index.type == 'HASH' then
+            if objects[index.space_id] == nil then
+                internal.fail('NO_SUCH_SPACE', index.space_id)
+            end
             internal.fail('UNSUPPORTED_INDEX_FEATURE', index.name, 'HASH', objects[index.space_id].name, 'memtx', name .. '()')
         end
         local kind = is_empty_key(key) and iterator or partial
