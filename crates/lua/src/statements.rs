@@ -1,7 +1,7 @@
 //! The C functions under `box` that change rows, and transactions.
 
 use crate::api::{Outcome, buffer, id_at, push_found, space_at};
-use crate::convert::{encode, encode_array, encode_key, tuple_at};
+use crate::convert::{encode_array, encode_key, tuple_at};
 use crate::lua::sync_schema;
 use crate::registry::{context, database, registry};
 use crate::state::{Raise, State};
@@ -58,11 +58,17 @@ pub(crate) fn update_row(state: State) -> Outcome {
     Ok(push_found(state, result))
 }
 
-pub(crate) fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+/// Operations are a table or a tuple.
+pub(crate) fn check_ops(state: State, index: c_int) -> Result<(), Raise> {
     if state.kind(index) != ffi::LUA_TTABLE && tuple_at(state, index).is_none() {
         return Err(Error::illegal("update operations must be an array {{op,..}, {op,..}}").into());
     }
-    encode(state, index, out)
+    Ok(())
+}
+
+fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    check_ops(state, index)?;
+    encode_array(state, index, out)
 }
 
 /// upsert(space, tuple, ops)
@@ -78,11 +84,22 @@ pub(crate) fn upsert(state: State) -> Outcome {
     Ok(result.map_or(0, |row| push_found(state, Some(row))))
 }
 
+/// check_row(space, row) -> why the space would not take it, nil if it would
+pub(crate) fn check_row(state: State) -> Outcome {
+    let mut row = buffer();
+    encode_array(state, 2, &mut row)?;
+    match database().check_format(&space_at(state, 1)?, &row) {
+        Ok(()) => state.push_nil(),
+        Err(error) => state.push_str(error.message()),
+    }
+    Ok(1)
+}
+
 /// delete(space, index, key)
 pub(crate) fn delete(state: State) -> Outcome {
-    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
     encode_key(state, 3, &mut key)?;
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let context = context();
     let result = database().execute(&context, &space, Operation::Delete { index_id, key: &key })?;
     after_write(state, &context)?;

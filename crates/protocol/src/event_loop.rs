@@ -498,6 +498,8 @@ impl EventLoop {
                 is_closing: Cell::new(false),
             });
             self.connections.insert(token.0, connection);
+            database::increment(&self.database.statistics.connections);
+            self.database.statistics.connections_open.set(self.connections.len() as u64);
         }
     }
 
@@ -535,6 +537,7 @@ impl EventLoop {
                     self.todo.mark(&connection);
                 }
                 Ok(count) => {
+                    database::add(&self.database.statistics.received_bytes, count as u64);
                     self.serve(&connection, &buffer[..count]);
                     if count == buffer.len() || connection.is_stalled.get() || connection.is_read_closed.get() {
                         self.readable.push(connection);
@@ -778,5 +781,6 @@ impl EventLoop {
         let _ = self.listeners.registry.deregister_stream(stream, connection.token);
         let _ = stream.close();
         self.connections.remove(&connection.token.0);
+        self.database.statistics.connections_open.set(self.connections.len() as u64);
     }
 }
