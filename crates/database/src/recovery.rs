@@ -284,6 +284,7 @@ impl Database {
                 in_flight_max: config.wal_writes_in_flight,
                 queue_bytes_max: config.wal_queue_max_size as usize,
                 prepare_bytes: config.wal_prepare_bytes,
+                rewrite_bytes: config.wal_rewrite_bytes,
             },
             vclock,
         )

@@ -153,6 +153,7 @@ fn append(files: &SimulatedFiles, bodies: &[(u16, Vec<u8>)]) {
         in_flight_max: 0,
         queue_bytes_max: 1 << 20,
         prepare_bytes: 0,
+        rewrite_bytes: u64::MAX,
     };
     let mut clock = Vclock::default();
     clock.set(1, vclock);
