@@ -388,6 +388,7 @@ impl Database {
             Some(error) => return Err(error),
             None => replay.complete_indexes()?,
         }
+        replay.incoming.check_complete(self, config.force_recovery)?;
         report.losses.splice(0..0, found.losses);
         self.end_disk_replay(&replay.context, !report.losses.is_empty())?;
         match report.losses.first() {
