@@ -48,6 +48,7 @@ pub use alter::{
     CLUSTER_ID, COLLATION_ID, FUNC_ID, INDEX_ID, PRIV_ID, SCHEMA_ID, SEQUENCE_DATA_ID, SEQUENCE_ID, SPACE_ID,
     SPACE_SEQUENCE_ID, TRUNCATE_ID, USER_ID,
 };
+pub use bootstrap::encode_json;
 pub use call::password_hash;
 pub use catalog::{
     Catalog, Function, IndexInfo, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind,
