@@ -61,7 +61,7 @@ pub use disk::DiskIterator;
 pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
 pub use hooks::{Procedures, SessionEvent};
 pub use select::Key;
-pub use session::{ADMIN, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};
+pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};
 pub use statement::{Operation, body_key, index_by_name, no_such_index, row_kind};
 pub use statistics::{Statistics, increment};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};
