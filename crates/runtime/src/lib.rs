@@ -37,7 +37,7 @@ pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use read_queue::ReadQueue;
 pub use simulation::{MachineConfig, PacedFiles, Simulation};
 pub use thread::{
-    Condvar, JoinHandle, Pace, idle_priority, lower_priority, pause, processors, spawn_thread, thread_name,
-    yield_priority, yield_thread,
+    Condvar, JoinHandle, Pace, idle_priority, lower_priority, pause, physical_memory, processors, spawn_thread,
+    thread_name, yield_priority, yield_thread,
 };
 pub use write_ring::WriteRing;

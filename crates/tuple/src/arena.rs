@@ -127,6 +127,7 @@ thread_local! {
     static CLASS_SIZES: Vec<usize> = class_sizes();
 }
 
+#[inline]
 fn class_of(size: usize) -> (usize, usize) {
     let size = size.max(BLOCK_MIN);
     let (mut first, mut below) = (0, 0);
