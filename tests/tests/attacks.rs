@@ -341,6 +341,33 @@ fn a_fiber_whose_user_was_dropped_gets_no_rights_of_the_next_user_with_its_numbe
 }
 
 #[test]
+fn the_slow_requests_of_one_group_do_not_hold_up_the_others_until_all_are_done() {
+    const REQUESTS: u64 = 16;
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    // Many enough for a group, and none of them waits.
+    let source = "local began = os.clock() while os.clock() - began < 0.05 do end return 1";
+    let body = request(&[(EXPRESSION, &string(source)), (TUPLE, &[0x90])]);
+    let packets: Vec<u8> = (0..REQUESTS).flat_map(|sync| packet(EVAL, sync, &body)).collect();
+    let mut other = rig.server.connect();
+    other.ping();
+    let begun = Instant::now();
+    boss.send(&packets);
+    let greedy = std::thread::spawn(move || {
+        (0..REQUESTS).for_each(|_| assert_eq!(boss.try_receive().unwrap().error, None));
+        begun.elapsed()
+    });
+    let mut longest = Duration::ZERO;
+    while !greedy.is_finished() {
+        let asked = Instant::now();
+        other.ping();
+        longest = longest.max(asked.elapsed());
+    }
+    let all = greedy.join().unwrap();
+    assert!(longest < all / 3, "{longest:?} of {all:?}");
+}
+
+#[test]
 fn who_asks_for_much_work_in_few_bytes_does_not_hold_up_the_others() {
     const REQUESTS: usize = 400;
     let rig = Rig::start(FEW_RIGHTS, &[]);

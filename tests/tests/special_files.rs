@@ -74,7 +74,7 @@ fn what_is_no_regular_file_is_refused_by_name() {
     let mut files: Vec<PathBuf> =
         files_of(&dir).chain(files_of(&dir.join("lsm"))).filter(|path| path.is_file()).collect();
     // An older snapshot, and the log from before the newest one, are not read by a start.
-    files.retain(|path| !path.file_stem().is_some_and(|stem| stem == "00000000000000000000"));
+    files.retain(|path| path.file_stem().is_none_or(|stem| stem != "00000000000000000000"));
     files.sort();
     for ending in [".snap", ".xlog", ".run", ".newest", ".confirmed"] {
         assert!(files.iter().any(|path| path.to_string_lossy().ends_with(ending)), "{ending}: {files:?}");
