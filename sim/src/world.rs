@@ -102,6 +102,7 @@ pub fn open_with(
         wal_writes_in_flight: 0,
         wal_max_size: WAL_MAX_SIZE,
         wal_prepare_bytes: PREPARE_BYTES,
+        wal_rewrite_bytes: 1,
         checkpoint_interval: 0,
         ..Config::default()
     };

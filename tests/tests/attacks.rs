@@ -298,6 +298,76 @@ fn a_session_whose_user_was_dropped_gets_no_rights_of_the_next_user_with_its_num
 }
 
 #[test]
+fn a_fiber_whose_user_was_dropped_gets_no_rights_of_the_next_user_with_its_number() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let mut as_admin = |script: &str| {
+        let reply = boss.eval(&format!("return box.session.su('admin', function() {script} end)"));
+        assert_eq!(reply.error, None);
+        returned(&reply)
+    };
+    let number_before = as_admin(
+        "gate, done = require('fiber').channel(0), {}
+         function wait() gate:get() return 1 end
+         box.schema.func.create('wait', {setuid = true})
+         box.schema.user.create('left', {password = 'p'})
+         box.schema.user.grant('left', 'execute', 'universe')
+         return box.space._user.index.name:get('left').id",
+    );
+    let mut left = log_in(&rig.server, "left", "p");
+    // One waits as it is; the others with rights of somebody else, and come back to their own.
+    let reply = left.eval(
+        "local fiber = require('fiber')
+         local function try(number) done[number] = tostring(select(2, pcall(box.space.kept.insert, box.space.kept, {number}))) end
+         fiber.create(function() gate:get() try(11) end)
+         fiber.create(function() box.func.wait:call() try(12) end)
+         fiber.create(function()
+             gate:get()
+             local made = fiber.create(function() try(13) end)
+         end)
+         return 1",
+    );
+    assert_eq!(reply.error, None);
+    as_admin("box.schema.user.drop('left') return 0");
+    let make = "box.schema.user.create('heir', {password = 'p'}) box.schema.user.grant('heir', 'super')
+                return box.space._user.index.name:get('heir').id";
+    assert_eq!(as_admin(make), number_before, "the number is given again");
+    let all = "for _ = 1, 3 do gate:put(true) end
+               while not (done[11] and done[12] and done[13]) do require('fiber').sleep(0.001) end
+               local denied = 0
+               for _, text in pairs(done) do if text:find('denied') then denied = denied + 1 end end
+               return denied * 10 + box.space.kept:len()";
+    assert_eq!(as_admin(all), 31);
+}
+
+#[test]
+fn the_slow_requests_of_one_group_do_not_hold_up_the_others_until_all_are_done() {
+    const REQUESTS: u64 = 16;
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    // Many enough for a group, and none of them waits.
+    let source = "local began = os.clock() while os.clock() - began < 0.05 do end return 1";
+    let body = request(&[(EXPRESSION, &string(source)), (TUPLE, &[0x90])]);
+    let packets: Vec<u8> = (0..REQUESTS).flat_map(|sync| packet(EVAL, sync, &body)).collect();
+    let mut other = rig.server.connect();
+    other.ping();
+    let begun = Instant::now();
+    boss.send(&packets);
+    let greedy = std::thread::spawn(move || {
+        (0..REQUESTS).for_each(|_| assert_eq!(boss.try_receive().unwrap().error, None));
+        begun.elapsed()
+    });
+    let mut longest = Duration::ZERO;
+    while !greedy.is_finished() {
+        let asked = Instant::now();
+        other.ping();
+        longest = longest.max(asked.elapsed());
+    }
+    let all = greedy.join().unwrap();
+    assert!(longest < all / 3, "{longest:?} of {all:?}");
+}
+
+#[test]
 fn who_asks_for_much_work_in_few_bytes_does_not_hold_up_the_others() {
     const REQUESTS: usize = 400;
     let rig = Rig::start(FEW_RIGHTS, &[]);

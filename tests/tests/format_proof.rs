@@ -109,3 +109,19 @@ fn lycosa_reads_changes_of_the_schema_that_tarantool_has_logged() {
     let Some(tarantool) = tarantool() else { return };
     changes_are_read_alike(&tarantool, &tarantool);
 }
+
+#[test]
+fn tarantool_reads_a_log_that_has_lost_its_padding() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&binary(), "fill.lua", dir.path());
+    run(&binary(), "padded.lua", dir.path());
+    let files = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+    let newest = files.filter(|path| path.extension().is_some_and(|kind| kind == "xlog")).max().unwrap();
+    let bytes = fs::metadata(newest).unwrap().len();
+    assert!(bytes < 50 << 10, "500 commits and more leave {bytes} bytes");
+    let Some(tarantool) = tarantool() else { return };
+    let (for_lycosa, for_tarantool) = (copy(dir.path()), copy(dir.path()));
+    let given = run(&binary(), "list.lua", for_lycosa.path());
+    assert_eq!(given, run(&tarantool, "list.lua", for_tarantool.path()));
+    assert!(given.contains("row 499") && given.lines().count() > 1000, "{given}");
+}

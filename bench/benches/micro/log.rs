@@ -37,6 +37,7 @@ fn groups(machine: &Machine, report: &Report, mode: WalMode, name: &str, rows: u
         in_flight_max: 16,
         queue_bytes_max: 16 << 20,
         prepare_bytes: 16 << 20,
+        rewrite_bytes: u64::MAX,
     };
     let mut journal = Journal::open(config, Vclock::default()).map_err(|error| error.to_string())?;
     let body = [0xc0; ROW_BYTES];

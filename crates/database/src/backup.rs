@@ -26,7 +26,11 @@ impl Database {
         if self.keeps_files.swap(true, Ordering::AcqRel) {
             return Err(Error::new(ErrorCode::BackupInProgress, &[]));
         }
-        self.list_backup().inspect_err(|_| self.end_backup())
+        let held = self.with_journal(|journal| {
+            journal.hold_files();
+            Ok(())
+        });
+        held.and_then(|()| self.list_backup()).inspect_err(|_| self.end_backup())
     }
 
     fn list_backup(&self) -> Result<Vec<PathBuf>> {
@@ -64,6 +68,11 @@ impl Database {
         if let Some(engine) = self.disk_engine() {
             engine.end_backup();
         }
+        // Without a log nothing is held.
+        let _ = self.with_journal(|journal| {
+            journal.release_files();
+            Ok(())
+        });
         self.keeps_files.store(false, Ordering::Release);
     }
 }

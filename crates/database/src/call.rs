@@ -76,8 +76,13 @@ impl Database {
         id
     }
 
+    /// Has the work of a context be checked as its session's user, or as nobody if that one was dropped.
+    pub fn act_for_session(&self, context: &Context) {
+        context.act_for_session(self.user_of(&context.session), self.catalog.access_version());
+    }
+
     fn rights(&self, context: &Context) -> Rc<Rights> {
-        context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user))
+        context.rights(&self.catalog)
     }
 
     /// Calls a procedure for a client after checking access. Appends the encoded results to `out`; returns how many there are.
@@ -93,7 +98,7 @@ impl Database {
     ) -> Result<u32> {
         increment(&self.statistics.calls);
         let function = self.catalog.function_by_name(name);
-        let user = context.user.get();
+        let before = context.acting();
         self.check_execute(context, name, function.as_ref())?;
         if let Some(function) = function.as_ref().filter(|function| function.language != "LUA") {
             // Its name must not be looked for among the globals of Lua.
@@ -102,10 +107,10 @@ impl Database {
         }
         let procedures = self.procedures().ok_or_else(|| Error::new(ErrorCode::NoSuchProc, &[&name]))?;
         if let Some(function) = function.as_ref().filter(|function| function.is_setuid) {
-            context.user.set(function.owner);
+            context.act_as(function.owner, &self.catalog);
         }
         let result = procedures.call(context, name, function.as_ref(), arguments, is_old_style, out);
-        context.user.set(user);
+        context.act_again(before);
         self.end_request(context, result)
     }
 
@@ -113,7 +118,7 @@ impl Database {
     /// grant on all functions is one on those of `_func`. Errors: 42.
     pub fn check_execute(&self, context: &Context, name: &str, function: Option<&Rc<Function>>) -> Result<()> {
         let rights = self.rights(context);
-        let user = context.user.get();
+        let user = context.user(&self.catalog);
         let user_name = || self.catalog.user_name(user);
         let universal = Privileges::EXECUTE | Privileges::USAGE;
         if rights.universe & universal != universal && user != ADMIN {
@@ -153,7 +158,7 @@ impl Database {
             return;
         }
         let context = Rc::new(Context::for_background(Rc::clone(session)));
-        context.user.set(self.user_of(session));
+        self.act_for_session(&context);
         let database = Rc::clone(self);
         let made = fiber::try_spawn("session trigger", move || {
             fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
@@ -180,8 +185,8 @@ impl Database {
     pub fn check_execute_universe(&self, context: &Context) -> Result<()> {
         let rights = self.rights(context);
         let missing = (Privileges::EXECUTE | Privileges::USAGE) & !rights.universe;
-        if missing != 0 && context.user.get() != ADMIN {
-            let name = self.catalog.user_name(context.user.get());
+        if missing != 0 && context.user(&self.catalog) != ADMIN {
+            let name = self.catalog.user_name(context.user(&self.catalog));
             return Err(denied(missing, ObjectType::Universe, "", &name));
         }
         Ok(())

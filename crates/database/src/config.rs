@@ -24,6 +24,8 @@ pub struct Config {
     pub wal_writes_in_flight: usize,
     /// Space of a log file that is prepared at once, in bytes.
     pub wal_prepare_bytes: u64,
+    /// A completed log that would lose so many bytes of padding, and a quarter of all, is written once more without it.
+    pub wal_rewrite_bytes: u64,
     /// Seconds between checkpoints; 0 for none.
     pub checkpoint_interval: u64,
     /// Snapshots kept.
@@ -85,6 +87,7 @@ impl Default for Config {
             wal_queue_max_size: 16 << 20,
             wal_writes_in_flight: 8,
             wal_prepare_bytes: 1 << 20,
+            wal_rewrite_bytes: 1 << 20,
             checkpoint_interval: 3600,
             checkpoint_count: 2,
             checkpoint_wal_threshold: 1 << 60,

@@ -200,8 +200,10 @@ impl Database {
         self.disk.engine.borrow().clone()
     }
 
-    /// Opens the disk engine's directory. Blocks. Errors: damage, with file and offset.
-    pub(crate) fn open_disk(&self) -> Result<()> {
+    /// Opens the disk engine's directory. Blocks. Errors: damage, with file and offset; it is not this instance's.
+    ///
+    /// `instance`: the UUID, unless the snapshot that should say it is damaged.
+    pub(crate) fn open_disk(&self, instance: Option<String>) -> Result<()> {
         let config = self.config.borrow().clone();
         let environment = &self.environment;
         let engine = LsmEngine::open(
@@ -215,6 +217,7 @@ impl Database {
                 open_files_max: config.vinyl_open_files_max,
                 page_cache_sampled_one_of: config.vinyl_page_cache_sampled_one_of,
                 is_forced: config.force_recovery,
+                instance_uuid: instance,
             },
             LsmEnvironment {
                 files: environment.files.clone(),

@@ -48,6 +48,7 @@ pub use alter::{
     CLUSTER_ID, COLLATION_ID, FUNC_ID, INDEX_ID, PRIV_ID, SCHEMA_ID, SEQUENCE_DATA_ID, SEQUENCE_ID, SPACE_ID,
     SPACE_SEQUENCE_ID, TRUNCATE_ID, USER_ID,
 };
+pub use bootstrap::encode_json;
 pub use call::password_hash;
 pub use catalog::{
     Catalog, Function, IndexInfo, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind,
@@ -60,7 +61,7 @@ pub use disk::DiskIterator;
 pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
 pub use hooks::{Procedures, SessionEvent};
 pub use select::Key;
-pub use session::{ADMIN, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};
+pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};
 pub use statement::{Operation, body_key, index_by_name, no_such_index, row_kind};
 pub use statistics::{Statistics, add, increment};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use storage::{PREFETCH_MAX, Prefetch};
 use tuple::FieldType;
 use tuple::msgpack::{self, Reader};
-use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalError};
+use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalError, XlogReader};
 
 /// Progress of a long start: a line for each so many rows.
 const PROGRESS_ROWS: u64 = 1_000_000;
@@ -262,7 +262,12 @@ impl Database {
             Some((signature, path)) => Incoming::look(self, &config.vinyl_dir, path, *signature)?,
             None => Incoming::default(),
         };
-        self.open_disk()?;
+        let instance = match snapshots.last() {
+            // What is wrong with it otherwise is told when it is read.
+            Some((_, path)) => XlogReader::open(&*files, path).ok().map(|reader| reader.meta.instance_uuid),
+            None => Some(self.name_instance(&config)),
+        };
+        self.open_disk(instance)?;
         let (vclock, has_moved) = match snapshots.last() {
             Some((signature, path)) => self.read_directory(&config, *signature, path, incoming)?,
             None => (self.bootstrap(&config)?, false),
@@ -279,6 +284,7 @@ impl Database {
                 in_flight_max: config.wal_writes_in_flight,
                 queue_bytes_max: config.wal_queue_max_size as usize,
                 prepare_bytes: config.wal_prepare_bytes,
+                rewrite_bytes: config.wal_rewrite_bytes,
             },
             vclock,
         )
@@ -298,16 +304,21 @@ impl Database {
         if !wal::logs(&*self.environment.files, &config.wal_dir).map_err(start_error)?.is_empty() {
             return Err(Error::new(ErrorCode::MissingSnapshot, &[]).with("dir", config.memtx_dir.display()));
         }
+        bootstrap::fill(self)?;
+        checkpoint::write_first(self, &Vclock::default())?;
+        tracing::info!("a new database in {}", config.memtx_dir.display());
+        Ok(Vclock::default())
+    }
+
+    /// Gives a new instance its UUIDs. Returns its own.
+    fn name_instance(&self, config: &Config) -> String {
         let uuid = |given: &Option<String>| match given {
             Some(uuid) => uuid.clone(),
             None => self.random_uuid(),
         };
         *self.instance_uuid.borrow_mut() = uuid(&config.instance_uuid);
         *self.replicaset_uuid.borrow_mut() = uuid(&config.replicaset_uuid);
-        bootstrap::fill(self)?;
-        checkpoint::write_first(self, &Vclock::default())?;
-        tracing::info!("a new database in {}", config.memtx_dir.display());
-        Ok(Vclock::default())
+        self.instance_uuid()
     }
 
     fn random_uuid(&self) -> String {
@@ -377,6 +388,7 @@ impl Database {
             Some(error) => return Err(error),
             None => replay.complete_indexes()?,
         }
+        replay.incoming.check_complete(self, config.force_recovery)?;
         report.losses.splice(0..0, found.losses);
         self.end_disk_replay(&replay.context, !report.losses.is_empty())?;
         match report.losses.first() {

@@ -236,8 +236,8 @@ impl Database {
         let base = self.space(base)?;
         context.see(self.written(&base));
         self.remember_all(context, &base, index_id);
-        let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
-        let user = context.user.get();
+        let rights = context.rights(&self.catalog);
+        let user = context.user(&self.catalog);
         base.store.borrow().scan(index_id, kind, key.parts, key.part_count, |row| {
             !self.is_visible(&rights, user, view.id, row) || visit(row)
         });

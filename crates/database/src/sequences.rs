@@ -58,8 +58,8 @@ impl Database {
 
     /// Checks that the context's user may do `wanted` to a sequence.
     pub fn check_sequence(&self, context: &Context, sequence: &Sequence, wanted: u32) -> Result<()> {
-        let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
-        let user = context.user.get();
+        let rights = context.rights(&self.catalog);
+        let user = context.user(&self.catalog);
         let def = sequence.def();
         access::check(
             &rights,

@@ -1,6 +1,7 @@
 //! Who asks: the session of a connection or of the process itself, and the context that one request runs in.
 
 use crate::access::Rights;
+use crate::catalog::Catalog;
 use crate::settings::{self, Setting};
 use crate::txn::Txn;
 use std::cell::{Cell, RefCell};
@@ -65,12 +66,30 @@ pub struct Session {
     pub(crate) settings: RefCell<[Setting; settings::COUNT]>,
 }
 
+/// A user whom work is checked as: more than a number, which may be given to another one.
+#[derive(Clone, Copy, Debug)]
+pub struct Acting {
+    /// The number.
+    pub user: UserId,
+    /// [`birth`](crate::catalog::User::birth) of the user when the work began to be checked so.
+    pub birth: u64,
+    /// The version of users and grants when it was last the same.
+    checked: Option<u64>,
+}
+
+impl Acting {
+    /// One whom somebody has kept.
+    pub fn new(user: UserId, birth: u64) -> Self {
+        Acting { user, birth, checked: None }
+    }
+}
+
 /// What one request, or one fiber outside requests, works in: session, effective user, open transaction.
 pub struct Context {
     /// The session.
     pub session: Rc<Session>,
     /// Who the work is checked as; differs from the session's user inside `box.session.su` and setuid functions.
-    pub user: Cell<UserId>,
+    acting: Cell<Acting>,
     /// The open transaction of `box.begin`.
     pub(crate) txn: RefCell<Option<Box<Txn>>>,
     /// The open transaction is suspended, or was aborted by a conflict.
@@ -96,10 +115,10 @@ impl Context {
     }
 
     fn new(session: Rc<Session>, answers_wait: bool) -> Self {
-        let user = Cell::new(session.user.get());
+        let acting = Cell::new(Acting { user: session.user.get(), birth: session.birth.get().0, checked: None });
         Context {
             session,
-            user,
+            acting,
             txn: RefCell::new(None),
             must_resume: Cell::new(false),
             seen: Cell::new(Position::default()),
@@ -126,16 +145,53 @@ impl Context {
         self.txn.borrow().as_ref().is_none_or(|txn| txn.may_wait())
     }
 
+    /// Who the work is checked as: nobody if that user was dropped, even if another user has the number now.
+    pub fn user(&self, catalog: &Catalog) -> UserId {
+        let Acting { user, birth, checked } = self.acting.get();
+        let version = catalog.access_version();
+        // Neither guest nor the administrator can be dropped.
+        if user <= ADMIN || user == NOBODY || checked == Some(version) {
+            return user;
+        }
+        let is_same = catalog.user(user).is_some_and(|user| user.birth == birth);
+        let user = if is_same { user } else { NOBODY };
+        self.acting.set(Acting { user, birth, checked: Some(version) });
+        user
+    }
+
+    /// Has the work be checked as a user from now on. Returns what `act_again` takes to go back.
+    pub fn act_as(&self, user: UserId, catalog: &Catalog) -> Acting {
+        let before = self.acting.get();
+        let birth = catalog.user(user).map_or(0, |user| user.birth);
+        self.acting.set(Acting { user, birth, checked: None });
+        before
+    }
+
+    /// Has the work be checked as whom it was before: the same user, not another one who has got the number meanwhile.
+    pub fn act_again(&self, acting: Acting) {
+        self.acting.set(Acting { checked: None, ..acting });
+    }
+
+    /// Who it is, for a context that others make on his behalf.
+    pub fn acting(&self) -> Acting {
+        self.acting.get()
+    }
+
+    /// Has the work be checked as the session's user, who was looked at under this version of users and grants.
+    pub(crate) fn act_for_session(&self, user: UserId, version: u64) {
+        self.acting.set(Acting { user, birth: self.session.birth.get().0, checked: Some(version) });
+    }
+
     /// The rights of the effective user, computed again only when grants have changed.
-    pub(crate) fn rights(&self, version: u64, compute: impl FnOnce(UserId) -> Rc<Rights>) -> Rc<Rights> {
-        let user = self.user.get();
+    pub(crate) fn rights(&self, catalog: &Catalog) -> Rc<Rights> {
+        let (version, user) = (catalog.access_version(), self.user(catalog));
         if let Some((cached_version, cached_user, rights)) = &*self.rights.borrow()
             && *cached_version == version
             && *cached_user == user
         {
             return Rc::clone(rights);
         }
-        let rights = compute(user);
+        let rights = catalog.rights_of(user);
         *self.rights.borrow_mut() = Some((version, user, Rc::clone(&rights)));
         rights
     }

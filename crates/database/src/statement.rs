@@ -135,11 +135,11 @@ pub(crate) const LOADING_RESERVE_PART: usize = 4;
 impl Database {
     /// Checks that the context's user may do `wanted` to a space.
     pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
-        let rights = context.rights(self.catalog.access_version(), |user| self.catalog.rights_of(user));
+        let rights = context.rights(&self.catalog);
         if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
             return Ok(());
         }
-        let user = context.user.get();
+        let user = context.user(&self.catalog);
         access::check(
             &rights,
             user,

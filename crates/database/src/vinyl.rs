@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::recovery::{decode_body, start_error};
 use crate::session::Context;
 use crate::statement::{Operation, row_kind};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -27,6 +27,12 @@ pub(crate) struct Incoming {
     indexes: HashMap<u32, VinylIndex>,
     /// Rows of the log up to here are in what was read, by space.
     dumped_lsns: HashMap<u32, i64>,
+    /// Tarantool's snapshot is the newest, in this directory.
+    foreign_dir: Option<PathBuf>,
+    /// Spaces that have a primary index by the `.vylog`, whenever it was made.
+    named: HashSet<u32>,
+    /// Spaces of the snapshot whose primary index the `.vylog` does not name, or names as one that was made later.
+    unnamed: Vec<u32>,
 }
 
 /// A statement of a run, kept until all of its key are there.
@@ -45,8 +51,9 @@ impl Incoming {
             return Ok(Incoming::default());
         }
         let Some((path, found)) = wal::vinyl_indexes(files, dir).map_err(start_error)? else {
-            return Ok(Incoming::default());
+            return Ok(Incoming { foreign_dir: Some(dir.to_path_buf()), ..Incoming::default() });
         };
+        let named = found.iter().filter(|index| index.index_id == 0).map(|index| index.space_id).collect();
         // An index that was made behind the snapshot gets all its rows from the log.
         let is_wanted = |index: &VinylIndex| index.index_id == 0 && index.created_lsn <= signature;
         let indexes: HashMap<u32, VinylIndex> =
@@ -59,7 +66,7 @@ impl Incoming {
             );
             set_aside(database, &dir.join(LSM_DIR))?;
         }
-        Ok(Incoming { indexes, dumped_lsns: HashMap::new() })
+        Ok(Incoming { indexes, named, foreign_dir: Some(dir.to_path_buf()), ..Incoming::default() })
     }
 
     /// True if anything was read.
@@ -72,12 +79,45 @@ impl Incoming {
         self.dumped_lsns.get(&space_id).is_some_and(|dumped_lsn| lsn <= *dumped_lsn)
     }
 
+    /// Everything is read, the log too: are there spaces whose rows are in files that nobody has named? One that the log has emptied, dropped or given
+    /// another primary index needs none.
+    ///
+    /// Errors: there are, unless it is by force, which tells them.
+    pub(crate) fn check_complete(&self, database: &Database, is_forced: bool) -> Result<()> {
+        let Some(dir) = &self.foreign_dir else { return Ok(()) };
+        let lost: Vec<String> = self
+            .unnamed
+            .iter()
+            .filter(|id| !self.named.contains(*id))
+            .filter_map(|id| database.catalog.space(*id))
+            .filter(|space| space.kind == SpaceKind::Disk && space.has_index(0))
+            .map(|space| space.name().to_string())
+            .collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let (dir, names) = (dir.display(), lost.join(", "));
+        let what = format!("no .vylog in {dir} names the files with the rows of spaces that are on disk: {names}");
+        if is_forced {
+            tracing::warn!("PASSED OVER damage: {what}; these rows are lost");
+            return Ok(());
+        }
+        Err(Error::system(format!(
+            "{what}; copy the .vylog and the directories with .run and .index files beside the snapshot; force_recovery would lose these rows"
+        )))
+    }
+
     /// Reads the rows of a space that has just got its primary index. Blocks.
     pub(crate) fn read_space(&mut self, database: &Database, context: &Context, space: &Rc<Space>) -> Result<()> {
         if space.kind != SpaceKind::Disk {
             return Ok(());
         }
-        let Some(index) = self.indexes.remove(&space.id) else { return Ok(()) };
+        let Some(index) = self.indexes.remove(&space.id) else {
+            if self.foreign_dir.is_some() && !database.is_replaying_log() {
+                self.unnamed.push(space.id);
+            }
+            return Ok(());
+        };
         let Some(key_def) = space.store.borrow().index_def(0).map(|def| Rc::clone(&def.key_def)) else { return Ok(()) };
         let mut statements = 0;
         for run in &index.runs {

@@ -1,39 +1,21 @@
 //! The whole database over simulated files: power loss at every change, restarts, a failing log, checkpoints under writes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use database::{
-    Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, SessionKind, State,
-};
-use runtime::{Fault, ManualClock, SeededRandomness, SimulatedFiles, SystemClock, SystemFiles, fiber};
+mod rig;
+
+use database::{Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, State};
+use rig::{config, drive, encode, insert, open_with, request};
+use runtime::{Fault, SeededRandomness, SimulatedFiles, SystemClock, SystemFiles, fiber};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use storage::IteratorKind;
-use tuple::msgpack::{self, Reader};
+use tuple::msgpack::Reader;
 
 fn open(files: &SimulatedFiles) -> database::Result<Rc<Database>> {
-    let config = Config {
-        wal_dir: PathBuf::from("/db"),
-        memtx_dir: PathBuf::from("/db"),
-        vinyl_dir: PathBuf::from("/db"),
-        vinyl_cache: 0,
-        memtx_memory: 64 << 20,
-        wal_writes_in_flight: 0,
-        wal_max_size: 100_000,
-        checkpoint_interval: 0,
-        ..Config::default()
-    };
-    let environment = Environment {
-        files: Arc::new(files.clone()),
-        clock: Arc::new(ManualClock::default()),
-        randomness: Arc::new(SeededRandomness::new(1)),
-        wake: Arc::new(|| {}),
-    };
-    let database = Database::new(config, environment)?;
-    database.open()?;
-    Ok(database)
+    open_with(files, Config { wal_max_size: 100_000, ..config() })
 }
 
 /// Over files of the machine, with the threads of the real thing.
@@ -53,41 +35,6 @@ fn open_real(dir: &std::path::Path) -> database::Result<Rc<Database>> {
     let database = Database::new(config, environment)?;
     database.open()?;
     Ok(database)
-}
-
-fn json(text: &str) -> Vec<u8> {
-    fn encode(value: &serde_json::Value, out: &mut Vec<u8>) {
-        match value {
-            serde_json::Value::Null => msgpack::encode_nil(out),
-            serde_json::Value::Bool(value) => msgpack::encode_bool(out, *value),
-            serde_json::Value::Number(value) => msgpack::encode_int(out, value.as_i64().unwrap()),
-            serde_json::Value::String(value) => msgpack::encode_str(out, value.as_bytes()),
-            serde_json::Value::Array(values) => {
-                msgpack::encode_array(out, values.len() as u32);
-                values.iter().for_each(|value| encode(value, out));
-            }
-            serde_json::Value::Object(pairs) => {
-                msgpack::encode_map(out, pairs.len() as u32);
-                for (key, value) in pairs {
-                    msgpack::encode_str(out, key.as_bytes());
-                    encode(value, out);
-                }
-            }
-        }
-    }
-    let mut out = Vec::new();
-    encode(&serde_json::from_str(text).unwrap(), &mut out);
-    out
-}
-
-fn request(database: &Database) -> Context {
-    let session = database.open_session(SessionKind::Background, None);
-    Context::for_request(session)
-}
-
-fn insert(database: &Database, context: &Context, space: u32, row: &str) -> database::Result<()> {
-    let space = database.space(space)?;
-    database.execute(context, &space, Operation::Insert { tuple: &json(row) }).map(|_| ())
 }
 
 fn create_space(database: &Database, context: &Context) -> database::Result<()> {
@@ -112,11 +59,6 @@ fn rows(database: &Database, index_id: u32) -> BTreeMap<u64, u64> {
         })
         .unwrap();
     rows
-}
-
-fn drive(database: &Database) {
-    database.submit();
-    database.turn();
 }
 
 #[test]
@@ -180,7 +122,7 @@ fn a_failed_log_takes_back_what_was_not_durable_and_refuses_writes() {
     files.set_fault(Fault { syncs_until_error: Some(0), ..Fault::default() });
     insert(&database, &context, 512, "[2, 20]").unwrap();
     let space = database.space(512).unwrap();
-    database.execute(&context, &space, Operation::Replace { tuple: &json("[1, 99]") }).unwrap();
+    database.execute(&context, &space, Operation::Replace { tuple: &encode("[1, 99]") }).unwrap();
     assert!(context.seen.get() > database.durable(), "the answers are held");
     drive(&database);
     assert_eq!(rows(&database, 0), before);
@@ -342,7 +284,7 @@ fn what_a_refusal_or_a_delete_of_nothing_tells_of_is_seen() {
     drive(&database);
     let space = database.space(512).unwrap();
     let delete = |context: &Context| {
-        database.execute(context, &space, Operation::Delete { index_id: 0, key: &json("[1]") }).unwrap()
+        database.execute(context, &space, Operation::Delete { index_id: 0, key: &encode("[1]") }).unwrap()
     };
     assert!(delete(&request(&database)).is_some());
     let deleted = database.appended();

@@ -1,8 +1,11 @@
 //! What logs hold is put in force, or refused with its place and passed over by force. And upserts make the same row whichever way they go.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use database::{Config, Context, Database, Environment, INDEX_ID, Key, Operation, SPACE_ID, SessionKind};
-use runtime::{Fault, FileSystem, ManualClock, OpenMode, SeededRandomness, SimulatedFiles, fiber};
+mod rig;
+
+use database::{Config, Context, Database, INDEX_ID, Key, Operation, SPACE_ID};
+use rig::{config, drive, encode, insert, open_with, request};
+use runtime::{Fault, FileSystem, ManualClock, OpenMode, SimulatedFiles, fiber};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -15,31 +18,7 @@ const MEMORY: u32 = 512;
 const DISK: u32 = 513;
 
 fn open(files: &SimulatedFiles, force_recovery: bool) -> database::Result<Rc<Database>> {
-    let config = Config {
-        wal_dir: PathBuf::from("/db"),
-        memtx_dir: PathBuf::from("/db"),
-        vinyl_dir: PathBuf::from("/db"),
-        vinyl_cache: 0,
-        memtx_memory: 64 << 20,
-        wal_writes_in_flight: 0,
-        checkpoint_interval: 0,
-        force_recovery,
-        ..Config::default()
-    };
-    let environment = Environment {
-        files: Arc::new(files.clone()),
-        clock: Arc::new(ManualClock::default()),
-        randomness: Arc::new(SeededRandomness::new(1)),
-        wake: Arc::new(|| {}),
-    };
-    let database = Database::new(config, environment)?;
-    database.open()?;
-    Ok(database)
-}
-
-fn drive(database: &Database) {
-    database.submit();
-    database.turn();
+    open_with(files, Config { force_recovery, ..config() })
 }
 
 /// Runs what may wait for the disk.
@@ -47,7 +26,7 @@ fn run<R: 'static>(database: &Rc<Database>, work: impl FnOnce(&Rc<Database>, &Co
     let slot = Rc::new(RefCell::new(None));
     let (filled, own) = (Rc::clone(&slot), Rc::clone(database));
     fiber::spawn("test", move || {
-        let context = Context::for_request(own.open_session(SessionKind::Background, None));
+        let context = request(&own);
         let done = work(&own, &context);
         *filled.borrow_mut() = Some(done);
     });
@@ -58,37 +37,9 @@ fn run<R: 'static>(database: &Rc<Database>, work: impl FnOnce(&Rc<Database>, &Co
     slot.take().unwrap()
 }
 
-fn encode(text: &str) -> Vec<u8> {
-    fn value_of(value: &serde_json::Value, out: &mut Vec<u8>) {
-        match value {
-            serde_json::Value::Null => msgpack::encode_nil(out),
-            serde_json::Value::Bool(value) => msgpack::encode_bool(out, *value),
-            serde_json::Value::Number(value) => msgpack::encode_int(out, value.as_i64().unwrap()),
-            serde_json::Value::String(value) => msgpack::encode_str(out, value.as_bytes()),
-            serde_json::Value::Array(values) => {
-                msgpack::encode_array(out, values.len() as u32);
-                values.iter().for_each(|value| value_of(value, out));
-            }
-            serde_json::Value::Object(pairs) => {
-                msgpack::encode_map(out, pairs.len() as u32);
-                for (key, value) in pairs {
-                    msgpack::encode_str(out, key.as_bytes());
-                    value_of(value, out);
-                }
-            }
-        }
-    }
-    let mut out = Vec::new();
-    value_of(&serde_json::from_str(text).unwrap(), &mut out);
-    out
-}
-
 fn create_spaces(database: &Rc<Database>) {
     run(database, |database, context| {
-        let insert = |space: u32, row: &str| {
-            let space = database.space(space).unwrap();
-            database.execute(context, &space, Operation::Insert { tuple: &encode(row) }).unwrap();
-        };
+        let insert = |space: u32, row: &str| insert(database, context, space, row).unwrap();
         for (id, engine) in [(MEMORY, "memtx"), (DISK, "vinyl")] {
             insert(
                 SPACE_ID,
@@ -153,6 +104,7 @@ fn append(files: &SimulatedFiles, bodies: &[(u16, Vec<u8>)]) {
         in_flight_max: 0,
         queue_bytes_max: 1 << 20,
         prepare_bytes: 0,
+        rewrite_bytes: u64::MAX,
     };
     let mut clock = Vclock::default();
     clock.set(1, vclock);

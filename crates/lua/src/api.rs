@@ -222,7 +222,7 @@ fn session(state: State) -> Outcome {
     let session = &context.session;
     state.push_number(session.id as f64);
     state.push_number(f64::from(session.user.get()));
-    state.push_number(f64::from(context.user.get()));
+    state.push_number(f64::from(context.user(&database().catalog)));
     state.push_str(session.kind.name());
     match &session.peer {
         Some(peer) => state.push_str(peer),
@@ -233,14 +233,23 @@ fn session(state: State) -> Outcome {
     Ok(7)
 }
 
-/// set_user(id, is_session): makes the context, or the whole session, another user's
+/// set_user(id, is_session) -> id, birth: makes the context, or the whole session, another user's; whose it was
 fn set_user(state: State) -> Outcome {
     let id = id_at(state, 1)?;
     let context = context();
-    context.user.set(id);
+    let before = context.act_as(id, &database().catalog);
     if state.boolean(2) {
         database().set_session_user(&context.session, id);
     }
+    state.push_number(f64::from(before.user));
+    state.push_number(before.birth as f64);
+    Ok(2)
+}
+
+/// restore_user(id, birth): makes the context that of whom `set_user` has told
+fn restore_user(state: State) -> Outcome {
+    let birth = state.check_number(2, "birth")? as u64;
+    context().act_again(database::Acting::new(id_at(state, 1)?, birth));
     Ok(0)
 }
 
@@ -409,6 +418,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("error_codes", error_codes),
     ("session", session),
     ("set_user", set_user),
+    ("restore_user", restore_user),
     ("user_name", user_name),
     ("password_hash", password_hash),
     ("info", info),

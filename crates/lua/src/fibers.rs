@@ -32,7 +32,7 @@ fn fiber_spawn(state: State) -> Outcome {
     state.move_to(thread.state, count);
     let creator = context();
     let new_context = Rc::new(Context::for_background(Rc::clone(&creator.session)));
-    new_context.user.set(creator.user.get());
+    new_context.act_again(creator.acting());
     let made = fiber::try_spawn("lua", move || {
         // The whole of it, so that the thread goes back when the fiber ends and not before.
         let thread: Thread = thread;

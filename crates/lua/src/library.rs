@@ -3,7 +3,7 @@
 use crate::convert::{self};
 use crate::registry::{database, registry};
 use crate::state::{Function, Raise, State, check_stopping, is_stack_low};
-use runtime::{FileSystem, OpenMode, SystemFiles};
+use runtime::{FileSystem, OpenMode, SystemFiles, open_any};
 use std::ffi::c_int;
 use std::path::Path;
 
@@ -228,7 +228,7 @@ fn check_stack(_state: State) -> Outcome {
 fn file_read(state: State) -> Outcome {
     let path = state.check_string(1, "path")?;
     let read = || {
-        let file = SystemFiles.open(Path::new(&path), OpenMode::READ)?;
+        let file = open_any(Path::new(&path), OpenMode::READ)?;
         let mut bytes = vec![0; file.len()? as usize];
         let got = file.read_full_at(&mut bytes, 0)?;
         bytes.truncate(got);
@@ -275,7 +275,7 @@ fn file_operation(state: State) -> Outcome {
         "rename" => files.rename(path, Path::new(&state.check_string(3, "new path")?)),
         "write" => {
             let text = state.bytes(3).ok_or("a string is expected")?;
-            files.open(path, OpenMode::CREATE).and_then(|file| file.write_all_at(text, 0))
+            open_any(path, OpenMode::CREATE).and_then(|file| file.write_all_at(text, 0))
         }
         other => return Err(format!("unknown file operation {other}").into()),
     };

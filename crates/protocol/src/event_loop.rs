@@ -29,6 +29,8 @@ const FIRST_CONNECTION: usize = 1024;
 const READ_BYTES_MAX: usize = 256 << 10;
 /// Requests of one connection are served so long in one turn; one that has begun ends.
 const SERVE_NS_MAX: u64 = 5_000_000;
+/// The same where no request has taken long so far, by a clock that is some milliseconds late.
+const SLOW_NS_MAX: u64 = 10_000_000;
 /// Unread answers that a connection may always have.
 const UNREAD_ALWAYS: usize = 64 << 10;
 /// So many connections whose answers have waited for the same sync are worth waking the sender: their clients all sleep. Small answers of a turn that
@@ -507,6 +509,10 @@ impl EventLoop {
     fn read(&mut self) {
         let mut ready = std::mem::take(&mut self.readable);
         ready.append(&mut self.held_back);
+        // Whose requests take long comes behind the others.
+        if ready.iter().any(|connection| connection.is_slow.get()) {
+            ready.sort_by_key(|connection| connection.is_slow.get());
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
         let is_disk_congested = !ready.is_empty() && self.database.is_disk_congested();
         for connection in ready {
@@ -570,6 +576,8 @@ impl EventLoop {
         let began = fiber::now_ns();
         connection.session.writes_disk.set(false);
         connection.group_began.set(began);
+        let clock = &self.database.environment().clock;
+        let coarse_began = clock.coarse_ns();
         let mut kept = connection.input.take();
         self.input_total.set(self.input_total.get() - kept.len());
         let is_joined = !kept.is_empty();
@@ -618,8 +626,13 @@ impl EventLoop {
                     iproto::serve(&self.database, connection, &decoded, &self.request_events);
                 }
                 at = end;
-                // The clock costs something, too: it is asked behind each request only where they have taken long before.
-                if connection.is_slow.get() && fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX {
+                // The clock costs something, too: behind each request the right one is asked only where they have taken long before.
+                let is_late = match connection.is_slow.get() {
+                    true => fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX,
+                    false => count > 1 && clock.coarse_ns().saturating_sub(coarse_began) >= SLOW_NS_MAX,
+                };
+                if is_late {
+                    connection.is_slow.set(true);
                     connection.is_stalled.set(true);
                     break;
                 }

@@ -1,4 +1,5 @@
 //! Time.
+#![expect(unsafe_code, reason = "clock_gettime(2)")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -7,6 +8,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync {
     /// Nanoseconds since some moment; never goes back.
     fn monotonic_ns(&self) -> u64;
+    /// The same, some milliseconds late, and cheaper to ask. To be compared with itself only.
+    fn coarse_ns(&self) -> u64 {
+        self.monotonic_ns()
+    }
     /// Nanoseconds since 1970 in UTC; may jump.
     fn wall_ns(&self) -> u64;
 }
@@ -25,6 +30,13 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     fn monotonic_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
+    }
+
+    fn coarse_ns(&self) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a local. Without this clock it stays 0, and whoever asks sees no time pass.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 
     fn wall_ns(&self) -> u64 {

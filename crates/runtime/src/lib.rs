@@ -31,7 +31,7 @@ pub use allocator::{Allocator, give_back, touch};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use file::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
 pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SlotFile, Slots, SystemFiles};
-pub use file::{describe, enter_directory, read_file, write_file};
+pub use file::{describe, enter_directory, open_any, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use read_queue::ReadQueue;

@@ -6,7 +6,8 @@ use runtime::{FileSystem, OpenMode, SystemFiles};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use storage::lsm::{
-    EntryKind, FileReport, FileRole, LSM_DIR, LsmError, Run, TreeState, check_directory, newest_trees, read_manifest,
+    Damage, EntryKind, FileReport, FileRole, LSM_DIR, LsmError, Run, TreeState, check_directory, newest_trees,
+    read_manifest,
 };
 use tuple::msgpack::{Kind, Reader};
 use wal::{Loss, Lost, Refusal, Replay, Row, XlogReader};
@@ -295,12 +296,21 @@ fn loss_to_json(loss: &Loss) -> Value {
 /// What `check` has found in all files so far.
 struct Checked {
     as_json: bool,
+    /// The instance UUID of the newest snapshot, and that snapshot: whose files these should be.
+    own: Option<(String, String)>,
     report: Vec<Value>,
     files: u32,
     damaged: u32,
 }
 
 impl Checked {
+    /// What is wrong with a file of this instance among those of the newest snapshot.
+    fn foreign(&self, owner: &str) -> Option<String> {
+        let (own, snapshot) = self.own.as_ref()?;
+        let is_foreign = !owner.is_empty() && !owner.eq_ignore_ascii_case(own);
+        is_foreign.then(|| format!("this is of another server, {owner}; {snapshot} is of {own}"))
+    }
+
     fn add(&mut self, is_damaged: bool) {
         self.files += 1;
         self.damaged += u32::from(is_damaged);
@@ -309,7 +319,7 @@ impl Checked {
 
 /// Reads every block of every file of a directory. Errors: the number of damaged files, after a line for each.
 pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
-    let mut checked = Checked { as_json, report: Vec::new(), files: 0, damaged: 0 };
+    let mut checked = Checked { as_json, own: None, report: Vec::new(), files: 0, damaged: 0 };
     check_logs(dir, &mut checked)?;
     check_runs(&dir.join(LSM_DIR), &mut checked)?;
     if checked.files == 0 {
@@ -334,9 +344,16 @@ fn check_logs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
         .map(|name| dir.join(name))
         .collect();
     let newest_snapshot = files.iter().rev().find(|path| path.extension().is_some_and(|e| e == "snap"));
+    checked.own = newest_snapshot.and_then(|path| {
+        let reader = XlogReader::open(&SystemFiles, path).ok()?;
+        Some((reader.meta.instance_uuid, path.file_name()?.to_string_lossy().into_owned()))
+    });
     let mut reading = Reading::default();
     for path in &files {
-        let found = wal::check_file(&SystemFiles, path, &mut reading).map_err(|error| error.to_string())?;
+        let mut found = wal::check_file(&SystemFiles, path, &mut reading).map_err(|error| error.to_string())?;
+        if let Some(what) = checked.foreign(&found.meta.instance_uuid) {
+            found.losses.insert(0, Loss { file: path.clone(), offset: 0, what, lost: Lost::Rows(Vec::new()) });
+        }
         checked.add(!found.losses.is_empty());
         let needs_advice = !found.losses.is_empty() && Some(path) == newest_snapshot;
         let advice = needs_advice.then(|| database::advice(&SystemFiles, path, dir));
@@ -411,7 +428,10 @@ fn check_missing(dir: &Path, files: &[PathBuf], checked: &mut Checked) -> Result
 
 /// Runs of the disk engine and their manifest.
 fn check_runs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
-    for found in check_directory(&SystemFiles, dir).map_err(|error| error.to_string())? {
+    for mut found in check_directory(&SystemFiles, dir).map_err(|error| error.to_string())? {
+        if let Some(what) = found.owner.as_deref().and_then(|owner| checked.foreign(owner)) {
+            found.damage.insert(0, Damage { offset: 0, what });
+        }
         checked.add(!found.damage.is_empty());
         if checked.as_json {
             checked.report.push(file_to_json(&found));

@@ -4,7 +4,7 @@
 //! `2026-11-22 11:11:28.052 [4711] main/101/init.lua recovery.rs:77 I> read 3 rows`.
 
 use runtime::terminal::local_time;
-use runtime::{Clock, File, FileSystem, OpenMode, SystemClock, SystemFiles, fiber};
+use runtime::{Clock, File, OpenMode, SystemClock, fiber, open_any};
 use std::fmt::{self, Debug, Write as _};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(crate) struct Log {
 }
 
 fn open_at_end(path: &Path) -> io::Result<Open> {
-    let file = SystemFiles.open(path, OpenMode { create: true, ..OpenMode::MODIFY })?;
+    let file = open_any(path, OpenMode { create: true, ..OpenMode::MODIFY })?;
     let end = file.len()?;
     Ok(Open { path: path.to_path_buf(), file, end })
 }

@@ -35,6 +35,7 @@ fn open(edits: &[Edit]) -> Rc<LsmEngine> {
         open_files_max: 100,
         page_cache_sampled_one_of: 16,
         is_forced: false,
+        instance_uuid: None,
     };
     let clock = Arc::new(ManualClock::default());
     LsmEngine::open(config, LsmEnvironment { files, clock, wake: Arc::new(|| {}) }).unwrap()

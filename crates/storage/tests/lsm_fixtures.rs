@@ -5,7 +5,7 @@ use runtime::{FileSystem, OpenMode, SimulatedFiles};
 use std::path::Path;
 use std::sync::Arc;
 use storage::lsm::{
-    EntryKind, FileRole, Manifest, RangeState, Run, RunSource, Source, TreeState, check_directory, key_hash,
+    EntryKind, FileRole, LsmError, Manifest, RangeState, Run, RunSource, Source, TreeState, check_directory, key_hash,
 };
 
 const DIR: &str = "/db/lsm";
@@ -105,4 +105,38 @@ fn filler(number: u64) -> [u8; 20] {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         if number < 30 { 7 } else { (state >> 56) as u8 }
     })
+}
+
+#[test]
+fn a_manifest_of_version_1_becomes_that_of_whoever_opens_it_and_nobody_elses() {
+    let files = fixture();
+    let open = |instance| Manifest::open_of(Arc::new(files.clone()), Path::new(DIR), instance);
+    let owner = || {
+        let reports = check_directory(&files, Path::new(DIR)).unwrap();
+        reports.into_iter().find(|report| report.role == FileRole::Manifest).unwrap().owner
+    };
+    let (_, trees) = open(None).unwrap();
+    assert_eq!(owner(), None);
+    assert_eq!(open(Some("aa-1")).unwrap().1, trees);
+    assert_eq!(owner().as_deref(), Some("aa-1"));
+    assert_eq!(open(Some("AA-1")).unwrap().1, trees);
+    let before = files.fingerprint();
+    for _ in 0..2 {
+        let error = open(Some("bb-2")).err().unwrap();
+        assert!(matches!(&error, LsmError::Foreign { owner, own, .. } if owner == "aa-1" && own == "bb-2"), "{error}");
+    }
+    let (files, dir) = (Arc::new(files.clone()), Path::new(DIR));
+    assert!(matches!(Manifest::open_by_force(files.clone(), dir, Some("bb-2")), Err(LsmError::Foreign { .. })));
+    assert_eq!(files.fingerprint(), before, "nothing was changed");
+    assert_eq!(open(None).unwrap().1, trees);
+
+    // By force a manifest that is damaged behind its first record is salvaged, but not another one's.
+    let newest = files.list(dir).unwrap().into_iter().rfind(|name| name.starts_with("manifest-")).unwrap();
+    let file = files.open(&dir.join(newest), OpenMode::MODIFY).unwrap();
+    file.set_len(file.len().unwrap() - 30).unwrap();
+    assert!(matches!(open(Some("aa-1")), Err(LsmError::Corrupt { .. })));
+    assert!(matches!(Manifest::open_by_force(files.clone(), dir, Some("bb-2")), Err(LsmError::Foreign { .. })));
+    let (_, found, lost) = Manifest::open_by_force(files.clone(), dir, Some("aa-1")).unwrap();
+    assert!(lost.is_some() && found == trees, "{lost:?}");
+    assert_eq!(owner().as_deref(), Some("aa-1"));
 }

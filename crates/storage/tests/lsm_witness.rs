@@ -26,6 +26,7 @@ fn open(files: &SimulatedFiles, is_forced: bool) -> Result<Rc<LsmEngine>, LsmErr
         open_files_max: 100,
         page_cache_sampled_one_of: 16,
         is_forced,
+        instance_uuid: None,
     };
     let clock = Arc::new(ManualClock::default());
     LsmEngine::open(config, LsmEnvironment { files: shared(files), clock, wake: Arc::new(|| {}) })

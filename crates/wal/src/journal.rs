@@ -19,6 +19,7 @@
 use crate::block::{self, Note, encode_filler, encode_group, encode_plain, group_pages};
 use crate::error::WalError;
 use crate::newest::{Newest, NewestNote};
+use crate::rewrite::Rewrites;
 use crate::row::{self, RowHeader};
 use crate::segment::{Change, Segment};
 use crate::snapshot::unfinished_name;
@@ -82,6 +83,8 @@ pub struct JournalConfig {
     pub queue_bytes_max: usize,
     /// Space that is prepared at once, in bytes: when a file is made, and ahead of the writer.
     pub prepare_bytes: u64,
+    /// A completed log that would lose so many bytes of padding, and a quarter of all, is written once more without it. `u64::MAX`: never.
+    pub rewrite_bytes: u64,
 }
 
 impl JournalConfig {
@@ -175,6 +178,7 @@ pub struct Journal {
     /// Where the present file begins.
     previous: Option<Vclock>,
     note: Arc<NewestNote>,
+    rewrites: Rewrites,
     /// Bytes logged since the last `rotate`, in all files.
     bytes_since_checkpoint: u64,
     now: f64,
@@ -213,6 +217,7 @@ impl Journal {
             failed: None,
             previous: None,
             note,
+            rewrites: Rewrites::default(),
             bytes_since_checkpoint: 0,
             now: 0.0,
         };
@@ -220,6 +225,7 @@ impl Journal {
             journal.open_segment()?;
         }
         journal.make_spare();
+        journal.look_at_completed();
         Ok(journal)
     }
 
@@ -611,7 +617,10 @@ impl Journal {
                     // That may have come at once.
                     return self.poll_files();
                 }
-                (Ok(()), _) => self.make_spare(),
+                (Ok(()), _) => {
+                    self.make_spare();
+                    self.look_at_completed();
+                }
             }
         }
         let made = match &self.spare {
@@ -627,6 +636,26 @@ impl Journal {
             Some(Err(_)) => self.spare = Spare::None,
             None => {}
         }
+    }
+
+    /// Has logs that are complete lose their padding.
+    fn look_at_completed(&mut self) {
+        if let Some(start) = self.previous
+            && self.config.mode != WalMode::None
+        {
+            self.rewrites.look(&self.config, start.signature());
+        }
+    }
+
+    /// Until `release_files` no log is written once more: somebody copies them. Blocks shortly.
+    pub fn hold_files(&self) {
+        self.rewrites.hold();
+    }
+
+    /// Ends `hold_files`.
+    pub fn release_files(&mut self) {
+        self.rewrites.release();
+        self.look_at_completed();
     }
 
     /// Blocks the thread until no change of files is under way: then all logs but the newest are complete.
@@ -881,10 +910,15 @@ impl Journal {
             self.wait(self.appended)?;
             self.wait_files()?;
             self.drop_spare();
+            self.rewrites.stop();
+            let path = self.segment.as_ref().map(|segment| segment.path.clone());
             self.close_segment()?;
             if let Some(start) = &self.previous {
                 let newest = Newest { begin: start.signature(), end: Some(self.vclock.signature()) };
                 self.note.write(&*self.config.files, newest);
+            }
+            if let Some(path) = path {
+                self.rewrites.rewrite_last(&self.config, &path);
             }
         }
         Ok(())
@@ -900,5 +934,6 @@ impl Drop for Journal {
             worker.join();
         }
         self.drop_spare();
+        self.rewrites.stop();
     }
 }

@@ -17,6 +17,7 @@ mod loss;
 mod newest;
 mod read_ahead;
 mod recovery;
+mod rewrite;
 mod row;
 mod segment;
 mod snapshot;
@@ -31,6 +32,7 @@ pub use loss::{Loss, Lost, LostRow, Refusal, Replay, announcement};
 pub use recovery::{
     Cut, FileReport, OnDamage, RecoveryReport, check_file, check_newest, recover, recover_into, refusal,
 };
+pub use rewrite::{Rewritten, rewrite};
 pub use row::{Row, RowHeader};
 pub use snapshot::{FinishedSnapshot, SnapshotWriter, remove_unfinished, snapshots};
 pub use vclock::{REPLICA_MAX, Vclock};

@@ -340,6 +340,18 @@ pub(crate) enum Block {
     Damaged(Damage),
 }
 
+/// The kind that the header of a file has to tell, by its name.
+fn kind_of(path: &Path) -> Option<&'static str> {
+    Some(match path.extension()?.to_str()? {
+        "xlog" => "XLOG",
+        "snap" => "SNAP",
+        "vylog" => "VYLOG",
+        "run" => "RUN",
+        "index" => "INDEX",
+        _ => return None,
+    })
+}
+
 /// The signature that the name of a log or snapshot tells.
 pub(crate) fn signature_of(path: &Path) -> Option<i64> {
     let stem = path.file_stem()?.to_str()?;
@@ -373,6 +385,9 @@ impl XlogReader {
         let named = signature_of(&path);
         // What the header says of the place in the log is compared with the file's name.
         let decoded = match FileMeta::decode(&head[..got]) {
+            Ok(meta) if kind_of(&path).is_some_and(|kind| kind != meta.kind) => {
+                Err("the header is that of another kind of file")
+            }
             Ok(meta) if named.is_some_and(|named| named != meta.vclock.signature()) => {
                 Err("the header's VClock does not fit the file's name")
             }

@@ -35,6 +35,7 @@ fn config(files: Arc<dyn FileSystem>, dir: &Path, in_flight_max: usize, wal_max_
         in_flight_max,
         queue_bytes_max: 16 << 20,
         prepare_bytes: 1 << 20,
+        rewrite_bytes: u64::MAX,
     }
 }
 

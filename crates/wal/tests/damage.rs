@@ -38,6 +38,7 @@ fn journal(files: &SimulatedFiles, start: Vclock, mode: WalMode) -> Journal {
         in_flight_max: 0,
         queue_bytes_max: 16 << 20,
         prepare_bytes: 1 << 20,
+        rewrite_bytes: u64::MAX,
     };
     Journal::open(config, start).unwrap()
 }

@@ -49,6 +49,7 @@ fn log(files: &SimulatedFiles) -> PathBuf {
         in_flight_max: 4,
         queue_bytes_max: 16 << 20,
         prepare_bytes: 1 << 20,
+        rewrite_bytes: u64::MAX,
     };
     let mut journal = Journal::open(config, Vclock::default()).unwrap();
     for value in 0..ROWS {

@@ -26,30 +26,9 @@ const USER: u32 = 304;
 const PRIV: u32 = 312;
 const TRUNCATE: u32 = 330;
 
-fn encode(value: &serde_json::Value, out: &mut Vec<u8>) {
-    use serde_json::Value;
-    match value {
-        Value::Null => msgpack::encode_nil(out),
-        Value::Bool(value) => msgpack::encode_bool(out, *value),
-        Value::Number(number) => msgpack::encode_uint(out, number.as_u64().expect("these are small")),
-        Value::String(text) => msgpack::encode_str(out, text.as_bytes()),
-        Value::Array(values) => {
-            msgpack::encode_array(out, values.len() as u32);
-            values.iter().for_each(|value| encode(value, out));
-        }
-        Value::Object(pairs) => {
-            msgpack::encode_map(out, pairs.len() as u32);
-            for (key, value) in pairs {
-                msgpack::encode_str(out, key.as_bytes());
-                encode(value, out);
-            }
-        }
-    }
-}
-
 fn insert(database: &Database, context: &Context, space: u32, row: &serde_json::Value) {
     let mut bytes = Vec::new();
-    encode(row, &mut bytes);
+    database::encode_json(row, &mut bytes);
     let space = database.space(space).expect("it is there");
     database.execute(context, &space, Operation::Insert { tuple: &bytes }).expect("the administrator may do this");
 }

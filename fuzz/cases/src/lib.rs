@@ -12,13 +12,14 @@ pub mod row;
 pub mod snapshot;
 pub mod update_operations;
 pub mod value;
+pub mod vinyl_files;
 pub mod xlog_block;
 
 /// A case by the name of its corpus.
 pub type Case = (&'static str, fn(&[u8]));
 
 /// All cases.
-pub const CASES: [Case; 9] = [
+pub const CASES: [Case; 10] = [
     ("definition", definition::run),
     ("few_rights", few_rights::run),
     ("lsm_files", lsm_files::run),
@@ -27,5 +28,6 @@ pub const CASES: [Case; 9] = [
     ("snapshot", snapshot::run),
     ("update_operations", update_operations::run),
     ("value", value::run),
+    ("vinyl_files", vinyl_files::run),
     ("xlog_block", xlog_block::run),
 ];

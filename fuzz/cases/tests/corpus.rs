@@ -114,6 +114,11 @@ fn values() {
 }
 
 #[test]
+fn files_of_tarantools_disk_engine() {
+    check("vinyl_files", 500);
+}
+
+#[test]
 fn logs() {
     check("xlog_block", 5_000);
 }

@@ -125,6 +125,7 @@ impl Process {
             wal_max_size: settings.wal_max_size,
             wal_writes_in_flight: settings.writes_in_flight,
             wal_prepare_bytes: 16 << 10,
+            wal_rewrite_bytes: 8 << 10,
             checkpoint_interval: 0,
             checkpoint_wal_threshold: settings.checkpoint_wal_threshold,
             checkpoint_count: settings.checkpoint_count,

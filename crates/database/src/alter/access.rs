@@ -121,9 +121,9 @@ pub(super) fn on_user(
             let (kind, name) =
                 known.as_ref().map_or((kind, &user.name), |known| (object_type(known.kind), &known.name));
             check_change(database, context, Privileges::ALTER, kind, id, id, name)?;
-            let is_own = context.user.get() == id;
+            let is_own = context.user(&database.catalog) == id;
             if id <= SUPER && !is_own && !is_recovering(database) && !is_almighty(database, context) {
-                let asker = database.catalog.user_name(context.user.get());
+                let asker = database.catalog.user_name(context.user(&database.catalog));
                 return Err(denied(Privileges::ALTER, kind, name, &asker));
             }
             if known.is_some_and(|known| known.kind != user.kind) && !is_recovering(database) {
@@ -172,7 +172,7 @@ fn check_grant(database: &Database, context: &Context, grant: &Grant, wanted: u3
         return Ok(());
     }
     let catalog = &database.catalog;
-    let user = context.user.get();
+    let user = context.user(&database.catalog);
     let grantee = catalog.user(grant.grantee).ok_or_else(|| Error::new(ErrorCode::NoSuchUser, &[&grant.grantee]))?;
     let (owner, name) = match (grant.object_type, grant.object_id) {
         (ObjectType::Universe | ObjectType::Collation, _) | (_, None) => (ADMIN, String::new()),
@@ -204,7 +204,7 @@ fn check_grant(database: &Database, context: &Context, grant: &Grant, wanted: u3
         }
     };
     // Who gives a right is who asks, unless the right to grant in anybody's name was given.
-    let rights = context.rights(catalog.access_version(), |user| catalog.rights_of(user));
+    let rights = context.rights(catalog);
     let refuse = |by: UserId| Err(denied(wanted, grant.object_type, &name, &catalog.user_name(by)));
     if rights.universe & Privileges::USAGE == 0 && user != ADMIN {
         return Err(denied(Privileges::USAGE, ObjectType::Universe, "", &catalog.user_name(user)));

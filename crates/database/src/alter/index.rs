@@ -264,7 +264,7 @@ pub(super) fn plan_work(
 fn plan_create(database: &Database, context: &Context, space: &Rc<Space>, parsed: &ParsedIndex) -> Result<Work> {
     let id = parsed.info.id;
     let mut wanted = Privileges::CREATE;
-    if space.owner() == context.user.get() {
+    if space.owner() == context.user(&database.catalog) {
         wanted = Privileges::ALTER;
     }
     check_change(database, context, wanted, ObjectType::Space, space.id, space.owner(), &space.name())?;
@@ -326,7 +326,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     let mut fields = Fields::new(old.data())?;
     let (space_id, id) = (fields.uint()?, fields.uint()?);
     let space = database.space(space_id)?;
-    let wanted = if space.owner() == context.user.get() { Privileges::ALTER } else { Privileges::DROP };
+    let wanted = if space.owner() == context.user(&database.catalog) { Privileges::ALTER } else { Privileges::DROP };
     check_change(database, context, wanted, ObjectType::Space, space.id, space.owner(), &space.name())?;
     check_not_building(&space)?;
     if id == 0 {

@@ -101,8 +101,8 @@ fn is_recovering(database: &Database) -> bool {
 fn is_almighty(database: &Database, context: &Context) -> bool {
     /// All privileges that can be granted on the universe.
     const EVERYTHING: u32 = 0x1fff;
-    let rights = context.rights(database.catalog.access_version(), |user| database.catalog.rights_of(user));
-    context.user.get() == ADMIN || rights.universe & EVERYTHING == EVERYTHING
+    let rights = context.rights(&database.catalog);
+    context.user(&database.catalog) == ADMIN || rights.universe & EVERYTHING == EVERYTHING
 }
 
 /// Checks that the owner of an object is who makes it, or stays who it was, unless its owner gives it away. Errors: 42.
@@ -115,7 +115,7 @@ fn check_given_owner(
     kind: ObjectType,
     name: &str,
 ) -> Result<()> {
-    let user = context.user.get();
+    let user = context.user(&database.catalog);
     let is_fine = new_owner == old_owner.unwrap_or(user) || old_owner == Some(user);
     if is_fine || is_recovering(database) || is_almighty(database, context) {
         return Ok(());
@@ -136,8 +136,8 @@ fn check_change(
     if is_recovering(database) {
         return Ok(());
     }
-    let user = context.user.get();
-    let rights = context.rights(database.catalog.access_version(), |user| database.catalog.rights_of(user));
+    let user = context.user(&database.catalog);
+    let rights = context.rights(&database.catalog);
     let user_name = || database.catalog.user_name(user);
     if rights.universe & Privileges::USAGE == 0 {
         return Err(denied(Privileges::USAGE, ObjectType::Universe, "", &user_name()));

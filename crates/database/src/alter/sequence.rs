@@ -159,7 +159,7 @@ pub(super) fn on_sequence_data(
 fn check_attached(database: &Database, context: &Context, sequence: &Sequence, is_generated: bool) -> Result<()> {
     let def = sequence.def();
     if is_generated {
-        let user = context.user.get();
+        let user = context.user(&database.catalog);
         return check_given_owner(
             database,
             context,

@@ -23,12 +23,13 @@ fn rows() -> impl Iterator<Item = (u32, Vec<u8>)> {
         let value: Value = serde_json::from_str(line).ok()?;
         let id = value.get(0)?.as_u64()? as u32;
         let mut row = Vec::new();
-        encode(value.get(1)?, &mut row);
+        encode_json(value.get(1)?, &mut row);
         Some((id, row))
     })
 }
 
-fn encode(value: &Value, out: &mut Vec<u8>) {
+/// Appends a value that was written as JSON, as msgpack. For rows that are written down: those of a new database, and of tests.
+pub fn encode_json(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => msgpack::encode_nil(out),
         Value::Bool(value) => msgpack::encode_bool(out, *value),
@@ -40,13 +41,13 @@ fn encode(value: &Value, out: &mut Vec<u8>) {
         Value::String(text) => msgpack::encode_str(out, text.as_bytes()),
         Value::Array(values) => {
             msgpack::encode_array(out, values.len() as u32);
-            values.iter().for_each(|value| encode(value, out));
+            values.iter().for_each(|value| encode_json(value, out));
         }
         Value::Object(pairs) => {
             msgpack::encode_map(out, pairs.len() as u32);
             for (key, value) in pairs {
                 msgpack::encode_str(out, key.as_bytes());
-                encode(value, out);
+                encode_json(value, out);
             }
         }
     }
@@ -79,10 +80,10 @@ pub(crate) fn fill(database: &Database) -> Result<()> {
         insert(database, &context, id, &row)?;
     }
     let mut row = Vec::new();
-    encode(&serde_json::json!(["cluster", replicaset]), &mut row);
+    encode_json(&serde_json::json!(["cluster", replicaset]), &mut row);
     insert(database, &context, alter::SCHEMA_ID, &row)?;
     row.clear();
-    encode(&serde_json::json!([1, instance]), &mut row);
+    encode_json(&serde_json::json!([1, instance]), &mut row);
     insert(database, &context, alter::CLUSTER_ID, &row)
 }
 

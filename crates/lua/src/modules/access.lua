@@ -10,10 +10,9 @@ end
 
 -- Runs `work` with a user's rights.
 function internal.as_user(id, work, ...)
-    local user = internal.effective_user()
-    internal.set_user(id, false)
+    local user, birth = internal.set_user(id, false)
     local function finish(ok, ...)
-        internal.set_user(user, false)
+        internal.restore_user(user, birth)
         if not ok then
             error((...), 0)
         end
@@ -593,12 +592,14 @@ function function_methods.call(self, arguments)
         error('Use func:call(table)', 2)
     end
     internal.check_function_access(self.id)
-    local before = internal.effective_user()
+    local before, birth
     if self.setuid then
-        internal.set_user(internal.function_definition(self.id).uid, false)
+        before, birth = internal.set_user(internal.function_definition(self.id).uid, false)
     end
     local function finish(ok, ...)
-        internal.set_user(before, false)
+        if before ~= nil then
+            internal.restore_user(before, birth)
+        end
         if not ok then
             local reason = ...
             if not ffi.istype('struct error', reason) then
@@ -681,10 +682,9 @@ function session.su(...)
         internal.set_user(id, true)
         return
     end
-    local before = internal.effective_user()
-    internal.set_user(id, false)
+    local before, birth = internal.set_user(id, false)
     local function finish(ok, ...)
-        internal.set_user(before, false)
+        internal.restore_user(before, birth)
         if not ok then
             error((...), 0)
         end

@@ -232,7 +232,7 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
         return Err(no_such_index(&space, index_id));
     }
     let context = &*connection.context;
-    context.user.set(database.user_of(&connection.session));
+    database.act_for_session(context);
     context.seen.set(database.written(&space));
     let is_parked = context.seen.get() > database.durable();
     let mut output = connection.output.borrow_mut();
@@ -288,7 +288,7 @@ fn write(
         return write_in_fiber(database, connection, header, index_id, body, events);
     }
     let context = &*connection.context;
-    context.user.set(database.user_of(&connection.session));
+    database.act_for_session(context);
     context.seen.set(Position::default());
     let row = match database.execute(context, &space, operation) {
         Err(error) if error.is_needs_fiber() => {
@@ -415,7 +415,7 @@ fn in_fiber<S: 'static>(
     let begun = connection.group_began.get();
     fiber::run_now("iproto", move || {
         let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
-        context.user.set(database.user_of(&connection.session));
+        database.act_for_session(&context);
         fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
         let mut values = Vec::new();
         let outcome = work(&database, &context, &subject, &mut values);

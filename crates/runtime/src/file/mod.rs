@@ -6,7 +6,7 @@ mod system;
 
 pub use simulated::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
 pub use slots::{SlotFile, Slots};
-pub use system::SystemFiles;
+pub use system::{SystemFiles, open_any};
 
 use std::any::Any;
 use std::io;
@@ -33,9 +33,9 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
-/// Writes a whole file of the machine, without syncing it.
+/// Writes a whole regular file of the machine, without syncing it.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    std::fs::write(path, bytes)
+    SystemFiles.open(path, OpenMode::CREATE)?.write_all_at(bytes, 0)
 }
 
 /// Makes a directory the one that relative paths begin at.
@@ -168,7 +168,9 @@ pub trait File: Send + Sync {
 
 /// A file system.
 pub trait FileSystem: Send + Sync {
-    /// Opens a file.
+    /// Opens a file. Never waits for anybody.
+    ///
+    /// Errors: what has the name is no regular file, besides the system's.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
     /// Makes a directory and those above it, durably.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;

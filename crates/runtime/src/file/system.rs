@@ -1,7 +1,7 @@
 //! Files of the operating system.
 #![expect(
     unsafe_code,
-    reason = "flock(2), statx(2), preadv2(2), sync_file_range(2), posix_fadvise(2) and cachestat(2)"
+    reason = "flock(2), fcntl(2), statx(2), preadv2(2), sync_file_range(2), posix_fadvise(2) and cachestat(2)"
 )]
 
 use super::{File, FileSystem, OpenMode};
@@ -10,7 +10,7 @@ use std::any::Any;
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,19 +47,65 @@ fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
     result.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
+/// Opens a file as `mode` says. Blocks on a pipe until somebody has its other end, unless the flags keep it from that.
+fn open_with(path: &Path, mode: OpenMode, flags: libc::c_int) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(mode.write).create(mode.create).truncate(mode.truncate);
+    let flags = if mode.synced { flags | libc::O_DSYNC } else { flags };
+    if mode.direct
+        && let Ok(file) = options.custom_flags(libc::O_DIRECT | flags).open(path)
+    {
+        return Ok(file);
+    }
+    options.custom_flags(flags).open(path)
+}
+
+/// What else than a regular file has a name.
+fn kind_of_special(kind: fs::FileType) -> Option<&'static str> {
+    Some(match kind {
+        kind if kind.is_file() => return None,
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        _ => "something else",
+    })
+}
+
+fn refuse_special(what: &str) -> io::Error {
+    io::Error::other(format!("this is {what}, and has to be a regular file"))
+}
+
+/// Opens a regular file, and nothing else. Never waits for whoever might have the other end of a pipe, and sets no device going.
+fn open_regular(path: &Path, mode: OpenMode) -> io::Result<fs::File> {
+    let file = match open_with(path, mode, libc::O_NONBLOCK | libc::O_NOCTTY) {
+        Ok(file) => file,
+        Err(error) => {
+            // A directory that is to be written, or a socket: the system's own words would not say what is wrong.
+            let special = fs::metadata(path).ok().and_then(|found| kind_of_special(found.file_type()));
+            return Err(special.map_or(error, refuse_special));
+        }
+    };
+    if let Some(what) = kind_of_special(file.metadata()?.file_type()) {
+        return Err(refuse_special(what));
+    }
+    // Of a file it means nothing to a system call, but io_uring would end a read that has to wait.
+    // SAFETY: system calls without pointers, for a descriptor that is open.
+    let is_set = unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        flags >= 0 && libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) == 0
+    };
+    if is_set { Ok(file) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Opens whatever has this name: a pipe or a device too. For what is no data file. May block.
+pub fn open_any(path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+    Ok(Arc::new(at(path, open_with(path, mode, 0))?))
+}
+
 impl FileSystem for SystemFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(mode.write).create(mode.create).truncate(mode.truncate);
-        let sync_flag = if mode.synced { libc::O_DSYNC } else { 0 };
-        if mode.direct {
-            options.custom_flags(libc::O_DIRECT | sync_flag);
-            if let Ok(file) = options.open(path) {
-                return Ok(Arc::new(file));
-            }
-        }
-        options.custom_flags(sync_flag);
-        Ok(Arc::new(at(path, options.open(path))?))
+        Ok(Arc::new(at(path, open_regular(path, mode))?))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -91,7 +137,8 @@ impl FileSystem for SystemFiles {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        at(dir, fs::File::open(dir).and_then(|dir| dir.sync_all()))
+        let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(dir);
+        at(dir, opened.and_then(|dir| dir.sync_all()))
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -99,7 +146,7 @@ impl FileSystem for SystemFiles {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
-        let file = at(path, fs::OpenOptions::new().create(true).write(true).truncate(false).open(path))?;
+        let file = at(path, open_regular(path, OpenMode { create: true, ..OpenMode::MODIFY }))?;
         // SAFETY: the descriptor is open.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
             return at(path, Err(io::Error::last_os_error()));
@@ -226,5 +273,46 @@ mod tests {
         SystemFiles.create_dir_all(&deep).expect("makes them");
         SystemFiles.create_dir_all(&deep).expect("they are there");
         assert!(deep.is_dir());
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [fifo, socket, nested, link] = ["fifo", "socket", "nested", "link"].map(|name| dir.path().join(name));
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+        assert!(made.success());
+        let _bound = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        fs::create_dir(&nested).expect("a directory");
+        std::os::unix::fs::symlink(&fifo, &link).expect("a link");
+        let null = Path::new("/dev/null").to_path_buf();
+        let specials = [
+            (&fifo, "a pipe"),
+            (&socket, "a socket"),
+            (&nested, "a directory"),
+            (&link, "a pipe"),
+            (&null, "a device"),
+        ];
+        let synced = OpenMode { synced: true, direct: true, ..OpenMode::MODIFY };
+        for (path, what) in specials {
+            for mode in [OpenMode::READ, OpenMode::MODIFY, OpenMode::CREATE, synced] {
+                let error = SystemFiles.open(path, mode).err().expect("refuses").to_string();
+                assert!(error.contains(&format!("{}: this is {what}", path.display())), "{error}");
+            }
+            assert!(SystemFiles.lock(path).is_err());
+            assert_eq!(SystemFiles.sync_dir(path).is_ok(), path == &nested);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_opened_may_make_a_read_wait() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for mode in [OpenMode::CREATE, OpenMode { synced: true, direct: true, ..OpenMode::MODIFY }, OpenMode::READ] {
+            let file = SystemFiles.open(&dir.path().join("f"), mode).expect("opens");
+            let descriptor = file.raw_fd().expect("it is a file of the machine");
+            // SAFETY: a system call without pointers, for a descriptor that is open.
+            let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+            assert!(flags >= 0 && flags & libc::O_NONBLOCK == 0);
+            assert_eq!(flags & libc::O_DSYNC != 0, mode.synced);
+        }
     }
 }

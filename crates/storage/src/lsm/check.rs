@@ -44,6 +44,8 @@ pub struct FileReport {
     pub path: PathBuf,
     /// What it is.
     pub role: FileRole,
+    /// The instance UUID that a manifest says.
+    pub owner: Option<String>,
     /// Records or entries, where they could be counted.
     pub items: u64,
     /// What is wrong with it.
@@ -55,7 +57,7 @@ pub struct FileReport {
 
 impl FileReport {
     fn new(path: PathBuf, role: FileRole) -> Self {
-        FileReport { path, role, items: 0, damage: Vec::new(), torn: None }
+        FileReport { path, role, owner: None, items: 0, damage: Vec::new(), torn: None }
     }
 }
 
@@ -105,6 +107,7 @@ fn check_manifest(
         Ok(Some(found)) => {
             let mut report = FileReport::new(found.path, FileRole::Manifest);
             report.items = found.records;
+            report.owner = found.instance;
             report.torn = found.torn.map(|(bytes, what)| (found.end, bytes, what));
             reports.push(report);
             Ok(Some(found.trees))

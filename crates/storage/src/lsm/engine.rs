@@ -54,6 +54,8 @@ pub struct LsmConfig {
     pub page_cache_sampled_one_of: u64,
     /// A damaged or missing manifest is told and passed over instead of refused.
     pub is_forced: bool,
+    /// The UUID of the instance whose files these must be; `None`: anybody's.
+    pub instance_uuid: Option<String>,
 }
 
 /// What the engine needs of the machine.
@@ -594,14 +596,15 @@ impl LsmEngine {
 }
 
 fn open_manifest(config: &LsmConfig, files: &Arc<dyn FileSystem>) -> Result<(Manifest, Vec<TreeState>), LsmError> {
+    let instance = config.instance_uuid.as_deref();
     if config.is_forced {
-        let (manifest, trees, lost) = Manifest::open_by_force(Arc::clone(files), &config.dir)?;
+        let (manifest, trees, lost) = Manifest::open_by_force(Arc::clone(files), &config.dir, instance)?;
         if let Some(lost) = lost {
             tracing::warn!("PASSED OVER damage: {lost}");
         }
         return Ok((manifest, trees));
     }
-    Manifest::open(Arc::clone(files), &config.dir).map_err(|error| match error {
+    Manifest::open_of(Arc::clone(files), &config.dir, instance).map_err(|error| match error {
         LsmError::Corrupt { file, offset, what } => {
             let announced = announce(&**files, &config.dir);
             LsmError::Corrupt { file, offset, what: [what, announced].join("; ") }

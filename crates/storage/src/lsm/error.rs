@@ -26,6 +26,20 @@ pub enum LsmError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The manifest is of another server than its snapshot and log. Nothing was changed.
+    #[error(
+        "{}: these are the rows on disk of another server, {owner}; the snapshot and the log are of {own}; force_recovery would not help: put \
+         the directory and its .confirmed file of the server {own} in their place, or the snapshot and the logs of {owner} beside them",
+        file.display()
+    )]
+    Foreign {
+        /// The manifest.
+        file: PathBuf,
+        /// The instance UUID that it says.
+        owner: String,
+        /// The instance UUID of the snapshot.
+        own: String,
+    },
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -41,7 +55,7 @@ impl LsmError {
     pub fn place(&self) -> Option<(&Path, u64)> {
         match self {
             LsmError::Corrupt { file, offset, .. } | LsmError::Unreadable { file, offset, .. } => Some((file, *offset)),
-            LsmError::Io { .. } => None,
+            LsmError::Foreign { .. } | LsmError::Io { .. } => None,
         }
     }
 

@@ -169,6 +169,7 @@ impl World {
             open_files_max: 1 + pick(40) as usize,
             page_cache_sampled_one_of: 16,
             is_forced: false,
+            instance_uuid: None,
         };
         let options = TreeOptions {
             page_size: 60 + pick(1_500) as usize,

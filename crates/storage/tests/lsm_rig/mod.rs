@@ -24,6 +24,7 @@ pub(crate) fn config() -> LsmConfig {
         open_files_max: 100,
         page_cache_sampled_one_of: 16,
         is_forced: false,
+        instance_uuid: None,
     }
 }
 

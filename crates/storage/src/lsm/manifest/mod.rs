@@ -83,6 +83,7 @@ pub struct Manifest {
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) trees: Vec<TreeState>,
+    pub(crate) instance: Option<String>,
     pub(crate) records: u64,
     /// Where the last good record or mark ends.
     pub(crate) end: u64,
@@ -212,6 +213,7 @@ pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, 
     Ok(Some(Found {
         path: dir.join(manifest_name(number)),
         trees: contents.state.trees.into_values().collect(),
+        instance: contents.state.instance,
         records: contents.records,
         end: contents.end,
         torn: contents.torn.map(|torn| (torn.bytes, torn.what)),
@@ -219,19 +221,31 @@ pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, 
 }
 
 impl Manifest {
-    /// Reads the manifest in force; there are no trees if there is none. A record at the end that a crash tore is cut, any other damage
-    /// is an error, and so is a manifest that is missing although it was there or may have been.
+    /// Reads the manifest in force, whoever's it is. See `open_of`.
     pub fn open(files: Arc<dyn FileSystem>, dir: &Path) -> Result<(Manifest, Vec<TreeState>), LsmError> {
+        Self::open_of(files, dir, None)
+    }
+
+    /// Reads the manifest in force of an instance; there are no trees if there is none. A record at the end that a crash tore is cut, any other
+    /// damage is an error, and so is a manifest that is missing although it was there or may have been, or that is another instance's. One
+    /// that does not say whose it is becomes this one's.
+    pub fn open_of(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        instance: Option<&str>,
+    ) -> Result<(Manifest, Vec<TreeState>), LsmError> {
         let found = read_in_force(&*files, dir, OpenMode::MODIFY)?;
         let mut manifest = Manifest::empty(files, dir);
-        if let Some(InForce { number, file, contents, is_proven }) = found {
+        manifest.state.instance = instance.map(str::to_string);
+        if let Some(InForce { number, file, mut contents, is_proven }) = found {
+            let is_new_owner = contents.state.claim(&dir.join(manifest_name(number)), instance)?;
             if !is_proven {
                 // Before the witness is there: from then on what is not named is removed.
                 manifest.set_orphans_aside(&contents.state)?;
             }
             manifest.number = number;
             manifest.has_begun = true;
-            manifest.resume(file, contents)?;
+            manifest.resume(file, contents, is_new_owner)?;
             manifest.remove_older();
         }
         let trees = manifest.state.trees.values().cloned().collect();
@@ -313,8 +327,8 @@ impl Manifest {
         self.switch_from_bytes.max(SWITCH_GROWTH * live)
     }
 
-    /// Goes on behind what is in a file.
-    fn resume(&mut self, file: Arc<dyn File>, contents: record::Contents) -> Result<(), LsmError> {
+    /// Goes on behind what is in a file, or in a new file if it has to say whose it is.
+    fn resume(&mut self, file: Arc<dyn File>, contents: record::Contents, is_new_owner: bool) -> Result<(), LsmError> {
         let path = self.dir.join(manifest_name(self.number));
         if contents.torn.is_some() {
             file.set_len(contents.end).map_err(LsmError::io("cutting", &path))?;
@@ -324,7 +338,8 @@ impl Manifest {
         self.state.next_id = (self.state.next_id / IDS_PER_START + 1) * IDS_PER_START;
         let mut live = Vec::new();
         self.state.items().iter().for_each(|item| item.encode(&mut live));
-        self.open = Some(Open { file, path, length: contents.end, switch_at: self.switch_at(live.len() as u64) });
+        let switch_at = if is_new_owner { 0 } else { self.switch_at(live.len() as u64) };
+        self.open = Some(Open { file, path, length: contents.end, switch_at });
         // From here on no other start gives these numbers.
         self.append(&[])
     }

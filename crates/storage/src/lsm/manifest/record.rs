@@ -16,7 +16,9 @@ use crate::lsm::error::LsmError;
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"LYCOSMAN";
-const VERSION: u32 = 1;
+/// The version that is written. Version 1 does not say whose rows it names.
+const VERSION: u32 = 2;
+const VERSION_MIN: u32 = 1;
 pub(super) const HEADER_BYTES: usize = 24;
 const MARK_MAGIC: &[u8; 8] = b"LYCODONE";
 pub(super) const MARK_BYTES: usize = 24;
@@ -150,8 +152,8 @@ fn check_header(bytes: &[u8], number: u64) -> Result<(), String> {
         return Err("the checksum of the header is wrong".to_string());
     }
     let (version, found) = (cursor.u32().unwrap_or(0), cursor.u64().unwrap_or(0));
-    if version != VERSION {
-        return Err(format!("version {version} of the format, this server knows {VERSION}"));
+    if !(VERSION_MIN..=VERSION).contains(&version) {
+        return Err(format!("version {version} of the format, this server knows {VERSION_MIN} to {VERSION}"));
     }
     if found != number { Err(format!("this is manifest {found}")) } else { Ok(()) }
 }

@@ -67,7 +67,8 @@ fn survey(files: &dyn FileSystem, dir: &Path) -> Result<Salvage, LsmError> {
         let mut slices = tree.ranges.iter().flat_map(|range| &range.slices);
         slices.all(|run_id| there.contains(run_id) && Run::open(files, dir, *run_id).is_ok())
     };
-    let (kept, lost): (Vec<TreeState>, Vec<TreeState>) = state.trees.into_values().partition(is_whole);
+    let trees = std::mem::take(&mut state.trees);
+    let (kept, lost): (Vec<TreeState>, Vec<TreeState>) = trees.into_values().partition(is_whole);
     let unnamed = unnamed_runs(files, dir, kept.iter())?;
     let length = |run_id: &u64| files.open(&dir.join(run_name(*run_id)), OpenMode::READ).and_then(|file| file.len());
     let unnamed_bytes = unnamed.iter().filter_map(|run_id| length(run_id).ok()).sum();
@@ -75,7 +76,7 @@ fn survey(files: &dyn FileSystem, dir: &Path) -> Result<Salvage, LsmError> {
     let numbers = there.iter().copied().chain(kept.iter().chain(&lost).flat_map(numbers_of));
     let next_id = numbers.map(|number| number + 1).fold(state.next_id, u64::max);
     let trees = kept.into_iter().map(|tree| (tree.tree_id, tree)).collect();
-    Ok(Salvage { state: State { trees, next_id }, lost, unnamed, unnamed_bytes })
+    Ok(Salvage { state: State { trees, next_id, ..state }, lost, unnamed, unnamed_bytes })
 }
 
 fn numbers_of(tree: &TreeState) -> impl Iterator<Item = u64> {
@@ -116,15 +117,18 @@ impl Manifest {
     pub fn open_by_force(
         files: Arc<dyn FileSystem>,
         dir: &Path,
+        instance: Option<&str>,
     ) -> Result<(Manifest, Vec<TreeState>, Option<String>), LsmError> {
-        let damage = match Manifest::open(Arc::clone(&files), dir) {
+        let damage = match Manifest::open_of(Arc::clone(&files), dir, instance) {
             Ok((manifest, trees)) => return Ok((manifest, trees, None)),
             Err(error @ LsmError::Corrupt { .. }) => error,
             Err(error) => return Err(error),
         };
-        let salvage = survey(&*files, dir)?;
-        let what = format!("{damage}; lost is {}", salvage.announce());
+        let mut salvage = survey(&*files, dir)?;
         let old = numbers(&*files, dir)?;
+        let newest = dir.join(manifest_name(old.last().copied().unwrap_or(1)));
+        salvage.state.claim(&newest, instance)?;
+        let what = format!("{damage}; lost is {}", salvage.announce());
         let confirmed = witness::read(&*files, dir).unwrap_or_default();
         // First, so that a start behind a crash here takes none of them for left over.
         let runs: Vec<String> = salvage.unnamed.iter().map(|run_id| run_name(*run_id)).collect();

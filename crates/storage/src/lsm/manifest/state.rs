@@ -2,7 +2,9 @@
 
 use super::NEXT_ID_MAX;
 use crate::lsm::cursor::Cursor;
+use crate::lsm::error::LsmError;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// A tree: one index of a space, from its creation or truncation to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +102,8 @@ impl Edit {
 pub(super) enum Item {
     /// Numbers below this one were given.
     NextId(u64),
+    /// Whose rows these are: the UUID of an instance.
+    Instance(String),
     /// A tree as it is.
     Tree(TreeState),
     Edit(Edit),
@@ -110,6 +114,8 @@ pub(super) enum Item {
 pub(super) struct State {
     pub(super) trees: BTreeMap<u64, TreeState>,
     pub(super) next_id: u64,
+    /// The UUID of the instance whose rows these are; unknown in a manifest of version 1.
+    pub(super) instance: Option<String>,
 }
 
 impl State {
@@ -121,6 +127,13 @@ impl State {
                 self.next_id = *next_id;
                 Ok(())
             }
+            Item::Instance(found) => match &self.instance {
+                Some(known) if known != found => Err(format!("it is of {known} and of {found}")),
+                _ => {
+                    self.instance = Some(found.clone());
+                    Ok(())
+                }
+            },
             Item::Tree(tree) => {
                 check_ranges(tree)?;
                 match self.trees.insert(tree.tree_id, tree.clone()) {
@@ -174,10 +187,25 @@ impl State {
         }
     }
 
+    /// Makes it that of an instance, if nobody's so far. True if it was nobody's. Errors: it is another one's.
+    pub(super) fn claim(&mut self, file: &Path, instance: Option<&str>) -> Result<bool, LsmError> {
+        match (&self.instance, instance) {
+            (Some(owner), Some(own)) if !owner.eq_ignore_ascii_case(own) => {
+                Err(LsmError::Foreign { file: file.to_path_buf(), owner: owner.clone(), own: own.to_string() })
+            }
+            (None, Some(own)) => {
+                self.instance = Some(own.to_string());
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Everything, as the parts of one record.
     pub(super) fn items(&self) -> Vec<Item> {
         let trees = self.trees.values().cloned().map(Item::Tree);
-        std::iter::once(Item::NextId(self.next_id)).chain(trees).collect()
+        let instance = self.instance.iter().cloned().map(Item::Instance);
+        std::iter::once(Item::NextId(self.next_id)).chain(instance).chain(trees).collect()
     }
 }
 
@@ -245,6 +273,7 @@ const DUMPED: u8 = 3;
 const SET_RANGES: u8 = 4;
 const DROP_TREE: u8 = 5;
 const FORGET_TREE: u8 = 6;
+const INSTANCE: u8 = 7;
 
 fn put_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     out.extend_from_slice(&(numbers.len() as u32).to_le_bytes());
@@ -275,6 +304,10 @@ impl Item {
         };
         match self {
             Item::NextId(next_id) => begin(NEXT_ID, *next_id),
+            Item::Instance(uuid) => {
+                begin(INSTANCE, uuid.len() as u64);
+                out.extend_from_slice(uuid.as_bytes());
+            }
             Item::Tree(tree) => {
                 begin(TREE, tree.tree_id);
                 out.extend_from_slice(&tree.space_id.to_le_bytes());
@@ -315,6 +348,10 @@ impl Item {
         let number = cursor.u64()?;
         let edit = match kind {
             NEXT_ID => return (number <= NEXT_ID_MAX).then_some(Item::NextId(number)),
+            INSTANCE => {
+                let bytes = cursor.bytes(usize::try_from(number).ok()?)?;
+                return Some(Item::Instance(String::from_utf8(bytes.to_vec()).ok()?));
+            }
             TREE => {
                 return Some(Item::Tree(TreeState {
                     tree_id: number,
