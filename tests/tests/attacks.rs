@@ -343,7 +343,7 @@ fn a_log_of_another_server_is_refused() {
     std::fs::copy(log(&other), log(&own)).unwrap();
     for options in [&[][..], &["--force-recovery"]] {
         let told = Server::refused_in(&own.data(), options);
-        assert!(told.contains("this is the log of another server"), "{told}");
+        assert!(told.contains("this log is of server"), "{told}");
     }
 }
 
@@ -374,4 +374,101 @@ fn nobody_is_sent_to_an_older_snapshot_if_the_newest_is_whole() {
     let told = Server::refused_in(&rig.data(), &[]);
     assert!(told.contains(".run") && told.contains("itself is whole"), "{told}");
     assert!(!told.contains("hold every row"), "{told}");
+}
+
+#[test]
+fn requests_that_wait_for_long_are_refused_in_words_when_the_server_stops() {
+    let mut rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let arguments = request(&[(EXPRESSION, &string("require('fiber').sleep(1000)")), (TUPLE, &[0x90])]);
+    boss.send(&[packet(EVAL, 71, &arguments), packet(PING, 72, &[0x80])].concat());
+    assert_eq!(boss.try_receive().unwrap().sync, 72);
+    rig.server.terminate();
+    let reply = boss.try_receive().unwrap();
+    assert_eq!(reply.sync, 71);
+    assert!(reply.error.clone().is_some_and(|(_, text)| text.contains(SHUTTING_DOWN)), "{reply:?}");
+    assert!(rig.server.ended().success());
+}
+
+#[test]
+fn fibers_that_loop_leave_others_their_turns_and_the_server_can_be_stopped() {
+    let mut rig = Rig::start(FEW_RIGHTS, &["--lua-slice-max", "0.3"]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let loops = "for i = 1, 30 do require('fiber').new(function() while true do end end) end return 7";
+    assert_eq!(returned(&boss.eval(loops)), 7);
+    let mut other = rig.server.connect();
+    let begun = Instant::now();
+    other.ping();
+    // All of them together would take nine seconds.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let many = "for i = 1, 100 do require('fiber').new(function() while true do pcall(function() while true do end end) end end) end return 7";
+    assert_eq!(returned(&boss.eval(many)), 7);
+    let begun = Instant::now();
+    rig.server.terminate();
+    rig.server.ended();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_key_that_is_given_moves_only_a_sequence_that_one_may_write() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let script = "box.schema.sequence.create('named')
+        local s = box.schema.space.create('numbered', {id = 600})
+        s:create_index('primary', {sequence = 'named'})
+        box.schema.user.create('writer', {password = 'w'})
+        box.schema.user.grant('writer', 'read,write', 'space', 'numbered')
+        box.schema.user.create('both', {password = 'w'})
+        box.schema.user.grant('both', 'read,write', 'space', 'numbered')
+        box.schema.user.grant('both', 'write', 'sequence', 'named')";
+    let reply = boss.eval(&format!("box.session.su('admin', function() {script} end) return 7"));
+    assert_eq!(returned(&reply), 7, "{reply:?}");
+    let mut writer = log_in(&rig.server, "writer", "w");
+    let mut both = log_in(&rig.server, "both", "w");
+    for tuple in [vec![0x91, 0xc0], row(&[77])] {
+        let body = request(&[(SPACE_ID, &number(600)), (TUPLE, &tuple)]);
+        for kind in [INSERT, REPLACE] {
+            assert_eq!(writer.call(kind, &body).code(), ACCESS_DENIED);
+        }
+        assert_eq!(both.call(INSERT, &body).error, None);
+    }
+    let body = request(&[(SPACE_ID, &number(600)), (TUPLE, &[0x91, 0xc0])]);
+    assert_eq!(returned_row(&both.call(INSERT, &body)), 78);
+}
+
+/// The first field of the only row that was returned.
+fn returned_row(reply: &Reply) -> u64 {
+    let mut reader = Reader::new(&reply.data);
+    let first = reader.read_array().and_then(|_| reader.read_array()).and_then(|_| reader.read_uint());
+    first.unwrap_or_else(|_| panic!("{reply:?}"))
+}
+
+#[test]
+fn a_cache_larger_than_the_machine_is_refused_at_the_start_and_later() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    for size in ["1e30", "1/0", "2^63", "2^53 + 1", "1e15"] {
+        let (_, text) = boss.eval(&format!("box.cfg{{vinyl_cache = {size}}}")).error.unwrap();
+        assert!(text.contains("Incorrect value for option 'vinyl_cache'"), "{size}: {text}");
+    }
+    assert_eq!(returned(&boss.eval("box.cfg{vinyl_cache = 1000000} return box.cfg.vinyl_cache")), 1_000_000);
+    let dir = TempDir::new().unwrap();
+    let told = Server::refused_in(dir.path(), &["--vinyl-cache", "1000000GiB"]);
+    assert!(told.contains("must be at most the machine's memory"), "{told}");
+}
+
+#[test]
+fn characters_that_combine_without_end_hold_up_nobody() {
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let mut boss = log_in(&rig.server, "boss", "b");
+    let script = "local s = box.schema.space.create('collated', {id = 601})
+        s:create_index('primary', {parts = {{1, 'string', collation = 'unicode_ci'}}})
+        local marks = ('\\204\\129\\204\\167'):rep(60000)
+        s:insert{'a' .. marks} s:insert{'a' .. marks .. 'b'}
+        return s:len()";
+    let begun = Instant::now();
+    let reply = boss.eval(&format!("return box.session.su('admin', function() {script} end)"));
+    assert_eq!(returned(&reply), 2);
+    // By the square of the marks it took half a minute.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }

@@ -16,7 +16,7 @@ use crate::time_share::TimeShare;
 use crate::txn::Statement;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId};
-use runtime::{spawn_thread, touch};
+use runtime::{give_back, spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -481,7 +481,9 @@ impl Database {
         let disk_has_more = self.turn_disk();
         self.poll_checkpoint();
         self.touch_memory();
-        self.collect_slice() | disk_has_more
+        // A megabyte in a turn.
+        let has_idle_memory = self.arena.return_idle(give_back);
+        self.collect_slice() | disk_has_more | has_idle_memory
     }
 
     /// True if no turn has anything to do before somebody asks for something, or time passes.

@@ -16,6 +16,10 @@ impl Database {
         let Some(attached) = space.sequence.borrow().clone() else {
             return Ok(None);
         };
+        // A sequence made with the index belongs to the space: who may write there may use it. Any other is moved by keys that are given, too.
+        if !attached.is_generated {
+            self.check_sequence(context, &attached.sequence, Privileges::WRITE)?;
+        }
         let mut reader = msgpack::Reader::new(row);
         let Ok(count) = reader.read_array() else {
             return Ok(None);
@@ -43,10 +47,6 @@ impl Database {
             _ => return Ok(None),
         }
         let _ = reader.read_nil();
-        // A sequence made with the index belongs to the space: who may write there may use it.
-        if !attached.is_generated {
-            self.check_sequence(context, &attached.sequence, Privileges::WRITE)?;
-        }
         let value = attached.sequence.next()?;
         self.store_sequence(context, attached.sequence.def().id, value)?;
         let mut filled = Vec::with_capacity(row.len() + 8);

@@ -168,6 +168,7 @@ impl Database {
     }
 
     /// Who moves a sequence by a row of `_sequence_data` needs the right to write that sequence. Errors: 42.
+    #[cold]
     fn check_sequence_row(&self, context: &Context, operation: Operation<'_>) -> Result<()> {
         let list = match operation {
             Operation::Insert { tuple } | Operation::Replace { tuple } | Operation::Upsert { tuple, .. } => tuple,
@@ -693,6 +694,7 @@ fn shown(operation: &Operation<'_>, change: Change) -> Option<Tuple> {
     }
 }
 
+#[inline]
 pub(crate) fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
     match operation {
         Operation::Delete { .. } => change.old.clone(),

@@ -105,6 +105,7 @@ impl Txn {
     }
 
     /// Adds a row for the log; `encode` writes its body.
+    #[inline]
     pub(crate) fn log(&mut self, kind: u16, group_id: u32, encode: impl FnOnce(&mut Vec<u8>)) {
         encode(&mut self.bodies);
         self.rows.push(LoggedRow { kind, group_id, end: self.bodies.len() });

@@ -199,12 +199,12 @@ extern "C" fn lycosa_release_row(address: u64) {
 
 /// Appends the value at `index`.
 pub(crate) fn encode(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
-    encode_by(state, index, out, &Rules::DEFAULT)
+    encode_value::<true>(state, absolute(state, index), out, 0, &Rules::DEFAULT)
 }
 
 /// Appends the value at `index` by the rules of a notation.
 pub(crate) fn encode_by(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>) -> Result<(), Raise> {
-    encode_value(state, absolute(state, index), out, 0, rules)
+    encode_value::<false>(state, absolute(state, index), out, 0, rules)
 }
 
 /// Appends the value at `index`, which must be a table or tuple, as an array.
@@ -262,7 +262,15 @@ fn encode_number(value: f64, out: &mut Vec<u8>) {
     msgpack::encode_f64(out, value);
 }
 
-fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rules: &Rules<'_>) -> Result<(), Raise> {
+/// `PLAIN`: the rules are the default ones, whatever `rules` holds, and cost nothing then.
+fn encode_value<const PLAIN: bool>(
+    state: State,
+    index: c_int,
+    out: &mut Vec<u8>,
+    depth: usize,
+    rules: &Rules<'_>,
+) -> Result<(), Raise> {
+    let rules = if PLAIN { &Rules::DEFAULT } else { rules };
     match state.kind(index) {
         ffi::LUA_TNIL | ffi::LUA_TNONE => msgpack::encode_nil(out),
         ffi::LUA_TBOOLEAN => msgpack::encode_bool(out, state.boolean(index)),
@@ -291,10 +299,10 @@ fn encode_value(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
                     false => "Too high nest level".into(),
                 });
             }
-            return encode_table(state, index, out, depth, rules);
+            return encode_table::<PLAIN>(state, index, out, depth, rules);
         }
         ffi::LUA_TLIGHTUSERDATA if state.pointer(index).is_null() => msgpack::encode_nil(out),
-        TYPE_CDATA => return encode_cdata(state, index, out, rules),
+        TYPE_CDATA => return encode_cdata::<PLAIN>(state, index, out, rules),
         _ => return encode_unsupported(state, index, out, rules),
     }
     Ok(())
@@ -319,7 +327,13 @@ fn encode_unsupported(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rul
 }
 
 #[expect(unsafe_code, reason = "payloads of cdata")]
-fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>) -> Result<(), Raise> {
+fn encode_cdata<const PLAIN: bool>(
+    state: State,
+    index: c_int,
+    out: &mut Vec<u8>,
+    rules: &Rules<'_>,
+) -> Result<(), Raise> {
+    let rules = if PLAIN { &Rules::DEFAULT } else { rules };
     let ids: CtypeIds = registry().ids.get();
     let Some((payload, id)) = state.cdata(index) else {
         return Err("unsupported Lua type 'cdata'".into());
@@ -363,7 +377,7 @@ fn encode_cdata(state: State, index: c_int, out: &mut Vec<u8>, rules: &Rules<'_>
                 if is_stack_low() {
                     return Err("stack overflow".into());
                 }
-                let result = encode_value(state, state.top(), out, 0, rules);
+                let result = encode_value::<PLAIN>(state, state.top(), out, 0, rules);
                 state.pop(1);
                 return result;
             }
@@ -413,10 +427,14 @@ pub(crate) fn node_parts(marked: &[u8]) -> Option<(u32, bool, &[u8])> {
 }
 
 /// Marks what was appended since `start`, if marks are wanted.
+#[inline]
 fn mark_node(out: &mut Vec<u8>, start: usize, number: u32, is_in_line: bool, rules: &Rules<'_>) {
-    if rules.tables.is_none() {
-        return;
+    if rules.tables.is_some() {
+        wrap_node(out, start, number, is_in_line);
     }
+}
+
+fn wrap_node(out: &mut Vec<u8>, start: usize, number: u32, is_in_line: bool) {
     let mut marked = Vec::with_capacity(out.len() - start + 5);
     marked.extend_from_slice(&number.to_be_bytes());
     marked.push(u8::from(is_in_line));
@@ -445,7 +463,14 @@ enum Shape {
     Map,
 }
 
-fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rules: &Rules<'_>) -> Result<(), Raise> {
+fn encode_table<const PLAIN: bool>(
+    state: State,
+    index: c_int,
+    out: &mut Vec<u8>,
+    depth: usize,
+    rules: &Rules<'_>,
+) -> Result<(), Raise> {
+    let rules = if PLAIN { &Rules::DEFAULT } else { rules };
     if !state.reserve(8) {
         return Err("stack overflow".into());
     }
@@ -497,7 +522,7 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
                 let result = if is_same && depth > 16 {
                     Err("__serialize returns tables that serialize themselves without end".into())
                 } else {
-                    encode_value(state, state.top(), out, depth + 1, rules)
+                    encode_value::<PLAIN>(state, state.top(), out, depth + 1, rules)
                 };
                 if number != u32::MAX && out.get(begin).is_some() && is_collection(&out[begin..]) {
                     mark_node(out, begin, number, false, rules);
@@ -510,7 +535,11 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
         }
         state.pop(2);
     }
-    match shape_of(state, index, hint, rules)? {
+    let shape = match hint {
+        None if PLAIN => state.array_length(index, SPARSE_RATIO, SPARSE_SAFE).map_or(Shape::Map, Shape::Array),
+        _ => shape_of(state, index, hint, rules)?,
+    };
+    match shape {
         Shape::Array(length) => {
             if length > LIST_MAX {
                 return Err("excessively sparse array".into());
@@ -518,7 +547,7 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
             msgpack::encode_array(out, length as u32);
             for i in 1..=length {
                 state.element(index, i as c_int);
-                let result = encode_value(state, state.top(), out, depth + 1, rules);
+                let result = encode_value::<PLAIN>(state, state.top(), out, depth + 1, rules);
                 if result.is_err() && matches!(result, Err(Raise::OnStack)) {
                     return result;
                 }
@@ -534,8 +563,8 @@ fn encode_table(state: State, index: c_int, out: &mut Vec<u8>, depth: usize, rul
             state.push_nil();
             while state.next(index) {
                 let value = state.top();
-                encode_value(state, value - 1, out, depth + 1, rules)?;
-                encode_value(state, value, out, depth + 1, rules)?;
+                encode_value::<PLAIN>(state, value - 1, out, depth + 1, rules)?;
+                encode_value::<PLAIN>(state, value, out, depth + 1, rules)?;
                 state.pop(1);
                 count += 1;
             }
@@ -770,7 +799,7 @@ pub(crate) fn encode_results(state: State, first: c_int, is_old_style: bool, out
     let top = state.top();
     if !is_old_style {
         for index in first..=top {
-            encode_value(state, index, out, 0, &Rules::DEFAULT)?;
+            encode_value::<true>(state, index, out, 0, &Rules::DEFAULT)?;
         }
         return Ok((top - first + 1) as u32);
     }
@@ -799,7 +828,7 @@ pub(crate) fn encode_results(state: State, first: c_int, is_old_style: bool, out
 /// A value as a tuple: arrays as they are, everything else in an array of one.
 fn encode_tuple(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
     let start = out.len();
-    encode_value(state, index, out, 0, &Rules::DEFAULT)?;
+    encode_value::<true>(state, index, out, 0, &Rules::DEFAULT)?;
     if Reader::new(&out[start..]).kind() != Ok(Kind::Array) {
         out.insert(start, 0x91);
     }

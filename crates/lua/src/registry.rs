@@ -114,6 +114,7 @@ pub(crate) fn database() -> Rc<Database> {
 }
 
 /// The context of the running fiber.
+#[inline]
 pub(crate) fn context() -> Rc<Context> {
     if let Some(context) = fiber::local::<Context>() {
         return context;

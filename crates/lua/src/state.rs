@@ -612,7 +612,9 @@ pub(crate) fn interrupt(raw: *mut lua_State) {
 pub(crate) fn clear_interrupt(raw: *mut lua_State) {
     // SAFETY: as `interrupt`.
     unsafe {
-        if IS_STOPPING.swap(false, Ordering::Relaxed) {
+        // Asked at the end of every call from outside: a look costs nothing, an exchange does.
+        if IS_STOPPING.load(Ordering::Relaxed) {
+            IS_STOPPING.store(false, Ordering::Relaxed);
             ljshim_set_stopping(0);
         }
         if ffi::lua_gethookmask(raw) != 0 {

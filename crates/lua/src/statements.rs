@@ -5,14 +5,13 @@ use crate::convert::{encode_array, encode_key, tuple_at};
 use crate::lua::sync_schema;
 use crate::registry::{context, database, registry};
 use crate::state::{Raise, State};
-use database::{Error, ErrorCode, Operation, Savepoint};
+use database::{Context, Error, ErrorCode, Operation, Savepoint};
 use mlua_sys as ffi;
 use std::ffi::c_int;
 
 /// Pushes results so that a full log queue makes the procedure wait, as every write of Tarantool's does.
-fn after_write(state: State) -> Result<(), Raise> {
+fn after_write(state: State, context: &Context) -> Result<(), Raise> {
     let database = database();
-    let context = context();
     if context.answers_wait && database.is_log_congested() && !context.is_in_txn() {
         state.check_may_wait()?;
         database.submit();
@@ -28,8 +27,9 @@ fn write_row(state: State, is_insert: bool) -> Outcome {
     encode_array(state, 2, &mut row)?;
     let space = space_at(state, 1)?;
     let operation = if is_insert { Operation::Insert { tuple: &row } } else { Operation::Replace { tuple: &row } };
-    let result = database().execute(&context(), &space, operation)?;
-    after_write(state)?;
+    let context = context();
+    let result = database().execute(&context, &space, operation)?;
+    after_write(state, &context)?;
     Ok(push_found(state, result))
 }
 
@@ -48,8 +48,9 @@ pub(crate) fn update_row(state: State) -> Outcome {
     encode_ops(state, 4, &mut ops)?;
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let operation = Operation::Update { index_id, key: &key, ops: &ops, index_base: 1 };
-    let result = database().execute(&context(), &space, operation)?;
-    after_write(state)?;
+    let context = context();
+    let result = database().execute(&context, &space, operation)?;
+    after_write(state, &context)?;
     Ok(push_found(state, result))
 }
 
@@ -72,8 +73,9 @@ pub(crate) fn upsert(state: State) -> Outcome {
     encode_array(state, 2, &mut row)?;
     encode_ops(state, 3, &mut ops)?;
     let space = space_at(state, 1)?;
-    let result = database().execute(&context(), &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
-    after_write(state)?;
+    let context = context();
+    let result = database().execute(&context, &space, Operation::Upsert { tuple: &row, ops: &ops, index_base: 1 })?;
+    after_write(state, &context)?;
     // There is one if a trigger has made a replacement of it.
     Ok(result.map_or(0, |row| push_found(state, Some(row))))
 }
@@ -94,14 +96,16 @@ pub(crate) fn delete(state: State) -> Outcome {
     let mut key = buffer();
     encode_key(state, 3, &mut key)?;
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
-    let result = database().execute(&context(), &space, Operation::Delete { index_id, key: &key })?;
-    after_write(state)?;
+    let context = context();
+    let result = database().execute(&context, &space, Operation::Delete { index_id, key: &key })?;
+    after_write(state, &context)?;
     Ok(push_found(state, result))
 }
 
 pub(crate) fn truncate(state: State) -> Outcome {
     let space = space_at(state, 1)?;
-    database().truncate(&context(), &space)?;
+    let context = context();
+    database().truncate(&context, &space)?;
     Ok(0)
 }
 
@@ -116,7 +120,7 @@ pub(crate) fn commit(state: State) -> Outcome {
         state.check_may_wait()?;
     }
     database().commit(&context)?;
-    after_write(state)?;
+    after_write(state, &context)?;
     Ok(0)
 }
 

@@ -116,6 +116,10 @@ pub(crate) struct Connection {
     pub(crate) is_stalled: Cell<bool>,
     /// The last requests took all the time that a connection has in one turn.
     pub(crate) is_slow: Cell<bool>,
+    /// When the group of requests that is being served began, by the clock of the fibers.
+    pub(crate) group_began: Cell<u64>,
+    /// The server stops: a request under way that fails now fails for that reason.
+    pub(crate) is_cut_short: Cell<bool>,
     /// In the list of connections to flush.
     pub(crate) is_dirty: Cell<bool>,
     /// No more requests are read; the socket is closed when the answers are out.

@@ -338,18 +338,15 @@ impl EventLoop {
         self.is_draining = true;
         self.stop.store(false, Ordering::Release);
         self.listeners.close();
-        let is_over = Rc::new(Cell::new(false));
-        while !is_over.get() && fiber::now_ns() < deadline_ns {
-            // One turn; what is said of the connections is true between turns.
-            let turns = Cell::new(0);
-            self.run(|| turns.replace(turns.get() + 1) > 0)?;
-            let is_answered = |connection: &Rc<Connection>| {
-                connection.in_flight.get() == 0
-                    && connection.unsent() == 0
-                    && !connection.output.borrow().has_parked()
-                    && !connection.is_stalled.get()
-            };
-            is_over.set(self.readable.is_empty() && self.connections.values().all(is_answered));
+        if !self.answer_all(deadline_ns)? {
+            // What waits for longer is told to give up.
+            for connection in self.connections.values() {
+                connection.is_cut_short.set(true);
+            }
+            for (id, ..) in fiber::list() {
+                fiber::cancel(id);
+            }
+            self.answer_all(deadline_ns.saturating_add(LINGER_NS))?;
         }
         // The end of the stream comes behind what was sent. Who goes on asking until he sees it is read, so that the system does not take back what
         // is on its way to him.
@@ -378,6 +375,25 @@ impl EventLoop {
             ended.iter().for_each(|token| _ = self.connections.remove(token));
         }
         Ok(())
+    }
+
+    /// Runs until every request that has come is answered, or until a time. Returns whether all are.
+    fn answer_all(&mut self, deadline_ns: u64) -> io::Result<bool> {
+        while fiber::now_ns() < deadline_ns {
+            // One turn; what is said of the connections is true between turns.
+            let turns = Cell::new(0);
+            self.run(|| turns.replace(turns.get() + 1) > 0)?;
+            let is_answered = |connection: &Rc<Connection>| {
+                connection.in_flight.get() == 0
+                    && connection.unsent() == 0
+                    && !connection.output.borrow().has_parked()
+                    && !connection.is_stalled.get()
+            };
+            if self.readable.is_empty() && self.connections.values().all(is_answered) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Waits for events. While one or two clients ask again as soon as they have their answers, the processor stays awake.
@@ -476,6 +492,8 @@ impl EventLoop {
                 is_read_closed: Cell::new(false),
                 is_stalled: Cell::new(false),
                 is_slow: Cell::new(false),
+                group_began: Cell::new(0),
+                is_cut_short: Cell::new(false),
                 is_dirty: Cell::new(false),
                 is_closing: Cell::new(false),
             });
@@ -547,6 +565,7 @@ impl EventLoop {
     /// bytes may ask for much work.
     fn serve(&self, connection: &Rc<Connection>, bytes: &[u8]) {
         let began = fiber::now_ns();
+        connection.group_began.set(began);
         let mut kept = connection.input.take();
         self.input_total.set(self.input_total.get() - kept.len());
         let is_joined = !kept.is_empty();
@@ -582,7 +601,6 @@ impl EventLoop {
             if group.len() > 1 {
                 iproto::prefetch(&self.database, group.iter().map(|(decoded, _)| decoded));
             }
-            let begun = fiber::now_ns();
             let first = group.first().map(|(decoded, _)| decoded.kind_and_sync());
             let count = group.len();
             for (decoded, end) in group.drain(..) {
@@ -591,7 +609,7 @@ impl EventLoop {
                     break;
                 }
                 if self.is_draining {
-                    iproto::refuse(&self.database, connection, &decoded, &Error::system("the server is shutting down"));
+                    iproto::refuse(&self.database, connection, &decoded, &iproto::shutting_down());
                 } else {
                     iproto::serve(&self.database, connection, &decoded, &self.request_events);
                 }
@@ -602,7 +620,8 @@ impl EventLoop {
                     break;
                 }
             }
-            let total = fiber::now_ns().saturating_sub(begun);
+            let now = fiber::now_ns();
+            let total = now.saturating_sub(connection.group_began.replace(now));
             if total > self.database.too_long_ns.get()
                 && let Some(first) = first
             {
@@ -615,7 +634,7 @@ impl EventLoop {
             if let Some(error) = failure {
                 self.refuse(connection, error);
             }
-            if fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX {
+            if now.saturating_sub(began) >= SERVE_NS_MAX {
                 connection.is_slow.set(true);
                 connection.is_stalled.set(true);
                 break;

@@ -11,10 +11,11 @@
 
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use hashbrown::HashMap;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,9 @@ const POOL_MAX: usize = 1024;
 /// Names a fiber; never used twice in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiberId(pub u64);
+
+/// Fibers run for so long in one turn of the loop; one that runs longer is the last of its turn.
+const TURN_NS: u64 = 5_000_000;
 
 /// Fibers that there may be at once if nobody says otherwise. Each stack is two areas of address space with guards, of which a Linux process has
 /// 65,530 by default.
@@ -98,7 +102,7 @@ struct Fiber {
 }
 
 struct Scheduler {
-    fibers: RefCell<BTreeMap<FiberId, Rc<Fiber>>>,
+    fibers: RefCell<HashMap<FiberId, Rc<Fiber>>>,
     ready: RefCell<VecDeque<FiberId>>,
     timers: RefCell<BinaryHeap<Reverse<(u64, u64, FiberId)>>>,
     current: Cell<Option<FiberId>>,
@@ -109,6 +113,8 @@ struct Scheduler {
     next_id: Cell<u64>,
     /// Fibers that `try_spawn` makes at most.
     max: Cell<usize>,
+    /// When a fiber began to wait last.
+    last_wait_ns: Cell<u64>,
 }
 
 /// Set in the number of a slice that is not bounded.
@@ -156,6 +162,7 @@ thread_local! {
         on_yield: RefCell::default(),
         next_id: Cell::new(FIRST_ID),
         max: Cell::new(FIBERS_MAX_DEFAULT),
+        last_wait_ns: Cell::new(0),
     };
 }
 
@@ -196,14 +203,14 @@ pub fn try_spawn(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, T
     if count >= max() {
         return Err(TooManyFibers { count, stack_bytes: STACK_BYTES });
     }
-    let id = create(name, work)?;
+    let (id, _) = create(name, work)?;
     with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
     Ok(id)
 }
 
 /// Makes a fiber that the process itself needs; it starts when the scheduler runs. The caller bounds how many there are.
 pub fn spawn(name: &str, work: impl FnOnce() + 'static) -> FiberId {
-    let id = create(name, work).expect(RESERVE_IS_THERE);
+    let (id, _) = create(name, work).expect(RESERVE_IS_THERE);
     with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
     id
 }
@@ -213,15 +220,15 @@ pub fn run_now(name: &str, work: impl FnOnce() + 'static) -> FiberId {
     if current().is_some() {
         return spawn(name, work);
     }
-    let id = create(name, work).expect(RESERVE_IS_THERE);
-    resume(id);
+    let (id, fiber) = create(name, work).expect(RESERVE_IS_THERE);
+    resume(id, &fiber);
     id
 }
 
 /// Why a fiber of the process's own can be had.
 const RESERVE_IS_THERE: &str = "address space for a stack is left: others may have `max` fibers, these are few";
 
-fn create(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, TooManyFibers> {
+fn create(name: &str, work: impl FnOnce() + 'static) -> Result<(FiberId, Rc<Fiber>), TooManyFibers> {
     with(|scheduler| {
         let pooled = scheduler.pool.borrow_mut().pop();
         let stack = match pooled {
@@ -260,23 +267,20 @@ fn create(name: &str, work: impl FnOnce() + 'static) -> Result<FiberId, TooManyF
             }
         });
         *fiber.coroutine.borrow_mut() = Some(coroutine);
-        scheduler.fibers.borrow_mut().insert(id, fiber);
-        Ok(id)
+        scheduler.fibers.borrow_mut().insert(id, Rc::clone(&fiber));
+        Ok((id, fiber))
     })
 }
 
 /// Runs a fiber until it waits or ends. Called by the loop only.
-fn resume(id: FiberId) {
-    let Some(fiber) = with(|scheduler| scheduler.fibers.borrow().get(&id).cloned()) else {
-        return;
-    };
+fn resume(id: FiberId, fiber: &Rc<Fiber>) {
     let Some(mut coroutine) = fiber.coroutine.borrow_mut().take() else {
         return;
     };
     fiber.switches.set(fiber.switches.get() + 1);
     with(|scheduler| {
         scheduler.current.set(Some(id));
-        *scheduler.running.borrow_mut() = Some(Rc::clone(&fiber));
+        *scheduler.running.borrow_mut() = Some(Rc::clone(fiber));
     });
     RUNNING_SLICE.store(next_slice(fiber.is_slice_bounded.get()), Ordering::Relaxed);
     let result = coroutine.resume(());
@@ -317,26 +321,36 @@ pub fn abandon() {
         scheduler.next_id.set(FIRST_ID);
         scheduler.fibers.take()
     });
-    for fiber in fibers.into_values() {
+    let mut fibers: Vec<_> = fibers.into_iter().collect();
+    fibers.sort_unstable_by_key(|(id, _)| *id);
+    for (_, fiber) in fibers {
         std::mem::forget(fiber.coroutine.borrow_mut().take());
         drop(fiber.local.take());
     }
 }
 
-/// Runs fibers that are ready, at most `max` switches. Returns true if more are ready. Called by the loop.
+/// Runs fibers that are ready, at most `max` switches and for about 5 ms: others than fibers have their turn, too. Returns true if more are
+/// ready. Called by the loop.
 pub fn run_ready(max: usize) -> bool {
-    expire_timers();
+    let begun = now_ns();
+    expire_timers(begun);
     for _ in 0..max {
         let Some(id) = with(|scheduler| scheduler.ready.borrow_mut().pop_front()) else {
             return false;
         };
-        resume(id);
+        let Some(fiber) = find(id) else { continue };
+        resume(id, &fiber);
+        // Who waits has asked for the time.
+        let is_over = fiber.coroutine.borrow().is_none();
+        let now = if is_over { now_ns() } else { with(|scheduler| scheduler.last_wait_ns.get()) };
+        if now.saturating_sub(begun) > TURN_NS {
+            break;
+        }
     }
     with(|scheduler| !scheduler.ready.borrow().is_empty())
 }
 
-fn expire_timers() {
-    let now = now_ns();
+fn expire_timers(now: u64) {
     loop {
         let expired = with(|scheduler| {
             let mut timers = scheduler.timers.borrow_mut();
@@ -451,6 +465,7 @@ fn suspend(fiber: &Rc<Fiber>) {
     // SAFETY: the yielder lives on this fiber's own stack for as long as its work runs, and this is that fiber: it is the running one.
     let yielder = unsafe { &*fiber.yielder.get() };
     let begun = now_ns();
+    with(|scheduler| scheduler.last_wait_ns.set(begun));
     yielder.suspend(());
     fiber.waited_ns.set(fiber.waited_ns.get() + now_ns().saturating_sub(begun));
 }
@@ -515,11 +530,14 @@ pub fn set_name(id: FiberId, name: &str) {
     }
 }
 
-/// Living fibers: number, name, times it was switched to.
+/// Living fibers, the oldest first: number, name, times it was switched to.
 pub fn list() -> Vec<(FiberId, String, u64)> {
     with(|scheduler| {
         let fibers = scheduler.fibers.borrow();
-        fibers.iter().map(|(&id, fiber)| (id, fiber.name.borrow().clone(), fiber.switches.get())).collect()
+        let mut list: Vec<_> =
+            fibers.iter().map(|(&id, fiber)| (id, fiber.name.borrow().clone(), fiber.switches.get())).collect();
+        list.sort_unstable_by_key(|(id, ..)| *id);
+        list
     })
 }
 
@@ -529,6 +547,7 @@ pub fn stack_limit() -> Option<usize> {
 }
 
 /// The value kept with the running fiber, if it has this type.
+#[inline]
 pub fn local<T: 'static>() -> Option<Rc<T>> {
     with(|scheduler| {
         let running = scheduler.running.borrow();
@@ -594,6 +613,29 @@ mod tests {
         assert!(try_spawn("again", || {}).is_ok());
         run_ready(10);
         set_max(FIBERS_MAX_DEFAULT);
+    }
+
+    #[test]
+    fn a_fiber_that_runs_long_is_the_last_of_its_turn() {
+        let now = Rc::new(Cell::new(0u64));
+        let clock = Rc::clone(&now);
+        set_clock(Rc::new(move || clock.get()));
+        for is_waiting in [false, true] {
+            let now = Rc::clone(&now);
+            spawn("long", move || {
+                now.set(now.get() + 2 * TURN_NS);
+                if is_waiting {
+                    yield_now();
+                }
+            });
+        }
+        spawn("short", || {});
+        assert!(run_ready(10));
+        assert_eq!(list().len(), 2);
+        assert!(run_ready(10));
+        assert_eq!(list().len(), 2);
+        assert!(!run_ready(10));
+        assert!(list().is_empty());
     }
 
     #[test]

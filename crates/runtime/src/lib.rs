@@ -27,7 +27,7 @@ mod thread;
 mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
-pub use allocator::{Allocator, touch};
+pub use allocator::{Allocator, give_back, touch};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use file::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
 pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SlotFile, Slots, SystemFiles};
@@ -37,7 +37,7 @@ pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use read_queue::ReadQueue;
 pub use simulation::{MachineConfig, PacedFiles, Simulation};
 pub use thread::{
-    Condvar, JoinHandle, Pace, idle_priority, lower_priority, pause, processors, spawn_thread, thread_name,
-    yield_priority, yield_thread,
+    Condvar, JoinHandle, Pace, idle_priority, lower_priority, pause, physical_memory, processors, spawn_thread,
+    thread_name, yield_priority, yield_thread,
 };
 pub use write_ring::WriteRing;

@@ -1,6 +1,6 @@
 //! Threads, and how one waits for another.
 
-#![expect(unsafe_code, reason = "setpriority(2), sched_setscheduler(2)")]
+#![expect(unsafe_code, reason = "setpriority(2), sched_setscheduler(2), sysconf(3)")]
 
 use crate::simulation;
 use std::io;
@@ -57,6 +57,16 @@ pub fn thread_name() -> String {
 /// Processors that the process may use; one where the system does not say.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Bytes of memory that the machine has; no bound where the system does not say.
+pub fn physical_memory() -> u64 {
+    // SAFETY: no pointers are involved.
+    let (pages, page_bytes) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    match (u64::try_from(pages), u64::try_from(page_bytes)) {
+        (Ok(pages), Ok(page_bytes)) if pages > 0 => pages.saturating_mul(page_bytes),
+        _ => u64::MAX,
+    }
 }
 
 /// Lets the calling thread have the processor only as far as others leave it, for good. For workers that have time.

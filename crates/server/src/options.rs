@@ -406,13 +406,13 @@ impl Options {
             ..default
         };
         check_disk(&config)?;
-        check_least(&config)?;
+        check_bounds(&config)?;
         Ok(config)
     }
 }
 
-/// With less than this nothing could ever be written.
-fn check_least(config: &Config) -> Result<(), String> {
+/// With less than this nothing could ever be written, and more than this cannot be had.
+fn check_bounds(config: &Config) -> Result<(), String> {
     const MIB: u64 = 1 << 20;
     for (name, value, least, words) in [
         ("memtx_memory", config.memtx_memory, MIB, "must be at least 1 MiB"),
@@ -425,6 +425,13 @@ fn check_least(config: &Config) -> Result<(), String> {
         if value < least {
             return Err(format!("Incorrect value for option '{name}': {words}"));
         }
+    }
+    // The tables of the cache are made for all that it may hold.
+    let memory = runtime::physical_memory();
+    if config.vinyl_cache > memory {
+        return Err(format!(
+            "Incorrect value for option 'vinyl_cache': must be at most the machine's memory ({memory} bytes)"
+        ));
     }
     Ok(())
 }

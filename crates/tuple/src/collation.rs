@@ -7,6 +7,8 @@ use crate::msgpack::Reader;
 use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
 use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
 use icu_locale::Locale;
+use icu_normalizer::properties::CanonicalCombiningClassMapBorrowed;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
@@ -73,7 +75,7 @@ impl Collation {
     /// Order of two strings. Bytes that are not UTF-8 compare as replacement characters.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self.collator() {
-            Some(collator) => collator.compare_utf8(a, b),
+            Some(collator) => compare(collator, a, b),
             None => a.cmp(b),
         }
     }
@@ -83,7 +85,7 @@ impl Collation {
         match self.collator() {
             Some(collator) => {
                 let mut key = Vec::new();
-                let Ok(()) = collator.write_sort_key_utf8_to(text, &mut key);
+                let Ok(()) = collator.write_sort_key_utf8_to(&stream_safe(text), &mut key);
                 crate::key::hash_bytes(&key)
             }
             None => crate::key::hash_bytes(text),
@@ -94,7 +96,7 @@ impl Collation {
     pub(crate) fn sort_key(&self, text: &[u8], out: &mut Vec<u8>) {
         match self.collator() {
             Some(collator) => {
-                let Ok(()) = collator.write_sort_key_utf8_to(text, out);
+                let Ok(()) = collator.write_sort_key_utf8_to(&stream_safe(text), out);
             }
             None => out.extend_from_slice(text),
         }
@@ -116,6 +118,68 @@ impl Collation {
             })
             .as_ref()
     }
+}
+
+/// A beginning that two texts share is looked at again by the collator, which takes time by its square in many scripts. Longer ones with
+/// characters of these scripts are compared by their sort keys.
+const SHARED_MAX: usize = 256;
+/// The first byte of the first character that combines, U+0300.
+const FIRST_COMBINING_BYTE: u8 = 0xcc;
+
+fn compare(collator: &CollatorBorrowed<'static>, a: &[u8], b: &[u8]) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
+    }
+    let (safe_a, safe_b) = (stream_safe(a), stream_safe(b));
+    if a.len().min(b.len()) > SHARED_MAX {
+        let shared = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        if shared > SHARED_MAX && a[..shared].iter().any(|byte| *byte >= FIRST_COMBINING_BYTE) {
+            let (mut key_a, mut key_b) = (Vec::new(), Vec::new());
+            let Ok(()) = collator.write_sort_key_utf8_to(&safe_a, &mut key_a);
+            let Ok(()) = collator.write_sort_key_utf8_to(&safe_b, &mut key_b);
+            return key_a.cmp(&key_b);
+        }
+    }
+    collator.compare_utf8(&safe_a, &safe_b)
+}
+
+/// Characters that combine with the one before them, in a row, which any text has at most: UAX 15, section 13.
+const COMBINING_MAX: usize = 30;
+
+/// A text as collators see it. They take time by the square of how many characters combine with the one before, so a joiner, which no
+/// collation looks at, parts them (the Stream-Safe Text Process of UAX 15). No text that somebody would write has so many.
+fn stream_safe(text: &[u8]) -> Cow<'_, [u8]> {
+    const JOINER: &str = "\u{34f}";
+    // Such characters have two bytes or more.
+    if text.len() <= 2 * COMBINING_MAX || text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let classes = CanonicalCombiningClassMapBorrowed::new();
+    // Three vowels are made of combining characters alone, and are none themselves.
+    let combines =
+        |c: char| c >= '\u{300}' && (classes.get_u8(c) != 0 || matches!(c, '\u{f73}' | '\u{f75}' | '\u{f81}'));
+    let mut safe = Vec::new();
+    let (mut copied, mut at, mut count) = (0, 0, 0);
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            count = if combines(c) { count + 1 } else { 0 };
+            if count > COMBINING_MAX {
+                safe.extend_from_slice(&text[copied..at]);
+                safe.extend_from_slice(JOINER.as_bytes());
+                (copied, count) = (at, 1);
+            }
+            at += c.len_utf8();
+        }
+        if !chunk.invalid().is_empty() {
+            at += chunk.invalid().len();
+            count = 0;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    safe.extend_from_slice(&text[copied..]);
+    Cow::Owned(safe)
 }
 
 impl Icu {
@@ -184,5 +248,43 @@ mod tests {
         let full = collation("tertiary");
         assert_eq!(full.compare(b"a", b"A"), Ordering::Less);
         assert_eq!(full.compare(b"A", b"b"), Ordering::Less);
+    }
+
+    proptest::proptest! {
+        /// Long beginnings in common are compared another way.
+        #[test]
+        fn texts_compare_as_their_sort_keys_do(
+            shared in "[a-zé\u{301}\u{327}क\u{94d}й]{0,300}",
+            a in "[a-cA-Cé\u{301}\u{34f}]{0,8}",
+            b in "[a-cA-Cé\u{301}\u{34f}]{0,8}",
+        ) {
+            for strength in ["primary", "tertiary"] {
+                let collation = collation(strength);
+                let (a, b) = (format!("{shared}{a}"), format!("{shared}{b}"));
+                let keys = [&a, &b].map(|text| {
+                    let mut key = Vec::new();
+                    collation.sort_key(text.as_bytes(), &mut key);
+                    key
+                });
+                proptest::prop_assert_eq!(collation.compare(a.as_bytes(), b.as_bytes()), keys[0].cmp(&keys[1]));
+            }
+        }
+    }
+
+    #[test]
+    fn characters_without_end_that_combine_are_parted_and_others_are_left() {
+        let marks = "\u{301}\u{327}".repeat(COMBINING_MAX / 2);
+        let few = format!("a{marks}b\u{301}c");
+        assert!(matches!(stream_safe(few.as_bytes()), Cow::Borrowed(_)));
+        let many = format!("a{}", marks.repeat(1000));
+        let safe = stream_safe(many.as_bytes());
+        assert_eq!(safe.len(), many.len() + 999 * 2);
+        assert_eq!(std::str::from_utf8(&safe).map(|text| text.replace('\u{34f}', "")), Ok(many.clone()));
+        // Where the joiner stands does not depend on the rest, so equal texts stay equal, and a longer one is greater.
+        let full = collation("tertiary");
+        let longer = format!("{many}\u{301}");
+        assert_eq!(full.compare(many.as_bytes(), many.as_bytes()), Ordering::Equal);
+        assert_eq!(full.compare(many.as_bytes(), longer.as_bytes()), Ordering::Less);
+        assert_eq!(full.hash(many.as_bytes()), full.hash(many.as_bytes()));
     }
 }

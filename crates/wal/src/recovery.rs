@@ -136,8 +136,9 @@ pub fn recover_into(
         {
             let other = &reader.meta.instance_uuid;
             let what = format!(
-                "this is the log of another server, {other}; the snapshot is of {own}; \
-                 force_recovery would not help: move the log that is not this server's to another directory"
+                "this log is of server {other}, and the snapshot is of server {own}: one of them does not belong here, \
+                 and force_recovery would not help; look at the other files (`lycosa check`, `lycosa cat`) and move \
+                 those of the other server to another directory"
             );
             return Err(WalError::Corrupt { file: path.clone(), offset: 0, what });
         }

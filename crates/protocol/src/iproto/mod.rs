@@ -10,7 +10,7 @@ pub use decode::{DecodeError, Header, Packet, Request, next_packet};
 pub use encode::{encode_error, greeting};
 pub(crate) use login::Logins;
 pub(crate) use request::{
-    RequestEvents, answer_logins, decode_error, decode_packet, log_slow_group, prefetch, refuse, serve,
+    RequestEvents, answer_logins, decode_error, decode_packet, log_slow_group, prefetch, refuse, serve, shutting_down,
 };
 
 /// Request types.

@@ -390,8 +390,13 @@ fn call(
     })
 }
 
+/// What requests are refused with while the server stops.
+pub(crate) fn shutting_down() -> Error {
+    Error::system("the server is shutting down")
+}
+
 /// Runs `work` on a subject in a fiber with a context of its own and answers with the values it encodes. `describe` says what it was if it
-/// took long.
+/// waited and took long; what did not wait is in the time of its group.
 fn in_fiber<S: 'static>(
     database: &Rc<Database>,
     connection: &Rc<Connection>,
@@ -407,18 +412,22 @@ fn in_fiber<S: 'static>(
     let open = &database.statistics.requests_open;
     open.set(open.get() + 1);
     events(&connection, false);
+    let begun = connection.group_began.get();
     fiber::run_now("iproto", move || {
         let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
         context.user.set(database.user_of(&connection.session));
         fiber::set_local(Rc::clone(&context) as Rc<dyn std::any::Any>);
         let mut values = Vec::new();
-        let begun = fiber::now_ns();
         let outcome = work(&database, &context, &subject, &mut values);
-        let total = fiber::now_ns().saturating_sub(begun);
-        if total > database.too_long_ns.get() {
-            log_slow(&describe(&subject), total, fiber::waited_ns());
+        let waited = fiber::waited_ns();
+        if waited > 0 {
+            let total = fiber::now_ns().saturating_sub(begun);
+            if total > database.too_long_ns.get() {
+                log_slow(&describe(&subject), total, waited);
+            }
         }
         match outcome {
+            Err(_) if connection.is_cut_short.get() => answer_error(&database, &connection, sync, &shutting_down()),
             Ok(count) => answer_data(&database, &connection, sync, context.seen.get(), count, &values),
             Err(error) => answer_error(&database, &connection, sync, &error),
         }
@@ -591,6 +600,7 @@ fn check_credentials(database: &Rc<Database>, connection: &Connection, request: 
         return Err(malformed("invalid scramble size"));
     }
     if !Reader::new(method).read_str().is_ok_and(|method| method == b"chap-sha1") {
+        let method = Reader::new(method).read_str().unwrap_or(method);
         let method = String::from_utf8_lossy(method);
         return Err(Error::illegal(format_args!("unknown authentication method '{}'", method.escape_debug())));
     }

@@ -525,7 +525,9 @@ impl<'a> Document<'a> {
             Value::Array(_) => &[0x90],
             Value::Map(_) => &[0x80],
         };
-        *node = Node { value: Value::Made(scalar::change(operation, old)?), mark: Mark::Changed };
+        let mut made = Vec::with_capacity(9);
+        scalar::change(operation, old, &mut made)?;
+        *node = Node { value: Value::Made(made), mark: Mark::Changed };
         Ok(())
     }
 
@@ -605,12 +607,10 @@ impl<'a> Document<'a> {
                 Piece::Run { bytes, .. } => out.extend_from_slice(&root.source[bytes.clone()]),
                 Piece::Node(node) => {
                     let is_double = || format.is_some_and(|format| format.type_of(position) == FieldType::Double);
-                    match &self.nodes[*node].value {
-                        // A sum that fits four bytes, in a field that takes eight.
-                        Value::Made(bytes) if Reader::new(bytes).kind() == Ok(Msgpack::Float) && is_double() => {
-                            msgpack::encode_f64(out, Reader::new(bytes).read_double().unwrap_or(0.0));
-                        }
-                        _ => self.write_node(*node, out),
+                    let at = out.len();
+                    self.write_node(*node, out);
+                    if matches!(self.nodes[*node].value, Value::Made(_)) {
+                        scalar::widen(out, at, is_double);
                     }
                 }
             }

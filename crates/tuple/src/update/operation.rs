@@ -4,6 +4,7 @@ use super::{OPERATIONS_MAX, UpdateError};
 use crate::format::Format;
 use crate::msgpack::{self, Kind, Reader};
 use crate::path::{Lexer, Step};
+use smallvec::SmallVec;
 use std::cell::Cell;
 
 /// Steps that are looked at. No row is nested as deeply, so a longer path leads nowhere, and its length costs no memory.
@@ -81,12 +82,16 @@ impl<'a> Operation<'a> {
     }
 }
 
+/// The operations of an update; most have one or two.
+pub(super) type Operations<'a> = SmallVec<[Operation<'a>; 2]>;
+
 /// Reads and checks operations (any bytes).
 pub(super) fn parse<'a>(
     ops: &'a [u8],
     format: Option<&Format>,
     index_base: u32,
-) -> Result<Vec<Operation<'a>>, UpdateError> {
+    operations: &mut Operations<'a>,
+) -> Result<(), UpdateError> {
     msgpack::check(ops).map_err(UpdateError::Msgpack)?;
     let mut reader = Reader::new(ops);
     let count = reader
@@ -95,13 +100,14 @@ pub(super) fn parse<'a>(
     if count > OPERATIONS_MAX {
         return Err(UpdateError::Illegal("too many operations for update"));
     }
-    let mut operations = Vec::with_capacity(count as usize);
+    operations.reserve_exact(count as usize);
     for number in 1..=count {
         operations.push(parse_one(&mut reader, number, format, i64::from(index_base))?);
     }
-    Ok(operations)
+    Ok(())
 }
 
+#[inline]
 fn parse_one<'a>(
     reader: &mut Reader<'a>,
     number: u32,

@@ -49,43 +49,53 @@ impl Operand {
     }
 }
 
-/// What arithmetic, bits or splice make of a value.
-pub(super) fn change(operation: &Operation<'_>, old: &[u8]) -> Result<Vec<u8>, UpdateError> {
+/// Appends what arithmetic, bits or splice make of a value. On an error nothing is appended.
+pub(super) fn change(operation: &Operation<'_>, old: &[u8], out: &mut Vec<u8>) -> Result<(), UpdateError> {
     match operation.code {
-        '+' | '-' => arithmetic(operation, old),
-        ':' => splice(operation, old),
+        '+' | '-' => arithmetic(operation, old, out),
+        ':' => splice(operation, old, out),
         _ => {
             let argument = Reader::new(operation.arguments[0]).read_uint().unwrap_or(0);
             let Ok(value) = Reader::new(old).read_uint() else {
                 return Err(operation.wrong_argument("a positive integer"));
             };
-            let mut out = Vec::with_capacity(9);
             msgpack::encode_uint(
-                &mut out,
+                out,
                 match operation.code {
                     '&' => value & argument,
                     '|' => value | argument,
                     _ => value ^ argument,
                 },
             );
-            Ok(out)
+            Ok(())
         }
     }
 }
 
-fn arithmetic(operation: &Operation<'_>, old: &[u8]) -> Result<Vec<u8>, UpdateError> {
+/// A sum that fits four bytes takes eight in a field of doubles: rewrites the number that `out` ends with from `at` on.
+pub(super) fn widen(out: &mut Vec<u8>, at: usize, is_double: impl FnOnce() -> bool) {
+    let mut made = Reader::new(&out[at..]);
+    if made.kind() == Ok(Kind::Float)
+        && is_double()
+        && let Ok(value) = made.read_double()
+    {
+        out.truncate(at);
+        msgpack::encode_f64(out, value);
+    }
+}
+
+fn arithmetic(operation: &Operation<'_>, old: &[u8], out: &mut Vec<u8>) -> Result<(), UpdateError> {
     let (Some(left), Some(right)) = (Operand::read(old), Operand::read(operation.arguments[0])) else {
         return Err(operation.wrong_argument("a number"));
     };
     let is_sum = operation.code == '+';
-    let mut out = Vec::with_capacity(9);
     match (left, right) {
         (Operand::Integer(a), Operand::Integer(b)) => {
             let result = if is_sum { a + b } else { a - b };
             if let Ok(result) = u64::try_from(result) {
-                msgpack::encode_uint(&mut out, result);
+                msgpack::encode_uint(out, result);
             } else if let Ok(result) = i64::try_from(result) {
-                msgpack::encode_int(&mut out, result);
+                msgpack::encode_int(out, result);
             } else {
                 return Err(UpdateError::IntegerOverflow { operation: operation.code, field: operation.field_text() });
             }
@@ -100,7 +110,7 @@ fn arithmetic(operation: &Operation<'_>, old: &[u8]) -> Result<Vec<u8>, UpdateEr
             };
             let mut body = Vec::new();
             result.encode(&mut body);
-            msgpack::encode_ext(&mut out, EXT_DECIMAL, &body);
+            msgpack::encode_ext(out, EXT_DECIMAL, &body);
         }
         (a, b) => {
             let (x, y) = (a.to_f64(), b.to_f64());
@@ -108,16 +118,16 @@ fn arithmetic(operation: &Operation<'_>, old: &[u8]) -> Result<Vec<u8>, UpdateEr
             // As Tarantool: four bytes if they are the same number. Infinity takes eight.
             let single = result as f32;
             if f64::from(single) == result && single.is_finite() {
-                msgpack::encode_f32(&mut out, single);
+                msgpack::encode_f32(out, single);
             } else {
-                msgpack::encode_f64(&mut out, result);
+                msgpack::encode_f64(out, result);
             }
         }
     }
-    Ok(out)
+    Ok(())
 }
 
-fn splice(operation: &Operation<'_>, old: &[u8]) -> Result<Vec<u8>, UpdateError> {
+fn splice(operation: &Operation<'_>, old: &[u8], out: &mut Vec<u8>) -> Result<(), UpdateError> {
     let Ok(text) = Reader::new(old).read_str() else {
         return Err(operation.wrong_argument("a string"));
     };
@@ -141,7 +151,6 @@ fn splice(operation: &Operation<'_>, old: &[u8]) -> Result<Vec<u8>, UpdateError>
     result.extend_from_slice(&text[..offset as usize]);
     result.extend_from_slice(paste);
     result.extend_from_slice(&text[(offset + cut) as usize..]);
-    let mut out = Vec::with_capacity(result.len() + 5);
-    msgpack::encode_str(&mut out, &result);
-    Ok(out)
+    msgpack::encode_str(out, &result);
+    Ok(())
 }
