@@ -85,10 +85,58 @@ local function random(count)
     return math.floor(state / 2147483647 * count) + 1
 end
 
-box.schema.space.create('rows', { format = { { 'id', 'unsigned' }, { 'text', 'string', is_nullable = true } } })
-box.space.rows:create_index('primary')
-box.space.rows:create_index('text', { parts = { { 2, 'string', is_nullable = true } }, unique = false })
-box.schema.sequence.create('numbers')
+-- What the calls work on. They may spoil it: then it is made anew.
+local function make_objects()
+    box.schema.space.create('rows', { format = { { 'id', 'unsigned' }, { 'text', 'string', is_nullable = true } } })
+    box.space.rows:create_index('primary')
+    box.space.rows:create_index('text', { parts = { { 2, 'string', is_nullable = true } }, unique = false })
+    if box.sequence.numbers == nil then
+        box.schema.sequence.create('numbers')
+    end
+end
+make_objects()
+
+local set_any_metatable, get_any_metatable, refresh, su = debug.setmetatable, debug.getmetatable, box.internal.values.refresh, box.session.su
+local drop_space = box.schema.space.drop
+local SPACE, INDEX = get_any_metatable(box.space.rows), get_any_metatable(box.space.rows.index.primary)
+
+local function is_whole_space(space, index_name)
+    local index = type(space) == 'table' and rawget(space, 'index')
+    local one = type(index) == 'table' and rawget(index, index_name)
+    return type(one) == 'table' and get_any_metatable(space) == SPACE and get_any_metatable(index) == nil and get_any_metatable(one) == INDEX
+        and type(rawget(space, 'id')) == 'number' and rawget(one, 'space_id') == rawget(space, 'id')
+end
+
+local function is_whole()
+    return is_whole_space(rawget(box.space, '_space'), 'primary') and is_whole_space(rawget(box.space, 'rows'), 'primary')
+        and type(box.sequence.numbers) == 'table'
+end
+
+local function mend()
+    if is_whole() then
+        return
+    end
+    pcall(su, 'admin')
+    for _, space in pairs({ rawget(box.space, '_space'), rawget(box.space, 'rows') }) do
+        set_any_metatable(space, nil)
+        space.index = nil
+        set_any_metatable(space, SPACE)
+    end
+    pcall(refresh)
+    if not is_whole() then
+        local rows = rawget(box.space, 'rows')
+        pcall(drop_space, rows and rawget(rows, 'id'))
+        pcall(make_objects)
+    end
+end
+
+-- What an expression gives; nil if that was spoiled.
+local function tried(get)
+    return function()
+        local ok, value = pcall(get)
+        return ok and value or nil
+    end
+end
 
 -- A fresh one of each kind: a call may have changed the last one.
 local kinds = {
@@ -153,14 +201,15 @@ local kinds = {
     function() return require('decimal').new('1.5') end,
     function() return require('decimal').new('-99999999999999999999999999999999999999') end,
     function() return require('uuid').new() end,
-    function() return fiber.self() end,
+    -- Not the fiber of this script: it would be cancelled.
+    function() return fiber.create(function() fiber.sleep(0) end) end,
     function() return fiber.new(function() end) end,
     function() return fiber.channel(1) end,
     function() return fiber.cond() end,
-    function() return box.space.rows end,
-    function() return box.space.rows and box.space.rows.index.primary end,
-    function() return box.space._space end,
-    function() return box.sequence.numbers end,
+    tried(function() return box.space.rows end),
+    tried(function() return box.space.rows.index.primary end),
+    tried(function() return box.space._space end),
+    tried(function() return box.sequence.numbers end),
     function() return box.NULL end,
 }
 
@@ -278,6 +327,7 @@ end
 local only = arg[3]
 for _ = 1, ROUNDS do
     for _, entry in ipairs(functions) do
+        mend()
         local count = random(5) - 1
         local list = {}
         for i = 1, count do
@@ -286,10 +336,6 @@ for _ = 1, ROUNDS do
         if not (RAW[entry[1]] and is_raw(list[1])) and (only == nil or entry[1]:find(only)) then
             call(entry, count, list)
         end
-    end
-    if box.space.rows == nil then
-        box.schema.space.create('rows')
-        box.space.rows:create_index('primary')
     end
     collectgarbage()
 end

@@ -224,7 +224,8 @@ def typed(s, kind):
         return s.value()
     return {
         "unsigned": lambda: s.pick(["0", "1", "2", "3", "5", "10", "2^53", "18446744073709551615ULL"]), "integer": lambda: s.pick(["-1", "0", "1", "-2^60", "7"]),
-        "number": s.number, "string": lambda: s.pick(["'a'", "'b'", "'c'", "''", "'A'", "'ab'"]), "boolean": lambda: s.pick(["true", "false"]), "scalar": s.scalar,
+        # Tarantool's comparison of an infinite number with a decimal is no order.
+        "number": lambda: s.pick([number for number in NUMBERS if "huge" not in number]), "string": lambda: s.pick(["'a'", "'b'", "'c'", "''", "'A'", "'ab'"]), "boolean": lambda: s.pick(["true", "false"]), "scalar": s.scalar,
         "double": lambda: s.pick(["0.5", "1.5", "ffi.cast('double', 1)"]), "decimal": lambda: "decimal.new('1.5')", "uuid": lambda: "uuid.fromstr('01234567-89ab-cdef-0123-456789abcdef')",
         "array": lambda: s.pick(["{}", "{1, 2}"]), "map": lambda: "{a = 1}",
     }.get(kind, s.value)()
@@ -279,9 +280,11 @@ def spaces(s, engine, count):
         elif roll < 15:
             out.append(s.pick(["s:len()", "s:count()", "p:len()", "s:select()", "s:select{}", "#s:select()", "s:bsize()"]))
         elif roll < 16:
+            # Whether a space on disk is empty depends on what was merged already.
+            alter_primary = f"p:alter({{parts = {{{{1, '{s.pick(TYPES)}'}}}}}})" if engine == "memtx" else "p:alter({})"
             out.append(s.pick([f"s:format({{{{'f1', '{s.pick(TYPES)}'}}}})", "s:format()", "s:format({})", f"s:format({s.value()})", "s:truncate()", "s:rename('t')", "s:rename('s')",
                                f"s:create_index('extra', {{parts = {{{s.small()}, '{s.pick(TYPES)}'}}}})", "s.index.extra:drop()", f"s:create_index({s.value()}, {s.value()})",
-                               f"p:alter({{parts = {{{{1, '{s.pick(TYPES)}'}}}}}})", "p:rename('q')", f"s:frommap({s.value()})", "s:frommap({f1 = 1, f2 = 'a'})",
+                               alter_primary, "p:rename('q')", f"s:frommap({s.value()})", "s:frommap({f1 = 1, f2 = 'a'})",
                                f"s:auto_increment{{{s.value()}}}", f"s:alter({s.value()})", "s:drop()"]))
         elif roll < 17:
             out.append(s.pick(["box.begin()", "box.commit()", "box.rollback()", "box.is_in_txn()", "sp = box.savepoint()", "box.rollback_to_savepoint(sp)", "box.begin() s:replace" + f"({row()}) box.commit()",
@@ -320,6 +323,93 @@ def schema(s):
     ])]
 
 
+def modules(s):
+    """One call of a module that has no area of its own."""
+    numbers = lambda: "{" + ", ".join(s.small() for _ in range(s.random.randint(0, 5))) + "}"
+    step = lambda: s.pick([":map(function(x) return x * 2 end)", ":filter(function(x) return x % 2 == 0 end)", f":take({s.small()})", f":drop_n({s.small()})", ":take_while(function(x) return x < 3 end)",
+                           ":drop_while(function(x) return x < 3 end)", ":enumerate()", f":chain({numbers()})", f":zip({numbers()})", f":intersperse({s.small()})", ":tail()", f":grep({s.small()})", ":cycle():take(5)"])
+    end = lambda: s.pick([":totable()", ":sum()", ":product()", ":min()", ":max()", ":length()", ":head()", ":nth(2)", ":foldl(function(a, x) return a + x end, 0)", f":index({s.small()})", f":any(function(x) return x == {s.small()} end)",
+                          ":all(function(x) return x > 0 end)", ":is_null()", ":minimum_by(function(a, b) return a < b and a or b end)", ":tomap()", f":is_prefix_of({numbers()})", f":indexes({s.small()}):totable()"])
+    path = lambda: quote(s.pick(["/a/b/c.lua", "a/b", "/", "", "a", "a.b.c", "//a//b/", "../x", "./x/.", "a/", ".", "..", "/a/../b"]))
+    roll = s.random.randint(0, 9)
+    if roll < 3:
+        start = s.pick([f"fun.iter({numbers()})", f"fun.range({s.small()})", f"fun.range({s.small()}, {s.small()})", f"fun.range({s.small()}, {s.small()}, {s.pick(['1', '2', '-1', '0'])})", "fun.iter('abc')", f"fun.iter({s.value()})",
+                        f"fun.duplicate({s.small()}):take(3)", "fun.tabulate(function(x) return x end):take(4)", "fun.ones():take(2)"])
+        return [start + "".join(step() for _ in range(s.random.randint(0, 2))) + end()]
+    if roll < 5:
+        return [f"fio.{s.pick(['basename', 'dirname', 'abspath'])}({s.arguments(path)})" if s.chance(0.6) else s.pick([f"fio.pathjoin({path()}, {path()})", f"fio.basename({path()}, {s.string()})", f"fio.stat({path()})", f"fio.path.exists({path()})",
+                f"fio.path.is_dir({path()})", f"fio.listdir('nothing')", "fio.open('nothing')", f"fio.open('nothing', {s.value()})", f"fio.unlink({s.arguments(lambda: quote('nothing'))})", "fio.mkdir('/')", "fio.rmdir('nothing')",
+                f"fio.readlink({path()})", f"fio.rename('nothing', {s.value()})", f"fio.umask({s.value()})" if s.chance(0.1) else "fio.umask()"])]
+    if roll < 6:
+        return [s.pick([f"errno.strerror({s.arguments(s.small)})", f"errno({s.small()})", "errno()", "errno.ENOENT", "errno.EXXX", f"type(clock.{s.pick(['time', 'monotonic', 'proc', 'thread', 'realtime', 'time64', 'monotonic64', 'nothing'])})",
+                        f"type(fiber.{s.pick(['time', 'clock', 'time64', 'id', 'name', 'nothing'])})", "fiber.self():status()", f"fiber.name({s.arguments(s.string)})", f"fiber.sleep({s.pick(['0', '-1', 'nil', s.value()])})", f"fiber.find({s.pick(['0', '9999', s.value()])})",
+                        f"fiber.status({s.pick(['9999', s.value()])})", f"fiber.cancel({s.pick(['9999', 'nil'])})", f"fiber.create({s.value()})", "fiber.channel():size()", f"fiber.channel({s.pick(['0', '1', '5', '-1', s.value()])}):size()",
+                        f"(function() local c = fiber.channel(1) return c:put({s.value()}, 0), c:is_empty(), c:count(), c:get(0) end)()", "(function() local c = fiber.channel() c:close() return c:is_closed(), c:get(), c:put(1) end)()",
+                        f"(function() local f = fiber.new(function() return {s.value()} end) f:set_joinable(true) return f:join() end)()", f"(function() local f = fiber.new(function() error({s.value()}) end) f:set_joinable(true) return f:join() end)()"])]
+    if roll < 8:
+        option = s.pick(["memtx_memory", "memtx_min_tuple_size", "slab_alloc_factor", "work_dir", "wal_dir", "log_level", "log_format", "readahead", "too_long_threshold", "net_msg_max", "read_only", "checkpoint_interval", "checkpoint_count",
+                         "wal_mode", "rows_per_wal", "wal_max_size", "snap_io_rate_limit", "listen", "replication_timeout", "vinyl_memory", "vinyl_bloom_fpr", "vinyl_page_size", "force_recovery", "background", "custom_proc_title", "zzz"])
+        if option == "listen" or option == "work_dir":
+            return [f"type(box.cfg.{option})"]
+        return [f"box.cfg.{option}" if s.chance(0.2) else f"box.cfg{{{option} = {s.pick(['-1', chr(39) + 'x' + chr(39), '{}', 'true', 'nil', 'box.NULL'])}}}"]
+    if roll < 9:
+        return [s.pick(["box.session.type()", "box.session.sync()", "box.session.user()", "box.session.euid()", "box.session.peer()", f"box.session.peer({s.value()})", "box.session.fd()", f"box.session.su({s.value()})" if s.chance(0.05) else "box.session.uid()",
+                        f"box.session.push({s.value()})", f"box.session.on_connect({s.value()})", f"box.session.storage.x", "box.session.settings.zzz", "box.session.settings.sql_full_metadata", f"box.session.settings.sql_full_metadata = {s.value()}",
+                        f"box.once({s.arguments(s.string, lambda: 'function() end')})", f"box.commit({s.value()})", f"box.rollback_to_savepoint({s.value()})", f"box.on_commit({s.value()})", "box.info.ro", "box.info.status", "box.info.zzz", "type(box.info.uptime)",
+                        "box.stat.INSERT.zzz", "type(box.stat.net.SENT.total)", "box.slab.zzz", "box.schema.SPACE_ID", "box.schema.zzz", "box.error.PROC_LUA", "box.error.ZZZ", "box.index.GE", f"box.internal.zzz"])]
+    return [s.pick([f"table.sort({numbers()}, {s.value()})", f"table.insert({numbers()}, {s.arguments(s.small, s.scalar)})", f"table.remove({numbers()}, {s.small()})", f"table.maxn({s.value()})", f"table.concat({numbers()}, {s.string()}, {s.small()}, {s.small()})",
+                    f"table.move({numbers()}, {s.small()}, {s.small()}, {s.small()})", f"select({s.small()}, 1, 2, 3)", f"unpack({numbers()}, {s.small()}, {s.small()})", f"next({numbers()}, {s.small()})", f"rawequal({s.value()}, {s.value()})", f"string.rep('ab', {s.small()}, {s.string()})",
+                    f"string.find({s.string()}, {s.string()}, {s.small()}, true)", f"string.byte({s.string()}, {s.small()}, {s.small()})", f"string.sub({s.string()}, {s.small()}, {s.small()})", f"math.fmod({s.number()}, {s.number()})", f"math.ldexp(0.5, {s.small()})",
+                    f"bit.band({s.arguments(s.number, s.number)})", f"bit.lshift({s.number()}, {s.small()})", f"bit.tohex({s.number()}, {s.small()})", f"tonumber({s.string()}, 16)", f"dostring({s.string()})", f"loadstring({s.string()})", f"pcall({s.value()})", f"assert({s.value()}, {s.string()})",
+                    f"error({s.value()}, {s.small()})", f"setmetatable({s.value()}, {s.value()})", f"type({s.value()})", f"ipairs({s.value()})", f"package.search({s.string()})", f"os.getenv({s.string()})", f"os.setenv('X', {s.string()})", f"os.date('!%Y', {s.small()})"])]
+
+
+def indexes(s, count):
+    """A space of many typed fields, and indexes of several parts on it, with collations and nullable parts."""
+    kinds = [s.pick(["unsigned", "string", "integer", "number", "scalar", "boolean", "string", "uuid", "decimal", "double", "varbinary"]) for _ in range(4)]
+    nullable = [False] + [s.chance(0.4) for _ in kinds[1:]]
+    fields = ", ".join(f"{{name = 'f{at + 1}', type = '{kind}'{', is_nullable = true' if nullable[at] else ''}}}" for at, kind in enumerate(kinds))
+    out = [f"s = box.schema.space.create('s', {{format = {{{fields}}}}})", f"p = s:create_index('primary', {{parts = {{1{s.pick(['', ', 2']) if not nullable[1] else ''}}}}})"]
+
+    def part(at):
+        collation = f", collation = '{s.pick(['unicode', 'unicode_ci', 'none', 'binary', 'zzz', 'unicode_de_s2', 'UNICODE'])}'" if kinds[at] in ("string", "scalar") and s.chance(0.5) else ""
+        hole = ", is_nullable = true" if nullable[at] or s.chance(0.1) else ""
+        return f"{{{s.pick([str(at + 1), chr(39) + f'f{at + 1}' + chr(39)])}, '{kinds[at] if s.chance(0.9) else s.pick(TYPES)}'{hole}{collation}}}"
+
+    def some_parts():
+        places = s.random.sample(range(4), s.random.randint(1, 3))
+        return "{" + ", ".join(part(at) for at in places) + "}"
+
+    out.append(f"i = s:create_index('second', {{unique = {s.pick(['true', 'false'])}, parts = {some_parts()}}})")
+    value = lambda at: "box.NULL" if nullable[at] and s.chance(0.2) else typed(s, kinds[at])
+    row = lambda: "{" + ", ".join(value(at) for at in range(4 if s.chance(0.9) else s.random.randint(1, 3))) + "}"
+    for _ in range(count):
+        roll = s.random.randint(0, 13)
+        length = s.random.randint(0, 3)
+        key = "{" + ", ".join(s.pick([value(at), s.scalar()]) if s.chance(0.2) else value(at) for at in range(length)) + "}"
+        index = s.pick(["p", "i", "i", "s.index.second"])
+        operations = "{" + ", ".join(operation(s) for _ in range(s.random.randint(0, 2))) + "}"
+        iterator = s.pick(["'EQ'", "'GE'", "'GT'", "'LE'", "'LT'", "'ALL'", "'REQ'"])
+        if roll < 5:
+            out.append(f"s:{s.pick(['insert', 'replace', 'replace'])}({row()})")
+        elif roll < 8:
+            out.append(f"{index}:{s.pick(['select', 'count', 'select'])}({key}, {{iterator = {iterator}}})")
+        elif roll < 9:
+            out.append(f"{index}:{s.pick(['get', 'min', 'max', 'delete', 'get'])}({key})")
+        elif roll < 10:
+            out.append(f"{index}:{s.pick(['pairs', 'pairs'])}({key}, {iterator}):{s.pick(['totable()', 'length()', 'take(2):totable()', 'map(function(t) return t[1] end):totable()'])}")
+        elif roll < 11:
+            out.append(s.pick([f"s:update({key}, {operations})", f"s:upsert({row()}, {operations})", f"i:update({key}, {operations})"]))
+        elif roll < 12:
+            out.append(s.pick([f"i:alter({{parts = {some_parts()}}})", "i:alter({unique = true})", "i:alter({unique = false})", f"s:create_index('third', {{parts = {some_parts()}}})", "s.index.third:drop()", "i.parts", "s:format()", "s:truncate()",
+                               f"s:format({{{{name = 'f1', type = '{s.pick(TYPES)}'}}}})", "i:len()", "i.unique", "s.index.third and s.index.third.parts", "i:rename('other')", "i:rename('second')"]))
+        elif roll < 13:
+            out.append(s.pick(["box.begin()", "box.commit()", "box.rollback()", "sp = box.savepoint()", "box.rollback_to_savepoint(sp)"]))
+        else:
+            out.append("s:select()")
+    return out
+
+
 AREAS = {
     "notation": lambda s, n: SETUP + [line for _ in range(n) for line in notation(s)],
     "text": lambda s, n: SETUP + [line for _ in range(n) for line in text(s)],
@@ -327,6 +417,8 @@ AREAS = {
     "box": lambda s, n: SETUP + [line for _ in range(n) for line in s.pick([errors_and_box, tuples])(s)],
     "memtx": lambda s, n: SETUP + spaces(s, "memtx", n),
     "vinyl": lambda s, n: SETUP + spaces(s, "vinyl", n),
+    "modules": lambda s, n: SETUP + ["fio, errno, clock, fiber = require('fio'), require('errno'), require('clock'), require('fiber')"] + [line for _ in range(n) for line in modules(s)],
+    "indexes": lambda s, n: SETUP + indexes(s, n),
     "schema": lambda s, n: SETUP + [line for _ in range(n) for line in schema(s)],
 }
 

@@ -83,13 +83,35 @@ class Difference:
         return known.reason(self.area, self.statement, self.expected, self.given)
 
 
+def rows(answer):
+    """The rows of a list of tuples as it is printed, sorted; None if it is anything else."""
+    found = re.fullmatch(r"=> \[(.*)\]", answer, re.DOTALL)
+    if not found or not found[1].strip().startswith("tuple["):
+        return None
+    if "\n" in found[1]:
+        return sorted(line.strip().rstrip(",") for line in found[1].strip().split("\n"))
+    return sorted(re.split(r", (?=tuple\[)", found[1]))
+
+
+def is_same(statements, at, right, ours):
+    """Whether two answers count as equal."""
+    if right == ours:
+        return True
+    # A HASH index has its rows in no order, so which of them a limit leaves is chance, too.
+    if any("type = 'hash'" in statement for statement in statements[:at]):
+        if rows(right) is not None and rows(right) == rows(ours):
+            return True
+        return bool(re.search(r"select\(\)\[1\]|limit|offset|p:(pairs|select|count)\(.*'(ALL|GT)'|random", statements[at]))
+    return False
+
+
 def compare(area, seed, statements, expected, given):
     found = []
     for at, (right, ours) in enumerate(zip(expected, given)):
         # What follows the end of a process says nothing.
         if right in (DIED, HUNG, "<not reached>"):
             break
-        if right != ours:
+        if not is_same(statements, at, right, ours):
             found.append(Difference(area, seed, statements, at, right, ours))
             if ours in (DIED, HUNG):
                 break

@@ -542,3 +542,30 @@ fn characters_that_combine_without_end_hold_up_nobody() {
     // By the square of the marks it took half a minute.
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn every_snapshot_that_is_asked_for_returns() {
+    const CLIENTS: u64 = 4;
+    const ROUNDS: u64 = 15;
+    let rig = Rig::start(FEW_RIGHTS, &[]);
+    let clients: Vec<std::thread::JoinHandle<u64>> = (0..CLIENTS)
+        .map(|client| {
+            let mut boss = log_in(&rig.server, "boss", "b");
+            std::thread::spawn(move || {
+                let mut made = 0;
+                for round in 0..ROUNDS {
+                    let body = request(&[(SPACE_ID, &number(512)), (TUPLE, &row(&[1000 * client + round]))]);
+                    assert_eq!(boss.call(REPLACE, &body).error, None);
+                    match boss.eval("return box.snapshot()").error {
+                        None => made += 1,
+                        // Somebody else's is being made.
+                        Some((code, text)) => assert_eq!(code, 120, "{text}"),
+                    }
+                }
+                made
+            })
+        })
+        .collect();
+    let made: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
+    assert!(made > ROUNDS / 2, "{made}");
+}

@@ -10,6 +10,7 @@ use crate::session::Context;
 use runtime::{FileSystem, JoinHandle, Pace, idle_priority, spawn_thread};
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -45,8 +46,8 @@ pub(crate) struct CheckpointState {
     /// Monotonic time of the last one.
     last_ns: u64,
     waiters: Vec<FiberId>,
-    /// How the last one ended, for those who wait for it.
-    result: RefCell<Option<Result<()>>>,
+    /// How the last one ended. Those who wait for it hold it: the next one begins perhaps before they run.
+    result: Rc<RefCell<Option<Result<()>>>>,
     /// Bytes of rows that the last one has kept although they were replaced.
     kept_bytes: usize,
     /// A finished one that waits for the log.
@@ -228,8 +229,9 @@ impl Database {
             return Ok(());
         };
         self.checkpoint.borrow_mut().waiters.push(id);
+        let result = Rc::clone(&self.checkpoint.borrow().result);
         loop {
-            if let Some(result) = self.checkpoint.borrow().result.borrow().clone() {
+            if let Some(result) = result.borrow().clone() {
                 return result;
             }
             fiber::park();
@@ -264,8 +266,7 @@ impl Database {
         let path = config.memtx_dir.join(wal::file_name(vclock.signature(), "snap"));
         if self.environment.files.exists(&path) {
             // Nothing was written since the last one.
-            let state = self.checkpoint.borrow();
-            *state.result.borrow_mut() = Some(Ok(()));
+            self.checkpoint.borrow_mut().result = Rc::new(RefCell::new(Some(Ok(()))));
             return Ok(());
         }
         let environment = &self.environment;
@@ -303,7 +304,7 @@ impl Database {
             work();
         }
         let mut state = self.checkpoint.borrow_mut();
-        *state.result.borrow_mut() = None;
+        state.result = Rc::default();
         state.is_asked_for = false;
         state.running = Some(Running { outcome, position, is_stopped, worker });
         state.last_ns = environment.clock.monotonic_ns();

@@ -16,7 +16,7 @@ use crate::time_share::TimeShare;
 use crate::txn::Statement;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId};
-use runtime::{spawn_thread, touch};
+use runtime::{give_back, spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -233,6 +233,7 @@ impl Database {
             birth: Cell::default(),
             sync: Cell::new(0),
             is_alive: Cell::new(true),
+            writes_disk: Cell::new(false),
             settings: RefCell::new(crate::settings::defaults()),
         });
         self.sessions.borrow_mut().insert(id, Rc::downgrade(&session));
@@ -466,7 +467,7 @@ impl Database {
 
     /// True if commits are ahead of the disk by more than the bound: connections should not be read on.
     pub fn is_log_congested(&self) -> bool {
-        self.journal.borrow().as_ref().is_some_and(Journal::is_congested) || self.is_disk_congested()
+        self.journal.borrow().as_ref().is_some_and(Journal::is_congested)
     }
 
     /// True while commits wait for the log.
@@ -481,7 +482,9 @@ impl Database {
         let disk_has_more = self.turn_disk();
         self.poll_checkpoint();
         self.touch_memory();
-        self.collect_slice() | disk_has_more
+        // A megabyte in a turn.
+        let has_idle_memory = self.arena.return_idle(give_back);
+        self.collect_slice() | disk_has_more | has_idle_memory
     }
 
     /// True if no turn has anything to do before somebody asks for something, or time passes.

@@ -335,6 +335,7 @@ impl Database {
     /// Waits while the memory levels are full. Errors: they cannot be dumped; one transaction wants too much of them.
     fn wait_for_room(&self, context: &Context) -> Result<()> {
         let Some(engine) = self.disk_engine() else { return Ok(()) };
+        context.session.writes_disk.set(true);
         let written = context.txn.borrow().as_ref().map_or(0, |txn| txn.logged_bytes());
         if written > engine.memory_bytes_max() / TXN_PART {
             let limit = engine.memory_bytes_max() / TXN_PART;
@@ -776,8 +777,8 @@ impl Database {
         Ok(rows)
     }
 
-    /// True if writers are faster than dumps and have to wait a little.
-    pub(crate) fn is_disk_congested(&self) -> bool {
+    /// True if writers of spaces on disk are faster than dumps and have to wait a little: connections that write there should not be read on.
+    pub fn is_disk_congested(&self) -> bool {
         let Some(engine) = self.disk_engine() else { return false };
         self.disk.pace.is_ahead(self.environment.clock.monotonic_ns(), engine.pace(), engine.written_bytes())
     }

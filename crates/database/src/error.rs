@@ -309,7 +309,7 @@ impl Error {
         Error(Box::new(ErrorBody {
             code: code as u32,
             kind,
-            message: fill(text_of(code), arguments),
+            message: fill(text_of(code), arguments, true),
             fields: Vec::new(),
             previous: None,
         }))
@@ -418,7 +418,8 @@ pub fn name_of(code: u32) -> Option<&'static str> {
 }
 
 /// Puts `arguments` into the `%s`, `%u`, `%d`, `%c` holes of `text`. Missing arguments leave the hole as it is.
-pub fn fill(text: &str, arguments: &[&dyn fmt::Display]) -> String {
+/// `is_cut`: an argument ends at its first zero byte, as a text for C does.
+pub fn fill(text: &str, arguments: &[&dyn fmt::Display], is_cut: bool) -> String {
     use fmt::Write;
     let mut out = String::with_capacity(text.len() + 32);
     let mut arguments = arguments.iter();
@@ -428,7 +429,11 @@ pub fn fill(text: &str, arguments: &[&dyn fmt::Display]) -> String {
         let hole_end = (at + 2).min(rest.len());
         match arguments.next() {
             Some(argument) => {
+                let start = out.len();
                 let _ = write!(out, "{argument}");
+                if is_cut && let Some(zero) = out[start..].find('\0') {
+                    out.truncate(start + zero);
+                }
             }
             None => out.push_str(&rest[at..hole_end]),
         }
@@ -447,6 +452,7 @@ mod tests {
         let error = Error::new(ErrorCode::TupleFound, &[&"primary", &"stock"]);
         assert_eq!(error.message(), "Duplicate key exists in unique index 'primary' in space 'stock'");
         assert_eq!(error.code(), 3);
-        assert_eq!(fill("[0..%u], got %u", &[&1, &2]), "[0..1], got 2");
+        assert_eq!(fill("[0..%u], got %u", &[&1, &2], true), "[0..1], got 2");
+        assert_eq!(fill("'%s' is", &[&"a\0b"], true), "'a' is");
     }
 }

@@ -63,5 +63,5 @@ pub use hooks::{Procedures, SessionEvent};
 pub use select::Key;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, UserId};
 pub use statement::{Operation, body_key, index_by_name, no_such_index, row_kind};
-pub use statistics::{Statistics, increment};
+pub use statistics::{Statistics, add, increment};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};

@@ -60,6 +60,8 @@ pub struct Session {
     pub sync: Cell<u64>,
     /// Cleared when the connection is gone.
     pub is_alive: Cell<bool>,
+    /// Something was written to a space on disk: the event loop takes notice, and clears it.
+    pub writes_disk: Cell<bool>,
     /// Rows of `_session_settings`, in the order of their names.
     pub(crate) settings: RefCell<[Setting; settings::COUNT]>,
 }

@@ -535,6 +535,11 @@ impl Database {
         self.make_row(space, &format, row, replaced_bytes)
     }
 
+    /// Whether a row is what the format of a space and its indexes ask for. Looks at nothing else.
+    pub fn check_format(&self, space: &Rc<Space>, row: &[u8]) -> Result<()> {
+        space.format().check(row).map_err(|error| self.tuple_error(error, space))
+    }
+
     /// Checks a row that a client gave.
     pub(crate) fn check_row(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<()> {
         self.check_has_primary(space)?;

@@ -17,12 +17,26 @@ pub struct Statistics {
     pub evals: Cell<u64>,
     pub auths: Cell<u64>,
     pub errors: Cell<u64>,
+    /// Connections that were made, and those that are open.
+    pub connections: Cell<u64>,
+    pub connections_open: Cell<u64>,
+    /// Requests of connections, and those that a fiber works on now.
+    pub requests: Cell<u64>,
+    pub requests_open: Cell<u64>,
+    /// Bytes that connections have received, and answers that were handed on to be sent.
+    pub received_bytes: Cell<u64>,
+    pub sent_bytes: Cell<u64>,
     /// Transactions that were aborted because another one had changed what they had seen.
     pub conflicts: Cell<u64>,
     /// Transactions that have touched spaces on disk and were committed.
     pub disk_commits: Cell<u64>,
     /// Those that were rolled back.
     pub disk_rollbacks: Cell<u64>,
+}
+
+/// Adds to a counter.
+pub fn add(counter: &Cell<u64>, amount: u64) {
+    counter.set(counter.get() + amount);
 }
 
 /// Adds one.
@@ -54,11 +68,27 @@ impl Statistics {
             &self.evals,
             &self.auths,
             &self.errors,
+            &self.connections,
+            &self.requests,
+            &self.received_bytes,
+            &self.sent_bytes,
             &self.conflicts,
             &self.disk_commits,
             &self.disk_rollbacks,
         ];
         counters.iter().for_each(|counter| counter.set(0));
+    }
+
+    /// Names and counts of what goes over connections: all of them, and those of now.
+    pub fn network(&self) -> [(&'static str, u64); 6] {
+        [
+            ("CONNECTIONS", self.connections.get()),
+            ("connections_open", self.connections_open.get()),
+            ("REQUESTS", self.requests.get()),
+            ("requests_open", self.requests_open.get()),
+            ("RECEIVED", self.received_bytes.get()),
+            ("SENT", self.sent_bytes.get()),
+        ]
     }
 
     /// Names and counts, by name.

@@ -191,7 +191,7 @@ fn error_text(state: State) -> Outcome {
     let row = database::ERROR_TABLE.iter().find(|row| row.0 as u32 == code);
     let shown: Vec<&dyn std::fmt::Display> = arguments.iter().map(|text| text as &dyn std::fmt::Display).collect();
     match row {
-        Some((_, _, text)) => state.push_str(&database::fill(text, &shown)),
+        Some((_, _, text)) => state.push_str(&database::fill(text, &shown, false)),
         None => state.push_str("Unknown error"),
     }
     Ok(1)
@@ -316,7 +316,7 @@ fn info(state: State) -> Outcome {
     }
     state.new_table(0, 10);
     let statistics = state.top();
-    for (name, count) in database.statistics.all() {
+    for (name, count) in database.statistics.all().into_iter().chain(database.statistics.network()) {
         state.push_number(count as f64);
         state.set_field(statistics, name);
     }
@@ -363,6 +363,8 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("upsert", statements::upsert),
     ("delete", statements::delete),
     ("get", scans::get),
+    ("check_key", scans::check_key),
+    ("check_row", statements::check_row),
     ("select", scans::select),
     ("iterator", scans::iterator),
     ("iterator_next", scans::iterator_next),

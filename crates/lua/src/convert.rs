@@ -21,7 +21,7 @@ const ROOM_UNCHECKED: usize = 64 << 10;
 /// Elements of one list.
 const LIST_MAX: usize = 1 << 27;
 /// No rule lets values nest deeper: the C stack bounds them.
-const DEPTH_HARD_MAX: usize = 2000;
+pub(crate) const DEPTH_HARD_MAX: usize = 2000;
 /// Integers up to here are plain Lua numbers.
 const PLAIN_MAX: u64 = 99_999_999_999_999;
 /// An array may have so many times more places than values ...
@@ -213,11 +213,6 @@ pub(crate) fn encode_array(state: State, index: c_int, out: &mut Vec<u8>) -> Res
     encode(state, index, out)?;
     match Reader::new(&out[start..]).kind() {
         Ok(Kind::Array) => Ok(()),
-        // An empty table without a hint is an array too.
-        Ok(Kind::Map) if out[start] == 0x80 => {
-            out[start] = 0x90;
-            Ok(())
-        }
         _ => Err(database::Error::new(database::ErrorCode::TupleNotArray, &[]).into()),
     }
 }
@@ -635,7 +630,10 @@ fn shape_of(state: State, index: c_int, hint: Option<bool>, rules: &Rules<'_>) -
     match state.array_length(index, ratio, safe) {
         Some(length) => Ok(Shape::Array(length)),
         None if rules.is_sparse_map || state.array_length(index, 1, c_int::MAX).is_none() => Ok(Shape::Map),
-        None => Err("excessively sparse array".into()),
+        None => {
+            let text = "excessively sparse array";
+            Err(database::Error::raw(database::ErrorCode::ProcLua as u32, database::ErrorKind::Lua, text).into())
+        }
     }
 }
 
@@ -675,9 +673,12 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
         }
         Kind::Bool => state.push_bool(reader.read_bool().map_err(malformed)?),
         Kind::Uint => {
+            let bytes = reader.rest();
             let value = reader.read_uint().map_err(malformed)?;
             if value <= PLAIN_MAX {
                 state.push_number(value as f64);
+            } else if bytes.first() == Some(&0xd3) {
+                push_i64(state, value as i64);
             } else {
                 let payload = state.push_cdata(registry.ids.get().uint64);
                 // SAFETY: eight bytes.
@@ -735,7 +736,7 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
                 Some(decimal) => push_decimal(state, &decimal),
                 None => return Err("malformed decimal".into()),
             },
-            (kind, _) => return Err(format!("Unsuported MsgPack extension type: {kind}").into()),
+            (kind, _) => return Err(format!("Unsuported MsgPack extension type: {}", i32::from(kind) as u32).into()),
         },
     }
     Ok(())
@@ -785,7 +786,8 @@ pub(crate) fn decimal_at(state: State, index: c_int) -> Option<Decimal> {
     }
     match state.kind(index) {
         ffi::LUA_TNUMBER => Decimal::from_f64(state.number(index)?),
-        ffi::LUA_TSTRING => state.string(index)?.parse().ok(),
+        // A text for C ends at its first zero.
+        ffi::LUA_TSTRING => state.string(index)?.split('\0').next()?.parse().ok(),
         _ => None,
     }
 }

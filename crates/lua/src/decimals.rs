@@ -65,6 +65,16 @@ fn narrow(value: DBig, scale: i64, is_inexact: bool) -> Result<Decimal, Raise> {
     rounded(&significand, places)
 }
 
+/// The 38 digits of a result that is not exact, wherever the point is.
+fn all_digits(value: DBig) -> Result<Decimal, Raise> {
+    let (significand, exponent) = value.with_precision(DECIMAL_DIGITS).value().into_repr().into_parts();
+    let digits = significand.to_string();
+    let missing = DECIMAL_DIGITS.saturating_sub(digits.trim_start_matches('-').len());
+    let coefficient = format!("{digits}{}", "0".repeat(missing)).parse::<i128>().map_err(|_| failed())?;
+    let scale = i32::try_from(missing as i64 - exponent as i64).map_err(|_| failed())?;
+    Decimal::new(coefficient, scale).ok_or_else(failed)
+}
+
 /// The places that a natural logarithm has at most.
 const LOGARITHM_PLACES_MAX: i32 = 37;
 
@@ -161,7 +171,7 @@ fn decimal_combine(state: State) -> Outcome {
                 Decimal::from(exponent as i64)
             } else {
                 let ten = wide(&Decimal::from(10i64))?;
-                narrow(wide(&a)?.ln() / ten.ln(), 0, true)?
+                all_digits(wide(&a)?.ln() / ten.ln())?
             }
         }
         _ => return Err(failed()),

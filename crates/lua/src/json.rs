@@ -36,6 +36,10 @@ pub(crate) fn format_number(value: f64, digits: usize) -> String {
 
 /// The number of digits that the options at an index ask for.
 pub(crate) fn digits_at(state: State, index: c_int) -> usize {
+    if convert::tuple_at(state, index).is_some() {
+        // It has no options.
+        return DIGITS;
+    }
     state.get_field(index, "encode_number_precision");
     let digits = state.number(-1).unwrap_or(DIGITS as f64) as usize;
     state.pop(1);
@@ -471,7 +475,7 @@ fn json_decode(state: State) -> Outcome {
         return Err("JSON parser does not support UTF-16 or UTF-32".into());
     }
     let (mut depth_max, mut takes_invalid_numbers) = (128, true);
-    if !state.is_nil(2) {
+    if !state.is_nil(2) && convert::tuple_at(state, 2).is_none() {
         state.get_field(2, "decode_max_depth");
         depth_max = state.number(-1).unwrap_or(0.0).max(0.0) as usize;
         state.get_field(2, "decode_invalid_numbers");

@@ -12,6 +12,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("fun", include_str!("modules/fun.lua")),
     ("fiber", include_str!("modules/fiber.lua")),
     ("fio", include_str!("modules/fio.lua")),
+    ("loading", include_str!("modules/loading.lua")),
     ("space", include_str!("modules/space.lua")),
     ("schema", include_str!("modules/schema.lua")),
     ("access", include_str!("modules/access.lua")),

@@ -10,19 +10,40 @@ use std::rc::Rc;
 use storage::{IteratorKind, MemoryIterator};
 use tuple::Tuple;
 
-/// The key of a read: spaces in memory take any table as a list, the others look at what it is.
-fn encode_read_key(state: State, index: c_int, space: &Space, key: &mut Vec<u8>) -> Result<(), Raise> {
-    match space.kind {
-        SpaceKind::Memory => encode_listed_key(state, index, key),
-        _ => encode_key(state, index, key),
+/// What a read looks up in: the space, if it is there, and the number of the index. The key is refused before the space is.
+type Place = (Result<Rc<Space>, Raise>, u32);
+
+/// Reads where to look, and the key: spaces in memory take any table as a list, the others look at what it is.
+fn place_and_key(state: State, key_index: c_int, key: &mut Vec<u8>) -> Result<Place, Raise> {
+    let (space, index_id) = (space_at(state, 1), id_at(state, 2)?);
+    match &space {
+        Ok(space) if space.kind != SpaceKind::Memory => encode_key(state, key_index, key)?,
+        _ => encode_listed_key(state, key_index, key).map_err(in_words_of_memory)?,
     }
+    Ok((space, index_id))
+}
+
+/// The error of what no notation has a form for, as Tarantool words it where it encodes without a C function.
+pub(crate) fn in_words_of_memory(error: Raise) -> Raise {
+    match error {
+        Raise::Message(text) if text.starts_with("unsupported Lua type '") && !text.contains("cdata") => {
+            Raise::Message(text.replacen("unsupported Lua type", "can not encode Lua type:", 1))
+        }
+        other => other,
+    }
+}
+
+/// check_key(space, _, key): raises what a read with this key would
+pub(crate) fn check_key(state: State) -> Outcome {
+    let _place = place_and_key(state, 3, &mut buffer())?;
+    Ok(0)
 }
 
 /// get(space, index, key)
 pub(crate) fn get(state: State) -> Outcome {
-    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
-    encode_read_key(state, 3, &space, &mut key)?;
+    let (space, index_id) = place_and_key(state, 3, &mut key)?;
+    let space = space?;
     let result = database().get(&context(), &space, index_id, Key::decode(&key)?)?;
     Ok(push_found(state, result))
 }
@@ -85,11 +106,11 @@ fn collect(
 
 /// select(space, index, iterator, key, offset, limit)
 pub(crate) fn select(state: State) -> Outcome {
-    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
-    encode_read_key(state, 4, &space, &mut key)?;
+    let (space, index_id) = place_and_key(state, 4, &mut key)?;
     let key = Key::decode(&key)?;
     let kind = iterator_at(state, 3, &key)?;
+    let space = space?;
     let offset = state.number(5).unwrap_or(0.0) as u64;
     let limit = state.number(6).unwrap_or(4_294_967_295.0) as u64;
     let rows = collect(&context(), &space, index_id, kind, key, offset, limit)?;
@@ -114,11 +135,11 @@ enum Scan {
 
 /// iterator(space, index, iterator, key) -> handle
 pub(crate) fn iterator(state: State) -> Outcome {
-    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
-    encode_listed_key(state, 4, &mut key)?;
+    let (space, index_id) = place_and_key(state, 4, &mut key)?;
     let key = Key::decode(&key)?;
     let kind = iterator_at(state, 3, &key)?;
+    let space = space?;
     let context = context();
     let scan = if space.kind == SpaceKind::Memory {
         database().check_select(&context, &space, index_id, kind, key)?;
@@ -168,11 +189,11 @@ pub(crate) fn iterator_close(state: State) -> Outcome {
 
 /// count(space, index, iterator, key)
 pub(crate) fn count(state: State) -> Outcome {
-    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
-    encode_read_key(state, 4, &space, &mut key)?;
+    let (space, index_id) = place_and_key(state, 4, &mut key)?;
     let key = Key::decode(&key)?;
     let kind = iterator_at(state, 3, &key)?;
+    let space = space?;
     let count = database().count(&context(), &space, index_id, kind, key)?;
     state.push_number(count as f64);
     Ok(1)

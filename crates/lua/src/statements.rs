@@ -1,18 +1,22 @@
 //! The C functions under `box` that change rows, and transactions.
 
 use crate::api::{Outcome, buffer, id_at, push_found, space_at};
-use crate::convert::{encode, encode_array, encode_key, tuple_at};
+use crate::convert::{encode_array, encode_key, tuple_at};
 use crate::lua::sync_schema;
 use crate::registry::{context, database, registry};
 use crate::state::{Raise, State};
-use database::{Context, Error, ErrorCode, Operation, Savepoint};
+use database::{Context, Database, Error, ErrorCode, Operation, Savepoint};
 use mlua_sys as ffi;
 use std::ffi::c_int;
+
+fn is_congested(database: &Database, context: &Context) -> bool {
+    database.is_log_congested() || context.session.writes_disk.get() && database.is_disk_congested()
+}
 
 /// Pushes results so that a full log queue makes the procedure wait, as every write of Tarantool's does.
 fn after_write(state: State, context: &Context) -> Result<(), Raise> {
     let database = database();
-    if context.answers_wait && database.is_log_congested() && !context.is_in_txn() {
+    if context.answers_wait && is_congested(&database, context) && !context.is_in_txn() {
         state.check_may_wait()?;
         database.submit();
         database.wait_durable(context.seen.get())?;
@@ -54,11 +58,17 @@ pub(crate) fn update_row(state: State) -> Outcome {
     Ok(push_found(state, result))
 }
 
-pub(crate) fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+/// Operations are a table or a tuple.
+pub(crate) fn check_ops(state: State, index: c_int) -> Result<(), Raise> {
     if state.kind(index) != ffi::LUA_TTABLE && tuple_at(state, index).is_none() {
         return Err(Error::illegal("update operations must be an array {{op,..}, {op,..}}").into());
     }
-    encode(state, index, out)
+    Ok(())
+}
+
+fn encode_ops(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    check_ops(state, index)?;
+    encode_array(state, index, out)
 }
 
 /// upsert(space, tuple, ops)
@@ -74,11 +84,22 @@ pub(crate) fn upsert(state: State) -> Outcome {
     Ok(result.map_or(0, |row| push_found(state, Some(row))))
 }
 
+/// check_row(space, row) -> why the space would not take it, nil if it would
+pub(crate) fn check_row(state: State) -> Outcome {
+    let mut row = buffer();
+    encode_array(state, 2, &mut row)?;
+    match database().check_format(&space_at(state, 1)?, &row) {
+        Ok(()) => state.push_nil(),
+        Err(error) => state.push_str(error.message()),
+    }
+    Ok(1)
+}
+
 /// delete(space, index, key)
 pub(crate) fn delete(state: State) -> Outcome {
-    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let mut key = buffer();
     encode_key(state, 3, &mut key)?;
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let context = context();
     let result = database().execute(&context, &space, Operation::Delete { index_id, key: &key })?;
     after_write(state, &context)?;

@@ -1,9 +1,10 @@
 //! The C functions under tuple objects.
 
-use crate::convert::{encode_array, push_bytes_value, push_tuple, tuple_at};
+use crate::convert::{encode, encode_array, push_bytes_value, push_tuple, tuple_at};
 use crate::registry::{database, registry};
+use crate::scans::in_words_of_memory;
 use crate::state::{Function, Raise, State};
-use crate::statements::encode_ops;
+use crate::statements::check_ops;
 use mlua_sys as ffi;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -222,7 +223,8 @@ fn tuple_names(state: State) -> Outcome {
 fn tuple_update(state: State) -> Outcome {
     let tuple = tuple_argument(state, 1)?;
     let (mut ops, mut row) = (Vec::new(), Vec::new());
-    encode_ops(state, 2, &mut ops)?;
+    check_ops(state, 2)?;
+    encode(state, 2, &mut ops).map_err(in_words_of_memory)?;
     let format = format_of(&tuple);
     let apply = if state.boolean(3) { update::upsert } else { update::apply };
     apply(&ops, tuple.data(), format.as_deref(), 1, &mut row).map_err(|error| database().update_error(error))?;

@@ -256,7 +256,14 @@ fn write_document(
 ) -> Result<Vec<u8>, Raise> {
     let tables = RefCell::new(HashMap::new());
     let mut bytes = Vec::new();
-    convert::encode_by(state, 1, &mut bytes, &Rules { tables: Some(&tables), ..Rules::at(state, options) })?;
+    // The options of depth are not for YAML.
+    let rules = Rules {
+        tables: Some(&tables),
+        depth_max: convert::DEPTH_HARD_MAX,
+        is_deep_nil: false,
+        ..Rules::at(state, options)
+    };
+    convert::encode_by(state, 1, &mut bytes, &rules)?;
     let mut anchors = HashMap::new();
     references(&mut Reader::new(&bytes), &mut anchors)?;
     let emitter = Emitter::new().ok_or("not enough memory")?;

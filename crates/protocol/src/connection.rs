@@ -152,6 +152,7 @@ impl Connection {
         let mut output = self.output.borrow_mut();
         output.release(database.durable());
         if !output.ready.is_empty() {
+            database::add(&database.statistics.sent_bytes, output.ready.len() as u64);
             self.outlet.push(&mut output.ready);
         }
         if output.parked.is_empty() && output.parked.capacity() > BUFFER_KEPT_MAX {

@@ -500,6 +500,8 @@ impl EventLoop {
                 is_closing: Cell::new(false),
             });
             self.connections.insert(token.0, connection);
+            database::increment(&self.database.statistics.connections);
+            self.database.statistics.connections_open.set(self.connections.len() as u64);
         }
     }
 
@@ -512,6 +514,7 @@ impl EventLoop {
             ready.sort_by_key(|connection| connection.is_slow.get());
         }
         let mut buffer = std::mem::take(&mut self.buffer);
+        let is_disk_congested = !ready.is_empty() && self.database.is_disk_congested();
         for connection in ready {
             if !self.connections.contains_key(&connection.token.0) || connection.is_closing.get() {
                 continue;
@@ -519,7 +522,9 @@ impl EventLoop {
             let is_held_back = self.todo.in_flight.get() >= self.config.requests_max
                 || connection.in_flight.get() >= self.config.requests_max
                 || connection.unsent() > self.unread_max()
-                || self.database.is_log_congested();
+                || self.database.is_log_congested()
+                // Who only reads, or writes to memory, need not wait for the writers of rows on disk.
+                || is_disk_congested && connection.session.writes_disk.get();
             if is_held_back {
                 connection.outlet.await_sent();
                 self.held_back.push(connection);
@@ -538,6 +543,7 @@ impl EventLoop {
                     self.todo.mark(&connection);
                 }
                 Ok(count) => {
+                    database::add(&self.database.statistics.received_bytes, count as u64);
                     self.serve(&connection, &buffer[..count]);
                     if count == buffer.len() || connection.is_stalled.get() || connection.is_read_closed.get() {
                         self.readable.push(connection);
@@ -568,6 +574,7 @@ impl EventLoop {
     /// bytes may ask for much work.
     fn serve(&self, connection: &Rc<Connection>, bytes: &[u8]) {
         let began = fiber::now_ns();
+        connection.session.writes_disk.set(false);
         connection.group_began.set(began);
         let clock = &self.database.environment().clock;
         let coarse_began = clock.coarse_ns();
@@ -787,5 +794,6 @@ impl EventLoop {
         let _ = self.listeners.registry.deregister_stream(stream, connection.token);
         let _ = stream.close();
         self.connections.remove(&connection.token.0);
+        self.database.statistics.connections_open.set(self.connections.len() as u64);
     }
 }

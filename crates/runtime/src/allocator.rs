@@ -76,3 +76,12 @@ pub fn touch(address: usize, bytes: usize) {
     // SAFETY: the advice changes no contents, whatever the range is.
     unsafe { libc::madvise(address as *mut libc::c_void, bytes, libc::MADV_POPULATE_WRITE) };
 }
+
+/// Lets the system have memory of this process. What it held is lost: it reads as zeros, or as it was.
+///
+/// # Safety
+/// The range is whole pages of private memory of this process, and nobody needs what it holds.
+pub unsafe fn give_back(address: usize, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::madvise(address as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
+}

@@ -27,7 +27,7 @@ mod thread;
 mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
-pub use allocator::{Allocator, touch};
+pub use allocator::{Allocator, give_back, touch};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use file::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
 pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SlotFile, Slots, SystemFiles};

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 pub const TERMINATE: i32 = libc::SIGTERM;
 /// Ctrl-C.
 pub const INTERRUPT: i32 = libc::SIGINT;
+/// Make a checkpoint.
+pub const USER_1: i32 = libc::SIGUSR1;
 /// Open log files anew.
 pub const HANG_UP: i32 = libc::SIGHUP;
 

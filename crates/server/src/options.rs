@@ -288,6 +288,12 @@ impl Options {
                     _ => Err((name.clone(), "must be a number that is not negative".to_string())),
                 },
             };
+            let whole = || match &text {
+                Some(text) if text.parse::<f64>().is_ok_and(|number| number.fract() != 0.0 || number > WHOLE_MAX) => {
+                    Err((name.clone(), "must be a whole number".to_string()))
+                }
+                _ => number(),
+            };
             // A float of no fraction is written without one.
             let size = || number().map(|number| number.map(|number| number.to_string()));
             let path = || text.clone().map(PathBuf::from);
@@ -307,12 +313,12 @@ impl Options {
                 "vinyl_memory" => options.vinyl_memory = size()?,
                 "vinyl_cache" => options.vinyl_cache = size()?,
                 "vinyl_max_tuple_size" => options.vinyl_max_tuple_size = size()?,
-                "vinyl_page_size" => options.vinyl_page_size = number()?,
-                "vinyl_range_size" => options.vinyl_range_size = number()?,
-                "vinyl_run_count_per_level" => options.vinyl_run_count_per_level = number()?,
+                "vinyl_page_size" => options.vinyl_page_size = whole()?,
+                "vinyl_range_size" => options.vinyl_range_size = whole()?,
+                "vinyl_run_count_per_level" => options.vinyl_run_count_per_level = whole()?,
                 "vinyl_run_size_ratio" => options.vinyl_run_size_ratio = fraction()?,
                 "vinyl_bloom_fpr" => options.vinyl_bloom_fpr = fraction()?,
-                "vinyl_write_threads" => options.vinyl_write_threads = number()?,
+                "vinyl_write_threads" => options.vinyl_write_threads = whole()?,
                 "wal_mode" => options.wal_mode = text,
                 "memtx_memory" => options.memtx_memory = size()?,
                 "memtx_max_tuple_size" => options.memtx_max_tuple_size = size()?,
@@ -436,14 +442,24 @@ fn check_bounds(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// What Tarantool refuses of the options of the disk engine.
+/// Whole numbers up to here are what they say as a double.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+/// Largest page that an index on disk may have.
+const PAGE_SIZE_MAX: u64 = 16 << 20;
+/// More runs, or a larger ratio, than any index has.
+const RUN_COUNT_MAX: u64 = 1_000_000;
+
+/// What Tarantool refuses of the options of the disk engine, and what no index could be made with.
 fn check_disk(config: &Config) -> Result<(), String> {
     let has_page = config.vinyl_page_size > 0
         && (config.vinyl_range_size == 0 || config.vinyl_page_size <= config.vinyl_range_size);
     let share = config.vinyl_bloom_fpr;
     for (name, is_good, wanted) in [
         ("vinyl_page_size", has_page, "must be greater than 0 and less than or equal to vinyl_range_size"),
+        ("vinyl_page_size", config.vinyl_page_size <= PAGE_SIZE_MAX, "must be at most 16777216"),
         ("vinyl_run_count_per_level", config.vinyl_run_count_per_level > 0, "must be greater than 0"),
+        ("vinyl_run_count_per_level", config.vinyl_run_count_per_level <= RUN_COUNT_MAX, "must be at most 1000000"),
+        ("vinyl_run_size_ratio", config.vinyl_run_size_ratio <= RUN_COUNT_MAX as f64, "must be at most 1000000"),
         ("vinyl_run_size_ratio", config.vinyl_run_size_ratio > 1.0, "must be greater than 1"),
         ("vinyl_bloom_fpr", share > 0.0 && share <= 1.0, "must be greater than 0 and less than or equal to 1"),
         ("vinyl_write_threads", config.vinyl_write_threads > 0, "must be greater than 0"),

@@ -7,7 +7,7 @@ use lua::{Host, Lua, LuaConfig};
 use protocol::{EventLoop, Listeners, NetConfig};
 use runtime::net::Waker;
 use runtime::signals::{
-    HANG_UP, INTERRUPT, TERMINATE, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
+    HANG_UP, INTERRUPT, TERMINATE, USER_1, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
 };
 use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber, net};
 use std::cell::{Cell, RefCell};
@@ -126,8 +126,14 @@ impl Process {
         };
         let (for_signals, log_of_signals) = (stop.clone(), log.clone());
         fail_writes_beyond_limit();
-        handle_signals(&[TERMINATE, INTERRUPT, HANG_UP], move |signal| match signal {
+        let is_checkpoint_asked = Arc::new(AtomicBool::new(false));
+        let ask_for_checkpoint = Arc::clone(&is_checkpoint_asked);
+        handle_signals(&[TERMINATE, INTERRUPT, HANG_UP, USER_1], move |signal| match signal {
             HANG_UP => log_of_signals.rotate(),
+            USER_1 => {
+                ask_for_checkpoint.store(true, Ordering::Release);
+                for_signals.wake();
+            }
             INTERRUPT => for_signals.interrupt(),
             _ => for_signals.terminate(),
         })
@@ -139,7 +145,20 @@ impl Process {
             requests_max: options.net_msg_max.unwrap_or(NetConfig::default().requests_max).max(2),
             ..NetConfig::default()
         };
-        let event_loop = EventLoop::new(poll, waker, Rc::clone(&database), net).map_err(|error| error.to_string())?;
+        let mut event_loop =
+            EventLoop::new(poll, waker, Rc::clone(&database), net).map_err(|error| error.to_string())?;
+        let for_checkpoints = Rc::clone(&database);
+        event_loop.on_turn(Box::new(move || {
+            if is_checkpoint_asked.load(Ordering::Acquire) {
+                is_checkpoint_asked.store(false, Ordering::Release);
+                let database = Rc::clone(&for_checkpoints);
+                fiber::spawn("checkpoint", move || {
+                    if let Err(error) = database.make_checkpoint() {
+                        tracing::warn!("no checkpoint: {error}");
+                    }
+                });
+            }
+        }));
         let host = Rc::new(ProcessHost {
             database: Rc::clone(&database),
             listeners: event_loop.listeners(),

@@ -1,8 +1,9 @@
 //! Memory for rows: slabs with size classes and a hard limit.
 //!
 //! The idea. Rows up to a quarter of a slab are cut from 1 MiB slabs, each serving one size class; a slab is aligned to its
-//! size, so the address of a row leads to the slab's header and from there to the arena. Free blocks of a class form a
-//! list through the blocks themselves. Larger rows get a block of their own, told apart by their size. Size classes go in
+//! size, so the address of a row leads to the slab's header and from there to the arena. Free blocks of a slab form a
+//! list through the blocks themselves. A class cuts from one slab until that is full, and goes on with another one that has free blocks. A slab whose
+//! last row has gone serves any class that comes next, or its memory goes back to the system. Larger rows get a block of their own, told apart by their size. Size classes go in
 //! steps of 2 bytes up to 128, of 4 up to 256, of 8 up to 1 KiB and by an eighth above, so the waste is a few bytes a row, and there
 //! are not too many classes with a slab begun. Refused: the global allocator
 //! (16 bytes of overhead and rounding a row, and no limit).
@@ -12,7 +13,7 @@
 //! mapping, of which a process may have 65,530.
 //!
 //! Memory that nobody has touched yet costs the first one who does a trap into the system, or several. Where that would be felt, pages are touched
-//! ahead by another thread: `take_untouched` says which.
+//! ahead by another thread: `take_untouched` says which. What was freed goes back by `return_idle`.
 //!
 //! Read views. While a view is open, rows that existed when it was opened may be read by another thread: they are kept
 //! instead of freed and given back in slices by `collect` when no view is left. They form a list through the part of their headers that readers
@@ -39,6 +40,11 @@ const STEPPED_MAX: usize = 1024;
 const BLOCK_MIN: usize = 8;
 /// Largest block that is cut from a slab.
 const SMALL_MAX: usize = SLAB_BYTES / 4;
+/// Idle slabs whose memory stays: so many, and a part of those in use.
+const IDLE_SLABS_KEPT: usize = 8;
+const IDLE_PART: usize = 8;
+/// Slabs may take so much more than the limit: half of it, and this. Rows of many sizes that leave few of each slab would fill any memory.
+const OVERHEAD_BYTES: usize = 64 << 20;
 /// Memory that is touched ahead of the rows, once there is a certain amount.
 const AHEAD_BYTES: usize = 8 << 20;
 const AHEAD_FROM_BYTES: usize = 64 << 20;
@@ -57,30 +63,51 @@ pub struct OutOfMemory {
     pub limit: usize,
 }
 
+/// Header of a block of its own, and the beginning of a slab's.
 #[repr(C)]
-struct SlabHeader {
+struct BlockHeader {
     arena: *const Inner,
 }
 
-#[derive(Default)]
-struct Class {
+/// At the beginning of a slab. Links are addresses of slabs, 0 for none.
+#[repr(C)]
+struct Slab {
+    arena: *const Inner,
     /// First free block; each holds the address of the next.
     free: Cell<usize>,
-    /// The part of the newest slab that was never used.
+    /// From here on no block was ever used.
     fresh: Cell<usize>,
-    fresh_end: Cell<usize>,
+    /// Blocks in use.
+    live: Cell<u32>,
+    is_listed: Cell<bool>,
+    /// Neighbours among the slabs of the class that have free blocks.
+    next: Cell<usize>,
+    before: Cell<usize>,
+}
+
+const _: () = assert!(size_of::<Slab>() <= SLAB_HEADER_BYTES);
+
+#[derive(Default)]
+struct Class {
+    /// The slab that blocks are cut from; 0 for none.
+    current: Cell<usize>,
+    /// The first of the other slabs that have free blocks.
+    listed: Cell<usize>,
 }
 
 struct Inner {
     limit: Cell<usize>,
     /// Bytes in blocks in use.
     used: Cell<usize>,
-    /// Bytes in slabs and large blocks.
+    /// Bytes in slabs that a class has and in large blocks.
     reserved: Cell<usize>,
     /// Bytes of indexes that count against the limit.
     charged: Cell<usize>,
     classes: Vec<Class>,
     chunks: RefCell<Vec<(NonNull<u8>, Layout)>>,
+    /// Slabs that no class has any more: those in memory, and those whose memory went back to the system.
+    idle: RefCell<Vec<usize>>,
+    returned: RefCell<Vec<usize>>,
     /// The part of the newest chunk that no class has: whole slabs.
     spare: Cell<usize>,
     spare_end: Cell<usize>,
@@ -170,6 +197,8 @@ impl Arena {
                 charged: Cell::new(0),
                 classes,
                 chunks: RefCell::default(),
+                idle: RefCell::default(),
+                returned: RefCell::default(),
                 spare: Cell::new(0),
                 spare_end: Cell::new(0),
                 touched_end: Cell::new(0),
@@ -188,9 +217,24 @@ impl Arena {
         self.inner.used.get()
     }
 
-    /// Bytes taken from the system for rows.
+    /// Bytes of memory that rows are in or were in.
     pub fn reserved(&self) -> usize {
-        self.inner.reserved.get()
+        self.inner.reserved.get() + self.inner.idle.borrow().len() * SLAB_BYTES
+    }
+
+    /// Lets the system have a part of the memory that no row is in, by a function that takes its address and bytes: what is there may be lost. Some
+    /// stays for the rows that come next. False if there is nothing more.
+    pub fn return_idle(&self, give_back: unsafe fn(usize, usize)) -> bool {
+        let inner = &*self.inner;
+        let mut idle = inner.idle.borrow_mut();
+        if idle.len() <= IDLE_SLABS_KEPT.max(inner.reserved.get() / SLAB_BYTES / IDLE_PART) {
+            return false;
+        }
+        let slab = idle.swap_remove(0);
+        // SAFETY: a slab of ours in whole pages; its header is written again before it is used.
+        unsafe { give_back(slab, SLAB_BYTES) };
+        inner.returned.borrow_mut().push(slab);
+        true
     }
 
     /// Bytes that indexes hold.
@@ -297,29 +341,19 @@ impl Arena {
         }
         let (at, class_size) = class_of(size);
         let class = &inner.classes[at];
-        inner.used.set(inner.used.get() + class_size);
-        let free = class.free.get();
-        if free != 0 {
-            // SAFETY: a block on the free list holds the address of the next one and is used by nobody.
-            unsafe {
-                let next = (free as *const usize).read_unaligned();
-                class.free.set(next);
-                prefetch(next, PREFETCHED_LINES);
-                return Ok(NonNull::new_unchecked(free as *mut u8));
+        let block = match class.current.get() {
+            0 => None,
+            current => {
+                // SAFETY: a slab that a class has begins with its header, and its blocks are ours.
+                unsafe { cut(slab_at(current), current, class_size) }
             }
-        }
-        if class.fresh.get() + class_size > class.fresh_end.get() {
-            let Some(slab) = inner.new_slab() else {
-                inner.used.set(inner.used.get() - class_size);
-                return Err(refused);
-            };
-            class.fresh.set(slab.as_ptr() as usize + SLAB_HEADER_BYTES);
-            class.fresh_end.set(slab.as_ptr() as usize + SLAB_BYTES);
-        }
-        let block = class.fresh.get();
-        class.fresh.set(block + class_size);
-        // SAFETY: inside a slab, so not null.
-        Ok(unsafe { NonNull::new_unchecked(block as *mut u8) })
+        };
+        let block = match block {
+            Some(block) => block,
+            None => inner.cut_from_another(class, class_size).ok_or(refused)?,
+        };
+        inner.used.set(inner.used.get() + class_size);
+        Ok(block)
     }
 
     /// Brings what `free` of a small block touches nearer to the processor: the block itself and the head of its slab.
@@ -344,13 +378,89 @@ impl Arena {
     }
 }
 
+/// The header of a slab.
+///
+/// # Safety
+/// A slab that a class has begins at the address, and its arena lives.
+unsafe fn slab_at<'a>(at: usize) -> &'a Slab {
+    // SAFETY: `new_slab` has written it; rows are behind it, and all who change it share this thread.
+    unsafe { &*(at as *const Slab) }
+}
+
+/// Takes a free block of a slab at `at`, if it has one.
+///
+/// # Safety
+/// The slab is cut into blocks of this size.
+#[inline]
+unsafe fn cut(slab: &Slab, at: usize, class_size: usize) -> Option<NonNull<u8>> {
+    let free = slab.free.get();
+    let block = if free == 0 {
+        let fresh = slab.fresh.get();
+        if fresh + class_size > at + SLAB_BYTES {
+            return None;
+        }
+        slab.fresh.set(fresh + class_size);
+        fresh
+    } else {
+        // SAFETY: a block on the free list holds the address of the next one and is used by nobody.
+        let next = unsafe { (free as *const usize).read_unaligned() };
+        slab.free.set(next);
+        prefetch(next, PREFETCHED_LINES);
+        free
+    };
+    slab.live.set(slab.live.get() + 1);
+    NonNull::new(block as *mut u8)
+}
+
 impl Inner {
     /// The arena of a block.
     unsafe fn of(block: NonNull<u8>, size: usize) -> *const Inner {
         let at = block.as_ptr() as usize;
         let header = if size > SMALL_MAX { at - LARGE_HEADER_BYTES } else { at & !(SLAB_BYTES - 1) };
         // SAFETY: both kinds of header begin with the address of the arena.
-        unsafe { (*(header as *const SlabHeader)).arena }
+        unsafe { (*(header as *const BlockHeader)).arena }
+    }
+
+    /// Makes another slab the one that a class cuts from, the present one being full, and takes a block of it.
+    fn cut_from_another(&self, class: &Class, class_size: usize) -> Option<NonNull<u8>> {
+        let at = match class.listed.get() {
+            0 => self.new_slab()?,
+            listed => {
+                // SAFETY: the class has it.
+                let slab = unsafe { slab_at(listed) };
+                self.unlist(class, slab);
+                listed
+            }
+        };
+        class.current.set(at);
+        // SAFETY: the class has it.
+        unsafe { cut(slab_at(at), at, class_size) }
+    }
+
+    /// Takes a slab out of the list of those that have free blocks.
+    fn unlist(&self, class: &Class, slab: &Slab) {
+        let (before, next) = (slab.before.replace(0), slab.next.replace(0));
+        slab.is_listed.set(false);
+        // SAFETY: the class has all slabs of its list.
+        unsafe {
+            match before {
+                0 => class.listed.set(next),
+                before => slab_at(before).next.set(next),
+            }
+            if next != 0 {
+                slab_at(next).before.set(before);
+            }
+        }
+    }
+
+    fn list(&self, class: &Class, slab: &Slab, at: usize) {
+        let first = class.listed.replace(at);
+        slab.next.set(first);
+        slab.is_listed.set(true);
+        if first != 0 {
+            // SAFETY: the class has all slabs of its list.
+            unsafe { slab_at(first).before.set(at) };
+        }
     }
 
     /// Rows made after the newest view opened are seen by no view.
@@ -390,16 +500,39 @@ impl Inner {
         Layout::from_size_align(size + LARGE_HEADER_BYTES, LARGE_HEADER_BYTES).expect("a row is far below the limit")
     }
 
-    fn new_slab(&self) -> Option<NonNull<u8>> {
-        if self.spare.get() == self.spare_end.get() {
-            self.new_chunk()?;
+    /// True if rows have left so much memory in parts that no more is taken.
+    fn is_in_parts(&self, bytes: usize) -> bool {
+        let bound = self.limit.get() + self.limit.get() / 2 + OVERHEAD_BYTES;
+        self.reserved.get() + self.charged.get() + bytes > bound
+    }
+
+    fn new_slab(&self) -> Option<usize> {
+        if self.is_in_parts(SLAB_BYTES) {
+            return None;
         }
-        let slab = NonNull::new(self.spare.get() as *mut u8)?;
-        self.spare.set(self.spare.get() + SLAB_BYTES);
-        // SAFETY: inside a chunk, large enough and aligned for the header.
-        unsafe { slab.cast::<SlabHeader>().write(SlabHeader { arena: self }) };
+        let left = self.idle.borrow_mut().pop().or_else(|| self.returned.borrow_mut().pop());
+        let at = match left {
+            Some(at) => at,
+            None => {
+                if self.spare.get() == self.spare_end.get() {
+                    self.new_chunk()?;
+                }
+                self.spare.replace(self.spare.get() + SLAB_BYTES)
+            }
+        };
+        let header = Slab {
+            arena: self,
+            free: Cell::new(0),
+            fresh: Cell::new(at + SLAB_HEADER_BYTES),
+            live: Cell::new(0),
+            is_listed: Cell::new(false),
+            next: Cell::new(0),
+            before: Cell::new(0),
+        };
+        // SAFETY: inside a chunk, large enough and aligned for the header; nobody uses it.
+        unsafe { (at as *mut Slab).write(header) };
         self.reserved.set(self.reserved.get() + SLAB_BYTES);
-        Some(slab)
+        Some(at)
     }
 
     /// The limit lets rows come to more slabs than there are.
@@ -433,13 +566,16 @@ impl Inner {
     }
 
     fn allocate_large(&self, size: usize) -> Option<NonNull<u8>> {
+        if self.is_in_parts(size) {
+            return None;
+        }
         // SAFETY: the layout is not empty.
         let start = NonNull::new(unsafe { alloc(Self::large_layout(size)) })?;
         self.used.set(self.used.get() + size);
         self.reserved.set(self.reserved.get() + size);
         // SAFETY: the block has room for the header and the row.
         unsafe {
-            start.cast::<SlabHeader>().write(SlabHeader { arena: self });
+            start.cast::<BlockHeader>().write(BlockHeader { arena: self });
             Some(start.add(LARGE_HEADER_BYTES))
         }
     }
@@ -455,9 +591,27 @@ impl Inner {
         let (at, class_size) = class_of(size);
         let class = &self.classes[at];
         self.used.set(self.used.get() - class_size);
-        // SAFETY: the block is ours again; classes are at least a word.
-        unsafe { block.cast::<usize>().write_unaligned(class.free.get()) };
-        class.free.set(block.as_ptr() as usize);
+        let at = block.as_ptr() as usize & !(SLAB_BYTES - 1);
+        // SAFETY: the block was cut from the slab, and is ours again; classes are at least a word.
+        let slab = unsafe {
+            let slab = slab_at(at);
+            block.cast::<usize>().write_unaligned(slab.free.get());
+            slab
+        };
+        slab.free.set(block.as_ptr() as usize);
+        slab.live.set(slab.live.get() - 1);
+        if at == class.current.get() {
+            return;
+        }
+        if slab.live.get() == 0 {
+            if slab.is_listed.get() {
+                self.unlist(class, slab);
+            }
+            self.reserved.set(self.reserved.get() - SLAB_BYTES);
+            self.idle.borrow_mut().push(at);
+        } else if !slab.is_listed.get() {
+            self.list(class, slab, at);
+        }
     }
 }
 
@@ -544,6 +698,51 @@ mod tests {
         arena.close_view();
         while arena.collect(10) > 0 {}
         assert_eq!(arena.used(), 0);
+    }
+
+    #[test]
+    fn memory_of_rows_of_one_size_serves_rows_of_another() {
+        const LIMIT: usize = 32 << 20;
+        let arena = Arena::new(LIMIT);
+        let mut given_back = 0;
+        for length in [20, 50, 100, 200, 300, 500, 700, 1000, 3000, 10_000, 100_000, 250_000, 400_000] {
+            let bytes = row(length, 1);
+            let mut rows = Vec::new();
+            while let Ok(tuple) = Tuple::new(&arena, 0, &bytes) {
+                rows.push(tuple);
+            }
+            assert!(arena.used() > LIMIT * 3 / 4, "{length}");
+            assert!(arena.reserved() <= 2 * LIMIT, "{length}: {} bytes", arena.reserved());
+            // What is freed in any order is put together again.
+            while !rows.is_empty() {
+                rows.swap_remove(rows.len() * 2 / 3);
+            }
+            while arena.return_idle(|_, _| {}) {
+                given_back += SLAB_BYTES;
+            }
+            assert!(arena.reserved() <= 24 * SLAB_BYTES, "{length}: {} bytes", arena.reserved());
+        }
+        assert!(given_back > LIMIT);
+    }
+
+    #[test]
+    fn rows_that_leave_few_of_each_slab_cannot_fill_the_memory() {
+        const LIMIT: usize = 32 << 20;
+        let arena = Arena::new(LIMIT);
+        let mut kept = Vec::new();
+        for length in (100..1000).step_by(20) {
+            let bytes = row(length, 1);
+            let mut rows = Vec::new();
+            while let Ok(tuple) = Tuple::new(&arena, 0, &bytes) {
+                rows.push(tuple);
+            }
+            kept.extend(rows.into_iter().step_by(500));
+        }
+        assert!(arena.reserved() <= LIMIT + LIMIT / 2 + OVERHEAD_BYTES, "{} bytes", arena.reserved());
+        assert!(arena.used() < LIMIT);
+        kept.clear();
+        assert_eq!(arena.used(), 0);
+        assert!(Tuple::new(&arena, 0, &row(100, 1)).is_ok());
     }
 
     #[test]

@@ -100,10 +100,15 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
         if let Some(field) = space.def().fields.get(part.field_no as usize)
             && !field.field_type.is_compatible_with(part.field_type)
         {
-            return Err(Error::new(
-                ErrorCode::FormatMismatchIndexPart,
-                &[&format_args!("'{}'", field.name), &field.field_type.name(), &part.field_type.name()],
-            ));
+            // An index before this one says what the field is; else the format does.
+            let is_known =
+                |other: &Rc<IndexInfo>| other.id < id && other.parts.iter().any(|one| one.field_no == part.field_no);
+            let code = match space.indexes().iter().any(is_known) {
+                true => ErrorCode::IndexPartTypeMismatch,
+                false => ErrorCode::FormatMismatchIndexPart,
+            };
+            let number = part.field_no + 1;
+            return Err(Error::new(code, &[&number, &field.field_type.name(), &part.field_type.name()]));
         }
     }
     if id == 0 && !is_unique {
@@ -183,7 +188,8 @@ fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<K
             None => declared.as_ref().map_or(FieldType::Scalar, |field| field.field_type),
         };
         let mut part = KeyPart::new(field_no, field_type);
-        part.is_nullable = is_nullable.unwrap_or_else(|| declared.as_ref().is_some_and(|field| field.is_nullable));
+        // Not the declared field's: who makes an index by names takes that over before.
+        part.is_nullable = is_nullable.unwrap_or(false);
         if collation.is_some()
             && !matches!(field_type, FieldType::String | FieldType::Scalar)
             && !is_recovering(database)

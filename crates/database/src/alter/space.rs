@@ -99,7 +99,7 @@ fn parse_format(database: &Database, format: &[u8], space: &str, failure: ErrorC
         let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceFormat, &[&number, &what]);
         let refuse = |what: &str| Error::new(failure, &[&space, &format_args!("field {number} {what}")]);
         let raw = reader.read_value().map_err(|_| wrong("not msgpack"))?;
-        if Reader::new(raw).kind().ok() != Some(Kind::Map) {
+        if !has_text_keys(raw) {
             return Err(refuse("format is not map with string keys"));
         }
         let mut name = None;
@@ -122,7 +122,7 @@ fn parse_format(database: &Database, format: &[u8], space: &str, failure: ErrorC
             }
             Ok(())
         })
-        .map_err(|error| error.unwrap_or_else(|| wrong("expected a map")))?;
+        .map_err(|error| error.unwrap_or_else(|| refuse("format is not map with string keys")))?;
         let Some(name) = name.filter(|name: &String| !name.is_empty()) else {
             return Err(refuse("name is not specified"));
         };
@@ -139,6 +139,16 @@ fn parse_format(database: &Database, format: &[u8], space: &str, failure: ErrorC
         fields.push(field);
     }
     Ok(fields)
+}
+
+/// Whether a value is a map all of whose keys are strings.
+fn has_text_keys(raw: &[u8]) -> bool {
+    let mut reader = Reader::new(raw);
+    let Ok(count) = reader.read_map() else { return false };
+    (0..count).all(|_| {
+        let is_text = reader.kind().ok() == Some(Kind::Str);
+        is_text && reader.read_value().is_ok() && reader.read_value().is_ok()
+    })
 }
 
 /// A type by its name, or by one that definitions which exist may have.

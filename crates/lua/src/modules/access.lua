@@ -38,44 +38,51 @@ local bit_names = {
     'read', 'write', 'execute', 'session', 'usage', 'create', 'drop', 'alter', 'reference', 'trigger', 'insert',
     'update', 'delete',
 }
-local object_types = { universe = true, space = true, ['function'] = true, sequence = true, role = true, user = true }
 
 local allowed = {
-    universe = 255 + 256 + 512 + 1024 + 2048 + 4096, space = 1 + 2 + 4 + 32 + 64 + 128 + 256 + 512 + 1024 + 2048 + 4096,
+    -- Of those that a grant on a space may not have: session, and the two that nobody uses.
+    universe = bit.tobit(0xffffffff), space = bit.bnot(8 + 8192 + 16384),
     ['function'] = 4 + 16 + 32 + 64, sequence = 1 + 2 + 16 + 32 + 64 + 128, role = 4 + 16 + 32 + 64, user = 32 + 64 + 128,
 }
 
+-- A text names every privilege whose word is somewhere in it.
 local function check_privileges(privilege, object_type)
-    local wanted
+    local wanted = privilege
     if type(privilege) == 'string' then
         wanted = 0
-        for word in privilege:lower():gmatch('[^,%s]+') do
-            local one = bits[word]
-            if one == nil or bit.band(one, allowed[object_type] or 0) == 0 then
-                fail('UNSUPPORTED_PRIV', object_type, privilege)
+        local text = privilege:lower()
+        for word, one in pairs(bits) do
+            if text:find(word, 1, true) then
+                wanted = bit.bor(wanted, one)
             end
-            wanted = bit.bor(wanted, one)
         end
-        return wanted
     end
-    if type(privilege) == 'number' then
-        return privilege
+    local possible = allowed[object_type]
+    if possible == nil then
+        fail('UNKNOWN_SCHEMA_OBJECT', tostring(object_type))
     end
-    fail('UNSUPPORTED_PRIV', object_type, tostring(privilege))
+    if type(wanted) ~= 'number' or wanted == 0 or bit.band(wanted, possible) ~= wanted then
+        fail('UNSUPPORTED_PRIV', object_type, tostring(privilege))
+    end
+    return wanted
 end
 
+-- Where objects of a kind are seen, and the error if one is not there.
+local kinds = {
+    ['function'] = { view = '_vfunc', absent = 'NO_SUCH_FUNCTION' }, sequence = { view = '_vsequence', absent = 'NO_SUCH_SEQUENCE' },
+    role = { view = '_vuser', absent = 'NO_SUCH_ROLE' }, user = { view = '_vuser', absent = 'NO_SUCH_USER' },
+}
+
+-- The number of an object; '' stands for all of its kind.
 local function object_id(object_type, name)
-    if name == nil or name == '' then
-        if object_type == 'universe' then
-            return 0
-        end
-        return ''
+    if name ~= nil and type(name) ~= 'string' and type(name) ~= 'number' then
+        illegal('wrong object name type')
     end
     if object_type == 'universe' then
         return 0
     end
-    if type(name) ~= 'string' and type(name) ~= 'number' then
-        illegal('wrong object name type')
+    if name == '' then
+        return ''
     end
     if object_type == 'space' then
         local space = box.space[name]
@@ -83,26 +90,11 @@ local function object_id(object_type, name)
             fail('NO_SUCH_SPACE', tostring(name))
         end
         return space.id
-    elseif object_type == 'function' then
-        local row = box.space._vfunc.index.name:get(name)
-        if row == nil then
-            fail('NO_SUCH_FUNCTION', tostring(name))
-        end
-        return row[1]
-    elseif object_type == 'sequence' then
-        local row = box.space._vsequence.index.name:get(name)
-        if row == nil then
-            fail('NO_SUCH_SEQUENCE', tostring(name))
-        end
-        return row[1]
-    elseif object_type == 'role' or object_type == 'user' then
-        local row = type(name) == 'number' and box.space._vuser:get(name) or box.space._vuser.index.name:get(name)
-        if row == nil or row[4] ~= object_type then
-            fail(object_type == 'role' and 'NO_SUCH_ROLE' or 'NO_SUCH_USER', tostring(name))
-        end
-        return row[1]
     end
-    fail('UNKNOWN_SCHEMA_OBJECT', object_type)
+    local kind = kinds[object_type]
+    local row = internal.named_row(box.space[kind.view], name)
+    local is_right = row ~= nil and (kind.view ~= '_vuser' or row[4] == object_type)
+    return is_right and row[1] or fail(kind.absent, tostring(name))
 end
 
 local function object_name(object_type, id)
@@ -114,81 +106,72 @@ local function object_name(object_type, id)
     return row and row[3] or '#' .. tostring(id)
 end
 
-local function quoted(object_type, id)
-    local name = object_name(object_type, id)
-    return name == '' and '' or (" '%s'"):format(name)
+-- The number of a user or a role; nil if there is none of that kind.
+local function holder_id(name, kind)
+    local row = name ~= nil and internal.named_row(box.space._vuser, name) or nil
+    return row and row[4] == kind and row[1] or nil
 end
 
 local function grantee_id(name, kind)
-    local row = type(name) == 'number' and box.space._vuser:get(name) or type(name) == 'string' and
-        box.space._vuser.index.name:get(name) or nil
-    if row == nil or row[4] ~= kind then
-        fail(kind == 'role' and 'NO_SUCH_ROLE' or 'NO_SUCH_USER', tostring(name))
-    end
-    return row[1], row[3]
-end
-
-local function old_privileges(grantee, object_type, id)
-    local row = as_admin(function() return box.space._priv:get({ grantee, object_type, id }) end)
-    return row and row[5] or 0
+    return holder_id(name, kind) or fail(kind == 'role' and 'NO_SUCH_ROLE' or 'NO_SUCH_USER', tostring(name))
 end
 
 -- What the arguments of grant and revoke mean: (role) or (privileges, type[, name[, options]]).
 local function resolve_grant(privilege, object_type, object, options)
-    if object_type == nil then
-        if privilege == nil then
-            -- Says what is missing as a look-up without a key does.
-            box.space._vuser.index.name:get({})
+    if object == nil then
+        if object_type == nil then
+            privilege, object_type, object = 'execute', 'role', privilege
+        else
+            object = ''
         end
-        object_type, object, privilege = 'role', privilege, 'execute'
     end
-    object_type = tostring(object_type):lower()
-    if not object_types[object_type] then
-        fail('UNKNOWN_SCHEMA_OBJECT', object_type)
-    end
-    local is_role_by_name = object_type == 'role' and object ~= nil and object ~= '' and privilege == 'execute'
     return {
-        object_type = object_type, options = options or {}, privilege = privilege,
+        privilege = privilege, object_type = object_type, object = object, options = options or {},
         wanted = check_privileges(privilege, object_type), id = object_id(object_type, object),
-        role = is_role_by_name and object or nil,
+        is_role = object_type == 'role' and object ~= '' and privilege == 'execute',
     }
 end
 
 local function grant(grantee, name, ...)
     local asked = resolve_grant(...)
-    local options = asked.options
-    local grantor = options.grantor and internal.user_id(options.grantor) or internal.effective_user()
-    local before = old_privileges(grantee, asked.object_type, asked.id)
-    local after = bit.bor(before, asked.wanted)
-    if after == before then
-        if options.if_not_exists then
-            return
-        end
-        if asked.role then
-            fail('ROLE_GRANTED', name, asked.role)
-        end
-        fail('PRIV_GRANTED', name, asked.privilege, asked.object_type, quoted(asked.object_type, asked.id))
+    local options, object_type, object = asked.options, asked.object_type, asked.object
+    local grantor = internal.effective_user()
+    if options.grantor ~= nil then
+        grantor = internal.user_id(options.grantor) or fail('NO_SUCH_USER', tostring(options.grantor))
     end
-    box.space._priv:replace({ grantor, grantee, asked.object_type, asked.id, after })
+    local row = as_admin(function() return box.space._priv:get({ grantee, object_type, asked.id }) end)
+    local before = row and row[5] or 0
+    local after = bit.bor(before, asked.wanted)
+    if after ~= before then
+        box.space._priv:replace({ grantor, grantee, object_type, asked.id, after })
+    elseif not options.if_not_exists then
+        if asked.is_role then
+            fail('ROLE_GRANTED', tostring(name), tostring(object))
+        end
+        local text = object_type == 'universe' and tostring(object) or (" '%s'"):format(object)
+        fail('PRIV_GRANTED', tostring(name), tostring(asked.privilege), object_type, text)
+    end
 end
 
 local function revoke(grantee, name, ...)
     local asked = resolve_grant(...)
-    local before = old_privileges(grantee, asked.object_type, asked.id)
-    if bit.band(before, asked.wanted) == 0 then
-        if asked.options.if_exists then
+    local options, object_type, object = asked.options, asked.object_type, asked.object
+    local row = as_admin(function() return box.space._priv:get({ grantee, object_type, asked.id }) end)
+    local before = row and row[5] or 0
+    local after = bit.band(before, bit.bnot(asked.wanted))
+    if after == before then
+        if options.if_exists then
             return
         end
-        if asked.role then
-            fail('ROLE_NOT_GRANTED', name, asked.role)
+        if asked.is_role and row == nil then
+            fail('ROLE_NOT_GRANTED', tostring(name), tostring(object))
         end
-        fail('PRIV_NOT_GRANTED', name, asked.privilege, asked.object_type, object_name(asked.object_type, asked.id))
+        fail('PRIV_NOT_GRANTED', tostring(name), tostring(asked.privilege), object_type, tostring(object))
     end
-    local after = bit.band(before, bit.bnot(asked.wanted))
     if after ~= 0 then
-        box.space._priv:replace({ internal.effective_user(), grantee, asked.object_type, asked.id, after })
+        box.space._priv:replace({ row[1], grantee, object_type, asked.id, after })
     else
-        box.space._priv:delete({ grantee, asked.object_type, asked.id })
+        box.space._priv:delete({ grantee, object_type, asked.id })
     end
 end
 
@@ -244,14 +227,13 @@ local function next_user_id()
 end
 
 function user.create(name, options)
-    check_value(name, 'name', 'string')
+    local known = internal.user_id(name)
     options = check_options(options, { password = 'string', if_not_exists = 'boolean' })
-    local row = box.space._vuser.index.name:get(name)
-    if row ~= nil then
+    if known ~= nil then
         if options.if_not_exists then
             return
         end
-        fail('USER_EXISTS', name)
+        fail('USER_EXISTS', tostring(name))
     end
     local auth = options.password and auth_of(options.password) or map({})
     local maker = internal.effective_user()
@@ -267,20 +249,8 @@ function user.create(name, options)
     end)
 end
 
--- The row of a user or role by name or number.
-local function holder_row(name)
-    if type(name) == 'nil' then
-        return nil
-    end
-    if type(name) == 'string' then
-        return box.space._vuser.index.name:get({ name })
-    end
-    return box.space._vuser:get({ name })
-end
-
 function user.exists(name)
-    local row = holder_row(name)
-    return row ~= nil and row[4] == 'user'
+    return holder_id(name, 'user') ~= nil
 end
 
 function user.passwd(name, password)
@@ -310,20 +280,18 @@ end
 
 function user.drop(name, options)
     options = check_options(options, { if_exists = 'boolean' })
-    check_value(name, 'user_name', 'string')
-    local row = box.space._vuser.index.name:get(name)
-    if row == nil or row[4] ~= 'user' then
+    local id = holder_id(name, 'user')
+    if id == nil then
         if options.if_exists then
             return
         end
-        fail('NO_SUCH_USER', name)
+        fail('NO_SUCH_USER', tostring(name))
     end
-    local id = row[1]
-    if id == box.schema.GUEST_ID or id == box.schema.ADMIN_ID then
-        fail('DROP_USER', name, 'the user or the role is a system')
+    if id >= box.schema.SYSTEM_USER_ID_MIN and id <= box.schema.SYSTEM_USER_ID_MAX then
+        fail('DROP_USER', tostring(name), 'the user or the role is a system')
     end
-    if id == internal.effective_user() then
-        fail('DROP_USER', name, 'the user is active in the current session')
+    if id == box.session.uid() or id == internal.effective_user() then
+        fail('DROP_USER', tostring(name), 'the user is active in the current session')
     end
     atomically(function()
         as_admin(function()
@@ -343,13 +311,11 @@ function user.drop(name, options)
 end
 
 function user.grant(name, ...)
-    local id, text = grantee_id(name, 'user')
-    grant(id, text, ...)
+    grant(grantee_id(name, 'user'), name, ...)
 end
 
 function user.revoke(name, ...)
-    local id, text = grantee_id(name, 'user')
-    revoke(id, text, ...)
+    revoke(grantee_id(name, 'user'), name, ...)
 end
 
 function user.enable(name)
@@ -380,55 +346,61 @@ local role = {}
 box.schema.role = role
 
 function role.create(name, options)
-    check_value(name, 'name', 'string')
     options = check_options(options, { if_not_exists = 'boolean' })
-    local row = box.space._vuser.index.name:get(name)
-    if row ~= nil then
+    if internal.user_id(name) ~= nil then
         if options.if_not_exists then
             return
         end
-        fail('ROLE_EXISTS', name)
+        fail('ROLE_EXISTS', tostring(name))
     end
     box.space._user:insert({ next_user_id(), internal.effective_user(), name, 'role', map({}) })
 end
 
 function role.exists(name)
-    local row = holder_row(name)
-    return row ~= nil and row[4] == 'role'
+    return holder_id(name, 'role') ~= nil
 end
 
 function role.drop(name, options)
     options = check_options(options, { if_exists = 'boolean' })
-    check_value(name, 'role_name', 'string')
-    local row = box.space._vuser.index.name:get(name)
-    if row == nil or row[4] ~= 'role' then
+    local id = holder_id(name, 'role')
+    if id == nil then
         if options.if_exists then
             return
         end
-        fail('NO_SUCH_ROLE', name)
+        fail('NO_SUCH_ROLE', tostring(name))
     end
-    if row[1] == box.schema.PUBLIC_ROLE_ID or row[1] == box.schema.SUPER_ROLE_ID then
-        fail('DROP_USER', name, 'the user or the role is a system')
+    if id == box.schema.PUBLIC_ROLE_ID or id == box.schema.SUPER_ROLE_ID then
+        fail('DROP_USER', tostring(name), 'the user or the role is a system')
     end
     atomically(function()
         as_admin(function()
-            for _, grant_row in ipairs(box.space._priv.index.object:select({ 'role', row[1] })) do
+            for _, grant_row in ipairs(box.space._priv.index.object:select({ 'role', id })) do
                 box.space._priv:delete({ grant_row[2], grant_row[3], grant_row[4] })
             end
         end)
-        drop_grantee(row[1])
-        box.space._user:delete(row[1])
+        drop_grantee(id)
+        box.space._user:delete(id)
     end)
 end
 
+-- Opening sessions and working is for users, not for roles.
+local function check_role_privilege(privilege)
+    local text = string.lower(privilege)
+    if text:find('session', 1, true) or text:find('usage', 1, true) then
+        fail('GRANT', 'system privilege can not be granted to role')
+    end
+end
+
 function role.grant(name, ...)
-    local id, text = grantee_id(name, 'role')
-    grant(id, text, ...)
+    local id = grantee_id(name, 'role')
+    check_role_privilege(...)
+    grant(id, name, ...)
 end
 
 function role.revoke(name, ...)
-    local id, text = grantee_id(name, 'role')
-    revoke(id, text, ...)
+    local id = grantee_id(name, 'role')
+    check_role_privilege(...)
+    revoke(id, name, ...)
 end
 
 function role.info(name)
@@ -440,18 +412,21 @@ local func = {}
 box.schema.func = func
 
 function func.create(name, options)
-    check_value(name, 'name', 'string')
     options = check_options(options, {
         setuid = 'boolean', if_not_exists = 'boolean', language = 'string', body = 'string', is_deterministic = 'boolean',
-        is_sandboxed = 'boolean', takes_raw_args = 'boolean',
-        comment = 'string', param_list = 'table', returns = 'string', exports = 'table', opts = 'table',
+        is_sandboxed = 'boolean', comment = 'string', param_list = 'table', returns = 'string', exports = 'table', opts = 'table',
     })
-    local row = box.space._vfunc.index.name:get(name)
-    if row ~= nil then
+    if box.space._vfunc.index.name:get({ name }) ~= nil then
         if options.if_not_exists then
             return
         end
-        fail('FUNCTION_EXISTS', name)
+        fail('FUNCTION_EXISTS', tostring(name))
+    end
+    local own = options.opts
+    if own == nil then
+        own = map({})
+    elseif next(own) ~= nil and getmetatable(own) == nil then
+        own = map(table.copy(own))
     end
     local language = (options.language or 'LUA'):upper()
     local now = os.date('%Y-%m-%d %H:%M:%S', internal.clock_wall())
@@ -460,9 +435,9 @@ function func.create(name, options)
         local id = (top and top[1] or 0) + 1
         box.space._func:insert({
             id, internal.effective_user(), name, options.setuid and 1 or 0, language, options.body or '', 'function',
-            array(options.param_list or {}), options.returns or 'any', 'none', 'none',
-            options.is_deterministic or false, options.is_sandboxed or false, true, array(options.exports or { 'LUA' }),
-            map(options.opts or {}), options.comment or '', now, now,
+            options.param_list or array({}), options.returns or 'any', 'none', 'none',
+            options.is_deterministic or false, options.is_sandboxed or false, true, options.exports or array({ 'LUA' }),
+            own, options.comment or '', now, now,
         })
     end)
 end
@@ -476,7 +451,7 @@ end
 
 function func.drop(name, options)
     options = check_options(options, { if_exists = 'boolean' })
-    local row = type(name) == 'number' and box.space._vfunc:get(name) or box.space._vfunc.index.name:get(name)
+    local row = internal.named_row(box.space._vfunc, name)
     if row == nil then
         if options.if_exists then
             return
@@ -494,9 +469,21 @@ function func.drop(name, options)
 end
 
 function func.call(name, ...)
-    return internal.values.call(name, ...)
+    if type(name) ~= 'string' and type(name) ~= 'number' then
+        error('Use func:call(...)', 2)
+    end
+    local known = box.func[tostring(name)] or fail('NO_SUCH_FUNCTION', tostring(name))
+    return known:call({ ... })
 end
-function func.reload() end
+function func.reload(...)
+    local name = ...
+    local kind = select('#', ...) == 0 and 'no value' or type(name)
+    if kind ~= 'string' and kind ~= 'number' then
+        error(("bad argument #1 to '?' (string expected, got %s)"):format(kind), 2)
+    end
+    -- There are no modules in C.
+    fail('NO_SUCH_MODULE', ("Module '%s' does not exist"):format(name))
+end
 
 -- Calling -----------------------------------------------------------------------------------------------------------
 -- Names of procedures taken apart: {parts of the path, method}. Emptied when clients have asked for very many.
@@ -628,6 +615,10 @@ function function_methods.call(self, arguments)
     return finish(pcall(internal.values.call, self.name, unpack(arguments or {})))
 end
 
+function func.bless(object)
+    setmetatable(object, internal.function_metatable)
+end
+
 function function_methods.drop(self)
     box.schema.func.drop(self.name)
 end
@@ -651,25 +642,30 @@ function session.exists(id, ...)
     if id == nil then
         return true
     end
-    if type(id) ~= 'number' then
+    if not (type(id) == 'number' or ffi.istype('int64_t', id) or ffi.istype('uint64_t', id) or tonumber(id)) then
         error('expected int64_t as -1 argument', 2)
     end
-    return internal.session_exists(id)
+    return internal.session_exists(tonumber(id))
 end
 function session.peer(id)
     if id == nil then
         return (select(5, internal.session()))
     end
+    if tonumber(id) == nil then
+        error(("bad argument #1 to '?' (number expected, got %s)"):format(type(id)), 2)
+    end
     return internal.session_peer(id)
 end
 
-function session.su(name, work, ...)
-    if name == nil then
+function session.su(...)
+    if select('#', ...) == 0 then
         error('session.su(): bad arguments', 2)
     end
+    local name, work = ...
     local id
-    if type(name) == 'number' then
-        id = name
+    if type(name) ~= 'string' then
+        -- What is no number counts as 0, the guest.
+        id = math.floor(tonumber(name) or 0)
     else
         local row = as_admin(function() return box.space._user.index.name:get(name) end)
         if row == nil or row[4] ~= 'user' then
@@ -678,6 +674,10 @@ function session.su(name, work, ...)
         id = row[1]
     end
     internal.check_su(id)
+    if work ~= nil and type(work) ~= 'function' then
+        local kind = type(work)
+        error(("bad argument #2 to '?' (function expected, got %s)"):format(kind), 2)
+    end
     if work == nil then
         internal.set_user(id, true)
         return
@@ -690,7 +690,7 @@ function session.su(name, work, ...)
         end
         return ...
     end
-    return finish(pcall(work, ...))
+    return finish(pcall(work, select(3, ...)))
 end
 
 function session.push()

@@ -78,6 +78,14 @@ local has_type = {
     table = function(value) return type(value) == 'table' end,
 }
 
+-- What is said of options of a wrong type, and of those out of their bounds, where it is not what is said of all.
+local own_type_errors = { log_format = 'expected json,plain', log_level = 'must be a number or a string' }
+local bounds = {
+    replication_timeout = { min = 1e-300, text = 'the value must be greather than 0' }, net_msg_max = { min = 2, text = 'minimal value is 2' },
+    checkpoint_count = { min = 1, text = 'the value must not be less than one' },
+    readahead = { min = 128, max = 2^32 - 1, text = 'specified value is out of bounds' },
+}
+
 local function check_cfg(changes)
     if type(changes) ~= 'table' then
         error('Error: cfg should be a table', 3)
@@ -99,6 +107,9 @@ local function check_cfg(changes)
                 ok = ok or has_type[kind](value)
             end
             if not ok then
+                if own_type_errors[name] then
+                    fail('CFG', name, own_type_errors[name])
+                end
                 if wanted:find(',') then
                     fail('CFG', name, 'should be one of types ' .. wanted)
                 end
@@ -110,7 +121,18 @@ local function check_cfg(changes)
     if checked.wal_mode ~= nil and checked.wal_mode ~= 'none' and checked.wal_mode ~= 'write' and checked.wal_mode ~= 'fsync' then
         fail('CFG', 'wal_mode', checked.wal_mode)
     end
+    if checked.log_format ~= nil and checked.log_format ~= 'plain' and checked.log_format ~= 'json' then
+        fail('CFG', 'log_format', own_type_errors.log_format)
+    end
+    for name, bound in pairs(bounds) do
+        if checked[name] ~= nil and (checked[name] < bound.min or checked[name] > (bound.max or math.huge)) then
+            fail('CFG', name, bound.text)
+        end
+    end
     for _, name in ipairs({ 'memtx_memory', 'vinyl_memory' }) do
+        if checked[name] ~= nil and checked[name] < 0 then
+            fail('CFG', name, ('must be >= 0 and <= 4398046510080, but it is %d'):format(checked[name]))
+        end
         if is_loaded and checked[name] ~= nil and checked[name] < current[name] then
             fail('CFG', name, 'cannot decrease memory size at runtime')
         end
@@ -418,7 +440,7 @@ local info_fields = {
     ro = function(now) return now.ro end,
     ro_reason = function(now) return now.ro and 'config' or nil end,
     status = function(now) return now.status end,
-    uptime = function(now) return now.uptime end,
+    uptime = function(now) return math.floor(now.uptime) end,
     pid = function() return require('tarantool').pid() end,
     package = function() return 'Tarantool' end,
     version = function() return require('tarantool').version end,
@@ -480,7 +502,28 @@ local function all_stat()
     end
     return result
 end
+function box.internal.schema_version()
+    return internal.info().schema_version
+end
+
+-- What goes over connections.
+local net_stat = setmetatable({}, {
+    __index = function(self, name) return getmetatable(self).__call()[name] end,
+    __call = function()
+        local counts, uptime = internal.info().statistics, math.max(internal.info().uptime, 1)
+        local function of(name, current)
+            return { total = counts[name], rps = math.floor(counts[name] / uptime), current = current }
+        end
+        return {
+            CONNECTIONS = of('CONNECTIONS', counts.connections_open), REQUESTS = of('REQUESTS', counts.requests_open),
+            SENT = of('SENT'), RECEIVED = of('RECEIVED'),
+        }
+    end,
+})
+getmetatable(net_stat).__serialize = getmetatable(net_stat).__call
+
 box.stat = setmetatable({
+    net = net_stat,
     vinyl = disk_stat,
     reset = function() internal.reset_statistics() end,
 }, {
@@ -531,6 +574,7 @@ box.ctl = {
     -- One instance alone is its own leader: nothing is waited for.
     promote = function() end,
     demote = function() end,
+    clear_synchro_queue = function() end,
     is_recovery_finished = function() return box.info.status == 'running' end,
 }
 

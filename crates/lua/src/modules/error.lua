@@ -154,7 +154,7 @@ local function filled(code, ...)
         return 'Unknown error'
     end
     local template = internal.error_template(code)
-    local count, at = select('#', ...), 0
+    local count, at, is_binary = select('#', ...), 0, false
     for hole in template:gmatch('%%[%a]+') do
         at = at + 1
         if count < at then
@@ -164,6 +164,17 @@ local function filled(code, ...)
         if hole ~= '%s' and tonumber(value) == nil then
             error(("bad argument #%d to '?' (number expected, got %s)"):format(at + 1, type(value)), 0)
         end
+        if type(value) == 'string' and utf8.len(value) == nil then
+            is_binary = true
+        end
+    end
+    if is_binary then
+        -- The bytes of the arguments as they are.
+        local values, next_one = { ... }, 0
+        return (template:gsub('%%%a+', function()
+            next_one = next_one + 1
+            return tostring(values[next_one])
+        end))
     end
     return internal.error_text(code, ...)
 end
@@ -202,8 +213,11 @@ local function build(...)
     if type(code) ~= 'number' or count < 2 and not is_unknown(math.floor(code)) then
         return nil
     end
-    local message = filled(math.floor(code), select(2, ...))
-    return make(math.floor(code), 'ClientError', message:match('^[^%z]*'), nil, nil, trace_at(4))
+    -- A number for C has 32 bits.
+    code = math.abs(code) < 2^63 and math.floor(code) % 2^32 or 0
+    code = code >= 2^31 and code - 2^32 or code
+    local message = filled(code, select(2, ...))
+    return make(code, 'ClientError', message:match('^[^%z]*'), nil, nil, trace_at(4))
 end
 
 local function raise(_, ...)
@@ -323,7 +337,9 @@ end
 
 -- Raises a client error as C code of a request does; the caller is not named in the text.
 function internal.fail(name, ...)
-    error(make(codes[name], 'ClientError', internal.error_text(codes[name], ...), nil, nil, trace_at(4)))
+    -- A text for C ends at its first zero.
+    local text = internal.error_text(codes[name], ...):match('^[^%z]*')
+    error(make(codes[name], 'ClientError', text, nil, nil, trace_at(4)))
 end
 
 function internal.illegal(text, ...)

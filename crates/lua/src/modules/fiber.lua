@@ -113,8 +113,9 @@ function fiber.self()
 end
 
 function fiber.find(id)
-    if type(id) ~= 'number' then
-        error('fiber.find(id): bad arguments', 2)
+    id = tonumber(id)
+    if id == nil then
+        return nil
     end
     if internal.fiber_status(id) == 'dead' then
         return nil
@@ -180,7 +181,7 @@ end
 
 function fiber.cancel(object)
     if object == nil then
-        error('fiber.cancel(): bad arguments', 2)
+        error("bad argument #1 to '?' (fiber expected, got nil)", 2)
     end
     local id = id_of(object, 'fiber.cancel(fiber)')
     if id == internal.fiber_self() then

@@ -68,7 +68,7 @@ fio.c = {
 -- Paths -------------------------------------------------------------------------------------------------------------
 function fio.basename(path, suffix)
     check_string(path, 'fio.basename(path[, suffix])')
-    local name = path:gsub('/+$', ''):match('([^/]*)$')
+    local name = path:match('([^/]*)$')
     if suffix ~= nil and suffix ~= '' and name:sub(-#suffix) == suffix and #name > 0 then
         name = name:sub(1, #name - #suffix)
     end
@@ -194,8 +194,8 @@ function fio.rmtree(path)
 end
 
 function fio.rename(from, to)
-    check_string(from, 'fio.rename(filepath, newpath)')
-    check_string(to, 'fio.rename(filepath, newpath)')
+    check_string(from, 'fio.rename(oldpath, newpath)')
+    check_string(to, 'fio.rename(oldpath, newpath)')
     return outcome(internal.file_operation('rename', from, to))
 end
 
@@ -379,7 +379,7 @@ function fio.open(path, flags, mode)
     local bits = 0
     if type(flags) == 'number' then
         bits = flags
-    elseif type(flags) == 'string' then
+    elseif flags ~= nil and type(flags) ~= 'table' then
         flags = { flags }
     end
     if type(flags) == 'table' then

@@ -202,7 +202,7 @@ define('nth', 1, function(n, gen, param, state)
             return nil
         end
     end
-    return value_of(gen(param, state))
+    return (value_of(gen(param, state)))
 end)
 
 define('head', 0, function(gen, param, state)
@@ -475,7 +475,7 @@ best('max', function(a, b) return a > b end)
 alias('minimum', 'min')
 alias('maximum', 'max')
 
-local function best_by(name)
+local function best_by(name, title)
     define(name, 1, function(choose, gen, param, state)
         local result
         for _, value in gen, param, state do
@@ -486,13 +486,13 @@ local function best_by(name)
             end
         end
         if result == nil then
-            error(name .. ': iterator is empty', 3)
+            error(title .. ': iterator is empty', 3)
         end
         return result
     end)
 end
-best_by('min_by')
-best_by('max_by')
+best_by('min_by', 'min')
+best_by('max_by', 'max')
 alias('minimum_by', 'min_by')
 alias('maximum_by', 'max_by')
 
@@ -619,7 +619,7 @@ methods.chain = fun.chain
 
 fun.operator = {
     lt = function(a, b) return a < b end, le = function(a, b) return a <= b end, eq = function(a, b) return a == b end,
-    ne = function(a, b) return a ~= b end, ge = function(a, b) return a >= b end, gt = function(a, b) return a > b end,
+    ne = function(a, b) return a ~= b end, neq = function(a) return -a end, ge = function(a, b) return a >= b end, gt = function(a, b) return a > b end,
     add = function(a, b) return a + b end, sub = function(a, b) return a - b end, mul = function(a, b) return a * b end,
     div = function(a, b) return a / b end, mod = function(a, b) return a % b end, pow = function(a, b) return a ^ b end,
     neg = function(a) return -a end, unm = function(a) return -a end, truediv = function(a, b) return a / b end,

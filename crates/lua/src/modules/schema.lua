@@ -4,9 +4,12 @@ local internal = ...
 box.schema = {
     SPACE_ID = 280, VSPACE_ID = 281, INDEX_ID = 288, VINDEX_ID = 289, FUNC_ID = 296, VFUNC_ID = 297, USER_ID = 304,
     VUSER_ID = 305, PRIV_ID = 312, VPRIV_ID = 313, CLUSTER_ID = 320, TRUNCATE_ID = 330, SCHEMA_ID = 272,
-    SYSTEM_ID_MIN = 256, SYSTEM_ID_MAX = 511, SYSTEM_USER_ID_MIN = 0, SYSTEM_USER_ID_MAX = 32, ADMIN_ID = 1, GUEST_ID = 0,
+    SYSTEM_ID_MIN = 256, SYSTEM_ID_MAX = 511, SYSTEM_USER_ID_MIN = 0, SYSTEM_USER_ID_MAX = 2, ADMIN_ID = 1, GUEST_ID = 0,
     PUBLIC_ROLE_ID = 2, SUPER_ROLE_ID = 31, SYSTEM_ROLE_ID_MIN = 2, SPACE_MAX = 2147483647, INDEX_MAX = 128, FIELD_MAX = 2147483647,
-    NAME_MAX = 65000, FORMAT_ID_MAX = 65534, REPLICA_MAX = 32,
+    NAME_MAX = 65000, FORMAT_ID_MAX = 65534, REPLICA_MAX = 32, COLLATION_ID = 276, SEQUENCE_ID = 284, SEQUENCE_DATA_ID = 285,
+    SPACE_SEQUENCE_ID = 340, FK_CONSTRAINT_ID = 356, CK_CONSTRAINT_ID = 364, FUNC_INDEX_ID = 372, SESSION_SETTINGS_ID = 380,
+    INDEX_FIELD_MAX = 32767, INDEX_PART_MAX = 255, TRIGGER_ID = 328, VCOLLATION_ID = 277, VSEQUENCE_ID = 286,
+    VINYL_DEFERRED_DELETE_ID = 257, SQL_BIND_PARAMETER_MAX = 65000,
 }
 
 local illegal, fail = internal.illegal, internal.fail
@@ -23,22 +26,33 @@ local function map(table)
 end
 internal.array, internal.map = array, map
 
-local type_names = { number = true, string = true, boolean = true, table = true, ['function'] = true }
+local int64, uint64 = internal.types.int64, internal.types.uint64
+local istype = require('ffi').istype
 
--- Checks that a value is of one of the types that a template names ("number, string", "any").
+-- The type of an argument: 64-bit integers are numbers as well.
+local function type_of(value)
+    local kind = type(value)
+    if kind == 'cdata' and (istype(int64, value) or istype(uint64, value)) then
+        return 'number'
+    end
+    return kind
+end
+
+-- Whether a value is of one of the types that a template names ("number, string", "any").
 local function has_type(value, wanted)
     if wanted == 'any' then
         return true
     end
-    for name in wanted:gmatch('[%a]+') do
-        if type_names[name] and type(value) == name or name == 'tuple' and internal.is_tuple(value) then
+    local kind = type_of(value)
+    for name in wanted:gmatch('%a+') do
+        if name == kind then
             return true
         end
     end
     return false
 end
 
--- Checks options against {name = type}. Errors: code 1, as Tarantool words it.
+-- Checks options against {name = type}; box.NULL is of no type. Errors: code 1, as Tarantool words it.
 local function check_options(options, template)
     if options == nil then
         return {}
@@ -46,12 +60,17 @@ local function check_options(options, template)
     if type(options) ~= 'table' then
         illegal('options should be a table')
     end
+    if options.dont_check then
+        return options
+    end
+    -- Whatever indexes a pointer reads memory.
+    assert(type(template) == 'table', 'a template is a table')
     for name, value in pairs(options) do
         local wanted = template[name]
         if wanted == nil then
             illegal("unexpected option '%s'", tostring(name))
         end
-        if value ~= nil and not has_type(value, wanted) then
+        if not has_type(value, wanted) then
             if wanted:find(',') then
                 illegal("options parameter '%s' should be one of types: %s", name, wanted)
             end
@@ -96,85 +115,80 @@ local function atomically(steps)
 end
 internal.atomically = atomically
 
+-- The row that a name or a number stands for in a view by which the user sees such objects. What is neither is refused as a key is.
+local function named_row(view, name)
+    if type(name) == 'string' then
+        return view.index.name:get({ name })
+    end
+    return view:get({ name })
+end
+internal.named_row = named_row
+
+-- The number of a user or role; nil if there is none.
 local function user_id(user)
-    if type(user) == 'number' then
-        return user
-    end
-    local row = box.space._vuser.index.name:get(user)
-    if row == nil then
-        fail('NO_SUCH_USER', tostring(user))
-    end
-    return row[1]
+    local row = named_row(box.space._vuser, user)
+    return row and row[1]
 end
 internal.user_id = user_id
 
-local function collation_id(name)
-    if type(name) == 'number' then
-        return name
+-- Formats -----------------------------------------------------------------------------------------------------------
+-- The name may be the first element and the type the second; where one of them is given by its key, an element that is left over is
+-- kept, and refused by who writes the row.
+local function format_row(given, i)
+    local field = {}
+    if type(given) == 'table' then
+        for key, value in pairs(given) do
+            if key == 1 and given.name == nil then
+                field.name = value
+            elseif key == 1 and given.type == nil or key == 2 and given.type == nil and given.name == nil then
+                field.type = value
+            elseif key == 'collation' then
+                local row = box.space._vcollation.index.name:get({ value })
+                if row == nil then
+                    illegal("format[%d]: collation was not found by name '%s'", i, value)
+                end
+                field.collation = row[1]
+            else
+                field[key] = value
+            end
+        end
+    else
+        field.name = given
     end
-    local row = box.space._vcollation and box.space._vcollation.index.name:get(name) or
-        box.space._collation.index.name:get(name)
-    if row == nil then
-        illegal('format[%d]: collation was not found by name \'%s\'', 0, name)
+    if type(field.name) ~= 'string' then
+        illegal('format[%d]: name (string) is expected', i)
     end
-    return row[1]
+    if field.type == nil then
+        field.type = 'any'
+    elseif type(field.type) ~= 'string' then
+        illegal('format[%d]: type must be a string', i)
+    end
+    for key in pairs(field) do
+        if type(key) ~= 'string' then
+            return field
+        end
+    end
+    return map(field)
 end
 
--- Formats -----------------------------------------------------------------------------------------------------------
 local function format_rows(format)
     local rows = {}
-    if format == nil then
-        return array(rows)
-    end
-    for i, given in ipairs(format) do
-        local field = {}
-        if type(given) == 'table' then
-            for key, value in pairs(given) do
-                if key == 1 or key == 'name' then
-                    if type(value) ~= 'string' then
-                        illegal('format[%d]: name (string) is expected', i)
-                    end
-                    field.name = value
-                elseif key == 2 or key == 'type' then
-                    if type(value) ~= 'string' then
-                        illegal('format[%d]: type must be a string', i)
-                    end
-                    field.type = value
-                elseif type(key) == 'string' then
-                    field[key] = value
-                else
-                    field.type = field.type
-                end
-            end
-        elseif type(given) == 'string' then
-            field.name = given
-        else
-            illegal('format[%d]: name (string) is expected', i)
-        end
-        if type(field.name) ~= 'string' then
-            illegal('format[%d]: name (string) is expected', i)
-        end
-        if field.type == nil then
-            field.type = 'any'
-        elseif field.type == 'num' then
-            field.type = 'unsigned'
-        elseif field.type == 'str' then
-            field.type = 'string'
-        end
-        if type(field.collation) == 'string' then
-            local row = box.space._vcollation.index.name:get(field.collation)
-            if row == nil then
-                illegal('format[%d]: collation was not found by name \'%s\'', i, field.collation)
-            end
-            field.collation = row[1]
-        end
-        rows[i] = map(field)
+    for i, given in ipairs(format or {}) do
+        rows[i] = format_row(given, i)
     end
     return array(rows)
 end
 
 -- Spaces ------------------------------------------------------------------------------------------------------------
 box.schema.space = {}
+
+-- The methods of all spaces and indexes: what a program adds to them all have.
+box.schema.space_mt = internal.space_methods
+box.schema.index_mt, box.schema.memtx_index_mt, box.schema.vinyl_index_mt = internal.index_methods, internal.index_methods, internal.index_methods
+
+function box.schema.space.bless(space)
+    internal.bless_space(space)
+end
 
 local function next_space_id()
     local _schema = box.space._schema
@@ -207,7 +221,13 @@ function box.schema.space.create(name, options)
         end
         fail('SPACE_EXISTS', name)
     end
-    local owner = options.user and user_id(options.user) or internal.effective_user()
+    local owner = internal.effective_user()
+    if options.user then
+        owner = user_id(options.user)
+        if owner == nil then
+            fail('NO_SUCH_USER', tostring(options.user))
+        end
+    end
     local format = format_rows(options.format)
     local flags = map({})
     if options.is_local then
@@ -229,16 +249,15 @@ end
 box.schema.create_space = box.schema.space.create
 
 function box.schema.space.format(id, format)
-    local row = box.space._vspace:get(id)
-    if row == nil then
-        fail('NO_SUCH_SPACE', '#' .. tostring(id))
-    end
+    check_value(id, 'id', 'number')
     if format == nil then
+        local row = box.space._vspace:get(id)
+        if row == nil then
+            fail('NO_SUCH_SPACE', '#' .. tostring(id))
+        end
         return row[7]
     end
-    if type(format) ~= 'table' then
-        illegal("format should be a table")
-    end
+    check_value(format, 'format', 'table')
     box.space._space:update(id, { { '=', 7, format_rows(format) } })
 end
 
@@ -290,7 +309,7 @@ function box.schema.space.alter(id, options)
     local row = box.space._space:get(id)
     local operations = {}
     if options.user then
-        table.insert(operations, { '=', 2, user_id(options.user) })
+        table.insert(operations, { '=', 2, user_id(options.user) or fail('NO_SUCH_USER', tostring(options.user)) })
     end
     if options.name then
         table.insert(operations, { '=', 3, options.name })
@@ -323,14 +342,6 @@ local function field_by_name(space_id, name)
 end
 
 local type_aliases = { num = 'unsigned', uint = 'unsigned', str = 'string', int = 'integer' }
-local field_types = {
-    any = true, unsigned = true, string = true, number = true, double = true, integer = true, boolean = true,
-    varbinary = true, scalar = true, decimal = true, uuid = true, array = true, map = true,
-}
-
-local function is_type_name(text)
-    return field_types[text:lower()] or type_aliases[text:lower()]
-end
 
 -- The four spellings of parts as rows: {{field=0.., type=.., collation=, is_nullable=, path=}}
 local function parts_of(space_id, given)
@@ -343,33 +354,21 @@ local function parts_of(space_id, given)
     if #given == 0 then
         illegal('options.parts must have at least one part')
     end
-    -- A flat list: field, type, field, type ... or names and numbers only.
-    local list = {}
-    if type(given[1]) == 'table' then
-        list = given
-    elseif type(given[1]) ~= 'number' or #given == 1 or is_type_name(tostring(given[2])) == nil then
-        local is_pairs = #given >= 2 and type(given[2]) == 'string' and #given % 2 == 0 and type(given[1]) == 'number'
-        if is_pairs then
-            for i = 1, #given, 2 do
-                list[#list + 1] = { given[i], given[i + 1] }
-            end
-        else
-            for i = 1, #given do
-                list[i] = { given[i] }
-            end
-        end
-        if given.is_nullable ~= nil or given.collation ~= nil then
-            list[1].is_nullable, list[1].collation = given.is_nullable, given.collation
-        end
-    else
-        if #given % 2 ~= 0 then
-            illegal('options.parts: expected field_no (number), type (string) pairs')
-        end
+    -- A flat list: field, type, field, type ... says nothing but that, and so takes nothing over from the format. One of fields alone does.
+    local list, is_flat = given, type(given[1]) == 'number' and type(given[2]) == 'string'
+    if is_flat then
+        list = {}
         for i = 1, #given, 2 do
+            if #given % 2 ~= 0 or type(given[i]) ~= 'number' then
+                illegal('options.parts: expected field_no (number), type (string) pairs')
+            elseif given[i] == 0 then
+                illegal('invalid index parts: field_no must be one-based')
+            elseif type(given[i + 1]) ~= 'string' then
+                illegal('options.parts: expected field_no (number), type (string) pairs')
+            elseif given[i] < 0 then
+                fail('WRONG_INDEX_PARTS', 'field id must be an integer')
+            end
             list[#list + 1] = { given[i], given[i + 1] }
-        end
-        if #list == 1 then
-            list[1].is_nullable, list[1].collation = given.is_nullable, given.collation
         end
     end
     local format = box.schema.space.format(space_id)
@@ -378,7 +377,7 @@ local function parts_of(space_id, given)
         if type(one) ~= 'table' then
             one = { one }
         end
-        local part = {}
+        local part, other = {}, nil
         for key, value in pairs(one) do
             if key == 1 or key == 'field' then
                 part.field = value
@@ -390,7 +389,7 @@ local function parts_of(space_id, given)
             elseif key == 'collation' then
                 local row
                 if type(value) == 'string' then
-                    row = box.space._vcollation.index.name:get(value)
+                    row = box.space._vcollation.index.name:get(value) or box.space._vcollation.index.name:get(value:lower())
                 else
                     row = box.space._vcollation:get(value)
                 end
@@ -406,10 +405,8 @@ local function parts_of(space_id, given)
                 part.is_nullable = value
             elseif key == 'path' then
                 part.path = value
-            elseif type(key) == 'string' then
-                fail('WRONG_INDEX_OPTIONS', i, ("unexpected option '%s'"):format(key))
             else
-                fail('WRONG_INDEX_OPTIONS', i, 'key must be a string')
+                other = type(key) == 'string' and ("unexpected option '%s'"):format(key) or 'key must be a string'
             end
         end
         local field = part.field
@@ -425,8 +422,14 @@ local function parts_of(space_id, given)
             field = number
         elseif type(field) ~= 'number' then
             illegal('options.parts[%d]: field (name or number) is expected', i)
-        elseif field == 0 then
+        elseif field <= 0 then
             illegal('options.parts[%d]: field (number) must be one-based', i)
+        end
+        if other ~= nil then
+            fail('WRONG_INDEX_OPTIONS', i, other)
+        end
+        if part.path ~= nil and type(part.path) ~= 'string' then
+            fail('WRONG_INDEX_OPTIONS', i, "'path' must be string")
         end
         if part.path ~= nil then
             fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
@@ -441,7 +444,7 @@ local function parts_of(space_id, given)
             fail('WRONG_INDEX_OPTIONS', i, 'collation is reasonable only for string and scalar parts')
         end
         part.field, part.type = field - 1, kind
-        if part.is_nullable == nil and known and known.is_nullable then
+        if part.is_nullable == nil and not is_flat and known and known.is_nullable then
             part.is_nullable = true
         end
         for key in pairs(part) do
@@ -466,6 +469,13 @@ local index_options = {
 
 -- How an index on disk is kept: options that its row has, by the names of box.cfg's without `vinyl_`.
 local disk_options = { 'page_size', 'range_size', 'run_count_per_level', 'run_size_ratio', 'bloom_fpr' }
+
+local function check_distance(options)
+    local distance = options.distance and options.distance:lower()
+    if distance and distance ~= 'euclid' and distance ~= 'manhattan' then
+        fail('WRONG_INDEX_OPTIONS', 4, "distance must be either 'euclid' or 'manhattan'")
+    end
+end
 
 -- Connects a space's primary key with a sequence as the `sequence` option asks.
 local function sequence_for(space, parts, wanted, index_id)
@@ -531,6 +541,7 @@ function box.schema.index.create(space_id, name, options)
         fail('INDEX_EXISTS', name)
     end
     box.space._space_sequence:get(space_id)
+    check_distance(options)
     -- It is kept as it was written.
     local written = options.type or 'tree'
     local kind = written:lower()
@@ -608,11 +619,23 @@ function box.schema.index.drop(space_id, index_id)
 end
 
 function box.schema.index.rename(space_id, index_id, name)
+    check_value(space_id, 'space_id', 'number')
+    check_value(index_id, 'index_id', 'number')
     check_value(name, 'name', 'string')
     box.space._index:update({ space_id, index_id }, { { '=', 3, name } })
 end
 
 function box.schema.index.alter(space_id, index_id, options)
+    local space = box.space[space_id]
+    if space == nil then
+        fail('NO_SUCH_SPACE', '#' .. tostring(space_id))
+    end
+    if space.index[index_id] == nil then
+        fail('NO_SUCH_INDEX_ID', index_id, space.name)
+    end
+    if options == nil then
+        return
+    end
     options = check_options(options, with_defaults({ name = 'string' }, index_options))
     local row = index_row(space_id, index_id):totable()
     map(row[5])
@@ -625,6 +648,7 @@ function box.schema.index.alter(space_id, index_id, options)
     if options.id ~= nil then
         illegal('Index id can not be changed: operation is not supported')
     end
+    check_distance(options)
     if options.name then
         row[3] = options.name
     end
@@ -661,14 +685,13 @@ box.sequence = {}
 
 local INT64_MAX, INT64_MIN = 9223372036854775807ULL, -9223372036854775807LL - 1
 
-local sequence_template = {
-    step = 'number', min = 'any', max = 'any', start = 'any', cycle = 'boolean', cache = 'number',
-    if_not_exists = 'boolean', name = 'string',
-}
+local sequence_options = { step = 'number', min = 'number', max = 'number', start = 'number', cycle = 'boolean', cache = 'number' }
+local sequence_create_options = with_defaults({ if_not_exists = 'boolean' }, sequence_options)
+local sequence_alter_options = with_defaults({ name = 'string' }, sequence_options)
 
 function box.schema.sequence.create(name, options)
     check_value(name, 'name', 'string')
-    options = check_options(options, sequence_template)
+    options = check_options(options, sequence_create_options)
     local existing = box.space._vsequence.index.name:get(name)
     if existing ~= nil then
         if options.if_not_exists then
@@ -694,17 +717,16 @@ function box.schema.sequence.create(name, options)
 end
 
 local function sequence_row(name)
-    local row = type(name) == 'number' and box.space._vsequence:get(name) or type(name) == 'string' and
-        box.space._vsequence.index.name:get(name) or nil
-    return row
+    return name ~= nil and named_row(box.space._vsequence, name) or nil
 end
 
 function box.schema.sequence.alter(name, options)
-    options = check_options(options, sequence_template)
+    local given = check_options(options, sequence_alter_options)
     local row = sequence_row(name)
     if row == nil then
         fail('NO_SUCH_SEQUENCE', tostring(name))
     end
+    options = given
     local operations = {}
     for i, name in ipairs({ 'name', 'step', 'min', 'max', 'start', 'cache', 'cycle' }) do
         if options[name] ~= nil then
@@ -735,6 +757,9 @@ function box.schema.sequence.drop(name, options)
         box.space._sequence:delete(row[1])
     end)
 end
+
+-- There are no older schemas than that of the directory: what Tarantool has left there is read as it is.
+function box.schema.upgrade() end
 
 local sequence_methods = {}
 local sequence_metatable = { __index = sequence_methods }
@@ -768,6 +793,10 @@ end
 function sequence_methods.drop(sequence)
     check_sequence(sequence, 'drop')
     box.schema.sequence.drop(sequence.id)
+end
+
+function box.schema.sequence.bless(sequence)
+    setmetatable(sequence, sequence_metatable)
 end
 
 -- Sequences and functions by name follow the schema -----------------------------------------------------------------

@@ -128,7 +128,9 @@ local function new_uuid()
     return from_bytes(string.char(unpack(bytes)))
 end
 
-uuid.NULL = uuid_type()
+-- Constant, and so of a type of its own: as in Tarantool 2.6 it is there to be compared with, not to be stored.
+internal.null_uuids = ffi.new('const struct tt_uuid[1]')
+uuid.NULL = internal.null_uuids[0]
 uuid.new = new_uuid
 uuid.fromstr = fromstr
 uuid.frombin = function(bytes, order)
@@ -166,7 +168,10 @@ function digest.base64_encode(text, options)
     if type(text) ~= 'string' then
         error('Usage: digest.base64_encode(string[, table])', 2)
     end
-    options = options or {}
+    options = options == nil and {} or options
+    if type(options) ~= 'table' then
+        error('Usage: digest.base64_encode(string[, table])', 2)
+    end
     local encoded = internal.base64_encode(text, options.urlsafe or false)
     if options.urlsafe or options.nowrap then
         return options.nopad and encoded:gsub('=+$', '') or encoded
@@ -269,7 +274,7 @@ function digest.pbkdf2(password, salt, iterations, length)
         error('iters must be a number', 2)
     end
     if length ~= nil and type(length) ~= 'number' then
-        error('length must be a number', 2)
+        error('digest_len must be a number', 2)
     end
     if length ~= nil and length > 128 then
         error('too big digest size', 2)
@@ -277,6 +282,8 @@ function digest.pbkdf2(password, salt, iterations, length)
     if iterations ~= nil and iterations < 1 or length ~= nil and length < 0 then
         return nil
     end
+    -- Texts for C end at their first zero.
+    password, salt = password:match('^[^%z]*'), salt:match('^[^%z]*')
     return internal.pbkdf2(password, salt, iterations or 100000, length or 128)
 end
 
@@ -493,6 +500,9 @@ function uri.parse(text)
     local scheme, behind = rest:match('^(%a[%w+.-]*)://([^/].*)$')
     if scheme then
         result.scheme, rest = scheme, behind
+    else
+        -- What is no scheme for lack of a host is both.
+        result.scheme = rest:match('^(%a[%w+.-]*):/')
     end
     rest = parse_login(rest, result)
     if parse_unix(rest, result) then

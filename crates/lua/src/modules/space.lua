@@ -7,6 +7,16 @@ local space_methods, index_methods = {}, {}
 local space_metatable = { __index = space_methods }
 local index_metatable = { __index = index_methods }
 
+internal.space_methods, internal.index_methods = space_methods, index_methods
+
+-- Gives a table that describes a space, and those of its indexes, their methods.
+function internal.bless_space(space)
+    setmetatable(space, space_metatable)
+    for _, index in pairs(type(space.index) == 'table' and space.index or {}) do
+        setmetatable(index, index_metatable)
+    end
+end
+
 -- All objects by space id: identity is kept while a space lives.
 local objects = {}
 
@@ -40,10 +50,15 @@ end
 
 -- The code of the wanted iterator; nil if none is wanted: then an empty key means ALL and any other EQ. The parameter has
 -- Tarantool's name, which shows in the error that a number in its place gets.
-local function iterator_of(opts)
+local function iterator_of(opts, index, key)
+    local kind = type(opts)
+    if kind ~= 'table' and kind ~= 'nil' and kind ~= 'string' then
+        -- Of two faults that of the key is named.
+        internal.check_key(index.space_id, index.id, key)
+    end
     local iterator = opts and opts.iterator
     if iterator == nil or iterator == false then
-        iterator = type(opts) == 'string' and opts or nil
+        iterator = kind == 'string' and opts or nil
     end
     if iterator == nil then
         return nil
@@ -56,8 +71,8 @@ local function iterator_of(opts)
         if code ~= nil then
             return code
         end
-        internal.fail('ITERATOR_TYPE', iterator)
     end
+    internal.check_key(index.space_id, index.id, key)
     internal.fail('ITERATOR_TYPE', tostring(iterator))
 end
 
@@ -169,6 +184,7 @@ end
 
 function space_methods.bsize(space)
     check_space(space, 'bsize')
+    check_alive(space)
     return (select(2, internal.size(space.id)))
 end
 
@@ -180,9 +196,13 @@ end
 function space_methods.auto_increment(space, tuple)
     check_space(space, 'auto_increment')
     local index = primary(space)
+    -- The name shows in the error that a text in the first field gets.
     local top = index:max()
-    local id = top and top[index.parts[1].fieldno] or 0
-    table.insert(tuple, index.parts[1].fieldno, id + 1)
+    local max = 0
+    if top ~= nil then
+        max = top[1]
+    end
+    table.insert(tuple, 1, max + 1)
     return space:insert(tuple)
 end
 
@@ -197,6 +217,9 @@ function space_methods.frommap(space, map, options)
         error('Usage: space:frommap(map, opts)', 2)
     end
     local row, positions, last = {}, {}, 0
+    if internal.space_definition(space.id) == nil then
+        return nil, ("Space with id '%d' doesn't exist"):format(space.id)
+    end
     for i, field in ipairs(space:format()) do
         positions[field.name] = i
     end
@@ -208,25 +231,31 @@ function space_methods.frommap(space, map, options)
         row[position] = value
         last = math.max(last, position)
     end
+    if options and options.table then
+        return row
+    end
     for i = 1, last do
         if row[i] == nil then
             row[i] = box.NULL
         end
     end
-    -- Fields behind the last given one are null where they may not be left out.
-    if options and options.table then
-        return row
+    setmetatable(row, internal.values.array_metatable)
+    local reason = internal.check_row(space.id, row)
+    if reason ~= nil then
+        return nil, reason
     end
-    return box.tuple.new(setmetatable(row, internal.values.array_metatable))
+    return box.tuple.new(row)
 end
 
 function space_methods.create_index(space, name, options)
     check_space(space, 'create_index')
+    check_alive(space)
     return box.schema.index.create(space.id, name, options)
 end
 
 function space_methods.drop(space)
     check_space(space, 'drop')
+    check_alive(space)
     box.schema.space.drop(space.id, space.name)
 end
 
@@ -243,6 +272,7 @@ end
 
 function space_methods.run_triggers(space, is_enabled)
     check_space(space, 'run_triggers')
+    check_alive(space)
     internal.run_triggers(space.id, is_enabled)
 end
 
@@ -277,7 +307,7 @@ end
 function index_methods.select(index, key, opts)
     check_index(index, 'select')
     local offset, limit = 0, 4294967295
-    local iterator = iterator_of(opts)
+    local iterator = iterator_of(opts, index, key)
     if opts ~= nil then
         if opts.offset ~= nil then
             offset = opts.offset
@@ -305,7 +335,7 @@ end
 
 function index_methods.pairs(index, key, options)
     check_index(index, 'pairs')
-    local handle = internal.iterator(index.space_id, index.id, iterator_of(options), key)
+    local handle = internal.iterator(index.space_id, index.id, iterator_of(options, index, key), key)
     local guard = newproxy(true)
     getmetatable(guard).__gc = function() internal.iterator_close(handle) end
     return fun.wrap(scan_next, { handle = handle, guard = guard, key = key }, true)
@@ -313,7 +343,7 @@ end
 
 function index_methods.count(index, key, options)
     check_index(index, 'count')
-    return internal.count(index.space_id, index.id, iterator_of(options), key)
+    return internal.count(index.space_id, index.id, iterator_of(options, index, key), key)
 end
 
 function index_methods.len(index)
@@ -325,6 +355,9 @@ local function end_of(name, iterator, partial)
     index_methods[name] = function(index, key)
         check_index(index, name)
         if index.type == 'HASH' then
+            if objects[index.space_id] == nil then
+                internal.fail('NO_SUCH_SPACE', index.space_id)
+            end
             internal.fail('UNSUPPORTED_INDEX_FEATURE', index.name, 'HASH', objects[index.space_id].name, 'memtx', name .. '()')
         end
         local kind = is_empty_key(key) and iterator or partial

@@ -250,7 +250,7 @@ end
 function utf8.sub(...)
     local count, text, from, to = select('#', ...), ...
     local usage = 'Usage: utf8.sub(<string>, [i, [j]])'
-    if count < 2 or count > 3 then
+    if count < 2 then
         error(usage, 2)
     end
     text = text_of(text, usage)

@@ -55,6 +55,7 @@ pub(crate) fn serve(
 ) {
     let header = decoded.header;
     connection.session.sync.set(header.sync);
+    database::increment(&database.statistics.requests);
     if let Err(error) = dispatch(database, connection, decoded, events) {
         answer_error(database, connection, header.sync, &error);
     }
@@ -408,6 +409,8 @@ fn in_fiber<S: 'static>(
     let connection = Rc::clone(connection);
     let events = Rc::clone(events);
     connection.in_flight.set(connection.in_flight.get() + 1);
+    let open = &database.statistics.requests_open;
+    open.set(open.get() + 1);
     events(&connection, false);
     let begun = connection.group_began.get();
     fiber::run_now("iproto", move || {
@@ -429,6 +432,8 @@ fn in_fiber<S: 'static>(
             Err(error) => answer_error(&database, &connection, sync, &error),
         }
         connection.in_flight.set(connection.in_flight.get() - 1);
+        let open = &database.statistics.requests_open;
+        open.set(open.get().saturating_sub(1));
         events(&connection, true);
     });
     Ok(())
