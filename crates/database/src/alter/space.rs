@@ -19,6 +19,9 @@ use tuple::{Collation, FieldDef, FieldType, Format, KeyPart, Tuple};
 /// Longest name of an object.
 const NAME_MAX: usize = 65_000;
 
+/// Longest name of an engine, in bytes.
+const ENGINE_NAME_MAX: usize = 16;
+
 /// A name may hold any printable characters. Errors: 70.
 pub(super) fn check_name(name: &str) -> Result<()> {
     let is_good = !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control);
@@ -39,6 +42,10 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
     if id == 0 || id > i32::MAX as u32 {
         return Err(Error::new(failure, &[&name, &"space id is too big"]));
     }
+    if engine.len() > ENGINE_NAME_MAX {
+        return Err(Error::new(failure, &[&name, &"space engine name is too long"]));
+    }
+    check_name(&engine)?;
     if database.catalog.user(owner).is_none() && !is_recovering(database) {
         return Err(Error::new(ErrorCode::NoSuchUser, &[&owner]));
     }
