@@ -241,7 +241,7 @@ fn file_read(state: State) -> Outcome {
         }
         Err(error) => {
             state.push_nil();
-            state.push_str(&error.to_string());
+            state.push_str(&strip_errno(&error));
             Ok(2)
         }
     }

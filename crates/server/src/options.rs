@@ -341,9 +341,18 @@ impl Options {
                 "net_msg_max" => options.net_msg_max = number()?.map(|number| number as usize),
                 "fibers_max" => options.fibers_max = number()?.map(|number| number as usize),
                 "log" => options.log = path(),
-                "log_level" => options.log_level = text,
+                "log_level" => {
+                    if text.as_deref().is_some_and(|text| crate::logging::level(text).is_err()) {
+                        return Err((name, "expected crit,warn,info,debug,syserror,verbose,fatal,error".to_string()));
+                    }
+                    options.log_level = text;
+                }
                 "log_format" => options.log_format = text,
-                "too_long_threshold" => options.too_long_threshold = fraction()?,
+                // At zero and below it every request is too long.
+                "too_long_threshold" => {
+                    let seconds = text.as_deref().map(str::parse::<f64>).transpose();
+                    options.too_long_threshold = seconds.map_err(|_| (name, "must be a number".to_string()))?;
+                }
                 "pid_file" => options.pid_file = path(),
                 "instance_uuid" => options.instance_uuid = text,
                 "replicaset_uuid" => options.replicaset_uuid = text,

@@ -634,25 +634,38 @@ function session.type() return (select(4, internal.session())) end
 function session.sync() return (select(6, internal.session())) end
 function session.user() return internal.user_name((select(2, internal.session()))) end
 function session.effective_user() return internal.user_name((select(3, internal.session()))) end
-function session.fd() return -1 end
-function session.exists(id, ...)
-    if select('#', ...) > 0 then
-        error('session.exists(sid): bad arguments', 2)
+-- The number of a session that a call is given; nothing of it if the call is given none.
+local function session_of(name, refusal, ...)
+    local count = select('#', ...)
+    if count == 0 then
+        return nil
     end
-    if id == nil then
-        return true
+    if count > 1 then
+        error(('session.%s(sid): bad arguments'):format(name), 3)
     end
-    if not (type(id) == 'number' or ffi.istype('int64_t', id) or ffi.istype('uint64_t', id) or tonumber(id)) then
-        error('expected int64_t as -1 argument', 2)
+    local id = ...
+    local is_number = type(id) == 'number' or type(id) == 'string' and tonumber(id) ~= nil
+    if not is_number and not (name ~= 'peer' and (ffi.istype('int64_t', id) or ffi.istype('uint64_t', id))) then
+        error(refusal:format(type(id)), 3)
     end
-    return internal.session_exists(tonumber(id))
+    id = tonumber(id)
+    if name ~= 'exists' and not internal.session_exists(id) then
+        error(('session.%s(): session does not exist'):format(name), 3)
+    end
+    return id
 end
-function session.peer(id)
+function session.fd(...)
+    session_of('fd', 'expected int64_t as -1 argument', ...)
+    return -1
+end
+function session.exists(...)
+    local id = session_of('exists', 'expected int64_t as -1 argument', ...)
+    return id == nil or internal.session_exists(id)
+end
+function session.peer(...)
+    local id = session_of('peer', "bad argument #1 to '?' (number expected, got %s)", ...)
     if id == nil then
         return (select(5, internal.session()))
-    end
-    if tonumber(id) == nil then
-        error(("bad argument #1 to '?' (number expected, got %s)"):format(type(id)), 2)
     end
     return internal.session_peer(id)
 end

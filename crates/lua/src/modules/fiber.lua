@@ -21,12 +21,23 @@ local function wrap(id)
     return object
 end
 
-local function id_of(value, usage)
+-- The number of a fiber object. `count` is how many arguments its caller was given.
+local function id_of(value, count)
+    if type(value) ~= 'table' or getmetatable(value) ~= metatable then
+        local got = count == 0 and 'no value' or type(value)
+        error(("bad argument #1 to '?' (fiber expected, got %s)"):format(got), 3)
+    end
+    return value.number__
+end
+
+-- The same where the number of a fiber will do as well.
+local function number_of(value, count)
     if type(value) == 'number' then
         return value
     end
     if type(value) ~= 'table' or getmetatable(value) ~= metatable then
-        error('Usage: ' .. usage, 3)
+        local got = count == 0 and 'no value' or type(value)
+        error(("bad argument #1 to '?' (fiber expected, got %s)"):format(got), 3)
     end
     return value.number__
 end
@@ -112,54 +123,58 @@ function fiber.self()
     return wrap(internal.fiber_self())
 end
 
-function fiber.find(id)
-    id = tonumber(id)
-    if id == nil then
-        return nil
+function fiber.find(...)
+    if select('#', ...) == 0 then
+        error('fiber.find(id): bad arguments', 2)
     end
-    if internal.fiber_status(id) == 'dead' then
+    local id = tonumber((...))
+    if id == nil or internal.fiber_status(id) == 'dead' then
         return nil
     end
     return wrap(id)
 end
 
-function fiber.id(object)
-    if object == nil then
+function fiber.id(...)
+    if select('#', ...) == 0 then
         return internal.fiber_self()
     end
-    return id_of(object, 'fiber.id(fiber)')
+    -- No tail call: errors name the place of the caller.
+    local id = id_of((...))
+    return id
 end
 
-function fiber.name(object, name, options)
-    if object == nil then
+function fiber.name(...)
+    local object, name, options = ...
+    if select('#', ...) == 0 then
         return internal.fiber_name(internal.fiber_self())
     end
-    if type(object) == 'string' then
+    if type(object) == 'string' or type(object) == 'number' then
         -- fiber.name('new name') renames the running fiber.
         if type(name) == 'table' then
             options = name
         end
         object, name = fiber.self(), object
     end
-    local id = id_of(object, 'fiber.name(fiber)')
-    if name ~= nil then
-        name = tostring(name)
-        if #name > 255 and not (options and options.truncate) then
-            error('Fiber name is too long', 2)
-        end
-        check_alive(id)
-        internal.fiber_name(id, name:sub(1, 255))
-        return
+    if type(object) ~= 'table' or getmetatable(object) ~= metatable then
+        error(("bad argument #1 to '?' (string expected, got %s)"):format(type(object)), 2)
     end
+    local id = object.number__
     check_alive(id)
-    return internal.fiber_name(id)
+    if name == nil then
+        return internal.fiber_name(id)
+    end
+    name = tostring(name)
+    if #name > 255 and not (options and options.truncate) then
+        error('Fiber name is too long', 2)
+    end
+    internal.fiber_name(id, name:sub(1, 255))
 end
 
-function fiber.status(object)
-    if object == nil then
+function fiber.status(...)
+    if select('#', ...) == 0 then
         return 'running'
     end
-    return internal.fiber_status(id_of(object, 'fiber.status(fiber)'))
+    return internal.fiber_status(id_of((...)))
 end
 
 function fiber.sleep(seconds)
@@ -173,43 +188,44 @@ function fiber.yield()
     internal.fiber_sleep(0)
 end
 
-function fiber.testcancel()
+function fiber.testcancel(...)
+    if select('#', ...) > 0 then
+        error('fiber.testcancel(): bad arguments', 2)
+    end
     if internal.fiber_is_cancelled() then
         error(internal.values.make_error(0, 'FiberIsCancelled', 'fiber is cancelled'))
     end
 end
 
-function fiber.cancel(object)
-    if object == nil then
-        error("bad argument #1 to '?' (fiber expected, got nil)", 2)
-    end
-    local id = id_of(object, 'fiber.cancel(fiber)')
+function fiber.cancel(...)
+    local id = number_of((...), select('#', ...))
     if id == internal.fiber_self() then
         internal.fiber_cancel(id)
         return fiber.testcancel()
     end
-    if internal.fiber_status(id) == 'dead' then
-        error('the fiber is dead', 2)
-    end
+    check_alive(id)
     internal.fiber_cancel(id)
 end
 fiber.kill = fiber.cancel
 
-function fiber.wakeup(object)
-    if object == nil then
-        error('fiber.wakeup(): bad arguments', 2)
-    end
-    internal.fiber_wake(id_of(object, 'fiber.wakeup(fiber)'))
+function fiber.wakeup(...)
+    local id = number_of((...), select('#', ...))
+    check_alive(id)
+    internal.fiber_wake(id)
 end
 
-function fiber.set_joinable(object, is_joinable)
-    local id = id_of(object, 'fiber.set_joinable(fiber, yesno)')
+function fiber.set_joinable(...)
+    local object, is_joinable = ...
+    if select('#', ...) ~= 2 then
+        error('fiber.set_joinable(id, yesno): bad arguments', 2)
+    end
+    local id = number_of(object)
     check_alive(id)
     joinable[id] = is_joinable and true or nil
 end
 
-function fiber.join(object)
-    local id = id_of(object, 'fiber.join(fiber)')
+function fiber.join(...)
+    local id = number_of((...), select('#', ...))
     if not joinable[id] then
         error(internal.fiber_status(id) == 'dead' and 'the fiber is dead' or 'the fiber is not joinable', 2)
     end
@@ -262,7 +278,7 @@ end
 function methods.info(object)
     return fiber.info()[object.number__]
 end
-methods.testcancel = fiber.testcancel
+function methods.testcancel() fiber.testcancel() end
 
 -- Waiting in a queue ------------------------------------------------------------------------------------------------
 local function deadline_of(timeout)

@@ -22,6 +22,13 @@ unsigned int umask(unsigned int mask);
 long readlink(const char *path, char *buf, size_t size);
 int chmod(const char *path, unsigned int mode);
 char *mkdtemp(char *template);
+int truncate(const char *path, long length);
+int chown(const char *path, unsigned int owner, unsigned int group);
+void sync(void);
+struct fio_passwd { char *name; char *password; unsigned int uid; unsigned int gid; };
+struct fio_group { char *name; char *password; unsigned int gid; };
+struct fio_passwd *fio_getpwnam(const char *name) __asm__("getpwnam");
+struct fio_group *fio_getgrnam(const char *name) __asm__("getgrnam");
 ]]
 
 local C = ffi.C
@@ -53,6 +60,17 @@ local function check_string(value, usage)
     end
 end
 
+-- A name that a call is given; a number counts as its text.
+local function name_of(value, usage)
+    if type(value) == 'number' then
+        return tostring(value)
+    end
+    if type(value) ~= 'string' then
+        error(usage, 3)
+    end
+    return value
+end
+
 fio.c = {
     flag = {
         O_RDONLY = 0, O_WRONLY = 1, O_RDWR = 2, O_CREAT = 64, O_EXCL = 128, O_TRUNC = 512, O_APPEND = 1024, O_NONBLOCK = 2048,
@@ -69,8 +87,9 @@ fio.c = {
 function fio.basename(path, suffix)
     check_string(path, 'fio.basename(path[, suffix])')
     local name = path:match('([^/]*)$')
-    if suffix ~= nil and suffix ~= '' and name:sub(-#suffix) == suffix and #name > 0 then
-        name = name:sub(1, #name - #suffix)
+    if suffix ~= nil then
+        -- Wherever it stands, as Tarantool.
+        name = name:gsub((tostring(suffix):gsub('%W', '%%%0')), '')
     end
     return name
 end
@@ -94,12 +113,16 @@ function fio.pathjoin(...)
     for i = 1, select('#', ...) do
         local part = select(i, ...)
         if part == nil then
-            error(('Empty path part %d'):format(i - 1), 2)
+            error(('fio.pathjoin(): undefined path part %d'):format(i), 2)
         end
-        parts[i] = tostring(part)
+        part = tostring(part)
+        -- Empty parts in front do not make the path an absolute one.
+        if part ~= '' or #parts > 0 then
+            parts[#parts + 1] = part
+        end
     end
     if #parts == 0 then
-        error('Empty path part', 2)
+        return '.'
     end
     local path = table.concat(parts, '/'):gsub('/+', '/')
     if #path > 1 then
@@ -155,20 +178,36 @@ function fio.listdir(path)
 end
 
 function fio.mkdir(path, mode)
-    check_string(path, 'fio.mkdir(path[, mode])')
+    path = name_of(path, 'Usage fio.mkdir(pathname[, mode])')
     if C.mkdir(path, mode or 511) ~= 0 then
         return refused()
     end
     return true
 end
 
-function fio.mktree(path)
-    check_string(path, 'Usage: fio.mktree(path[, mode])')
-    return outcome(internal.file_operation('mktree', path))
+function fio.mktree(path, mode)
+    check_string(path, 'fio.mktree(path[, mode])')
+    local made = ''
+    for part in fio.abspath(path):gmatch('[^/]+') do
+        made = made .. '/' .. part
+        local why
+        if kind_of(made) == nil then
+            -- Another process may make it at the same time.
+            if C.mkdir(made, mode or 511) ~= 0 then
+                why = kind_of(made) ~= 'directory' and ffi.string(C.strerror(ffi.errno()))
+            end
+        elseif kind_of(made) ~= 'directory' then
+            why = 'File exists'
+        end
+        if why then
+            return false, ('Error creating directory %s: %s'):format(made, why)
+        end
+    end
+    return true
 end
 
 function fio.rmdir(path)
-    check_string(path, 'fio.rmdir(path)')
+    path = name_of(path, 'Usage: fio.rmdir(pathname)')
     if C.rmdir(path) ~= 0 then
         return refused()
     end
@@ -176,42 +215,95 @@ function fio.rmdir(path)
 end
 
 function fio.unlink(path)
-    check_string(path, 'fio.unlink(path)')
+    path = name_of(path, 'Usage: fio.unlink(pathname)')
     return outcome(internal.file_operation('unlink', path))
 end
 
 function fio.rmtree(path)
-    check_string(path, 'Usage: fio.rmtree(path)')
-    for _, name in ipairs(fio.listdir(path) or {}) do
+    check_string(path, 'fio.rmtree(path)')
+    path = fio.abspath(path)
+    local names, why = fio.listdir(path)
+    if names == nil then
+        return nil, why
+    end
+    for _, name in ipairs(names) do
         local inner = fio.pathjoin(path, name)
-        if fio.path.is_dir(inner) then
-            fio.rmtree(inner)
-        else
-            fio.unlink(inner)
+        -- A link to a directory is a link: what it leads to stays.
+        local remove = internal.file_kind(inner, false) == 'directory' and fio.rmtree or fio.unlink
+        local ok, reason = remove(inner)
+        if not ok then
+            return ok, reason
         end
     end
     return fio.rmdir(path)
 end
 
 function fio.rename(from, to)
-    check_string(from, 'fio.rename(oldpath, newpath)')
-    check_string(to, 'fio.rename(oldpath, newpath)')
+    from = name_of(from, 'Usage: fio.rename(oldpath, newpath)')
+    to = name_of(to, 'Usage: fio.rename(oldpath, newpath)')
     return outcome(internal.file_operation('rename', from, to))
 end
 
 function fio.copyfile(from, to)
-    check_string(from, 'Usage: fio.copyfile(src, dst)')
-    local text, why = internal.file_read(from)
-    if text == nil then
-        return false, reason(why)
-    end
+    check_string(from, 'fio.copyfile(from, to)')
+    check_string(to, 'fio.copyfile(from, to)')
     if fio.path.is_dir(to) then
         to = fio.pathjoin(to, fio.basename(from))
     end
-    return outcome(internal.file_operation('write', to, text))
+    local text, why = internal.file_read(from)
+    local ok = text ~= nil
+    if ok then
+        ok, why = internal.file_operation('write', to, text)
+    end
+    if not ok then
+        return false, ('failed to copy %s to %s: fio: %s'):format(from, to, why)
+    end
+    return true
+end
+
+function fio.copytree(from, to)
+    check_string(from, 'fio.copytree(from, to)')
+    check_string(to, 'fio.copytree(from, to)')
+    local kind = kind_of(from)
+    if kind == nil then
+        return false, ('Directory %s does not exist'):format(from)
+    end
+    if kind ~= 'directory' then
+        return false, 'Not a directory'
+    end
+    from, to = fio.abspath(from), fio.abspath(to)
+    -- Listed before the copy is there, which may be within.
+    local names, why = fio.listdir(from)
+    if names == nil then
+        return false, why
+    end
+    local ok
+    ok, why = fio.mktree(to)
+    for _, name in ipairs(names) do
+        if not ok then
+            break
+        end
+        local inner, copy = fio.pathjoin(from, name), fio.pathjoin(to, name)
+        kind = internal.file_kind(inner, false)
+        if kind == 'directory' then
+            ok, why = fio.copytree(inner, copy)
+        elseif kind == 'link' then
+            ok, why = fio.readlink(inner)
+            if ok then
+                ok, why = fio.symlink(ok, copy)
+            end
+        else
+            ok, why = fio.copyfile(inner, copy)
+        end
+    end
+    if not ok then
+        return false, why
+    end
+    return true
 end
 
 function fio.symlink(target, path)
+    target, path = name_of(target, 'Usage: fio.symlink(target, linkpath)'), name_of(path, 'Usage: fio.symlink(target, linkpath)')
     if C.symlink(target, path) ~= 0 then
         return refused()
     end
@@ -219,9 +311,23 @@ function fio.symlink(target, path)
 end
 
 function fio.link(target, path)
+    target, path = name_of(target, 'Usage: fio.link(target, linkpath)'), name_of(path, 'Usage: fio.link(target, linkpath)')
     if C.link(target, path) ~= 0 then
         return refused()
     end
+    return true
+end
+
+function fio.truncate(path, size)
+    path = name_of(path, 'Usage: fio.truncate(pathname[, newlen])')
+    if C.truncate(path, size or 0) ~= 0 then
+        return refused()
+    end
+    return true
+end
+
+function fio.sync()
+    C.sync()
     return true
 end
 
@@ -235,6 +341,7 @@ function fio.umask(mask)
 end
 
 function fio.readlink(path)
+    path = name_of(path, 'Usage: fio.readlink(pathname)')
     local buffer = ffi.new('char[4096]')
     local size = C.readlink(path, buffer, 4096)
     if size < 0 then
@@ -249,7 +356,38 @@ function fio.chdir(path)
 end
 
 function fio.chmod(path, mode)
+    path = name_of(path, 'Usage: fio.chmod(pathname, mode)')
+    if mode == nil then
+        error('Usage: fio.chmod(pathname, mode)', 2)
+    end
     if C.chmod(path, mode) ~= 0 then
+        return refused()
+    end
+    return true
+end
+
+-- Owner and group are numbers, or names that the machine knows.
+function fio.chown(path, owner, group)
+    local usage = 'Usage: fio.chown(pathname, owner, group)'
+    path = name_of(path, usage)
+    if owner == nil or group == nil then
+        error(usage, 2)
+    end
+    if type(owner) ~= 'number' then
+        local found = C.fio_getpwnam(owner)
+        if found == nil then
+            return nil
+        end
+        owner = found.uid
+    end
+    if type(group) ~= 'number' then
+        local found = C.fio_getgrnam(group)
+        if found == nil then
+            return nil
+        end
+        group = found.gid
+    end
+    if C.chown(path, owner, group) ~= 0 then
         return refused()
     end
     return true
@@ -265,7 +403,7 @@ function fio.tempdir()
 end
 
 function fio.glob(pattern)
-    check_string(pattern, 'fio.glob(pattern)')
+    pattern = name_of(pattern, 'Usage: fio.glob(pattern)')
     local dir = pattern:match('^(.*)/[^/]*$')
     local name = pattern:match('([^/]*)$')
     local expression = '^' .. name:gsub('[%^%$%(%)%%%.%[%]%+%-]', '%%%0'):gsub('%*', '.*'):gsub('%?', '.') .. '$'
@@ -293,12 +431,12 @@ local function describe(path, follows_links)
 end
 
 function fio.stat(path)
-    check_string(path, 'fio.stat(path)')
+    path = name_of(path, 'Usage: fio.stat(pathname)')
     return describe(path, true)
 end
 
 function fio.lstat(path)
-    check_string(path, 'fio.lstat(path)')
+    path = name_of(path, 'Usage: fio.lstat(pathname)')
     return describe(path, false)
 end
 
@@ -383,7 +521,7 @@ function fio.open(path, flags, mode)
         flags = { flags }
     end
     if type(flags) == 'table' then
-        for _, flag in ipairs(flags) do
+        for _, flag in pairs(flags) do
             if type(flag) ~= 'number' then
                 local known = fio.c.flag[flag]
                 if known == nil then
@@ -396,10 +534,16 @@ function fio.open(path, flags, mode)
     end
     if type(mode) == 'table' then
         local all = 0
-        for _, name in ipairs(mode) do
-            all = bit.bor(all, fio.c.mode[name] or name)
+        for _, name in pairs(mode) do
+            local known = type(name) == 'number' and name or fio.c.mode[name]
+            if known == nil then
+                error(("fio.open(): unknown mode: %s"):format(tostring(name)), 2)
+            end
+            all = bit.bor(all, known)
         end
         mode = all
+    elseif type(mode) == 'string' then
+        error(("fio.open(): unknown mode: %s"):format(mode), 2)
     end
     local fd = C.open(path, bits, ffi.cast('int', mode or 438))
     if fd < 0 then

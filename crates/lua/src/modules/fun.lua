@@ -45,7 +45,7 @@ end
 
 local function raw_iter(object, param, state)
     if object == nil then
-        error(("object %s of type \"%s\" is not iterable"):format(tostring(object), type(object)), 3)
+        error('invalid iterator', 3)
     end
     local kind = type(object)
     if kind == 'table' then
@@ -190,7 +190,10 @@ function fun.rands(low, high)
 end
 
 -- Slices ------------------------------------------------------------------------------------------------------------
-local function value_of(next_state, ...)
+local function values_of(next_state, ...)
+    if next_state == nil then
+        return nil
+    end
     return ...
 end
 
@@ -202,7 +205,7 @@ define('nth', 1, function(n, gen, param, state)
             return nil
         end
     end
-    return (value_of(gen(param, state)))
+    return values_of(gen(param, state))
 end)
 
 define('head', 0, function(gen, param, state)

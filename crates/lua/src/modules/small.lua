@@ -43,7 +43,15 @@ local errno_codes = {
     EHOSTUNREACH = 113, EALREADY = 114, EINPROGRESS = 115, ESTALE = 116, EDQUOT = 122, ECANCELED = 125,
 }
 package.loaded.errno = setmetatable({
-    strerror = function(code) return ffi.string(ffi.C.strerror(code or ffi.errno())) end,
+    strerror = function(code)
+        -- What is no number fails as nil does, in the call of C.
+        if code == nil then
+            code = ffi.errno()
+        else
+            code = tonumber(code)
+        end
+        return ffi.string(ffi.C.strerror(code))
+    end,
 }, {
     __index = errno_codes,
     __call = function(_, code)
