@@ -120,6 +120,11 @@ impl Listeners {
         Ok(local)
     }
 
+    /// Looks whether an address can be had, and leaves it. Errors: the system's.
+    pub fn try_address(&self, address: SocketAddr) -> io::Result<()> {
+        TcpListener::bind(address).map(drop)
+    }
+
     /// Stops listening everywhere; open connections stay.
     pub fn close(&self) {
         for listener in self.open.take().values_mut() {
