@@ -22,6 +22,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 17
 
 run: ## a server at 127.0.0.1:3301 with its files in ./data; on a terminal with a console
+	$(CARGO) build --release -p server
 	@$(CARGO) run --quiet --release -p server -- serve --listen $(LISTEN) --work-dir $(WORK_DIR) $(ARGS)
 
 test: ## all tests; those in tests/ start the binary

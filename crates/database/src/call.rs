@@ -61,6 +61,7 @@ impl Database {
     }
 
     /// Who a session's work is checked as: its user, or nobody if that one was dropped, even if another user has the number now.
+    #[inline]
     pub fn user_of(&self, session: &Session) -> UserId {
         let id = session.user.get();
         let (birth, checked) = session.birth.get();
@@ -77,6 +78,7 @@ impl Database {
     }
 
     /// Has the work of a context be checked as its session's user, or as nobody if that one was dropped.
+    #[inline]
     pub fn act_for_session(&self, context: &Context) {
         context.act_for_session(self.user_of(&context.session), self.catalog.access_version());
     }

@@ -249,7 +249,9 @@ impl Database {
             if error.kind() != std::io::ErrorKind::WouldBlock && !error.to_string().contains("Resource temporarily") {
                 return Error::system(error);
             }
-            Error::new(ErrorCode::AlreadyRunning, &[&config.wal_dir.display()])
+            let mut error = Error::new(ErrorCode::AlreadyRunning, &[&config.wal_dir.display()]);
+            error.push_text(": another server is running in this directory");
+            error
         })?;
         *self.directory_lock.borrow_mut() = Some(lock);
         for dir in [&config.memtx_dir, &config.wal_dir] {

@@ -178,11 +178,13 @@ impl Context {
     }
 
     /// Has the work be checked as the session's user, who was looked at under this version of users and grants.
+    #[inline]
     pub(crate) fn act_for_session(&self, user: UserId, version: u64) {
         self.acting.set(Acting { user, birth: self.session.birth.get().0, checked: Some(version) });
     }
 
     /// The rights of the effective user, computed again only when grants have changed.
+    #[inline]
     pub(crate) fn rights(&self, catalog: &Catalog) -> Rc<Rights> {
         let (version, user) = (catalog.access_version(), self.user(catalog));
         if let Some((cached_version, cached_user, rights)) = &*self.rights.borrow()

@@ -6,7 +6,8 @@
 use crate::notify::Notifier;
 use crate::simulation::{self, Listener, Stream};
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::Shutdown;
+pub use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 

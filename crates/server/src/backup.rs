@@ -53,8 +53,10 @@ pub(crate) fn backup(options: &Options) -> Result<(), String> {
     let copies = match &options.dir {
         Some(dir) => {
             let lock = SystemFiles.lock(&dir.join("lycosa.lock"));
-            let _lock = lock
-                .map_err(|error| format!("{}: {error}; if a server runs on it, back it up by --uri", dir.display()))?;
+            let _lock = lock.map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => format!("{}: there is no such directory of data", dir.display()),
+                _ => format!("{}: {error}; if a server runs on it, back it up by --uri", dir.display()),
+            })?;
             let copies = files_of(dir, target)?;
             copy_all(&copies, target, options.quiet)?;
             copies

@@ -134,7 +134,12 @@ impl Client {
             return Err(format!("{address}: this is no Tarantool or Lycosa"));
         };
         if let Some(user) = &target.user {
-            client.log_in(user, target.password.as_deref().unwrap_or_default(), &salt)?;
+            client.log_in(user, target.password.as_deref().unwrap_or_default(), &salt).map_err(|error| {
+                match target.password {
+                    Some(_) => error,
+                    None => format!("{error}; no password was given: put it into the address (user:password@host:port) or into {PASSWORD_VARIABLE}"),
+                }
+            })?;
         }
         client.patience = patience;
         Ok(client)
@@ -216,7 +221,11 @@ impl Client {
         let body = to_json(&mut Reader::new(&answer)).unwrap_or(Value::Null);
         Ok(match code {
             0 => Ok(body),
-            _ => Err(body.get("49").and_then(Value::as_str).unwrap_or("unknown error").to_string()),
+            _ => {
+                let text = body.get("49").and_then(Value::as_str).unwrap_or("unknown error");
+                let is_nobody = text.ends_with("is denied for user 'guest'");
+                Err(format!("{text}{}", if is_nobody { "; name a user: user@host:port" } else { "" }))
+            }
         })
     }
 

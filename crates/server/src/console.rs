@@ -50,7 +50,7 @@ const LOCAL_NAME: &str = "local";
 
 const HELP: &str = "\
 What is typed is Lua and runs in the server; what it returns is printed.
-  box.space                     the spaces that there are
+  \\spaces                      the names of your spaces
   box.space.NAME:select()       rows
   box.cfg  box.info  box.stat() options, state, figures
   \\help  help  ?                this text
@@ -58,6 +58,13 @@ What is typed is Lua and runs in the server; what it returns is printed.
   \\q                            ends the console, as Ctrl-D does
 Tab completes names. A statement may have several lines. Ctrl-C clears the line, or cancels what runs.
 ";
+/// What those learn who type words that other consoles know.
+const NO_SUCH_WORD: &str = "This is Lua: box.space.NAME:select() shows rows. \\help shows more, \\q ends.\n";
+/// What `\\spaces` runs.
+const SPACES: &str = "\
+local names = {}
+for _, row in box.space._vspace:pairs(512, {iterator = 'GE'}) do names[#names + 1] = row.name or row[3] end
+return names";
 
 /// `lycosa console`.
 #[derive(Args)]
@@ -227,6 +234,7 @@ pub(crate) fn start_local(process: &mut Process) -> Result<(), String> {
     stop.set_console(true);
     runtime::spawn_thread("console", move || {
         let local = Local { queue, stop: stop.clone() };
+        print_out("Lua console, as the administrator: \\help shows what to type; \\q or Ctrl-D stops the server\n");
         match interact(Rc::new(RefCell::new(local)), "lycosa", Form::Yaml) {
             Ok(()) => stop.request(),
             Err(error) => {
@@ -341,7 +349,20 @@ fn statements(text: &str, mut is_incomplete: impl FnMut(&str) -> bool) -> Vec<St
 /// True for what the console itself understands.
 fn is_command(text: &str) -> bool {
     let text = text.trim();
-    text.starts_with('\\') || matches!(text, "help" | "help()" | "?")
+    text.starts_with('\\') || matches!(text, "help" | "help()" | "?") || is_foreign(text)
+}
+
+/// True for what other consoles understand, and what is no Lua.
+fn is_foreign(text: &str) -> bool {
+    let lower = text.trim_end_matches(';').to_ascii_lowercase();
+    let mut words = lower.split_whitespace();
+    let (first, second) = (words.next().unwrap_or(""), words.next());
+    let is_name = second.is_some_and(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '*'));
+    match first {
+        "exit" | "quit" => second.is_none(),
+        "show" | "select" | "insert" | "update" | "delete" | "describe" | "use" => is_name,
+        _ => false,
+    }
 }
 
 /// True if a line must not be kept in a file.
@@ -417,6 +438,13 @@ fn interact(backend: Rc<RefCell<dyn Backend>>, name: &str, form: Form) -> Result
                 // What was pasted may be several statements.
                 let list = statements(&text, |text| backend.borrow_mut().is_incomplete(text));
                 for statement in list {
+                    if statement.trim() == "\\spaces" {
+                        match backend.borrow_mut().ask("run", SPACES, form.get().name()) {
+                            Ok((answer, _)) => print_out(&answer),
+                            Err(error) => print_out(&format!("---\n- error: {}\n...\n", Value::from(error))),
+                        }
+                        continue;
+                    }
                     if is_command(&statement) {
                         if !obey(statement.trim(), &form) {
                             break 'lines Ok(());
@@ -458,6 +486,7 @@ fn obey(command: &str, form: &Cell<Form>) -> bool {
             }
         }
         ["\\help" | "\\h" | "\\?" | "help" | "help()" | "?"] => print_out(HELP),
+        _ if is_foreign(command) => print_out(NO_SUCH_WORD),
         _ => print_out("unknown command: \\help shows those that there are\n"),
     }
     true
@@ -484,5 +513,15 @@ mod tests {
         assert!(is_secret("box.schema.user.create('me', {passWORD = 'x'})"));
         assert!(is_secret("box.schema.user.passwd('x')"));
         assert!(!is_secret("box.space.books:select()"));
+    }
+
+    #[test]
+    fn words_of_other_consoles_are_told_from_lua() {
+        for text in ["exit", "quit;", "SELECT * FROM t", "show tables", "use db"] {
+            assert!(is_command(text), "{text}");
+        }
+        for text in ["select = 1", "exit()", "update(1)", "show", "quit = 1", "insert { 1 }", "delete"] {
+            assert!(!is_command(text), "{text}");
+        }
     }
 }

@@ -75,13 +75,9 @@ fn is_own_command(argument: &str) -> bool {
     COMMANDS.contains(&argument) || matches!(argument, "--help" | "-h" | "--version")
 }
 
-/// A word that is neither a command nor a file, but nearly a command.
-fn meant_command(argument: &str) -> Option<&'static str> {
-    let is_word = argument.chars().all(|c| c.is_ascii_alphabetic());
-    if !is_word || PathBuf::from(argument).exists() {
-        return None;
-    }
-    names::nearest(argument, COMMANDS.iter().copied())
+/// True for a word that is neither a command nor a file.
+fn is_unknown_word(argument: &str) -> bool {
+    argument.chars().all(|c| c.is_ascii_alphabetic()) && !PathBuf::from(argument).exists()
 }
 
 /// True if the program was started by the name `tarantool`.
@@ -103,13 +99,27 @@ fn run() -> Result<i32, String> {
     if is_tarantool_style(&arguments) {
         if let Some(wrong) = arguments.get(1)
             && !is_link(&arguments)
-            && let Some(meant) = meant_command(wrong)
+            && is_unknown_word(wrong)
         {
-            return Err(format!("there is no command and no script '{wrong}'; did you mean 'lycosa {meant}'?"));
+            return Err(match names::nearest(wrong, COMMANDS.iter().copied()) {
+                Some(meant) => format!("there is no command and no script '{wrong}'; did you mean 'lycosa {meant}'?"),
+                None => format!("there is no command and no script '{wrong}'; 'lycosa help' lists the commands"),
+            });
         }
         return script::run(&arguments[1..]);
     }
-    match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Whatever becomes of what is printed.
+            let _ = error.print();
+            if let Some(hint) = names::blame_variable(&error) {
+                eprintln!("lycosa: {hint}");
+            }
+            return Ok(error.exit_code());
+        }
+    };
+    match cli.command {
         Command::Serve { config, no_console, check, options } => {
             names::check_variables()?;
             let options = match config {

@@ -51,6 +51,19 @@ pub(crate) fn check_variables() -> Result<(), String> {
     Ok(())
 }
 
+/// Says that a value which was refused comes from the environment, if it does.
+pub(crate) fn blame_variable(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue};
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let flag = option.split_whitespace().next()?.trim_start_matches("--");
+    let is_given = std::env::args().any(|argument| argument.split('=').next() == Some(&format!("--{flag}")));
+    let command = crate::Cli::command();
+    let mut options = command.get_subcommands().flat_map(clap::Command::get_arguments);
+    let variable = options.find(|option| option.get_long() == Some(flag))?.get_env()?.to_str()?.to_string();
+    (!is_given && std::env::var_os(&variable).is_some())
+        .then(|| format!("the value comes from the variable {variable} of the environment"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,12 +11,31 @@ use wal::WalMode;
 /// A request that takes longer is logged, unless the configuration says otherwise.
 pub(crate) const TOO_LONG_THRESHOLD_DEFAULT: f64 = 0.5;
 
+/// A text; a number in the file is what it says.
+fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Text(String),
+        Whole(i64),
+        Fraction(f64),
+    }
+    Option::<Given>::deserialize(deserializer).map(|given| {
+        given.map(|given| match given {
+            Given::Text(text) => text,
+            Given::Whole(number) => number.to_string(),
+            Given::Fraction(number) => number.to_string(),
+        })
+    })
+}
+
 /// Options of `serve`. Sizes may be written as `512MiB` or `1GB`.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Options {
     /// Address and port of the binary protocol [default: 127.0.0.1:3301]
     #[arg(long, env = "LYCOSA_LISTEN")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) listen: Option<String>,
     /// Directory of snapshots and logs, made if it does not exist [default: ./data]
     #[arg(long, env = "LYCOSA_WORK_DIR")]
@@ -26,18 +45,23 @@ pub(crate) struct Options {
     pub(crate) wal_mode: Option<String>,
     /// Memory for rows and indexes [default: 1GiB]
     #[arg(long, env = "LYCOSA_MEMTX_MEMORY")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) memtx_memory: Option<String>,
     /// Largest row [default: 1MiB]
     #[arg(long, env = "LYCOSA_MEMTX_MAX_TUPLE_SIZE")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) memtx_max_tuple_size: Option<String>,
     /// Memory of spaces on disk for what was written and is not in files yet [default: 128MiB]
     #[arg(long, env = "LYCOSA_VINYL_MEMORY")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) vinyl_memory: Option<String>,
     /// Memory of spaces on disk for what was read [default: 128MiB]
     #[arg(long, env = "LYCOSA_VINYL_CACHE")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) vinyl_cache: Option<String>,
     /// Largest row of a space on disk [default: 1MiB]
     #[arg(long, env = "LYCOSA_VINYL_MAX_TUPLE_SIZE")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) vinyl_max_tuple_size: Option<String>,
     /// Bytes of a block of a space on disk; an index may say otherwise, as for the following [default: 4096]
     #[arg(long, env = "LYCOSA_VINYL_PAGE_SIZE")]
@@ -59,6 +83,7 @@ pub(crate) struct Options {
     pub(crate) vinyl_write_threads: Option<u64>,
     /// Size of a log file after which the next is begun [default: 256MiB]
     #[arg(long, env = "LYCOSA_WAL_MAX_SIZE")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) wal_max_size: Option<String>,
     /// Seconds between checkpoints, 0 for none [default: 3600]
     #[arg(long, env = "LYCOSA_CHECKPOINT_INTERVAL")]
@@ -68,9 +93,11 @@ pub(crate) struct Options {
     pub(crate) checkpoint_count: Option<usize>,
     /// Bytes of log after which a checkpoint is made [default: no limit]
     #[arg(long, env = "LYCOSA_CHECKPOINT_WAL_THRESHOLD")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) checkpoint_wal_threshold: Option<String>,
     /// Bytes a second that a checkpoint may write [default: no limit]
     #[arg(long, env = "LYCOSA_SNAP_IO_RATE_LIMIT")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) snap_io_rate_limit: Option<String>,
     /// Start although files are damaged, losing what the refusal announced
     #[arg(long, env = "LYCOSA_FORCE_RECOVERY")]
@@ -91,6 +118,7 @@ pub(crate) struct Options {
     pub(crate) log: Option<PathBuf>,
     /// What is logged: error, warn, info, debug [default: info]
     #[arg(long, env = "LYCOSA_LOG_LEVEL")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) log_level: Option<String>,
     /// How a line of the log looks: plain or json [default: plain]
     #[arg(long, env = "LYCOSA_LOG_FORMAT", value_parser = ["plain", "json"])]
@@ -103,6 +131,7 @@ pub(crate) struct Options {
     pub(crate) pid_file: Option<PathBuf>,
     /// Memory that Lua may have for itself [default: 2GiB]
     #[arg(long, env = "LYCOSA_LUA_MEMORY")]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) lua_memory: Option<String>,
     /// Seconds that a procedure may run without waiting before it is ended, 0 for no bound [default: 5]
     #[arg(long, env = "LYCOSA_LUA_SLICE_MAX")]
@@ -129,6 +158,7 @@ pub(crate) struct Options {
     /// Bytes of transactions that may wait for the disk. Only through `box.cfg`.
     #[arg(skip)]
     #[serde(skip)]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(crate) wal_queue_max_size: Option<String>,
     /// Lua script run before the server listens
     #[arg(long, env = "LYCOSA_SCRIPT")]

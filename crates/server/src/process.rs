@@ -203,6 +203,24 @@ impl Process {
     }
 }
 
+/// The address that a text stands for. Errors: it is none.
+fn resolve(address: &str) -> Result<net::SocketAddr, Error> {
+    let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+    let addresses = net::resolve(host_and_port).map_err(|error| cannot_listen(address, &error))?;
+    addresses.first().copied().ok_or_else(|| Error::system(format!("cannot listen at {address}: no such address")))
+}
+
+fn cannot_listen(address: &str, error: &std::io::Error) -> Error {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another server may be running there: stop it, or give another address by --listen"
+        }
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 are for the administrator of the machine",
+        _ => "",
+    };
+    Error::system(format!("cannot listen at {address}: {error}{hint}"))
+}
+
 impl ProcessHost {
     /// True once `box.cfg` or `serve` has opened the database.
     pub(crate) fn is_open(&self) -> bool {
@@ -241,13 +259,17 @@ impl ProcessHost {
         }
     }
 
+    /// Looks whether the configured address can be had. Errors: as those of listening there.
+    pub(crate) fn check_address(&self) -> Result<(), Error> {
+        let Some(address) = self.options.borrow().listen.clone() else { return Ok(()) };
+        let found = resolve(&address)?;
+        self.listeners.try_address(found).map_err(|error| cannot_listen(&address, &error))
+    }
+
     /// Listens at an address instead of where it listened. Errors: the address is taken or no address; it is open to the world and nobody
     /// needs a password.
     fn listen(&self, address: &str) -> Result<(), Error> {
-        let failed = |reason: &dyn std::fmt::Display| Error::system(format!("cannot listen at {address}: {reason}"));
-        let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
-        let addresses = net::resolve(host_and_port).map_err(|error| failed(&error))?;
-        let found = *addresses.first().ok_or_else(|| failed(&"no such address"))?;
+        let found = resolve(address)?;
         if !found.ip().is_loopback() && !self.has_password() {
             if self.is_strict {
                 return Err(Error::system(format!(
@@ -259,7 +281,7 @@ impl ProcessHost {
             tracing::warn!("listening at {found}, open to other machines, although no user has a password");
         }
         self.listeners.close();
-        let local = self.listeners.listen(found).map_err(|error| failed(&error))?;
+        let local = self.listeners.listen(found).map_err(|error| cannot_listen(address, &error))?;
         let guest = if self.guest_may_nothing() { "; guest may do nothing until granted" } else { "" };
         tracing::info!("ready: connect to {local} with any Tarantool connector{guest}");
         Ok(())

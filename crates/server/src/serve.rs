@@ -22,6 +22,11 @@ pub(crate) fn check(options: &Options) -> Result<i32, String> {
 pub(crate) fn serve(options: &Options, has_console: bool) -> Result<i32, String> {
     let options = options.for_serve();
     let mut process = Process::new(&options, true)?;
+    // What can be seen to fail fails before a directory is made.
+    process.host.check_address().map_err(|error| error.to_string())?;
+    if let Some(path) = &options.script {
+        read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
     process.host.open().map_err(|error| error.to_string())?;
     Lua::opened(&options.shown());
     match &options.script {

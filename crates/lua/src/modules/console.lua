@@ -168,8 +168,28 @@ local function letters(text)
     return utf8.len(text) or #text
 end
 
+-- A table of names, as box.info is, has a line for each.
+local function listed(value)
+    if type(value) ~= 'table' or is_tuple(value) then
+        return value
+    end
+    local metatable = getmetatable(value)
+    if type(metatable) == 'table' and type(metatable.__serialize) == 'function' then
+        value = metatable.__serialize(value)
+    end
+    if type(value) ~= 'table' or #value > 0 or next(value) == nil then
+        return value
+    end
+    local list = {}
+    for key, field in next, value do
+        list[#list + 1] = { name = tostring(key), value = field }
+    end
+    table.sort(list, function(a, b) return a.name < b.name end)
+    return list
+end
+
 local function table_of(value)
-    local header, rows = rows_of(value)
+    local header, rows = rows_of(listed(value))
     local widths = {}
     for i, name in ipairs(header) do
         widths[i] = letters(name)

@@ -198,11 +198,16 @@ impl<'a> Request<'a> {
         if !reader.is_empty() {
             return Err(DecodeError::Body("packet end"));
         }
-        let missing = wanted(request_type).iter().find_map(|name| request.missing(*name));
-        missing.map_or(Ok(request), |name| Err(DecodeError::Missing(name)))
+        for name in wanted(request_type) {
+            if let Some(word) = request.missing(*name) {
+                return Err(DecodeError::Missing(word));
+            }
+        }
+        Ok(request)
     }
 
     /// Reads a key and its value.
+    #[inline]
     fn read_pair(&mut self, request_type: u64, reader: &mut Reader<'a>) -> Result<(), DecodeError> {
         let bad = |_| DecodeError::Body("packet body");
         let name = match reader.kind().map_err(bad)? {
@@ -248,6 +253,7 @@ impl<'a> Request<'a> {
     }
 
     /// The word for a key if the body did not have it.
+    #[inline]
     fn missing(&self, name: u64) -> Option<&'static str> {
         let (is_missing, word) = match name {
             key::SPACE_ID => (self.space_id.is_none() && self.space_name.is_none(), "space id"),
