@@ -1,6 +1,7 @@
 """Random Lua programs: lists of statements, one line each, for `tests/scripts/runner.lua`."""
 
 import random
+import re
 
 NUMBERS = [
     "0", "1", "2", "3", "5", "10", "-1", "-2", "0.5", "-0.5", "1.5", "2.5", "1e10", "1e15", "1e16", "2^31", "2^32", "2^53", "2^63",
@@ -425,4 +426,6 @@ AREAS = {
 
 def program(area, seed, length):
     """The statements of one program."""
-    return [statement.replace("\n", "\\n") for statement in AREAS[area](Source(f"{area} {seed}"), length)]
+    statements = [statement.replace("\n", "\\n") for statement in AREAS[area](Source(f"{area} {seed}"), length)]
+    # Who sleeps for ever, or for years, answers nothing, and the statements behind are not compared.
+    return [statement for statement in statements if not re.match(r"fiber\.sleep\((math\.huge|[12]\^|\d*1?e\d|\d{4,})", statement)]
