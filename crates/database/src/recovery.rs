@@ -256,7 +256,10 @@ impl Database {
         *self.directory_lock.borrow_mut() = Some(lock);
         for dir in [&config.memtx_dir, &config.wal_dir] {
             for name in wal::remove_unfinished(&*files, dir).map_err(start_error)? {
-                tracing::info!("removed {name}, which was being written when the server stopped");
+                // Room that is prepared for the next log is there after every crash.
+                if name != wal::PREPARED_LOG {
+                    tracing::info!("removed {name}, which was being written when the server stopped");
+                }
             }
         }
         let snapshots = wal::snapshots(&*files, &config.memtx_dir).map_err(start_error)?;

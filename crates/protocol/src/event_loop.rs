@@ -386,6 +386,8 @@ impl EventLoop {
 
     /// Runs until every request that has come is answered, or until a time. Returns whether all are.
     fn answer_all(&mut self, deadline_ns: u64) -> io::Result<bool> {
+        // The first turn waits for nothing: there may be nobody to answer.
+        self.waker.wake()?;
         while fiber::now_ns() < deadline_ns {
             // One turn; what is said of the connections is true between turns.
             let turns = Cell::new(0);

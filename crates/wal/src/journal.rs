@@ -41,6 +41,8 @@ const ROTATE_AGAIN_BYTES: u64 = 4 << 20;
 
 /// The name, but for the ending of what is unfinished, of a file that comes next.
 const NEXT_FILE: &str = "next.xlog";
+/// What a crash leaves of it.
+pub const PREPARED_LOG: &str = "next.xlog.inprogress";
 
 /// Transactions that make a group worth a third write in flight.
 const GROUP_WORTH_IT: usize = 6;
