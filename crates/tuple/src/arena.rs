@@ -40,9 +40,6 @@ const STEPPED_MAX: usize = 1024;
 const BLOCK_MIN: usize = 8;
 /// Largest block that is cut from a slab.
 const SMALL_MAX: usize = SLAB_BYTES / 4;
-/// Idle slabs whose memory stays: so many, and a part of those in use.
-const IDLE_SLABS_KEPT: usize = 8;
-const IDLE_PART: usize = 8;
 /// Slabs may take so much more than the limit: half of it, and this. Rows of many sizes that leave few of each slab would fill any memory.
 const OVERHEAD_BYTES: usize = 64 << 20;
 /// Memory that is touched ahead of the rows, once there is a certain amount.
@@ -222,12 +219,14 @@ impl Arena {
         self.inner.reserved.get() + self.inner.idle.borrow().len() * SLAB_BYTES
     }
 
-    /// Lets the system have a part of the memory that no row is in, by a function that takes its address and bytes: what is there may be lost. Some
-    /// stays for the rows that come next. False if there is nothing more.
+    /// Lets the system have a part of the memory that no row is in, by a function that takes its address and bytes: what is there may be lost. What
+    /// is below the limit stays for the rows that come next. False if there is nothing more.
     pub fn return_idle(&self, give_back: unsafe fn(usize, usize)) -> bool {
         let inner = &*self.inner;
         let mut idle = inner.idle.borrow_mut();
-        if idle.len() <= IDLE_SLABS_KEPT.max(inner.reserved.get() / SLAB_BYTES / IDLE_PART) {
+        // Below the limit the next rows find it in memory: to touch it anew would cost them a trap a page.
+        let held = inner.reserved.get() + inner.charged.get() + idle.len() * SLAB_BYTES;
+        if idle.is_empty() || held <= inner.limit.get() {
             return false;
         }
         let slab = idle.swap_remove(0);
@@ -720,9 +719,9 @@ mod tests {
             while arena.return_idle(|_, _| {}) {
                 given_back += SLAB_BYTES;
             }
-            assert!(arena.reserved() <= 24 * SLAB_BYTES, "{length}: {} bytes", arena.reserved());
+            assert!(arena.reserved() <= LIMIT, "{length}: {} bytes", arena.reserved());
         }
-        assert!(given_back > LIMIT);
+        assert!(given_back > 0);
     }
 
     #[test]
