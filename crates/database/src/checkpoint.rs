@@ -161,10 +161,8 @@ fn open_views(database: &Database) -> Vec<SpaceView> {
     let mut views = Vec::new();
     for space in database.catalog.spaces() {
         let def = space.def();
-        if space.kind != crate::catalog::SpaceKind::Memory || def.is_temporary {
-            continue;
-        }
-        if let Some(view) = space.store.borrow_mut().open_view() {
+        let Some(rows) = space.rows.memory().filter(|_| !def.is_temporary) else { continue };
+        if let Some(view) = rows.borrow_mut().open_view() {
             views.push(SpaceView { id: space.id, group_id: def.group_id, view });
         }
     }
@@ -176,14 +174,15 @@ fn close_views(database: &Database, views: Vec<SpaceView>) {
         if !view.needs_closing() {
             continue;
         }
-        let owner = database.catalog.space(id).filter(|space| space.store.borrow().owns_view(&view));
-        match owner {
-            Some(space) => {
-                space.store.borrow_mut().close_view(view);
-                database.discard(Garbage::NodesOf(space));
+        let space = database.catalog.space(id);
+        let owned = space.as_ref().and_then(|space| space.rows.memory()).filter(|rows| rows.borrow().owns_view(&view));
+        match (&space, owned) {
+            (Some(space), Some(rows)) => {
+                rows.borrow_mut().close_view(view);
+                database.discard(Garbage::NodesOf(Rc::clone(space)));
             }
             // The rows were truncated, dropped or rebuilt meanwhile.
-            None => database.close_orphaned_view(view),
+            _ => database.close_orphaned_view(view),
         }
     }
     database.arena.close_view();

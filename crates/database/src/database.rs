@@ -81,7 +81,7 @@ impl Garbage {
         match self {
             Garbage::Space(space) => space.dismantle_some(max),
             Garbage::Index(index) => index.release_some(),
-            Garbage::NodesOf(space) => space.store.borrow_mut().collect(max),
+            Garbage::NodesOf(space) => space.rows.memory().is_some_and(|rows| rows.borrow_mut().collect(max)),
         }
     }
 }
@@ -400,10 +400,7 @@ impl Database {
         if let Some(effect) = statement.effect {
             (effect.undo)(self);
         }
-        match statement.space.disk() {
-            Some(disk) => disk.undo(&statement.disk.borrow()),
-            None => statement.space.store.borrow_mut().undo(&statement.change),
-        }
+        statement.space.rows.undo(&statement.change);
     }
 
     /// A statement cannot be taken back any more.
@@ -415,6 +412,10 @@ impl Database {
 
     pub(crate) fn discard(&self, garbage: Garbage) {
         self.garbage.borrow_mut().push_back(garbage);
+    }
+
+    pub(crate) fn discard_all(&self, garbage: impl IntoIterator<Item = Garbage>) {
+        self.garbage.borrow_mut().extend(garbage);
     }
 
     pub(crate) fn discard_indexes(&self, indexes: impl IntoIterator<Item = storage::DetachedIndex>) {
@@ -446,8 +447,9 @@ impl Database {
                 _ => {}
             }
             let spaces = self.catalog.spaces();
-            match spaces.iter().find(|space| space.store.borrow().owns_view(&view)) {
-                Some(space) => space.store.borrow_mut().close_view(view),
+            let mut all = spaces.iter().filter_map(|space| space.rows.memory());
+            match all.find(|rows| rows.borrow().owns_view(&view)) {
+                Some(rows) => rows.borrow_mut().close_view(view),
                 None => self.orphaned_views.borrow_mut().push(view),
             }
         }

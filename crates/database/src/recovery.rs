@@ -43,8 +43,8 @@ pub(crate) struct Body<'a> {
 
 /// True if a unique index may be given two rows that only Tarantool tells apart: what [`Database::replay`] leaves out is found row by row.
 fn has_numbers_of_kinds(space: &Space) -> bool {
-    let store = space.store.borrow();
-    let mut secondaries = store.index_defs().filter(|def| def.id != 0 && def.is_unique);
+    let defs = space.index_defs();
+    let mut secondaries = defs.iter().filter(|def| def.id != 0 && def.is_unique);
     secondaries.any(|def| {
         let mut parts = def.key_def.parts().iter();
         parts.any(|part| matches!(part.field_type, FieldType::Number | FieldType::Scalar))
@@ -110,9 +110,10 @@ impl Replaying<'_> {
     fn complete_indexes(&mut self) -> Result<()> {
         for space in std::mem::take(&mut self.deferring) {
             let started = self.database.environment.clock.monotonic_ns();
-            space.store.borrow_mut().complete_indexes().map_err(|error| self.database.storage_error(error, &space))?;
+            let Some(rows) = space.rows.memory() else { continue };
+            rows.borrow_mut().complete_indexes().map_err(|error| self.database.storage_error(error, &space))?;
             let elapsed_ms = (self.database.environment.clock.monotonic_ns() - started) / 1_000_000;
-            let rows = space.store.borrow().len() as u64;
+            let rows = space.rows.len();
             if rows >= PROGRESS_ROWS {
                 tracing::info!("secondary indexes of {rows} rows of space '{}' in {elapsed_ms} ms", space.name());
             }
@@ -145,11 +146,15 @@ impl Replaying<'_> {
         if space.is_system() && space.id != SEQUENCE_DATA_ID || index_id != 0 {
             // It may change what indexes there are, or ask one of them.
             self.complete_indexes()?;
-        } else if self.may_defer && space.store.borrow().is_empty() && !has_numbers_of_kinds(&space) {
-            let mut store = space.store.borrow_mut();
-            let was_deferring = store.is_deferring();
-            store.defer_secondary_indexes();
-            if store.is_deferring() && !was_deferring {
+        } else if let Some(rows) = space.rows.memory()
+            && self.may_defer
+            && rows.borrow().is_empty()
+            && !has_numbers_of_kinds(&space)
+        {
+            let mut rows = rows.borrow_mut();
+            let was_deferring = rows.is_deferring();
+            rows.defer_secondary_indexes();
+            if rows.is_deferring() && !was_deferring {
                 self.deferring.push(Rc::clone(&space));
             }
         }
@@ -188,7 +193,9 @@ impl Replay for Replaying<'_> {
             }
             let Ok(space) = self.database.space(body.space_id) else { return };
             let value = match row.header.kind {
-                row_kind::INSERT | row_kind::REPLACE | row_kind::UPSERT => space.store.borrow().hint_of(body.tuple),
+                row_kind::INSERT | row_kind::REPLACE | row_kind::UPSERT => {
+                    space.rows.memory().and_then(|rows| rows.borrow().hint_of(body.tuple))
+                }
                 _ => {
                     let mut key = Reader::new(body.key);
                     key.read_array().and_then(|_| key.read_uint()).ok()
@@ -410,8 +417,10 @@ impl Database {
     }
 
     fn find_replicaset(&self) {
-        if let Some(schema) = self.catalog.space(crate::alter::SCHEMA_ID) {
-            schema.store.borrow().scan(0, storage::IteratorKind::All, &[], 0, |row| {
+        if let Some(schema) = self.catalog.space(crate::alter::SCHEMA_ID)
+            && let Some(rows) = schema.rows.memory()
+        {
+            rows.borrow().scan(0, storage::IteratorKind::All, &[], 0, |row| {
                 let mut reader = Reader::new(row);
                 let key = reader.read_array().and_then(|_| reader.read_str());
                 if let (Ok(b"cluster" | b"replicaset_uuid"), Ok(uuid)) = (key, reader.read_str()) {

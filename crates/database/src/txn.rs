@@ -14,10 +14,8 @@ use crate::isolation::Seen;
 use crate::reads::Reads;
 use crate::session::Context;
 use crate::statistics::increment;
-use std::cell::RefCell;
 use std::rc::Rc;
 use storage::Change;
-use storage::lsm::DiskChange;
 use tuple::Tuple;
 use wal::Position;
 
@@ -47,8 +45,6 @@ pub(crate) struct Statement {
     pub space: Rc<Space>,
     pub change: Change,
     pub effect: Option<Effect>,
-    /// What it did to a space on disk.
-    pub disk: RefCell<DiskChange>,
 }
 
 /// One row for the log.
@@ -126,6 +122,10 @@ impl Txn {
 
     pub(crate) fn statements(&self) -> &[Statement] {
         &self.statements
+    }
+
+    pub(crate) fn statements_mut(&mut self) -> &mut [Statement] {
+        &mut self.statements
     }
 
     pub(crate) fn is_aborted(&self) -> bool {
@@ -254,7 +254,7 @@ impl Database {
     fn append(&self, txn: &mut Txn) -> Result<Position> {
         if txn.rows.is_empty() {
             for statement in txn.statements.drain(..) {
-                self.doom_readers_of_statement(&statement);
+                self.doom_readers(&statement);
                 self.finish(statement);
             }
             return Ok(Position::default());
@@ -277,7 +277,7 @@ impl Database {
                 placed(self, position.0 - (row_count - effect.rows) as i64);
             }
             self.note_write(&statement.space, position);
-            self.doom_readers_of_statement(&statement);
+            self.doom_readers(&statement);
             self.push_pending(position, statement);
         }
         Ok(position)
@@ -473,14 +473,14 @@ impl Database {
         context: &Context,
         statement: Statement,
         log: Option<(u16, u32)>,
-        encode: impl FnOnce(&mut Vec<u8>),
+        encode: impl FnOnce(&mut Vec<u8>, &Change),
     ) {
         let mut txn = context.txn.borrow_mut();
         let txn = txn.as_mut().expect("statements run inside a transaction");
-        txn.record(statement);
         if let Some((kind, group_id)) = log {
-            txn.log(kind, group_id, encode);
+            txn.log(kind, group_id, |out| encode(out, &statement.change));
         }
+        txn.record(statement);
     }
 
     /// Gives the newest statement of the open transaction what its change of the schema needs.

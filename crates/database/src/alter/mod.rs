@@ -59,7 +59,7 @@ const FUNC_INDEX_ID: u32 = 372;
 
 pub(crate) use disk::ReadyIndexes;
 pub(crate) use index::{define_engine_indexes, parse_index};
-pub(crate) use space::{kind_of, make_format, parse_space, view_base};
+pub(crate) use space::{kind_of, make_format, parse_space, rows_of_kind, view_base};
 
 /// Puts a changed row of a system space in force.
 pub(crate) fn on_system_row(

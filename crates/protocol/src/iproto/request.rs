@@ -9,7 +9,8 @@ use super::login::{self, Logins, Waiting};
 use super::{FEATURES, PROTOCOL_VERSION, key, request_type};
 use crate::connection::Connection;
 use database::{
-    Context, Database, Error, ErrorCode, Key, Operation, Result, SessionEvent, Space, index_by_name, no_such_index,
+    Context, Database, Error, ErrorCode, Key, Operation, Result, ScanRequest, SessionEvent, Space, index_by_name,
+    no_such_index,
 };
 use runtime::fiber;
 use std::rc::Rc;
@@ -240,7 +241,8 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
     let start = begin_answer(out, 0, sync, database.catalog.schema_version());
     let at = begin_data(out);
     let mut count = 0;
-    let result = database.select(context, &space, index_id, kind, key, request.offset, limit, |row| {
+    let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
+    let result = database.select(context, &space, &scan, |row| {
         out.extend_from_slice(row);
         count += 1;
         true
@@ -340,7 +342,8 @@ fn select_in_fiber(
         let key = Key::decode(request.key.ok_or_else(|| missing("key"))?)?;
         let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
         let mut count = 0;
-        database.select(context, &space, index_id, kind, key, request.offset, limit, |row| {
+        let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
+        database.select(context, &space, &scan, |row| {
             out.extend_from_slice(row);
             count += 1;
             true
