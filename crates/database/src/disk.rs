@@ -4,7 +4,6 @@
 //! looks at belongs to one moment, as in memory. Outside a fiber nothing can wait: [`Error::needs_fiber`] asks the caller to try again
 //! in one. Writers wait, too, while memtables are full.
 
-use crate::alter::ReadyIndexes;
 use crate::catalog::Space;
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
@@ -19,7 +18,6 @@ use storage::lsm::{
     Fetched, LSM_DIR, LsmConfig, LsmEngine, LsmEnvironment, LsmError, LsmSpace, Need, Stop, TreeOptions,
 };
 use storage::{IndexDef, NotAnArray};
-use tuple::Tuple;
 
 /// A writer that finds memory full looks again after so long.
 const FULL_WAIT_NS: u64 = 1_000_000;
@@ -38,10 +36,6 @@ pub(crate) struct DiskState {
     pub(crate) unbuilt: RefCell<Vec<(Rc<Space>, IndexDef, TreeOptions)>>,
     /// Spaces whose new indexes are to be recorded.
     pub(crate) seal_soon: RefCell<Vec<Rc<LsmSpace>>>,
-    /// The row of `_space` whose format all rows of a space were found to fit, for the statement that is about to put it in force.
-    pub(crate) checked_format: RefCell<Option<Tuple>>,
-    /// Indexes that wait for the statement that puts them in their places, which comes at once.
-    pub(crate) ready_indexes: RefCell<Option<ReadyIndexes>>,
     pace: Pacer,
 }
 
@@ -195,7 +189,7 @@ impl Database {
     /// Errors: there is no fiber that could wait; a block cannot be read; 97.
     pub(crate) fn wait_for(&self, context: &Context, need: Need) -> Result<Fetched> {
         let Some(engine) = self.disk_engine() else { return Err(Error::system("the disk engine is not open")) };
-        if fiber::current().is_none() && self.state() != State::Loading {
+        if fiber::current().is_none() && !self.is_loading() {
             return Err(Error::needs_fiber());
         }
         let fetched = engine.fetch(need).map_err(|error| self.read_error(&error))?;

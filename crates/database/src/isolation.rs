@@ -26,10 +26,11 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
-use crate::reads::{Point, Reads, above};
+use crate::reads::{Point, Readers, Reads, above};
 use crate::session::Context;
 use crate::statistics::increment;
 use crate::txn::Statement;
+use std::cell::Cell;
 use std::rc::Rc;
 use storage::{Change, IndexDef, IndexKind, IteratorKind, Key, ordered_key};
 use tuple::Tuple;
@@ -71,10 +72,33 @@ pub(crate) fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Op
     }
 }
 
+/// What stands between transactions.
+#[derive(Default)]
+pub(crate) struct Isolation {
+    /// Transactions remember what they read: there are spaces whose reads may wait.
+    remembers: Cell<bool>,
+    readers: Rc<Readers>,
+    last_txn_id: Cell<u64>,
+}
+
+impl Isolation {
+    /// A number for a transaction.
+    pub(crate) fn next_txn_id(&self) -> u64 {
+        self.last_txn_id.set(self.last_txn_id.get() + 1);
+        self.last_txn_id.get()
+    }
+
+    /// True if transactions survive a wait.
+    #[inline]
+    pub(crate) fn remembers(&self) -> bool {
+        self.remembers.get()
+    }
+}
+
 impl Database {
     /// From now on transactions remember what they read. To be called before the first disk space can be written to or read.
     pub fn remember_reads(&self) {
-        self.remembers_reads.set(true);
+        self.isolation.remembers.set(true);
     }
 
     /// The open transaction has touched a space whose reads may wait: it will be suspended by a wait, not aborted.
@@ -86,7 +110,7 @@ impl Database {
 
     /// Transactions whose fibers wait.
     pub fn suspended(&self) -> usize {
-        self.readers.suspended()
+        self.isolation.readers.suspended()
     }
 
     /// The context's fiber is about to wait: what its transaction has changed is taken back until it is resumed. Does nothing if there is no
@@ -152,7 +176,7 @@ impl Database {
     /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger.
     #[inline]
     pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
-        self.remembers_reads.get()
+        self.isolation.remembers()
             && (self.is_in_explicit_txn(context) || context.trigger_depth.get() > 0 || space.has_triggers())
     }
 
@@ -160,7 +184,7 @@ impl Database {
     fn with_reads(&self, context: &Context, add: impl FnOnce(&Rc<Reads>)) {
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
             let id = txn.id();
-            add(txn.reads.get_or_insert_with(|| Reads::new(id, &self.readers)));
+            add(txn.reads.get_or_insert_with(|| Reads::new(id, &self.isolation.readers)));
         }
     }
 
@@ -189,7 +213,7 @@ impl Database {
 
     /// Something is tried that may have to wait and be tried again.
     pub(crate) fn begin_try(&self, context: &Context) {
-        if self.remembers_reads.get()
+        if self.isolation.remembers()
             && let Some(txn) = context.txn.borrow_mut().as_mut()
         {
             txn.tried = Some(Vec::new());
@@ -279,7 +303,7 @@ impl Database {
     /// A statement is committed: the suspended transactions that depend on what it has changed have no chance any more.
     #[inline]
     pub(crate) fn doom_readers(&self, statement: &Statement) {
-        if self.readers.suspended() > 0 {
+        if self.isolation.readers.suspended() > 0 {
             self.doom_readers_of(&statement.space, &statement.change);
         }
     }
@@ -289,15 +313,15 @@ impl Database {
         if space.is_system() {
             self.doom_readers_of_definition(space, change);
         }
-        let has_ranges = self.readers.has_ranges(space.id);
+        let has_ranges = self.isolation.readers.has_ranges(space.id);
         space.rows.for_each_key(&space.index_defs(), change, |def, own, whole| {
             if def.is_unique
                 && let Some(own) = own
             {
-                self.readers.doom_key(Point::new(space.id, def.id, own));
+                self.isolation.readers.doom_key(Point::new(space.id, def.id, own));
             }
             if has_ranges {
-                self.readers.doom_ranges(space.id, def.id, whole);
+                self.isolation.readers.doom_ranges(space.id, def.id, whole);
             }
         });
     }
@@ -310,18 +334,18 @@ impl Database {
         }
         for row in [&change.old, &change.new].into_iter().flatten() {
             if let Ok(id) = Fields::new(row.data()).and_then(|mut fields| fields.uint()) {
-                self.readers.doom_space(id);
+                self.isolation.readers.doom_space(id);
             }
         }
     }
 
     /// The indexes of a space are about to be other ones.
     pub(crate) fn doom_readers_of_space(&self, space_id: u32) {
-        self.readers.doom_space(space_id);
+        self.isolation.readers.doom_space(space_id);
     }
 
     /// What was committed is taken back: nobody can say on what the suspended transactions depend.
     pub(crate) fn doom_all(&self) {
-        self.readers.doom_all();
+        self.isolation.readers.doom_all();
     }
 }

@@ -5,7 +5,7 @@
 //! the write: that, too, was seen.
 
 use crate::catalog::Space;
-use crate::database::{Database, State};
+use crate::database::Database;
 use crate::disk::Halt;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
@@ -206,7 +206,7 @@ impl Database {
         let mut misfit = None;
         let new = self.computed_row(space, &old, |row| {
             update::upsert(ops, old.data(), Some(&format), index_base, row)?;
-            if is_on_disk && self.state() == State::Loading {
+            if is_on_disk && self.is_loading() {
                 misfit = format.check(row).err();
             }
             Ok(())
@@ -332,10 +332,10 @@ impl Database {
         self.check_has_primary(space)?;
         format.check(row).map_err(|error| self.tuple_error(error, space))?;
         let (max, code) = match space.rows.may_wait() {
-            true => (self.max_disk_tuple_size.get(), ErrorCode::VinylMaxTupleSize),
-            false => (self.max_tuple_size.get(), ErrorCode::MemtxMaxTupleSize),
+            true => (self.limits.disk_tuple_bytes.get(), ErrorCode::VinylMaxTupleSize),
+            false => (self.limits.tuple_bytes.get(), ErrorCode::MemtxMaxTupleSize),
         };
-        if row.len() > max && self.state() != crate::database::State::Loading {
+        if row.len() > max && !self.is_loading() {
             return Err(Error::new(code, &[&row.len()]).with("space", space.name()).with("limit", max));
         }
         Ok(())
@@ -358,7 +358,7 @@ impl Database {
                 return Tuple::new(&self.arena, format.id(), row);
             }
             let limit = self.arena.limit();
-            let reserve = if self.state() == crate::database::State::Loading {
+            let reserve = if self.is_loading() {
                 limit / LOADING_RESERVE_PART
             } else if space.is_system() || row.len() <= replaced_bytes() {
                 limit / RESERVE_PART

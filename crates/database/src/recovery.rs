@@ -260,7 +260,7 @@ impl Database {
             error.push_text(": another server is running in this directory");
             error
         })?;
-        *self.directory_lock.borrow_mut() = Some(lock);
+        *self.start.directory_lock.borrow_mut() = Some(lock);
         for dir in [&config.memtx_dir, &config.wal_dir] {
             for name in wal::remove_unfinished(&*files, dir).map_err(start_error)? {
                 // Room that is prepared for the next log is there after every crash.
@@ -301,8 +301,7 @@ impl Database {
             vclock,
         )
         .map_err(start_error)?;
-        self.set_durable(journal.durable());
-        self.set_journal(Some(journal));
+        self.ledger.open(journal);
         self.serve_disk()?;
         self.set_state(State::Running);
         if has_moved {
@@ -328,8 +327,8 @@ impl Database {
             Some(uuid) => uuid.clone(),
             None => self.random_uuid(),
         };
-        *self.instance_uuid.borrow_mut() = uuid(&config.instance_uuid);
-        *self.replicaset_uuid.borrow_mut() = uuid(&config.replicaset_uuid);
+        *self.identity.instance_uuid.borrow_mut() = uuid(&config.instance_uuid);
+        *self.identity.replicaset_uuid.borrow_mut() = uuid(&config.replicaset_uuid);
         self.instance_uuid()
     }
 
@@ -382,7 +381,7 @@ impl Database {
             let error = WalError::Corrupt { file: snapshot.to_path_buf(), offset: first.offset, what };
             return Err(advised(start_error(error)));
         }
-        *self.instance_uuid.borrow_mut() = found.meta.instance_uuid.clone();
+        *self.identity.instance_uuid.borrow_mut() = found.meta.instance_uuid.clone();
         let elapsed_ms = (self.environment.clock.monotonic_ns() - started) / 1_000_000;
         tracing::info!("{} rows from {} in {elapsed_ms} ms", found.rows, snapshot.display());
         self.find_replicaset();
@@ -412,7 +411,7 @@ impl Database {
             None => tracing::info!("{report}"),
         }
         let end = report.vclock;
-        *self.recovery_report.borrow_mut() = Some(report);
+        *self.start.report.borrow_mut() = Some(report);
         Ok((end, replay.incoming.has_moved()))
     }
 
@@ -424,7 +423,7 @@ impl Database {
                 let mut reader = Reader::new(row);
                 let key = reader.read_array().and_then(|_| reader.read_str());
                 if let (Ok(b"cluster" | b"replicaset_uuid"), Ok(uuid)) = (key, reader.read_str()) {
-                    *self.replicaset_uuid.borrow_mut() = String::from_utf8_lossy(uuid).into_owned();
+                    *self.identity.replicaset_uuid.borrow_mut() = String::from_utf8_lossy(uuid).into_owned();
                 }
                 true
             });
@@ -439,10 +438,10 @@ impl Database {
             engine.close();
         }
         self.finish_publishing();
-        if let Some(journal) = self.take_journal() {
+        if let Some(journal) = self.ledger.take_journal() {
             journal.close().map_err(|error| Error::system(error.to_string()))?;
         }
-        *self.directory_lock.borrow_mut() = None;
+        *self.start.directory_lock.borrow_mut() = None;
         Ok(())
     }
 }

@@ -182,8 +182,7 @@ impl Database {
         let _ready = self.make_ready(context, space, operation)?;
         let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
         // What a refused statement has left.
-        drop(self.disk.ready_indexes.take());
-        drop(self.disk.checked_format.take());
+        self.ready.forget();
         result
     }
 
@@ -237,12 +236,12 @@ impl Database {
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Position> {
         let group_id = space.def().group_id;
-        let position = self.with_journal(|journal| {
+        let position = self.ledger.with_journal(|journal| {
             journal.begin();
             journal.row(kind, group_id, encode);
             journal.commit()
         })?;
-        self.note_write(space, position);
+        self.ledger.note_write(space, position);
         context.see(position);
         Ok(position)
     }

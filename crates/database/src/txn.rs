@@ -177,7 +177,7 @@ impl Database {
         if context.is_in_txn() {
             return Err(Error::new(ErrorCode::ActiveTransaction, &[]));
         }
-        let id = self.next_txn_id();
+        let id = self.isolation.next_txn_id();
         *context.txn.borrow_mut() = Some(Box::new(Txn { id, ..Txn::default() }));
         Ok(())
     }
@@ -259,7 +259,7 @@ impl Database {
             }
             return Ok(Position::default());
         }
-        let position = self.with_journal(|journal| {
+        let position = self.ledger.with_journal(|journal| {
             journal.begin();
             let mut start = 0;
             for row in &txn.rows {
@@ -276,7 +276,7 @@ impl Database {
             {
                 placed(self, position.0 - (row_count - effect.rows) as i64);
             }
-            self.note_write(&statement.space, position);
+            self.ledger.note_write(&statement.space, position);
             self.doom_readers(&statement);
             self.push_pending(position, statement);
         }
@@ -398,7 +398,7 @@ impl Database {
         self.enter(context)?;
         let opened = !context.is_in_txn();
         if opened {
-            let id = self.next_txn_id();
+            let id = self.isolation.next_txn_id();
             *context.txn.borrow_mut() = Some(Box::new(Txn { id, is_implicit: true, ..Txn::default() }));
         }
         let mark = context.txn.borrow().as_ref().map(|txn| (txn.statements.len(), txn.rows.len()));
@@ -443,10 +443,10 @@ impl Database {
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let is_part = |txn: &Txn| txn.statements.iter().any(|statement| statement.space.id == space_id);
-        if !self.remembers_reads.get() || context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
+        if !self.isolation.remembers() || context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
             return work();
         }
-        let id = self.next_txn_id();
+        let id = self.isolation.next_txn_id();
         let own = Some(Box::new(Txn { id, is_implicit: true, ..Txn::default() }));
         let open = std::mem::replace(&mut *context.txn.borrow_mut(), own);
         let must_resume = context.must_resume.replace(false);

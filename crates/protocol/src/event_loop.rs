@@ -650,7 +650,7 @@ impl EventLoop {
             group.clear();
             let now = fiber::now_ns();
             let total = now.saturating_sub(connection.group_began.replace(now));
-            if total > self.database.too_long_ns.get()
+            if total > self.database.limits.too_long_ns.get()
                 && let Some(first) = first
             {
                 iproto::log_slow_group(first, count, total);

@@ -6,6 +6,7 @@
 //!
 //! Invariant: while a space is looked at, nobody else changes its definition, and it is neither emptied nor dropped.
 
+use super::disk::ReadyIndexes;
 use super::{INDEX_ID, SPACE_ID, TRUNCATE_ID, index, space};
 use crate::catalog::Space;
 use crate::database::{Database, State};
@@ -38,6 +39,25 @@ pub(super) struct Work {
     pub(super) what: &'static str,
 }
 
+/// Changes whose long part is done, for the statements that are about to make them.
+#[derive(Default)]
+pub(crate) struct Ready {
+    /// The row of a system space whose indexes or format were looked at in memory, and the number of what was built for it.
+    change: RefCell<Option<(u64, Tuple)>>,
+    /// Indexes on disk.
+    pub(super) indexes: RefCell<Option<ReadyIndexes>>,
+    /// The row of `_space` whose format all rows of a space on disk were found to fit.
+    pub(super) checked_format: RefCell<Option<Tuple>>,
+}
+
+impl Ready {
+    /// Forgets what no statement has taken.
+    pub(crate) fn forget(&self) {
+        drop(self.indexes.take());
+        drop(self.checked_format.take());
+    }
+}
+
 /// A change that is ready to be put in force by its statement, which comes at once. Dropped, it takes back what the statement has left.
 pub(crate) struct ReadyChange<'a> {
     database: &'a Database,
@@ -48,7 +68,7 @@ pub(crate) struct ReadyChange<'a> {
 impl Drop for ReadyChange<'_> {
     fn drop(&mut self) {
         // The statement may have waited for the log, and another change of the space may be under way by now.
-        self.database.ready_change.borrow_mut().take_if(|(id, _)| *id == self.build_id);
+        self.database.ready.change.borrow_mut().take_if(|(id, _)| *id == self.build_id);
         let Some(rows) = self.space.rows.memory() else { return };
         let mut rows = rows.borrow_mut();
         if rows.build_id() == Some(self.build_id) {
@@ -112,7 +132,7 @@ impl Database {
         *context.txn.borrow_mut() = txn;
         looked_at
             .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
-        *self.ready_change.borrow_mut() = Some((build_id, new));
+        *self.ready.change.borrow_mut() = Some((build_id, new));
         Ok(Some(ready))
     }
 
@@ -225,7 +245,7 @@ impl Database {
         let Some(rows) = work.space.rows.memory() else { return Ok(Vec::new()) };
         let mut store = rows.borrow_mut();
         if let Some(build_id) = store.build_id() {
-            let ready = self.ready_change.borrow();
+            let ready = self.ready.change.borrow();
             let is_mine = ready.as_ref().is_some_and(|(id, ready)| *id == build_id && ready.data() == row.data());
             if !is_mine {
                 return Err(being_modified(&work.space));

@@ -5,7 +5,8 @@ use super::space::{all_parts, check_name, find_collation, make_format, rows_form
 use super::{check_change, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{IndexInfo, SchemaObject, Space, SpaceKind};
-use crate::database::{Database, Garbage};
+use crate::database::Database;
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
 use crate::session::Context;
@@ -372,7 +373,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
         }),
         finish: Some(Box::new(move |database| {
             disk::discard(&owner, &kept_trees);
-            database.discard_all(kept.borrow_mut().take().map(Taken::garbage));
+            database.disposal.discard(kept.borrow_mut().take().map(Taken::garbage));
         })),
         placed: None,
         rows: 0,
