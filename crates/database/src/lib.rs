@@ -28,6 +28,7 @@ mod fields;
 mod hooks;
 mod interval_set;
 mod isolation;
+pub mod options;
 mod pacer;
 mod reads;
 mod recovery;

@@ -6,6 +6,7 @@ mod console;
 mod logging;
 mod names;
 mod options;
+mod options_page;
 mod process;
 mod script;
 mod serve;
@@ -44,6 +45,8 @@ enum Command {
         #[command(flatten)]
         options: Box<Options>,
     },
+    /// List the options of `serve` with their defaults
+    Options(options_page::PageOptions),
     /// Type Lua at a running server
     Console(console::Options),
     /// Print the rows of logs, snapshots and files of rows on disk
@@ -59,7 +62,7 @@ enum Command {
 }
 
 /// What the first argument may be; anything else is a script.
-const COMMANDS: &[&str] = &["serve", "console", "cat", "check", "backup", "bench", "torture", "help"];
+const COMMANDS: &[&str] = &["serve", "options", "console", "cat", "check", "backup", "bench", "torture", "help"];
 
 /// The first argument is one of our own commands or a wish for help.
 fn is_own_command(argument: &str) -> bool {
@@ -119,6 +122,7 @@ fn run() -> Result<i32, String> {
             };
             if check { serve::check(&options) } else { serve::serve(&options, !no_console) }
         }
+        Command::Options(options) => Ok(options_page::print(&options)),
         Command::Console(options) => console::connect(&options),
         Command::Cat(options) => tools::cat::run(&options),
         Command::Check(options) => tools::check::run(&options),
