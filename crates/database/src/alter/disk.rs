@@ -8,6 +8,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::disk::Halt;
 use crate::error::{Error, ErrorCode, Result};
+use crate::options::PAGE_SIZE_MAX;
 use crate::session::{Context, Origin};
 use crate::time_share::TimeShare;
 use crate::txn::{Effect, Placed};
@@ -21,8 +22,6 @@ use tuple::{Format, KeyDef, KeyPart, Tuple};
 
 /// Rows between two looks at the clock.
 const STEP_ROWS: usize = 32;
-/// A block is read and unpacked as a whole.
-const PAGE_SIZE_MAX: usize = 16 << 20;
 /// No tree of the manifest is there.
 const NEVER_DUMPED: i64 = -1;
 /// A run is asked for so often whether it is written.
@@ -87,7 +86,7 @@ pub(super) fn check_options(options: &TreeOptions) -> std::result::Result<(), St
     if page_size == 0 || range_size > 0 && page_size as u64 > range_size {
         return Err("page_size must be greater than 0 and less than or equal to range_size".to_string());
     }
-    if page_size > PAGE_SIZE_MAX {
+    if page_size as u64 > PAGE_SIZE_MAX {
         return Err(format!("page_size must be at most {PAGE_SIZE_MAX}"));
     }
     if run_count_per_level == 0 {
