@@ -193,7 +193,8 @@ impl Options {
         crate::logging::is_json(self.log_format.as_deref().unwrap_or("plain"))?;
         if let Some(address) = &self.listen {
             let host_and_port = address.rsplit_once('@').map_or(address.as_str(), |(_, rest)| rest);
-            runtime::net::resolve(host_and_port).map_err(|error| format!("cannot listen at {address}: {error}"))?;
+            runtime::net::Address::resolve(host_and_port)
+                .map_err(|error| format!("cannot listen at {address}: {error}"))?;
         }
         Ok(config)
     }
