@@ -29,7 +29,7 @@ pub fn password_hash(password: &[u8]) -> [u8; 20] {
 impl Database {
     /// Logs a session in by chap-sha1. `scramble` answers the first 20 bytes of `salt`.
     ///
-    /// Errors: 47, whether the user is unknown or the password wrong; 42 if the user may open no session.
+    /// Errors: `CredsMismatch`, whether the user is unknown or the password wrong; `AccessDenied` if the user may open no session.
     pub fn authenticate(&self, session: &Session, name: &str, scramble: &[u8], salt: &[u8]) -> Result<()> {
         increment(&self.statistics.auths);
         let mismatch = || Error::new(ErrorCode::CredsMismatch, &[]);
@@ -89,7 +89,7 @@ impl Database {
 
     /// Calls a procedure for a client after checking access. Appends the encoded results to `out`; returns how many there are.
     ///
-    /// May wait. Errors: 42, 33, and whatever the procedure raises. A transaction left open is rolled back (code 30).
+    /// May wait. Errors: `AccessDenied`, `NoSuchProc`, and whatever the procedure raises. A transaction left open is rolled back (`FunctionTxActive`).
     pub fn call(
         &self,
         context: &Rc<Context>,
@@ -117,7 +117,7 @@ impl Database {
     }
 
     /// Checks the right to call a function. One that only Lua knows, or that evaluates its argument, takes the right to run anything: a
-    /// grant on all functions is one on those of `_func`. Errors: 42.
+    /// grant on all functions is one on those of `_func`. Errors: `AccessDenied`.
     pub fn check_execute(&self, context: &Context, name: &str, function: Option<&Rc<Function>>) -> Result<()> {
         let rights = self.rights(context);
         let user = context.user(&self.catalog);
@@ -140,7 +140,7 @@ impl Database {
         Ok(())
     }
 
-    /// Checks that a user may open sessions. Errors: 42; 45 if there is no such user.
+    /// Checks that a user may open sessions. Errors: `AccessDenied`; `NoSuchUser` if there is no such user.
     pub fn check_session(&self, user: UserId) -> Result<()> {
         if self.catalog.user(user).is_none() {
             return Err(Error::new(ErrorCode::NoSuchUser, &[&user]));
@@ -183,7 +183,7 @@ impl Database {
         self.end_request(context, result)
     }
 
-    /// Checks the right to run anything. Errors: 42.
+    /// Checks the right to run anything. Errors: `AccessDenied`.
     pub fn check_execute_universe(&self, context: &Context) -> Result<()> {
         let rights = self.rights(context);
         let missing = (Privileges::EXECUTE | Privileges::USAGE) & !rights.universe;

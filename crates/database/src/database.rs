@@ -219,7 +219,7 @@ impl Database {
         self.start.report.borrow().clone()
     }
 
-    /// Refuses writes that cannot be accepted now. Errors: 116 while loading, 7 if read-only, 40 after the log failed.
+    /// Refuses writes that cannot be accepted now. Errors: `Loading` while loading, `Readonly` if read-only, `WalIo` after the log failed.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match &*self.state.borrow() {
             State::Running if !self.config.borrow().read_only => Ok(()),
@@ -262,7 +262,7 @@ impl Database {
         self.config.borrow().slice_rows.max(1)
     }
 
-    /// A space by number. Errors: 36.
+    /// A space by number. Errors: `NoSuchSpace`.
     pub fn space(&self, id: u32) -> Result<Rc<Space>> {
         self.catalog.space(id).ok_or_else(|| crate::statement::no_such_space(id))
     }

@@ -99,7 +99,7 @@ impl BlindWrite {
 impl Database {
     /// Computes and checks the rows of a statement. `None`: there is nothing to do.
     ///
-    /// Errors: 36, 22, 18, 19, 41; those of formats and updates; 3 if rows are on disk, for in memory `apply` looks at that.
+    /// Errors: `NoSuchSpace`, `TupleNotArray`, `KeyPartType`, `ExactMatch`, `MoreThanOneTuple`; those of formats and updates; `TupleFound` if rows are on disk, for in memory `apply` looks at that.
     pub(crate) fn prepare(
         &self,
         context: &Context,
@@ -258,7 +258,7 @@ impl Database {
         space.rows.same_key(row, space.format().id()).map_err(|refusal| self.halt(refusal, space))
     }
 
-    /// Whether other rows than `old` have unique keys of `new`, as far as `apply` does not look at that. Errors: 3.
+    /// Whether other rows than `old` have unique keys of `new`, as far as `apply` does not look at that. Errors: `TupleFound`.
     #[inline]
     fn check_unique(&self, space: &Space, mode: Mode, old: Option<&Tuple>, new: &Tuple) -> Look<()> {
         if !space.rows.may_wait() {
@@ -267,7 +267,7 @@ impl Database {
         space.rows.check(mode, old, new, space.format().id()).map_err(|refusal| self.halt(refusal, space))
     }
 
-    /// The same of secondary indexes alone, for rows that triggers have changed. Errors: 3.
+    /// The same of secondary indexes alone, for rows that triggers have changed. Errors: `TupleFound`.
     pub(crate) fn check_secondaries(&self, space: &Space, old: Option<&Tuple>, new: &Tuple) -> Look<()> {
         space.rows.check(Mode::Replace, old, new, space.format().id()).map_err(|refusal| self.halt(refusal, space))
     }
@@ -289,7 +289,7 @@ impl Database {
 
     /// Applies what was prepared, in all indexes.
     ///
-    /// Errors: 3; 2 without memory; an index is damaged.
+    /// Errors: `TupleFound`; `MemoryIssue` without memory; an index is damaged.
     pub(crate) fn apply(&self, space: &Space, prepared: Prepared) -> Result<(Change, Option<Box<BlindWrite>>)> {
         let Prepared { old, new, mode, blind, .. } = prepared;
         let write = match blind.as_deref() {

@@ -86,7 +86,7 @@ impl Database {
         Ok(())
     }
 
-    /// `sequence:next()`. Checks access. Errors: 147.
+    /// `sequence:next()`. Checks access. Errors: `SequenceOverflow`.
     pub fn sequence_next(&self, context: &Context, id: u32) -> Result<i64> {
         let sequence = self.sequence(id)?;
         self.check_sequence(context, &sequence, Privileges::WRITE)?;

@@ -33,7 +33,7 @@ fn is_type(name: &str) -> bool {
     TYPES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// The strings of an encoded list. Errors: 23 naming the field.
+/// The strings of an encoded list. Errors: `FieldType` naming the field.
 fn strings(list: &[u8], field: u32) -> Result<Vec<String>> {
     let wrong = |expected: &str| Error::new(ErrorCode::FieldType, &[&field, &expected]);
     let mut reader = Reader::new(list);

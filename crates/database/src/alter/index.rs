@@ -33,7 +33,7 @@ pub(crate) struct ParsedIndex {
     pub(super) is_unique: bool,
 }
 
-/// Reads a row of `_index`. Errors: 14, 107, 108, 13.
+/// Reads a row of `_index`. Errors: `ModifyIndex`, `WrongIndexParts`, `WrongIndexOptions`, `IndexType`.
 pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Result<ParsedIndex> {
     let mut fields = Fields::new(row)?;
     let space_id = fields.uint()?;
@@ -124,7 +124,7 @@ pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Re
     Ok(ParsedIndex { space_id, info: IndexInfo { id, name, parts, tree }, kind, is_unique })
 }
 
-/// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: 107.
+/// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: `WrongIndexParts`.
 fn parse_parts(database: &Database, origin: Origin, space: &Space, parts: &[u8]) -> Result<Vec<KeyPart>> {
     let wrong = |what: &str| Error::new(ErrorCode::WrongIndexParts, &[&what]);
     let mut reader = Reader::new(parts);

@@ -40,7 +40,7 @@ fn parse(row: &[u8], failure: ErrorCode) -> Result<SequenceDef> {
     Ok(def)
 }
 
-/// Errors: 23 for a number of a definition beyond 2^63 - 1. What a start reads is taken as that.
+/// Errors: `FieldType` for a number of a definition beyond 2^63 - 1. What a start reads is taken as that.
 fn check_numbers(row: &Tuple) -> Result<()> {
     for field_no in 3..8 {
         if row.field(field_no).is_some_and(|value| Reader::new(value).read_int().is_err()) {
@@ -127,7 +127,7 @@ pub(super) fn on_sequence(
     }))
 }
 
-/// The value itself is not taken back on rollback: what was handed out never comes again.
+/// A rollback leaves the value where it is: what was handed out never comes again.
 pub(super) fn on_sequence_data(
     database: &Database,
     context: &Context,
@@ -149,12 +149,12 @@ pub(super) fn on_sequence_data(
     if new.is_some() {
         return Ok(None);
     }
-    // A reset that is taken back leaves the sequence where it was.
+    // A reset that is rolled back leaves the sequence where it was.
     Ok(Some(Effect { undo: Box::new(move |_| sequence.set_value(before)), finish: None, placed: None, rows: 0 }))
 }
 
 /// Rows of a space use up values of its sequence: that takes the right to write it. One made for the space goes with the space, so it
-/// must be its maker's. Errors: 42.
+/// must be its maker's. Errors: `AccessDenied`.
 fn check_attached(database: &Database, context: &Context, sequence: &Sequence, is_generated: bool) -> Result<()> {
     let def = sequence.def();
     if is_generated {

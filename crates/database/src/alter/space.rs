@@ -23,13 +23,13 @@ const NAME_MAX: usize = 65_000;
 /// Longest name of an engine, in bytes.
 const ENGINE_NAME_MAX: usize = 16;
 
-/// A name may hold any printable characters. Errors: 70.
+/// A name may hold any printable characters. Errors: `Identifier`.
 pub(super) fn check_name(name: &str) -> Result<()> {
     let is_good = !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control);
     if is_good { Ok(()) } else { Err(Error::new(ErrorCode::Identifier, &[&name])) }
 }
 
-/// Reads a row of `_space`. Errors: 9 naming the space, 141, 111, 57.
+/// Reads a row of `_space`. Errors: `CreateSpace` naming the space, `WrongSpaceFormat`, `WrongSpaceOptions`, `NoSuchEngine`.
 pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failure: ErrorCode) -> Result<SpaceDef> {
     let mut fields = Fields::new(row)?;
     let id = fields.uint()?;
@@ -96,7 +96,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
     Ok(SpaceDef { id, owner, name, engine, field_count, fields, group_id, is_temporary })
 }
 
-/// Reads the format of a space. Errors: `failure`, 141, 149.
+/// Reads the format of a space. Errors: `failure`, `WrongSpaceFormat`, `SpaceFieldIsDuplicate`.
 fn parse_format(
     database: &Database,
     origin: Origin,
