@@ -185,7 +185,8 @@ impl Options {
         logging::is_json(self.text_or_default("log_format"))?;
         if let Some(address) = self.text("listen") {
             let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
-            runtime::net::resolve(host_and_port).map_err(|error| format!("cannot listen at {address}: {error}"))?;
+            runtime::net::Address::resolve(host_and_port)
+                .map_err(|error| format!("cannot listen at {address}: {error}"))?;
         }
         Ok(config)
     }

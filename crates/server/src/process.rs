@@ -5,12 +5,13 @@ use crate::options::Options;
 use database::options::change;
 use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, UserKind};
 use lua::{Host, Lua, LuaConfig};
-use protocol::{EventLoop, Listeners, NetConfig};
-use runtime::net::Waker;
+use protocol::iproto::Iproto;
+use protocol::{Door, EventLoop, Listeners, NetConfig};
+use runtime::net::{Address, Waker};
 use runtime::signals::{
     HANG_UP, INTERRUPT, TERMINATE, USER_1, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
 };
-use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber, net};
+use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -142,8 +143,8 @@ impl Process {
         config.vinyl_open_files_max = (raise_open_files_limit() / DISK_FILES_PART / DESCRIPTORS_PER_RUN) as usize;
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
         let net = NetConfig { requests_max: (options.number("net_msg_max")? as usize).max(2), ..NetConfig::default() };
-        let mut event_loop =
-            EventLoop::new(poll, waker, Rc::clone(&database), net).map_err(|error| error.to_string())?;
+        let mut event_loop = EventLoop::new(poll, waker, Rc::clone(&database), net, protocol::doors())
+            .map_err(|error| error.to_string())?;
         let for_checkpoints = Rc::clone(&database);
         event_loop.on_turn(Box::new(move || {
             if is_checkpoint_asked.load(Ordering::Acquire) {
@@ -198,10 +199,10 @@ impl Process {
 }
 
 /// The address that a text stands for. Errors: it is none.
-fn resolve(address: &str) -> Result<net::SocketAddr, Error> {
+fn resolve(address: &str) -> Result<Address, Error> {
     let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
-    let addresses = net::resolve(host_and_port).map_err(|error| cannot_listen(address, &error))?;
-    addresses.first().copied().ok_or_else(|| Error::system(format!("cannot listen at {address}: no such address")))
+    let addresses = Address::resolve(host_and_port).map_err(|error| cannot_listen(address, &error))?;
+    addresses.into_iter().next().ok_or_else(|| Error::system(format!("cannot listen at {address}: no such address")))
 }
 
 fn cannot_listen(address: &str, error: &std::io::Error) -> Error {
@@ -209,7 +210,9 @@ fn cannot_listen(address: &str, error: &std::io::Error) -> Error {
         std::io::ErrorKind::AddrInUse => {
             "; another server may be running there: stop it, or give another address by --listen"
         }
-        std::io::ErrorKind::PermissionDenied => "; ports below 1024 are for the administrator of the machine",
+        std::io::ErrorKind::PermissionDenied if Address::unix_path(address).is_none() => {
+            "; ports below 1024 are for the administrator of the machine"
+        }
         _ => "",
     };
     Error::system(format!("cannot listen at {address}: {error}{hint}"))
@@ -259,14 +262,14 @@ impl ProcessHost {
         let options = self.options.borrow();
         let Some(address) = options.text("listen") else { return Ok(()) };
         let found = resolve(address)?;
-        self.listeners.try_address(found).map_err(|error| cannot_listen(address, &error))
+        self.listeners.try_address(&found).map_err(|error| cannot_listen(address, &error))
     }
 
     /// Listens at an address instead of where it listened. Errors: the address is taken or no address; it is open to the world and nobody
     /// needs a password.
     fn listen(&self, address: &str) -> Result<(), Error> {
         let found = resolve(address)?;
-        if !found.ip().is_loopback() && !self.has_password() {
+        if !found.is_local() && !self.has_password() {
             if self.is_strict {
                 return Err(Error::system(format!(
                     "refusing to listen at {found}: no user has a password, so anybody could try. Start at 127.0.0.1 and run\n  \
@@ -276,8 +279,8 @@ impl ProcessHost {
             }
             tracing::warn!("listening at {found}, open to other machines, although no user has a password");
         }
-        self.listeners.close();
-        let local = self.listeners.listen(found).map_err(|error| cannot_listen(address, &error))?;
+        self.listeners.close(Iproto::NAME);
+        let local = self.listeners.listen(Iproto::NAME, &found).map_err(|error| cannot_listen(address, &error))?;
         let guest = if self.guest_may_nothing() { "; guest may do nothing until granted" } else { "" };
         tracing::info!("ready: connect to {local} with any Tarantool connector{guest}");
         Ok(())
@@ -356,7 +359,7 @@ impl Host for ProcessHost {
         if options.text("listen") != before.text("listen") {
             match options.text("listen") {
                 Some(address) => self.listen(address)?,
-                None => self.listeners.close(),
+                None => self.listeners.close(Iproto::NAME),
             }
         }
         Ok(())
@@ -367,7 +370,7 @@ impl Host for ProcessHost {
     }
 
     fn listen_address(&self) -> Option<String> {
-        self.listeners.addresses().first().map(ToString::to_string)
+        self.listeners.addresses(Iproto::NAME).first().map(ToString::to_string)
     }
 
     fn rotate_log(&self) {
