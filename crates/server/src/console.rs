@@ -49,14 +49,14 @@ const INPUT_ERRORS_MAX: u32 = 5;
 const LOCAL_NAME: &str = "local";
 
 const HELP: &str = "\
-What is typed is Lua and runs in the server; what it returns is printed.
+Type Lua: it runs in the server, and the console prints what it returns.
   \\spaces                      the names of your spaces
   box.space.NAME:select()       rows
-  box.cfg  box.info  box.stat() options, state, figures
+  box.cfg  box.info  box.stat() options, state, statistics
   \\help  help  ?                this text
   \\set output yaml|lua|table    how results are printed (json and csv as well)
-  \\q                            ends the console, as Ctrl-D does
-Tab completes names. A statement may have several lines. Ctrl-C clears the line, or cancels what runs.
+  \\q                            end the console, as Ctrl-D does
+Tab completes names. A statement may span several lines. Ctrl-C clears the line, or cancels the running statement.
 ";
 /// What those learn who type words that other consoles know.
 const NO_SUCH_WORD: &str = "This is Lua: box.space.NAME:select() shows rows. \\help shows more, \\q ends.\n";
@@ -438,20 +438,13 @@ fn interact(backend: Rc<RefCell<dyn Backend>>, name: &str, form: Form) -> Result
                 // What was pasted may be several statements.
                 let list = statements(&text, |text| backend.borrow_mut().is_incomplete(text));
                 for statement in list {
-                    if statement.trim() == "\\spaces" {
-                        match backend.borrow_mut().ask("run", SPACES, form.get().name()) {
-                            Ok((answer, _)) => print_out(&answer),
-                            Err(error) => print_out(&format!("---\n- error: {}\n...\n", Value::from(error))),
-                        }
-                        continue;
-                    }
-                    if is_command(&statement) {
-                        if !obey(statement.trim(), &form) {
-                            break 'lines Ok(());
-                        }
-                        continue;
-                    }
-                    match backend.borrow_mut().ask("run", &statement, form.get().name()) {
+                    let text = match is_command(&statement).then(|| obey(statement.trim(), &form)) {
+                        Some(Obeyed::End) => break 'lines Ok(()),
+                        Some(Obeyed::Done) => continue,
+                        Some(Obeyed::Run(text)) => text,
+                        None => &statement,
+                    };
+                    match backend.borrow_mut().ask("run", text, form.get().name()) {
                         Ok((answer, _)) => print_out(&answer),
                         Err(error) => print_out(&format!("---\n- error: {}\n...\n", Value::from(error))),
                     }
@@ -473,23 +466,33 @@ fn interact(backend: Rc<RefCell<dyn Backend>>, name: &str, form: Form) -> Result
     ended
 }
 
-/// Does what the console itself understands. False: it is to end.
-fn obey(command: &str, form: &Cell<Form>) -> bool {
+/// What came of a command of the console's own.
+enum Obeyed {
+    Done,
+    /// The server is to run this.
+    Run(&'static str),
+    /// The console is to end.
+    End,
+}
+
+/// Does what the console itself understands.
+fn obey(command: &str, form: &Cell<Form>) -> Obeyed {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
-        ["\\q" | "\\quit"] => return false,
-        ["\\set", "output", wanted] | ["\\set", "output", wanted, ..] => {
+        ["\\q" | "\\quit"] => return Obeyed::End,
+        ["\\spaces"] => return Obeyed::Run(SPACES),
+        ["\\set", "output", wanted, ..] => {
             let wanted = wanted.trim_end_matches([',', ';']);
             match Form::from_str(wanted, true) {
                 Ok(wanted) => form.set(wanted),
-                Err(_) => print_out("there are: yaml, lua, table, json, csv\n"),
+                Err(_) => print_out("the forms are: yaml, lua, table, json, csv\n"),
             }
         }
         ["\\help" | "\\h" | "\\?" | "help" | "help()" | "?"] => print_out(HELP),
         _ if is_foreign(command) => print_out(NO_SUCH_WORD),
-        _ => print_out("unknown command: \\help shows those that there are\n"),
+        _ => print_out("unknown command: \\help lists the commands\n"),
     }
-    true
+    Obeyed::Done
 }
 
 #[cfg(test)]
