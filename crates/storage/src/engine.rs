@@ -4,6 +4,7 @@
 //! [`Change`]. Dropping the change commits it (nothing can fail); `undo` takes it back (nothing can fail either).
 //! Reads of the memory engine never wait. An engine whose reads wait has methods of another type for them.
 
+use crate::entries::KeySource;
 use std::rc::Rc;
 use tuple::{KeyDef, Tuple, TupleError};
 
@@ -27,8 +28,10 @@ pub struct IndexDef {
     pub is_unique: bool,
     /// The parts as declared.
     pub key_def: Rc<KeyDef>,
-    /// The parts by which rows are ordered: for a non-unique or nullable index the declared ones and the primary key's.
+    /// The parts by which entries are ordered: for a non-unique or nullable index the declared ones and the primary key's.
     pub compare_def: Rc<KeyDef>,
+    /// What entries of a row there are; both definitions say where their parts are in an entry.
+    pub source: KeySource,
 }
 
 /// Which rows a statement may replace.

@@ -9,10 +9,12 @@
 //! * Every index of a space holds the same rows; the primary index owns one reference to each.
 
 mod engine;
+mod entries;
 pub mod lsm;
 mod memory;
 
 pub use engine::{BuildError, Change, IndexDef, IndexKind, IteratorKind, Mode, StorageError};
+pub use entries::{Entries, EntrySource, KeySource};
 /// Look-ups that one hint may announce.
 pub use index::PREFETCH_MAX;
 pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView, Prefetch};
