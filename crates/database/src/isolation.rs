@@ -291,12 +291,15 @@ impl Database {
             return;
         }
         for def in space.index_defs().iter() {
-            let is_looked_at = def.id == 0 || is_put && def.is_unique && !def.key_def.has_null_in(row);
-            if !is_looked_at {
+            if def.id != 0 && !(is_put && def.is_unique) {
                 continue;
             }
-            let key = ordered_key(&def.key_def, row);
-            self.remember(context, space.id, def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
+            def.for_each_entry(row, |entry| {
+                if def.id == 0 || !def.key_def.has_null_in(entry) {
+                    let key = ordered_key(&def.key_def, entry);
+                    self.remember(context, space.id, def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
+                }
+            });
         }
     }
 

@@ -4,7 +4,7 @@
 mod rig;
 
 use database::{Context, Database, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, ScanRequest};
-use rig::{config, encode, insert, open_with, request};
+use rig::{config, drive, encode, insert, open_with, request};
 use runtime::SimulatedFiles;
 use std::rc::Rc;
 use storage::IteratorKind;
@@ -34,6 +34,7 @@ impl Turns {
         for id in 1..=2 {
             insert(&database, &admin, SPACE, &format!("[{id}, 10]")).unwrap();
         }
+        drive(&database);
         let contexts = [request(&database), request(&database)];
         for context in &contexts {
             database.begin(context).unwrap();

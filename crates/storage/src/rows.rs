@@ -237,9 +237,10 @@ impl Rows {
         let Rows::Disk(space, _) = self else {
             for def in defs {
                 for row in [&change.old, &change.new].into_iter().flatten() {
-                    let own = ordered_key(&def.key_def, row.data());
-                    let whole = ordered_key(&def.compare_def, row.data());
-                    visit(def, own.as_deref(), whole.as_deref());
+                    def.for_each_entry(row.data(), |entry| {
+                        let (own, whole) = (ordered_key(&def.key_def, entry), ordered_key(&def.compare_def, entry));
+                        visit(def, own.as_deref(), whole.as_deref());
+                    });
                 }
             }
             return;

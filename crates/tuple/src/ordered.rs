@@ -106,7 +106,7 @@ fn part_length(bytes: &[u8]) -> Option<usize> {
     (length <= bytes.len()).then_some(length)
 }
 
-#[inline]
+#[inline(always)]
 fn encode_part(part: &KeyPart, value: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(value) = value else {
         return out.push(NIL);

@@ -14,7 +14,7 @@ use crate::statement::no_such_index;
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
-use storage::{DetachedIndex, IndexDef, IndexKind, MemorySpace};
+use storage::{DetachedIndex, IndexDef, IndexKind, KeySource, MemorySpace};
 use tuple::msgpack::{Kind, Reader};
 use tuple::{FieldType, KeyDef, KeyPart, Tuple};
 
@@ -211,7 +211,7 @@ fn engine_def(parsed_kind: IndexKind, info: &IndexInfo, is_unique: bool, primary
         }
         _ => Rc::clone(&key_def),
     };
-    IndexDef { id: info.id, kind: parsed_kind, is_unique, key_def, compare_def }
+    IndexDef { id: info.id, kind: parsed_kind, is_unique, key_def, compare_def, source: KeySource::Fields }
 }
 
 /// Adds an index to a space whose rows it then covers. For built-in spaces at start.

@@ -15,7 +15,7 @@ use super::reads::Stop;
 use super::run::Run;
 use super::scan::{Bounds, Scan};
 use super::space::{DetachedTrees, DiskIndex, DiskScan, LsmSpace};
-use super::tree::{LsmTree, Range, TreeOptions};
+use super::tree::{Range, TreeOptions};
 use crate::engine::Key as DiskKey;
 use crate::engine::{IndexDef, IteratorKind};
 use std::cell::{Cell, RefCell};
@@ -165,12 +165,14 @@ impl DiskBuild {
             self.rows += 1;
             row.with(|row| {
                 self.building.format.check(row).map_err(BuildStop::Format)?;
+                value.clear();
+                self.space.primary_key_of(row, &mut value);
                 for (index, level) in self.building.indexes.iter().zip(&self.collections) {
-                    index.tree.key_of(row, &mut key);
-                    value.clear();
-                    self.space.primary_key_of(row, &mut value);
-                    let entry = Entry { key: &key, kind: EntryKind::Put, value: &value };
-                    level.put(entry, index.tree.filter_prefix(&key));
+                    index.for_each_entry(row, &mut key, |key| {
+                        let entry = Entry { key, kind: EntryKind::Put, value: &value };
+                        level.put(entry, index.tree.filter_prefix(key));
+                        Ok::<(), BuildStop>(())
+                    })?;
                 }
                 Ok::<(), BuildStop>(())
             })?;
@@ -266,7 +268,7 @@ impl DiskBuild {
             }
             let key = verification.scan.last_key();
             let own = &key[..index.tree.filter_prefix(key)];
-            let is_twice = own == verification.last && !has_nil(&index.tree, own);
+            let is_twice = own == verification.last && !index.tree.has_nil(own);
             if is_twice {
                 return Err(BuildStop::Duplicate { index_id: index.def.id });
             }
@@ -283,11 +285,6 @@ impl DiskBuild {
         let indexes = self.building.indexes.iter();
         indexes.map(|index| (index.def.clone(), self.space.place_index(&index.def, &index.tree))).collect()
     }
-}
-
-/// True if a part of ordered bytes is nil: many rows may have such a key.
-fn has_nil(tree: &LsmTree, own: &[u8]) -> bool {
-    (0..tree.own_parts).any(|part| own.get(super::tree::own_prefix(own, part)) == Some(&tuple::ORDERED_NIL))
 }
 
 impl Drop for DiskBuild {

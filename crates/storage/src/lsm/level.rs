@@ -60,6 +60,7 @@ impl Chunks {
         (place, taken)
     }
 
+    #[inline]
     fn key(&self, place: u64) -> &[u8] {
         let bytes = &self.chunks[(place >> 32) as usize][place as u32 as usize..];
         &bytes[HEADER_BYTES..HEADER_BYTES + number(&bytes[..4])]

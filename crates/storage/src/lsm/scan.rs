@@ -158,7 +158,7 @@ impl Scan {
         }
     }
 
-    /// While it stops: the last key that was passed, if any.
+    /// The last key that was found or passed, if any.
     pub(crate) fn passed_key(&self) -> Option<&[u8]> {
         self.has_key.then_some(self.key.as_slice())
     }

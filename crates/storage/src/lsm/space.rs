@@ -15,6 +15,7 @@ use super::scan::{Bounds, Scan};
 use super::tree::{HeldTree, LsmTree, RowRef, TreeDef, TreeOptions};
 use super::upsert::{RowUpserter, encode_chain};
 use crate::engine::{IndexDef, IteratorKind, Key as DiskKey};
+use crate::entries::{Entries, KeySource};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -96,6 +97,24 @@ struct Scratch {
 pub(crate) struct DiskIndex {
     pub(crate) def: IndexDef,
     pub(crate) tree: Rc<LsmTree>,
+}
+
+impl DiskIndex {
+    /// Calls `visit` with the ordered bytes of each entry of a row; `scratch` holds those of an ordinary index.
+    pub(crate) fn for_each_entry<E>(
+        &self,
+        row: &[u8],
+        scratch: &mut Vec<u8>,
+        mut visit: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match &self.def.source {
+            KeySource::Fields => {
+                self.tree.key_of(row, scratch);
+                visit(scratch)
+            }
+            KeySource::Entries(entries) => entries.ordered_of(row).iter().try_for_each(|key| visit(key)),
+        }
+    }
 }
 
 impl LsmSpace {
@@ -261,10 +280,7 @@ impl LsmSpace {
         options: TreeOptions,
         state: Option<TreeState>,
     ) -> Result<Rc<LsmTree>, LsmError> {
-        let order = match self.indexes.borrow().first() {
-            Some(primary) if def.id != 0 => Rc::new(KeyDef::merge(&def.key_def, &primary.def.key_def)),
-            _ => Rc::clone(&def.key_def),
-        };
+        let order = def.order(self.indexes.borrow().first().map(|primary| &*primary.def.key_def));
         let primary = match self.indexes.borrow().first() {
             Some(primary) if def.id != 0 => Rc::clone(&primary.def.key_def),
             _ => Rc::clone(&def.key_def),
@@ -475,6 +491,12 @@ impl LsmSpace {
             indexes.extend(building.indexes.iter().filter(is_asked).map(pair));
         }
         for (def, tree) in indexes {
+            if let KeySource::Entries(entries) = &def.source {
+                if let Some(found) = self.conflict_of_entries(&tree, entries, new, old)? {
+                    return Ok(Some((def.id, found)));
+                }
+                continue;
+            }
             let is_kept = old.is_some_and(|old| def.key_def.compare_rows(old, new).is_eq());
             // Keys with a nil may be had by many.
             if is_kept || def.key_def.has_null_in(new) {
@@ -484,6 +506,27 @@ impl LsmSpace {
             def.key_def.ordered_of_row(new, &mut prefix);
             if let Some(found) = self.first_of_prefix(&tree, &prefix)? {
                 return Ok(Some((def.id, found)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// As `conflict`, through any entry that `old` does not have.
+    fn conflict_of_entries(
+        &self,
+        tree: &Rc<LsmTree>,
+        entries: &Entries,
+        new: &[u8],
+        old: Option<&[u8]>,
+    ) -> Result<Option<DiskRow>, Stop> {
+        let kept = old.map_or_else(Vec::new, |old| entries.ordered_of(old));
+        for key in entries.ordered_of(new).iter().filter(|key| !kept.contains(key)) {
+            let own = &key[..tree.filter_prefix(key)];
+            if tree.has_nil(own) {
+                continue;
+            }
+            if let Some(found) = self.first_of_prefix(tree, own)? {
+                return Ok(Some(found));
             }
         }
         Ok(None)
@@ -514,16 +557,27 @@ impl LsmSpace {
         DiskScan { space: Rc::clone(self), scan, row_wanted: None, rows: None }
     }
 
-    /// Begins a scan behind a row.
-    pub fn scan_after(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, last: &[u8]) -> DiskScan {
+    /// Begins a scan behind an entry, of which this is the place; see [`DiskScan::place`].
+    pub fn scan_behind(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, place: &[u8]) -> DiskScan {
         let tree = self.index(index_id);
         let scan = tree.map(|tree| {
-            let mut last_key = Vec::new();
-            tree.order.ordered_of_row(last, &mut last_key);
-            let bounds = bounds_of(&tree.order, kind, key).behind(&last_key);
+            let bounds = bounds_of(&tree.order, kind, key).behind(place);
             (Rc::clone(&tree), Scan::new(&tree, bounds))
         });
         DiskScan { space: Rc::clone(self), scan, row_wanted: None, rows: None }
+    }
+
+    /// Begins a scan behind a row. For an ordinary index: elsewhere a row may be found in several places.
+    pub fn scan_after(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, last: &[u8]) -> DiskScan {
+        let indexes = self.indexes.borrow();
+        let index = indexes.iter().find(|index| index.def.id == index_id);
+        assert!(index.is_none_or(|index| matches!(index.def.source, KeySource::Fields)), "a row has one place");
+        let mut place = Vec::new();
+        if let Some(index) = index {
+            index.tree.key_of(last, &mut place);
+        }
+        drop(indexes);
+        self.scan_behind(index_id, kind, key, &place)
     }
 
     // --- Writing ---
@@ -553,6 +607,12 @@ impl LsmSpace {
         }
         let new_indexes = building.as_ref().map_or(&[][..], |building| &building.indexes[..]);
         for index in indexes[1..].iter().chain(new_indexes) {
+            if let KeySource::Entries(entries) = &index.def.source {
+                value.clear();
+                primary.def.key_def.extract_key(row, value);
+                self.put_entries(&index.tree, entries, (old, new), value, &mut change);
+                continue;
+            }
             if let Some(old) = old {
                 index.tree.key_of(old, old_key);
             }
@@ -577,14 +637,35 @@ impl LsmSpace {
         change
     }
 
+    /// Puts the entries of `new` in the place of those of `old`; both have this primary key. What both have stays.
+    fn put_entries(
+        &self,
+        tree: &Rc<LsmTree>,
+        entries: &Entries,
+        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        primary_key: &[u8],
+        change: &mut DiskChange,
+    ) {
+        let of = |row: Option<&[u8]>| row.map_or_else(Vec::new, |row| entries.ordered_of(row));
+        let (old_keys, new_keys) = (of(old), of(new));
+        for key in old_keys.iter().filter(|key| !new_keys.contains(key)) {
+            self.enter(tree, Entry { key, kind: EntryKind::Delete, value: &[] }, change);
+        }
+        for key in new_keys.iter().filter(|key| !old_keys.contains(key)) {
+            self.enter(tree, Entry { key, kind: EntryKind::Put, value: primary_key }, change);
+        }
+    }
+
     /// Hands over the keys of a row in all indexes, those too that a change of it has left as they were; as [`DiskChange::for_each_key`].
     pub fn for_each_key_of(&self, row: &[u8], mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
-        let (mut own, mut key) = (Vec::new(), Vec::new());
+        let mut scratch = Vec::new();
         for index in self.indexes.borrow().iter() {
-            own.clear();
-            index.def.key_def.ordered_of_row(row, &mut own);
-            index.tree.key_of(row, &mut key);
-            visit(index.tree.index_id, index.tree.is_unique, &own, &key);
+            let visited = index.for_each_entry(row, &mut scratch, |key| {
+                let own = &key[..index.tree.filter_prefix(key)];
+                visit(index.tree.index_id, index.tree.is_unique, own, key);
+                Ok::<(), std::convert::Infallible>(())
+            });
+            let Ok(()) = visited;
         }
     }
 
@@ -733,6 +814,12 @@ impl DiskScan {
                 }
             }
         }
+    }
+
+    /// The place of the entry that was found last, for [`LsmSpace::scan_behind`]; `None` before the first.
+    pub fn place(&self) -> Option<&[u8]> {
+        let (_, scan) = self.scan.as_ref()?;
+        scan.passed_key()
     }
 
     /// Has the rest of the scan show the space as it is now. Called before anybody else has a turn.

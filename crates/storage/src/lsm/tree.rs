@@ -304,6 +304,11 @@ impl LsmTree {
         if self.is_primary { key.len() } else { own_prefix(key, self.own_parts) }
     }
 
+    /// True if one of the index's own parts is nil: many rows may have such a key.
+    pub(crate) fn has_nil(&self, own: &[u8]) -> bool {
+        (0..self.own_parts).any(|part| own.get(own_prefix(own, part)) == Some(&tuple::ORDERED_NIL))
+    }
+
     /// Key of a row, in `out`.
     pub(crate) fn key_of(&self, row: &[u8], out: &mut Vec<u8>) {
         out.clear();
