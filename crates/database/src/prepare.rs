@@ -292,6 +292,11 @@ impl Database {
     /// Errors: `TupleFound`; `MemoryIssue` without memory; an index is damaged.
     pub(crate) fn apply(&self, space: &Space, prepared: Prepared) -> Result<(Change, Option<Box<BlindWrite>>)> {
         let Prepared { old, new, mode, blind, .. } = prepared;
+        debug_assert!(
+            blind.is_none() || old.is_none() && new.is_none() && space.rows.is_blind(),
+            "a blind write knows no row"
+        );
+        debug_assert!(mode == Mode::Replace || new.is_some(), "what is inserted is a row");
         let write = match blind.as_deref() {
             None => Write::Put { old, new, mode },
             Some(BlindWrite::Delete { key }) => Write::BlindDelete { key: Key::decode(key)? },

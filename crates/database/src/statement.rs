@@ -244,6 +244,7 @@ impl Database {
             journal.row(kind, group_id, encode);
             journal.commit()
         })?;
+        debug_assert!(position > self.durable(), "what is appended becomes durable later");
         self.ledger.note_write(space, position);
         context.see(position);
         Ok(position)

@@ -150,6 +150,7 @@ impl Txn {
     }
 
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
+        assert!(statement_count <= self.statements.len() && row_count <= self.rows.len(), "a mark lies in the past");
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
             // What a suspended transaction has done is undone already.
@@ -252,6 +253,7 @@ impl Database {
 
     /// Appends the rows to the log; on success the statements are pending.
     fn append(&self, txn: &mut Txn) -> Result<Position> {
+        assert!(!txn.is_suspended && txn.aborted.is_none(), "what is logged is applied");
         if txn.rows.is_empty() {
             for statement in txn.statements.drain(..) {
                 self.doom_readers(&statement);
@@ -267,8 +269,10 @@ impl Database {
                 journal.row(row.kind, row.group_id, |out| out.extend_from_slice(body));
                 start = row.end;
             }
+            debug_assert_eq!(start, txn.bodies.len(), "every byte of the rows belongs to one");
             journal.commit()
         })?;
+        debug_assert!(position > self.durable(), "what is appended becomes durable later");
         let row_count = txn.rows.len();
         for mut statement in txn.statements.drain(..) {
             if let Some(effect) = &mut statement.effect
