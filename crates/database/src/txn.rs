@@ -40,6 +40,23 @@ pub(crate) struct Effect {
     pub rows: usize,
 }
 
+impl Effect {
+    /// `undo` rolls the change of the catalog back.
+    pub(crate) fn new(undo: impl FnOnce(&Database) + 'static) -> Self {
+        Effect { undo: Box::new(undo), finish: None, placed: None, rows: 0 }
+    }
+
+    /// `finish` runs when the change is durable.
+    pub(crate) fn and_finish(self, finish: impl FnOnce(&Database) + 'static) -> Self {
+        Effect { finish: Some(Box::new(finish)), ..self }
+    }
+
+    /// `placed` is told the position of the change in the log.
+    pub(crate) fn and_placed(self, placed: Option<Placed>) -> Self {
+        Effect { placed, ..self }
+    }
+}
+
 /// A statement that was applied.
 pub(crate) struct Statement {
     pub space: Rc<Space>,
