@@ -327,7 +327,7 @@ impl Database {
         self.make_row(space, &format, row, replaced_bytes)
     }
 
-    /// Whether a row is what the format of a space and its indexes ask for. Looks at nothing else.
+    /// Checks a row against the format of a space and its indexes, and nothing else. Errors: those of formats.
     pub fn check_format(&self, space: &Rc<Space>, row: &[u8]) -> Result<()> {
         space.format().check(row).map_err(|error| self.tuple_error(error, space))
     }

@@ -105,7 +105,7 @@ impl Operation<'_> {
 }
 
 impl Database {
-    /// Checks that the context's user may do `wanted` to a space.
+    /// Checks that the context's user may do `wanted` to a space. Errors: `AccessDenied`.
     pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
         let rights = context.rights(&self.catalog);
         if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
@@ -303,6 +303,8 @@ impl Database {
     }
 
     /// Removes all rows. Logged as a change of `_truncate`, as Tarantool does.
+    ///
+    /// Errors: `AccessDenied`, `TruncateSystemSpace`; those of a write.
     pub fn truncate(&self, context: &Context, space: &Rc<Space>) -> Result<()> {
         self.check_space_access(context, space, Privileges::WRITE)?;
         if space.is_system() {
