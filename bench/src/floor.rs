@@ -8,7 +8,7 @@ use crate::connect;
 use crate::server::free_port;
 use clap::Args;
 use load::process;
-use runtime::net::{Poll, TcpListener, TcpStream, Token};
+use runtime::net::{Address, Listener, Poll, Stream, Token};
 use runtime::{AlignedBuffer, File, FileSystem, Notifier, OpenMode, PAGE_BYTES, SystemFiles, WriteRing};
 use serde_json::json;
 use std::io::{self, Read, Write};
@@ -49,7 +49,7 @@ struct Waiting {
 
 /// One client: what has come of a packet that is not whole.
 struct Client {
-    stream: TcpStream,
+    stream: Stream,
     input: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ struct Client {
 pub(crate) fn serve(options: &ServerOptions) -> io::Result<()> {
     let (mut poll, notifier) = (Poll::new()?, Notifier::new()?);
     let registry = poll.registry()?;
-    let mut listener = TcpListener::bind(([127, 0, 0, 1], options.port).into())?;
+    let mut listener = Listener::bind(&Address::Tcp(([127, 0, 0, 1], options.port).into()))?;
     registry.register_listener(&mut listener, LISTENER)?;
     registry.register_notifier(&notifier, WRITTEN)?;
     let mode = OpenMode { direct: true, synced: true, ..OpenMode::MODIFY };

@@ -155,6 +155,17 @@ impl Client {
         Reply::decode(&packet).map_err(io::Error::other)
     }
 
+    /// All answers of a byte stream.
+    pub fn replies(mut bytes: &[u8]) -> Vec<Reply> {
+        let mut replies = Vec::new();
+        while let Some((length, rest)) = bytes.split_at_checked(5) {
+            let length = Reader::new(length).read_uint().expect("a length") as usize;
+            replies.push(Reply::decode(&rest[..length]).expect("an answer"));
+            bytes = &rest[length..];
+        }
+        replies
+    }
+
     /// The next answer, which must come.
     pub fn receive(&mut self) -> Reply {
         self.try_receive().unwrap_or_else(|error| panic!("no answer: {error}"))

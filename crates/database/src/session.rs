@@ -2,10 +2,12 @@
 
 use crate::access::Rights;
 use crate::catalog::Catalog;
+use crate::database::Database;
 use crate::settings::{self, Setting};
 use crate::txn::Txn;
+use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use wal::Position;
 
 /// Number of a user or role.
@@ -66,6 +68,62 @@ pub struct Session {
     pub(crate) settings: RefCell<[Setting; settings::COUNT]>,
 }
 
+/// Sessions by their numbers.
+#[derive(Default)]
+pub struct Sessions {
+    last_id: Cell<u64>,
+    living: RefCell<HashMap<u64, Weak<Session>>>,
+}
+
+impl Database {
+    /// A new session.
+    pub fn open_session(&self, kind: SessionKind, peer: Option<String>) -> Rc<Session> {
+        let sessions = &self.sessions;
+        let id = sessions.last_id.get() + 1;
+        sessions.last_id.set(id);
+        let user = if kind == SessionKind::Binary { GUEST } else { ADMIN };
+        let session = Rc::new(Session {
+            id,
+            kind,
+            peer,
+            user: Cell::new(user),
+            birth: Cell::default(),
+            sync: Cell::new(0),
+            is_alive: Cell::new(true),
+            writes_disk: Cell::new(false),
+            settings: RefCell::new(settings::defaults()),
+        });
+        sessions.living.borrow_mut().insert(id, Rc::downgrade(&session));
+        session
+    }
+
+    /// A living session.
+    pub fn session(&self, id: u64) -> Option<Rc<Session>> {
+        let mut living = self.sessions.living.borrow_mut();
+        let found = living.get(&id)?.upgrade().filter(|session| session.is_alive.get());
+        if found.is_none() {
+            living.remove(&id);
+        }
+        found
+    }
+
+    /// Forgets a session whose connection is gone.
+    pub fn close_session(&self, session: &Session) {
+        session.is_alive.set(false);
+        self.sessions.living.borrow_mut().remove(&session.id);
+    }
+
+    /// The context that rows of files are applied in.
+    pub(crate) fn replay_context(&self) -> Context {
+        Context::for_replay(self.open_session(SessionKind::Background, None))
+    }
+
+    /// The context of a session of its own, for administrative work.
+    pub fn admin_context(&self) -> Context {
+        Context::for_background(self.open_session(SessionKind::Background, None))
+    }
+}
+
 /// A user whom work is checked as: more than a number, which may be given to another one.
 #[derive(Clone, Copy, Debug)]
 pub struct Acting {
@@ -84,10 +142,29 @@ impl Acting {
     }
 }
 
+/// Where the work of a context comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A client, a procedure, the administrator: everything is checked.
+    Client,
+    /// The rows of a snapshot or a log, which were checked when they were written: they are not questioned again.
+    Replay,
+}
+
+impl Origin {
+    /// True if rows are applied as they come.
+    #[inline]
+    pub(crate) fn is_replay(self) -> bool {
+        self == Origin::Replay
+    }
+}
+
 /// What one request, or one fiber outside requests, works in: session, effective user, open transaction.
 pub struct Context {
     /// The session.
     pub session: Rc<Session>,
+    /// Where the work comes from.
+    pub(crate) origin: Origin,
     /// Who the work is checked as; differs from the session's user inside `box.session.su` and setuid functions.
     acting: Cell<Acting>,
     /// The open transaction of `box.begin`.
@@ -106,18 +183,24 @@ pub struct Context {
 impl Context {
     /// A context for requests of a connection: their answers are held until what they saw is durable.
     pub fn for_request(session: Rc<Session>) -> Self {
-        Self::new(session, true)
+        Self::new(session, Origin::Client, true)
     }
 
     /// A context for work whose commits wait by themselves: background fibers, scripts, consoles.
     pub fn for_background(session: Rc<Session>) -> Self {
-        Self::new(session, false)
+        Self::new(session, Origin::Client, false)
     }
 
-    fn new(session: Rc<Session>, answers_wait: bool) -> Self {
+    /// A context for rows of a snapshot or a log.
+    pub(crate) fn for_replay(session: Rc<Session>) -> Self {
+        Self::new(session, Origin::Replay, false)
+    }
+
+    fn new(session: Rc<Session>, origin: Origin, answers_wait: bool) -> Self {
         let acting = Cell::new(Acting { user: session.user.get(), birth: session.birth.get().0, checked: None });
         Context {
             session,
+            origin,
             acting,
             txn: RefCell::new(None),
             must_resume: Cell::new(false),
@@ -172,7 +255,7 @@ impl Context {
         self.acting.set(Acting { checked: None, ..acting });
     }
 
-    /// Who it is, for a context that others make on his behalf.
+    /// Who it is, for a context that others make for the same user.
     pub fn acting(&self) -> Acting {
         self.acting.get()
     }

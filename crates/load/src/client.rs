@@ -8,8 +8,8 @@ use sha1::{Digest, Sha1};
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// The connection below it, which blocks.
-pub(crate) type Stream = std::net::TcpStream;
+/// The connection below it.
+pub(crate) type Stream = runtime::net::BlockingStream;
 
 /// Longest wait for an answer or a connection.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -257,7 +257,6 @@ impl Client {
 /// Opens a connection, past whatever the server says first.
 fn dial(address: &str) -> Result<Stream, ClientError> {
     let stream = runtime::net::connect(address, WAIT_MAX)?;
-    stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(WAIT_MAX))?;
     stream.set_write_timeout(Some(WAIT_MAX))?;
     Ok(stream)

@@ -17,7 +17,7 @@ use crate::random::Random;
 use crate::template::Share;
 use crate::window::Slot;
 use hdrhistogram::Histogram;
-use runtime::net::{Poll, TcpStream, Token};
+use runtime::net::{Poll, Stream, Token};
 use runtime::{Clock, SystemClock, yield_thread};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -125,7 +125,7 @@ struct Running {
 }
 
 impl Running {
-    fn new(flow: &Flow, streams: Vec<TcpStream>) -> Self {
+    fn new(flow: &Flow, streams: Vec<Stream>) -> Self {
         assert!(!flow.shares.is_empty(), "a flow asks something");
         let depth = match flow.pace {
             Pace::Closed { depth } => depth,
@@ -274,14 +274,14 @@ impl Running {
 }
 
 /// Connects as the protocol wants it; the stream is past any greeting.
-fn connect(flow: &Flow) -> Result<TcpStream, ClientError> {
+fn connect(flow: &Flow) -> Result<Stream, ClientError> {
     let stream = if flow.door.has_greeting() {
         let login = flow.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
         Client::connect(&flow.address, login)?.into_stream()
     } else {
         Client::connect_raw(&flow.address)?
     };
-    Ok(TcpStream::of_blocking(stream)?)
+    Ok(stream.into_nonblocking()?)
 }
 
 /// Sends all requests of all flows and waits for all answers. What came of each flow, in their order.
@@ -422,7 +422,7 @@ mod tests {
 
     use super::*;
     use crate::template::{Row, Template};
-    use runtime::net::{SimulatedStream, TcpListener};
+    use runtime::net::{Listener, SimulatedStream};
     use runtime::{MachineConfig, Simulation};
     use std::io::{Read, Write};
     use std::net::SocketAddr;
@@ -459,7 +459,7 @@ mod tests {
     }
 
     /// A server for one connection: one request after the other, by its mood.
-    fn serve(listener: &TcpListener, mood: Mood) -> io::Result<()> {
+    fn serve(listener: &Listener, mood: Mood) -> io::Result<()> {
         let stream = loop {
             match listener.accept() {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => yield_thread(),
@@ -498,12 +498,12 @@ mod tests {
         let simulation = Simulation::new(1, config);
         simulation.enter(|| {
             let address: SocketAddr = ADDRESS.parse().unwrap();
-            let listener = TcpListener::bind(address)?;
+            let listener = Listener::bind(&address.into())?;
             Rc::clone(&simulation).spawn_thread("server", move || {
                 // A connection that the client closed is the end of the test.
                 let _ = serve(&listener, mood);
             });
-            let stream = TcpStream::Simulated(SimulatedStream::connect(address)?);
+            let stream = Stream::Simulated(SimulatedStream::connect(address)?);
             let clock = simulation.clock(Arc::default());
             let running = vec![Running::new(&flow, vec![stream])];
             run(running, &*clock, Drive::default()).map(|mut outcomes| outcomes.remove(0))

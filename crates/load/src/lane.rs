@@ -4,7 +4,7 @@ use crate::client::ClientError;
 use crate::door::{self, Door, Expect};
 use crate::window::{Slot, Window};
 use hdrhistogram::Histogram;
-use runtime::net::TcpStream;
+use runtime::net::Stream;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// How much is asked of a socket at a time, at least.
@@ -23,7 +23,7 @@ impl Input {
 
 /// A connection.
 pub(crate) struct Lane {
-    stream: TcpStream,
+    stream: Stream,
     door: Door,
     pub(crate) window: Window,
     /// Requests that are not sent yet, but for the first `sent` bytes.
@@ -36,7 +36,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(stream: TcpStream, door: Door, depth: u32) -> Self {
+    pub(crate) fn new(stream: Stream, door: Door, depth: u32) -> Self {
         Lane {
             stream,
             door,
@@ -48,7 +48,7 @@ impl Lane {
         }
     }
 
-    pub(crate) fn stream(&mut self) -> &mut TcpStream {
+    pub(crate) fn stream(&mut self) -> &mut Stream {
         &mut self.stream
     }
 

@@ -1,107 +1,33 @@
-//! What every connection has: a socket, input not understood yet, answers that may leave and answers that wait.
-//!
-//! ```text
-//! answers --> ready (may leave) ------------------------------> socket
-//!        \--> parked, marked with a log position --(durable)--> ready
-//! ```
-//!
-//! Parked answers leave in the order in which they were parked; ready ones pass them, as the protocol allows.
+//! What every connection has, whatever its protocol: a socket, input not understood yet, answers, and the requests under way.
 
-use crate::iproto;
+use crate::door::AnyDoor;
+use crate::output::Output;
 use crate::sender::Outlet;
-use database::{Context, Database, Error, Session};
-use runtime::net::Token;
+use crate::service::{Service, shutting_down};
+use database::{Context, Database, Error, Result, Session};
+use runtime::fiber;
+use runtime::net::{Stream, Token};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::rc::Rc;
 use std::sync::Arc;
 use wal::Position;
 
-/// A parked answer.
-struct Mark {
-    position: Position,
-    /// End of its bytes in `parked`, counted from the beginning of all time.
-    end: u64,
-    /// Identifier of its request, for an error in its place.
-    sync: u64,
-}
-
-/// Bytes on their way to the client.
-#[derive(Default)]
-pub(crate) struct Output {
-    ready: Vec<u8>,
-    parked: Vec<u8>,
-    /// Bytes of `parked` that were moved to `ready` before, in all.
-    moved: u64,
-    marks: VecDeque<Mark>,
-}
-
-impl Output {
-    /// The buffer to encode an answer into, and where it begins.
-    pub(crate) fn begin(&mut self, is_parked: bool) -> &mut Vec<u8> {
-        if is_parked { &mut self.parked } else { &mut self.ready }
-    }
-
-    /// Marks the end of a parked answer.
-    pub(crate) fn park(&mut self, position: Position, sync: u64) {
-        let end = self.moved + self.parked.len() as u64;
-        let position = self.marks.back().map_or(position, |last| last.position.max(position));
-        self.marks.push_back(Mark { position, end, sync });
-    }
-
-    /// Lets answers leave that wait for nothing beyond `durable`.
-    pub(crate) fn release(&mut self, durable: Position) {
-        let mut end = self.moved;
-        while let Some(mark) = self.marks.front()
-            && mark.position <= durable
-        {
-            end = mark.end;
-            self.marks.pop_front();
-        }
-        let count = (end - self.moved) as usize;
-        if count == 0 {
-            return;
-        }
-        if count == self.parked.len() && self.ready.is_empty() {
-            std::mem::swap(&mut self.ready, &mut self.parked);
-        } else {
-            self.ready.extend_from_slice(&self.parked[..count]);
-            self.parked.drain(..count);
-        }
-        self.moved = end;
-    }
-
-    /// The log failed: every parked answer becomes an error.
-    pub(crate) fn fail(&mut self, error: &Error, schema_version: u64) {
-        self.moved += self.parked.len() as u64;
-        self.parked.clear();
-        for mark in self.marks.drain(..) {
-            iproto::encode_error(&mut self.ready, mark.sync, schema_version, error);
-        }
-    }
-
-    /// Bytes of answers that are not with the socket yet.
-    fn held(&self) -> usize {
-        self.ready.len() + self.parked.len()
-    }
-
-    pub(crate) fn has_parked(&self) -> bool {
-        !self.marks.is_empty()
-    }
-}
-
 /// One client. Shared between the event loop and the fibers that serve its requests.
-pub(crate) struct Connection {
+pub struct Connection {
     pub(crate) token: Token,
     pub(crate) outlet: Arc<Outlet>,
+    pub(crate) service: Rc<Service>,
+    pub(crate) door: Rc<dyn AnyDoor>,
+    /// What the door keeps with the connection.
+    pub(crate) state: Box<dyn Any>,
+    /// Requests in fibers that it may have at once.
+    pub(crate) requests_max: usize,
     pub(crate) session: Rc<Session>,
     /// Requests that cannot wait share this; others get their own.
-    pub(crate) context: Rc<Context>,
-    pub(crate) salt: [u8; 32],
-    /// Failed logins of all connections.
-    pub(crate) logins: Rc<iproto::Logins>,
-    /// The beginning of a packet whose rest has not come.
+    context: Rc<Context>,
+    /// The beginning of a request whose rest has not come.
     pub(crate) input: RefCell<Vec<u8>>,
     pub(crate) output: RefCell<Output>,
     /// Requests in fibers, and a login that waits.
@@ -112,7 +38,7 @@ pub(crate) struct Connection {
     pub(crate) is_readable: Cell<bool>,
     /// The other side sends no more.
     pub(crate) is_read_closed: Cell<bool>,
-    /// `input` holds whole packets that wait for room for their answers, or for the next turn.
+    /// `input` holds whole requests that wait for room for their answers, or for the next turn.
     pub(crate) is_stalled: Cell<bool>,
     /// The last requests took all the time that a connection has in one turn.
     pub(crate) is_slow: Cell<bool>,
@@ -127,6 +53,132 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    pub(crate) fn new(
+        token: Token,
+        stream: Stream,
+        service: &Rc<Service>,
+        door: Rc<dyn AnyDoor>,
+        state: Box<dyn Any>,
+        session: Rc<Session>,
+    ) -> Self {
+        let is_ordered = door.is_ordered();
+        Connection {
+            token,
+            outlet: Outlet::new(stream, Arc::clone(&service.unsent_total)),
+            service: Rc::clone(service),
+            door,
+            state,
+            // What comes behind a request that waits would be answered before it.
+            requests_max: if is_ordered { 1 } else { service.config.requests_max },
+            context: Rc::new(Context::for_request(Rc::clone(&session))),
+            session,
+            input: RefCell::default(),
+            output: RefCell::new(Output::new(is_ordered)),
+            in_flight: Cell::new(0),
+            is_login_waiting: Cell::new(false),
+            is_readable: Cell::new(false),
+            is_read_closed: Cell::new(false),
+            is_stalled: Cell::new(false),
+            is_slow: Cell::new(false),
+            group_began: Cell::new(0),
+            is_cut_short: Cell::new(false),
+            is_dirty: Cell::new(false),
+            is_closing: Cell::new(false),
+        }
+    }
+
+    /// What it is served by.
+    #[inline]
+    pub fn database(&self) -> &Rc<Database> {
+        &self.service.database
+    }
+
+    /// The session, which ends with the connection.
+    #[inline]
+    pub fn session(&self) -> &Rc<Session> {
+        &self.session
+    }
+
+    /// The context of requests that cannot wait, with the rights that the session has now.
+    #[inline]
+    pub fn context(&self) -> &Context {
+        self.database().act_for_session(&self.context);
+        &self.context
+    }
+
+    /// Adds an answer, which leaves once the log is durable up to `seen`. Errors: those of `encode`; nothing is answered then.
+    #[inline]
+    pub fn answer(&self, seen: Position, tag: u64, encode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        let awaited = (seen > self.database().durable()).then_some(seen);
+        self.output.borrow_mut().add(awaited, tag, encode)
+    }
+
+    /// Answers a request with an error. It, too, may show rows, rights or spaces that are not durable yet: it waits for everything that was
+    /// written before it.
+    pub(crate) fn answer_error(&self, tag: u64, error: &Error) {
+        let database = self.database();
+        database::increment(&database.statistics.errors);
+        // What a failed log has lost was taken back before.
+        let seen = if database.lost_from().is_some() { Position::default() } else { database.appended() };
+        self.add_failure(seen, tag, error);
+    }
+
+    /// Adds an error in the place of an answer.
+    pub(crate) fn add_failure(&self, seen: Position, tag: u64, error: &Error) {
+        let encode = |out: &mut Vec<u8>| {
+            self.door.fail(self.database(), out, tag, error);
+            Ok(())
+        };
+        self.answer(seen, tag, encode).expect("the encoding of an error does not fail");
+    }
+
+    /// Ends the connection behind the answers to what was asked so far.
+    pub fn end(&self) {
+        self.is_closing.set(true);
+    }
+
+    /// True if there are as many of its requests in fibers as there may be.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight.get() >= self.requests_max
+    }
+
+    /// True if no more requests may be served now: answers must be read first, or requests under way must end.
+    pub(crate) fn is_full(&self) -> bool {
+        self.unsent() > self.service.unread_max() || self.is_busy()
+    }
+
+    /// Serves a request in a fiber: `work` gets a context of its own and the subject, may wait, and answers. Its error is answered here.
+    /// `describe` says what it was if it waited and took long; what did not wait is in the time of its group.
+    pub fn in_fiber<S: 'static>(
+        self: &Rc<Self>,
+        tag: u64,
+        (subject, describe): (S, fn(&S) -> String),
+        work: impl FnOnce(&Connection, &Rc<Context>, &S) -> Result<()> + 'static,
+    ) {
+        let connection = Rc::clone(self);
+        self.service.begin_request(self);
+        let begun = self.group_began.get();
+        fiber::run_now(self.door.name(), move || {
+            let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
+            let database = connection.database();
+            database.act_for_session(&context);
+            fiber::set_local(Rc::clone(&context) as Rc<dyn Any>);
+            let outcome = work(&connection, &context, &subject);
+            let waited = fiber::waited_ns();
+            if waited > 0 {
+                let total = fiber::now_ns().saturating_sub(begun);
+                if total > database.limits.too_long_ns.get() {
+                    log_slow(&describe(&subject), total, waited);
+                }
+            }
+            if let Err(error) = outcome {
+                let error = if connection.is_cut_short.get() { shutting_down() } else { error };
+                connection.answer_error(tag, &error);
+            }
+            connection.service.end_request(&connection);
+        });
+    }
+
     /// Reads what is there, at most what `buffer` takes. Returns the number of bytes; 0 at the end of the stream.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
@@ -147,52 +199,40 @@ impl Connection {
         self.output.borrow().held()
     }
 
-    /// Hands what may leave to the outlet. True if the outlet has something to send.
-    pub(crate) fn release(&self, database: &Database) -> bool {
+    /// The log failed: what waited for it becomes an error. True if there was something.
+    pub(crate) fn fail_parked(&self, error: &Error) -> bool {
+        let database = self.database();
         let mut output = self.output.borrow_mut();
         output.release(database.durable());
-        if !output.ready.is_empty() {
-            database::add(&database.statistics.sent_bytes, output.ready.len() as u64);
-            self.outlet.push(&mut output.ready);
+        let has_parked = output.has_parked();
+        if has_parked {
+            output.fail(|out, tag| self.door.fail(database, out, tag, error));
         }
-        if output.parked.is_empty() && output.parked.capacity() > BUFFER_KEPT_MAX {
-            output.parked = Vec::new();
+        has_parked
+    }
+
+    /// Hands what may leave to the outlet. True if the outlet has something to send.
+    pub(crate) fn release(&self) -> bool {
+        let database = self.database();
+        let mut output = self.output.borrow_mut();
+        output.release(database.durable());
+        if !output.ready().is_empty() {
+            database::add(&database.statistics.sent_bytes, output.ready().len() as u64);
+            self.outlet.push(output.ready());
         }
+        output.shrink();
         self.outlet.unsent() > 0
     }
 }
 
-/// A buffer that has grown beyond this is given back when it is empty.
-const BUFFER_KEPT_MAX: usize = 64 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parked_answers_leave_in_order_and_ready_ones_pass_them() {
-        let mut output = Output::default();
-        for (position, text) in [(5, &b"five"[..]), (7, b"seven"), (6, b"six")] {
-            output.begin(true).extend_from_slice(text);
-            output.park(Position(position), 0);
-        }
-        output.begin(false).extend_from_slice(b"read,");
-        output.release(Position(4));
-        assert_eq!(output.ready, b"read,");
-        output.release(Position(6));
-        assert_eq!(output.ready, b"read,five");
-        output.release(Position(7));
-        assert_eq!(output.ready, b"read,fivesevensix");
-        assert!(!output.has_parked());
-    }
-
-    #[test]
-    fn parked_answers_become_errors_when_the_log_fails() {
-        let mut output = Output::default();
-        output.begin(true).extend_from_slice(b"done");
-        output.park(Position(5), 42);
-        output.fail(&Error::system("disk"), 1);
-        assert!(!output.ready.windows(4).any(|bytes| bytes == b"done"));
-        assert!(!output.ready.is_empty() && !output.has_parked());
-    }
+/// Says that something took long, and where the time went.
+pub(crate) fn log_slow(what: &str, total_ns: u64, waited_ns: u64) {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let waited_ns = waited_ns.min(total_ns);
+    tracing::warn!(
+        "too long {what}: {:.3} sec, {:.3} running and {:.3} waiting",
+        seconds(total_ns),
+        seconds(total_ns - waited_ns),
+        seconds(waited_ns)
+    );
 }

@@ -1,17 +1,36 @@
 //! Front doors: listeners, connections and codecs.
 //!
-//! `connection` holds what is the same for every protocol: buffers, answers parked until the log is durable, bounds. `iproto` knows
-//! Tarantool's binary protocol. Decoding and encoding touch no shared state, so they can move to other threads. Who
-//! calls it: `server`, which runs the event loop.
+//! A [`Door`] is one protocol, as far as it is about that protocol's bytes; each has a folder of its own, and `iproto` is Tarantool's binary
+//! protocol. What is the same behind all doors stands beside them and is not written twice: the event loop, groups and time slices (`serving`),
+//! answers parked until the log is durable (`output`), bounds (`service`), failed logins (`logins`). Who calls it: `server`, which runs the event
+//! loop.
 //!
 //! Invariants:
 //! * No answer leaves before everything it depends on is durable; if the log fails it becomes an error.
 //! * Nothing that a client sends or fails to read costs another client anything: every buffer has a bound.
+//! * Nothing beside the doors names a protocol.
 
 mod connection;
+mod door;
+mod drain;
 mod eagerness;
 mod event_loop;
 pub mod iproto;
+mod listeners;
+mod logins;
+mod output;
 mod sender;
+mod service;
+mod serving;
+mod settle;
 
-pub use event_loop::{EventLoop, Listeners, NetConfig};
+pub use connection::Connection;
+pub use door::{AnyDoor, Door, Doors, Split};
+pub use event_loop::EventLoop;
+pub use listeners::Listeners;
+pub use service::NetConfig;
+
+/// The table of doors: the protocols that Lycosa speaks.
+pub fn doors() -> Doors {
+    vec![std::rc::Rc::new(iproto::Iproto)]
+}

@@ -6,7 +6,7 @@
 //!
 //! Invariant: the bytes of one connection leave in order. Everything goes through its [`Outlet`], and one thread at a time writes.
 
-use runtime::net::{TcpStream, Waker};
+use runtime::net::{Stream, Waker};
 use runtime::{Condvar, spawn_thread};
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const BUFFER_KEPT_MAX: usize = 64 << 10;
 
 /// The way out of a connection, shared with the sender.
 pub(crate) struct Outlet {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Stream,
     pending: Mutex<Pending>,
     /// Bytes that the socket has not taken.
     unsent: AtomicUsize,
@@ -40,7 +40,7 @@ struct Pending {
 }
 
 impl Outlet {
-    pub(crate) fn new(stream: TcpStream, unsent_total: Arc<AtomicUsize>) -> Arc<Self> {
+    pub(crate) fn new(stream: Stream, unsent_total: Arc<AtomicUsize>) -> Arc<Self> {
         Arc::new(Outlet {
             stream,
             pending: Mutex::default(),

@@ -1,6 +1,7 @@
 //! A client of the binary protocol for the console and for `torture`: connects, logs in, asks. One request at a time.
 
 use database::password_hash;
+use runtime::net::Address;
 use runtime::{Clock, SystemClock, net};
 use serde_json::Value;
 use sha1::{Digest, Sha1};
@@ -20,7 +21,7 @@ const PORT_DEFAULT: u16 = 3301;
 pub(crate) const PASSWORD_VARIABLE: &str = "LYCOSA_PASSWORD";
 
 /// The connection below it; the one name of a socket that `redis` needs as well.
-pub(crate) type Stream = std::net::TcpStream;
+pub(crate) type Stream = net::BlockingStream;
 
 /// A connection.
 pub(crate) struct Client {
@@ -45,7 +46,7 @@ pub(crate) struct Target {
     pub(crate) user: Option<String>,
     /// Not given: see [`Target::with_password`].
     pub(crate) password: Option<String>,
-    /// Host and port.
+    /// Host and port, or the path of a unix socket.
     pub(crate) address: String,
 }
 
@@ -66,9 +67,18 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// User and password out of `user:password`, each if it is there.
+fn credentials(login: Option<&str>) -> (Option<String>, Option<String>) {
+    match login.map(|login| login.split_once(':').ok_or(login)) {
+        None => (None, None),
+        Some(Ok((user, password))) => (Some(unescape(user)), Some(unescape(password))),
+        Some(Err(user)) => (Some(unescape(user)), None),
+    }
+}
+
 impl Target {
     /// `scheme://user:password@host:port`, each part but the host or the port optional; `%` escapes in user and password. Errors: a scheme
-    /// that is not ours.
+    /// that is not ours. In place of host and port: the path of a unix socket, as `unix/:/path` or `/path`.
     pub(crate) fn parse(uri: &str) -> Result<Self, String> {
         let rest = match uri.split_once("://") {
             None => uri,
@@ -79,6 +89,11 @@ impl Target {
             Some((login, address)) => (Some(login), address),
             None => (None, rest),
         };
+        if let Some(path) = Address::unix_path(address) {
+            let address = Address::unix(path).map_err(|error| format!("'{uri}': {error}"))?.to_string();
+            let (user, password) = credentials(login);
+            return Ok(Target { user, password, address });
+        }
         let address = address.split(['/', '?']).next().unwrap_or(address);
         let has_port = address.rsplit_once(':').is_some_and(|(host, port)| {
             // The colons of an address of version 6 are inside brackets.
@@ -90,11 +105,7 @@ impl Target {
             Err(_) if has_port => address.to_string(),
             Err(_) => format!("{address}:{PORT_DEFAULT}"),
         };
-        let (user, password) = match login.map(|login| login.split_once(':').ok_or(login)) {
-            None => (None, None),
-            Some(Ok((user, password))) => (Some(unescape(user)), Some(unescape(password))),
-            Some(Err(user)) => (Some(unescape(user)), None),
-        };
+        let (user, password) = credentials(login);
         Ok(Target { user, password, address })
     }
 
@@ -123,7 +134,7 @@ impl Client {
     pub(crate) fn open(target: &Target, patience: Patience) -> Result<Self, String> {
         let address = &target.address;
         let failed = |error: std::io::Error| format!("{address}: {error}");
-        let stream = dial_within(address, patience.timeout.unwrap_or(CONNECT_TIMEOUT)).map_err(failed)?;
+        let stream = net::connect(address, patience.timeout.unwrap_or(CONNECT_TIMEOUT)).map_err(failed)?;
         stream.set_read_timeout(Some(LOOK_INTERVAL)).map_err(failed)?;
         // Whoever accepts a connection and then says nothing is not waited for either.
         let first = Patience { timeout: Some(patience.timeout.unwrap_or(CONNECT_TIMEOUT)), ..Patience::default() };
@@ -147,11 +158,7 @@ impl Client {
 
     /// True if the other side has not gone.
     pub(crate) fn is_alive(&self) -> bool {
-        if self.stream.set_nonblocking(true).is_err() {
-            return false;
-        }
-        let is_alive = self.stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-        self.stream.set_nonblocking(false).is_ok() && is_alive
+        self.stream.is_idle()
     }
 
     /// Fills a buffer from the socket. Errors: the other side has gone or is too slow; the answer is not wanted any more.
@@ -257,17 +264,7 @@ impl Client {
 
 /// A connection to whoever listens there.
 pub(crate) fn dial(address: &str) -> std::io::Result<Stream> {
-    dial_within(address, CONNECT_TIMEOUT)
-}
-
-fn dial_within(address: &str, timeout: Duration) -> std::io::Result<Stream> {
-    let stream = net::connect(address, timeout)?;
-    // A port that is asked for while nobody listens may be given to the very socket that asks: then it talks to itself.
-    if stream.local_addr()? == stream.peer_addr()? {
-        return Err(std::io::ErrorKind::ConnectionRefused.into());
-    }
-    stream.set_nodelay(true)?;
-    Ok(stream)
+    net::connect(address, CONNECT_TIMEOUT)
 }
 
 fn decode_base64(text: &str) -> Option<Vec<u8>> {

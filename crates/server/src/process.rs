@@ -2,16 +2,17 @@
 
 use crate::logging::{self, Log};
 use crate::options::Options;
+use database::options::change;
 use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, UserKind};
 use lua::{Host, Lua, LuaConfig};
-use protocol::{EventLoop, Listeners, NetConfig};
-use runtime::net::Waker;
+use protocol::iproto::Iproto;
+use protocol::{Door, EventLoop, Listeners, NetConfig};
+use runtime::net::{Address, Waker};
 use runtime::signals::{
     HANG_UP, INTERRUPT, TERMINATE, USER_1, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
 };
-use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber, net};
+use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber};
 use std::cell::{Cell, RefCell};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,9 +103,9 @@ pub(crate) struct ProcessHost {
 impl Process {
     /// Makes database, event loop and Lua; nothing is read or listened to yet.
     pub(crate) fn new(options: &Options, is_strict: bool) -> Result<Self, String> {
-        let log = Log::start(logging::level(options.log_level.as_deref().unwrap_or("info"))?);
-        log.set_json(logging::is_json(options.log_format.as_deref().unwrap_or("plain"))?);
-        if let Some(path) = &options.log {
+        let log = Log::start(logging::level(options.text_or_default("log_level"))?);
+        log.set_json(logging::is_json(options.text_or_default("log_format"))?);
+        if let Some(path) = options.path("log") {
             log.set_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         let (poll, waker) = EventLoop::poll().map_err(|error| error.to_string())?;
@@ -138,15 +139,12 @@ impl Process {
             _ => for_signals.terminate(),
         })
         .map_err(|error| error.to_string())?;
-        let mut config = options.database()?;
+        let mut config = options.config()?;
         config.vinyl_open_files_max = (raise_open_files_limit() / DISK_FILES_PART / DESCRIPTORS_PER_RUN) as usize;
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
-        let net = NetConfig {
-            requests_max: options.net_msg_max.unwrap_or(NetConfig::default().requests_max).max(2),
-            ..NetConfig::default()
-        };
-        let mut event_loop =
-            EventLoop::new(poll, waker, Rc::clone(&database), net).map_err(|error| error.to_string())?;
+        let net = NetConfig { requests_max: (options.number("net_msg_max")? as usize).max(2), ..NetConfig::default() };
+        let mut event_loop = EventLoop::new(poll, waker, Rc::clone(&database), net, protocol::doors())
+            .map_err(|error| error.to_string())?;
         let for_checkpoints = Rc::clone(&database);
         event_loop.on_turn(Box::new(move || {
             if is_checkpoint_asked.load(Ordering::Acquire) {
@@ -169,14 +167,11 @@ impl Process {
             exit_code: Cell::new(0),
             is_strict,
         });
+        let slice_max = options.number("lua_slice_max")?;
         let lua = LuaConfig {
-            memory: options.lua_memory_bytes()?.unwrap_or(LuaConfig::default().memory),
-            slice_max_ms: match options.lua_slice_max {
-                None => LuaConfig::default().slice_max_ms,
-                // No bound; but code that runs is watched, to be ended when the process stops.
-                Some(seconds) if seconds <= 0.0 => SLICE_UNBOUNDED_MS,
-                Some(seconds) => (seconds * 1000.0) as u64,
-            },
+            memory: options.number("lua_memory")? as usize,
+            // Without a bound code that runs is still watched, to be ended when the process stops.
+            slice_max_ms: if slice_max <= 0.0 { SLICE_UNBOUNDED_MS } else { (slice_max * 1000.0) as u64 },
         };
         Lua::start(&database, Rc::clone(&host) as Rc<dyn Host>, lua)?;
         Ok(Process { database, event_loop, host, stop })
@@ -204,10 +199,10 @@ impl Process {
 }
 
 /// The address that a text stands for. Errors: it is none.
-fn resolve(address: &str) -> Result<net::SocketAddr, Error> {
+fn resolve(address: &str) -> Result<Address, Error> {
     let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
-    let addresses = net::resolve(host_and_port).map_err(|error| cannot_listen(address, &error))?;
-    addresses.first().copied().ok_or_else(|| Error::system(format!("cannot listen at {address}: no such address")))
+    let addresses = Address::resolve(host_and_port).map_err(|error| cannot_listen(address, &error))?;
+    addresses.into_iter().next().ok_or_else(|| Error::system(format!("cannot listen at {address}: no such address")))
 }
 
 fn cannot_listen(address: &str, error: &std::io::Error) -> Error {
@@ -215,7 +210,9 @@ fn cannot_listen(address: &str, error: &std::io::Error) -> Error {
         std::io::ErrorKind::AddrInUse => {
             "; another server may be running there: stop it, or give another address by --listen"
         }
-        std::io::ErrorKind::PermissionDenied => "; ports below 1024 are for the administrator of the machine",
+        std::io::ErrorKind::PermissionDenied if Address::unix_path(address).is_none() => {
+            "; ports below 1024 are for the administrator of the machine"
+        }
         _ => "",
     };
     Error::system(format!("cannot listen at {address}: {error}{hint}"))
@@ -236,15 +233,15 @@ impl ProcessHost {
     /// Opens the database with the options in force.
     pub(crate) fn open(&self) -> Result<(), Error> {
         let options = self.options.borrow().clone();
-        let config = options.database().map_err(Error::illegal)?;
-        if let Some(path) = &options.pid_file {
+        let config = options.config().map_err(Error::illegal)?;
+        if let Some(path) = options.path("pid_file") {
             let text = std::process::id().to_string();
             runtime::write_file(path, text.as_bytes())
                 .map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
         }
         tracing::info!("Lycosa {}: {}", env!("CARGO_PKG_VERSION"), options.summary(&config));
         self.database.reconfigure(|current| *current = config);
-        fiber::set_max(options.fibers_max.unwrap_or(fiber::FIBERS_MAX_DEFAULT));
+        fiber::set_max(options.number("fibers_max").map_err(Error::illegal)? as usize);
         self.database.open()?;
         self.is_open.set(true);
         fiber::restart_slice();
@@ -253,7 +250,8 @@ impl ProcessHost {
 
     /// Listens where the options say, if they do.
     pub(crate) fn listen_as_configured(&self) -> Result<(), Error> {
-        match self.options.borrow().listen.clone() {
+        let address = self.options.borrow().text("listen").map(ToString::to_string);
+        match address {
             Some(address) => self.listen(&address),
             None => Ok(()),
         }
@@ -261,16 +259,17 @@ impl ProcessHost {
 
     /// Looks whether the configured address can be had. Errors: as those of listening there.
     pub(crate) fn check_address(&self) -> Result<(), Error> {
-        let Some(address) = self.options.borrow().listen.clone() else { return Ok(()) };
-        let found = resolve(&address)?;
-        self.listeners.try_address(found).map_err(|error| cannot_listen(&address, &error))
+        let options = self.options.borrow();
+        let Some(address) = options.text("listen") else { return Ok(()) };
+        let found = resolve(address)?;
+        self.listeners.try_address(&found).map_err(|error| cannot_listen(address, &error))
     }
 
     /// Listens at an address instead of where it listened. Errors: the address is taken or no address; it is open to the world and nobody
     /// needs a password.
     fn listen(&self, address: &str) -> Result<(), Error> {
         let found = resolve(address)?;
-        if !found.ip().is_loopback() && !self.has_password() {
+        if !found.is_local() && !self.has_password() {
             if self.is_strict {
                 return Err(Error::system(format!(
                     "refusing to listen at {found}: no user has a password, so anybody could try. Start at 127.0.0.1 and run\n  \
@@ -280,8 +279,8 @@ impl ProcessHost {
             }
             tracing::warn!("listening at {found}, open to other machines, although no user has a password");
         }
-        self.listeners.close();
-        let local = self.listeners.listen(found).map_err(|error| cannot_listen(address, &error))?;
+        self.listeners.close(Iproto::NAME);
+        let local = self.listeners.listen(Iproto::NAME, &found).map_err(|error| cannot_listen(address, &error))?;
         let guest = if self.guest_may_nothing() { "; guest may do nothing until granted" } else { "" };
         tracing::info!("ready: connect to {local} with any Tarantool connector{guest}");
         Ok(())
@@ -306,11 +305,12 @@ impl ProcessHost {
 
     /// The file says no more that this process runs. It is left alone if it is another one's by now.
     fn remove_pid_file(&self) {
-        let Some(path) = self.options.borrow().pid_file.clone() else { return };
+        let options = self.options.borrow();
+        let Some(path) = options.path("pid_file") else { return };
         let pid = std::process::id().to_string();
-        if runtime::read_file(&path).is_ok_and(|text| text == pid.as_bytes()) {
+        if runtime::read_file(path).is_ok_and(|text| text == pid.as_bytes()) {
             // A file that stays is only a nuisance.
-            let _ = SystemFiles.remove(&path);
+            let _ = SystemFiles.remove(path);
         }
     }
 
@@ -328,28 +328,25 @@ impl Host for ProcessHost {
         let before = self.options.borrow().clone();
         let options =
             before.with_changes(changes).map_err(|(name, reason)| Error::new(ErrorCode::Cfg, &[&name, &reason]))?;
-        if options.log_level != before.log_level
-            && let Some(level) = &options.log_level
-        {
-            self.log.set_level(logging::level(level).map_err(Error::illegal)?);
+        let has_changed = |name: &str| options.get(name) != before.get(name);
+        if has_changed("log_level") {
+            self.log.set_level(logging::level(options.text_or_default("log_level")).map_err(Error::illegal)?);
         }
-        if options.log_format != before.log_format {
-            let form = options.log_format.as_deref().unwrap_or("plain");
-            self.log.set_json(logging::is_json(form).map_err(Error::illegal)?);
+        if has_changed("log_format") {
+            self.log.set_json(logging::is_json(options.text_or_default("log_format")).map_err(Error::illegal)?);
         }
-        if options.log != before.log
-            && let Some(path) = &options.log
+        if has_changed("log")
+            && let Some(path) = options.path("log")
         {
             self.log.set_file(path).map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
         }
         *self.options.borrow_mut() = options.clone();
         if !self.is_open.get() {
-            if let Some(dir) = &options.work_dir
-                && options.wal_dir.is_some()
+            if let Some(dir) = options.path("work_dir")
+                && options.path("wal_dir").is_some()
             {
                 // A script's work_dir is where it works; the other directories are relative to it.
-                runtime::enter_directory(Path::new(dir))
-                    .map_err(|error| Error::system(format!("{}: {error}", dir.display())))?;
+                runtime::enter_directory(dir).map_err(|error| Error::system(format!("{}: {error}", dir.display())))?;
             }
             let opened = self.open().and_then(|()| self.listen_as_configured());
             if opened.is_err() {
@@ -357,24 +354,12 @@ impl Host for ProcessHost {
             }
             return opened;
         }
-        let config = options.database().map_err(Error::illegal)?;
-        self.database.reconfigure(|current| {
-            current.memtx_memory = config.memtx_memory;
-            current.memtx_max_tuple_size = config.memtx_max_tuple_size;
-            current.vinyl_memory = config.vinyl_memory;
-            current.vinyl_cache = config.vinyl_cache;
-            current.vinyl_max_tuple_size = config.vinyl_max_tuple_size;
-            current.checkpoint_interval = config.checkpoint_interval;
-            current.checkpoint_count = config.checkpoint_count;
-            current.checkpoint_wal_threshold = config.checkpoint_wal_threshold;
-            current.snap_io_rate_limit = config.snap_io_rate_limit;
-            current.too_long_threshold_ns = config.too_long_threshold_ns;
-            current.read_only = config.read_only;
-        });
-        if options.listen != before.listen {
-            match &options.listen {
+        let config = options.config().map_err(Error::illegal)?;
+        self.database.reconfigure(|current| change(current, &config));
+        if options.text("listen") != before.text("listen") {
+            match options.text("listen") {
                 Some(address) => self.listen(address)?,
-                None => self.listeners.close(),
+                None => self.listeners.close(Iproto::NAME),
             }
         }
         Ok(())
@@ -385,7 +370,7 @@ impl Host for ProcessHost {
     }
 
     fn listen_address(&self) -> Option<String> {
-        self.listeners.addresses().first().map(ToString::to_string)
+        self.listeners.addresses(Iproto::NAME).first().map(ToString::to_string)
     }
 
     fn rotate_log(&self) {

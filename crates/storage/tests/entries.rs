@@ -135,7 +135,7 @@ fn check(kind: IndexKind, when: When, before: Vec<Row>, steps: Vec<Step>) {
                         assert_eq!(model.rows[&existing.0], existing);
                         assert_eq!(existing.0 == row.0, is_there);
                     }
-                    Err(StorageError::OutOfMemory(error)) => panic!("{error}"),
+                    Err(refused) => panic!("{refused:?}"),
                 }
             }
             Step::Delete(id) => {

@@ -5,7 +5,8 @@ use super::client::ADMIN;
 use super::watch;
 use database::{Config, Database, Environment};
 use lua::{Host, Lua, LuaConfig};
-use protocol::{EventLoop, NetConfig};
+use protocol::iproto::Iproto;
+use protocol::{Door, EventLoop, NetConfig};
 use runtime::{FileSystem, SeededRandomness, Simulation, fiber};
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -143,7 +144,7 @@ impl Process {
             ..Config::default()
         };
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
-        let mut event_loop = EventLoop::new(poll, waker, Rc::clone(&database), NetConfig::default())
+        let mut event_loop = EventLoop::new(poll, waker, Rc::clone(&database), NetConfig::default(), protocol::doors())
             .map_err(|error| error.to_string())?;
         Lua::start(&database, Rc::new(NoHost), LuaConfig { memory: 256 << 20, slice_max_ms: 0 })?;
         database.open().map_err(|error| error.to_string())?;
@@ -152,7 +153,7 @@ impl Process {
         if database.catalog.user_by_name(ADMIN.0).is_none() {
             run_script(&mut event_loop, admin())?;
         }
-        event_loop.listeners().listen(address()).map_err(|error| error.to_string())?;
+        event_loop.listeners().listen(Iproto::NAME, &address().into()).map_err(|error| error.to_string())?;
         Ok(Process { database, event_loop })
     }
 

@@ -2,18 +2,19 @@
 
 use super::build::{Work, check_not_building};
 use super::space::{all_parts, check_name, find_collation, make_format, rows_format, type_of_name};
-use super::{check_change, disk, is_recovering};
+use super::{check_change, disk};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{IndexInfo, SchemaObject, Space, SpaceKind};
-use crate::database::{Database, Garbage};
+use crate::database::Database;
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
-use crate::session::Context;
+use crate::session::{Context, Origin};
 use crate::statement::no_such_index;
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
-use storage::{IndexDef, IndexKind, KeySource};
+use storage::{DetachedIndex, IndexDef, IndexKind, KeySource, MemorySpace};
 use tuple::msgpack::{Kind, Reader};
 use tuple::{FieldType, KeyDef, KeyPart, Tuple};
 
@@ -33,7 +34,7 @@ pub(crate) struct ParsedIndex {
 }
 
 /// Reads a row of `_index`. Errors: 14, 107, 108, 13.
-pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex> {
+pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Result<ParsedIndex> {
     let mut fields = Fields::new(row)?;
     let space_id = fields.uint()?;
     let id = fields.uint()?;
@@ -76,7 +77,7 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
     })
     .map_err(|error| error.unwrap_or_else(|| Error::new(ErrorCode::WrongIndexOptions, &[&4, &"expected a map"])))?;
     disk::check_options(&tree).map_err(|what| Error::new(ErrorCode::WrongIndexOptions, &[&4, &what]))?;
-    let parts = parse_parts(database, &space, parts)?;
+    let parts = parse_parts(database, origin, &space, parts)?;
     if parts.is_empty() {
         return Err(refuse("part count must be positive"));
     }
@@ -124,7 +125,7 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
 }
 
 /// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: 107.
-fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<KeyPart>> {
+fn parse_parts(database: &Database, origin: Origin, space: &Space, parts: &[u8]) -> Result<Vec<KeyPart>> {
     let wrong = |what: &str| Error::new(ErrorCode::WrongIndexParts, &[&what]);
     let mut reader = Reader::new(parts);
     let count = reader.read_array().map_err(|_| wrong("expected an array"))?;
@@ -184,16 +185,13 @@ fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<K
         let field_no = u32::try_from(field_no).unwrap_or(u32::MAX);
         let declared = space.def().fields.get(field_no as usize).cloned();
         let field_type = match type_name {
-            Some(name) => type_of_name(database, name).ok_or_else(|| wrong("unknown field type"))?,
+            Some(name) => type_of_name(origin, name).ok_or_else(|| wrong("unknown field type"))?,
             None => declared.as_ref().map_or(FieldType::Scalar, |field| field.field_type),
         };
         let mut part = KeyPart::new(field_no, field_type);
         // Not the declared field's: who makes an index by names takes that over before.
         part.is_nullable = is_nullable.unwrap_or(false);
-        if collation.is_some()
-            && !matches!(field_type, FieldType::String | FieldType::Scalar)
-            && !is_recovering(database)
-        {
+        if collation.is_some() && !matches!(field_type, FieldType::String | FieldType::Scalar) && !origin.is_replay() {
             let why = "collation is reasonable only for string and scalar parts";
             return Err(Error::new(ErrorCode::WrongIndexOptions, &[&(result.len() + 1), &why]));
         }
@@ -220,7 +218,10 @@ fn engine_def(parsed_kind: IndexKind, info: &IndexInfo, is_unique: bool, primary
 pub(crate) fn define_engine_indexes(database: &Database, space: &Rc<Space>, parsed: ParsedIndex) -> Result<()> {
     let primary = if parsed.info.id == 0 { None } else { space.index(0) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
-    space.store.borrow_mut().create_index(def);
+    if let Some(rows) = space.rows.memory() {
+        rows.borrow_mut().create_index(def.clone());
+    }
+    space.put_index_def(def);
     space.set_index(parsed.info.id, Some(Rc::new(parsed.info)));
     let format = make_format(database, &space.def(), &all_parts(space))?;
     database.catalog.set_format(space, format);
@@ -252,7 +253,7 @@ pub(super) fn plan_work(
     old: Option<&Tuple>,
     new: &Tuple,
 ) -> Result<Option<Work>> {
-    let parsed = parse_index(database, new.data())?;
+    let parsed = parse_index(database, context.origin, new.data())?;
     let space = database.space(parsed.space_id)?;
     match old {
         None => plan_create(database, context, &space, &parsed),
@@ -269,7 +270,7 @@ fn plan_create(database: &Database, context: &Context, space: &Rc<Space>, parsed
     }
     check_change(database, context, wanted, ObjectType::Space, space.id, space.owner(), &space.name())?;
     if let SpaceKind::View { .. } = space.kind
-        && !is_recovering(database)
+        && !context.origin.is_replay()
     {
         return Err(Error::new(ErrorCode::Unsupported, &[&"sysview", &"create index"]));
     }
@@ -278,7 +279,7 @@ fn plan_create(database: &Database, context: &Context, space: &Rc<Space>, parsed
     }
     let primary = if id == 0 { None } else { space.index(0) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
-    let format = rows_format(database, &space.def(), &parts_with(space, &parsed.info))?;
+    let format = rows_format(database, context.origin, &space.def(), &parts_with(space, &parsed.info))?;
     let name = parsed.info.name.clone();
     Ok(Work { space: Rc::clone(space), format, defs: vec![def], name, what: "index build" })
 }
@@ -291,16 +292,19 @@ fn parts_with(space: &Space, info: &IndexInfo) -> Vec<KeyPart> {
 }
 
 fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
-    let parsed = parse_index(database, new.data())?;
+    let parsed = parse_index(database, context.origin, new.data())?;
     let space = database.space(parsed.space_id)?;
     let id = parsed.info.id;
-    if space.has_index(id) && is_recovering(database) {
+    if space.has_index(id) && context.origin.is_replay() {
         return Ok(None);
     }
     let work = plan_create(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
-    let placed = disk::create_index(database, &space, &work, parsed.info.tree, new)?;
+    let placed = disk::create_index(database, context.origin, &space, &work, parsed.info.tree, new)?;
+    let defs = work.defs.clone();
     let replaced = database.apply_build(work, new)?;
+    assert!(replaced.is_empty(), "a new index takes nobody's place");
+    let replaced = put_defs(&space, defs);
     assert!(replaced.is_empty(), "a new index takes nobody's place");
     let old_format = space.format();
     space.set_index(id, Some(Rc::new(parsed.info)));
@@ -309,9 +313,10 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, None);
+            space.remove_index_def(id);
             database.catalog.set_format(&space, old_format);
             // Rows that came after the index was made are undone before, so a primary index is empty again.
-            let index = space.store.borrow_mut().drop_index(id);
+            let index = space.rows.memory().and_then(|rows| rows.borrow_mut().drop_index(id));
             database.discard_indexes(index);
             disk::forget_index(&space, id);
             database.catalog.note_change(SchemaObject::Space(space.id));
@@ -343,56 +348,71 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
             ));
         }
     }
-    let info = space.set_index(id, None);
+    let (info, def) = (space.set_index(id, None), space.remove_index_def(id));
     let detached = disk::detach_index(&space, id);
     let (kept_trees, owner) = (Rc::clone(&detached), Rc::clone(&space));
     let old_format = space.format();
     let format = make_format(database, &space.def(), &all_parts(&space))?;
     database.catalog.set_format(&space, format);
     database.catalog.note_change(SchemaObject::Space(space.id));
-    if id == 0 {
-        // The rows go with the primary index.
-        let rows = space.store.borrow_mut().take_all();
-        drop(space.store.borrow_mut().drop_index(0));
-        let rows = Rc::new(RefCell::new(Some(rows)));
-        let kept = Rc::clone(&rows);
-        return Ok(Some(Effect {
-            undo: Box::new(move |database| {
-                space.set_index(0, info);
-                disk::reattach_index(&space, &detached);
-                database.catalog.set_format(&space, old_format);
-                if let Some(rows) = rows.borrow_mut().take() {
-                    *space.store.borrow_mut() = rows;
-                }
-                database.catalog.note_change(SchemaObject::Space(space.id));
-            }),
-            finish: Some(Box::new(move |database| {
-                disk::discard(&owner, &kept_trees);
-                if let Some(rows) = kept.borrow_mut().take() {
-                    database.discard(Garbage::Space(rows));
-                }
-            })),
-            placed: None,
-            rows: 0,
-        }));
-    }
-    let taken = Rc::new(RefCell::new(space.store.borrow_mut().drop_index(id)));
+    let taken = Rc::new(RefCell::new(space.rows.memory().and_then(|rows| Taken::from(&mut rows.borrow_mut(), id))));
     let kept = Rc::clone(&taken);
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, info);
+            put_defs(&space, def);
             disk::reattach_index(&space, &detached);
             database.catalog.set_format(&space, old_format);
-            space.store.borrow_mut().exchange_indexes(taken.borrow_mut().take().into_iter().collect());
+            if let (Some(taken), Some(rows)) = (taken.borrow_mut().take(), space.rows.memory()) {
+                taken.put_back(&mut rows.borrow_mut());
+            }
             database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: Some(Box::new(move |database| {
             disk::discard(&owner, &kept_trees);
-            database.discard_indexes(kept.borrow_mut().take());
+            database.disposal.discard(kept.borrow_mut().take().map(Taken::garbage));
         })),
         placed: None,
         rows: 0,
     }))
+}
+
+/// What a dropped index leaves in memory until the drop is durable.
+enum Taken {
+    /// The rows, which go with the primary index.
+    Rows(MemorySpace),
+    /// A secondary index.
+    Index(DetachedIndex),
+}
+
+impl Taken {
+    fn from(rows: &mut MemorySpace, index_id: u32) -> Option<Self> {
+        if index_id != 0 {
+            return rows.drop_index(index_id).map(Taken::Index);
+        }
+        let taken = rows.take_all();
+        drop(rows.drop_index(0));
+        Some(Taken::Rows(taken))
+    }
+
+    fn put_back(self, rows: &mut MemorySpace) {
+        match self {
+            Taken::Rows(taken) => *rows = taken,
+            Taken::Index(index) => drop(rows.exchange_indexes(vec![index])),
+        }
+    }
+
+    fn garbage(self) -> Garbage {
+        match self {
+            Taken::Rows(rows) => Garbage::Space(rows),
+            Taken::Index(index) => Garbage::Index(Box::new(index)),
+        }
+    }
+}
+
+/// Puts definitions in the places of those of the same numbers, which are returned.
+fn put_defs(space: &Space, defs: impl IntoIterator<Item = IndexDef>) -> Vec<IndexDef> {
+    defs.into_iter().filter_map(|def| space.put_index_def(def)).collect()
 }
 
 /// An altered index is built anew beside the old one. A changed primary key changes what the others are ordered by, too.
@@ -405,29 +425,30 @@ fn plan_alter(database: &Database, context: &Context, space: &Rc<Space>, parsed:
     let primary = if id == 0 { None } else { space.index(0) };
     let mut defs = vec![engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref())];
     if id == 0 {
-        let store = space.store.borrow();
-        for other in store.index_defs().filter(|other| other.id != 0) {
+        for other in space.index_defs().iter().filter(|other| other.id != 0) {
             let info = space.index(other.id).ok_or_else(|| no_such_index(space, other.id))?;
             defs.push(engine_def(other.kind, &info, other.is_unique, Some(&parsed.info)));
         }
     }
-    let format = rows_format(database, &space.def(), &parts_with(space, &parsed.info))?;
+    let format = rows_format(database, context.origin, &space.def(), &parts_with(space, &parsed.info))?;
     let name = parsed.info.name.clone();
     Ok(Work { space: Rc::clone(space), format, defs, name, what: "index build" })
 }
 
 fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
-    let parsed = parse_index(database, new.data())?;
+    let parsed = parse_index(database, context.origin, new.data())?;
     let space = database.space(parsed.space_id)?;
-    if space.is_system() && is_recovering(database) {
+    if space.is_system() && context.origin.is_replay() {
         return Ok(None);
     }
     let work = plan_alter(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
-    let (replaced_trees, placed) = disk::alter_index(database, &space, &work, parsed.info.tree, new)?;
+    let (replaced_trees, placed) = disk::alter_index(database, context.origin, &space, &work, parsed.info.tree, new)?;
     disk::set_options(&space, parsed.info.id, parsed.info.tree);
     let (kept_trees, owner) = (Rc::clone(&replaced_trees), Rc::clone(&space));
+    let defs = work.defs.clone();
     let replaced = database.apply_build(work, new)?;
+    let old_defs = put_defs(&space, defs);
     let (id, old_format) = (parsed.info.id, space.format());
     let old_info = space.set_index(id, Some(Rc::new(parsed.info)));
     database.catalog.set_format(&space, format);
@@ -441,10 +462,11 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
                 disk::set_options(&space, id, old.tree);
             }
             space.set_index(id, old_info);
+            put_defs(&space, old_defs);
             database.catalog.set_format(&space, old_format);
             // They hold the rows that there were then, and what came later is undone before.
-            let unused = space.store.borrow_mut().exchange_indexes(replaced.take());
-            database.discard_indexes(unused);
+            let unused = space.rows.memory().map(|rows| rows.borrow_mut().exchange_indexes(replaced.take()));
+            database.discard_indexes(unused.into_iter().flatten());
             database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: Some(Box::new(move |database| {

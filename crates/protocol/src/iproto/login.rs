@@ -1,226 +1,50 @@
-//! Slowing down those who try passwords, by the address that they come from.
-//!
-//! The first failures of an address cost nothing: people mistype. From then on every answer to a login from there, right or wrong,
-//! comes later, twice as late with each failure and later still when very many wait at once. A login that waits is a few bytes in a list; it is
-//! looked at when its time has come. None is refused because others wait, so whoever knows the password is let in after this delay
-//! at most, however many guess beside him; and none that is wrong is answered sooner than one that is right, or the difference would tell.
-//! A connection has one login waiting at a time, so an address tries at most one password in `DELAY_MAX_NS` for each connection that it
-//! holds open, and `DELAY_MAX_NS` grows tenfold with their number.
-//!
-//! A login that succeeds clears the failures of its own user only: an account of one's own is no way to guess for ever at another one.
-//! Connections that are logged in already are not touched, nor are other addresses.
+//! Logging in by chap-sha1.
 
+use super::decode::Request;
+use super::request::{decode_error, missing};
+use super::request_type;
 use crate::connection::Connection;
-use database::UserId;
-use hashbrown::HashMap;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::rc::{Rc, Weak};
+use database::{Error, ErrorCode, Result};
+use tuple::msgpack::Reader;
 
-/// Where a peer comes from.
-pub(crate) type Origin = IpAddr;
+/// The only method there is.
+pub(super) const METHOD: &[u8] = b"chap-sha1";
+/// Bytes of a proof that somebody knows a password.
+const SCRAMBLE_BYTES: usize = 20;
 
-/// Failures of an address that cost nothing.
-pub(crate) const FREE_FAILURES: u32 = 3;
-/// Delay behind the first failure that costs.
-pub(crate) const DELAY_FIRST_NS: u64 = 100_000_000;
-/// Longest delay while few wait.
-pub(crate) const DELAY_MAX_NS: u64 = 3_000_000_000;
-/// So many logins that wait make delays longer once more.
-const CROWD: usize = 256;
-/// Longest delay among very many, in parts of what it is among few.
-const CROWD_FACTOR_MAX: u64 = 10;
-/// An address without a failure for so long is forgotten.
-const FORGOTTEN_AFTER_NS: u64 = 60_000_000_000;
-/// Addresses with failures; the one that has not failed for longest is forgotten for another.
-const ADDRESSES_MAX: usize = 4096;
-/// Longest body of a login that is kept: a name has at most 65,000 bytes, but nobody's is that long.
-pub(crate) const BODY_MAX: usize = 4096;
-
-const _: () = assert!(DELAY_FIRST_NS < DELAY_MAX_NS && DELAY_MAX_NS * CROWD_FACTOR_MAX < FORGOTTEN_AFTER_NS);
-
-#[derive(Default)]
-struct Failures {
-    count: u32,
-    /// Whose passwords were tried; `None` stands for all users that do not exist.
-    by_user: BTreeMap<Option<UserId>, u32>,
-    last_ns: u64,
+/// The name of the user in the body of a login.
+pub(super) fn user_of(body: &[u8]) -> String {
+    let request = Request::decode(request_type::AUTH, body).ok();
+    let name = request.and_then(|request| request.user_name).unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }
 
-/// A login whose time has not come.
-pub(crate) struct Waiting {
-    /// Gone if the client has left.
-    pub(crate) connection: Weak<Connection>,
-    pub(crate) origin: Origin,
-    pub(crate) sync: u64,
-    pub(crate) body: Vec<u8>,
-}
-
-/// Failed logins by address, and the logins that wait behind them.
-#[derive(Default)]
-pub(crate) struct Logins {
-    addresses: RefCell<HashMap<Origin, Failures>>,
-    /// By the time when they are looked at, and in the order they came.
-    waiting: RefCell<BTreeMap<(u64, u64), Waiting>>,
-    next: Cell<u64>,
-}
-
-/// How late the answer to a login comes behind so many failures.
-fn delay_ns(failures: u32) -> u64 {
-    match failures.checked_sub(FREE_FAILURES) {
-        None | Some(0) => 0,
-        Some(beyond) => DELAY_FIRST_NS.saturating_mul(1 << (beyond - 1).min(20)).min(DELAY_MAX_NS),
+/// Makes the session of a connection a user's if the body of a login proves that it is theirs. Errors: it does not, or is no such body.
+pub(super) fn authenticate(connection: &Connection, salt: &[u8; 32], body: &[u8]) -> Result<()> {
+    let request = Request::decode(request_type::AUTH, body).map_err(decode_error)?;
+    let (database, session) = (connection.database(), connection.session());
+    let name = request.user_name.ok_or_else(|| missing("user name"))?;
+    let name = String::from_utf8_lossy(name);
+    let raw = request.tuple.ok_or_else(|| missing("tuple"))?;
+    let malformed = |what: &str| Error::new(ErrorCode::InvalidMsgpack, &[&what]);
+    let mut reader = Reader::new(raw);
+    let body = "authentication request body";
+    let count = reader.read_array().map_err(|_| malformed(body))?;
+    if count == 0 && name == "guest" {
+        return database.log_in(session, database::GUEST);
     }
-}
-
-/// The part of a peer's address that stands for somebody: a whole network of IPv6 belongs to one.
-pub(crate) fn origin(peer: Option<&str>) -> Option<Origin> {
-    let address = peer?.parse::<SocketAddr>().ok()?.ip().to_canonical();
-    Some(match address {
-        IpAddr::V6(v6) => {
-            let [a, b, c, d, ..] = v6.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        v4 => v4,
-    })
-}
-
-impl Logins {
-    /// How long a login from an address has to wait before it is looked at.
-    pub(crate) fn delay_ns(&self, origin: Origin, now_ns: u64) -> u64 {
-        let mut addresses = self.addresses.borrow_mut();
-        let Some(failures) = addresses.get(&origin) else { return 0 };
-        if now_ns.saturating_sub(failures.last_ns) > FORGOTTEN_AFTER_NS {
-            addresses.remove(&origin);
-            return 0;
-        }
-        let crowd = 1 + (self.waiting.borrow().len() / CROWD) as u64;
-        delay_ns(failures.count) * crowd.min(CROWD_FACTOR_MAX)
+    if count < 2 {
+        return Err(malformed(body));
     }
-
-    /// Keeps a login until a time.
-    pub(crate) fn wait(&self, until_ns: u64, login: Waiting) {
-        let number = self.next.get();
-        self.next.set(number + 1);
-        self.waiting.borrow_mut().insert((until_ns, number), login);
+    let method = reader.read_value().map_err(|_| malformed(body))?;
+    let scramble = reader.read_str_or_bin().map_err(|_| malformed("authentication scramble"))?;
+    if scramble.len() != SCRAMBLE_BYTES {
+        return Err(malformed("invalid scramble size"));
     }
-
-    /// A login whose time has come.
-    pub(crate) fn take_due(&self, now_ns: u64) -> Option<Waiting> {
-        let mut waiting = self.waiting.borrow_mut();
-        waiting.first_entry().filter(|first| first.key().0 <= now_ns).map(|first| first.remove())
+    if !Reader::new(method).read_str().is_ok_and(|method| method == METHOD) {
+        let method = Reader::new(method).read_str().unwrap_or(method);
+        let method = String::from_utf8_lossy(method);
+        return Err(Error::illegal(format_args!("unknown authentication method '{}'", method.escape_debug())));
     }
-
-    /// When the next login is to be looked at.
-    pub(crate) fn next_due_ns(&self) -> Option<u64> {
-        self.waiting.borrow().keys().next().map(|(until, _)| *until)
-    }
-
-    /// A login as a user failed. Returns how late the next answer will come.
-    pub(crate) fn failed(&self, origin: Origin, user: Option<UserId>, now_ns: u64) -> u64 {
-        let mut addresses = self.addresses.borrow_mut();
-        if addresses.len() >= ADDRESSES_MAX && !addresses.contains_key(&origin) {
-            let oldest = addresses.iter().min_by_key(|(address, failures)| (failures.last_ns, **address));
-            let oldest = oldest.map(|(address, _)| *address);
-            oldest.map(|address| addresses.remove(&address));
-        }
-        let failures = addresses.entry(origin).or_default();
-        failures.count = failures.count.saturating_add(1);
-        let of_user = failures.by_user.entry(user).or_default();
-        *of_user = of_user.saturating_add(1);
-        failures.last_ns = now_ns;
-        delay_ns(failures.count)
-    }
-
-    /// A user has logged in: what failed as this user before is forgiven to the address.
-    pub(crate) fn succeeded(&self, origin: Origin, user: UserId) {
-        let mut addresses = self.addresses.borrow_mut();
-        let Some(failures) = addresses.get_mut(&origin) else { return };
-        let forgiven = failures.by_user.remove(&Some(user)).unwrap_or(0);
-        failures.count = failures.count.saturating_sub(forgiven);
-        if failures.by_user.is_empty() {
-            addresses.remove(&origin);
-        }
-    }
-}
-
-impl Waiting {
-    pub(crate) fn new(connection: &Rc<Connection>, origin: Origin, sync: u64, body: &[u8]) -> Self {
-        Waiting { connection: Rc::downgrade(connection), origin, sync, body: body.to_vec() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    fn address(number: u32) -> IpAddr {
-        IpAddr::from(number.to_be_bytes())
-    }
-
-    fn waiting() -> Waiting {
-        Waiting { connection: Weak::new(), origin: address(1), sync: 0, body: Vec::new() }
-    }
-
-    #[test]
-    fn the_delay_doubles_behind_the_free_failures() {
-        let logins = Logins::default();
-        let delays: Vec<u64> = (0..11).map(|_| logins.failed(address(1), Some(7), 0) / MS).collect();
-        assert_eq!(delays, [0, 0, 0, 100, 200, 400, 800, 1600, 3000, 3000, 3000]);
-        assert_eq!(logins.delay_ns(address(2), 0), 0);
-        assert_eq!(logins.delay_ns(address(1), 0), 3000 * MS);
-        assert_eq!(logins.delay_ns(address(1), FORGOTTEN_AFTER_NS + 1), 0);
-        assert!(logins.addresses.borrow().is_empty());
-    }
-
-    #[test]
-    fn a_success_clears_the_failures_of_its_own_user_only() {
-        let logins = Logins::default();
-        (0..10).for_each(|_| _ = logins.failed(address(1), Some(7), 0));
-        logins.succeeded(address(1), 8);
-        assert_eq!(logins.delay_ns(address(1), 0), 3000 * MS);
-        logins.failed(address(1), None, 0);
-        logins.succeeded(address(1), 7);
-        assert_eq!(logins.delay_ns(address(1), 0), 0, "one failure is left, which is free");
-        assert_eq!(logins.addresses.borrow().len(), 1);
-    }
-
-    #[test]
-    fn logins_come_out_in_the_order_of_their_times_and_many_wait_longer() {
-        let logins = Logins::default();
-        (0..4).for_each(|_| _ = logins.failed(address(1), None, 0));
-        assert_eq!(logins.delay_ns(address(1), 0), 100 * MS);
-        for at in [30, 10, 20] {
-            logins.wait(at, Waiting { sync: at, ..waiting() });
-        }
-        assert_eq!(logins.next_due_ns(), Some(10));
-        assert!(logins.take_due(9).is_none());
-        let order: Vec<u64> = std::iter::from_fn(|| logins.take_due(30)).map(|login| login.sync).collect();
-        assert_eq!(order, [10, 20, 30]);
-        (0..CROWD as u64).for_each(|at| logins.wait(at, waiting()));
-        assert_eq!(logins.delay_ns(address(1), 0), 200 * MS);
-        (0..100 * CROWD as u64).for_each(|at| logins.wait(at, waiting()));
-        assert_eq!(logins.delay_ns(address(1), 0), 1000 * MS);
-    }
-
-    #[test]
-    fn the_table_is_bounded_and_forgets_the_oldest() {
-        let logins = Logins::default();
-        (0..5000).for_each(|number| _ = logins.failed(address(number), None, u64::from(number)));
-        assert_eq!(logins.addresses.borrow().len(), ADDRESSES_MAX);
-        assert!(!logins.addresses.borrow().contains_key(&address(903)));
-        assert!(logins.addresses.borrow().contains_key(&address(904)));
-    }
-
-    #[test]
-    fn a_network_of_ipv6_counts_as_one_address() {
-        let one = origin(Some("[2001:db8:1:2::1]:1000"));
-        assert!(one.is_some() && one == origin(Some("[2001:db8:1:2:ffff::9]:7")));
-        assert_ne!(one, origin(Some("[2001:db8:1:3::1]:1000")));
-        assert_eq!(origin(Some("[::ffff:10.0.0.1]:5")), origin(Some("10.0.0.1:6")));
-        assert_eq!(origin(None), None);
-    }
+    database.authenticate(session, &name, scramble, salt)
 }

@@ -5,13 +5,85 @@ mod encode;
 mod login;
 mod request;
 
-pub(crate) use decode::announced_bytes;
 pub use decode::{DecodeError, Header, Packet, Request, next_packet};
 pub use encode::{encode_error, greeting};
-pub(crate) use login::Logins;
-pub(crate) use request::{
-    RequestEvents, answer_logins, decode_error, decode_packet, log_slow_group, prefetch, refuse, serve, shutting_down,
-};
+
+use crate::connection::Connection;
+use crate::door::{Door, Split};
+use database::{Database, Error, Result, SessionKind};
+use decode::announced_bytes;
+use request::{Decoded, decode_error, decode_packet};
+use std::rc::Rc;
+
+/// The door of the binary protocol.
+pub struct Iproto;
+
+/// What is kept with each connection.
+pub struct State {
+    /// Sent in the greeting, for proofs of passwords.
+    salt: [u8; 32],
+}
+
+impl Door for Iproto {
+    type Request<'a> = Decoded<'a>;
+    type State = State;
+    const NAME: &'static str = "iproto";
+    const IS_ORDERED: bool = false;
+    const SESSION: SessionKind = SessionKind::Binary;
+
+    fn greet(&self, database: &Database, out: &mut Vec<u8>) -> State {
+        let mut salt = [0; 32];
+        database.environment().randomness.fill(&mut salt);
+        out.extend_from_slice(&greeting(&database.instance_uuid(), &salt));
+        State { salt }
+    }
+
+    #[inline]
+    fn split<'a>(&self, _state: &State, input: &'a [u8]) -> Split<Decoded<'a>> {
+        match next_packet(input) {
+            Ok(Packet::Incomplete) => Split::Incomplete { announced: announced_bytes(input).unwrap_or(0) },
+            Ok(Packet::Complete(packet, length)) => match decode_packet(packet) {
+                Ok(decoded) => Split::Request(decoded, length),
+                Err(error) => Split::Refused { error: decode_error(error), length: Some(length) },
+            },
+            // Without a length nothing behind it can be understood.
+            Err(error) => Split::Refused { error: decode_error(error), length: None },
+        }
+    }
+
+    fn prefetch(&self, database: &Database, group: &[Decoded<'_>]) {
+        request::prefetch(database, group);
+    }
+
+    #[inline]
+    fn serve(&self, connection: &Rc<Connection>, _state: &State, request: &Decoded<'_>) -> Result<()> {
+        request::serve(connection, request)
+    }
+
+    fn tag(request: &Decoded<'_>) -> u64 {
+        request.sync()
+    }
+
+    fn describe(request: &Decoded<'_>) -> String {
+        request.describe()
+    }
+
+    fn encode_failure(&self, database: &Database, out: &mut Vec<u8>, sync: u64, error: &Error) {
+        encode_error(out, sync, database.catalog.schema_version(), error);
+    }
+
+    fn authenticate(&self, connection: &Connection, state: &State, body: &[u8]) -> Result<()> {
+        login::authenticate(connection, &state.salt, body)
+    }
+
+    fn user_of(body: &[u8]) -> String {
+        login::user_of(body)
+    }
+
+    fn encode_welcome(&self, database: &Database, out: &mut Vec<u8>, sync: u64) {
+        encode::encode_ok(out, sync, database.catalog.schema_version());
+    }
+}
 
 /// Request types.
 #[expect(missing_docs, reason = "the protocol's words")]

@@ -208,9 +208,9 @@ impl Launch {
 
 /// A port that nobody has. If somebody takes it before the server does, the server does not start and says why.
 fn free_port() -> std::io::Result<u16> {
-    let any = runtime::net::resolve("127.0.0.1:0")?;
-    let any = any.first().ok_or_else(|| std::io::Error::other("no address"))?;
-    Ok(runtime::net::TcpListener::bind(*any)?.local_addr()?.port())
+    let any = runtime::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let local = runtime::net::Listener::bind(&any.into())?.local_address()?;
+    local.port().ok_or_else(|| std::io::Error::other("no port"))
 }
 
 /// The end of what the server printed.

@@ -1,0 +1,153 @@
+//! A door: one protocol, as far as it is about that protocol's bytes.
+//!
+//! ```text
+//! socket --> read --> split --> group of requests --> prefetch --> serve, one by one --> answers --> parked or sent
+//!            loop     door      loop                  door         door                  connection  loop
+//! ```
+//!
+//! Sockets, bounds, time slices, groups, parking, slow logins and the stop of the server are the same behind all doors and stand beside them, in
+//! this crate. What a protocol adds is a folder with a [`Door`] and a line in the table that the event loop is given.
+//!
+//! The event loop calls a door once for everything that it has read from a socket, through [`AnyDoor`]; what happens for each request is compiled
+//! for each door.
+
+use crate::connection::Connection;
+use crate::serving;
+use database::{Database, Error, ErrorCode, Result, SessionKind};
+use std::any::Any;
+use std::rc::Rc;
+
+/// What the beginning of the input is.
+pub enum Split<R> {
+    /// A request, and the bytes it takes.
+    Request(R, usize),
+    /// The rest has not come. `announced` is what the request takes in all, as far as its beginning tells; 0 if it does not.
+    Incomplete {
+        /// Bytes, as the client says: nothing is sized by them before they are compared with a bound.
+        announced: u64,
+    },
+    /// Bytes that are no request.
+    Refused {
+        /// Told to the client, with tag 0.
+        error: Error,
+        /// The bytes it takes; what follows is looked at. None: nothing behind it can be understood, and the connection ends.
+        length: Option<usize>,
+    },
+}
+
+/// What a protocol says about bytes. One value serves all connections; what is a connection's own is its `State`.
+pub trait Door: 'static {
+    /// A request that was understood, borrowing the input.
+    type Request<'a>;
+    /// What is kept with each connection.
+    type State: 'static;
+    /// Name of the protocol: of its listeners and of the fibers of its requests.
+    const NAME: &'static str;
+    /// Clients match answers to requests by their order. A request that waits holds back those behind it.
+    const IS_ORDERED: bool;
+    /// What the sessions of its connections are.
+    const SESSION: SessionKind;
+
+    /// Makes the state of a new connection, and what the server says first: at most 128 bytes, which every fresh socket takes.
+    fn greet(&self, database: &Database, out: &mut Vec<u8>) -> Self::State;
+
+    /// Finds the first request of the input. A request that can be told from its neighbours but not be served is a request: it is refused in its
+    /// turn, by `serve`.
+    fn split<'a>(&self, state: &Self::State, input: &'a [u8]) -> Split<Self::Request<'a>>;
+
+    /// Has the rows of a group fetched that is about to be served.
+    fn prefetch(&self, _database: &Database, _group: &[Self::Request<'_>]) {}
+
+    /// Serves a request: it is answered now, or later from a fiber ([`Connection::in_fiber`]). Errors: nothing was answered; the client is told.
+    fn serve(&self, connection: &Rc<Connection>, state: &Self::State, request: &Self::Request<'_>) -> Result<()>;
+
+    /// The client's name for a request, 0 if it has none: comes back in `encode_failure`.
+    fn tag(request: &Self::Request<'_>) -> u64;
+
+    /// What a request is, for a line of the log.
+    fn describe(request: &Self::Request<'_>) -> String;
+
+    /// Writes an error in the place of an answer.
+    fn encode_failure(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error);
+
+    /// Looks at a login that was handed to [`Connection::log_in`]: if it proves who somebody is, the session is theirs. Errors: it does not.
+    fn authenticate(&self, _connection: &Connection, _state: &Self::State, _login: &[u8]) -> Result<()> {
+        Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"logins of this protocol"]))
+    }
+
+    /// The name of the user of such a login.
+    fn user_of(_login: &[u8]) -> String {
+        String::new()
+    }
+
+    /// Writes the answer to a login that succeeded.
+    fn encode_welcome(&self, _database: &Database, _out: &mut Vec<u8>, _tag: u64) {}
+}
+
+/// A door as the event loop sees it: the same for all protocols. Every [`Door`] is one.
+pub trait AnyDoor {
+    /// See [`Door::NAME`].
+    fn name(&self) -> &'static str;
+    /// See [`Door::IS_ORDERED`].
+    fn is_ordered(&self) -> bool;
+    /// See [`Door::SESSION`].
+    fn session_kind(&self) -> SessionKind;
+    /// See [`Door::greet`].
+    fn open(&self, database: &Database, out: &mut Vec<u8>) -> Box<dyn Any>;
+    /// Serves what was read from a connection, and what was left before.
+    fn serve_input(&self, connection: &Rc<Connection>, bytes: &[u8]);
+    /// See [`Door::encode_failure`].
+    fn fail(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error);
+    /// See [`Door::authenticate`].
+    fn check_login(&self, connection: &Connection, login: &[u8]) -> Result<()>;
+    /// See [`Door::user_of`].
+    fn login_user(&self, login: &[u8]) -> String;
+    /// See [`Door::encode_welcome`].
+    fn welcome(&self, database: &Database, out: &mut Vec<u8>, tag: u64);
+}
+
+/// The doors of an event loop.
+pub type Doors = Vec<Rc<dyn AnyDoor>>;
+
+/// The state that this door has made for a connection.
+fn state<D: Door>(connection: &Connection) -> &D::State {
+    connection.state.downcast_ref().expect("the door of a connection has made its state")
+}
+
+impl<D: Door> AnyDoor for D {
+    fn name(&self) -> &'static str {
+        D::NAME
+    }
+
+    fn is_ordered(&self) -> bool {
+        D::IS_ORDERED
+    }
+
+    fn session_kind(&self) -> SessionKind {
+        D::SESSION
+    }
+
+    fn open(&self, database: &Database, out: &mut Vec<u8>) -> Box<dyn Any> {
+        Box::new(self.greet(database, out))
+    }
+
+    fn serve_input(&self, connection: &Rc<Connection>, bytes: &[u8]) {
+        serving::serve_input(self, connection, state::<D>(connection), bytes);
+    }
+
+    fn fail(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error) {
+        self.encode_failure(database, out, tag, error);
+    }
+
+    fn check_login(&self, connection: &Connection, login: &[u8]) -> Result<()> {
+        self.authenticate(connection, state::<D>(connection), login)
+    }
+
+    fn login_user(&self, login: &[u8]) -> String {
+        D::user_of(login)
+    }
+
+    fn welcome(&self, database: &Database, out: &mut Vec<u8>, tag: u64) {
+        self.encode_welcome(database, out, tag);
+    }
+}

@@ -1,0 +1,187 @@
+//! From bytes to served requests: groups, budgets, bounds. Compiled for each door, so that a request costs no call through a table.
+
+use crate::connection::{Connection, log_slow};
+use crate::door::{Door, Split};
+use crate::service::shutting_down;
+use database::{Error, ErrorCode, GUEST};
+use runtime::fiber;
+use std::rc::Rc;
+use storage::PREFETCH_MAX;
+use wal::Position;
+
+/// Longest time for the requests of one connection in one turn; one that has begun ends.
+const SERVE_NS_MAX: u64 = 5_000_000;
+/// The same where no request has taken long so far, by a clock that is some milliseconds late.
+const SLOW_NS_MAX: u64 = 10_000_000;
+
+/// Serves the complete requests of what was read, as far as there is room for their answers and the connection's time of this turn lasts: few
+/// bytes may ask for much work.
+pub(crate) fn serve_input<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::State, bytes: &[u8]) {
+    let service = &connection.service;
+    connection.session.writes_disk.set(false);
+    let mut kept = connection.input.take();
+    service.input_total.set(service.input_total.get() - kept.len());
+    let is_joined = !kept.is_empty();
+    if is_joined {
+        kept.extend_from_slice(bytes);
+    }
+    let input = if is_joined { &kept[..] } else { bytes };
+    let Served { at, announced } = serve_requests(door, connection, state, input);
+    assert!(at <= input.len(), "requests end in the input");
+    service.made_bytes.set(service.made_bytes.get() + connection.held());
+    service.mark(connection);
+    if is_joined {
+        // Nothing is copied while a large request comes in.
+        if at > 0 {
+            kept.drain(..at);
+        }
+    } else if at < bytes.len() {
+        kept = bytes[at..].to_vec();
+    }
+    let may_grow = !connection.is_stalled.get() && !connection.is_closing.get() && !connection.is_busy();
+    if may_grow && is_too_large(connection, announced, kept.len()) {
+        kept = Vec::new();
+    }
+    service.input_total.set(service.input_total.get() + kept.len());
+    *connection.input.borrow_mut() = kept;
+}
+
+/// How far the input was served.
+struct Served {
+    /// The first byte of what is left.
+    at: usize,
+    /// Bytes that the request there takes in all, as its beginning says; 0 if it does not.
+    announced: u64,
+}
+
+fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::State, input: &[u8]) -> Served {
+    let service = &*connection.service;
+    let database = &*service.database;
+    let began = fiber::now_ns();
+    connection.group_began.set(began);
+    let clock = &database.environment().clock;
+    let coarse_began = clock.coarse_ns();
+    let (mut at, mut announced) = (0, 0);
+    let mut group = Vec::with_capacity(PREFETCH_MAX);
+    let mut ends = [0; PREFETCH_MAX];
+    while !connection.is_closing.get() {
+        // Requests that are here already are split together, so that the rows they want are fetched together.
+        let mut refused = None;
+        let mut ahead = at;
+        while group.len() < PREFETCH_MAX {
+            match door.split(state, &input[ahead..]) {
+                Split::Incomplete { announced: bytes } => {
+                    announced = bytes;
+                    break;
+                }
+                Split::Request(request, length) => {
+                    ahead += length;
+                    ends[group.len()] = ahead;
+                    group.push(request);
+                }
+                Split::Refused { error, length } => {
+                    refused = Some((error, length));
+                    break;
+                }
+            }
+        }
+        if group.is_empty() && refused.is_none() {
+            break;
+        }
+        if group.len() > 1 {
+            door.prefetch(database, &group);
+        }
+        let count = group.len();
+        for (number, (request, end)) in group.iter().zip(ends).enumerate() {
+            if connection.is_full() {
+                connection.is_stalled.set(true);
+                break;
+            }
+            if service.is_draining.get() {
+                connection.answer_error(D::tag(request), &shutting_down());
+            } else {
+                database::increment(&database.statistics.requests);
+                if let Err(error) = door.serve(connection, state, request) {
+                    connection.answer_error(D::tag(request), &error);
+                }
+            }
+            at = end;
+            if connection.is_closing.get() {
+                // Nobody waits for an answer to what follows.
+                return Served { at, announced: 0 };
+            }
+            // The clock costs something, too: behind each request it is asked only where they have taken long before, and otherwise a coarse one,
+            // behind some.
+            let is_late = match connection.is_slow.get() {
+                true => fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX,
+                false => number % 2 == 0 && count > 1 && clock.coarse_ns().saturating_sub(coarse_began) >= SLOW_NS_MAX,
+            };
+            if is_late {
+                connection.is_slow.set(true);
+                connection.is_stalled.set(true);
+                break;
+            }
+        }
+        let now = fiber::now_ns();
+        let total = now.saturating_sub(connection.group_began.replace(now));
+        if total > database.limits.too_long_ns.get()
+            && let Some(first) = group.first()
+        {
+            log_slow_group(&D::describe(first), count, total);
+        }
+        group.clear();
+        if connection.is_stalled.get() {
+            break;
+        }
+        if let Some((error, length)) = refused {
+            if connection.is_full() {
+                // Its turn comes behind the requests before it.
+                connection.is_stalled.set(true);
+                break;
+            }
+            connection.add_failure(Position::default(), 0, &error);
+            match length {
+                Some(length) => at += length,
+                None => connection.end(),
+            }
+        }
+        if now.saturating_sub(began) >= SERVE_NS_MAX {
+            connection.is_slow.set(true);
+            connection.is_stalled.set(true);
+            break;
+        }
+        connection.is_slow.set(false);
+    }
+    Served { at, announced }
+}
+
+/// Says that requests which were served together on the event loop's own stack took long.
+fn log_slow_group(first: &str, count: usize, total_ns: u64) {
+    match count {
+        1 => log_slow(first, total_ns, 0),
+        count => log_slow(&format!("group of {count} requests that begins with {first}"), total_ns, 0),
+    }
+}
+
+/// True if the rest of a request that has come in part is not waited for: the client is told why, and its connection ends.
+fn is_too_large(connection: &Connection, announced: u64, come: usize) -> bool {
+    let service = &connection.service;
+    let bound = service.config.guest_request_max;
+    let announced = announced.max(come as u64);
+    if announced <= bound as u64 {
+        return false;
+    }
+    let error = if connection.session.user.get() == GUEST && !service.has_guest_grants() {
+        let what = format_args!("a request of {announced} bytes before login (at most {bound} bytes)");
+        Error::new(ErrorCode::Unsupported, &[&"Lycosa", &what])
+    } else if service.input_total.get() + come > service.config.input_total_max {
+        let total = service.config.input_total_max;
+        let what = format!("a request of {announced} bytes (all that come in parts may have {total} bytes)");
+        Error::new(ErrorCode::MemoryIssue, &[&announced, &"input buffers", &what])
+    } else {
+        return false;
+    };
+    connection.add_failure(Position::default(), 0, &error);
+    connection.end();
+    true
+}

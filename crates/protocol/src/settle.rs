@@ -1,0 +1,87 @@
+//! The end of a turn: answers leave as far as the log is durable, and what is done is closed.
+
+use crate::connection::Connection;
+use crate::event_loop::EventLoop;
+use database::{SessionEvent, State};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// So many connections whose answers have waited for the same sync are worth waking the sender: their clients all sleep. Small answers of a turn that
+/// has just read the requests are sent faster than the sender wakes up.
+const HANDED_OVER_MIN: usize = 4;
+/// And so many bytes of answers.
+const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
+
+impl EventLoop {
+    /// Sends what may leave, and closes what is done. If the log has news, answers of many connections may leave at once.
+    pub(crate) fn settle(&mut self, has_log_news: bool) {
+        let service = Rc::clone(&self.service);
+        for connection in std::mem::take(&mut self.leaving) {
+            service.mark(&connection);
+        }
+        let state = service.database.state();
+        if let (State::LogFailed(reason), false) = (&state, self.has_failed) {
+            self.has_failed = true;
+            let error = database::log_error(reason);
+            for connection in self.connections.values() {
+                if connection.fail_parked(&error) {
+                    service.mark(connection);
+                }
+            }
+        }
+        service.made_bytes.set(0);
+        let dirty = service.dirty.take();
+        let mut outlets = std::mem::take(&mut self.outlets);
+        for connection in &dirty {
+            connection.is_dirty.set(false);
+            if connection.release() {
+                outlets.push(Arc::clone(&connection.outlet));
+            }
+        }
+        let bytes: usize = outlets.iter().map(|outlet| outlet.unsent()).sum();
+        let is_burst = has_log_news && outlets.len() >= HANDED_OVER_MIN;
+        if is_burst || bytes >= HANDED_OVER_BYTES_MIN {
+            self.sender.send(&mut outlets);
+            if bytes < HANDED_OVER_BYTES_MIN {
+                // Many small answers: half of them would still wait when their clients could go on.
+                while self.sender.help() {}
+            }
+        } else {
+            outlets.drain(..).for_each(|outlet| outlet.send());
+        }
+        self.outlets = outlets;
+        for connection in dirty {
+            if connection.outlet.has_failed() {
+                self.close(&connection);
+                continue;
+            }
+            if connection.is_closing.get() && connection.in_flight.get() == 0 {
+                if connection.unsent() == 0 {
+                    self.close(&connection);
+                } else {
+                    connection.outlet.await_sent();
+                    self.leaving.push(connection);
+                }
+                continue;
+            }
+            if connection.output.borrow().has_parked() {
+                // Tried again when the log has news, which ends the sleep.
+                service.mark(&connection);
+            }
+        }
+    }
+
+    pub(crate) fn close(&mut self, connection: &Rc<Connection>) {
+        connection.is_closing.set(true);
+        let service = &self.service;
+        service.database.announce(&connection.session, SessionEvent::Disconnect);
+        service.database.close_session(&connection.session);
+        // What had come of a request is given up.
+        service.input_total.set(service.input_total.get() - connection.input.take().len());
+        let stream = &connection.outlet.stream;
+        let _ = self.listeners.registry.deregister_stream(stream, connection.token);
+        let _ = stream.close();
+        self.connections.remove(&connection.token.0);
+        service.database.statistics.connections_open.set(self.connections.len() as u64);
+    }
+}

@@ -1,0 +1,210 @@
+//! Listeners and connections that never block: TCP, unix sockets, and simulated ones.
+
+use super::Address;
+use super::unix::UnixListener;
+use crate::simulation::{self, Listener as ListenerEnd, Stream as StreamEnd};
+use std::io;
+use std::net::Shutdown;
+pub use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+/// Connections that may wait to be accepted; the system may have a lower bound of its own (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
+
+/// Accepts connections; never blocks.
+pub enum Listener {
+    /// The system's, of TCP.
+    Tcp(mio::net::TcpListener),
+    /// The system's, at a path.
+    Unix(UnixListener),
+    /// Simulated.
+    Simulated(SimulatedListener),
+}
+
+/// A connection; never blocks.
+pub enum Stream {
+    /// The system's, of TCP.
+    Tcp(mio::net::TcpStream),
+    /// The system's, over a unix socket.
+    Unix(mio::net::UnixStream),
+    /// Simulated.
+    Simulated(SimulatedStream),
+}
+
+/// The simulated half of a listener.
+pub struct SimulatedListener(ListenerEnd);
+
+/// The simulated half of a connection.
+pub struct SimulatedStream(StreamEnd);
+
+impl SimulatedListener {
+    pub(super) fn register(&self, registration: Option<(u64, usize)>) -> io::Result<()> {
+        self.0.register(registration)
+    }
+}
+
+impl SimulatedStream {
+    /// Connects to a simulated listener. Errors: `ConnectionRefused`.
+    pub fn connect(address: SocketAddr) -> io::Result<Self> {
+        StreamEnd::connect(address).map(SimulatedStream)
+    }
+
+    pub(super) fn register(&self, registration: Option<(u64, usize)>) -> io::Result<()> {
+        self.0.register(registration)
+    }
+
+    /// Reads what is there; waits for it at most so long. 0 at the end. Errors: `TimedOut`, `ConnectionReset`.
+    pub fn read(&self, out: &mut [u8], timeout: Duration) -> io::Result<usize> {
+        loop {
+            match self.0.read(out) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.0.wait(timeout.as_nanos() as u64)?,
+                other => return other,
+            }
+        }
+    }
+
+    /// Writes everything; waits for room each time at most so long. Errors: `TimedOut`, `ConnectionReset`.
+    pub fn write_all(&self, bytes: &[u8], timeout: Duration) -> io::Result<()> {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.0.write(&bytes[at..]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.0.wait(timeout.as_nanos() as u64)?,
+                other => at += other?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Listener {
+    /// Listens at an address; port 0 is any free one. A socket file that nobody listens at is replaced.
+    ///
+    /// Errors: the system's; `AddrInUse` if somebody listens there, `AlreadyExists` if another kind of file is there.
+    pub fn bind(address: &Address) -> io::Result<Self> {
+        let listener = match (simulation::current(), address) {
+            (Some(_), Address::Tcp(address)) => {
+                return Ok(Listener::Simulated(SimulatedListener(ListenerEnd::bind(*address)?)));
+            }
+            (Some(_), Address::Unix(_)) => return Err(io::Error::other("no unix sockets are simulated")),
+            (None, Address::Tcp(address)) => Listener::Tcp(mio::net::TcpListener::bind(*address)?),
+            (None, Address::Unix(path)) => Listener::Unix(UnixListener::bind(path)?),
+        };
+        if let Some(fd) = listener.raw_fd() {
+            listen_again(fd)?;
+        }
+        Ok(listener)
+    }
+
+    /// The next connection and who it is from. Errors: `WouldBlock`.
+    pub fn accept(&self) -> io::Result<(Stream, Address)> {
+        match self {
+            Listener::Tcp(listener) => {
+                listener.accept().map(|(stream, peer)| (Stream::Tcp(stream), Address::Tcp(peer)))
+            }
+            Listener::Unix(listener) => listener.accept().map(|stream| (Stream::Unix(stream), Address::unnamed())),
+            Listener::Simulated(listener) => listener
+                .0
+                .accept()
+                .map(|(stream, peer)| (Stream::Simulated(SimulatedStream(stream)), Address::Tcp(peer))),
+        }
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> io::Result<Address> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().map(Address::Tcp),
+            Listener::Unix(listener) => Ok(Address::Unix(listener.path().to_path_buf())),
+            Listener::Simulated(listener) => Ok(Address::Tcp(listener.0.local_addr())),
+        }
+    }
+
+    fn raw_fd(&self) -> Option<RawFd> {
+        match self {
+            Listener::Tcp(listener) => Some(listener.as_raw_fd()),
+            Listener::Unix(listener) => Some(listener.socket().as_raw_fd()),
+            Listener::Simulated(_) => None,
+        }
+    }
+}
+
+/// The standard library listens with room for 128 connections; more of them that come at once would be refused.
+#[expect(unsafe_code, reason = "listen(2)")]
+fn listen_again(fd: RawFd) -> io::Result<()> {
+    // SAFETY: no pointers are involved; the caller's listener keeps the descriptor open.
+    if unsafe { libc::listen(fd, BACKLOG) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Stream {
+    /// Small packets leave at once.
+    pub fn set_nodelay(&self, is_on: bool) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_nodelay(is_on),
+            Stream::Unix(_) | Stream::Simulated(_) => Ok(()),
+        }
+    }
+
+    /// The address of the other side.
+    pub fn peer_address(&self) -> io::Result<Address> {
+        match self {
+            Stream::Tcp(stream) => stream.peer_addr().map(Address::Tcp),
+            Stream::Unix(_) => Ok(Address::unnamed()),
+            Stream::Simulated(stream) => stream.0.peer_addr().map(Address::Tcp),
+        }
+    }
+
+    /// Ends the direction to the other side, behind what was written.
+    pub fn close_write(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Simulated(_) => self.close(),
+        }
+    }
+
+    /// Ends both directions.
+    pub fn close(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Simulated(stream) => {
+                stream.0.close();
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn raw_fd(&self) -> Option<RawFd> {
+        match self {
+            Stream::Tcp(stream) => Some(stream.as_raw_fd()),
+            Stream::Unix(stream) => Some(stream.as_raw_fd()),
+            Stream::Simulated(_) => None,
+        }
+    }
+}
+
+impl io::Read for &Stream {
+    #[inline]
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => (&*stream).read(out),
+            Stream::Unix(stream) => (&*stream).read(out),
+            Stream::Simulated(stream) => stream.0.read(out),
+        }
+    }
+}
+
+impl io::Write for &Stream {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => (&*stream).write(bytes),
+            Stream::Unix(stream) => (&*stream).write(bytes),
+            Stream::Simulated(stream) => stream.0.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
