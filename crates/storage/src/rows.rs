@@ -188,7 +188,7 @@ impl Rows {
 
     /// True if operations for the row with the primary key of `row` need no look at it: nothing in memory says what it is.
     pub fn takes_blind_upsert(&self, row: &[u8]) -> bool {
-        self.is_blind() && self.disk().is_some_and(|space| space.takes_note(row))
+        self.is_blind() && self.disk().is_some_and(|space| space.takes_blind_upsert(row))
     }
 
     // --- Writing ---
@@ -323,9 +323,9 @@ fn write_on_disk(space: &Rc<LsmSpace>, write: Write<'_>) -> Change {
             let disk = space.put(old.as_ref().map(Tuple::data), new.as_ref().map(Tuple::data));
             Change { old, new, disk: Some(Box::new(disk)) }
         }
-        Write::BlindDelete { key } => Change { old: None, new: None, disk: Some(Box::new(space.delete_unseen(key))) },
+        Write::BlindDelete { key } => Change { old: None, new: None, disk: Some(Box::new(space.delete_blind(key))) },
         Write::BlindUpsert { row, operations, index_base } => {
-            let disk = space.upsert_unseen(row, operations, index_base);
+            let disk = space.upsert_blind(row, operations, index_base);
             Change { old: None, new: None, disk: Some(Box::new(disk)) }
         }
     }
