@@ -69,25 +69,25 @@ return names";
 /// `lycosa console`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// [tcp://][user[:password]@]host:port or port; %40 stands for @ in user and password
+    /// [tcp://][user[:password]@]host:port, port, or path of a unix socket; write %40 for @ in user and password
     #[arg(default_value = "127.0.0.1:3301")]
     uri: String,
-    /// Run this instead of reading from the terminal. May be given several times
+    /// Run this instead of reading from the terminal; may be repeated
     #[arg(short, value_name = "LUA")]
     execute: Vec<String>,
-    /// Run a file (- for standard input), before what -e says. May be given several times
+    /// Run a file (- for standard input) before any -e; may be repeated
     #[arg(short, value_name = "FILE")]
     file: Vec<PathBuf>,
     /// How results are printed
     #[arg(long, value_enum, default_value = "yaml")]
     output: Form,
-    /// A JSON value in a line for each result; the same as --output json
+    /// Print each result as a JSON value on a line; the same as --output json
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Rows as comma-separated values with a header; the same as --output csv
+    /// Print rows as comma-separated values with a header; the same as --output csv
     #[arg(long, conflicts_with_all = ["output", "json"])]
     csv: bool,
-    /// Seconds to wait for a connection, and for each answer [default: 10 to connect; for answers 60 with -e, -f or a pipe, no limit when typed at]
+    /// Seconds to wait for a connection, and for each answer [default: 10 to connect; 60 for answers with -e, -f or a pipe, no limit on a terminal]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
 }
