@@ -47,7 +47,7 @@ impl Database {
         self.log_in(session, user.id)
     }
 
-    /// Makes a session a user's, if the user may open sessions.
+    /// Makes a session a user's. Errors: `AccessDenied` if the user may open no sessions.
     pub fn log_in(&self, session: &Session, user: UserId) -> Result<()> {
         self.check_session(user)?;
         self.set_session_user(session, user);
@@ -174,7 +174,7 @@ impl Database {
         }
     }
 
-    /// Runs source text for a client. As `call`.
+    /// Runs source text for a client. As `call`. Errors: `AccessDenied`, and whatever the text raises.
     pub fn eval(&self, context: &Rc<Context>, source: &str, arguments: &[u8], out: &mut Vec<u8>) -> Result<u32> {
         increment(&self.statistics.evals);
         self.check_execute_universe(context)?;

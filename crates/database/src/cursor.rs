@@ -359,6 +359,7 @@ impl DiskPlace {
         if self.ahead.is_empty() {
             self.ahead = self.read_ahead(database, context, space, disk)?;
             self.ahead.reverse();
+            debug_assert!(self.ahead.len() <= self.batch, "no more is read ahead than was asked for");
             (self.version, self.txn_id) = (disk.version(), txn_id);
             self.batch = (self.batch * 2).min(Self::BATCH_MAX);
         }

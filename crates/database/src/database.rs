@@ -117,7 +117,8 @@ pub struct Environment {
 }
 
 impl Database {
-    /// A database with built-in system spaces and no rows; `open` reads the data directory.
+    /// A database with built-in system spaces and no rows; `open` reads the data directory. Errors: none but those of a
+    /// broken build: the definitions of the system spaces are part of it.
     pub fn new(config: Config, environment: Environment) -> Result<Rc<Self>> {
         let arena = Arena::new(config.memtx_memory as usize);
         let loose_rows = Arena::new(LOOSE_ROWS_MAX.max(config.memtx_memory as usize));

@@ -194,6 +194,7 @@ impl Database {
         }
         let fetched = engine.fetch(need).map_err(|error| self.read_error(&error))?;
         self.enter(context)?;
+        assert!(!context.must_resume.get(), "whoever goes on has its changes applied");
         Ok(fetched)
     }
 

@@ -130,7 +130,9 @@ impl Database {
             *context.txn.borrow_mut() = Some(txn);
             return self.abort_txn(context, ErrorCode::TransactionYield);
         };
+        assert!(!txn.is_suspended, "a transaction is suspended once");
         for statement in txn.statements().iter().rev() {
+            debug_assert!(statement.space.rows.has_applied(&statement.change), "what is rolled back is there");
             statement.space.rows.undo(&statement.change);
         }
         txn.is_suspended = true;
@@ -152,6 +154,7 @@ impl Database {
         let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
         if is_alive {
             for Statement { space, change, .. } in txn.statements_mut() {
+                debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
                 space.rows.redo(change);
             }
             txn.is_suspended = false;

@@ -292,6 +292,11 @@ impl Database {
     /// Errors: `TupleFound`; `MemoryIssue` without memory; an index is damaged.
     pub(crate) fn apply(&self, space: &Space, prepared: Prepared) -> Result<(Change, Option<Box<BlindWrite>>)> {
         let Prepared { old, new, mode, blind, .. } = prepared;
+        debug_assert!(
+            blind.is_none() || old.is_none() && new.is_none() && space.rows.is_blind(),
+            "a blind write knows no row"
+        );
+        debug_assert!(mode == Mode::Replace || new.is_some(), "what is inserted is a row");
         let write = match blind.as_deref() {
             None => Write::Put { old, new, mode },
             Some(BlindWrite::Delete { key }) => Write::BlindDelete { key: Key::decode(key)? },
@@ -322,7 +327,7 @@ impl Database {
         self.make_row(space, &format, row, replaced_bytes)
     }
 
-    /// Whether a row is what the format of a space and its indexes ask for. Looks at nothing else.
+    /// Checks a row against the format of a space and its indexes, and nothing else. Errors: those of formats.
     pub fn check_format(&self, space: &Rc<Space>, row: &[u8]) -> Result<()> {
         space.format().check(row).map_err(|error| self.tuple_error(error, space))
     }

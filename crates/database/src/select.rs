@@ -126,7 +126,7 @@ impl Database {
         }
     }
 
-    /// Number of rows of a scan. Checks access.
+    /// Number of rows of a scan. Checks access. Errors: as `select`.
     pub fn count(&self, context: &Context, space: &Rc<Space>, request: &ScanRequest<'_>) -> Result<u64> {
         // As Tarantool: ALL counts all rows, whatever the key.
         if let Rows::Memory(rows) = &space.rows

@@ -105,7 +105,7 @@ impl Operation<'_> {
 }
 
 impl Database {
-    /// Checks that the context's user may do `wanted` to a space.
+    /// Checks that the context's user may do `wanted` to a space. Errors: `AccessDenied`.
     pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
         let rights = context.rights(&self.catalog);
         if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
@@ -244,6 +244,7 @@ impl Database {
             journal.row(kind, group_id, encode);
             journal.commit()
         })?;
+        debug_assert!(position > self.durable(), "what is appended becomes durable later");
         self.ledger.note_write(space, position);
         context.see(position);
         Ok(position)
@@ -302,6 +303,8 @@ impl Database {
     }
 
     /// Removes all rows. Logged as a change of `_truncate`, as Tarantool does.
+    ///
+    /// Errors: `AccessDenied`, `TruncateSystemSpace`; those of a write.
     pub fn truncate(&self, context: &Context, space: &Rc<Space>) -> Result<()> {
         self.check_space_access(context, space, Privileges::WRITE)?;
         if space.is_system() {

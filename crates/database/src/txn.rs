@@ -40,6 +40,23 @@ pub(crate) struct Effect {
     pub rows: usize,
 }
 
+impl Effect {
+    /// `undo` rolls the change of the catalog back.
+    pub(crate) fn new(undo: impl FnOnce(&Database) + 'static) -> Self {
+        Effect { undo: Box::new(undo), finish: None, placed: None, rows: 0 }
+    }
+
+    /// `finish` runs when the change is durable.
+    pub(crate) fn and_finish(self, finish: impl FnOnce(&Database) + 'static) -> Self {
+        Effect { finish: Some(Box::new(finish)), ..self }
+    }
+
+    /// `placed` is told the position of the change in the log.
+    pub(crate) fn and_placed(self, placed: Option<Placed>) -> Self {
+        Effect { placed, ..self }
+    }
+}
+
 /// A statement that was applied.
 pub(crate) struct Statement {
     pub space: Rc<Space>,
@@ -150,6 +167,7 @@ impl Txn {
     }
 
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
+        assert!(statement_count <= self.statements.len() && row_count <= self.rows.len(), "a mark lies in the past");
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
             // What a suspended transaction has done is undone already.
@@ -252,6 +270,7 @@ impl Database {
 
     /// Appends the rows to the log; on success the statements are pending.
     fn append(&self, txn: &mut Txn) -> Result<Position> {
+        assert!(!txn.is_suspended && txn.aborted.is_none(), "what is logged is applied");
         if txn.rows.is_empty() {
             for statement in txn.statements.drain(..) {
                 self.doom_readers(&statement);
@@ -267,8 +286,10 @@ impl Database {
                 journal.row(row.kind, row.group_id, |out| out.extend_from_slice(body));
                 start = row.end;
             }
+            debug_assert_eq!(start, txn.bodies.len(), "every byte of the rows belongs to one");
             journal.commit()
         })?;
+        debug_assert!(position > self.durable(), "what is appended becomes durable later");
         let row_count = txn.rows.len();
         for mut statement in txn.statements.drain(..) {
             if let Some(effect) = &mut statement.effect

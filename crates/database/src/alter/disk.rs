@@ -339,21 +339,20 @@ pub(super) fn truncate(database: &Database, origin: Origin, space: &Rc<Space>) -
     }
     let taken = Rc::new(RefCell::new(Some(old)));
     let (kept, owner, disk_there) = (Rc::clone(&taken), Rc::clone(disk), Rc::clone(disk));
-    Ok(Some(Effect {
-        undo: Box::new(move |_| {
+    Ok(Some(
+        Effect::new(move |_| {
             if let Some(trees) = taken.borrow_mut().take() {
                 let empty = disk_there.exchange(trees);
                 disk_there.discard(empty, 0);
             }
-        }),
-        finish: Some(Box::new(move |_| {
+        })
+        .and_finish(move |_| {
             if let Some(trees) = kept.borrow_mut().take() {
                 owner.discard(trees, 0);
             }
-        })),
-        placed: placing(space, None),
-        rows: 0,
-    }))
+        })
+        .and_placed(placing(space, None)),
+    ))
 }
 
 impl Database {

@@ -71,14 +71,9 @@ pub(super) fn on_sequence(
             return refuse("the sequence has grants");
         }
         let gone = database.catalog.set_sequence(def.id, None);
-        return Ok(Some(Effect {
-            undo: Box::new(move |database| {
-                database.catalog.set_sequence(def.id, gone);
-            }),
-            finish: None,
-            placed: None,
-            rows: 0,
-        }));
+        return Ok(Some(Effect::new(move |database| {
+            database.catalog.set_sequence(def.id, gone);
+        })));
     };
     if !context.origin.is_replay() {
         check_numbers(new)?;
@@ -103,28 +98,18 @@ pub(super) fn on_sequence(
         // Whoever knows sequences by name looks again.
         let id = before.id;
         database.catalog.set_sequence(id, Some(Rc::clone(&sequence)));
-        return Ok(Some(Effect {
-            undo: Box::new(move |database| {
-                sequence.set_def(before);
-                database.catalog.set_sequence(id, Some(sequence));
-            }),
-            finish: None,
-            placed: None,
-            rows: 0,
-        }));
+        return Ok(Some(Effect::new(move |database| {
+            sequence.set_def(before);
+            database.catalog.set_sequence(id, Some(sequence));
+        })));
     }
     let def = parse(new.data(), ErrorCode::CreateSequence)?;
     check_change(database, context, Privileges::CREATE, ObjectType::Sequence, def.id, def.owner, &def.name)?;
     let id = def.id;
     database.catalog.set_sequence(id, Some(Rc::new(Sequence::new(def))));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            database.catalog.set_sequence(id, None);
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        database.catalog.set_sequence(id, None);
+    })))
 }
 
 /// A rollback leaves the value where it is: what was handed out never comes again.
@@ -150,7 +135,7 @@ pub(super) fn on_sequence_data(
         return Ok(None);
     }
     // A reset that is rolled back leaves the sequence where it was.
-    Ok(Some(Effect { undo: Box::new(move |_| sequence.set_value(before)), finish: None, placed: None, rows: 0 }))
+    Ok(Some(Effect::new(move |_| sequence.set_value(before))))
 }
 
 /// Rows of a space use up values of its sequence: that takes the right to write it. One made for the space goes with the space, so it
@@ -214,13 +199,8 @@ pub(super) fn on_space_sequence(
     let attached = new.map(|_| SpaceSequence { sequence, field_no, is_generated });
     let before = std::mem::replace(&mut *space.sequence.borrow_mut(), attached);
     database.catalog.note_change(SchemaObject::Space(space.id));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            *space.sequence.borrow_mut() = before;
-            database.catalog.note_change(SchemaObject::Space(space.id));
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        *space.sequence.borrow_mut() = before;
+        database.catalog.note_change(SchemaObject::Space(space.id));
+    })))
 }

@@ -132,7 +132,7 @@ impl MemorySpace {
     }
 
     /// The index that did not have a row which was to go since this was asked last. Nothing but a fault of the server or of its memory makes
-    /// one, and whoever finds it takes the change back and reports it.
+    /// one, and whoever finds it rolls the change back and reports it.
     pub fn take_damage(&mut self) -> Option<u32> {
         self.damaged.take()
     }
@@ -150,7 +150,7 @@ impl MemorySpace {
         self.keep_secondary_entry(change);
     }
 
-    /// Puts a change in force again that was undone. Everything must be as it was before the change was made.
+    /// Applies a change again that was undone. Everything must be as it was before the change was made.
     pub fn redo(&mut self, change: &Change) {
         self.swap(change.old.as_ref(), change.new.as_ref());
     }
