@@ -1,7 +1,7 @@
 //! What the spaces of users should hold: a few maps, and the same picture taken of a real database.
 
 use crate::world::in_fiber;
-use database::{Database, INDEX_ID, Key, SPACE_ID};
+use database::{Database, INDEX_ID, Key, SPACE_ID, ScanRequest};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -126,7 +126,7 @@ fn select(database: &Database, space_id: u32, index_id: u32) -> database::Result
     let context = database.admin_context();
     let space = database.space(space_id)?;
     let mut rows = Vec::new();
-    database.select(&context, &space, index_id, IteratorKind::All, Key::EMPTY, 0, u64::MAX, |row| {
+    database.select(&context, &space, &ScanRequest::new(index_id, IteratorKind::All, Key::EMPTY), |row| {
         rows.push(row.to_vec());
         true
     })?;

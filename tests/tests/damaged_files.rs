@@ -67,7 +67,8 @@ fn rows(database: &Database) -> Rows {
     for id in spaces {
         let Some(space) = database.catalog.space(id) else { continue };
         let rows = all.entry(id).or_default();
-        space.store.borrow().scan(0, IteratorKind::All, &[], 0, |row| {
+        let Some(kept) = space.rows.memory() else { continue };
+        kept.borrow().scan(0, IteratorKind::All, &[], 0, |row| {
             rows.push(row.to_vec());
             true
         });

@@ -23,10 +23,10 @@ impl Database {
         }
         // What a checkpoint removes at its end is gone then, or stays.
         self.join_publishing();
-        if self.keeps_files.swap(true, Ordering::AcqRel) {
+        if self.checkpoint.borrow().keeps_files.swap(true, Ordering::AcqRel) {
             return Err(Error::new(ErrorCode::BackupInProgress, &[]));
         }
-        let held = self.with_journal(|journal| {
+        let held = self.ledger.with_journal(|journal| {
             journal.hold_files();
             Ok(())
         });
@@ -34,8 +34,8 @@ impl Database {
     }
 
     fn list_backup(&self) -> Result<Vec<PathBuf>> {
-        let bytes_before = self.with_journal(|journal| Ok(journal.bytes_since_checkpoint()))?;
-        self.with_journal(|journal| {
+        let bytes_before = self.ledger.with_journal(|journal| Ok(journal.bytes_since_checkpoint()))?;
+        self.ledger.with_journal(|journal| {
             journal.rotate()?;
             journal.wait(journal.appended())?;
             journal.wait_files()?;
@@ -69,10 +69,10 @@ impl Database {
             engine.end_backup();
         }
         // Without a log nothing is held.
-        let _ = self.with_journal(|journal| {
+        let _ = self.ledger.with_journal(|journal| {
             journal.release_files();
             Ok(())
         });
-        self.keeps_files.store(false, Ordering::Release);
+        self.checkpoint.borrow().keeps_files.store(false, Ordering::Release);
     }
 }

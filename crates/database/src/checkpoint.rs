@@ -4,7 +4,8 @@
 //! are. The snapshot gets its name only when everything it covers is durable in the log; a crash at any time leaves the old
 //! one in force.
 
-use crate::database::{Database, Garbage, State};
+use crate::database::{Database, State};
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
 use runtime::{FileSystem, JoinHandle, Pace, idle_priority, spawn_thread};
@@ -54,6 +55,8 @@ pub(crate) struct CheckpointState {
     finished: Option<(FinishedSnapshot, Position)>,
     /// One that gets its name.
     publishing: Option<Publishing>,
+    /// Nothing of what old files hold is removed: a backup copies it.
+    pub(crate) keeps_files: Arc<AtomicBool>,
 }
 
 struct Running {
@@ -161,10 +164,8 @@ fn open_views(database: &Database) -> Vec<SpaceView> {
     let mut views = Vec::new();
     for space in database.catalog.spaces() {
         let def = space.def();
-        if space.kind != crate::catalog::SpaceKind::Memory || def.is_temporary {
-            continue;
-        }
-        if let Some(view) = space.store.borrow_mut().open_view() {
+        let Some(rows) = space.rows.memory().filter(|_| !def.is_temporary) else { continue };
+        if let Some(view) = rows.borrow_mut().open_view() {
             views.push(SpaceView { id: space.id, group_id: def.group_id, view });
         }
     }
@@ -176,14 +177,15 @@ fn close_views(database: &Database, views: Vec<SpaceView>) {
         if !view.needs_closing() {
             continue;
         }
-        let owner = database.catalog.space(id).filter(|space| space.store.borrow().owns_view(&view));
-        match owner {
-            Some(space) => {
-                space.store.borrow_mut().close_view(view);
-                database.discard(Garbage::NodesOf(space));
+        let space = database.catalog.space(id);
+        let owned = space.as_ref().and_then(|space| space.rows.memory()).filter(|rows| rows.borrow().owns_view(&view));
+        match (&space, owned) {
+            (Some(space), Some(rows)) => {
+                rows.borrow_mut().close_view(view);
+                database.discard(Garbage::NodesOf(Rc::clone(space)));
             }
             // The rows were truncated, dropped or rebuilt meanwhile.
-            None => database.close_orphaned_view(view),
+            _ => database.disposal.close_orphaned_view(view),
         }
     }
     database.arena.close_view();
@@ -256,7 +258,7 @@ impl Database {
         if self.state() != State::Running {
             return Err(Error::new(ErrorCode::Loading, &[]));
         }
-        self.with_journal(|journal| journal.rotate())?;
+        self.ledger.with_journal(|journal| journal.rotate())?;
         let vclock = self.vclock();
         let position = self.appended();
         if let Some(engine) = self.disk_engine() {
@@ -368,7 +370,13 @@ impl Database {
             let (snapshots, logs) = (config.memtx_dir.clone(), config.wal_dir.clone());
             let keep = config.checkpoint_count.max(1);
             (
-                Housekeeping { files, snapshots, logs, keep, keeps_all: Arc::clone(&self.keeps_files) },
+                Housekeeping {
+                    files,
+                    snapshots,
+                    logs,
+                    keep,
+                    keeps_all: Arc::clone(&self.checkpoint.borrow().keeps_files),
+                },
                 config.wal_writes_in_flight > 0,
             )
         };
@@ -458,6 +466,7 @@ impl Database {
         let is_due = interval > 0 && since >= interval.saturating_mul(1_000_000_000);
         let threshold = threshold.min(self.disk_log_max());
         let (is_large, is_held_up) = self
+            .ledger
             .with_journal(|journal| Ok((journal.bytes_since_checkpoint() > threshold, journal.is_next_file_coming())))
             .unwrap_or_default();
         // Everybody would wait for the next log file.

@@ -298,6 +298,12 @@ pub struct ErrorBody {
     pub previous: Option<Error>,
 }
 
+impl From<storage::NotAnArray> for Error {
+    fn from(_: storage::NotAnArray) -> Self {
+        Error::new(ErrorCode::TupleNotArray, &[])
+    }
+}
+
 impl Error {
     /// Fills the holes of the code's text with `arguments`, in order.
     pub fn new(code: ErrorCode, arguments: &[&dyn fmt::Display]) -> Self {

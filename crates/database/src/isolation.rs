@@ -22,20 +22,18 @@
 //!
 //! Refused: versions of rows (each read would pay for transactions that wait), and locks (each wait could be a deadlock).
 
-use crate::catalog::{Space, SpaceKind};
+use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
-use crate::reads::{Point, Reads, above};
-use crate::select::Key;
+use crate::reads::{Point, Readers, Reads, above};
 use crate::session::Context;
-use crate::statement::Operation;
 use crate::statistics::increment;
 use crate::txn::Statement;
+use std::cell::Cell;
 use std::rc::Rc;
-use storage::lsm::LsmSpace;
-use storage::{Change, IndexDef, IndexKind, IteratorKind, MemoryIterator};
-use tuple::{KeyDef, Tuple};
+use storage::{Change, IndexDef, IndexKind, IteratorKind, Key, ordered_key};
+use tuple::Tuple;
 
 /// What a read has seen of an index.
 pub(crate) enum Seen {
@@ -45,17 +43,8 @@ pub(crate) enum Seen {
     Range(Vec<u8>, Option<Vec<u8>>),
 }
 
-/// The ordered bytes of a row's key, none if it has no such.
-fn ordered_row(def: &KeyDef, row: &[u8]) -> Option<Vec<u8>> {
-    def.supports_ordered().is_ok().then(|| {
-        let mut bytes = Vec::with_capacity(32);
-        def.ordered_of_row(row, &mut bytes);
-        bytes
-    })
-}
-
 /// What a scan has seen that ended with the row `last`, or at its end.
-fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Option<&[u8]>) -> Seen {
+pub(crate) fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Option<&[u8]>) -> Seen {
     use IteratorKind::{All, Eq, Ge, Gt, Le, Lt, Req};
     let is_ordered = def.kind == IndexKind::Tree || kind == Eq && key.part_count > 0;
     if !is_ordered || def.compare_def.supports_ordered().is_err() {
@@ -76,17 +65,40 @@ fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Option<&[u8]>
         Lt => (Vec::new(), Some(prefix)),
         _ => return Seen::Range(Vec::new(), None),
     };
-    match last.and_then(|row| ordered_row(&def.compare_def, row)) {
+    match last.and_then(|row| ordered_key(&def.compare_def, row)) {
         Some(last) if kind.is_reverse() => Seen::Range(last, high),
         Some(last) => Seen::Range(low, Some(last)),
         None => Seen::Range(low, high),
     }
 }
 
+/// What stands between transactions.
+#[derive(Default)]
+pub(crate) struct Isolation {
+    /// Transactions remember what they read: there are spaces whose reads may wait.
+    remembers: Cell<bool>,
+    readers: Rc<Readers>,
+    last_txn_id: Cell<u64>,
+}
+
+impl Isolation {
+    /// A number for a transaction.
+    pub(crate) fn next_txn_id(&self) -> u64 {
+        self.last_txn_id.set(self.last_txn_id.get() + 1);
+        self.last_txn_id.get()
+    }
+
+    /// True if transactions survive a wait.
+    #[inline]
+    pub(crate) fn remembers(&self) -> bool {
+        self.remembers.get()
+    }
+}
+
 impl Database {
     /// From now on transactions remember what they read. To be called before the first disk space can be written to or read.
     pub fn remember_reads(&self) {
-        self.remembers_reads.set(true);
+        self.isolation.remembers.set(true);
     }
 
     /// The open transaction has touched a space whose reads may wait: it will be suspended by a wait, not aborted.
@@ -98,7 +110,7 @@ impl Database {
 
     /// Transactions whose fibers wait.
     pub fn suspended(&self) -> usize {
-        self.readers.suspended()
+        self.isolation.readers.suspended()
     }
 
     /// The context's fiber is about to wait: what its transaction has changed is taken back until it is resumed. Does nothing if there is no
@@ -117,7 +129,7 @@ impl Database {
             return self.abort_txn(context, ErrorCode::TransactionYield);
         };
         for statement in txn.statements().iter().rev() {
-            self.withdraw(statement);
+            statement.space.rows.undo(&statement.change);
         }
         txn.is_suspended = true;
         reads.suspend();
@@ -137,8 +149,8 @@ impl Database {
         let Some(mut txn) = taken else { return Ok(()) };
         let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
         if is_alive {
-            for statement in txn.statements() {
-                self.reinstate(statement);
+            for Statement { space, change, .. } in txn.statements_mut() {
+                space.rows.redo(change);
             }
             txn.is_suspended = false;
             context.must_resume.set(false);
@@ -159,29 +171,12 @@ impl Database {
         if context.must_resume.get() { self.resume(context) } else { Ok(()) }
     }
 
-    fn withdraw(&self, statement: &Statement) {
-        match statement.space.disk() {
-            Some(disk) => disk.undo(&statement.disk.borrow()),
-            None => statement.space.store.borrow_mut().undo(&statement.change),
-        }
-    }
-
-    fn reinstate(&self, statement: &Statement) {
-        match statement.space.disk() {
-            Some(disk) => {
-                let again = disk.redo(&statement.disk.borrow());
-                *statement.disk.borrow_mut() = again;
-            }
-            None => statement.space.store.borrow_mut().redo(&statement.change),
-        }
-    }
-
     // What is remembered.
 
     /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger.
     #[inline]
     pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
-        self.remembers_reads.get()
+        self.isolation.remembers()
             && (self.is_in_explicit_txn(context) || context.trigger_depth.get() > 0 || space.has_triggers())
     }
 
@@ -189,7 +184,7 @@ impl Database {
     fn with_reads(&self, context: &Context, add: impl FnOnce(&Rc<Reads>)) {
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
             let id = txn.id();
-            add(txn.reads.get_or_insert_with(|| Reads::new(id, &self.readers)));
+            add(txn.reads.get_or_insert_with(|| Reads::new(id, &self.isolation.readers)));
         }
     }
 
@@ -206,7 +201,7 @@ impl Database {
         }
     }
 
-    fn remember(&self, context: &Context, space_id: u32, index_id: u32, seen: Seen) {
+    pub(crate) fn remember(&self, context: &Context, space_id: u32, index_id: u32, seen: Seen) {
         if let Some(tried) = context.txn.borrow_mut().as_mut().and_then(|txn| txn.tried.as_mut()) {
             return tried.push((space_id, index_id, seen));
         }
@@ -218,7 +213,7 @@ impl Database {
 
     /// Something is tried that may have to wait and be tried again.
     pub(crate) fn begin_try(&self, context: &Context) {
-        if self.remembers_reads.get()
+        if self.isolation.remembers()
             && let Some(txn) = context.txn.borrow_mut().as_mut()
         {
             txn.tried = Some(Vec::new());
@@ -265,114 +260,17 @@ impl Database {
         last: Option<&[u8]>,
     ) {
         if self.remembers(context, space)
-            && let Some(def) = space.store.borrow().index_def(index_id)
+            && let Some(def) = space.index_def(index_id)
         {
-            self.remember(context, space.id, index_id, seen_by(def, kind, key, last));
+            self.remember(context, space.id, index_id, seen_by(&def, kind, key, last));
         }
     }
 
-    /// A scan of a space in memory that is remembered as far as it goes.
+    /// The open transaction depends on the primary key of a row that fits its space.
     #[inline]
-    pub(crate) fn scan_memory(
-        &self,
-        context: &Context,
-        space: &Space,
-        index_id: u32,
-        kind: IteratorKind,
-        key: Key<'_>,
-        mut visit: impl FnMut(&[u8]) -> bool,
-    ) {
+    pub(crate) fn remember_key_of(&self, context: &Context, space: &Space, row: &[u8]) {
         if self.remembers(context, space) {
-            self.scan_remembered(context, space, index_id, kind, key, &mut visit);
-        } else {
-            space.store.borrow().scan(index_id, kind, key.parts, key.part_count, visit);
-        }
-    }
-
-    #[cold]
-    fn scan_remembered(
-        &self,
-        context: &Context,
-        space: &Space,
-        index_id: u32,
-        kind: IteratorKind,
-        key: Key<'_>,
-        visit: &mut dyn FnMut(&[u8]) -> bool,
-    ) {
-        let store = space.store.borrow();
-        let Some(def) = store.index_def(index_id) else { return };
-        let mut last = None;
-        store.scan(index_id, kind, key.parts, key.part_count, |row| {
-            let goes_on = visit(row);
-            if !goes_on {
-                last = Some(row.to_vec());
-            }
-            goes_on
-        });
-        self.remember(context, space.id, index_id, seen_by(def, kind, key, last.as_deref()));
-    }
-
-    /// The next row of a suspended scan of a space in memory. Errors: 97.
-    pub fn next_row(&self, context: &Context, space: &Space, iterator: &mut MemoryIterator) -> Result<Option<Tuple>> {
-        self.enter(context)?;
-        context.see(self.written(space));
-        let store = space.store.borrow();
-        if !self.remembers(context, space) || iterator.is_done() {
-            return Ok(iterator.next(&store));
-        }
-        let before = iterator.last().cloned();
-        let found = iterator.next(&store);
-        if let Some(def) = store.index_def(iterator.index_id()) {
-            let (parts, part_count) = iterator.key();
-            let last = found.as_ref().map(Tuple::data);
-            let mut seen = seen_by(def, iterator.kind(), Key { parts, part_count }, last);
-            if let Seen::Range(low, high) = &mut seen
-                && let Some(before) = before.and_then(|row| ordered_row(&def.compare_def, row.data()))
-            {
-                if iterator.kind().is_reverse() {
-                    *high = Some(before);
-                } else {
-                    *low = before;
-                }
-            }
-            self.remember(context, space.id, def.id, seen);
-        }
-        Ok(found)
-    }
-
-    /// The open transaction depends on what a statement has looked up, `rows` being what it is going to do. Must be called before it is done, and
-    /// also if it was refused or has nothing to do: that, too, was seen.
-    #[inline]
-    pub(crate) fn remember_statement(
-        &self,
-        context: &Context,
-        space: &Space,
-        operation: &Operation<'_>,
-        rows: Option<(Option<&Tuple>, Option<&Tuple>)>,
-    ) {
-        if self.remembers(context, space) {
-            self.remember_lookup(context, space, operation);
-            if let Some((old, new)) = rows {
-                self.remember_rows(context, space, old, new);
-            }
-        }
-    }
-
-    #[cold]
-    fn remember_lookup(&self, context: &Context, space: &Space, operation: &Operation<'_>) {
-        self.remember_space(context, space);
-        match operation {
-            Operation::Update { index_id, key, .. } | Operation::Delete { index_id, key } => {
-                if let Ok(key) = Key::decode(key)
-                    && self.check_exact_key(space, *index_id, key).is_ok()
-                {
-                    self.remember_key(context, space, *index_id, key);
-                }
-            }
-            Operation::Upsert { tuple, .. } if space.format().check(tuple).is_ok() => {
-                self.remember_row(context, space, tuple, false);
-            }
-            _ => {}
+            self.remember_row(context, space, row, false);
         }
     }
 
@@ -387,57 +285,26 @@ impl Database {
 
     /// Remembers the primary key of a row and, if it is to be put in, those keys that no other row may have.
     fn remember_row(&self, context: &Context, space: &Space, row: &[u8], is_put: bool) {
-        if !matches!(space.kind, SpaceKind::Memory | SpaceKind::Disk) {
+        if !space.has_rows() {
             return;
         }
-        for def in space.store.borrow().index_defs() {
+        for def in space.index_defs().iter() {
             let is_looked_at = def.id == 0 || is_put && def.is_unique && !def.key_def.has_null_in(row);
             if !is_looked_at {
                 continue;
             }
-            let key = ordered_row(&def.key_def, row);
+            let key = ordered_key(&def.key_def, row);
             self.remember(context, space.id, def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
         }
     }
 
     // Who is doomed.
 
-    /// As `doom_readers`, for a statement of either engine.
+    /// A statement is committed: the suspended transactions that depend on what it has changed have no chance any more.
     #[inline]
-    pub(crate) fn doom_readers_of_statement(&self, statement: &Statement) {
-        if self.readers.suspended() > 0 {
-            match statement.space.disk() {
-                Some(disk) => self.doom_readers_on_disk(disk, statement),
-                None => self.doom_readers_of(&statement.space, &statement.change),
-            }
-        }
-    }
-
-    #[cold]
-    fn doom_readers_on_disk(&self, disk: &LsmSpace, statement: &Statement) {
-        let space_id = statement.space.id;
-        let has_ranges = self.readers.has_ranges(space_id);
-        let doom = |index_id, is_unique, own: &[u8], key: &[u8]| {
-            if is_unique {
-                self.readers.doom_key(Point::new(space_id, index_id, own));
-            }
-            if has_ranges {
-                self.readers.doom_ranges(space_id, index_id, Some(key));
-            }
-        };
-        // What was there may not be known, but all keys that were written are.
-        statement.disk.borrow().for_each_key(doom);
-        if let Change { old: Some(_), new: Some(new) } = &statement.change {
-            // Who has found the row by a key that stays as it is has seen the row all the same.
-            disk.for_each_key_of(new.data(), doom);
-        }
-    }
-
-    /// A change is committed: the suspended transactions that depend on it have no chance any more.
-    #[inline]
-    pub(crate) fn doom_readers(&self, space: &Space, change: &Change) {
-        if self.readers.suspended() > 0 {
-            self.doom_readers_of(space, change);
+    pub(crate) fn doom_readers(&self, statement: &Statement) {
+        if self.isolation.readers.suspended() > 0 {
+            self.doom_readers_of(&statement.space, &statement.change);
         }
     }
 
@@ -446,20 +313,17 @@ impl Database {
         if space.is_system() {
             self.doom_readers_of_definition(space, change);
         }
-        let has_ranges = self.readers.has_ranges(space.id);
-        for def in space.store.borrow().index_defs() {
-            for row in [&change.old, &change.new].into_iter().flatten() {
-                if def.is_unique
-                    && let Some(key) = ordered_row(&def.key_def, row.data())
-                {
-                    self.readers.doom_key(Point::new(space.id, def.id, &key));
-                }
-                if has_ranges {
-                    let key = ordered_row(&def.compare_def, row.data());
-                    self.readers.doom_ranges(space.id, def.id, key.as_deref());
-                }
+        let has_ranges = self.isolation.readers.has_ranges(space.id);
+        space.rows.for_each_key(&space.index_defs(), change, |def, own, whole| {
+            if def.is_unique
+                && let Some(own) = own
+            {
+                self.isolation.readers.doom_key(Point::new(space.id, def.id, own));
             }
-        }
+            if has_ranges {
+                self.isolation.readers.doom_ranges(space.id, def.id, whole);
+            }
+        });
     }
 
     /// A row of a system space that says what a space is, or empties it: whoever has read or changed the space is meant.
@@ -470,18 +334,18 @@ impl Database {
         }
         for row in [&change.old, &change.new].into_iter().flatten() {
             if let Ok(id) = Fields::new(row.data()).and_then(|mut fields| fields.uint()) {
-                self.readers.doom_space(id);
+                self.isolation.readers.doom_space(id);
             }
         }
     }
 
     /// The indexes of a space are about to be other ones.
     pub(crate) fn doom_readers_of_space(&self, space_id: u32) {
-        self.readers.doom_space(space_id);
+        self.isolation.readers.doom_space(space_id);
     }
 
     /// What was committed is taken back: nobody can say on what the suspended transactions depend.
     pub(crate) fn doom_all(&self) {
-        self.readers.doom_all();
+        self.isolation.readers.doom_all();
     }
 }

@@ -43,8 +43,8 @@ pub(crate) struct Body<'a> {
 
 /// True if a unique index may be given two rows that only Tarantool tells apart: what [`Database::replay`] leaves out is found row by row.
 fn has_numbers_of_kinds(space: &Space) -> bool {
-    let store = space.store.borrow();
-    let mut secondaries = store.index_defs().filter(|def| def.id != 0 && def.is_unique);
+    let defs = space.index_defs();
+    let mut secondaries = defs.iter().filter(|def| def.id != 0 && def.is_unique);
     secondaries.any(|def| {
         let mut parts = def.key_def.parts().iter();
         parts.any(|part| matches!(part.field_type, FieldType::Number | FieldType::Scalar))
@@ -110,9 +110,10 @@ impl Replaying<'_> {
     fn complete_indexes(&mut self) -> Result<()> {
         for space in std::mem::take(&mut self.deferring) {
             let started = self.database.environment.clock.monotonic_ns();
-            space.store.borrow_mut().complete_indexes().map_err(|error| self.database.storage_error(error, &space))?;
+            let Some(rows) = space.rows.memory() else { continue };
+            rows.borrow_mut().complete_indexes().map_err(|error| self.database.storage_error(error, &space))?;
             let elapsed_ms = (self.database.environment.clock.monotonic_ns() - started) / 1_000_000;
-            let rows = space.store.borrow().len() as u64;
+            let rows = space.rows.len();
             if rows >= PROGRESS_ROWS {
                 tracing::info!("secondary indexes of {rows} rows of space '{}' in {elapsed_ms} ms", space.name());
             }
@@ -145,11 +146,15 @@ impl Replaying<'_> {
         if space.is_system() && space.id != SEQUENCE_DATA_ID || index_id != 0 {
             // It may change what indexes there are, or ask one of them.
             self.complete_indexes()?;
-        } else if self.may_defer && space.store.borrow().is_empty() && !has_numbers_of_kinds(&space) {
-            let mut store = space.store.borrow_mut();
-            let was_deferring = store.is_deferring();
-            store.defer_secondary_indexes();
-            if store.is_deferring() && !was_deferring {
+        } else if let Some(rows) = space.rows.memory()
+            && self.may_defer
+            && rows.borrow().is_empty()
+            && !has_numbers_of_kinds(&space)
+        {
+            let mut rows = rows.borrow_mut();
+            let was_deferring = rows.is_deferring();
+            rows.defer_secondary_indexes();
+            if rows.is_deferring() && !was_deferring {
                 self.deferring.push(Rc::clone(&space));
             }
         }
@@ -188,7 +193,9 @@ impl Replay for Replaying<'_> {
             }
             let Ok(space) = self.database.space(body.space_id) else { return };
             let value = match row.header.kind {
-                row_kind::INSERT | row_kind::REPLACE | row_kind::UPSERT => space.store.borrow().hint_of(body.tuple),
+                row_kind::INSERT | row_kind::REPLACE | row_kind::UPSERT => {
+                    space.rows.memory().and_then(|rows| rows.borrow().hint_of(body.tuple))
+                }
                 _ => {
                     let mut key = Reader::new(body.key);
                     key.read_array().and_then(|_| key.read_uint()).ok()
@@ -253,7 +260,7 @@ impl Database {
             error.push_text(": another server is running in this directory");
             error
         })?;
-        *self.directory_lock.borrow_mut() = Some(lock);
+        *self.start.directory_lock.borrow_mut() = Some(lock);
         for dir in [&config.memtx_dir, &config.wal_dir] {
             for name in wal::remove_unfinished(&*files, dir).map_err(start_error)? {
                 // Room that is prepared for the next log is there after every crash.
@@ -294,8 +301,7 @@ impl Database {
             vclock,
         )
         .map_err(start_error)?;
-        self.set_durable(journal.durable());
-        self.set_journal(Some(journal));
+        self.ledger.open(journal);
         self.serve_disk()?;
         self.set_state(State::Running);
         if has_moved {
@@ -321,8 +327,8 @@ impl Database {
             Some(uuid) => uuid.clone(),
             None => self.random_uuid(),
         };
-        *self.instance_uuid.borrow_mut() = uuid(&config.instance_uuid);
-        *self.replicaset_uuid.borrow_mut() = uuid(&config.replicaset_uuid);
+        *self.identity.instance_uuid.borrow_mut() = uuid(&config.instance_uuid);
+        *self.identity.replicaset_uuid.borrow_mut() = uuid(&config.replicaset_uuid);
         self.instance_uuid()
     }
 
@@ -375,7 +381,7 @@ impl Database {
             let error = WalError::Corrupt { file: snapshot.to_path_buf(), offset: first.offset, what };
             return Err(advised(start_error(error)));
         }
-        *self.instance_uuid.borrow_mut() = found.meta.instance_uuid.clone();
+        *self.identity.instance_uuid.borrow_mut() = found.meta.instance_uuid.clone();
         let elapsed_ms = (self.environment.clock.monotonic_ns() - started) / 1_000_000;
         tracing::info!("{} rows from {} in {elapsed_ms} ms", found.rows, snapshot.display());
         self.find_replicaset();
@@ -405,17 +411,19 @@ impl Database {
             None => tracing::info!("{report}"),
         }
         let end = report.vclock;
-        *self.recovery_report.borrow_mut() = Some(report);
+        *self.start.report.borrow_mut() = Some(report);
         Ok((end, replay.incoming.has_moved()))
     }
 
     fn find_replicaset(&self) {
-        if let Some(schema) = self.catalog.space(crate::alter::SCHEMA_ID) {
-            schema.store.borrow().scan(0, storage::IteratorKind::All, &[], 0, |row| {
+        if let Some(schema) = self.catalog.space(crate::alter::SCHEMA_ID)
+            && let Some(rows) = schema.rows.memory()
+        {
+            rows.borrow().scan(0, storage::IteratorKind::All, &[], 0, |row| {
                 let mut reader = Reader::new(row);
                 let key = reader.read_array().and_then(|_| reader.read_str());
                 if let (Ok(b"cluster" | b"replicaset_uuid"), Ok(uuid)) = (key, reader.read_str()) {
-                    *self.replicaset_uuid.borrow_mut() = String::from_utf8_lossy(uuid).into_owned();
+                    *self.identity.replicaset_uuid.borrow_mut() = String::from_utf8_lossy(uuid).into_owned();
                 }
                 true
             });
@@ -430,10 +438,10 @@ impl Database {
             engine.close();
         }
         self.finish_publishing();
-        if let Some(journal) = self.take_journal() {
+        if let Some(journal) = self.ledger.take_journal() {
             journal.close().map_err(|error| Error::system(error.to_string()))?;
         }
-        *self.directory_lock.borrow_mut() = None;
+        *self.start.directory_lock.borrow_mut() = None;
         Ok(())
     }
 }

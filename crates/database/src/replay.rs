@@ -1,12 +1,13 @@
 //! Rows of snapshots and logs put in force again.
 
 use crate::alter;
-use crate::catalog::{Space, SpaceKind};
+use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
+use crate::prepare::{LOADING_RESERVE_PART, Prepared};
 use crate::sequences::advance_sequence;
 use crate::session::Context;
-use crate::statement::{LOADING_RESERVE_PART, Operation, Prepared, row_kind};
+use crate::statement::{Operation, row_kind};
 use std::rc::Rc;
 use storage::Mode;
 use tuple::msgpack;
@@ -14,7 +15,7 @@ use tuple::msgpack;
 impl Database {
     /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
     pub(crate) fn replay(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
-        if space.kind == SpaceKind::Disk {
+        if space.rows.may_wait() {
             self.replay_disk(context, space, operation)?;
             if let Operation::Insert { tuple } | Operation::Replace { tuple } = operation {
                 advance_sequence(space, tuple);
@@ -35,12 +36,12 @@ impl Database {
                 let new = self.make_row(space, &format, tuple, || 0)?;
                 Prepared::new(None, Some(new), mode, kind)
             }
-            None => match self.prepare(space, operation)? {
+            None => match self.prepare(context, space, &operation).map_err(|halt| self.halt_error(halt))? {
                 Some(prepared) => prepared,
                 None => return Ok(()),
             },
         };
-        let change = match self.apply(space, prepared) {
+        let (change, _) = match self.apply(space, prepared) {
             Err(error) if error.code() == ErrorCode::TupleFound as u32 && self.is_twin(space, operation) => {
                 // Tarantool keeps both in its order of numbers; nothing is damaged, so the start goes on.
                 let mut text = String::new();
@@ -72,9 +73,10 @@ impl Database {
     /// that differs from it behind the 15th digit.
     fn is_twin(&self, space: &Space, operation: Operation<'_>) -> bool {
         let (Operation::Insert { tuple: row } | Operation::Replace { tuple: row }) = operation else { return false };
-        let store = space.store.borrow();
+        let Some(rows) = space.rows.memory() else { return false };
+        let rows = rows.borrow();
         let mut has_twin = false;
-        for def in store.index_defs().filter(|def| def.is_unique) {
+        for def in space.index_defs().iter().filter(|def| def.is_unique) {
             let (mut key, mut other_key) = (Vec::new(), Vec::new());
             def.key_def.extract_key(row, &mut key);
             let mut parts = msgpack::Reader::new(&key);
@@ -82,7 +84,7 @@ impl Database {
                 continue;
             }
             let part_count = def.key_def.part_count() as u32;
-            let found = store.get_row(def.id, parts.rest(), part_count, |other| {
+            let found = rows.get_row(def.id, parts.rest(), part_count, |other| {
                 def.key_def.extract_key(other, &mut other_key);
             });
             if found.is_some() {

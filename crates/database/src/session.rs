@@ -2,10 +2,12 @@
 
 use crate::access::Rights;
 use crate::catalog::Catalog;
+use crate::database::Database;
 use crate::settings::{self, Setting};
 use crate::txn::Txn;
+use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use wal::Position;
 
 /// Number of a user or role.
@@ -64,6 +66,57 @@ pub struct Session {
     pub writes_disk: Cell<bool>,
     /// Rows of `_session_settings`, in the order of their names.
     pub(crate) settings: RefCell<[Setting; settings::COUNT]>,
+}
+
+/// Sessions by their numbers.
+#[derive(Default)]
+pub struct Sessions {
+    last_id: Cell<u64>,
+    living: RefCell<HashMap<u64, Weak<Session>>>,
+}
+
+impl Database {
+    /// A new session.
+    pub fn open_session(&self, kind: SessionKind, peer: Option<String>) -> Rc<Session> {
+        let sessions = &self.sessions;
+        let id = sessions.last_id.get() + 1;
+        sessions.last_id.set(id);
+        let user = if kind == SessionKind::Binary { GUEST } else { ADMIN };
+        let session = Rc::new(Session {
+            id,
+            kind,
+            peer,
+            user: Cell::new(user),
+            birth: Cell::default(),
+            sync: Cell::new(0),
+            is_alive: Cell::new(true),
+            writes_disk: Cell::new(false),
+            settings: RefCell::new(settings::defaults()),
+        });
+        sessions.living.borrow_mut().insert(id, Rc::downgrade(&session));
+        session
+    }
+
+    /// A living session.
+    pub fn session(&self, id: u64) -> Option<Rc<Session>> {
+        let mut living = self.sessions.living.borrow_mut();
+        let found = living.get(&id)?.upgrade().filter(|session| session.is_alive.get());
+        if found.is_none() {
+            living.remove(&id);
+        }
+        found
+    }
+
+    /// Forgets a session whose connection is gone.
+    pub fn close_session(&self, session: &Session) {
+        session.is_alive.set(false);
+        self.sessions.living.borrow_mut().remove(&session.id);
+    }
+
+    /// The context of a session of its own, for administrative work.
+    pub fn admin_context(&self) -> Context {
+        Context::for_background(self.open_session(SessionKind::Background, None))
+    }
 }
 
 /// A user whom work is checked as: more than a number, which may be given to another one.
@@ -172,7 +225,7 @@ impl Context {
         self.acting.set(Acting { checked: None, ..acting });
     }
 
-    /// Who it is, for a context that others make on his behalf.
+    /// Who it is, for a context that others make for the same user.
     pub fn acting(&self) -> Acting {
         self.acting.get()
     }

@@ -6,11 +6,11 @@
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
-use crate::select::Key;
 use crate::session::Session;
 use crate::statement::Operation;
 use std::rc::Rc;
 use storage::IteratorKind;
+use storage::Key;
 use tuple::msgpack::{self, Kind, Reader};
 use tuple::{Tuple, update};
 

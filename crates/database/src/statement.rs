@@ -7,16 +7,14 @@ use crate::access::{self, ObjectType, Privileges};
 use crate::alter;
 use crate::catalog::{IndexInfo, Space, SpaceKind};
 use crate::database::Database;
-use crate::disk::{Unseen, is_delete};
 use crate::error::{Error, ErrorCode, Result};
-use crate::select::Key;
+use crate::prepare::{BlindWrite, Prepared};
 use crate::session::Context;
+use crate::statistics::increment;
 use crate::txn::Statement;
-use std::cell::RefCell;
 use std::rc::Rc;
-use storage::lsm::DiskChange;
-use storage::{Change, Mode, StorageError};
-use tuple::{Format, Tuple, msgpack, update};
+use storage::{Change, Mode};
+use tuple::{Tuple, msgpack};
 use wal::Position;
 
 /// Kinds of log rows, which are the request types of the protocol.
@@ -105,33 +103,6 @@ impl Operation<'_> {
     }
 }
 
-/// The rows that a statement means, before anything is changed.
-pub(crate) struct Prepared {
-    pub(crate) old: Option<Tuple>,
-    pub(crate) new: Option<Tuple>,
-    pub(crate) mode: Mode,
-    pub(crate) kind: u16,
-    /// What is done on disk without looking at what is there.
-    pub(crate) unseen: Option<Unseen>,
-}
-
-impl Prepared {
-    pub(crate) fn new(old: Option<Tuple>, new: Option<Tuple>, mode: Mode, kind: u16) -> Self {
-        Prepared { old, new, mode, kind, unseen: None }
-    }
-
-    pub(crate) fn rows(&self) -> (Option<&Tuple>, Option<&Tuple>) {
-        (self.old.as_ref(), self.new.as_ref())
-    }
-}
-
-/// The part of the memory limit that is kept beyond it for what must not fail for want of memory: rows that take the place of others
-/// at least as large (the old ones stay until the new ones are durable), and the system's own rows, without which nothing could
-/// be truncated or dropped.
-const RESERVE_PART: usize = 16;
-/// The same while files are read: indexes built in another order may need more than those that were there before.
-pub(crate) const LOADING_RESERVE_PART: usize = 4;
-
 impl Database {
     /// Checks that the context's user may do `wanted` to a space.
     pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
@@ -197,69 +168,62 @@ impl Database {
         if let SpaceKind::View { .. } = space.kind {
             return Err(Error::new(ErrorCode::ViewIsRo, &[&space.name()]));
         }
-        let is_plain = space.id >= 512
+        let is_alone = space.id >= 512
             && context.answers_wait
-            && space.kind == SpaceKind::Memory
+            && space.has_rows()
             && !context.is_in_txn()
             && !space.has_triggers()
             && space.sequence.borrow().is_none();
-        if is_plain {
-            return self.execute_plain(context, space, operation);
-        }
-        if space.kind == SpaceKind::Disk {
-            let is_alone = context.answers_wait
-                && !context.is_in_txn()
-                && !space.has_triggers()
-                && space.sequence.borrow().is_none();
-            if is_alone {
-                return self.execute_disk(context, space, operation);
-            }
+        if is_alone {
+            return self.execute_alone(context, space, operation);
         }
         self.enter(context)?;
         // Kept until the statement is in force, or refused.
         let _ready = self.make_ready(context, space, operation)?;
         let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
         // What a refused statement has left.
-        drop(self.disk.ready_indexes.take());
-        drop(self.disk.checked_format.take());
+        self.ready.forget();
         result
     }
 
     /// The row that a statement would put in, and the one in whose place it would come. `None`: it puts in none.
     pub(crate) fn rows_of(
         &self,
+        context: &Context,
         space: &Rc<Space>,
         operation: Operation<'_>,
     ) -> Result<Option<(Option<Tuple>, Tuple)>> {
-        let Some(Prepared { old, new: Some(new), mode, .. }) = self.prepare(space, operation)? else {
+        let prepared = self.prepare(context, space, &operation).map_err(|halt| self.halt_error(halt))?;
+        let Some(Prepared { old, new: Some(new), mode, .. }) = prepared else {
             return Ok(None);
         };
-        let old = old.or_else(|| space.store.borrow().get_same_key(new.data()));
+        let old = old.or_else(|| space.rows.same_key_in_memory(new.data()));
         Ok(if mode == Mode::Insert && old.is_some() { None } else { Some((old, new)) })
     }
 
     /// The short way: one statement, one log row, no transaction object.
-    fn execute_plain(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
-        let Some(prepared) = self.prepare(space, operation)? else {
-            return Ok(None);
+    fn execute_alone(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
+        let prepared = match space.rows.may_wait() {
+            true => self.prepare_on_disk(context, space, &operation)?,
+            false => self.prepare(context, space, &operation).map_err(|halt| self.halt_error(halt))?,
         };
+        let Some(prepared) = prepared else { return Ok(None) };
         let kind = logged_kind(space, prepared.kind);
-        let change = self.apply(space, prepared)?;
-        self.doom_readers(space, &change);
-        let def = space.def();
-        if def.is_temporary {
-            return Ok(shown(&operation, change));
+        let (change, blind) = self.apply(space, prepared)?;
+        let statement = Statement { space: Rc::clone(space), change, effect: None };
+        self.doom_readers(&statement);
+        let answer = shown(&operation, space, &statement.change);
+        if space.def().is_temporary {
+            return Ok(answer);
         }
+        let change = &statement.change;
         let position = self
-            .append_alone(context, space, kind, |out| encode_body(out, space, &change))
-            .inspect_err(|_| space.store.borrow_mut().undo(&change))?;
-        let answer = match shown_of(&operation, &change) {
-            // A trigger turned a replacement into a deletion.
-            None if !matches!(operation, Operation::Upsert { .. }) => change.old.clone(),
-            shown => shown,
-        };
-        let disk = RefCell::default();
-        self.push_pending(position, Statement { space: Rc::clone(space), change, effect: None, disk });
+            .append_alone(context, space, kind, |out| encode_write(out, space, change, blind.as_deref()))
+            .inspect_err(|_| space.rows.undo(change))?;
+        if space.rows.may_wait() {
+            increment(&self.statistics.disk_commits);
+        }
+        self.push_pending(position, statement);
         Ok(answer)
     }
 
@@ -272,12 +236,12 @@ impl Database {
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Position> {
         let group_id = space.def().group_id;
-        let position = self.with_journal(|journal| {
+        let position = self.ledger.with_journal(|journal| {
             journal.begin();
             journal.row(kind, group_id, encode);
             journal.commit()
         })?;
-        self.note_write(space, position);
+        self.ledger.note_write(space, position);
         context.see(position);
         Ok(position)
     }
@@ -302,15 +266,9 @@ impl Database {
             other => other,
         };
         let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
-        let prepared = match space.kind {
-            _ if !before.is_empty() => self.prepare_for_triggers(context, space, &operation),
-            SpaceKind::Disk => self.prepare_on_disk(context, space, &operation),
-            _ => {
-                let prepared = self.prepare(space, operation);
-                let rows = prepared.as_ref().ok().and_then(|prepared| prepared.as_ref()).map(Prepared::rows);
-                self.remember_statement(context, space, &operation, rows);
-                prepared
-            }
+        let prepared = match before.is_empty() {
+            true => self.when_ready(context, space, || self.prepare(context, space, &operation)),
+            false => self.prepare_for_triggers(context, space, &operation),
         };
         let Some(mut prepared) = prepared? else {
             return Ok(None);
@@ -335,19 +293,15 @@ impl Database {
             // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
             let known = prepared.old.as_ref().or(prepared.new.as_ref());
             let present = match known {
-                Some(row) if space.kind == SpaceKind::Disk => self.present_on_disk(context, space, row)?,
-                Some(row) => space.store.borrow().get_same_key(row.data()),
+                Some(row) => self.until_ready(context, || self.same_key(space, row.data()))?,
                 None => None,
             };
             let is_same = present.as_ref().map(Tuple::data) == prepared.old.as_ref().map(Tuple::data);
             if !is_same && !changed {
-                let again = match space.kind {
-                    SpaceKind::Disk => self.prepare_on_disk(context, space, &operation)?,
-                    _ => self.prepare(space, operation)?,
-                };
+                let again = self.when_ready(context, space, || self.prepare(context, space, &operation))?;
                 let Some(again) = again else { return Ok(None) };
                 prepared = again;
-            } else if space.kind != SpaceKind::Disk || !is_same {
+            } else if !space.rows.may_wait() || !is_same {
                 // What is read twice from a disk is two tuples: a trigger that returns the old row has returned the first.
                 prepared.old = present;
             }
@@ -366,41 +320,37 @@ impl Database {
             if is_kept || !self.check_after_triggers(space, &operation, &prepared, changed)? {
                 return Ok(None);
             }
-            if changed
-                && space.kind == SpaceKind::Memory
-                && let Some(row) = &prepared.new
-            {
-                // The trigger's row is Lua's: what an index holds is in the arena whose views keep it.
+            if let Some(row) = prepared.new.take() {
                 let replaced_bytes = prepared.old.as_ref().map_or(0, |old| old.data().len());
-                prepared.new = Some(self.make_row(space, &space.format(), row.data(), || replaced_bytes)?);
+                prepared.new = Some(match changed && space.rows.memory().is_some() {
+                    // The trigger's row is Lua's: what an index holds is in the arena whose views keep it.
+                    true => self.make_row(space, &space.format(), row.data(), || replaced_bytes)?,
+                    false => row,
+                });
+            }
+            if let Some(new) = &prepared.new {
+                self.until_ready(context, || self.check_secondaries(space, prepared.old.as_ref(), new))?;
             }
         }
-        if space.kind == SpaceKind::Disk && !context.answers_wait {
+        if space.rows.may_wait() && !context.answers_wait {
             // The triggers may have taken long.
             self.check_writable()?;
         }
         let kind = logged_kind(space, prepared.kind);
-        let unseen = prepared.unseen.take();
-        let (change, disk) = match space.kind {
-            SpaceKind::Disk => self.apply_on_disk(context, space, prepared, unseen.as_ref())?,
-            _ => (self.apply(space, prepared)?, DiskChange::default()),
-        };
+        let (change, blind) = self.apply(space, prepared)?;
+        let (old, new) = (change.old.clone(), change.new.clone());
         let def = space.def();
         let answer = match becomes {
-            Some(_) => change.new.clone().or_else(|| change.old.clone()),
-            None => shown_of(&operation, &change),
+            Some("DELETE") if space.rows.may_wait() => None,
+            Some(_) => new.clone().or_else(|| old.clone()),
+            None => shown(&operation, space, &change),
         };
-        let is_deletion = becomes.map_or(is_delete(&operation), |kind| kind == "DELETE");
-        let answer = answer.filter(|_| space.kind != SpaceKind::Disk || !is_deletion);
-        let disk = RefCell::new(disk);
-        let statement = Statement { space: Rc::clone(space), change: change.clone(), effect: None, disk };
         let log = (!def.is_temporary).then_some((kind, def.group_id));
-        self.record(context, statement, log, |out| match &unseen {
-            Some(unseen) => unseen.encode_body(out, space),
-            None => encode_body(out, space, &change),
+        self.record(context, Statement { space: Rc::clone(space), change, effect: None }, log, |out, change| {
+            encode_write(out, space, change, blind.as_deref());
         });
         if space.is_system()
-            && let Some(effect) = alter::on_system_row(self, context, space, change.old.as_ref(), change.new.as_ref())?
+            && let Some(effect) = alter::on_system_row(self, context, space, old.as_ref(), new.as_ref())?
         {
             self.attach_effect(context, effect);
         }
@@ -408,7 +358,7 @@ impl Database {
         for trigger in on_replace {
             self.run_trigger(context, || {
                 let kind = becomes.unwrap_or(operation.trigger_name());
-                trigger.run(context, change.old.as_ref(), change.new.as_ref(), space, kind)
+                trigger.run(context, old.as_ref(), new.as_ref(), space, kind)
             })?;
         }
         Ok(answer)
@@ -419,201 +369,6 @@ impl Database {
         let result = run();
         context.trigger_depth.set(context.trigger_depth.get() - 1);
         result
-    }
-
-    /// Computes and checks the rows of a statement. `None`: there is nothing to do.
-    pub(crate) fn prepare(&self, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Prepared>> {
-        match operation {
-            Operation::Insert { tuple } => {
-                let new = Some(self.new_row(space, tuple, || 0)?);
-                Ok(Some(Prepared::new(None, new, Mode::Insert, row_kind::INSERT)))
-            }
-            Operation::Replace { tuple } => {
-                let new = Some(self.new_row(space, tuple, || self.same_key_bytes(space, tuple))?);
-                Ok(Some(Prepared::new(None, new, Mode::Replace, row_kind::REPLACE)))
-            }
-            Operation::Delete { index_id, key } => {
-                let old = self.find_exact(space, index_id, key)?;
-                Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
-            }
-            Operation::Update { index_id, key, ops, index_base } => {
-                // As Tarantool: nobody looks at operations that have nothing to update.
-                let Some(old) = self.find_exact(space, index_id, key)? else { return Ok(None) };
-                let format = space.format();
-                let mut row = self.scratch.take();
-                row.clear();
-                let updated = update::apply(ops, old.data(), Some(&format), index_base, &mut row)
-                    .map_err(|error| self.update_error(error))
-                    .and_then(|()| self.new_row(space, &row, || old.data().len()));
-                *self.scratch.borrow_mut() = row;
-                let new = updated?;
-                if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
-                    // As Tarantool: what is in the way is named first.
-                    let existing = space.store.borrow().get_same_key(new.data());
-                    return Err(match existing {
-                        Some(existing) => self.storage_error(StorageError::Duplicate { index_id: 0, existing }, space),
-                        None => error,
-                    });
-                }
-                Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
-            }
-            Operation::Upsert { tuple, ops, index_base } => {
-                let format = space.format();
-                self.check_row(space, &format, tuple)?;
-                update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
-                let old = space.store.borrow().get_same_key(tuple);
-                let Some(old) = old else {
-                    let new = Some(self.make_row(space, &format, tuple, || 0)?);
-                    return Ok(Some(Prepared::new(None, new, Mode::Insert, row_kind::INSERT)));
-                };
-                let mut row = self.scratch.take();
-                row.clear();
-                let updated = update::upsert(ops, old.data(), Some(&format), index_base, &mut row)
-                    .map_err(|error| self.update_error(error))
-                    .and_then(|()| self.new_row(space, &row, || old.data().len()));
-                *self.scratch.borrow_mut() = row;
-                let new = updated?;
-                if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
-                    // As Tarantool: an upsert that would move its row is dropped with a line in the log.
-                    tracing::error!("upsert is ignored: {error}");
-                    return Ok(None);
-                }
-                Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
-            }
-        }
-    }
-
-    /// Puts prepared rows in force.
-    pub(crate) fn apply(&self, space: &Rc<Space>, prepared: Prepared) -> Result<Change> {
-        if space.kind != SpaceKind::Memory {
-            return Ok(Change { old: None, new: prepared.new });
-        }
-        let mut store = space.store.borrow_mut();
-        let applied = match (prepared.old, prepared.new) {
-            (Some(old), Some(new)) => store.update(&old, new),
-            (Some(old), None) => Ok(store.delete(old)),
-            (None, Some(new)) => store.replace(new, prepared.mode),
-            (None, None) => return Ok(Change { old: None, new: None }),
-        };
-        if let Some(index_id) = store.take_damage() {
-            if let Ok(change) = &applied {
-                store.undo(change);
-                store.take_damage();
-            }
-            drop(store);
-            return Err(self.index_damage(space, index_id));
-        }
-        applied.map_err(|error| self.storage_error(error, space))
-    }
-
-    /// Reports an index that does not have a row of its space.
-    #[cold]
-    fn index_damage(&self, space: &Space, index_id: u32) -> Error {
-        let index = space.index_name(index_id);
-        let error = Error::system(format_args!(
-            "index '{index}' of space '{}' is damaged: a row of the space is not where its key belongs; drop the index and create it again",
-            space.name()
-        ));
-        tracing::error!("{error}");
-        error.with("space", space.name()).with("index", index)
-    }
-
-    /// Bytes of the row that has the same primary key.
-    fn same_key_bytes(&self, space: &Space, row: &[u8]) -> usize {
-        space.store.borrow().get_same_key(row).map_or(0, |old| old.data().len())
-    }
-
-    /// Checks a row against the format and makes it. `replaced_bytes` tells, if memory is short, how large the row is that goes for it.
-    pub(crate) fn new_row(
-        &self,
-        space: &Rc<Space>,
-        row: &[u8],
-        replaced_bytes: impl FnOnce() -> usize,
-    ) -> Result<Tuple> {
-        let format = space.format();
-        self.check_row(space, &format, row)?;
-        self.make_row(space, &format, row, replaced_bytes)
-    }
-
-    /// Whether a row is what the format of a space and its indexes ask for. Looks at nothing else.
-    pub fn check_format(&self, space: &Rc<Space>, row: &[u8]) -> Result<()> {
-        space.format().check(row).map_err(|error| self.tuple_error(error, space))
-    }
-
-    /// Checks a row that a client gave.
-    pub(crate) fn check_row(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<()> {
-        self.check_has_primary(space)?;
-        format.check(row).map_err(|error| self.tuple_error(error, space))?;
-        let (max, code) = match space.kind {
-            SpaceKind::Disk => (self.max_disk_tuple_size.get(), ErrorCode::VinylMaxTupleSize),
-            _ => (self.max_tuple_size.get(), ErrorCode::MemtxMaxTupleSize),
-        };
-        if row.len() > max && self.state() != crate::database::State::Loading {
-            return Err(Error::new(code, &[&row.len()]).with("space", space.name()).with("limit", max));
-        }
-        Ok(())
-    }
-
-    /// Copies a checked row to where rows of its space are.
-    pub(crate) fn make_row(
-        &self,
-        space: &Space,
-        format: &Format,
-        row: &[u8],
-        replaced_bytes: impl FnOnce() -> usize,
-    ) -> Result<Tuple> {
-        if space.kind != SpaceKind::Memory {
-            let made = Tuple::new(&self.loose_rows, format.id(), row);
-            return made.map_err(|error| {
-                let what = format!("a row of space '{}' (the limit is {} bytes)", space.name(), error.limit);
-                Error::new(ErrorCode::MemoryIssue, &[&error.requested, &"rows in use", &what])
-            });
-        }
-        let made = Tuple::new(&self.arena, format.id(), row).or_else(|error| {
-            if self.make_room(error.requested) {
-                return Tuple::new(&self.arena, format.id(), row);
-            }
-            let limit = self.arena.limit();
-            let reserve = if self.state() == crate::database::State::Loading {
-                limit / LOADING_RESERVE_PART
-            } else if space.is_system() || row.len() <= replaced_bytes() {
-                limit / RESERVE_PART
-            } else {
-                return Err(error);
-            };
-            self.arena.set_limit(limit + reserve);
-            let made = Tuple::new(&self.arena, format.id(), row);
-            self.arena.set_limit(limit);
-            made
-        });
-        made.map_err(|error| self.storage_error(error.into(), space))
-    }
-
-    pub(crate) fn check_has_primary(&self, space: &Space) -> Result<()> {
-        if matches!(space.kind, SpaceKind::Memory | SpaceKind::Disk) && !space.has_index(0) {
-            return Err(Error::new(ErrorCode::NoSuchIndexId, &[&0, &space.name()]));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn check_same_primary_key(&self, space: &Space, old: &[u8], new: &[u8]) -> Result<()> {
-        let store = space.store.borrow();
-        match store.index_def(0) {
-            Some(primary) if primary.key_def.compare_rows(old, new).is_ne() => {
-                Err(Error::new(ErrorCode::CantUpdatePrimaryKey, &[&space.index_name(0), &space.name()]))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The row that a full key of a unique index names.
-    pub(crate) fn find_exact(&self, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Result<Option<Tuple>> {
-        let key = Key::decode(key)?;
-        self.check_exact_key(space, index_id, key)?;
-        if space.kind != SpaceKind::Memory {
-            return Ok(None);
-        }
-        Ok(space.store.borrow().get(index_id, key.parts, key.part_count))
     }
 
     /// Removes all rows. Logged as a change of `_truncate`, as Tarantool does.
@@ -635,34 +390,6 @@ impl Database {
         let operation = Operation::Upsert { tuple: &tuple, ops: &ops, index_base: 0 };
         self.execute_unchecked(context, &truncations, operation)?;
         Ok(())
-    }
-
-    /// A refusal of the engine as a client sees it.
-    pub(crate) fn storage_error(&self, error: StorageError, space: &Space) -> Error {
-        match error {
-            StorageError::Duplicate { index_id, existing } => {
-                let mut text = String::new();
-                msgpack::format_value(existing.data(), &mut text);
-                Error::new(ErrorCode::TupleFound, &[&space.index_name(index_id), &space.name()])
-                    .with("space", space.name())
-                    .with("index", space.index_name(index_id))
-                    .with("old_tuple", text)
-            }
-            StorageError::OutOfMemory(error) => {
-                let limit = self.arena.limit();
-                let what = format!("a row of space '{}' (the limit is {limit} bytes)", space.name());
-                Error::new(ErrorCode::MemoryIssue, &[&error.requested, &"memtx_memory", &what])
-                    .with("space", space.name())
-                    .with("limit", limit)
-            }
-        }
-    }
-}
-
-impl Space {
-    /// True if there is an index with this number.
-    pub fn has_index(&self, id: u32) -> bool {
-        self.store.borrow().index_def(id).is_some()
     }
 }
 
@@ -686,25 +413,28 @@ fn logged_kind(space: &Space, kind: u16) -> u16 {
     if space.id == crate::alter::TRUNCATE_ID && kind == row_kind::INSERT { row_kind::REPLACE } else { kind }
 }
 
-fn shown(operation: &Operation<'_>, change: Change) -> Option<Tuple> {
-    match operation {
-        Operation::Delete { .. } => change.old,
-        Operation::Upsert { .. } => None,
-        _ => change.new,
-    }
-}
-
+/// The row that a client is shown. As Tarantool's disk engine, which may not know what it deletes, a delete there shows nothing.
 #[inline]
-pub(crate) fn shown_of(operation: &Operation<'_>, change: &Change) -> Option<Tuple> {
+fn shown(operation: &Operation<'_>, space: &Space, change: &Change) -> Option<Tuple> {
     match operation {
+        Operation::Delete { .. } if space.rows.may_wait() => None,
         Operation::Delete { .. } => change.old.clone(),
         Operation::Upsert { .. } => None,
         _ => change.new.clone(),
     }
 }
 
-/// The body of a log row: what is in force now, so that replaying it needs no operations.
-pub(crate) fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
+/// The body of the log row of a write.
+#[inline]
+fn encode_write(out: &mut Vec<u8>, space: &Space, change: &Change, blind: Option<&BlindWrite>) {
+    match blind {
+        None => encode_body(out, space, change),
+        Some(write) => write.encode_body(out, space),
+    }
+}
+
+/// The body of a log row that says what is there now, so that replaying it needs no operations.
+fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
     msgpack::encode_map(out, 2);
     msgpack::encode_uint(out, body_key::SPACE_ID);
     msgpack::encode_uint(out, u64::from(space.id));
@@ -715,8 +445,7 @@ pub(crate) fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
         }
         (None, Some(old)) => {
             msgpack::encode_uint(out, body_key::KEY);
-            let store = space.store.borrow();
-            match store.index_def(0) {
+            match space.index_def(0) {
                 Some(primary) => primary.key_def.extract_key(old.data(), out),
                 None => msgpack::encode_array(out, 0),
             }

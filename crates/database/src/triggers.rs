@@ -2,16 +2,14 @@
 //!
 //! They run before the row is checked, so that they may repair it: only the key it is looked up by must be good.
 
-use crate::catalog::{Space, SpaceKind};
+use crate::catalog::Space;
 use crate::database::Database;
-use crate::disk::Halt;
-use crate::error::{Error, Result};
-use crate::select::Key;
+use crate::error::Result;
+use crate::prepare::{Look, Prepared};
 use crate::session::Context;
-use crate::statement::{Operation, Prepared, row_kind};
+use crate::statement::{Operation, row_kind};
 use std::rc::Rc;
-use storage::lsm::DiskKey;
-use storage::{Mode, StorageError};
+use storage::{Key, Mode, StorageError};
 use tuple::{Format, Tuple, msgpack, update};
 
 impl Database {
@@ -26,17 +24,7 @@ impl Database {
         operation: &Operation<'_>,
     ) -> Result<Option<Prepared>> {
         self.check_has_primary(space)?;
-        if space.kind == SpaceKind::Disk {
-            return self.on_disk(context, space, || self.unchecked_rows(context, space, operation));
-        }
-        let prepared = match self.unchecked_rows(context, space, operation) {
-            Ok(prepared) => Ok(prepared),
-            Err(Halt::Refused(error)) => Err(error),
-            Err(_) => Err(Error::system("a space in memory never waits")),
-        };
-        let rows = prepared.as_ref().ok().and_then(|prepared| prepared.as_ref()).map(Prepared::rows);
-        self.remember_statement(context, space, operation, rows);
-        prepared
+        self.when_ready(context, space, || self.unchecked_rows(context, space, operation))
     }
 
     fn unchecked_rows(
@@ -44,27 +32,24 @@ impl Database {
         context: &Context,
         space: &Rc<Space>,
         operation: &Operation<'_>,
-    ) -> std::result::Result<Option<Prepared>, Halt> {
-        let is_disk = space.kind == SpaceKind::Disk;
-        if is_disk {
-            context.see(self.written(space));
-        }
+    ) -> Look<Option<Prepared>> {
+        context.see(self.written(space));
         let format = space.format();
         match *operation {
             Operation::Insert { tuple } | Operation::Replace { tuple } => {
                 let new = self.row_with_key(space, &format, tuple)?;
-                let old = self.row_of_same_key(context, space, &new)?;
+                let old = self.row_with_key_of(context, space, &new)?;
                 Ok(Some(match operation {
                     Operation::Insert { .. } => Prepared::new(old, Some(new), Mode::Insert, row_kind::INSERT),
                     _ => Prepared::new(old, Some(new), Mode::Replace, row_kind::REPLACE),
                 }))
             }
             Operation::Delete { index_id, key } => {
-                let old = self.row_of_key(context, space, index_id, key)?;
+                let old = self.row_looked_up(context, space, index_id, key)?;
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
-                let Some(old) = self.row_of_key(context, space, index_id, key)? else { return Ok(None) };
+                let Some(old) = self.row_looked_up(context, space, index_id, key)? else { return Ok(None) };
                 let mut row = Vec::new();
                 update::apply(ops, old.data(), Some(&format), index_base, &mut row)
                     .map_err(|error| self.update_error(error))?;
@@ -74,7 +59,7 @@ impl Database {
             Operation::Upsert { tuple, ops, index_base } => {
                 let row = self.row_with_key(space, &format, tuple)?;
                 update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error))?;
-                let Some(old) = self.row_of_same_key(context, space, &row)? else {
+                let Some(old) = self.row_with_key_of(context, space, &row)? else {
                     return Ok(Some(Prepared::new(None, Some(row), Mode::Insert, row_kind::INSERT)));
                 };
                 let mut changed = Vec::new();
@@ -89,7 +74,7 @@ impl Database {
     /// Makes a row of which nothing but the primary key is known to fit. Errors: 20, 22, 18.
     fn row_with_key(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<Tuple> {
         Format::any(0).check(row).map_err(|error| self.tuple_error(error, space))?;
-        let primary = space.store.borrow().index_def(0).map(|def| Rc::clone(&def.key_def));
+        let primary = space.index_def(0).map(|def| Rc::clone(&def.key_def));
         if let Some(key_def) = primary {
             let mut key = Vec::new();
             key_def.extract_key(row, &mut key);
@@ -100,36 +85,16 @@ impl Database {
         self.make_row(space, format, row, || 0)
     }
 
-    fn row_of_same_key(
-        &self,
-        context: &Context,
-        space: &Rc<Space>,
-        row: &Tuple,
-    ) -> std::result::Result<Option<Tuple>, Halt> {
-        if space.kind != SpaceKind::Disk {
-            return Ok(space.store.borrow().get_same_key(row.data()));
-        }
+    fn row_with_key_of(&self, context: &Context, space: &Rc<Space>, row: &Tuple) -> Look<Option<Tuple>> {
         self.remember_rows(context, space, None, Some(row));
-        let found = self.disk_of(space)?.get_same_key(row.data())?;
-        Ok(found.map(|row| self.tuple_of(space, &row)).transpose()?)
+        self.same_key(space, row.data())
     }
 
-    fn row_of_key(
-        &self,
-        context: &Context,
-        space: &Rc<Space>,
-        index_id: u32,
-        key: &[u8],
-    ) -> std::result::Result<Option<Tuple>, Halt> {
-        if space.kind != SpaceKind::Disk {
-            return Ok(self.find_exact(space, index_id, key)?);
-        }
-        let found_by = Key::decode(key)?;
-        self.check_exact_key(space, index_id, found_by)?;
-        self.remember_key(context, space, index_id, found_by);
-        let key = DiskKey { parts: found_by.parts, part_count: found_by.part_count };
-        let found = self.disk_of(space)?.get(index_id, key)?;
-        Ok(found.map(|row| self.tuple_of(space, &row)).transpose()?)
+    fn row_looked_up(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Look<Option<Tuple>> {
+        let key = Key::decode(key)?;
+        self.check_exact_key(space, index_id, key)?;
+        self.remember_key(context, space, index_id, key);
+        self.row_of_key(space, index_id, key)
     }
 
     /// The checks that the triggers of a space came before. `is_changed`: a trigger has put another row in the place of the statement's.
@@ -158,12 +123,7 @@ impl Database {
                 tracing::error!("upsert is ignored: {error}");
                 Ok(false)
             }
-            (Operation::Update { .. }, Err(error)) if !is_changed && space.kind == SpaceKind::Memory => {
-                match space.store.borrow().get_same_key(new.data()) {
-                    Some(existing) => Err(self.storage_error(StorageError::Duplicate { index_id: 0, existing }, space)),
-                    None => Err(error),
-                }
-            }
+            (Operation::Update { .. }, Err(error)) if !is_changed => Err(self.name_what_is_there(space, new, error)),
             (_, Err(error)) => Err(error),
         }
     }

@@ -14,10 +14,8 @@ use crate::isolation::Seen;
 use crate::reads::Reads;
 use crate::session::Context;
 use crate::statistics::increment;
-use std::cell::RefCell;
 use std::rc::Rc;
 use storage::Change;
-use storage::lsm::DiskChange;
 use tuple::Tuple;
 use wal::Position;
 
@@ -47,8 +45,6 @@ pub(crate) struct Statement {
     pub space: Rc<Space>,
     pub change: Change,
     pub effect: Option<Effect>,
-    /// What it did to a space on disk.
-    pub disk: RefCell<DiskChange>,
 }
 
 /// One row for the log.
@@ -128,6 +124,10 @@ impl Txn {
         &self.statements
     }
 
+    pub(crate) fn statements_mut(&mut self) -> &mut [Statement] {
+        &mut self.statements
+    }
+
     pub(crate) fn is_aborted(&self) -> bool {
         self.aborted.is_some()
     }
@@ -177,7 +177,7 @@ impl Database {
         if context.is_in_txn() {
             return Err(Error::new(ErrorCode::ActiveTransaction, &[]));
         }
-        let id = self.next_txn_id();
+        let id = self.isolation.next_txn_id();
         *context.txn.borrow_mut() = Some(Box::new(Txn { id, ..Txn::default() }));
         Ok(())
     }
@@ -254,12 +254,12 @@ impl Database {
     fn append(&self, txn: &mut Txn) -> Result<Position> {
         if txn.rows.is_empty() {
             for statement in txn.statements.drain(..) {
-                self.doom_readers_of_statement(&statement);
+                self.doom_readers(&statement);
                 self.finish(statement);
             }
             return Ok(Position::default());
         }
-        let position = self.with_journal(|journal| {
+        let position = self.ledger.with_journal(|journal| {
             journal.begin();
             let mut start = 0;
             for row in &txn.rows {
@@ -276,8 +276,8 @@ impl Database {
             {
                 placed(self, position.0 - (row_count - effect.rows) as i64);
             }
-            self.note_write(&statement.space, position);
-            self.doom_readers_of_statement(&statement);
+            self.ledger.note_write(&statement.space, position);
+            self.doom_readers(&statement);
             self.push_pending(position, statement);
         }
         Ok(position)
@@ -398,7 +398,7 @@ impl Database {
         self.enter(context)?;
         let opened = !context.is_in_txn();
         if opened {
-            let id = self.next_txn_id();
+            let id = self.isolation.next_txn_id();
             *context.txn.borrow_mut() = Some(Box::new(Txn { id, is_implicit: true, ..Txn::default() }));
         }
         let mark = context.txn.borrow().as_ref().map(|txn| (txn.statements.len(), txn.rows.len()));
@@ -443,10 +443,10 @@ impl Database {
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let is_part = |txn: &Txn| txn.statements.iter().any(|statement| statement.space.id == space_id);
-        if !self.remembers_reads.get() || context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
+        if !self.isolation.remembers() || context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
             return work();
         }
-        let id = self.next_txn_id();
+        let id = self.isolation.next_txn_id();
         let own = Some(Box::new(Txn { id, is_implicit: true, ..Txn::default() }));
         let open = std::mem::replace(&mut *context.txn.borrow_mut(), own);
         let must_resume = context.must_resume.replace(false);
@@ -473,14 +473,14 @@ impl Database {
         context: &Context,
         statement: Statement,
         log: Option<(u16, u32)>,
-        encode: impl FnOnce(&mut Vec<u8>),
+        encode: impl FnOnce(&mut Vec<u8>, &Change),
     ) {
         let mut txn = context.txn.borrow_mut();
         let txn = txn.as_mut().expect("statements run inside a transaction");
-        txn.record(statement);
         if let Some((kind, group_id)) = log {
-            txn.log(kind, group_id, encode);
+            txn.log(kind, group_id, |out| encode(out, &statement.change));
         }
+        txn.record(statement);
     }
 
     /// Gives the newest statement of the open transaction what its change of the schema needs.

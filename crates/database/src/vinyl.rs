@@ -5,7 +5,7 @@
 //! follows, and from then on our own snapshot is the newest. Until it is there every start reads the rows again, from the beginning: what
 //! an earlier one has left of its own files is set aside. Tarantool's files are not touched.
 
-use crate::catalog::{Space, SpaceKind};
+use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::recovery::{decode_body, start_error};
@@ -90,7 +90,7 @@ impl Incoming {
             .iter()
             .filter(|id| !self.named.contains(*id))
             .filter_map(|id| database.catalog.space(*id))
-            .filter(|space| space.kind == SpaceKind::Disk && space.has_index(0))
+            .filter(|space| space.disk().is_some() && space.has_index(0))
             .map(|space| space.name().to_string())
             .collect();
         if lost.is_empty() {
@@ -109,7 +109,7 @@ impl Incoming {
 
     /// Reads the rows of a space that has just got its primary index. Blocks.
     pub(crate) fn read_space(&mut self, database: &Database, context: &Context, space: &Rc<Space>) -> Result<()> {
-        if space.kind != SpaceKind::Disk {
+        if space.disk().is_none() {
             return Ok(());
         }
         let Some(index) = self.indexes.remove(&space.id) else {
@@ -118,7 +118,7 @@ impl Incoming {
             }
             return Ok(());
         };
-        let Some(key_def) = space.store.borrow().index_def(0).map(|def| Rc::clone(&def.key_def)) else { return Ok(()) };
+        let Some(key_def) = space.index_def(0).map(|def| Rc::clone(&def.key_def)) else { return Ok(()) };
         let mut statements = 0;
         for run in &index.runs {
             statements += read_run(database, context, space, &key_def, run)?;

@@ -3,7 +3,9 @@
 
 mod rig;
 
-use database::{Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, State};
+use database::{
+    Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, ScanRequest, State,
+};
 use rig::{config, drive, encode, insert, open_with, request};
 use runtime::{Fault, SeededRandomness, SimulatedFiles, SystemClock, SystemFiles, fiber};
 use std::cell::RefCell;
@@ -51,7 +53,7 @@ fn rows(database: &Database, index_id: u32) -> BTreeMap<u64, u64> {
     }
     let mut rows = BTreeMap::new();
     database
-        .select(&context, &space, index_id, IteratorKind::All, Key::EMPTY, 0, u64::MAX, |row| {
+        .select(&context, &space, &ScanRequest::new(index_id, IteratorKind::All, Key::EMPTY), |row| {
             let mut reader = Reader::new(row);
             reader.read_array().unwrap();
             rows.insert(reader.read_uint().unwrap(), reader.read_uint().unwrap());
@@ -154,7 +156,7 @@ fn behind_a_failed_log_rows_on_disk_are_read_by_those_who_can_wait() {
     drive(&database);
     assert!(matches!(database.state(), State::LogFailed(_)));
     let space = database.space(512).unwrap();
-    let read = database.select(&context, &space, 0, IteratorKind::All, Key::EMPTY, 0, u64::MAX, |_| true);
+    let read = database.select(&context, &space, &ScanRequest::new(0, IteratorKind::All, Key::EMPTY), |_| true);
     assert!(read.unwrap_err().is_needs_fiber());
     let found = Rc::new(RefCell::new(None));
     let (slot, own) = (Rc::clone(&found), Rc::clone(&database));

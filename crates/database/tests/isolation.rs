@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use database::{
-    Config, Context, Database, DiskIterator, Environment, ErrorCode, INDEX_ID, Key, Operation, ReplaceTrigger,
-    SEQUENCE_ID, SPACE_ID, Savepoint, SessionKind, Space,
+    Config, Context, Cursor, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, ReplaceTrigger, SEQUENCE_ID,
+    SPACE_ID, Savepoint, ScanRequest, SessionKind, Space,
 };
 use runtime::{
     Clock, Fault, FileSystem, MachineConfig, ManualClock, PacedFiles, Randomness, SeededRandomness, SimulatedFiles,
@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use storage::{IteratorKind, MemoryIterator};
+use storage::IteratorKind;
 use tuple::msgpack;
 
 /// Tree indexes: primary, unique, not unique.
@@ -104,29 +104,24 @@ enum Op {
     Truncate(u32),
 }
 
-/// A scan that goes on between other statements.
-enum Scan {
-    Memory(MemoryIterator),
-    Disk(DiskIterator),
-}
-
 /// A transaction's owner.
 struct Client {
     context: Rc<Context>,
-    iterator: Option<(Rc<Space>, Scan)>,
+    /// A scan that goes on between other statements.
+    cursor: Option<Cursor>,
     savepoint: Option<Savepoint>,
 }
 
 impl Client {
     fn new(database: &Database) -> Self {
         let context = Rc::new(Context::for_request(database.open_session(SessionKind::Background, None)));
-        Client { context, iterator: None, savepoint: None }
+        Client { context, cursor: None, savepoint: None }
     }
 
     fn begin(&mut self, database: &Database) {
         database.begin(&self.context).unwrap();
         database.outlive_yield(&self.context);
-        (self.iterator, self.savepoint) = (None, None);
+        (self.cursor, self.savepoint) = (None, None);
     }
 
     /// Does it and tells what came of it, in words.
@@ -159,7 +154,9 @@ impl Client {
             Op::Select(space, index_id, kind, key, offset, limit) => {
                 let (key, mut rows) = (bytes(key), Vec::new());
                 let space = database.space(*space)?;
-                database.select(context, &space, *index_id, *kind, Key::decode(&key)?, *offset, *limit, |row| {
+                let key = Key::decode(&key)?;
+                let request = ScanRequest { index_id: *index_id, kind: *kind, key, offset: *offset, limit: *limit };
+                database.select(context, &space, &request, |row| {
                     rows.push(text(row));
                     true
                 })?;
@@ -171,23 +168,18 @@ impl Client {
             }
             Op::Count(space, index_id, kind, key) => {
                 let key = bytes(key);
-                let count = database.count(context, &database.space(*space)?, *index_id, *kind, Key::decode(&key)?)?;
+                let request = ScanRequest::new(*index_id, *kind, Key::decode(&key)?);
+                let count = database.count(context, &database.space(*space)?, &request)?;
                 Ok(count.to_string())
             }
             Op::Iterate(index_id, kind, key) => {
                 let (space, key) = (database.space(TREES)?, bytes(key));
-                let key = Key::decode(&key)?;
-                database.check_select(context, &space, *index_id, *kind, key)?;
-                let scan = match space.disk() {
-                    Some(_) => Scan::Disk(DiskIterator::new(Rc::clone(&space), *index_id, *kind, key)),
-                    None => Scan::Memory(MemoryIterator::new(*index_id, *kind, key.parts, key.part_count)),
-                };
-                self.iterator = Some((space, scan));
+                let request = ScanRequest::new(*index_id, *kind, Key::decode(&key)?);
+                self.cursor = Some(database.cursor(context, &space, &request)?);
                 Ok(String::new())
             }
-            Op::Next => match &mut self.iterator {
-                Some((space, Scan::Memory(iterator))) => database.next_row(context, space, iterator).map(found),
-                Some((_, Scan::Disk(iterator))) => iterator.next(database, context).map(found),
+            Op::Next => match &mut self.cursor {
+                Some(cursor) => cursor.next(database, context).map(found),
                 None => database.resume(context).map(|()| String::new()),
             },
             Op::Savepoint => {

@@ -3,7 +3,7 @@
 
 mod rig;
 
-use database::{Config, Context, Database, INDEX_ID, Key, Operation, SPACE_ID};
+use database::{Config, Context, Database, INDEX_ID, Key, Operation, SPACE_ID, ScanRequest};
 use rig::{config, drive, encode, insert, open_with, request};
 use runtime::{Fault, FileSystem, ManualClock, OpenMode, SimulatedFiles, fiber};
 use std::cell::RefCell;
@@ -60,7 +60,7 @@ fn rows(database: &Rc<Database>, space_id: u32) -> Vec<String> {
             rows.push(text);
             true
         };
-        database.select(context, &space, 0, IteratorKind::All, Key::EMPTY, 0, u64::MAX, visit).unwrap();
+        database.select(context, &space, &ScanRequest::new(0, IteratorKind::All, Key::EMPTY), visit).unwrap();
         rows
     })
 }

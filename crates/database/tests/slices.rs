@@ -1,7 +1,9 @@
 //! Long work in slices: indexes over rows that change meanwhile, formats, spaces that are freed.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use database::{Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, SessionKind};
+use database::{
+    Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, ScanRequest, SessionKind,
+};
 use runtime::{Loss, ManualClock, SeededRandomness, SimulatedFiles, fiber};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -105,7 +107,7 @@ fn rows(database: &Database, index_id: u32) -> Vec<(u64, u64)> {
     let space = database.space(SPACE).unwrap();
     let mut rows = Vec::new();
     database
-        .select(&context, &space, index_id, IteratorKind::All, Key::EMPTY, 0, u64::MAX, |row| {
+        .select(&context, &space, &ScanRequest::new(index_id, IteratorKind::All, Key::EMPTY), |row| {
             let mut reader = Reader::new(row);
             reader.read_array().unwrap();
             rows.push((reader.read_uint().unwrap(), reader.read_uint().unwrap()));

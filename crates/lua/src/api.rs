@@ -5,7 +5,7 @@ use crate::disk_statistics::{disk_statistics, index_statistics};
 use crate::registry::{context, database, registry};
 use crate::state::{Function, Raise, State};
 use crate::{scans, schema, statements, triggers};
-use database::{Error, ErrorCode, Privileges, Space, SpaceKind};
+use database::{Error, ErrorCode, Privileges, Space};
 use mlua_sys as ffi;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub(crate) type Outcome = Result<c_int, Raise>;
 pub(crate) fn space_at(state: State, index: c_int) -> Result<Rc<Space>, Raise> {
     let id = state.check_number(index, "space id")?;
     let space = database().space(id as u32)?;
-    if space.kind == SpaceKind::Disk {
+    if space.rows.may_wait() {
         // Whatever is done to it may have to be waited for.
         state.check_may_wait()?;
     }

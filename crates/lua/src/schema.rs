@@ -74,8 +74,7 @@ fn push_indexes(state: State, space: &Space) {
     state.new_table(indexes.len(), 0);
     let list = state.top();
     for (at, index) in indexes.iter().enumerate() {
-        let store = space.store.borrow();
-        let Some(def) = store.index_def(index.id) else { continue };
+        let Some(def) = space.index_def(index.id) else { continue };
         state.new_table(0, 6);
         let table = state.top();
         state.push_number(f64::from(index.id));

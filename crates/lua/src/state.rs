@@ -50,6 +50,12 @@ impl From<Error> for Raise {
     }
 }
 
+impl From<storage::NotAnArray> for Raise {
+    fn from(error: storage::NotAnArray) -> Self {
+        Raise::Database(error.into())
+    }
+}
+
 impl From<String> for Raise {
     fn from(message: String) -> Self {
         Raise::Message(message)

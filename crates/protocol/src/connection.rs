@@ -167,7 +167,7 @@ impl Connection {
             let waited = fiber::waited_ns();
             if waited > 0 {
                 let total = fiber::now_ns().saturating_sub(begun);
-                if total > database.too_long_ns.get() {
+                if total > database.limits.too_long_ns.get() {
                     log_slow(&describe(&subject), total, waited);
                 }
             }

@@ -124,7 +124,7 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
         }
         let now = fiber::now_ns();
         let total = now.saturating_sub(connection.group_began.replace(now));
-        if total > database.too_long_ns.get()
+        if total > database.limits.too_long_ns.get()
             && let Some(first) = group.first()
         {
             log_slow_group(&D::describe(first), count, total);

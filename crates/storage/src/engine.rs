@@ -1,11 +1,58 @@
-//! The contract between the database and its engines.
-//!
-//! A statement goes `prepare` (may refuse: duplicate key, no memory) and is then in force; what it did is described by a
-//! [`Change`]. Dropping the change commits it (nothing can fail); `undo` takes it back (nothing can fail either).
-//! Reads of the memory engine never wait. An engine whose reads wait has methods of another type for them.
+//! What the database and its engines tell each other; [`Rows`](crate::Rows) is the contract itself.
 
+use crate::lsm::DiskChange;
 use std::rc::Rc;
+use tuple::msgpack::Reader;
 use tuple::{KeyDef, Tuple, TupleError};
+
+/// A key: its parts one after the other and their number.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// Encoded parts without the array's header.
+    pub parts: &'a [u8],
+    /// How many.
+    pub part_count: u32,
+}
+
+/// The bytes of a key are no array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnArray;
+
+impl<'a> Key<'a> {
+    /// No parts: everything.
+    pub const EMPTY: Key<'static> = Key { parts: &[], part_count: 0 };
+
+    /// Reads a key from an encoded array. Errors: it is none.
+    pub fn decode(array: &'a [u8]) -> Result<Self, NotAnArray> {
+        let mut reader = Reader::new(array);
+        match reader.read_array() {
+            Ok(part_count) => Ok(Key { parts: reader.rest(), part_count }),
+            Err(_) => Err(NotAnArray),
+        }
+    }
+}
+
+/// Which rows of an index are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanRequest<'a> {
+    /// Number of the index.
+    pub index_id: u32,
+    /// Direction and bound.
+    pub kind: IteratorKind,
+    /// Where the bound lies; all parts of the index's key or the first of them.
+    pub key: Key<'a>,
+    /// Rows that are passed over first.
+    pub offset: u64,
+    /// Rows that are given at most.
+    pub limit: u64,
+}
+
+impl<'a> ScanRequest<'a> {
+    /// All rows that a key and a bound mean.
+    pub fn new(index_id: u32, kind: IteratorKind, key: Key<'a>) -> Self {
+        ScanRequest { index_id, kind, key, offset: 0, limit: u64::MAX }
+    }
+}
 
 /// How the rows of an index are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +87,50 @@ pub enum Mode {
     Replace,
 }
 
-/// A statement in force: what it removed and what it put in.
-#[derive(Clone, Debug)]
+/// What is to be done to rows.
+pub enum Write<'a> {
+    /// `new` comes in the place of `old`, which is the row that is there if anybody has looked. One of them may be missing.
+    Put {
+        /// The row that goes.
+        old: Option<Tuple>,
+        /// The row that comes.
+        new: Option<Tuple>,
+        /// Whether a row with the primary key of `new` may be there.
+        mode: Mode,
+    },
+    /// The row with a primary key goes, if it is there. Only where [`Rows::is_blind`](crate::Rows::is_blind).
+    BlindDelete {
+        /// All parts of the primary key.
+        key: Key<'a>,
+    },
+    /// Operations for a row that is not looked for; `row` is put in if there is none. Only where
+    /// [`Rows::takes_blind_upsert`](crate::Rows::takes_blind_upsert).
+    BlindUpsert {
+        /// The row.
+        row: &'a [u8],
+        /// Its operations.
+        operations: &'a [u8],
+        /// Number of the first field in them.
+        index_base: u32,
+    },
+}
+
+/// A write that was applied: what it removed and what it put in.
+#[derive(Clone)]
 pub struct Change {
-    /// The row that was there.
+    /// The row that was there, if that is known.
     pub old: Option<Tuple>,
     /// The row that is there now.
     pub new: Option<Tuple>,
+    /// What it did to a space on disk.
+    pub(crate) disk: Option<Box<DiskChange>>,
+}
+
+impl Change {
+    /// A change of rows in memory.
+    pub fn new(old: Option<Tuple>, new: Option<Tuple>) -> Self {
+        Change { old, new, disk: None }
+    }
 }
 
 /// Why a statement was refused. Nothing was changed.
@@ -61,6 +145,11 @@ pub enum StorageError {
     },
     /// The memory limit is reached.
     OutOfMemory(tuple::OutOfMemory),
+    /// An index does not have a row that it must have: a fault of the server or of the machine.
+    Damaged {
+        /// Number of the index.
+        index_id: u32,
+    },
 }
 
 impl From<tuple::OutOfMemory> for StorageError {

@@ -101,7 +101,7 @@ fn check(kind: IndexKind, steps: Vec<Step>) {
                         assert_eq!(index_id, if exists { 0 } else { 2 });
                         assert!(taken || exists);
                     }
-                    Err(StorageError::OutOfMemory(error)) => panic!("{error}"),
+                    Err(error) => panic!("{error:?}"),
                 }
             }
             Step::Delete(id) => {
@@ -250,7 +250,7 @@ fn check_loading(kind: IndexKind, loaded: Vec<Step>, later: Vec<Step>) {
             assert!(space.is_deferring());
             return;
         }
-        Err(StorageError::OutOfMemory(error)) => panic!("{error}"),
+        Err(error) => panic!("{error:?}"),
     }
     // The indexes are as if they had always been there.
     for step in later {

@@ -3,7 +3,7 @@
 //!
 //! The input: kind of request, space, index and iterator, a byte each; then a row or key, and operations, as msgpack.
 
-use database::{Config, Context, Database, Environment, ErrorCode, Key, Operation, SessionKind, Space};
+use database::{Config, Context, Database, Environment, ErrorCode, Key, Operation, ScanRequest, SessionKind, Space};
 use runtime::{ManualClock, SeededRandomness, SimulatedFiles};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -76,7 +76,8 @@ fn contents(database: &Database) -> BTreeMap<u32, Vec<Vec<u8>>> {
             continue;
         }
         let mut rows = Vec::new();
-        space.store.borrow().scan(0, IteratorKind::All, &[], 0, |row| {
+        let Some(kept) = space.rows.memory() else { continue };
+        kept.borrow().scan(0, IteratorKind::All, &[], 0, |row| {
             // He may empty his own space, and the one that he may write to.
             let named = Reader::new(row).read_array().ok().and_then(|_| Reader::new(&row[1..]).read_uint().ok());
             if space.id != TRUNCATE || !matches!(named, Some(514 | 515)) {
@@ -106,7 +107,8 @@ fn write(database: &Database, context: &Context, space: &Rc<Space>, kind: u8, in
 fn read(database: &Database, context: &Context, space: &Rc<Space>, index_id: u32, iterator: u8, key: &[u8]) {
     let (Ok(key), Some(kind)) = (Key::decode(key), IteratorKind::from_code(u64::from(iterator) % 8)) else { return };
     let mut shown = 0;
-    let result = database.select(context, space, index_id, kind, key, 0, 100, |_| {
+    let request = ScanRequest { index_id, kind, key, offset: 0, limit: 100 };
+    let result = database.select(context, space, &request, |_| {
         shown += 1;
         true
     });

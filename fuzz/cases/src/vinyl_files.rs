@@ -4,7 +4,7 @@
 //! The directory is one of Tarantool 2.6: a space with a secondary index, three dumps and a log behind them. The first byte of the input says which file is
 //! replaced, its highest bit whether the rest are rows, behind a good header and checksum, or the whole file.
 
-use database::{Config, Database, Environment};
+use database::{Config, Database, Environment, Key, ScanRequest};
 use runtime::{FileSystem, ManualClock, OpenMode, SeededRandomness, SimulatedFiles};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -91,9 +91,8 @@ fn found(files: &SimulatedFiles) -> Result<Vec<Vec<u8>>, String> {
     let mut rows = Vec::new();
     let space = database.space(SPACE).expect("the snapshot has it");
     let context = database.admin_context();
-    let key = database::Key::decode(&[0x90]).expect("an empty key");
     database
-        .select(&context, &space, 0, IteratorKind::All, key, 0, u64::from(u32::MAX), |row| {
+        .select(&context, &space, &ScanRequest::new(0, IteratorKind::All, Key::EMPTY), |row| {
             rows.push(row.to_vec());
             true
         })

@@ -3,7 +3,7 @@
 //! `put KEY VALUE` and `get KEY` are about rows, `sleep MS` waits, `quit` ends the connection; other lines come back. Answers are
 //! lines, in the order of the requests.
 
-use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, SessionKind};
+use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, ScanRequest, SessionKind};
 use protocol::{Connection, Door, Split};
 use runtime::fiber;
 use std::rc::Rc;
@@ -47,7 +47,8 @@ fn get(connection: &Connection, context: &Context, key: &str) -> Result<()> {
     let database = connection.database();
     let space = database.space(SPACE)?;
     let (key, mut found) = (key_of(key), "nothing".to_string());
-    database.select(context, &space, 0, IteratorKind::Eq, Key::decode(&key)?, 0, 1, |row| {
+    let scan = ScanRequest { index_id: 0, kind: IteratorKind::Eq, key: Key::decode(&key)?, offset: 0, limit: 1 };
+    database.select(context, &space, &scan, |row| {
         let mut reader = Reader::new(row);
         let value = reader.read_array().and_then(|_| reader.read_str()).and_then(|_| reader.read_str());
         found = String::from_utf8_lossy(value.unwrap_or(b"?")).into_owned();

@@ -6,6 +6,7 @@
 //!
 //! Invariant: while a space is looked at, nobody else changes its definition, and it is neither emptied nor dropped.
 
+use super::disk::ReadyIndexes;
 use super::{INDEX_ID, SPACE_ID, TRUNCATE_ID, index, space};
 use crate::catalog::Space;
 use crate::database::{Database, State};
@@ -14,8 +15,9 @@ use crate::session::Context;
 use crate::statement::Operation;
 use crate::time_share::TimeShare;
 use runtime::fiber::{self, Wake};
+use std::cell::RefCell;
 use std::rc::Rc;
-use storage::{BuildError, DetachedIndex, IndexDef};
+use storage::{BuildError, DetachedIndex, IndexDef, MemorySpace};
 use tuple::msgpack::Reader;
 use tuple::{Format, Tuple};
 
@@ -37,6 +39,25 @@ pub(super) struct Work {
     pub(super) what: &'static str,
 }
 
+/// Changes whose long part is done, for the statements that are about to make them.
+#[derive(Default)]
+pub(crate) struct Ready {
+    /// The row of a system space whose indexes or format were looked at in memory, and the number of what was built for it.
+    change: RefCell<Option<(u64, Tuple)>>,
+    /// Indexes on disk.
+    pub(super) indexes: RefCell<Option<ReadyIndexes>>,
+    /// The row of `_space` whose format all rows of a space on disk were found to fit.
+    pub(super) checked_format: RefCell<Option<Tuple>>,
+}
+
+impl Ready {
+    /// Forgets what no statement has taken.
+    pub(crate) fn forget(&self) {
+        drop(self.indexes.take());
+        drop(self.checked_format.take());
+    }
+}
+
 /// A change that is ready to be put in force by its statement, which comes at once. Dropped, it takes back what the statement has left.
 pub(crate) struct ReadyChange<'a> {
     database: &'a Database,
@@ -47,20 +68,18 @@ pub(crate) struct ReadyChange<'a> {
 impl Drop for ReadyChange<'_> {
     fn drop(&mut self) {
         // The statement may have waited for the log, and another change of the space may be under way by now.
-        self.database.ready_change.borrow_mut().take_if(|(id, _)| *id == self.build_id);
-        let mut store = self.space.store.borrow_mut();
-        if store.build_id() == Some(self.build_id) {
-            self.database.discard_indexes(store.abandon_build());
+        self.database.ready.change.borrow_mut().take_if(|(id, _)| *id == self.build_id);
+        let Some(rows) = self.space.rows.memory() else { return };
+        let mut rows = rows.borrow_mut();
+        if rows.build_id() == Some(self.build_id) {
+            self.database.discard_indexes(rows.abandon_build());
         }
     }
 }
 
 /// Errors: 12 if the rows are being looked at for another change.
 pub(super) fn check_not_building(space: &Space) -> Result<()> {
-    if space.store.borrow().build_id().is_some() || space.disk().is_some_and(|disk| disk.is_building()) {
-        return Err(being_modified(space));
-    }
-    Ok(())
+    if space.rows.is_building() { Err(being_modified(space)) } else { Ok(()) }
 }
 
 pub(super) fn being_modified(space: &Space) -> Error {
@@ -90,32 +109,30 @@ impl Database {
             return Ok(None);
         }
         // What the statement would refuse is left to it.
-        let Ok(Some((old, new))) = self.rows_of(system_space, operation) else { return Ok(None) };
+        let Ok(Some((old, new))) = self.rows_of(context, system_space, operation) else { return Ok(None) };
         let planned = match system_space.id {
             INDEX_ID => index::plan_work(self, context, old.as_ref(), &new),
             _ => space::plan_work(self, context, old.as_ref(), &new),
         };
         let Ok(Some(work)) = planned else { return Ok(None) };
-        if work.space.disk().is_some() {
+        let Some(rows) = work.space.rows.memory() else {
             self.build_on_disk(context, work, new)?;
             return Ok(None);
-        }
-        let Work { space, format, defs, name, .. } = work;
-        let is_free = space.store.borrow().build_id().is_none();
-        if !is_free || space.store.borrow().is_empty() {
+        };
+        if work.space.rows.is_building() || work.space.rows.is_empty() {
             return Ok(None);
         }
         // A look at the rows alone goes on when memory is full.
-        let takes_memory = !defs.is_empty();
-        let build_id = space.store.borrow_mut().begin_build(format, defs);
-        let ready = ReadyChange { database: self, space, build_id };
+        let takes_memory = !work.defs.is_empty();
+        let build_id = rows.borrow_mut().begin_build(work.format, work.defs);
+        let ready = ReadyChange { database: self, space: Rc::clone(&work.space), build_id };
         // The open transaction has done nothing yet that waiting could make wrong.
         let txn = context.txn.borrow_mut().take();
-        let looked_at = self.look_at_rows(&ready.space, build_id, &name, takes_memory);
+        let looked_at = self.look_at_rows(&work.space, rows, build_id, &work.name, takes_memory);
         *context.txn.borrow_mut() = txn;
         looked_at
             .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
-        *self.ready_change.borrow_mut() = Some((build_id, new));
+        *self.ready.change.borrow_mut() = Some((build_id, new));
         Ok(Some(ready))
     }
 
@@ -157,14 +174,21 @@ impl Database {
         Ok(())
     }
 
-    fn look_at_rows(&self, space: &Rc<Space>, build_id: u64, name: &str, takes_memory: bool) -> Result<()> {
+    fn look_at_rows(
+        &self,
+        space: &Space,
+        rows: &RefCell<MemorySpace>,
+        build_id: u64,
+        name: &str,
+        takes_memory: bool,
+    ) -> Result<()> {
         let clock = &*self.environment.clock;
         let step_rows = STEP_ROWS.min(self.slice_rows());
         let (share, mut slices) = (TimeShare::default(), 1);
         let began = clock.monotonic_ns();
         loop {
             let step = || {
-                let filled = space.store.borrow_mut().build_some(step_rows);
+                let filled = rows.borrow_mut().build_some(step_rows);
                 filled.map_err(|error| self.build_error(error, space, name))
             };
             let has_more = share.run(clock, self.slice_rows() / step_rows, step)?;
@@ -173,7 +197,7 @@ impl Database {
             }
             if !has_more {
                 if slices > 1 {
-                    let (rows, ms) = (space.store.borrow().len(), (clock.monotonic_ns() - began) / 1_000_000);
+                    let (rows, ms) = (rows.borrow().len(), (clock.monotonic_ns() - began) / 1_000_000);
                     tracing::info!("{rows} rows were looked at for a change of space '{}', in {ms} ms", space.name());
                 }
                 return Ok(());
@@ -185,7 +209,7 @@ impl Database {
             }
             self.check_writable()?;
             // Rows that a failed log takes back may take the place of those that are looked at.
-            if space.store.borrow().build_id() != Some(build_id) {
+            if rows.borrow().build_id() != Some(build_id) {
                 return Err(being_modified(space));
             }
         }
@@ -218,9 +242,10 @@ impl Database {
     /// Errors: a row that does not fit; 12 if the rows are being looked at for another change; 54 if there are too many for one go, which is
     /// what a transaction needs that has done something before.
     pub(super) fn apply_build(&self, work: Work, row: &Tuple) -> Result<Vec<DetachedIndex>> {
-        let mut store = work.space.store.borrow_mut();
+        let Some(rows) = work.space.rows.memory() else { return Ok(Vec::new()) };
+        let mut store = rows.borrow_mut();
         if let Some(build_id) = store.build_id() {
-            let ready = self.ready_change.borrow();
+            let ready = self.ready.change.borrow();
             let is_mine = ready.as_ref().is_some_and(|(id, ready)| *id == build_id && ready.data() == row.data());
             if !is_mine {
                 return Err(being_modified(&work.space));

@@ -5,7 +5,7 @@
 
 use super::build::{Work, being_modified};
 use crate::catalog::Space;
-use crate::database::{Database, State};
+use crate::database::Database;
 use crate::disk::Halt;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
@@ -29,7 +29,7 @@ const NEVER_DUMPED: i64 = -1;
 const BUSY_WAIT_NS: u64 = 1_000_000;
 
 /// Indexes that are complete and wait for the statement that puts them in their places.
-pub(crate) struct ReadyIndexes {
+pub(super) struct ReadyIndexes {
     /// The row of the statement.
     row: Tuple,
     build: DiskBuild,
@@ -143,7 +143,7 @@ pub(super) fn create_index(
         return Ok(placing(space, None));
     }
     for def in &work.defs {
-        if database.state() != State::Loading {
+        if !database.is_loading() {
             if def.id != 0 && !disk.is_empty() {
                 return Err(Error::new(ErrorCode::MultistatementTransaction, &[&work.what]));
             }
@@ -243,7 +243,7 @@ pub(super) fn alter_index(
     if !needs_rebuild(disk, work) {
         return Ok((nothing, None));
     }
-    let is_loading = database.state() == State::Loading;
+    let is_loading = database.is_loading();
     check_alter(space, disk, work)?;
     if !disk.is_empty() && !is_loading {
         return Err(Error::new(ErrorCode::MultistatementTransaction, &[&work.what]));
@@ -296,22 +296,22 @@ fn check_alter(space: &Space, disk: &Rc<LsmSpace>, work: &Work) -> Result<()> {
 /// transaction that has done nothing before.
 pub(super) fn check_format(database: &Database, space: &Space, format: &Format, row: &Tuple) -> Result<()> {
     let Some(disk) = space.disk() else { return Ok(()) };
-    let is_checked = database.disk.checked_format.take().is_some_and(|checked| checked.data() == row.data());
-    if is_checked || database.state() == State::Loading || disk.is_empty() || format.accepts_all_of(&space.format()) {
+    let is_checked = database.ready.checked_format.take().is_some_and(|checked| checked.data() == row.data());
+    if is_checked || database.is_loading() || disk.is_empty() || format.accepts_all_of(&space.format()) {
         return Ok(());
     }
     Err(Error::new(ErrorCode::MultistatementTransaction, &[&"space format check"]))
 }
 
 fn take_ready(database: &Database, disk: &Rc<LsmSpace>, row: &Tuple) -> Option<ReadyIndexes> {
-    let mut ready = database.disk.ready_indexes.borrow_mut();
+    let mut ready = database.ready.indexes.borrow_mut();
     ready.take_if(|ready| ready.row.data() == row.data() && ready.build.is_of(disk))
 }
 
 /// Removes all rows. During a start trees may come back that were made by this very row.
 pub(super) fn truncate(database: &Database, space: &Rc<Space>) -> Result<Option<Effect>> {
     let Some(disk) = space.disk() else { return Ok(None) };
-    let is_loading = database.state() == State::Loading;
+    let is_loading = database.is_loading();
     if is_loading && !database.is_replaying_log() {
         // The trees of a snapshot are those behind the truncation.
         return Ok(None);
@@ -385,9 +385,9 @@ impl Database {
         *context.txn.borrow_mut() = txn;
         built.inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", space.name()))?;
         if is_index {
-            *self.disk.ready_indexes.borrow_mut() = Some(ReadyIndexes { row, build });
+            *self.ready.indexes.borrow_mut() = Some(ReadyIndexes { row, build });
         } else {
-            *self.disk.checked_format.borrow_mut() = Some(row);
+            *self.ready.checked_format.borrow_mut() = Some(row);
         }
         Ok(())
     }
@@ -451,7 +451,7 @@ impl Database {
     }
 
     fn check_writable_or_loading(&self) -> Result<()> {
-        if self.state() == State::Loading { Ok(()) } else { self.check_writable() }
+        if self.is_loading() { Ok(()) } else { self.check_writable() }
     }
 
     /// Fills indexes whose entries were in no run when the server stopped. For the end of a start. Blocks.

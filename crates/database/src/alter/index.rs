@@ -5,7 +5,8 @@ use super::space::{all_parts, check_name, find_collation, make_format, rows_form
 use super::{check_change, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{IndexInfo, SchemaObject, Space, SpaceKind};
-use crate::database::{Database, Garbage};
+use crate::database::Database;
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
 use crate::session::Context;
@@ -13,7 +14,7 @@ use crate::statement::no_such_index;
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
-use storage::{IndexDef, IndexKind};
+use storage::{DetachedIndex, IndexDef, IndexKind, MemorySpace};
 use tuple::msgpack::{Kind, Reader};
 use tuple::{FieldType, KeyDef, KeyPart, Tuple};
 
@@ -220,7 +221,10 @@ fn engine_def(parsed_kind: IndexKind, info: &IndexInfo, is_unique: bool, primary
 pub(crate) fn define_engine_indexes(database: &Database, space: &Rc<Space>, parsed: ParsedIndex) -> Result<()> {
     let primary = if parsed.info.id == 0 { None } else { space.index(0) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
-    space.store.borrow_mut().create_index(def);
+    if let Some(rows) = space.rows.memory() {
+        rows.borrow_mut().create_index(def.clone());
+    }
+    space.put_index_def(def);
     space.set_index(parsed.info.id, Some(Rc::new(parsed.info)));
     let format = make_format(database, &space.def(), &all_parts(space))?;
     database.catalog.set_format(space, format);
@@ -300,7 +304,10 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     let work = plan_create(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
     let placed = disk::create_index(database, &space, &work, parsed.info.tree, new)?;
+    let defs = work.defs.clone();
     let replaced = database.apply_build(work, new)?;
+    assert!(replaced.is_empty(), "a new index takes nobody's place");
+    let replaced = put_defs(&space, defs);
     assert!(replaced.is_empty(), "a new index takes nobody's place");
     let old_format = space.format();
     space.set_index(id, Some(Rc::new(parsed.info)));
@@ -309,9 +316,10 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, None);
+            space.remove_index_def(id);
             database.catalog.set_format(&space, old_format);
             // Rows that came after the index was made are undone before, so a primary index is empty again.
-            let index = space.store.borrow_mut().drop_index(id);
+            let index = space.rows.memory().and_then(|rows| rows.borrow_mut().drop_index(id));
             database.discard_indexes(index);
             disk::forget_index(&space, id);
             database.catalog.note_change(SchemaObject::Space(space.id));
@@ -343,56 +351,71 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
             ));
         }
     }
-    let info = space.set_index(id, None);
+    let (info, def) = (space.set_index(id, None), space.remove_index_def(id));
     let detached = disk::detach_index(&space, id);
     let (kept_trees, owner) = (Rc::clone(&detached), Rc::clone(&space));
     let old_format = space.format();
     let format = make_format(database, &space.def(), &all_parts(&space))?;
     database.catalog.set_format(&space, format);
     database.catalog.note_change(SchemaObject::Space(space.id));
-    if id == 0 {
-        // The rows go with the primary index.
-        let rows = space.store.borrow_mut().take_all();
-        drop(space.store.borrow_mut().drop_index(0));
-        let rows = Rc::new(RefCell::new(Some(rows)));
-        let kept = Rc::clone(&rows);
-        return Ok(Some(Effect {
-            undo: Box::new(move |database| {
-                space.set_index(0, info);
-                disk::reattach_index(&space, &detached);
-                database.catalog.set_format(&space, old_format);
-                if let Some(rows) = rows.borrow_mut().take() {
-                    *space.store.borrow_mut() = rows;
-                }
-                database.catalog.note_change(SchemaObject::Space(space.id));
-            }),
-            finish: Some(Box::new(move |database| {
-                disk::discard(&owner, &kept_trees);
-                if let Some(rows) = kept.borrow_mut().take() {
-                    database.discard(Garbage::Space(rows));
-                }
-            })),
-            placed: None,
-            rows: 0,
-        }));
-    }
-    let taken = Rc::new(RefCell::new(space.store.borrow_mut().drop_index(id)));
+    let taken = Rc::new(RefCell::new(space.rows.memory().and_then(|rows| Taken::from(&mut rows.borrow_mut(), id))));
     let kept = Rc::clone(&taken);
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             space.set_index(id, info);
+            put_defs(&space, def);
             disk::reattach_index(&space, &detached);
             database.catalog.set_format(&space, old_format);
-            space.store.borrow_mut().exchange_indexes(taken.borrow_mut().take().into_iter().collect());
+            if let (Some(taken), Some(rows)) = (taken.borrow_mut().take(), space.rows.memory()) {
+                taken.put_back(&mut rows.borrow_mut());
+            }
             database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: Some(Box::new(move |database| {
             disk::discard(&owner, &kept_trees);
-            database.discard_indexes(kept.borrow_mut().take());
+            database.disposal.discard(kept.borrow_mut().take().map(Taken::garbage));
         })),
         placed: None,
         rows: 0,
     }))
+}
+
+/// What a dropped index leaves in memory until the drop is durable.
+enum Taken {
+    /// The rows, which go with the primary index.
+    Rows(MemorySpace),
+    /// A secondary index.
+    Index(DetachedIndex),
+}
+
+impl Taken {
+    fn from(rows: &mut MemorySpace, index_id: u32) -> Option<Self> {
+        if index_id != 0 {
+            return rows.drop_index(index_id).map(Taken::Index);
+        }
+        let taken = rows.take_all();
+        drop(rows.drop_index(0));
+        Some(Taken::Rows(taken))
+    }
+
+    fn put_back(self, rows: &mut MemorySpace) {
+        match self {
+            Taken::Rows(taken) => *rows = taken,
+            Taken::Index(index) => drop(rows.exchange_indexes(vec![index])),
+        }
+    }
+
+    fn garbage(self) -> Garbage {
+        match self {
+            Taken::Rows(rows) => Garbage::Space(rows),
+            Taken::Index(index) => Garbage::Index(Box::new(index)),
+        }
+    }
+}
+
+/// Puts definitions in the places of those of the same numbers, which are returned.
+fn put_defs(space: &Space, defs: impl IntoIterator<Item = IndexDef>) -> Vec<IndexDef> {
+    defs.into_iter().filter_map(|def| space.put_index_def(def)).collect()
 }
 
 /// An altered index is built anew beside the old one. A changed primary key changes what the others are ordered by, too.
@@ -405,8 +428,7 @@ fn plan_alter(database: &Database, context: &Context, space: &Rc<Space>, parsed:
     let primary = if id == 0 { None } else { space.index(0) };
     let mut defs = vec![engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref())];
     if id == 0 {
-        let store = space.store.borrow();
-        for other in store.index_defs().filter(|other| other.id != 0) {
+        for other in space.index_defs().iter().filter(|other| other.id != 0) {
             let info = space.index(other.id).ok_or_else(|| no_such_index(space, other.id))?;
             defs.push(engine_def(other.kind, &info, other.is_unique, Some(&parsed.info)));
         }
@@ -427,7 +449,9 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
     let (replaced_trees, placed) = disk::alter_index(database, &space, &work, parsed.info.tree, new)?;
     disk::set_options(&space, parsed.info.id, parsed.info.tree);
     let (kept_trees, owner) = (Rc::clone(&replaced_trees), Rc::clone(&space));
+    let defs = work.defs.clone();
     let replaced = database.apply_build(work, new)?;
+    let old_defs = put_defs(&space, defs);
     let (id, old_format) = (parsed.info.id, space.format());
     let old_info = space.set_index(id, Some(Rc::new(parsed.info)));
     database.catalog.set_format(&space, format);
@@ -441,10 +465,11 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
                 disk::set_options(&space, id, old.tree);
             }
             space.set_index(id, old_info);
+            put_defs(&space, old_defs);
             database.catalog.set_format(&space, old_format);
             // They hold the rows that there were then, and what came later is undone before.
-            let unused = space.store.borrow_mut().exchange_indexes(replaced.take());
-            database.discard_indexes(unused);
+            let unused = space.rows.memory().map(|rows| rows.borrow_mut().exchange_indexes(replaced.take()));
+            database.discard_indexes(unused.into_iter().flatten());
             database.catalog.note_change(SchemaObject::Space(space.id));
         }),
         finish: Some(Box::new(move |database| {

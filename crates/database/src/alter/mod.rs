@@ -15,7 +15,7 @@ mod space;
 
 use crate::access::{ObjectType, Privileges, denied};
 use crate::catalog::Space;
-use crate::database::{Database, State};
+use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::{ADMIN, Context, UserId};
 use crate::txn::Effect;
@@ -57,9 +57,9 @@ const CK_CONSTRAINT_ID: u32 = 364;
 /// `_func_index`.
 const FUNC_INDEX_ID: u32 = 372;
 
-pub(crate) use disk::ReadyIndexes;
+pub(crate) use build::Ready;
 pub(crate) use index::{define_engine_indexes, parse_index};
-pub(crate) use space::{kind_of, make_format, parse_space, view_base};
+pub(crate) use space::{kind_of, make_format, parse_space, rows_of_kind, view_base};
 
 /// Puts a changed row of a system space in force.
 pub(crate) fn on_system_row(
@@ -94,7 +94,7 @@ pub(crate) fn on_system_row(
 
 /// Rows that are read back at start are not questioned again.
 fn is_recovering(database: &Database) -> bool {
-    database.state() == State::Loading
+    database.is_loading()
 }
 
 /// True if a user may do everything, as the administrator and whoever has the role `super`.

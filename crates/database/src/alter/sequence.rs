@@ -64,9 +64,7 @@ pub(super) fn on_sequence(
         if has_row(database, super::SPACE_SEQUENCE_ID, 1, def.id)? {
             return refuse("the sequence is in use");
         }
-        let mut key = Vec::new();
-        tuple::msgpack::encode_uint(&mut key, u64::from(def.id));
-        if database.space(super::SEQUENCE_DATA_ID)?.store.borrow().get(0, &key, 1).is_some() {
+        if has_row(database, super::SEQUENCE_DATA_ID, 0, def.id)? {
             return refuse("the sequence has data");
         }
         if database.catalog.has_grants(ObjectType::Sequence, def.id) {

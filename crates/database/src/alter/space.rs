@@ -4,7 +4,8 @@ use super::build::{Work, check_not_building};
 use super::{SEQUENCE_ID, check_change, check_given_owner, disk, is_recovering};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{SchemaObject, Space, SpaceDef, SpaceKind};
-use crate::database::{Database, Garbage};
+use crate::database::Database;
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
 use crate::session::{Context, NOBODY};
@@ -12,7 +13,7 @@ use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use storage::{IteratorKind, MemorySpace};
+use storage::{IteratorKind, MemorySpace, Rows};
 use tuple::msgpack::{Kind, Reader};
 use tuple::{Collation, FieldDef, FieldType, Format, KeyPart, Tuple};
 
@@ -207,6 +208,15 @@ pub(crate) fn kind_of(def: &SpaceDef) -> SpaceKind {
     }
 }
 
+/// No rows yet, where those of such a space belong.
+pub(crate) fn rows_of_kind(database: &Database, kind: SpaceKind, id: u32, format: &Format) -> Result<Rows> {
+    Ok(match kind {
+        SpaceKind::Memory => Rows::Memory(RefCell::new(MemorySpace::new(&database.arena))),
+        SpaceKind::Disk => Rows::Disk(disk::open_space(database, id, format)?, database.loose_rows.clone()),
+        SpaceKind::View { .. } | SpaceKind::Blackhole | SpaceKind::Service => Rows::Nowhere,
+    })
+}
+
 pub(super) fn on_space(
     database: &Database,
     context: &Context,
@@ -230,9 +240,9 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     check_change(database, context, Privileges::CREATE, ObjectType::Space, def.id, def.owner, &def.name)?;
     let format = make_format(database, &def, &[])?;
     let id = def.id;
-    let disk = if kind_of(&def) == SpaceKind::Disk { Some(disk::open_space(database, id, &format)?) } else { None };
-    let space = Space::new(kind_of(&def), def, format, MemorySpace::new(&database.arena), disk);
-    database.catalog.add_space(Rc::new(space));
+    let kind = kind_of(&def);
+    let rows = rows_of_kind(database, kind, id, &format)?;
+    database.catalog.add_space(Rc::new(Space::new(kind, def, format, rows)));
     Ok(Some(Effect {
         undo: Box::new(move |database| {
             database.catalog.remove_space(id);
@@ -281,7 +291,9 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
 pub(super) fn has_row(database: &Database, space_id: u32, index_id: u32, id: u32) -> Result<bool> {
     let mut key = Vec::new();
     tuple::msgpack::encode_uint(&mut key, u64::from(id));
-    Ok(database.space(space_id)?.store.borrow().count(index_id, IteratorKind::Eq, &key, 1) > 0)
+    let space = database.space(space_id)?;
+    let rows = space.rows.memory();
+    Ok(rows.is_some_and(|rows| rows.borrow().count(index_id, IteratorKind::Eq, &key, 1) > 0))
 }
 
 /// The look at all rows that another format needs.
@@ -317,12 +329,12 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
     if def.group_id != old_def.group_id {
         return refuse("replication group is immutable");
     }
-    if def.is_temporary != old_def.is_temporary && !space.has_no_rows() {
+    if def.is_temporary != old_def.is_temporary && !space.rows.is_empty() {
         return refuse("can not switch temporary flag on a non-empty space");
     }
     if def.field_count != old_def.field_count
         && def.field_count != 0
-        && !space.has_no_rows()
+        && !space.rows.is_empty()
         && old_def.field_count != 0
     {
         return refuse("can not change field count on a non-empty space");
@@ -400,15 +412,13 @@ pub(super) fn on_truncate(
         return Err(Error::new(ErrorCode::TruncateSystemSpace, &[&space.name()]));
     }
     check_not_building(&space)?;
-    if space.disk().is_some() {
-        return disk::truncate(database, &space);
-    }
-    let taken = Rc::new(RefCell::new(Some(space.store.borrow_mut().take_all())));
+    let Some(rows) = space.rows.memory() else { return disk::truncate(database, &space) };
+    let taken = Rc::new(RefCell::new(Some(rows.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);
     Ok(Some(Effect {
         undo: Box::new(move |database| {
-            if let Some(rows) = taken.borrow_mut().take() {
-                let empty = std::mem::replace(&mut *space.store.borrow_mut(), rows);
+            if let (Some(old), Some(rows)) = (taken.borrow_mut().take(), space.rows.memory()) {
+                let empty = std::mem::replace(&mut *rows.borrow_mut(), old);
                 database.discard(Garbage::Space(empty));
             }
         }),

@@ -12,7 +12,6 @@ use crate::session::Context;
 use crate::statement::Operation;
 use serde_json::Value;
 use std::rc::Rc;
-use storage::MemorySpace;
 use tuple::msgpack;
 
 const ROWS: &str = include_str!("rows.jsonl");
@@ -55,11 +54,12 @@ pub fn encode_json(value: &Value, out: &mut Vec<u8>) {
 
 /// Makes the system spaces, without rows. They must be there before any row can be read.
 pub(crate) fn create_system_spaces(database: &Database) -> Result<()> {
-    for (id, row) in rows().filter(|(id, _)| *id == alter::SPACE_ID) {
-        debug_assert_eq!(id, alter::SPACE_ID);
+    for (_, row) in rows().filter(|(id, _)| *id == alter::SPACE_ID) {
         let def = alter::parse_space(database, &row, crate::error::ErrorCode::CreateSpace)?;
         let format = alter::make_format(database, &def, &[])?;
-        let space = Space::new(alter::kind_of(&def), def, format, MemorySpace::new(database.arena()), None);
+        let kind = alter::kind_of(&def);
+        let rows = alter::rows_of_kind(database, kind, def.id, &format)?;
+        let space = Space::new(kind, def, format, rows);
         database.catalog.add_space(Rc::new(space));
     }
     for (_, row) in rows().filter(|(id, _)| *id == alter::INDEX_ID) {

@@ -3,10 +3,10 @@
 use super::Sequence;
 use crate::error::Result;
 use crate::session::{Context, UserId};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
-use storage::MemorySpace;
 use storage::lsm::LsmSpace;
+use storage::{IndexDef, Rows};
 use tuple::{FieldDef, Format, KeyPart, Tuple};
 use wal::Position;
 
@@ -96,10 +96,10 @@ pub struct Space {
     def: RefCell<Rc<SpaceDef>>,
     format: RefCell<Rc<Format>>,
     indexes: RefCell<Vec<Rc<IndexInfo>>>,
-    /// Rows and indexes. Of a space on disk only the definitions of its indexes.
-    pub store: RefCell<MemorySpace>,
-    /// Rows and indexes on disk.
-    pub(crate) disk: Option<Rc<LsmSpace>>,
+    /// What the engine needs to know of the indexes, by id.
+    defs: RefCell<Vec<IndexDef>>,
+    /// Rows, in all indexes.
+    pub rows: Rows,
     /// Position of the newest logged write: a read before it is durable waits (promise 2).
     pub last_write: Cell<Position>,
     /// Triggers in the order they run.
@@ -118,21 +118,15 @@ pub struct Space {
 
 impl Space {
     /// A space as its definition says.
-    pub fn new(
-        kind: SpaceKind,
-        def: SpaceDef,
-        format: Rc<Format>,
-        store: MemorySpace,
-        disk: Option<Rc<LsmSpace>>,
-    ) -> Self {
+    pub fn new(kind: SpaceKind, def: SpaceDef, format: Rc<Format>, rows: Rows) -> Self {
         Space {
             id: def.id,
             kind,
             def: RefCell::new(Rc::new(def)),
             format: RefCell::new(format),
             indexes: RefCell::default(),
-            store: RefCell::new(store),
-            disk,
+            defs: RefCell::default(),
+            rows,
             last_write: Cell::new(Position::default()),
             on_replace: RefCell::default(),
             before_replace: RefCell::default(),
@@ -218,6 +212,57 @@ impl Space {
     /// Name of an index for messages.
     pub fn index_name(&self, id: u32) -> String {
         self.index(id).map_or_else(|| id.to_string(), |index| index.name.clone())
+    }
+
+    /// The rows, if they are on disk.
+    pub fn disk(&self) -> Option<&Rc<LsmSpace>> {
+        self.rows.disk()
+    }
+
+    /// False if what it shows is in other spaces or computed, or if it forgets what is written.
+    #[inline]
+    pub fn has_rows(&self) -> bool {
+        !self.rows.are_nowhere()
+    }
+
+    /// Definitions of the indexes, by id.
+    #[inline]
+    pub fn index_defs(&self) -> Ref<'_, [IndexDef]> {
+        Ref::map(self.defs.borrow(), Vec::as_slice)
+    }
+
+    /// Definition of one index.
+    #[inline]
+    pub fn index_def(&self, id: u32) -> Option<Ref<'_, IndexDef>> {
+        Ref::filter_map(self.defs.borrow(), |defs| match defs.get(id as usize) {
+            Some(def) if def.id == id => Some(def),
+            _ => defs.iter().find(|def| def.id == id),
+        })
+        .ok()
+    }
+
+    /// True if there is an index with this number.
+    pub fn has_index(&self, id: u32) -> bool {
+        self.index_def(id).is_some()
+    }
+
+    /// Puts a definition in the place of the one with its number, which is returned.
+    pub(crate) fn put_index_def(&self, def: IndexDef) -> Option<IndexDef> {
+        let mut defs = self.defs.borrow_mut();
+        let at = defs.partition_point(|other| other.id < def.id);
+        match defs.get_mut(at) {
+            Some(other) if other.id == def.id => Some(std::mem::replace(other, def)),
+            _ => {
+                defs.insert(at, def);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn remove_index_def(&self, id: u32) -> Option<IndexDef> {
+        let mut defs = self.defs.borrow_mut();
+        let at = defs.iter().position(|def| def.id == id)?;
+        Some(defs.remove(at))
     }
 
     pub(crate) fn set_index(&self, id: u32, index: Option<Rc<IndexInfo>>) -> Option<Rc<IndexInfo>> {

@@ -7,7 +7,9 @@ use super::decode::{DecodeError, Header, Request};
 use super::encode::{begin_answer, begin_data, encode_ok, end_answer, end_data};
 use super::{FEATURES, PROTOCOL_VERSION, key, login, request_type};
 use crate::connection::Connection;
-use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, Space, index_by_name, no_such_index};
+use database::{
+    Context, Database, Error, ErrorCode, Key, Operation, Result, ScanRequest, Space, index_by_name, no_such_index,
+};
 use std::rc::Rc;
 use storage::{IteratorKind, PREFETCH_MAX, Prefetch};
 use tuple::msgpack::{self, Reader};
@@ -189,7 +191,8 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
         let start = begin_answer(out, 0, sync, database.catalog.schema_version());
         let at = begin_data(out);
         let mut count = 0;
-        database.select(context, &space, index_id, kind, key, request.offset, limit, |row| {
+        let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
+        database.select(context, &space, &scan, |row| {
             out.extend_from_slice(row);
             count += 1;
             true
@@ -269,7 +272,8 @@ fn select_in_fiber(connection: &Rc<Connection>, sync: u64, body: &[u8]) {
         let key = Key::decode(request.key.ok_or_else(|| missing("key"))?)?;
         let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
         let mut count = 0;
-        database.select(context, &space, index_id, kind, key, request.offset, limit, |row| {
+        let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
+        database.select(context, &space, &scan, |row| {
             out.extend_from_slice(row);
             count += 1;
             true

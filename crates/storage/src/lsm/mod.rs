@@ -47,6 +47,7 @@ mod statistics;
 mod tree;
 mod upsert;
 
+pub use crate::engine::Key as DiskKey;
 pub use block::Block;
 pub use build::{BuildStop, DiskBuild};
 pub use check::{Damage, FileReport, FileRole, check_directory};
@@ -59,7 +60,7 @@ pub use manifest::{Edit, Manifest, RangeState, TreeState, newest_trees, read_man
 pub use merge::{Source, Upserter, join_upserts, merge};
 pub use reads::{Fetched, Need, Stop};
 pub use run::{Run, RunOptions, RunSource, RunWriter};
-pub use space::{DetachedTrees, DiskChange, DiskKey, DiskRow, DiskScan, LsmSpace};
+pub use space::{DetachedTrees, DiskChange, DiskRow, DiskScan, LsmSpace};
 pub use statistics::LsmStatistics;
 pub use tree::TreeOptions;
 

@@ -14,7 +14,7 @@ use super::reads::Stop;
 use super::scan::{Bounds, Scan};
 use super::tree::{HeldTree, LsmTree, RowRef, TreeDef, TreeOptions};
 use super::upsert::{RowUpserter, encode_chain};
-use crate::engine::{IndexDef, IteratorKind};
+use crate::engine::{IndexDef, IteratorKind, Key as DiskKey};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -70,15 +70,6 @@ impl DiskChange {
 /// The trees of one incarnation of a space's rows, taken out of use.
 pub struct DetachedTrees {
     trees: Vec<Rc<LsmTree>>,
-}
-
-/// A key as a client gave it: parts one after the other, and how many.
-#[derive(Clone, Copy)]
-pub struct DiskKey<'a> {
-    /// Encoded parts.
-    pub parts: &'a [u8],
-    /// Their number.
-    pub part_count: u32,
 }
 
 /// See the head of this file.

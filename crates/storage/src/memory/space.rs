@@ -103,10 +103,10 @@ impl MemorySpace {
             };
             self.follow(old.as_ref(), Some(&new));
             self.count_swap(old.as_ref(), Some(&new));
-            return Ok(Change { old, new: Some(new) });
+            return Ok(Change::new(old, Some(new)));
         }
         let Some(primary) = self.indexes.first() else {
-            return Ok(Change { old: None, new: Some(new) });
+            return Ok(Change::new(None, Some(new)));
         };
         let old = primary.find_row(row);
         if let (Mode::Insert, Some(existing)) = (mode, old) {
@@ -135,7 +135,7 @@ impl MemorySpace {
         }
         let old = old.map(tuple_of);
         self.swap(old.as_ref(), Some(&new));
-        Ok(Change { old, new: Some(new) })
+        Ok(Change::new(old, Some(new)))
     }
 
     /// The index that did not have a row which was to go since this was asked last. Nothing but a fault of the server or of its memory makes
@@ -147,7 +147,7 @@ impl MemorySpace {
     /// Takes a row out that is in the space.
     pub fn delete(&mut self, old: Tuple) -> Change {
         self.swap(Some(&old), None);
-        Change { old: Some(old), new: None }
+        Change::new(Some(old), None)
     }
 
     /// Takes a change back. It must be the newest one that is neither dropped nor undone.

@@ -1,0 +1,412 @@
+//! Scans of rows: SELECT, iterators of Lua, and whoever else goes through an index.
+//!
+//! [`Database::select`] runs to its end and hands over bytes; [`Cursor`] gives one row at a time, other work in between, and finds its
+//! place again when rows have changed meanwhile. Both begin with `begin_scan`, which checks and notes what is seen, and remember for the
+//! open transaction what they have passed: no caller can forget that.
+//!
+//! A row of a disk may have to be waited for. A scan outside of a transaction then holds the state it began in; one in a transaction is
+//! suspended with it and goes on in what is there by then, of which the transaction is sure that it is the same.
+
+use crate::access::Privileges;
+use crate::catalog::{Space, SpaceKind};
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::isolation::{Seen, seen_by};
+use crate::session::Context;
+use crate::statistics::increment;
+use std::rc::Rc;
+use storage::lsm::{DiskRow, DiskScan, Fetched, LsmSpace, Stop};
+use storage::{IteratorKind, Key, MemoryIterator, Rows, ScanRequest, ordered_key};
+use tuple::{OutOfMemory, Tuple};
+
+/// More blocks than a look at one place of an index needs.
+const FETCHED_MAX: usize = 128;
+
+/// Keeps what a scan was waited for. One that seeks again begins behind its last key, and needs a block of each run for that, and perhaps of another index,
+/// all at one time: there may be no cache that has them. One that goes on where it is needs the last alone.
+fn keep(fetched: &mut Vec<Fetched>, seeks_again: bool, block: Fetched) {
+    if !seeks_again {
+        fetched.clear();
+    } else if fetched.len() >= FETCHED_MAX {
+        fetched.remove(0);
+    }
+    fetched.push(block);
+}
+
+impl Database {
+    /// What every scan begins with: access and key are checked, what is seen is noted.
+    ///
+    /// Errors: 42 and those of `check_scan`; 97.
+    fn begin_scan(&self, context: &Context, space: &Space, request: &ScanRequest<'_>) -> Result<()> {
+        self.enter(context)?;
+        self.check_space_access(context, space, Privileges::READ)?;
+        self.check_scan(space, request)?;
+        increment(&self.statistics.selects);
+        if request.limit == 0 {
+            return Ok(());
+        }
+        context.see(self.written(space));
+        match space.rows.may_wait() {
+            true => self.outlive_yield(context),
+            false => self.note_read(context, space),
+        }
+        Ok(())
+    }
+
+    /// Hands the rows of a scan to `visit` until it returns false. May wait if rows are on disk.
+    ///
+    /// Errors: as `begin_scan`; a part of a file cannot be read.
+    pub fn select(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        request: &ScanRequest<'_>,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        self.begin_scan(context, space, request)?;
+        if request.limit == 0 {
+            return Ok(());
+        }
+        let (mut skip, mut left) = (request.offset, request.limit);
+        let take = |row: &[u8]| {
+            if skip > 0 {
+                skip -= 1;
+                return true;
+            }
+            left -= 1;
+            visit(row) && left > 0
+        };
+        match &space.rows {
+            Rows::Memory(rows) => {
+                let (index_id, kind, key) = (request.index_id, request.kind, request.key);
+                if self.remembers(context, space) {
+                    self.scan_remembered(context, space, request, take);
+                } else {
+                    rows.borrow().scan(index_id, kind, key.parts, key.part_count, take);
+                }
+                Ok(())
+            }
+            Rows::Disk(disk, _) => self.scan_disk(context, space, disk, request, take),
+            Rows::Nowhere => self.scan_elsewhere(context, space, request, take),
+        }
+    }
+
+    /// The rows of a scan as tuples: of memory the very ones, copies otherwise. Errors: as `select`; 2.
+    pub fn select_tuples(&self, context: &Context, space: &Rc<Space>, request: &ScanRequest<'_>) -> Result<Vec<Tuple>> {
+        let mut found = Vec::new();
+        if let (Rows::Memory(rows), true) = (&space.rows, request.limit > 0) {
+            self.begin_scan(context, space, request)?;
+            let ScanRequest { index_id, kind, key, offset: mut skip, limit: mut left } = *request;
+            rows.borrow().scan_tuples(index_id, kind, key.parts, key.part_count, |row| {
+                if skip > 0 {
+                    skip -= 1;
+                    return true;
+                }
+                found.push(row);
+                left -= 1;
+                left > 0
+            });
+            let last = found.last().filter(|_| left == 0);
+            self.remember_scan(context, space, index_id, kind, key, last.map(Tuple::data));
+            return Ok(found);
+        }
+        let mut failed = None;
+        let format_id = space.format().id();
+        self.select(context, space, request, |row| {
+            match Tuple::new(&self.loose_rows, format_id, row) {
+                Ok(row) => found.push(row),
+                Err(error) => failed = Some(error),
+            }
+            failed.is_none()
+        })?;
+        match failed {
+            Some(error) => Err(self.storage_error(error.into(), space)),
+            None => Ok(found),
+        }
+    }
+
+    /// A scan that gives one row at a time. Errors: as `begin_scan`.
+    pub fn cursor(&self, context: &Context, space: &Rc<Space>, request: &ScanRequest<'_>) -> Result<Cursor> {
+        let ScanRequest { index_id, kind, key, .. } = *request;
+        let place = match &space.rows {
+            Rows::Memory(_) => {
+                self.begin_scan(context, space, request)?;
+                Place::Memory(Box::new(MemoryIterator::new(index_id, kind, key.parts, key.part_count)))
+            }
+            Rows::Disk(..) => {
+                self.begin_scan(context, space, request)?;
+                Place::Disk(Box::new(DiskPlace::new(request)))
+            }
+            Rows::Nowhere => Place::Copied(self.select_tuples(context, space, request)?.into_iter()),
+        };
+        Ok(Cursor { space: Rc::clone(space), place })
+    }
+
+    /// A scan of rows in memory whose transaction remembers what it has passed.
+    #[cold]
+    fn scan_remembered(
+        &self,
+        context: &Context,
+        space: &Space,
+        request: &ScanRequest<'_>,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) {
+        let (Some(def), Some(rows)) = (space.index_def(request.index_id), space.rows.memory()) else { return };
+        let (kind, key) = (request.kind, request.key);
+        let mut last = None;
+        rows.borrow().scan(request.index_id, kind, key.parts, key.part_count, |row| {
+            let goes_on = visit(row);
+            if !goes_on {
+                last = Some(row.to_vec());
+            }
+            goes_on
+        });
+        self.remember(context, space.id, def.id, seen_by(&def, kind, key, last.as_deref()));
+    }
+
+    /// Hands over the rows of a space that has none of its own.
+    pub(crate) fn scan_elsewhere(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        request: &ScanRequest<'_>,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let (index_id, kind, key) = (request.index_id, request.kind, request.key);
+        match space.kind {
+            SpaceKind::View { base } => {
+                let base = self.space(base)?;
+                context.see(self.written(&base));
+                self.remember_all(context, &base, index_id);
+                let rights = context.rights(&self.catalog);
+                let user = context.user(&self.catalog);
+                let Some(rows) = base.rows.memory() else { return Ok(()) };
+                rows.borrow().scan(index_id, kind, key.parts, key.part_count, |row| {
+                    !self.is_visible(&rights, user, space.id, row) || visit(row)
+                });
+            }
+            SpaceKind::Service => self.scan_settings(&context.session, kind, key, visit),
+            SpaceKind::Memory | SpaceKind::Disk | SpaceKind::Blackhole => {}
+        }
+        Ok(())
+    }
+
+    fn scan_disk(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        disk: &Rc<LsmSpace>,
+        request: &ScanRequest<'_>,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let (index_id, kind, key) = (request.index_id, request.kind, request.key);
+        let is_point = index_id == 0
+            && kind == IteratorKind::Eq
+            && space.index_def(0).is_some_and(|def| def.key_def.part_count() as u32 == key.part_count);
+        if is_point {
+            return self.until_ready(context, || {
+                self.remember_key(context, space, index_id, key);
+                context.see(self.written(space));
+                if let Some(row) = disk.get(index_id, key)? {
+                    row.with(|row| visit(row));
+                }
+                Ok(())
+            });
+        }
+        let mut scan = disk.scan(index_id, kind, key);
+        let mut fetched = Vec::new();
+        loop {
+            match scan.next_row() {
+                Ok(Some(row)) => {
+                    fetched.clear();
+                    if !row.with(&mut visit) {
+                        break;
+                    }
+                }
+                Ok(None) => break,
+                Err(Stop::Failed(error)) => return Err(self.read_error(&error)),
+                Err(Stop::Wait(need)) => {
+                    let is_in_txn = context.is_in_txn();
+                    if is_in_txn {
+                        self.remember_passed(context, space, index_id, &scan);
+                    } else {
+                        scan.hold();
+                    }
+                    // The row of a secondary key is looked for from the newest run on each time.
+                    keep(&mut fetched, is_in_txn || index_id != 0, self.wait_for(context, need)?);
+                    if is_in_txn {
+                        scan.seek_again();
+                    }
+                }
+            }
+        }
+        self.remember_passed(context, space, index_id, &scan);
+        Ok(())
+    }
+
+    /// The open transaction depends on what a scan has passed.
+    fn remember_passed(&self, context: &Context, space: &Space, index_id: u32, scan: &DiskScan) {
+        if self.remembers(context, space)
+            && let Some(seen) = scan.seen()
+        {
+            self.remember_range(context, space, index_id, seen);
+        }
+    }
+}
+
+/// A scan that goes on between other work: behind the last row that it gave, in what is there by then.
+pub struct Cursor {
+    space: Rc<Space>,
+    place: Place,
+}
+
+enum Place {
+    Memory(Box<MemoryIterator>),
+    Disk(Box<DiskPlace>),
+    /// Rows that were computed when the scan began.
+    Copied(std::vec::IntoIter<Tuple>),
+}
+
+impl Cursor {
+    /// The next row, `None` at the end. May wait if rows are on disk.
+    ///
+    /// Errors: a part of a file cannot be read; 97; 42 if the user has lost the right to read.
+    pub fn next(&mut self, database: &Database, context: &Context) -> Result<Option<Tuple>> {
+        match &mut self.place {
+            Place::Memory(iterator) => next_in_memory(database, context, &self.space, iterator),
+            Place::Disk(place) => place.next(database, context, &self.space),
+            Place::Copied(rows) => Ok(rows.next()),
+        }
+    }
+
+    /// True if `next` may wait.
+    pub fn may_wait(&self) -> bool {
+        self.space.rows.may_wait()
+    }
+}
+
+fn next_in_memory(
+    database: &Database,
+    context: &Context,
+    space: &Space,
+    iterator: &mut MemoryIterator,
+) -> Result<Option<Tuple>> {
+    database.enter(context)?;
+    context.see(database.written(space));
+    let Some(rows) = space.rows.memory() else { return Ok(None) };
+    let rows = rows.borrow();
+    if !database.remembers(context, space) || iterator.is_done() {
+        return Ok(iterator.next(&rows));
+    }
+    let before = iterator.last().cloned();
+    let found = iterator.next(&rows);
+    if let Some(def) = space.index_def(iterator.index_id()) {
+        let (parts, part_count) = iterator.key();
+        let last = found.as_ref().map(Tuple::data);
+        let mut seen = seen_by(&def, iterator.kind(), Key { parts, part_count }, last);
+        if let Seen::Range(low, high) = &mut seen
+            && let Some(before) = before.and_then(|row| ordered_key(&def.compare_def, row.data()))
+        {
+            if iterator.kind().is_reverse() {
+                *high = Some(before);
+            } else {
+                *low = before;
+            }
+        }
+        database.remember(context, space.id, def.id, seen);
+    }
+    Ok(found)
+}
+
+/// Where a cursor is in an index on disk.
+struct DiskPlace {
+    index_id: u32,
+    kind: IteratorKind,
+    key: Vec<u8>,
+    part_count: u32,
+    last: Option<Tuple>,
+    /// Rows that were read ahead, the next one last. Good while the space is not written to, for the transaction that remembers them.
+    ahead: Vec<Tuple>,
+    version: u64,
+    txn_id: Option<u64>,
+    /// How many are read at once next time.
+    batch: usize,
+    is_done: bool,
+}
+
+impl DiskPlace {
+    /// Rows that are read ahead at most.
+    const BATCH_MAX: usize = 64;
+
+    fn new(request: &ScanRequest<'_>) -> Self {
+        let ScanRequest { index_id, kind, key, .. } = *request;
+        let (part_count, key) = (key.part_count, key.parts.to_vec());
+        let (last, ahead, version, txn_id, batch, is_done) = (None, Vec::new(), 0, None, 1, false);
+        DiskPlace { index_id, kind, key, part_count, last, ahead, version, txn_id, batch, is_done }
+    }
+
+    fn next(&mut self, database: &Database, context: &Context, space: &Rc<Space>) -> Result<Option<Tuple>> {
+        let Some(disk) = space.disk() else { return Ok(None) };
+        // A transaction may have been rolled back meanwhile, with what it had written.
+        database.enter(context)?;
+        if self.is_done {
+            return Ok(None);
+        }
+        let txn_id = database.txn_id(context);
+        if disk.version() != self.version || txn_id != self.txn_id {
+            self.ahead.clear();
+        }
+        if self.ahead.is_empty() {
+            self.ahead = self.read_ahead(database, context, space, disk)?;
+            self.ahead.reverse();
+            (self.version, self.txn_id) = (disk.version(), txn_id);
+            self.batch = (self.batch * 2).min(Self::BATCH_MAX);
+        }
+        context.see(database.written(space));
+        self.last = self.ahead.pop();
+        self.is_done = self.last.is_none();
+        Ok(self.last.clone())
+    }
+
+    /// The next rows behind the last one. May wait.
+    fn read_ahead(
+        &self,
+        database: &Database,
+        context: &Context,
+        space: &Rc<Space>,
+        disk: &Rc<LsmSpace>,
+    ) -> Result<Vec<Tuple>> {
+        database.check_space_access(context, space, Privileges::READ)?;
+        database.outlive_yield(context);
+        let key = Key { parts: &self.key, part_count: self.part_count };
+        let mut scan = match &self.last {
+            Some(last) => disk.scan_after(self.index_id, self.kind, key, last.data()),
+            None => disk.scan(self.index_id, self.kind, key),
+        };
+        context.see(database.written(space));
+        let format_id = space.format().id();
+        let tuple_of = |row: &DiskRow| {
+            let made = row.with(|row| Tuple::new(&database.loose_rows, format_id, row));
+            made.map_err(|error: OutOfMemory| -> Error { database.storage_error(error.into(), space) })
+        };
+        let mut rows = Vec::new();
+        let mut fetched = Vec::new();
+        while rows.len() < self.batch {
+            match scan.next_row() {
+                Ok(Some(row)) => rows.push(tuple_of(&row)?),
+                Ok(None) => break,
+                Err(Stop::Failed(error)) => return Err(database.read_error(&error)),
+                // What there is will do.
+                Err(Stop::Wait(_)) if !rows.is_empty() => break,
+                Err(Stop::Wait(need)) => {
+                    database.remember_passed(context, space, self.index_id, &scan);
+                    keep(&mut fetched, true, database.wait_for(context, need)?);
+                    context.see(database.written(space));
+                    scan.seek_again();
+                }
+            }
+        }
+        database.remember_passed(context, space, self.index_id, &scan);
+        Ok(rows)
+    }
+}

@@ -1,0 +1,143 @@
+//! Rows and indexes that are out of use, freed in slices; and views whose rows have left their space while they were read.
+
+use crate::catalog::Space;
+use crate::database::Database;
+use crate::time_share::TimeShare;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use storage::{DetachedIndex, MemorySpace, MemoryView};
+
+/// Rows that are freed between two looks at the clock.
+const GARBAGE_STEP_ROWS: usize = 128;
+
+/// Something to be freed.
+pub(crate) enum Garbage {
+    Space(MemorySpace),
+    Index(Box<DetachedIndex>),
+    /// Index nodes of a space in use that only closed views held.
+    NodesOf(Rc<Space>),
+}
+
+impl Garbage {
+    fn owns_view(&self, view: &MemoryView) -> bool {
+        match self {
+            Garbage::Space(space) => space.owns_view(view),
+            Garbage::Index(index) => index.owns_view(view),
+            Garbage::NodesOf(_) => false,
+        }
+    }
+
+    /// True while a view reads it.
+    fn is_held(&self) -> bool {
+        match self {
+            Garbage::Space(space) => space.has_views(),
+            Garbage::Index(index) => index.has_views(),
+            Garbage::NodesOf(_) => false,
+        }
+    }
+
+    fn close_view(&mut self, view: MemoryView) {
+        match self {
+            Garbage::Space(space) => space.close_view(view),
+            Garbage::Index(index) => index.close_view(view),
+            Garbage::NodesOf(_) => {}
+        }
+    }
+
+    /// Frees up to about `max` rows or a stretch of nodes. Returns true while something is left.
+    fn free_some(&mut self, max: usize) -> bool {
+        match self {
+            Garbage::Space(space) => space.dismantle_some(max),
+            Garbage::Index(index) => index.release_some(),
+            Garbage::NodesOf(space) => space.rows.memory().is_some_and(|rows| rows.borrow_mut().collect(max)),
+        }
+    }
+}
+
+/// See the head of this file.
+#[derive(Default)]
+pub(crate) struct Disposal {
+    garbage: RefCell<VecDeque<Garbage>>,
+    /// That the first of it has taken.
+    steps: Cell<u64>,
+    share: TimeShare,
+    orphaned_views: RefCell<Vec<MemoryView>>,
+}
+
+impl Disposal {
+    /// Has something freed, in slices.
+    pub(crate) fn discard(&self, garbage: impl IntoIterator<Item = Garbage>) {
+        self.garbage.borrow_mut().extend(garbage);
+    }
+
+    /// A view whose space holds other rows by now: it is closed where its rows turn up.
+    pub(crate) fn close_orphaned_view(&self, view: MemoryView) {
+        self.orphaned_views.borrow_mut().push(view);
+    }
+}
+
+impl Database {
+    pub(crate) fn discard(&self, garbage: Garbage) {
+        self.disposal.discard([garbage]);
+    }
+
+    pub(crate) fn discard_indexes(&self, indexes: impl IntoIterator<Item = DetachedIndex>) {
+        self.disposal.discard(indexes.into_iter().map(|index| Garbage::Index(Box::new(index))));
+    }
+
+    pub(crate) fn close_orphaned_views(&self) {
+        for view in self.disposal.orphaned_views.take() {
+            let mut garbage = self.disposal.garbage.borrow_mut();
+            if let Some(owner) = garbage.iter_mut().find(|garbage| garbage.owns_view(&view)) {
+                owner.close_view(view);
+                continue;
+            }
+            let spaces = self.catalog.spaces();
+            let mut all = spaces.iter().filter_map(|space| space.rows.memory());
+            match all.find(|rows| rows.borrow().owns_view(&view)) {
+                Some(rows) => rows.borrow_mut().close_view(view),
+                None => self.disposal.close_orphaned_view(view),
+            }
+        }
+    }
+
+    /// Frees for a part of the time. Returns true while there is more to free.
+    pub(crate) fn collect_slice(&self) -> bool {
+        if !self.disposal.orphaned_views.borrow().is_empty() {
+            self.close_orphaned_views();
+        }
+        let step_rows = GARBAGE_STEP_ROWS.min(self.slice_rows());
+        let step = || Ok::<bool, std::convert::Infallible>(self.collect_garbage(step_rows));
+        let Ok(has_more) = self.disposal.share.run(&*self.environment.clock, self.slice_rows() / step_rows, step);
+        has_more
+    }
+
+    /// Frees about so many rows, or a stretch of nodes. Returns true if there may be more.
+    fn collect_garbage(&self, max: usize) -> bool {
+        let disposal = &self.disposal;
+        let found = disposal.garbage.borrow().iter().position(|garbage| !garbage.is_held());
+        let Some(mut garbage) = found.and_then(|at| disposal.garbage.borrow_mut().remove(at)) else {
+            return self.arena.collect(max) > 0;
+        };
+        let steps = disposal.steps.get() + 1;
+        if garbage.free_some(max) {
+            disposal.garbage.borrow_mut().push_front(garbage);
+            disposal.steps.set(steps);
+        } else {
+            if steps > 1 && matches!(garbage, Garbage::Space(_)) {
+                tracing::info!("freed a space in {steps} steps");
+            }
+            disposal.steps.set(0);
+        }
+        true
+    }
+
+    /// Frees rows and nodes that are waiting for it until there is room for so many bytes. True if there is.
+    pub(crate) fn make_room(&self, bytes: usize) -> bool {
+        let has_room = || self.arena.used() + self.arena.charged() + bytes <= self.arena.limit();
+        // Each time more is freed than most rows take.
+        while !has_room() && self.collect_garbage(self.slice_rows()) {}
+        has_room()
+    }
+}

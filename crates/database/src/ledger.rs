@@ -1,0 +1,287 @@
+//! What is applied and not durable yet: the log, what undoes its newest transactions, and the fibers that wait for them.
+//!
+//! A transaction's statements come here with its position in the log. When the log says that the position is durable they are dropped, which
+//! commits them; if the log fails, those behind the last durable position are rolled back, the newest first.
+//!
+//! Invariants:
+//! * `durable` only grows, and is never behind `appended`.
+//! * Pending statements are in the order of their positions, all behind `durable`.
+
+use crate::catalog::Space;
+use crate::database::{Database, State};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::txn::Statement;
+use runtime::Notifier;
+use runtime::fiber::{self, FiberId};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wal::{Journal, Position, Vclock, WalError};
+
+/// So many statements before an old row is freed its memory is asked for.
+const FORESEEN_DROPS: usize = 8;
+
+/// A statement that is applied and in the log, but not durable yet.
+struct Pending {
+    position: Position,
+    statement: Statement,
+}
+
+/// See the head of this file.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    journal: RefCell<Option<Journal>>,
+    pending: RefCell<VecDeque<Pending>>,
+    /// Fibers that wait for a position, in no order.
+    waiters: RefCell<Vec<(Position, FiberId)>>,
+    /// Newest position known to be durable, and the first lost one.
+    durable: Cell<Position>,
+    lost_from: Cell<Option<Position>>,
+    /// Of the last change of schema, users or rights.
+    schema_written: Cell<Position>,
+}
+
+impl Ledger {
+    /// Begins to log, behind what is durable.
+    pub(crate) fn open(&self, journal: Journal) {
+        self.durable.set(journal.durable());
+        *self.journal.borrow_mut() = Some(journal);
+    }
+
+    /// Takes the log, whose end has come.
+    pub(crate) fn take_journal(&self) -> Option<Journal> {
+        self.journal.borrow_mut().take()
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&Journal) -> T) -> Option<T> {
+        self.journal.borrow().as_ref().map(look)
+    }
+
+    /// Works with the log. Errors: as the log's, in Tarantool's codes; `Loading` if there is none yet.
+    pub(crate) fn with_journal<T>(
+        &self,
+        work: impl FnOnce(&mut Journal) -> std::result::Result<T, WalError>,
+    ) -> Result<T> {
+        match self.journal.borrow_mut().as_mut() {
+            Some(journal) => work(journal).map_err(|error| log_error(&error.to_string())),
+            None => Err(Error::new(ErrorCode::Loading, &[])),
+        }
+    }
+
+    /// Notes that a transaction at this position has written to a space.
+    pub(crate) fn note_write(&self, space: &Space, position: Position) {
+        debug_assert!(position >= space.last_write.get(), "positions only grow");
+        space.last_write.set(position);
+        // Values of sequences are no schema.
+        if space.is_system() && space.id != crate::alter::SEQUENCE_DATA_ID {
+            self.schema_written.set(position);
+        }
+    }
+
+    /// Keeps a statement until its position is durable. Returns it if that is so already.
+    #[must_use]
+    pub(crate) fn push(&self, position: Position, statement: Statement) -> Option<Statement> {
+        if position <= self.durable.get() {
+            return Some(statement);
+        }
+        let mut pending = self.pending.borrow_mut();
+        debug_assert!(pending.back().is_none_or(|last| last.position <= position), "positions only grow");
+        pending.push_back(Pending { position, statement });
+        None
+    }
+
+    /// The next statement whose position is durable.
+    fn pop_durable(&self) -> Option<Statement> {
+        let mut pending = self.pending.borrow_mut();
+        if let Some(old) = pending.get(FORESEEN_DROPS).and_then(|later| later.statement.change.old.as_ref()) {
+            old.foresee_drop();
+        }
+        let durable = self.durable.get();
+        pending.pop_front_if(|first| first.position <= durable).map(|first| first.statement)
+    }
+
+    fn wake_waiters(&self) {
+        let (durable, failed) = (self.durable.get(), self.lost_from.get().is_some());
+        self.waiters.borrow_mut().retain(|&(position, fiber)| {
+            let is_done = failed || position <= durable;
+            if is_done {
+                fiber::wake(fiber);
+            }
+            !is_done
+        });
+    }
+}
+
+impl Database {
+    /// The vclock of everything applied.
+    pub fn vclock(&self) -> Vclock {
+        self.ledger.with(Journal::vclock).unwrap_or_default()
+    }
+
+    /// Position of the newest transaction in the log.
+    pub fn appended(&self) -> Position {
+        self.ledger.with(Journal::appended).unwrap_or_default()
+    }
+
+    /// Everything up to here survives a crash.
+    #[inline]
+    pub fn durable(&self) -> Position {
+        self.ledger.durable.get()
+    }
+
+    /// The first position that the log lost, if it failed.
+    pub fn lost_from(&self) -> Option<Position> {
+        self.ledger.lost_from.get()
+    }
+
+    /// The position that an answer depends on if it tells of a space's rows: of the last write to them, or of the last change of schema and
+    /// rights.
+    #[inline]
+    pub fn written(&self, space: &Space) -> Position {
+        space.last_write.get().max(self.ledger.schema_written.get())
+    }
+
+    /// The position of the last change of schema, users or rights. Whatever a request is answered depends on it.
+    #[inline]
+    pub fn schema_written(&self) -> Position {
+        self.ledger.schema_written.get()
+    }
+
+    /// The fd that becomes readable when the log has news; the event loop watches it and calls `turn`.
+    pub fn log_notifier(&self) -> Option<Arc<Notifier>> {
+        self.ledger.with(|journal| Arc::clone(journal.notifier()))
+    }
+
+    /// Hands the open group to the log. Called at the end of every turn of the event loop.
+    pub fn submit(&self) {
+        if let Some(journal) = self.ledger.journal.borrow_mut().as_mut() {
+            journal.submit();
+        }
+    }
+
+    /// True if commits are ahead of the disk by more than the bound: connections should not be read on.
+    pub fn is_log_congested(&self) -> bool {
+        self.ledger.with(Journal::is_congested).unwrap_or(false)
+    }
+
+    /// True while commits wait for the log.
+    pub fn is_log_behind(&self) -> bool {
+        self.ledger.with(|journal| journal.appended() > journal.durable()).unwrap_or(false)
+    }
+
+    /// Keeps a statement until its position is durable.
+    #[inline]
+    pub(crate) fn push_pending(&self, position: Position, statement: Statement) {
+        if let Some(statement) = self.ledger.push(position, statement) {
+            self.finish(statement);
+        }
+    }
+
+    /// Rolls a statement back.
+    pub(crate) fn undo(&self, statement: Statement) {
+        // The schema first: it may have moved the rows' indexes, which the change then finds as they were.
+        if let Some(effect) = statement.effect {
+            (effect.undo)(self);
+        }
+        statement.space.rows.undo(&statement.change);
+    }
+
+    /// A statement cannot be rolled back any more.
+    #[inline]
+    pub(crate) fn finish(&self, statement: Statement) {
+        if let Some(finish) = statement.effect.and_then(|effect| effect.finish) {
+            finish(self);
+        }
+    }
+
+    /// Nothing can be rolled back any more: the process is about to forget it all.
+    pub(crate) fn finish_all(&self) {
+        for pending in self.ledger.pending.take() {
+            self.finish(pending.statement);
+        }
+    }
+
+    /// Takes notice of what the log has come to.
+    pub(crate) fn poll_log(&self) {
+        let ledger = &self.ledger;
+        let state = match ledger.journal.borrow_mut().as_mut() {
+            Some(journal) => journal.poll(),
+            None => return,
+        };
+        if let Some((lost_from, error)) = state.failed
+            && ledger.lost_from.get().is_none()
+        {
+            self.fail_log(state.durable, lost_from, &error);
+            return;
+        }
+        if state.durable == ledger.durable.get() {
+            return;
+        }
+        assert!(state.durable > ledger.durable.get(), "what is durable stays durable");
+        ledger.durable.set(state.durable);
+        while let Some(statement) = ledger.pop_durable() {
+            self.finish(statement);
+        }
+        ledger.wake_waiters();
+    }
+
+    /// The log lost everything from a position on: those transactions are rolled back and writing ends (promise 1).
+    fn fail_log(&self, durable: Position, lost_from: Position, error: &WalError) {
+        tracing::error!("the log failed: {error}; the server is read-only until it is restarted");
+        let ledger = &self.ledger;
+        self.set_state(State::LogFailed(error.to_string()));
+        ledger.durable.set(durable);
+        ledger.lost_from.set(Some(lost_from));
+        self.doom_all();
+        loop {
+            let last = ledger.pending.borrow_mut().pop_back();
+            match last {
+                Some(pending) if pending.position > durable => self.undo(pending.statement),
+                Some(pending) => self.finish(pending.statement),
+                None => break,
+            }
+        }
+        for space in self.catalog.spaces() {
+            space.last_write.set(space.last_write.get().min(durable));
+        }
+        ledger.schema_written.set(ledger.schema_written.get().min(durable));
+        ledger.wake_waiters();
+    }
+
+    /// Waits until a position is durable. Yields if called in a fiber; blocks the thread otherwise (only at start and stop).
+    ///
+    /// Errors: `WalIo` if the log lost the position.
+    pub fn wait_durable(&self, position: Position) -> Result<()> {
+        loop {
+            if position <= self.durable() {
+                return Ok(());
+            }
+            if self.config.borrow().wal_mode == wal::WalMode::None {
+                self.poll_log();
+                continue;
+            }
+            if let State::LogFailed(reason) = self.state() {
+                return Err(log_error(&reason));
+            }
+            match fiber::current() {
+                Some(id) => {
+                    self.ledger.waiters.borrow_mut().push((position, id));
+                    // A cancelled fiber still waits: its transaction is in the log already.
+                    fiber::park();
+                }
+                None => {
+                    self.ledger.with_journal(|journal| journal.wait(position))?;
+                    self.poll_log();
+                }
+            }
+        }
+    }
+}
+
+/// `WalIo` with the reason: what a write is answered with that the log lost.
+pub fn log_error(reason: &str) -> Error {
+    let mut error = Error::new(ErrorCode::WalIo, &[]).with("reason", reason);
+    error.body_mut().message = format!("Failed to write to disk: {reason}");
+    error.body_mut().kind = ErrorKind::Client;
+    error
+}
