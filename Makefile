@@ -51,6 +51,10 @@ lint: ## clippy, warnings are errors
 fmt: ## formats the sources
 	$(CARGO) fmt --all
 
+options-page: ## writes docs/options.md from the table of options
+	$(CARGO) run --quiet -p server -- options --markdown > docs/options.md.new
+	mv docs/options.md.new docs/options.md
+
 doc-links: ## every relative link of every page leads somewhere
 	python3 docs/check_links.py
 
@@ -117,5 +121,5 @@ damage: ## opens a database on every single flipped bit of a snapshot and a log;
 clean: ## removes what was built; data stays
 	$(CARGO) clean
 
-.PHONY: help run test check build release lint fmt doc-links bench bench-inventory bench-compare bench-sink bench-crash compare micro torture \
+.PHONY: help run test check build release lint fmt options-page doc-links bench bench-inventory bench-compare bench-sink bench-crash compare micro torture \
     golden-record golden-check differential fuzz damage sim sim-crash sim-histories sim-errors sim-planted clean

@@ -31,6 +31,7 @@ mod hooks;
 mod interval_set;
 mod isolation;
 mod ledger;
+pub mod options;
 mod pacer;
 mod prepare;
 mod reads;

@@ -206,7 +206,7 @@ impl Database {
         let mut misfit = None;
         let new = self.computed_row(space, &old, |row| {
             update::upsert(ops, old.data(), Some(&format), index_base, row)?;
-            if is_on_disk && self.is_loading() {
+            if is_on_disk && context.origin.is_replay() {
                 misfit = format.check(row).err();
             }
             Ok(())

@@ -350,7 +350,7 @@ impl Database {
         let started = self.environment.clock.monotonic_ns();
         let mut replay = Replaying {
             database: self,
-            context: self.admin_context(),
+            context: self.replay_context(),
             names: Names::default(),
             rows: 0,
             is_log: false,

@@ -113,6 +113,11 @@ impl Database {
         self.sessions.living.borrow_mut().remove(&session.id);
     }
 
+    /// The context that rows of files are applied in.
+    pub(crate) fn replay_context(&self) -> Context {
+        Context::for_replay(self.open_session(SessionKind::Background, None))
+    }
+
     /// The context of a session of its own, for administrative work.
     pub fn admin_context(&self) -> Context {
         Context::for_background(self.open_session(SessionKind::Background, None))
@@ -137,10 +142,29 @@ impl Acting {
     }
 }
 
+/// Where the work of a context comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A client, a procedure, the administrator: everything is checked.
+    Client,
+    /// The rows of a snapshot or a log, which were checked when they were written: they are not questioned again.
+    Replay,
+}
+
+impl Origin {
+    /// True if rows are applied as they come.
+    #[inline]
+    pub(crate) fn is_replay(self) -> bool {
+        self == Origin::Replay
+    }
+}
+
 /// What one request, or one fiber outside requests, works in: session, effective user, open transaction.
 pub struct Context {
     /// The session.
     pub session: Rc<Session>,
+    /// Where the work comes from.
+    pub(crate) origin: Origin,
     /// Who the work is checked as; differs from the session's user inside `box.session.su` and setuid functions.
     acting: Cell<Acting>,
     /// The open transaction of `box.begin`.
@@ -159,18 +183,24 @@ pub struct Context {
 impl Context {
     /// A context for requests of a connection: their answers are held until what they saw is durable.
     pub fn for_request(session: Rc<Session>) -> Self {
-        Self::new(session, true)
+        Self::new(session, Origin::Client, true)
     }
 
     /// A context for work whose commits wait by themselves: background fibers, scripts, consoles.
     pub fn for_background(session: Rc<Session>) -> Self {
-        Self::new(session, false)
+        Self::new(session, Origin::Client, false)
     }
 
-    fn new(session: Rc<Session>, answers_wait: bool) -> Self {
+    /// A context for rows of a snapshot or a log.
+    pub(crate) fn for_replay(session: Rc<Session>) -> Self {
+        Self::new(session, Origin::Replay, false)
+    }
+
+    fn new(session: Rc<Session>, origin: Origin, answers_wait: bool) -> Self {
         let acting = Cell::new(Acting { user: session.user.get(), birth: session.birth.get().0, checked: None });
         Context {
             session,
+            origin,
             acting,
             txn: RefCell::new(None),
             must_resume: Cell::new(false),

@@ -5,6 +5,7 @@ use crate::disk_statistics::{disk_statistics, index_statistics};
 use crate::registry::{context, database, registry};
 use crate::state::{Function, Raise, State};
 use crate::{scans, schema, statements, triggers};
+use database::options::{Change, OPTIONS, Value};
 use database::{Error, ErrorCode, Privileges, Space};
 use mlua_sys as ffi;
 use std::ffi::c_int;
@@ -324,6 +325,42 @@ fn info(state: State) -> Outcome {
     Ok(1)
 }
 
+/// options() -> what `box.cfg` takes: {[name] = {types, default, is_dynamic, min, max, bounds_error, type_error}}
+fn options(state: State) -> Outcome {
+    state.new_table(0, OPTIONS.len());
+    let list = state.top();
+    for (spec, cfg) in OPTIONS.iter().filter_map(|spec| Some((spec, spec.cfg?))) {
+        state.new_table(0, 7);
+        let option = state.top();
+        state.push_str(spec.kind.lua_types());
+        state.set_field(option, "types");
+        match spec.cfg_default_value() {
+            None => state.push_nil(),
+            Some(Value::Switch(is_on)) => state.push_bool(is_on),
+            Some(Value::Whole(number)) => state.push_number(number as f64),
+            Some(Value::Fraction(number)) => state.push_number(number),
+            Some(text) => state.push_str(&text.to_string()),
+        }
+        state.set_field(option, "default");
+        state.push_bool(cfg.change != Change::Refused);
+        state.set_field(option, "is_dynamic");
+        if let Some((min, max, text)) = cfg.bounds {
+            state.push_number(min);
+            state.set_field(option, "min");
+            state.push_number(max);
+            state.set_field(option, "max");
+            state.push_str(text);
+            state.set_field(option, "bounds_error");
+        }
+        if let Some(text) = cfg.type_error {
+            state.push_str(text);
+            state.set_field(option, "type_error");
+        }
+        state.set_field(list, spec.name);
+    }
+    Ok(1)
+}
+
 /// configure(options as a table of plain values) -> nil, or raises
 fn configure(state: State) -> Outcome {
     let mut bytes = Vec::new();
@@ -422,6 +459,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("user_name", user_name),
     ("password_hash", password_hash),
     ("info", info),
+    ("options", options),
     ("configure", configure),
     ("exit", exit),
 ];

@@ -1,17 +1,15 @@
-//! `lycosa`: the command line. Each command is a module; this page only chooses.
+//! `lycosa`: the command line. `serve` and `console` are modules here, the other commands those of `tools`; this page only chooses.
 
-mod backup;
-mod bench;
+#[allow(dead_code, reason = "`tools` needs more of it")]
 mod client;
 mod console;
-mod files;
 mod logging;
 mod names;
 mod options;
+mod options_page;
 mod process;
 mod script;
 mod serve;
-mod torture;
 
 use clap::{Parser, Subcommand};
 use options::Options;
@@ -47,28 +45,24 @@ enum Command {
         #[command(flatten)]
         options: Box<Options>,
     },
+    /// List the options of `serve` with their defaults
+    Options(options_page::PageOptions),
     /// Type Lua at a running server
     Console(console::Options),
     /// Print the rows of logs, snapshots and files of rows on disk
-    Cat(files::CatOptions),
+    Cat(tools::cat::Options),
     /// Read every block of every log, snapshot and run of a directory
-    Check {
-        /// The data directory
-        dir: PathBuf,
-        /// A JSON array instead of lines
-        #[arg(long)]
-        json: bool,
-    },
+    Check(tools::check::Options),
     /// Copy what a server has on disk into an empty directory, while it runs or while it is stopped
-    Backup(backup::Options),
+    Backup(tools::backup::Options),
     /// Put load on a server and see how fast it answers
-    Bench(Box<bench::Options>),
+    Bench(Box<tools::bench::Options>),
     /// Break a server on this machine's disk again and again, and see whether it keeps its word
-    Torture(Box<torture::Options>),
+    Torture(Box<tools::torture::Options>),
 }
 
 /// What the first argument may be; anything else is a script.
-const COMMANDS: &[&str] = &["serve", "console", "cat", "check", "backup", "bench", "torture", "help"];
+const COMMANDS: &[&str] = &["serve", "options", "console", "cat", "check", "backup", "bench", "torture", "help"];
 
 /// The first argument is one of our own commands or a wish for help.
 fn is_own_command(argument: &str) -> bool {
@@ -128,18 +122,13 @@ fn run() -> Result<i32, String> {
             };
             if check { serve::check(&options) } else { serve::serve(&options, !no_console) }
         }
+        Command::Options(options) => Ok(options_page::print(&options)),
         Command::Console(options) => console::connect(&options),
-        Command::Cat(options) => {
-            runtime::signals::end_on_closed_output();
-            files::cat(&options).map(|()| 0)
-        }
-        Command::Check { dir, json } => {
-            runtime::signals::end_on_closed_output();
-            files::check(&dir, json).map(|()| 0)
-        }
-        Command::Backup(options) => backup::backup(&options).map(|()| 0),
-        Command::Bench(options) => bench::bench(&options),
-        Command::Torture(options) => torture::torture(&options),
+        Command::Cat(options) => tools::cat::run(&options),
+        Command::Check(options) => tools::check::run(&options),
+        Command::Backup(options) => tools::backup::run(&options),
+        Command::Bench(options) => tools::bench::run(&options),
+        Command::Torture(options) => tools::torture::run(&options),
     }
 }
 

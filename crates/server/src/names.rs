@@ -1,11 +1,10 @@
 //! Names that were meant: what is nearest to a misspelt command or variable.
 
+use crate::options::VARIABLE_PREFIX as PREFIX;
 use clap::CommandFactory;
 
 /// Variables that other parts of the product read.
 const OTHER_VARIABLES: &[&str] = &["LYCOSA_PASSWORD", "LYCOSA_BIN", "LYCOSA_CLIENTS_DIR"];
-/// What all our variables begin with.
-const PREFIX: &str = "LYCOSA_";
 
 /// The number of letters to put in, take out, or change.
 fn distance(a: &str, b: &str) -> usize {

@@ -2,6 +2,7 @@
 
 use crate::logging::{self, Log};
 use crate::options::Options;
+use database::options::change;
 use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, UserKind};
 use lua::{Host, Lua, LuaConfig};
 use protocol::iproto::Iproto;
@@ -12,7 +13,6 @@ use runtime::signals::{
 };
 use runtime::{FileSystem, SystemClock, SystemFiles, SystemRandomness, fiber};
 use std::cell::{Cell, RefCell};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,9 +103,9 @@ pub(crate) struct ProcessHost {
 impl Process {
     /// Makes database, event loop and Lua; nothing is read or listened to yet.
     pub(crate) fn new(options: &Options, is_strict: bool) -> Result<Self, String> {
-        let log = Log::start(logging::level(options.log_level.as_deref().unwrap_or("info"))?);
-        log.set_json(logging::is_json(options.log_format.as_deref().unwrap_or("plain"))?);
-        if let Some(path) = &options.log {
+        let log = Log::start(logging::level(options.text_or_default("log_level"))?);
+        log.set_json(logging::is_json(options.text_or_default("log_format"))?);
+        if let Some(path) = options.path("log") {
             log.set_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         let (poll, waker) = EventLoop::poll().map_err(|error| error.to_string())?;
@@ -139,13 +139,10 @@ impl Process {
             _ => for_signals.terminate(),
         })
         .map_err(|error| error.to_string())?;
-        let mut config = options.database()?;
+        let mut config = options.config()?;
         config.vinyl_open_files_max = (raise_open_files_limit() / DISK_FILES_PART / DESCRIPTORS_PER_RUN) as usize;
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
-        let net = NetConfig {
-            requests_max: options.net_msg_max.unwrap_or(NetConfig::default().requests_max).max(2),
-            ..NetConfig::default()
-        };
+        let net = NetConfig { requests_max: (options.number("net_msg_max")? as usize).max(2), ..NetConfig::default() };
         let mut event_loop = EventLoop::new(poll, waker, Rc::clone(&database), net, protocol::doors())
             .map_err(|error| error.to_string())?;
         let for_checkpoints = Rc::clone(&database);
@@ -170,14 +167,11 @@ impl Process {
             exit_code: Cell::new(0),
             is_strict,
         });
+        let slice_max = options.number("lua_slice_max")?;
         let lua = LuaConfig {
-            memory: options.lua_memory_bytes()?.unwrap_or(LuaConfig::default().memory),
-            slice_max_ms: match options.lua_slice_max {
-                None => LuaConfig::default().slice_max_ms,
-                // No bound; but code that runs is watched, to be ended when the process stops.
-                Some(seconds) if seconds <= 0.0 => SLICE_UNBOUNDED_MS,
-                Some(seconds) => (seconds * 1000.0) as u64,
-            },
+            memory: options.number("lua_memory")? as usize,
+            // Without a bound code that runs is still watched, to be ended when the process stops.
+            slice_max_ms: if slice_max <= 0.0 { SLICE_UNBOUNDED_MS } else { (slice_max * 1000.0) as u64 },
         };
         Lua::start(&database, Rc::clone(&host) as Rc<dyn Host>, lua)?;
         Ok(Process { database, event_loop, host, stop })
@@ -239,15 +233,15 @@ impl ProcessHost {
     /// Opens the database with the options in force.
     pub(crate) fn open(&self) -> Result<(), Error> {
         let options = self.options.borrow().clone();
-        let config = options.database().map_err(Error::illegal)?;
-        if let Some(path) = &options.pid_file {
+        let config = options.config().map_err(Error::illegal)?;
+        if let Some(path) = options.path("pid_file") {
             let text = std::process::id().to_string();
             runtime::write_file(path, text.as_bytes())
                 .map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
         }
         tracing::info!("Lycosa {}: {}", env!("CARGO_PKG_VERSION"), options.summary(&config));
         self.database.reconfigure(|current| *current = config);
-        fiber::set_max(options.fibers_max.unwrap_or(fiber::FIBERS_MAX_DEFAULT));
+        fiber::set_max(options.number("fibers_max").map_err(Error::illegal)? as usize);
         self.database.open()?;
         self.is_open.set(true);
         fiber::restart_slice();
@@ -256,7 +250,8 @@ impl ProcessHost {
 
     /// Listens where the options say, if they do.
     pub(crate) fn listen_as_configured(&self) -> Result<(), Error> {
-        match self.options.borrow().listen.clone() {
+        let address = self.options.borrow().text("listen").map(ToString::to_string);
+        match address {
             Some(address) => self.listen(&address),
             None => Ok(()),
         }
@@ -264,9 +259,10 @@ impl ProcessHost {
 
     /// Looks whether the configured address can be had. Errors: as those of listening there.
     pub(crate) fn check_address(&self) -> Result<(), Error> {
-        let Some(address) = self.options.borrow().listen.clone() else { return Ok(()) };
-        let found = resolve(&address)?;
-        self.listeners.try_address(&found).map_err(|error| cannot_listen(&address, &error))
+        let options = self.options.borrow();
+        let Some(address) = options.text("listen") else { return Ok(()) };
+        let found = resolve(address)?;
+        self.listeners.try_address(&found).map_err(|error| cannot_listen(address, &error))
     }
 
     /// Listens at an address instead of where it listened. Errors: the address is taken or no address; it is open to the world and nobody
@@ -309,11 +305,12 @@ impl ProcessHost {
 
     /// The file says no more that this process runs. It is left alone if it is another one's by now.
     fn remove_pid_file(&self) {
-        let Some(path) = self.options.borrow().pid_file.clone() else { return };
+        let options = self.options.borrow();
+        let Some(path) = options.path("pid_file") else { return };
         let pid = std::process::id().to_string();
-        if runtime::read_file(&path).is_ok_and(|text| text == pid.as_bytes()) {
+        if runtime::read_file(path).is_ok_and(|text| text == pid.as_bytes()) {
             // A file that stays is only a nuisance.
-            let _ = SystemFiles.remove(&path);
+            let _ = SystemFiles.remove(path);
         }
     }
 
@@ -331,28 +328,25 @@ impl Host for ProcessHost {
         let before = self.options.borrow().clone();
         let options =
             before.with_changes(changes).map_err(|(name, reason)| Error::new(ErrorCode::Cfg, &[&name, &reason]))?;
-        if options.log_level != before.log_level
-            && let Some(level) = &options.log_level
-        {
-            self.log.set_level(logging::level(level).map_err(Error::illegal)?);
+        let has_changed = |name: &str| options.get(name) != before.get(name);
+        if has_changed("log_level") {
+            self.log.set_level(logging::level(options.text_or_default("log_level")).map_err(Error::illegal)?);
         }
-        if options.log_format != before.log_format {
-            let form = options.log_format.as_deref().unwrap_or("plain");
-            self.log.set_json(logging::is_json(form).map_err(Error::illegal)?);
+        if has_changed("log_format") {
+            self.log.set_json(logging::is_json(options.text_or_default("log_format")).map_err(Error::illegal)?);
         }
-        if options.log != before.log
-            && let Some(path) = &options.log
+        if has_changed("log")
+            && let Some(path) = options.path("log")
         {
             self.log.set_file(path).map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
         }
         *self.options.borrow_mut() = options.clone();
         if !self.is_open.get() {
-            if let Some(dir) = &options.work_dir
-                && options.wal_dir.is_some()
+            if let Some(dir) = options.path("work_dir")
+                && options.path("wal_dir").is_some()
             {
                 // A script's work_dir is where it works; the other directories are relative to it.
-                runtime::enter_directory(Path::new(dir))
-                    .map_err(|error| Error::system(format!("{}: {error}", dir.display())))?;
+                runtime::enter_directory(dir).map_err(|error| Error::system(format!("{}: {error}", dir.display())))?;
             }
             let opened = self.open().and_then(|()| self.listen_as_configured());
             if opened.is_err() {
@@ -360,22 +354,10 @@ impl Host for ProcessHost {
             }
             return opened;
         }
-        let config = options.database().map_err(Error::illegal)?;
-        self.database.reconfigure(|current| {
-            current.memtx_memory = config.memtx_memory;
-            current.memtx_max_tuple_size = config.memtx_max_tuple_size;
-            current.vinyl_memory = config.vinyl_memory;
-            current.vinyl_cache = config.vinyl_cache;
-            current.vinyl_max_tuple_size = config.vinyl_max_tuple_size;
-            current.checkpoint_interval = config.checkpoint_interval;
-            current.checkpoint_count = config.checkpoint_count;
-            current.checkpoint_wal_threshold = config.checkpoint_wal_threshold;
-            current.snap_io_rate_limit = config.snap_io_rate_limit;
-            current.too_long_threshold_ns = config.too_long_threshold_ns;
-            current.read_only = config.read_only;
-        });
-        if options.listen != before.listen {
-            match &options.listen {
+        let config = options.config().map_err(Error::illegal)?;
+        self.database.reconfigure(|current| change(current, &config));
+        if options.text("listen") != before.text("listen") {
+            match options.text("listen") {
                 Some(address) => self.listen(address)?,
                 None => self.listeners.close(Iproto::NAME),
             }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 pub(crate) fn check(options: &Options) -> Result<i32, String> {
     let options = options.for_serve();
     let config = options.check()?;
-    if let Some(path) = &options.script {
+    if let Some(path) = options.path("script") {
         read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     println!("the configuration is good: {}", options.summary(&config));
@@ -24,12 +24,12 @@ pub(crate) fn serve(options: &Options, has_console: bool) -> Result<i32, String>
     let mut process = Process::new(&options, true)?;
     // What can be seen to fail fails before a directory is made.
     process.host.check_address().map_err(|error| error.to_string())?;
-    if let Some(path) = &options.script {
+    if let Some(path) = options.path("script") {
         read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     process.host.open().map_err(|error| error.to_string())?;
     Lua::opened(&options.shown());
-    match &options.script {
+    match options.path("script") {
         None => process.host.listen_as_configured().map_err(|error| error.to_string())?,
         Some(path) => {
             let source = read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;

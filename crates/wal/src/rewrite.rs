@@ -17,11 +17,11 @@ use crate::error::WalError;
 use crate::journal::JournalConfig;
 use crate::snapshot::unfinished_name;
 use crate::xlog::{Block, XlogReader, logs};
-use runtime::{FileSystem, JoinHandle, OpenMode, PAGE_BYTES, Pace, idle_priority, pause, spawn_thread, yield_thread};
+use runtime::{Condvar, FileSystem, JoinHandle, OpenMode, PAGE_BYTES, Pace, idle_priority, pause, spawn_thread};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Rows of one block before it is compressed. Damage costs all rows of a block.
 const BLOCK_BYTES: usize = 32 << 10;
@@ -39,12 +39,15 @@ const PAUSE_MAX_NS: u64 = 20_000_000;
 /// A clean stop waits so long for the log that it has completed.
 const STOP_MAX_NS: u64 = 1_000_000_000;
 
-/// Whether a file may get its name.
-mod naming {
-    pub(super) const FREE: u8 = 0;
-    pub(super) const UNDER_WAY: u8 = 1;
-    /// Somebody copies files.
-    pub(super) const HELD: u8 = 2;
+/// Whether a rewritten log may take the place of the old one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Naming {
+    #[default]
+    Free,
+    /// The thread renames a file and syncs the directory.
+    UnderWay,
+    /// Somebody copies files: nothing is renamed.
+    Held,
 }
 
 /// What the journal and the thread share.
@@ -55,8 +58,10 @@ struct Shared {
     newest: AtomicI64,
     is_running: AtomicBool,
     is_stopped: AtomicBool,
-    naming: AtomicU8,
-    /// Logs that were looked at and stay as they are, by their signature.
+    naming: Mutex<Naming>,
+    /// Notified when `naming` leaves `UnderWay`.
+    named: Condvar,
+    /// Signatures of the logs in the directory that were looked at and stay as they are.
     kept: Mutex<BTreeSet<i64>>,
 }
 
@@ -74,7 +79,7 @@ impl Rewrites {
         shared.newest.store(newest, Ordering::Release);
         shared.is_wanted.store(true, Ordering::Release);
         let is_off = config.rewrite_bytes == u64::MAX || config.in_flight_max == 0;
-        if is_off || shared.naming.load(Ordering::Acquire) == naming::HELD {
+        if is_off || shared.is_held() {
             return;
         }
         if shared.is_running.swap(true, Ordering::AcqRel) {
@@ -87,10 +92,17 @@ impl Rewrites {
         let (thread_config, shared) = (config.clone(), Arc::clone(shared));
         let work = move || {
             idle_priority();
-            while shared.is_wanted.swap(false, Ordering::AcqRel) {
-                shared.rewrite_all(&thread_config);
+            loop {
+                while shared.is_wanted.swap(false, Ordering::AcqRel) {
+                    shared.rewrite_all(&thread_config);
+                }
+                shared.is_running.store(false, Ordering::Release);
+                // A `look` between the two found a running thread and began none.
+                let is_missed = shared.is_wanted.load(Ordering::Acquire);
+                if !is_missed || shared.is_running.swap(true, Ordering::AcqRel) {
+                    return;
+                }
             }
-            shared.is_running.store(false, Ordering::Release);
         };
         match spawn_thread("wal-rewrite", work) {
             Ok(worker) => self.worker = Some(worker),
@@ -99,19 +111,22 @@ impl Rewrites {
         }
     }
 
-    /// No file gives way to another until `release`. Blocks while one does.
+    /// Until `release` no log is replaced by its rewritten form. If one is being replaced, blocks until that is done.
     pub(crate) fn hold(&self) {
-        let naming = &self.shared.naming;
-        while let Err(now) = naming.compare_exchange(naming::FREE, naming::HELD, Ordering::AcqRel, Ordering::Acquire)
-            && now != naming::HELD
-        {
-            yield_thread();
+        let shared = &self.shared;
+        let mut naming = shared.naming();
+        while *naming == Naming::UnderWay {
+            naming = shared.named.wait(&shared.naming, naming);
         }
+        *naming = Naming::Held;
     }
 
     /// Ends `hold`.
     pub(crate) fn release(&self) {
-        let _ = self.shared.naming.compare_exchange(naming::HELD, naming::FREE, Ordering::AcqRel, Ordering::Acquire);
+        let mut naming = self.shared.naming();
+        if *naming == Naming::Held {
+            *naming = Naming::Free;
+        }
     }
 
     /// Ends the thread; what it has not finished is removed. Blocks shortly.
@@ -124,7 +139,7 @@ impl Rewrites {
 
     /// Rewrites the log that a clean stop has completed, if that does not take long. Blocks.
     pub(crate) fn rewrite_last(&self, config: &JournalConfig, path: &Path) {
-        if config.rewrite_bytes == u64::MAX || self.shared.naming.load(Ordering::Acquire) == naming::HELD {
+        if config.rewrite_bytes == u64::MAX || self.shared.is_held() {
             return;
         }
         let began = config.clock.monotonic_ns();
@@ -134,14 +149,48 @@ impl Rewrites {
 }
 
 impl Shared {
+    fn naming(&self) -> MutexGuard<'_, Naming> {
+        self.naming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeSet<i64>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_held(&self) -> bool {
+        *self.naming() == Naming::Held
+    }
+
+    /// Claims the right to rename a file. False while files are held.
+    fn begin_naming(&self) -> bool {
+        let mut naming = self.naming();
+        debug_assert!(*naming != Naming::UnderWay, "one thread renames");
+        let is_free = *naming == Naming::Free;
+        if is_free {
+            *naming = Naming::UnderWay;
+        }
+        is_free
+    }
+
+    /// Gives the right back, if it was claimed, and wakes whoever waits in `hold`.
+    fn end_naming(&self) {
+        let mut naming = self.naming();
+        if *naming == Naming::UnderWay {
+            *naming = Naming::Free;
+            self.named.notify_one();
+        }
+    }
+
     fn rewrite_all(&self, config: &JournalConfig) {
         let newest = self.newest.load(Ordering::Acquire);
         let Ok(all) = logs(&*config.files, &config.dir) else { return };
+        // Checkpoints remove logs: what was noted of those goes, so that the set is no larger than the directory.
+        self.kept().retain(|begin| all.binary_search_by_key(begin, |(found, _)| *found).is_ok());
         for (begin, path) in all.iter().filter(|(begin, _)| *begin < newest) {
             if !self.goes_on() {
                 return;
             }
-            if self.kept.lock().unwrap_or_else(PoisonError::into_inner).contains(begin) {
+            if self.kept().contains(begin) {
                 continue;
             }
             let (clock, began) = (&config.clock, config.clock.monotonic_ns());
@@ -156,22 +205,23 @@ impl Shared {
                 }
                 self.goes_on()
             };
+            let mut is_refused = false;
             let may_name = || {
-                let begun =
-                    self.naming.compare_exchange(naming::FREE, naming::UNDER_WAY, Ordering::AcqRel, Ordering::Acquire);
-                begun.is_ok()
+                is_refused = !self.begin_naming();
+                !is_refused
             };
             let done = rewrite(&*config.files, path, config.rewrite_bytes, goes_on, may_name);
-            let _ = self.naming.compare_exchange(naming::UNDER_WAY, naming::FREE, Ordering::AcqRel, Ordering::Acquire);
+            self.end_naming();
             report(path, done);
-            if self.goes_on() {
-                self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(*begin);
+            // One that was refused its name is tried again after `release`.
+            if !is_refused && self.goes_on() {
+                self.kept().insert(*begin);
             }
         }
     }
 
     fn goes_on(&self) -> bool {
-        !self.is_stopped.load(Ordering::Acquire) && self.naming.load(Ordering::Acquire) != naming::HELD
+        !self.is_stopped.load(Ordering::Acquire) && !self.is_held()
     }
 }
 
@@ -368,3 +418,49 @@ fn is_same(
 }
 
 const _: () = assert!(FIXHEADER_BYTES < COMPRESS_FROM && COMPRESS_FROM < BLOCK_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::WalMode;
+    use crate::xlog::file_name;
+    use runtime::{ManualClock, SimulatedFiles};
+    use std::path::PathBuf;
+
+    #[test]
+    fn rewrites_remember_only_logs_that_are_there() {
+        let files = SimulatedFiles::default();
+        let dir = PathBuf::from("/db");
+        files.open(&dir.join(file_name(20, "xlog")), OpenMode::CREATE).expect("the simulated disk takes a file");
+        let config = JournalConfig {
+            files: Arc::new(files),
+            clock: Arc::new(ManualClock::default()),
+            dir,
+            mode: WalMode::Fsync,
+            wal_max_size: 1 << 20,
+            instance_uuid: String::new(),
+            replica_id: 1,
+            in_flight_max: 1,
+            queue_bytes_max: 1 << 20,
+            prepare_bytes: 64 << 10,
+            rewrite_bytes: 1,
+        };
+        let shared = Shared::default();
+        shared.kept().extend([10, 20, 30]);
+        shared.rewrite_all(&config);
+        assert_eq!(*shared.kept(), BTreeSet::from([20]));
+    }
+
+    #[test]
+    fn hold_waits_for_the_file_that_gets_its_name_and_refuses_the_next() {
+        let rewrites = Rewrites::default();
+        assert!(rewrites.shared.begin_naming());
+        let shared = Arc::clone(&rewrites.shared);
+        let worker = spawn_thread("wal-rewrite", move || shared.end_naming()).expect("a thread can be made");
+        rewrites.hold();
+        worker.join();
+        assert!(rewrites.shared.is_held() && !rewrites.shared.begin_naming());
+        rewrites.release();
+        assert!(rewrites.shared.begin_naming());
+    }
+}

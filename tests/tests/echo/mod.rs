@@ -47,8 +47,8 @@ fn get(connection: &Connection, context: &Context, key: &str) -> Result<()> {
     let database = connection.database();
     let space = database.space(SPACE)?;
     let (key, mut found) = (key_of(key), "nothing".to_string());
-    let scan = ScanRequest { index_id: 0, kind: IteratorKind::Eq, key: Key::decode(&key)?, offset: 0, limit: 1 };
-    database.select(context, &space, &scan, |row| {
+    let request = ScanRequest::new(0, IteratorKind::Eq, Key::decode(&key)?);
+    database.select(context, &space, &request, |row| {
         let mut reader = Reader::new(row);
         let value = reader.read_array().and_then(|_| reader.read_str()).and_then(|_| reader.read_str());
         found = String::from_utf8_lossy(value.unwrap_or(b"?")).into_owned();

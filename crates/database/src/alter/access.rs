@@ -1,7 +1,7 @@
 //! Rows of `_user` and `_priv`.
 
 use super::space::check_name;
-use super::{check_change, is_almighty, is_recovering};
+use super::{check_change, is_almighty};
 use crate::access::{Grant, ObjectType, Privileges, denied};
 use crate::catalog::{User, UserKind};
 use crate::database::Database;
@@ -107,11 +107,11 @@ pub(super) fn on_user(
     user.birth = known.as_ref().map_or_else(|| database.catalog.next_birth(), |known| known.birth);
     match old {
         None => {
-            if id == NOBODY && !is_recovering(database) {
+            if id == NOBODY && !context.origin.is_replay() {
                 return Err(Error::new(ErrorCode::CreateUser, &[&user.name, &"the number of the user is too big"]));
             }
             check_change(database, context, Privileges::CREATE, kind, id, user.owner, &user.name)?;
-            if database.catalog.users().len() >= USER_MAX && !is_recovering(database) {
+            if database.catalog.users().len() >= USER_MAX && !context.origin.is_replay() {
                 return Err(Error::new(ErrorCode::UserMax, &[&USER_MAX]));
             }
         }
@@ -122,11 +122,11 @@ pub(super) fn on_user(
                 known.as_ref().map_or((kind, &user.name), |known| (object_type(known.kind), &known.name));
             check_change(database, context, Privileges::ALTER, kind, id, id, name)?;
             let is_own = context.user(&database.catalog) == id;
-            if id <= SUPER && !is_own && !is_recovering(database) && !is_almighty(database, context) {
+            if id <= SUPER && !is_own && !context.origin.is_replay() && !is_almighty(database, context) {
                 let asker = database.catalog.user_name(context.user(&database.catalog));
                 return Err(denied(Privileges::ALTER, kind, name, &asker));
             }
-            if known.is_some_and(|known| known.kind != user.kind) && !is_recovering(database) {
+            if known.is_some_and(|known| known.kind != user.kind) && !context.origin.is_replay() {
                 return Err(Error::new(
                     ErrorCode::CreateUser,
                     &[&user.name, &"a user cannot become a role, nor a role a user"],
@@ -168,7 +168,7 @@ fn parse_grant(row: &[u8]) -> Result<Grant> {
 
 /// `wanted`: `GRANT` or `REVOKE`.
 fn check_grant(database: &Database, context: &Context, grant: &Grant, wanted: u32) -> Result<()> {
-    if is_recovering(database) {
+    if context.origin.is_replay() {
         return Ok(());
     }
     let catalog = &database.catalog;

@@ -1,9 +1,9 @@
 //! Rows of `_schema` and `_cluster`: who this server is.
 
-use super::is_recovering;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
+use crate::session::Context;
 use crate::txn::Effect;
 use tuple::Tuple;
 
@@ -19,8 +19,13 @@ fn check_uuid(text: &str) -> Result<()> {
 }
 
 /// A row of `_schema`. The identity of the replica set is given once; other keys are anybody's.
-pub(super) fn on_schema(database: &Database, old: Option<&Tuple>, new: Option<&Tuple>) -> Result<Option<Effect>> {
-    let Some(row) = new.or(old).filter(|_| !is_recovering(database)) else { return Ok(None) };
+pub(super) fn on_schema(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    let Some(row) = new.or(old).filter(|_| !context.origin.is_replay()) else { return Ok(None) };
     let mut fields = Fields::new(row.data())?;
     if fields.str()? != "cluster" {
         return Ok(None);
@@ -37,8 +42,13 @@ pub(super) fn on_schema(database: &Database, old: Option<&Tuple>, new: Option<&T
 }
 
 /// A row of `_cluster`: number and identity of a server.
-pub(super) fn on_cluster(database: &Database, old: Option<&Tuple>, new: Option<&Tuple>) -> Result<Option<Effect>> {
-    let Some(row) = new.or(old).filter(|_| !is_recovering(database)) else { return Ok(None) };
+pub(super) fn on_cluster(
+    database: &Database,
+    context: &Context,
+    old: Option<&Tuple>,
+    new: Option<&Tuple>,
+) -> Result<Option<Effect>> {
+    let Some(row) = new.or(old).filter(|_| !context.origin.is_replay()) else { return Ok(None) };
     let mut fields = Fields::new(row.data())?;
     let id = fields.uint()?;
     if id == 0 {

@@ -8,7 +8,8 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::disk::Halt;
 use crate::error::{Error, ErrorCode, Result};
-use crate::session::Context;
+use crate::options::PAGE_SIZE_MAX;
+use crate::session::{Context, Origin};
 use crate::time_share::TimeShare;
 use crate::txn::{Effect, Placed};
 use runtime::fiber::{self, Wake};
@@ -21,8 +22,6 @@ use tuple::{Format, KeyDef, KeyPart, Tuple};
 
 /// Rows between two looks at the clock.
 const STEP_ROWS: usize = 32;
-/// A block is read and unpacked as a whole.
-const PAGE_SIZE_MAX: usize = 16 << 20;
 /// No tree of the manifest is there.
 const NEVER_DUMPED: i64 = -1;
 /// A run is asked for so often whether it is written.
@@ -87,7 +86,7 @@ pub(super) fn check_options(options: &TreeOptions) -> std::result::Result<(), St
     if page_size == 0 || range_size > 0 && page_size as u64 > range_size {
         return Err("page_size must be greater than 0 and less than or equal to range_size".to_string());
     }
-    if page_size > PAGE_SIZE_MAX {
+    if page_size as u64 > PAGE_SIZE_MAX {
         return Err(format!("page_size must be at most {PAGE_SIZE_MAX}"));
     }
     if run_count_per_level == 0 {
@@ -130,6 +129,7 @@ fn read_error(space: &Space, error: impl std::fmt::Display) -> Error {
 /// Makes the trees of new indexes, or takes those that were built. What is told their position.
 pub(super) fn create_index(
     database: &Database,
+    origin: Origin,
     space: &Rc<Space>,
     work: &Work,
     options: TreeOptions,
@@ -143,7 +143,7 @@ pub(super) fn create_index(
         return Ok(placing(space, None));
     }
     for def in &work.defs {
-        if !database.is_loading() {
+        if !origin.is_replay() {
             if def.id != 0 && !disk.is_empty() {
                 return Err(Error::new(ErrorCode::MultistatementTransaction, &[&work.what]));
             }
@@ -230,6 +230,7 @@ pub(super) fn discard(space: &Space, detached: &Detached) {
 /// Puts altered indexes in the places of the old ones, which are returned.
 pub(super) fn alter_index(
     database: &Database,
+    origin: Origin,
     space: &Rc<Space>,
     work: &Work,
     options: TreeOptions,
@@ -243,7 +244,7 @@ pub(super) fn alter_index(
     if !needs_rebuild(disk, work) {
         return Ok((nothing, None));
     }
-    let is_loading = database.is_loading();
+    let is_loading = origin.is_replay();
     check_alter(space, disk, work)?;
     if !disk.is_empty() && !is_loading {
         return Err(Error::new(ErrorCode::MultistatementTransaction, &[&work.what]));
@@ -294,10 +295,16 @@ fn check_alter(space: &Space, disk: &Rc<LsmSpace>, work: &Work) -> Result<()> {
 
 /// Errors: 54 if a space has rows that nobody has looked at for the format that `row` of `_space` gives it, which takes waiting, and so a
 /// transaction that has done nothing before.
-pub(super) fn check_format(database: &Database, space: &Space, format: &Format, row: &Tuple) -> Result<()> {
+pub(super) fn check_format(
+    database: &Database,
+    origin: Origin,
+    space: &Space,
+    format: &Format,
+    row: &Tuple,
+) -> Result<()> {
     let Some(disk) = space.disk() else { return Ok(()) };
     let is_checked = database.ready.checked_format.take().is_some_and(|checked| checked.data() == row.data());
-    if is_checked || database.is_loading() || disk.is_empty() || format.accepts_all_of(&space.format()) {
+    if is_checked || origin.is_replay() || disk.is_empty() || format.accepts_all_of(&space.format()) {
         return Ok(());
     }
     Err(Error::new(ErrorCode::MultistatementTransaction, &[&"space format check"]))
@@ -309,9 +316,9 @@ fn take_ready(database: &Database, disk: &Rc<LsmSpace>, row: &Tuple) -> Option<R
 }
 
 /// Removes all rows. During a start trees may come back that were made by this very row.
-pub(super) fn truncate(database: &Database, space: &Rc<Space>) -> Result<Option<Effect>> {
+pub(super) fn truncate(database: &Database, origin: Origin, space: &Rc<Space>) -> Result<Option<Effect>> {
     let Some(disk) = space.disk() else { return Ok(None) };
-    let is_loading = database.is_loading();
+    let is_loading = origin.is_replay();
     if is_loading && !database.is_replaying_log() {
         // The trees of a snapshot are those behind the truncation.
         return Ok(None);
@@ -373,7 +380,7 @@ impl Database {
             }
             check_alter(space, disk, &work)?;
         }
-        let options = super::index::parse_index(self, row.data())
+        let options = super::index::parse_index(self, context.origin, row.data())
             .map_or_else(|_| default_options(self), |parsed| parsed.info.tree);
         let defs = defs.iter().map(|def| (def.clone(), options)).collect();
         let mut build = disk.begin_build(Rc::clone(format), defs).map_err(|error| read_error(space, error))?;

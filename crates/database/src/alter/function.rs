@@ -1,7 +1,7 @@
 //! Rows of `_func`.
 
 use super::space::check_name;
-use super::{check_change, check_given_owner, is_recovering};
+use super::{check_change, check_given_owner};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::Function;
 use crate::database::Database;
@@ -149,7 +149,7 @@ pub(super) fn on_function(
     };
     let function = parse(new.data())?;
     let id = function.id;
-    if !is_recovering(database) {
+    if !context.origin.is_replay() {
         if !matches!(function.language.as_str(), "LUA" | "C") {
             return Err(Error::new(ErrorCode::FunctionLanguage, &[&function.language, &function.name]));
         }

@@ -2,14 +2,14 @@
 
 use super::build::{Work, check_not_building};
 use super::space::{all_parts, check_name, find_collation, make_format, rows_format, type_of_name};
-use super::{check_change, disk, is_recovering};
+use super::{check_change, disk};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{IndexInfo, SchemaObject, Space, SpaceKind};
 use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
-use crate::session::Context;
+use crate::session::{Context, Origin};
 use crate::statement::no_such_index;
 use crate::txn::Effect;
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ pub(crate) struct ParsedIndex {
 }
 
 /// Reads a row of `_index`. Errors: 14, 107, 108, 13.
-pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex> {
+pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Result<ParsedIndex> {
     let mut fields = Fields::new(row)?;
     let space_id = fields.uint()?;
     let id = fields.uint()?;
@@ -77,7 +77,7 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
     })
     .map_err(|error| error.unwrap_or_else(|| Error::new(ErrorCode::WrongIndexOptions, &[&4, &"expected a map"])))?;
     disk::check_options(&tree).map_err(|what| Error::new(ErrorCode::WrongIndexOptions, &[&4, &what]))?;
-    let parts = parse_parts(database, &space, parts)?;
+    let parts = parse_parts(database, origin, &space, parts)?;
     if parts.is_empty() {
         return Err(refuse("part count must be positive"));
     }
@@ -125,7 +125,7 @@ pub(crate) fn parse_index(database: &Database, row: &[u8]) -> Result<ParsedIndex
 }
 
 /// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: 107.
-fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<KeyPart>> {
+fn parse_parts(database: &Database, origin: Origin, space: &Space, parts: &[u8]) -> Result<Vec<KeyPart>> {
     let wrong = |what: &str| Error::new(ErrorCode::WrongIndexParts, &[&what]);
     let mut reader = Reader::new(parts);
     let count = reader.read_array().map_err(|_| wrong("expected an array"))?;
@@ -185,16 +185,13 @@ fn parse_parts(database: &Database, space: &Space, parts: &[u8]) -> Result<Vec<K
         let field_no = u32::try_from(field_no).unwrap_or(u32::MAX);
         let declared = space.def().fields.get(field_no as usize).cloned();
         let field_type = match type_name {
-            Some(name) => type_of_name(database, name).ok_or_else(|| wrong("unknown field type"))?,
+            Some(name) => type_of_name(origin, name).ok_or_else(|| wrong("unknown field type"))?,
             None => declared.as_ref().map_or(FieldType::Scalar, |field| field.field_type),
         };
         let mut part = KeyPart::new(field_no, field_type);
         // Not the declared field's: who makes an index by names takes that over before.
         part.is_nullable = is_nullable.unwrap_or(false);
-        if collation.is_some()
-            && !matches!(field_type, FieldType::String | FieldType::Scalar)
-            && !is_recovering(database)
-        {
+        if collation.is_some() && !matches!(field_type, FieldType::String | FieldType::Scalar) && !origin.is_replay() {
             let why = "collation is reasonable only for string and scalar parts";
             return Err(Error::new(ErrorCode::WrongIndexOptions, &[&(result.len() + 1), &why]));
         }
@@ -256,7 +253,7 @@ pub(super) fn plan_work(
     old: Option<&Tuple>,
     new: &Tuple,
 ) -> Result<Option<Work>> {
-    let parsed = parse_index(database, new.data())?;
+    let parsed = parse_index(database, context.origin, new.data())?;
     let space = database.space(parsed.space_id)?;
     match old {
         None => plan_create(database, context, &space, &parsed),
@@ -273,7 +270,7 @@ fn plan_create(database: &Database, context: &Context, space: &Rc<Space>, parsed
     }
     check_change(database, context, wanted, ObjectType::Space, space.id, space.owner(), &space.name())?;
     if let SpaceKind::View { .. } = space.kind
-        && !is_recovering(database)
+        && !context.origin.is_replay()
     {
         return Err(Error::new(ErrorCode::Unsupported, &[&"sysview", &"create index"]));
     }
@@ -282,7 +279,7 @@ fn plan_create(database: &Database, context: &Context, space: &Rc<Space>, parsed
     }
     let primary = if id == 0 { None } else { space.index(0) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
-    let format = rows_format(database, &space.def(), &parts_with(space, &parsed.info))?;
+    let format = rows_format(database, context.origin, &space.def(), &parts_with(space, &parsed.info))?;
     let name = parsed.info.name.clone();
     Ok(Work { space: Rc::clone(space), format, defs: vec![def], name, what: "index build" })
 }
@@ -295,15 +292,15 @@ fn parts_with(space: &Space, info: &IndexInfo) -> Vec<KeyPart> {
 }
 
 fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
-    let parsed = parse_index(database, new.data())?;
+    let parsed = parse_index(database, context.origin, new.data())?;
     let space = database.space(parsed.space_id)?;
     let id = parsed.info.id;
-    if space.has_index(id) && is_recovering(database) {
+    if space.has_index(id) && context.origin.is_replay() {
         return Ok(None);
     }
     let work = plan_create(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
-    let placed = disk::create_index(database, &space, &work, parsed.info.tree, new)?;
+    let placed = disk::create_index(database, context.origin, &space, &work, parsed.info.tree, new)?;
     let defs = work.defs.clone();
     let replaced = database.apply_build(work, new)?;
     assert!(replaced.is_empty(), "a new index takes nobody's place");
@@ -433,20 +430,20 @@ fn plan_alter(database: &Database, context: &Context, space: &Rc<Space>, parsed:
             defs.push(engine_def(other.kind, &info, other.is_unique, Some(&parsed.info)));
         }
     }
-    let format = rows_format(database, &space.def(), &parts_with(space, &parsed.info))?;
+    let format = rows_format(database, context.origin, &space.def(), &parts_with(space, &parsed.info))?;
     let name = parsed.info.name.clone();
     Ok(Work { space: Rc::clone(space), format, defs, name, what: "index build" })
 }
 
 fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
-    let parsed = parse_index(database, new.data())?;
+    let parsed = parse_index(database, context.origin, new.data())?;
     let space = database.space(parsed.space_id)?;
-    if space.is_system() && is_recovering(database) {
+    if space.is_system() && context.origin.is_replay() {
         return Ok(None);
     }
     let work = plan_alter(database, context, &space, &parsed)?;
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
-    let (replaced_trees, placed) = disk::alter_index(database, &space, &work, parsed.info.tree, new)?;
+    let (replaced_trees, placed) = disk::alter_index(database, context.origin, &space, &work, parsed.info.tree, new)?;
     disk::set_options(&space, parsed.info.id, parsed.info.tree);
     let (kept_trees, owner) = (Rc::clone(&replaced_trees), Rc::clone(&space));
     let defs = work.defs.clone();

@@ -75,26 +75,21 @@ pub(crate) fn on_system_row(
         INDEX_ID => index::on_index(database, context, old, new),
         TRUNCATE_ID => space::on_truncate(database, context, old, new),
         SEQUENCE_ID => sequence::on_sequence(database, context, old, new),
-        SEQUENCE_DATA_ID => sequence::on_sequence_data(database, old, new),
+        SEQUENCE_DATA_ID => sequence::on_sequence_data(database, context, old, new),
         SPACE_SEQUENCE_ID => sequence::on_space_sequence(database, context, old, new),
         FUNC_ID => function::on_function(database, context, old, new),
         USER_ID => access::on_user(database, context, old, new),
         PRIV_ID => access::on_priv(database, context, old, new),
-        SCHEMA_ID => cluster::on_schema(database, old, new),
-        CLUSTER_ID => cluster::on_cluster(database, old, new),
-        TRIGGER_ID | FK_CONSTRAINT_ID | CK_CONSTRAINT_ID | FUNC_INDEX_ID if !is_recovering(database) => {
+        SCHEMA_ID => cluster::on_schema(database, context, old, new),
+        CLUSTER_ID => cluster::on_cluster(database, context, old, new),
+        TRIGGER_ID | FK_CONSTRAINT_ID | CK_CONSTRAINT_ID | FUNC_INDEX_ID if !context.origin.is_replay() => {
             Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &format_args!("rows of space '{}' yet", space.name())]))
         }
-        DEFERRED_DELETE_ID if !is_recovering(database) => {
+        DEFERRED_DELETE_ID if !context.origin.is_replay() => {
             Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"deferred deletes: nobody but Tarantool writes them"]))
         }
         _ => Ok(None),
     }
-}
-
-/// Rows that are read back at start are not questioned again.
-fn is_recovering(database: &Database) -> bool {
-    database.is_loading()
 }
 
 /// True if a user may do everything, as the administrator and whoever has the role `super`.
@@ -117,7 +112,7 @@ fn check_given_owner(
 ) -> Result<()> {
     let user = context.user(&database.catalog);
     let is_fine = new_owner == old_owner.unwrap_or(user) || old_owner == Some(user);
-    if is_fine || is_recovering(database) || is_almighty(database, context) {
+    if is_fine || context.origin.is_replay() || is_almighty(database, context) {
         return Ok(());
     }
     Err(denied(wanted, kind, name, &database.catalog.user_name(user)))
@@ -133,7 +128,7 @@ fn check_change(
     owner: UserId,
     name: &str,
 ) -> Result<()> {
-    if is_recovering(database) {
+    if context.origin.is_replay() {
         return Ok(());
     }
     let user = context.user(&database.catalog);

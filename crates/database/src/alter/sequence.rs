@@ -1,7 +1,7 @@
 //! Rows of `_sequence`, `_sequence_data` and `_space_sequence`.
 
 use super::space::{check_name, has_row};
-use super::{check_change, check_given_owner, is_recovering};
+use super::{check_change, check_given_owner};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{SchemaObject, Sequence, SequenceDef, SpaceSequence};
 use crate::database::Database;
@@ -80,7 +80,7 @@ pub(super) fn on_sequence(
             rows: 0,
         }));
     };
-    if !is_recovering(database) {
+    if !context.origin.is_replay() {
         check_numbers(new)?;
     }
     if old.is_some() {
@@ -130,11 +130,12 @@ pub(super) fn on_sequence(
 /// The value itself is not taken back on rollback: what was handed out never comes again.
 pub(super) fn on_sequence_data(
     database: &Database,
+    context: &Context,
     old: Option<&Tuple>,
     new: Option<&Tuple>,
 ) -> Result<Option<Effect>> {
     let Some(row) = new.or(old) else { return Ok(None) };
-    if row.field(1).is_some_and(|value| Reader::new(value).read_int().is_err()) && !is_recovering(database) {
+    if row.field(1).is_some_and(|value| Reader::new(value).read_int().is_err()) && !context.origin.is_replay() {
         return Err(Error::new(ErrorCode::FieldType, &[&2, &"integer"]));
     }
     let mut fields = Fields::new(row.data())?;
@@ -192,10 +193,10 @@ pub(super) fn on_space_sequence(
         return Err(Error::new(ErrorCode::NoSuchSequence, &[&sequence_id]));
     };
     check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id, space.owner(), &space.name())?;
-    if new.is_some() && !is_recovering(database) {
+    if new.is_some() && !context.origin.is_replay() {
         check_attached(database, context, &sequence, is_generated)?;
     }
-    if new.is_some() && !is_recovering(database) {
+    if new.is_some() && !context.origin.is_replay() {
         let covers = space.index(0).is_some_and(|primary| {
             primary.parts.iter().any(|part| {
                 part.field_no == field_no

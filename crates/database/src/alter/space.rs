@@ -1,14 +1,14 @@
 //! Rows of `_space`, `_truncate` and `_collation`.
 
 use super::build::{Work, check_not_building};
-use super::{SEQUENCE_ID, check_change, check_given_owner, disk, is_recovering};
+use super::{SEQUENCE_ID, check_change, check_given_owner, disk};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::{SchemaObject, Space, SpaceDef, SpaceKind};
 use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
-use crate::session::{Context, NOBODY};
+use crate::session::{Context, NOBODY, Origin};
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
 }
 
 /// Reads a row of `_space`. Errors: 9 naming the space, 141, 111, 57.
-pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -> Result<SpaceDef> {
+pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failure: ErrorCode) -> Result<SpaceDef> {
     let mut fields = Fields::new(row)?;
     let id = fields.uint()?;
     let owner = fields.uint()?;
@@ -47,7 +47,7 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
         return Err(Error::new(failure, &[&name, &"space engine name is too long"]));
     }
     check_name(&engine)?;
-    if database.catalog.user(owner).is_none() && !is_recovering(database) {
+    if database.catalog.user(owner).is_none() && !origin.is_replay() {
         return Err(Error::new(ErrorCode::NoSuchUser, &[&owner]));
     }
     let (mut group_id, mut is_temporary) = (0, false);
@@ -64,7 +64,7 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
                 is_temporary = as_bool(value).ok_or_else(|| wrong("'temporary' must be boolean"))?;
             }
             "is_sync" => {
-                if as_bool(value).ok_or_else(|| wrong("'is_sync' must be boolean"))? && !is_recovering(database) {
+                if as_bool(value).ok_or_else(|| wrong("'is_sync' must be boolean"))? && !origin.is_replay() {
                     return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"synchronous spaces"]));
                 }
             }
@@ -74,15 +74,14 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
         Ok(())
     })
     .map_err(|error| error.unwrap_or_else(|| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &"expected a map"])))?;
-    let fields = parse_format(database, format, &name, failure)?;
+    let fields = parse_format(database, origin, format, &name, failure)?;
     if field_count != 0 && (field_count as usize) < fields.len() {
         return Err(Error::new(failure, &[&name, &"exact_field_count must be either 0 or >= formatted field count"]));
     }
     match engine.as_str() {
         // What stands behind these is known by their numbers.
         "sysview" | "service"
-            if !is_recovering(database)
-                && database.catalog.space(id).is_none_or(|space| space.def().engine != engine) =>
+            if !origin.is_replay() && database.catalog.space(id).is_none_or(|space| space.def().engine != engine) =>
         {
             let why = format!("spaces of the engine '{engine}' are the server's own");
             return Err(Error::new(failure, &[&name, &why]));
@@ -98,7 +97,13 @@ pub(crate) fn parse_space(database: &Database, row: &[u8], failure: ErrorCode) -
 }
 
 /// Reads the format of a space. Errors: `failure`, 141, 149.
-fn parse_format(database: &Database, format: &[u8], space: &str, failure: ErrorCode) -> Result<Vec<FieldDef>> {
+fn parse_format(
+    database: &Database,
+    origin: Origin,
+    format: &[u8],
+    space: &str,
+    failure: ErrorCode,
+) -> Result<Vec<FieldDef>> {
     let mut reader = Reader::new(format);
     let count =
         reader.read_array().map_err(|_| Error::new(ErrorCode::WrongSpaceFormat, &[&1, &"expected an array"]))?;
@@ -117,7 +122,7 @@ fn parse_format(database: &Database, format: &[u8], space: &str, failure: ErrorC
                 "name" => name = Some(as_str(value).ok_or_else(|| wrong("field name is not string"))?.to_string()),
                 "type" => {
                     let text = as_str(value).unwrap_or("");
-                    field.field_type = type_of_name(database, text).ok_or_else(|| refuse("has unknown field type"))?;
+                    field.field_type = type_of_name(origin, text).ok_or_else(|| refuse("has unknown field type"))?;
                 }
                 "is_nullable" => {
                     field.is_nullable = as_bool(value).ok_or_else(|| wrong("'is_nullable' must be boolean"))?;
@@ -139,7 +144,7 @@ fn parse_format(database: &Database, format: &[u8], space: &str, failure: ErrorC
             return Err(Error::new(ErrorCode::SpaceFieldIsDuplicate, &[&name]));
         }
         let may_collate = matches!(field.field_type, FieldType::String | FieldType::Scalar | FieldType::Any);
-        if field.collation.is_some() && !may_collate && !is_recovering(database) {
+        if field.collation.is_some() && !may_collate && !origin.is_replay() {
             let why = "collation is reasonable only for string, scalar and any fields";
             return Err(Error::new(failure, &[&space, &why]));
         }
@@ -160,8 +165,8 @@ fn has_text_keys(raw: &[u8]) -> bool {
 }
 
 /// A type by its name, or by one that definitions which exist may have.
-pub(super) fn type_of_name(database: &Database, text: &str) -> Option<FieldType> {
-    let old = || FieldType::of_old_name(text).filter(|_| is_recovering(database));
+pub(super) fn type_of_name(origin: Origin, text: &str) -> Option<FieldType> {
+    let old = || FieldType::of_old_name(text).filter(|_| origin.is_replay());
     text.parse().ok().or_else(old)
 }
 
@@ -183,9 +188,14 @@ pub(crate) fn make_format(database: &Database, def: &SpaceDef, parts: &[KeyPart]
 }
 
 /// What the rows of a space must be like, before it has a number for it.
-pub(super) fn rows_format(database: &Database, def: &SpaceDef, parts: &[KeyPart]) -> Result<Rc<Format>> {
+pub(super) fn rows_format(
+    database: &Database,
+    origin: Origin,
+    def: &SpaceDef,
+    parts: &[KeyPart],
+) -> Result<Rc<Format>> {
     // What was good enough when it was written is not looked at again.
-    if is_recovering(database) {
+    if origin.is_replay() {
         return Ok(Rc::new(Format::any(0)));
     }
     let format = Format::new(0, def.fields.clone(), def.field_count, parts);
@@ -232,8 +242,8 @@ pub(super) fn on_space(
 }
 
 fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
-    let def = parse_space(database, new.data(), ErrorCode::CreateSpace)?;
-    if database.catalog.space(def.id).is_some() && is_recovering(database) {
+    let def = parse_space(database, context.origin, new.data(), ErrorCode::CreateSpace)?;
+    if database.catalog.space(def.id).is_some() && context.origin.is_replay() {
         // The built-in definition of a system space: its row has come.
         return alter_in_place(database, &def).map(|()| None);
     }
@@ -311,7 +321,7 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
     let id = Fields::new(old.data())?.uint()?;
     let space = database.space(id)?;
     let old_def = space.def();
-    let def = parse_space(database, new.data(), ErrorCode::AlterSpace)?;
+    let def = parse_space(database, context.origin, new.data(), ErrorCode::AlterSpace)?;
     check_change(database, context, Privileges::ALTER, ObjectType::Space, id, old_def.owner, &old_def.name)?;
     check_given_owner(
         database,
@@ -339,10 +349,10 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
     {
         return refuse("can not change field count on a non-empty space");
     }
-    if space.is_system() && def.name != old_def.name && !is_recovering(database) {
+    if space.is_system() && def.name != old_def.name && !context.origin.is_replay() {
         return refuse("the space is a system space");
     }
-    let format = rows_format(database, &def, &all_parts(&space))?;
+    let format = rows_format(database, context.origin, &def, &all_parts(&space))?;
     let work = Work { space, format, defs: Vec::new(), name: String::new(), what: "space format check" };
     Ok((def, work))
 }
@@ -351,7 +361,7 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     let (def, work) = plan_alter(database, context, old, new)?;
     let space = Rc::clone(&work.space);
     let format = make_format(database, &def, &all_parts(&space))?;
-    disk::check_format(database, &space, &format, new)?;
+    disk::check_format(database, context.origin, &space, &format, new)?;
     database.apply_build(work, new)?;
     let (old_def, old_format) = (space.def(), space.format());
     apply_def(database, &space, Rc::new(def), format);
@@ -395,7 +405,7 @@ pub(super) fn on_truncate(
     // Everybody may write to this space: what matters is the right on the one that it names.
     if let Some(row) = new.or(old)
         && let Some(named) = database.catalog.space(Fields::new(row.data())?.uint()?)
-        && !is_recovering(database)
+        && !context.origin.is_replay()
     {
         database.check_space_access(context, &named, Privileges::WRITE)?;
     }
@@ -406,13 +416,13 @@ pub(super) fn on_truncate(
     let id = fields.uint()?;
     let Some(space) = database.catalog.space(id) else {
         // A truncation that a snapshot remembers of a space that is created later in it.
-        return if is_recovering(database) { Ok(None) } else { Err(Error::new(ErrorCode::NoSuchSpace, &[&id])) };
+        return if context.origin.is_replay() { Ok(None) } else { Err(Error::new(ErrorCode::NoSuchSpace, &[&id])) };
     };
-    if space.is_system() && !is_recovering(database) {
+    if space.is_system() && !context.origin.is_replay() {
         return Err(Error::new(ErrorCode::TruncateSystemSpace, &[&space.name()]));
     }
     check_not_building(&space)?;
-    let Some(rows) = space.rows.memory() else { return disk::truncate(database, &space) };
+    let Some(rows) = space.rows.memory() else { return disk::truncate(database, context.origin, &space) };
     let taken = Rc::new(RefCell::new(Some(rows.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);
     Ok(Some(Effect {

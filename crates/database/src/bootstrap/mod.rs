@@ -8,7 +8,7 @@ use crate::alter;
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::session::Context;
+use crate::session::{Context, Origin};
 use crate::statement::Operation;
 use serde_json::Value;
 use std::rc::Rc;
@@ -55,7 +55,7 @@ pub fn encode_json(value: &Value, out: &mut Vec<u8>) {
 /// Makes the system spaces, without rows. They must be there before any row can be read.
 pub(crate) fn create_system_spaces(database: &Database) -> Result<()> {
     for (_, row) in rows().filter(|(id, _)| *id == alter::SPACE_ID) {
-        let def = alter::parse_space(database, &row, crate::error::ErrorCode::CreateSpace)?;
+        let def = alter::parse_space(database, Origin::Replay, &row, crate::error::ErrorCode::CreateSpace)?;
         let format = alter::make_format(database, &def, &[])?;
         let kind = alter::kind_of(&def);
         let rows = alter::rows_of_kind(database, kind, def.id, &format)?;
@@ -63,7 +63,7 @@ pub(crate) fn create_system_spaces(database: &Database) -> Result<()> {
         database.catalog.add_space(Rc::new(space));
     }
     for (_, row) in rows().filter(|(id, _)| *id == alter::INDEX_ID) {
-        let parsed = alter::parse_index(database, &row)?;
+        let parsed = alter::parse_index(database, Origin::Replay, &row)?;
         let space = database.space(parsed.space_id)?;
         alter::define_engine_indexes(database, &space, parsed)?;
     }
@@ -73,7 +73,7 @@ pub(crate) fn create_system_spaces(database: &Database) -> Result<()> {
 
 /// Fills an empty database with its first rows. Nothing is logged: the first snapshot holds them.
 pub(crate) fn fill(database: &Database) -> Result<()> {
-    let context = database.admin_context();
+    let context = database.replay_context();
     let replicaset = database.replicaset_uuid();
     let instance = database.instance_uuid();
     for (id, row) in rows() {

@@ -4,57 +4,8 @@ local internal = ...
 local fail, illegal = internal.fail, internal.illegal
 
 -- Configuration -----------------------------------------------------------------------------------------------------
--- Options by Tarantool's names: the type of the value, and its default (nil: none).
-local options_known = {
-    listen = 'number, string', memtx_memory = 'number', memtx_dir = 'string', wal_dir = 'string', work_dir = 'string',
-    vinyl_dir = 'string', memtx_max_tuple_size = 'number', wal_mode = 'string', wal_max_size = 'number',
-    wal_queue_max_size = 'number', checkpoint_interval = 'number', checkpoint_count = 'number',
-    checkpoint_wal_threshold = 'number', snap_io_rate_limit = 'number', force_recovery = 'boolean',
-    read_only = 'boolean', instance_uuid = 'string', replicaset_uuid = 'string', net_msg_max = 'number',
-    fibers_max = 'number', log = 'string', log_level = 'number, string', log_format = 'string', log_nonblock = 'boolean',
-    pid_file = 'string', background = 'boolean', username = 'string', custom_proc_title = 'string',
-    -- Accepted so that configurations written for Tarantool load; they have nothing to act on here.
-    memtx_min_tuple_size = 'number', slab_alloc_factor = 'number', slab_alloc_granularity = 'number',
-    memtx_allocator = 'string', memtx_use_mvcc_engine = 'boolean', readahead = 'number', io_collect_interval = 'number',
-    too_long_threshold = 'number', wal_dir_rescan_delay = 'number', wal_cleanup_delay = 'number', coredump = 'boolean',
-    strip_core = 'boolean', hot_standby = 'boolean', worker_pool_threads = 'number', sql_cache_size = 'number',
-    feedback_enabled = 'boolean', feedback_host = 'string', feedback_interval = 'number', iproto_threads = 'number',
-    vinyl_memory = 'number', vinyl_cache = 'number', vinyl_max_tuple_size = 'number', vinyl_read_threads = 'number',
-    vinyl_write_threads = 'number', vinyl_timeout = 'number', vinyl_run_count_per_level = 'number',
-    vinyl_run_size_ratio = 'number', vinyl_range_size = 'number', vinyl_page_size = 'number', vinyl_bloom_fpr = 'number',
-    replication = 'string, number, table', replication_timeout = 'number', replication_connect_timeout = 'number',
-    replication_connect_quorum = 'number', replication_sync_lag = 'number', replication_sync_timeout = 'number',
-    replication_skip_conflict = 'boolean', replication_anon = 'boolean', replication_synchro_quorum = 'number, string',
-    replication_synchro_timeout = 'number', election_mode = 'string', election_timeout = 'number', txn_timeout = 'number',
-}
-
-local defaults = {
-    memtx_memory = 268435456, memtx_dir = '.', wal_dir = '.', vinyl_dir = '.', memtx_max_tuple_size = 1048576,
-    wal_mode = 'fsync', wal_max_size = 268435456, wal_queue_max_size = 16777216, checkpoint_interval = 3600,
-    checkpoint_count = 2, checkpoint_wal_threshold = 1e18, force_recovery = false, read_only = false, net_msg_max = 768,
-    log_level = 5, log_format = 'plain', log_nonblock = true, background = false, memtx_min_tuple_size = 16,
-    slab_alloc_factor = 1.05, readahead = 16320, too_long_threshold = 0.5, coredump = false, strip_core = true,
-    hot_standby = false, worker_pool_threads = 4, sql_cache_size = 5242880, feedback_enabled = false,
-    vinyl_memory = 134217728, vinyl_cache = 134217728, vinyl_max_tuple_size = 1048576, vinyl_read_threads = 1,
-    vinyl_write_threads = 1, vinyl_timeout = 60, vinyl_run_count_per_level = 4, vinyl_run_size_ratio = 3.5,
-    vinyl_page_size = 4096, vinyl_bloom_fpr = 0.01, replication_timeout = 1, replication_connect_timeout = 30,
-    replication_sync_lag = 10, replication_sync_timeout = 300, replication_skip_conflict = false, replication_anon = false,
-    replication_synchro_quorum = 1, replication_synchro_timeout = 5, election_mode = 'off', election_timeout = 5,
-    wal_dir_rescan_delay = 2, wal_cleanup_delay = 14400,
-}
-
--- Options that may change while the server runs.
-local dynamic = {
-    listen = true, memtx_memory = true, memtx_max_tuple_size = true, wal_queue_max_size = true, checkpoint_interval = true,
-    checkpoint_count = true, checkpoint_wal_threshold = true, snap_io_rate_limit = true, read_only = true,
-    net_msg_max = true, log_level = true, too_long_threshold = true, readahead = true, custom_proc_title = true,
-    feedback_enabled = true, vinyl_memory = true, vinyl_cache = true, vinyl_max_tuple_size = true, vinyl_timeout = true, replication = true,
-    replication_timeout = true, replication_connect_timeout = true, replication_connect_quorum = true,
-    replication_sync_lag = true, replication_sync_timeout = true, replication_skip_conflict = true,
-    io_collect_interval = true, force_recovery = true, worker_pool_threads = true, sql_cache_size = true,
-    replication_synchro_quorum = true, replication_synchro_timeout = true, txn_timeout = true, election_mode = true,
-    election_timeout = true, log_format = true, wal_dir_rescan_delay = true,
-}
+-- Options by Tarantool's names: types, default, bounds, and whether they may change while the server runs.
+local known = internal.options()
 
 local is_loaded = false
 local current = {}
@@ -78,24 +29,17 @@ local has_type = {
     table = function(value) return type(value) == 'table' end,
 }
 
--- What is said of options of a wrong type, and of those out of their bounds, where it is not what is said of all.
-local own_type_errors = { log_format = 'expected json,plain', log_level = 'must be a number or a string' }
-local bounds = {
-    replication_timeout = { min = 1e-300, text = 'the value must be greather than 0' }, net_msg_max = { min = 2, text = 'minimal value is 2' },
-    checkpoint_count = { min = 1, text = 'the value must not be less than one' },
-    readahead = { min = 128, max = 2^32 - 1, text = 'specified value is out of bounds' },
-}
-
 local function check_cfg(changes)
     if type(changes) ~= 'table' then
         error('Error: cfg should be a table', 3)
     end
     local checked = {}
     for name, value in pairs(changes) do
-        local wanted = options_known[name]
-        if wanted == nil then
+        local option = known[name]
+        if option == nil then
             fail('CFG', tostring(name), 'unexpected option')
         end
+        local wanted = option.types
         if value == '' and name ~= 'listen' or value == nil then
             value = nil
         else
@@ -107,8 +51,8 @@ local function check_cfg(changes)
                 ok = ok or has_type[kind](value)
             end
             if not ok then
-                if own_type_errors[name] then
-                    fail('CFG', name, own_type_errors[name])
+                if option.type_error then
+                    fail('CFG', name, option.type_error)
                 end
                 if wanted:find(',') then
                     fail('CFG', name, 'should be one of types ' .. wanted)
@@ -122,11 +66,12 @@ local function check_cfg(changes)
         fail('CFG', 'wal_mode', checked.wal_mode)
     end
     if checked.log_format ~= nil and checked.log_format ~= 'plain' and checked.log_format ~= 'json' then
-        fail('CFG', 'log_format', own_type_errors.log_format)
+        fail('CFG', 'log_format', known.log_format.type_error)
     end
-    for name, bound in pairs(bounds) do
-        if checked[name] ~= nil and (checked[name] < bound.min or checked[name] > (bound.max or math.huge)) then
-            fail('CFG', name, bound.text)
+    for name, value in pairs(checked) do
+        local option = known[name]
+        if option.min and value ~= nil and (value < option.min or value > option.max) then
+            fail('CFG', name, option.bounds_error)
         end
     end
     for _, name in ipairs({ 'memtx_memory', 'vinyl_memory' }) do
@@ -174,8 +119,8 @@ function internal.show_cfg(values)
     if values.log_level ~= nil then
         package.loaded.log.level(values.log_level)
     end
-    for name, value in pairs(defaults) do
-        current[name] = value
+    for name, option in pairs(known) do
+        current[name] = option.default
     end
     for name, value in pairs(values) do
         if value == nil then
@@ -190,8 +135,8 @@ function internal.apply_cfg(changes)
     local checked = check_cfg(changes)
     if not is_loaded then
         local values = {}
-        for name, value in pairs(defaults) do
-            values[name] = value
+        for name, option in pairs(known) do
+            values[name] = option.default
         end
         for name, value in pairs(checked) do
             values[name] = value
@@ -208,7 +153,7 @@ function internal.apply_cfg(changes)
     local changed = {}
     for name, value in pairs(checked) do
         if current[name] ~= value and not (value == nil and current[name] == nil) then
-            if not dynamic[name] then
+            if not known[name].is_dynamic then
                 fail('RELOAD_CFG', name)
             end
             changed[name] = value
@@ -221,7 +166,7 @@ function internal.apply_cfg(changes)
         end
         for name, value in pairs(changed) do
             if value == nil then
-                current[name] = defaults[name]
+                current[name] = known[name].default
             else
                 current[name] = value
             end

@@ -20,8 +20,8 @@ for at, name in ipairs(box.backup.start()) do list[at] = fio.abspath(name) end
 return list";
 
 /// Options of `backup`.
-#[derive(Args)]
-pub(crate) struct Options {
+#[derive(Args, Debug)]
+pub struct Options {
     /// The running server, on this machine: [user:password@]host:port or port. Its user needs to execute the universe
     #[arg(long, default_value = "127.0.0.1:3301", conflicts_with = "dir")]
     uri: String,
@@ -42,8 +42,8 @@ struct Copy {
     bytes: u64,
 }
 
-/// Makes a backup. Errors: what went wrong, as text; the target may then hold a part of it.
-pub(crate) fn backup(options: &Options) -> Result<(), String> {
+/// Makes a backup. Returns the exit code. Errors: what went wrong, as text; the target may then hold a part of it.
+pub fn run(options: &Options) -> Result<i32, String> {
     let target = &options.target;
     let failed = |error: std::io::Error| format!("{}: {error}", target.display());
     SystemFiles.create_dir_all(target).map_err(failed)?;
@@ -76,7 +76,7 @@ pub(crate) fn backup(options: &Options) -> Result<(), String> {
     };
     let bytes: u64 = copies.iter().map(|copy| copy.bytes).sum();
     println!("{} files, {bytes} bytes in {}", copies.len(), target.display());
-    Ok(())
+    Ok(0)
 }
 
 fn copy_of(from: PathBuf, to: PathBuf) -> Result<Copy, String> {

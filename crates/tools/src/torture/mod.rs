@@ -58,7 +58,7 @@ impl Engine {
 
 /// Options of `torture`.
 #[derive(Args, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// What is tortured
     #[arg(long, value_enum, default_value_t = Kind::Lycosa)]
     target: Kind,
@@ -119,8 +119,8 @@ impl Options {
     }
 }
 
-/// Tortures. Returns the exit code: 1 if a promise was broken.
-pub(crate) fn torture(options: &Options) -> Result<i32, String> {
+/// Tortures. Returns the exit code: 1 if a promise was broken. Errors: why no server could be tortured, as text.
+pub fn run(options: &Options) -> Result<i32, String> {
     if options.workload == "list" {
         for workload in trial::all() {
             println!("{:12} {}", workload.name(), workload.about());

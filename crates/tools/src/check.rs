@@ -1,256 +1,21 @@
-//! `lycosa cat` and `lycosa check`: looking at files without starting a server.
+//! `lycosa check`: reads every block of every file of a data directory, and says what is damaged and what that concerns.
 
 use clap::Args;
 use database::Names;
-use runtime::{FileSystem, OpenMode, SystemFiles};
+use runtime::{FileSystem, SystemFiles};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use storage::lsm::{
-    Damage, EntryKind, FileReport, FileRole, LSM_DIR, LsmError, Run, TreeState, check_directory, newest_trees,
-    read_manifest,
-};
-use tuple::msgpack::{Kind, Reader};
+use storage::lsm::{Damage, FileReport, FileRole, LSM_DIR, check_directory};
 use wal::{Loss, Lost, Refusal, Replay, Row, XlogReader};
 
-fn to_json(reader: &mut Reader<'_>) -> Value {
-    let kind = reader.kind();
-    match kind {
-        Ok(Kind::Nil) => reader.read_nil().map_or(Value::Null, |()| Value::Null),
-        Ok(Kind::Bool) => reader.read_bool().map_or(Value::Null, Value::Bool),
-        Ok(Kind::Uint) => reader.read_uint().map_or(Value::Null, Value::from),
-        Ok(Kind::Int) => reader.read_int().map_or(Value::Null, Value::from),
-        Ok(Kind::Float | Kind::Double) => reader.read_double().map_or(Value::Null, Value::from),
-        Ok(Kind::Str) => reader.read_str().map_or(Value::Null, |text| String::from_utf8_lossy(text).into()),
-        Ok(Kind::Bin) => reader.read_bin().map_or(Value::Null, |text| String::from_utf8_lossy(text).into()),
-        Ok(Kind::Array) => {
-            let count = reader.read_array().unwrap_or(0);
-            (0..count).map(|_| to_json(reader)).collect()
-        }
-        Ok(Kind::Map) => {
-            let mut object = Map::new();
-            for _ in 0..reader.read_map().unwrap_or(0) {
-                let key = match to_json(reader) {
-                    Value::String(key) => key,
-                    other => other.to_string(),
-                };
-                object.insert(key, to_json(reader));
-            }
-            Value::Object(object)
-        }
-        Ok(Kind::Ext) => {
-            let mut text = String::new();
-            match reader.read_value() {
-                Ok(raw) => tuple::msgpack::format_value(raw, &mut text),
-                Err(_) => text.push('?'),
-            }
-            text.into()
-        }
-        Err(_) => Value::Null,
-    }
-}
-
-fn type_name(kind: u16) -> String {
-    match kind {
-        2 => "INSERT".into(),
-        3 => "REPLACE".into(),
-        4 => "UPDATE".into(),
-        5 => "DELETE".into(),
-        9 => "UPSERT".into(),
-        12 => "NOP".into(),
-        30 => "RAFT".into(),
-        31 => "PROMOTE".into(),
-        40 => "CONFIRM".into(),
-        41 => "ROLLBACK".into(),
-        other => other.to_string(),
-    }
-}
-
-fn row_to_json(row: &Row<'_>) -> Value {
-    let header = &row.header;
-    let mut head = Map::new();
-    head.insert("type".into(), type_name(header.kind).into());
-    head.insert("lsn".into(), header.lsn.into());
-    if header.replica_id != 0 {
-        head.insert("replica_id".into(), header.replica_id.into());
-    }
-    if header.group_id != 0 {
-        head.insert("group_id".into(), header.group_id.into());
-    }
-    head.insert("timestamp".into(), header.timestamp.into());
-    if !header.is_commit || header.tsn != header.lsn {
-        head.insert("tsn".into(), header.tsn.into());
-    }
-    let mut body = Map::new();
-    let mut reader = Reader::new(row.body);
-    for _ in 0..reader.read_map().unwrap_or(0) {
-        let key = reader.read_uint().unwrap_or(0);
-        let name = match key {
-            0x10 => "space_id",
-            0x11 => "index_id",
-            0x15 => "index_base",
-            0x20 => "key",
-            0x21 => "tuple",
-            0x28 => "operations",
-            _ => "other",
-        };
-        body.insert(name.into(), to_json(&mut reader));
-    }
-    json!({ "HEADER": head, "BODY": body })
-}
-
-/// The text form of `cat`.
-fn print_yaml(row: &Value) {
-    println!("---");
-    for part in ["HEADER", "BODY"] {
-        println!("{part}:");
-        for (key, value) in row[part].as_object().into_iter().flatten() {
-            println!("  {key}: {value}");
-        }
-    }
-}
-
-/// Options of `cat`.
-#[derive(Args)]
-pub(crate) struct CatOptions {
-    /// Files: .xlog, .snap, a .run or manifest of the directory `lsm`, and Tarantool's .run, .index and .vylog
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-    /// One JSON object a line instead of YAML
+/// Options of `check`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// The data directory
+    dir: PathBuf,
+    /// A JSON array instead of lines
     #[arg(long)]
     json: bool,
-    /// Rows of system spaces too
-    #[arg(long)]
-    show_system: bool,
-    /// Only rows of the spaces with these numbers
-    #[arg(long)]
-    space: Vec<u64>,
-    /// Only rows with this lsn and greater ones
-    #[arg(long)]
-    from: Option<i64>,
-    /// Only rows with lsns below this one
-    #[arg(long)]
-    to: Option<i64>,
-}
-
-impl CatOptions {
-    fn print(&self, value: &Value) {
-        if self.json {
-            println!("{value}");
-        } else {
-            print_yaml(value);
-        }
-    }
-
-    fn wants_space(&self, space_id: Option<u64>) -> bool {
-        match space_id {
-            Some(id) if self.space.is_empty() => id >= 512 || self.show_system,
-            Some(id) => self.space.contains(&id),
-            None => self.space.is_empty(),
-        }
-    }
-
-    fn wants_lsn(&self, lsn: i64) -> bool {
-        self.from.is_none_or(|from| lsn >= from) && self.to.is_none_or(|to| lsn < to)
-    }
-}
-
-/// Prints what is in files. Errors: damage, with what was readable before it printed.
-pub(crate) fn cat(options: &CatOptions) -> Result<(), String> {
-    for path in &options.files {
-        let is_ours = SystemFiles.open(path, OpenMode::READ).and_then(|file| {
-            let mut head = [0; 4];
-            file.read_full_at(&mut head, 0).map(|got| got < 4 || head != *b"RUN\n")
-        });
-        let is_ours = is_ours.map_err(|error| format!("{}: {error}", path.display()))?;
-        let failed = |error: LsmError| error.to_string();
-        if is_ours && let Some(run) = Run::open_file(&SystemFiles, path).map_err(failed)? {
-            cat_run(&run, options).map_err(failed)?;
-        } else if let Some(trees) = read_manifest(&SystemFiles, path).map_err(failed)? {
-            trees.iter().for_each(|tree| cat_tree(tree, options));
-        } else {
-            cat_rows(path, options)?;
-        }
-    }
-    Ok(())
-}
-
-fn cat_rows(path: &Path, options: &CatOptions) -> Result<(), String> {
-    let mut reader = XlogReader::open(&SystemFiles, path).map_err(|error| error.to_string())?;
-    let outcome = reader.for_each_row(|row, _| {
-        if !options.wants_lsn(row.header.lsn) {
-            return;
-        }
-        let value = row_to_json(row);
-        if options.wants_space(value["BODY"]["space_id"].as_u64()) {
-            options.print(&value);
-        }
-    });
-    match outcome {
-        Ok(_) => Ok(()),
-        Err(damage) => Err(format!("{}: damaged at byte {}: {damage}", path.display(), damage.offset)),
-    }
-}
-
-/// Entries of a run, with the space and the index that the manifest beside it names, if it does.
-fn cat_run(run: &Run, options: &CatOptions) -> Result<(), LsmError> {
-    let trees = newest_trees(&SystemFiles, run.path().parent().unwrap_or(Path::new("")))?;
-    let names_it = |tree: &&TreeState| tree.ranges.iter().any(|range| range.slices.contains(&run.id()));
-    let owner = trees.iter().find(names_it);
-    if !options.wants_space(owner.map(|tree| u64::from(tree.space_id))) {
-        return Ok(());
-    }
-    for block in 0..run.block_count() {
-        let block = run.read_block(block)?;
-        for at in 0..block.len() {
-            let entry = block.entry(at);
-            let mut head = Map::new();
-            let kind = match entry.kind {
-                EntryKind::Put => "PUT",
-                EntryKind::Delete => "DELETE",
-                EntryKind::Upsert => "UPSERT",
-            };
-            head.insert("type".into(), kind.into());
-            if let Some(tree) = owner {
-                head.insert("space_id".into(), tree.space_id.into());
-                head.insert("index_id".into(), tree.index_id.into());
-            }
-            let mut body = Map::new();
-            body.insert("key".into(), hex(entry.key).into());
-            let mut reader = Reader::new(entry.value);
-            if entry.kind != EntryKind::Delete {
-                body.insert("tuple".into(), to_json(&mut reader));
-            }
-            let mut operations = Vec::new();
-            while entry.kind == EntryKind::Upsert && !reader.is_empty() && reader.read_uint().is_ok() {
-                operations.push(to_json(&mut reader));
-            }
-            if !operations.is_empty() {
-                body.insert("operations".into(), operations.into());
-            }
-            options.print(&json!({ "HEADER": head, "BODY": body }));
-        }
-    }
-    Ok(())
-}
-
-fn cat_tree(tree: &TreeState, options: &CatOptions) {
-    if !options.wants_space(Some(u64::from(tree.space_id))) {
-        return;
-    }
-    let ranges: Vec<Value> = tree
-        .ranges
-        .iter()
-        .map(|range| json!({ "range_id": range.range_id, "begin": hex(&range.begin), "runs": range.slices }))
-        .collect();
-    let head = json!({ "type": "TREE", "tree_id": tree.tree_id, "space_id": tree.space_id, "index_id": tree.index_id });
-    let body = json!({
-        "created_lsn": tree.created_lsn, "dropped_lsn": tree.dropped_lsn, "dumped_lsn": tree.dumped_lsn, "ranges": ranges,
-    });
-    options.print(&json!({ "HEADER": head, "BODY": body }));
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Learns names from the rows that it is given, for those that are lost.
@@ -317,9 +82,11 @@ impl Checked {
     }
 }
 
-/// Reads every block of every file of a directory. Errors: the number of damaged files, after a line for each.
-pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
-    let mut checked = Checked { as_json, own: None, report: Vec::new(), files: 0, damaged: 0 };
+/// Reads every block of every file of a directory. Returns the exit code. Errors: the number of damaged files, after a line for each.
+pub fn run(options: &Options) -> Result<i32, String> {
+    runtime::signals::end_on_closed_output();
+    let dir = &options.dir;
+    let mut checked = Checked { as_json: options.json, own: None, report: Vec::new(), files: 0, damaged: 0 };
     check_logs(dir, &mut checked)?;
     check_runs(&dir.join(LSM_DIR), &mut checked)?;
     if checked.files == 0 {
@@ -328,11 +95,11 @@ pub(crate) fn check(dir: &Path, as_json: bool) -> Result<(), String> {
             dir.display()
         ));
     }
-    if as_json {
+    if options.json {
         println!("{}", Value::from(checked.report));
     }
     let Checked { files, damaged, .. } = checked;
-    if damaged > 0 { Err(format!("{damaged} of {files} files are damaged")) } else { Ok(()) }
+    if damaged > 0 { Err(format!("{damaged} of {files} files are damaged")) } else { Ok(0) }
 }
 
 /// Logs and snapshots.

@@ -86,7 +86,7 @@ pub(crate) enum Protocol {
 /// Options of `bench`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Options {
+pub struct Options {
     /// Address and port of the server
     #[arg(long, default_value = "127.0.0.1:3301")]
     connect: String,
@@ -333,7 +333,7 @@ fn usage(pid: Option<u32>) -> Result<Option<Usage>, String> {
 }
 
 /// Drives one flow and prints what came of it, or returns it for whoever prints JSON.
-fn run(options: &Options, flow: Flow) -> Result<serde_json::Value, String> {
+fn run_flow(options: &Options, flow: Flow) -> Result<serde_json::Value, String> {
     let (own_before, before) = (Usage::of(std::process::id())?, usage(options.pid)?);
     let mut show = |_: usize, second: &Second| println!("{second}");
     let on_second: Option<OnSecond<'_>> = if options.json { None } else { Some(&mut show) };
@@ -373,12 +373,12 @@ fn run(options: &Options, flow: Flow) -> Result<serde_json::Value, String> {
     Ok(serde_json::Value::Null)
 }
 
-/// Runs `lycosa bench`; the exit code.
-pub(crate) fn bench(options: &Options) -> Result<i32, String> {
+/// Puts load on a server. Returns the exit code. Errors: what went wrong, as text.
+pub fn run(options: &Options) -> Result<i32, String> {
     runtime::signals::end_on_closed_output();
     let space = options.prepare()?;
     let Some(preset) = options.preset else {
-        let shown = run(options, options.flow(space)?)?;
+        let shown = run_flow(options, options.flow(space)?)?;
         if options.json {
             println!("{shown}");
         }
@@ -389,7 +389,7 @@ pub(crate) fn bench(options: &Options) -> Result<i32, String> {
         if !options.json {
             println!("{name}");
         }
-        all[name] = run(options, flow)?;
+        all[name] = run_flow(options, flow)?;
     }
     if options.json {
         println!("{all}");
