@@ -9,22 +9,8 @@ use crate::hooks::SessionEvent;
 use crate::session::{ADMIN, Context, NOBODY, PUBLIC, Session, UserId};
 use crate::statistics::increment;
 use runtime::fiber;
-use sha1::{Digest, Sha1};
 use std::rc::Rc;
 use tuple::msgpack::{Kind, Reader};
-
-fn sha1(parts: &[&[u8]]) -> [u8; 20] {
-    let mut hasher = Sha1::new();
-    for part in parts {
-        hasher.update(part);
-    }
-    hasher.finalize().into()
-}
-
-/// sha1(sha1(password)), as `_user` keeps it.
-pub fn password_hash(password: &[u8]) -> [u8; 20] {
-    sha1(&[&sha1(&[password])])
-}
 
 impl Database {
     /// Logs a session in by chap-sha1. `scramble` answers the first 20 bytes of `salt`.
@@ -37,11 +23,7 @@ impl Database {
         let (Some(stored), Ok(scramble)) = (user.password_hash, <[u8; 20]>::try_from(scramble)) else {
             return Err(mismatch());
         };
-        // scramble = sha1(password) xor sha1(salt + sha1(sha1(password)))
-        let mask = sha1(&[&salt[..20.min(salt.len())], &stored]);
-        let mut hash = scramble;
-        hash.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
-        if sha1(&[&hash]) != stored {
+        if !wire::is_proof(&scramble, &stored, salt) {
             return Err(mismatch());
         }
         self.log_in(session, user.id)

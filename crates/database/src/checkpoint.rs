@@ -19,8 +19,9 @@ use storage::MemoryView;
 use tuple::msgpack;
 use wal::{FinishedSnapshot, Position, SnapshotWriter, Vclock, WalError};
 
-use crate::statement::{body_key, row_kind};
+use crate::statement::row_kind;
 use runtime::fiber::{self, FiberId};
+use wire::key;
 
 /// While others are busy a checkpoint works one part of so many of the time: it reads every row, and so do they. Slower, it would keep more rows
 /// that are replaced meanwhile.
@@ -128,9 +129,9 @@ impl CheckpointState {
 fn encode_row(space_id: u32, row: &[u8], body: &mut Vec<u8>) {
     body.clear();
     msgpack::encode_map(body, 2);
-    msgpack::encode_uint(body, body_key::SPACE_ID);
+    msgpack::encode_uint(body, key::SPACE_ID);
     msgpack::encode_uint(body, u64::from(space_id));
-    msgpack::encode_uint(body, body_key::TUPLE);
+    msgpack::encode_uint(body, key::TUPLE);
     body.extend_from_slice(row);
 }
 

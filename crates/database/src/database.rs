@@ -14,9 +14,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::Procedures;
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
-use crate::session::Sessions;
+use crate::session::{Context, Sessions};
 use crate::statistics::Statistics;
-use runtime::{give_back, spawn_thread, touch};
+use runtime::{fiber, give_back, spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -147,6 +147,12 @@ impl Database {
             disk: DiskState::default(),
         });
         bootstrap::create_system_spaces(&database)?;
+        let waiter = Rc::downgrade(&database);
+        fiber::on_yield(Rc::new(move || {
+            if let (Some(database), Some(context)) = (waiter.upgrade(), fiber::local::<Context>()) {
+                database.abort_by_yield(&context);
+            }
+        }));
         Ok(database)
     }
 

@@ -54,7 +54,6 @@ pub use alter::{
     SPACE_SEQUENCE_ID, TRUNCATE_ID, USER_ID,
 };
 pub use bootstrap::encode_json;
-pub use call::password_hash;
 pub use catalog::{
     Catalog, Function, IndexInfo, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind,
     SpaceSequence, User, UserKind,
@@ -67,7 +66,7 @@ pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fil
 pub use hooks::{Procedures, SessionEvent};
 pub use ledger::log_error;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};
-pub use statement::{Operation, body_key, index_by_name, no_such_index, row_kind};
+pub use statement::{Operation, index_by_name, no_such_index, row_kind};
 pub use statistics::{Statistics, add, increment};
 pub use storage::{Key, ScanRequest};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};

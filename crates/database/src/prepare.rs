@@ -9,12 +9,13 @@ use crate::database::Database;
 use crate::disk::Halt;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
-use crate::statement::{Operation, body_key, no_such_space, row_kind};
+use crate::statement::{Operation, no_such_space, row_kind};
 use std::rc::Rc;
 use storage::lsm::Stop;
 use storage::{Change, Key, Mode, Refusal, StorageError, Write};
 use tuple::update::{self, UpdateError};
 use tuple::{Format, Tuple, msgpack};
+use wire::key;
 
 /// The part of the memory limit that is kept beyond it for what must not fail for want of memory: rows that take the place of others
 /// at least as large (the old ones stay until the new ones are durable), and the system's own rows, without which nothing could
@@ -75,21 +76,21 @@ impl BlindWrite {
             BlindWrite::Upsert { .. } => 3 + u32::from(index_base != 0),
         };
         msgpack::encode_map(out, fields);
-        msgpack::encode_uint(out, body_key::SPACE_ID);
+        msgpack::encode_uint(out, key::SPACE_ID);
         msgpack::encode_uint(out, u64::from(space.id));
         if index_base != 0 {
-            msgpack::encode_uint(out, body_key::INDEX_BASE);
+            msgpack::encode_uint(out, key::INDEX_BASE);
             msgpack::encode_uint(out, u64::from(index_base));
         }
         match self {
             BlindWrite::Delete { key } => {
-                msgpack::encode_uint(out, body_key::KEY);
+                msgpack::encode_uint(out, key::KEY);
                 out.extend_from_slice(key);
             }
             BlindWrite::Upsert { row, operations, .. } => {
-                msgpack::encode_uint(out, body_key::TUPLE);
+                msgpack::encode_uint(out, key::TUPLE);
                 out.extend_from_slice(row.data());
-                msgpack::encode_uint(out, body_key::OPS);
+                msgpack::encode_uint(out, key::OPS);
                 out.extend_from_slice(operations);
             }
         }

@@ -17,37 +17,24 @@ use std::rc::Rc;
 use storage::{Change, Mode};
 use tuple::{Tuple, msgpack};
 use wal::Position;
+use wire::key;
 
 /// Kinds of log rows, which are the request types of the protocol.
 pub mod row_kind {
-    /// INSERT.
-    pub const INSERT: u16 = 2;
-    /// REPLACE.
-    pub const REPLACE: u16 = 3;
-    /// UPDATE.
-    pub const UPDATE: u16 = 4;
-    /// DELETE.
-    pub const DELETE: u16 = 5;
-    /// UPSERT.
-    pub const UPSERT: u16 = 9;
-    /// NOP.
-    pub const NOP: u16 = 12;
-}
+    use wire::request_type;
 
-/// Keys of request and row bodies.
-pub mod body_key {
-    /// Number of the space.
-    pub const SPACE_ID: u64 = 0x10;
-    /// Number of the index.
-    pub const INDEX_ID: u64 = 0x11;
-    /// Number that the first field has in update operations.
-    pub const INDEX_BASE: u64 = 0x15;
-    /// Key.
-    pub const KEY: u64 = 0x20;
-    /// Row, or operations of an update.
-    pub const TUPLE: u64 = 0x21;
-    /// Operations of an upsert.
-    pub const OPS: u64 = 0x28;
+    /// INSERT.
+    pub const INSERT: u16 = request_type::INSERT as u16;
+    /// REPLACE.
+    pub const REPLACE: u16 = request_type::REPLACE as u16;
+    /// UPDATE.
+    pub const UPDATE: u16 = request_type::UPDATE as u16;
+    /// DELETE.
+    pub const DELETE: u16 = request_type::DELETE as u16;
+    /// UPSERT.
+    pub const UPSERT: u16 = request_type::UPSERT as u16;
+    /// NOP.
+    pub const NOP: u16 = request_type::NOP as u16;
 }
 
 /// What a client wants done to rows of a space.
@@ -369,22 +356,22 @@ fn encode_write(out: &mut Vec<u8>, space: &Space, change: &Change, blind: Option
 /// The body of a log row that says what is there now, so that replaying it needs no operations.
 fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
     msgpack::encode_map(out, 2);
-    msgpack::encode_uint(out, body_key::SPACE_ID);
+    msgpack::encode_uint(out, key::SPACE_ID);
     msgpack::encode_uint(out, u64::from(space.id));
     match (&change.new, &change.old) {
         (Some(new), _) => {
-            msgpack::encode_uint(out, body_key::TUPLE);
+            msgpack::encode_uint(out, key::TUPLE);
             out.extend_from_slice(new.data());
         }
         (None, Some(old)) => {
-            msgpack::encode_uint(out, body_key::KEY);
+            msgpack::encode_uint(out, key::KEY);
             match space.index_def(0) {
                 Some(primary) => primary.key_def.extract_key(old.data(), out),
                 None => msgpack::encode_array(out, 0),
             }
         }
         (None, None) => {
-            msgpack::encode_uint(out, body_key::KEY);
+            msgpack::encode_uint(out, key::KEY);
             msgpack::encode_array(out, 0);
         }
     }

@@ -3,7 +3,6 @@
 //! A console thread reads lines and asks the transaction thread (or the remote server) to run them; Lua's `console` module makes the text of
 //! the answer. The editor stays open from line to line, so that what is typed or pasted ahead is kept.
 
-use crate::client::{Client, Patience, Target};
 use crate::options::read_text;
 use crate::process::{Process, Stop};
 use clap::{Args, ValueEnum};
@@ -27,6 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tools::client::{Client, Patience, Target};
 
 /// Does what a console asks for on a server; Tarantool's own has less.
 const REQUEST: &str = "\

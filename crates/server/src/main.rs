@@ -1,7 +1,6 @@
 //! `lycosa`: the command line. `serve` and `console` are modules here, the other commands those of `tools`; this page only chooses.
 
 #[allow(dead_code, reason = "`tools` needs more of it")]
-mod client;
 mod console;
 mod logging;
 mod names;

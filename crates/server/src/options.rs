@@ -184,7 +184,7 @@ impl Options {
         logging::level(self.text_or_default("log_level"))?;
         logging::is_json(self.text_or_default("log_format"))?;
         if let Some(address) = self.text("listen") {
-            let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+            let (_, host_and_port) = runtime::net::Address::split_login(address);
             runtime::net::Address::resolve(host_and_port)
                 .map_err(|error| format!("cannot listen at {address}: {error}"))?;
         }

@@ -201,7 +201,7 @@ impl Process {
 
 /// The address that a text stands for. Errors: it is none.
 fn resolve(address: &str) -> Result<Address, Error> {
-    let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+    let (_, host_and_port) = Address::split_login(address);
     let addresses = Address::resolve(host_and_port).map_err(|error| cannot_listen(address, &error))?;
     addresses.into_iter().next().ok_or_else(|| Error::system(format!("cannot listen at {address}: no such address")))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use storage::lsm::{EntryKind, LsmError, Run, TreeState, newest_trees, read_manifest};
 use tuple::msgpack::{Kind, Reader};
 use wal::{Row, XlogReader};
+use wire::key;
 
 fn to_json(reader: &mut Reader<'_>) -> Value {
     let kind = reader.kind();
@@ -79,14 +80,13 @@ fn row_to_json(row: &Row<'_>) -> Value {
     let mut body = Map::new();
     let mut reader = Reader::new(row.body);
     for _ in 0..reader.read_map().unwrap_or(0) {
-        let key = reader.read_uint().unwrap_or(0);
-        let name = match key {
-            0x10 => "space_id",
-            0x11 => "index_id",
-            0x15 => "index_base",
-            0x20 => "key",
-            0x21 => "tuple",
-            0x28 => "operations",
+        let name = match reader.read_uint().unwrap_or(0) {
+            key::SPACE_ID => "space_id",
+            key::INDEX_ID => "index_id",
+            key::INDEX_BASE => "index_base",
+            key::KEY => "key",
+            key::TUPLE => "tuple",
+            key::OPS => "operations",
             _ => "other",
         };
         body.insert(name.into(), to_json(&mut reader));

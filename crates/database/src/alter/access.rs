@@ -60,7 +60,7 @@ fn parse_user(row: &[u8]) -> Result<User> {
 
 /// What `_user` keeps of an empty password: guest's.
 fn password_hash_of_nothing() -> [u8; 20] {
-    crate::call::password_hash(b"")
+    wire::password_hash(b"")
 }
 
 fn object_type(kind: UserKind) -> ObjectType {
