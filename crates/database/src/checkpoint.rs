@@ -2,7 +2,7 @@
 //!
 //! The moment is between two transactions: the log begins a new file there, so the snapshot's vclock is exactly what its rows
 //! are. The snapshot gets its name only when everything it covers is durable in the log; a crash at any time leaves the old
-//! one in force.
+//! one the newest.
 
 use crate::database::{Database, State};
 use crate::disposal::Garbage;
@@ -215,7 +215,7 @@ impl Database {
     /// Makes a checkpoint and waits until it is there. Yields in a fiber; elsewhere it is only begun. One that began by itself is waited for
     /// first: it lacks what was written since.
     ///
-    /// Errors: 120 if one is being made that somebody else has asked for; the reason if it failed (the old snapshot stays in force).
+    /// Errors: `CheckpointInProgress` if one is being made that somebody else has asked for; the reason if it failed (the old snapshot stays the newest).
     pub fn make_checkpoint(&self) -> Result<()> {
         // It waits, and a snapshot has nothing that is not committed: what a wait does to the caller's transaction is done before.
         if let Some(context) = fiber::local::<Context>() {

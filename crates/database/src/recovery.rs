@@ -431,7 +431,7 @@ impl Database {
         }
     }
 
-    /// Completes the log and the files. No request may follow.
+    /// Completes the log and the files. No request may follow. Errors: the log cannot be completed; what is durable stays so.
     pub fn close(&self) -> Result<()> {
         self.set_state(State::Stopped);
         self.stop_checkpoint();

@@ -1,7 +1,7 @@
 //! Writes of rows: insert, replace, update, upsert, delete, truncate.
 //!
-//! A statement on a plain space (no triggers, no sequence, not a system space, no open transaction) takes the short way: applied
-//! in place, appended to the log, pending. Everything else runs inside a transaction of its own or the open one.
+//! A statement that is alone (no triggers, no sequence, not a system space, no open transaction) takes the short way: prepared, applied,
+//! appended to the log, pending ([`Database::execute_alone`]). Everything else runs inside a transaction of its own or the open one.
 
 use crate::access::{self, ObjectType, Privileges};
 use crate::alter;
@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::prepare::{BlindWrite, Prepared};
 use crate::session::Context;
 use crate::statistics::increment;
+use crate::triggers::Becomes;
 use crate::txn::Statement;
 use std::rc::Rc;
 use storage::{Change, Mode};
@@ -79,7 +80,7 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    fn trigger_name(&self) -> &'static str {
+    pub(crate) fn trigger_name(&self) -> &'static str {
         match self {
             Operation::Insert { .. } => "INSERT",
             Operation::Replace { .. } => "REPLACE",
@@ -91,7 +92,7 @@ impl Operation<'_> {
 }
 
 impl Database {
-    /// Checks that the context's user may do `wanted` to a space.
+    /// Checks that the context's user may do `wanted` to a space. Errors: `AccessDenied`.
     pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
         let rights = context.rights(&self.catalog);
         if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
@@ -113,7 +114,7 @@ impl Database {
     /// Executes a write after checking access. Returns the row that a client is shown: the new one, or the removed one of
     /// a delete; none for an upsert.
     ///
-    /// Errors: 42, 7, 40, 3, 1xx of formats and updates. A refused statement has changed nothing.
+    /// Errors: `AccessDenied`, `Readonly`, `WalIo`, `TupleFound`, those of formats and updates. A refused statement has changed nothing.
     pub fn execute(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
         self.check_space_access(context, space, Privileges::WRITE)?;
         if space.id == alter::SEQUENCE_DATA_ID {
@@ -125,7 +126,7 @@ impl Database {
         self.execute_unchecked(context, space, operation)
     }
 
-    /// Who moves a sequence by a row of `_sequence_data` needs the right to write that sequence. Errors: 42.
+    /// Who moves a sequence by a row of `_sequence_data` needs the right to write that sequence. Errors: `AccessDenied`.
     #[cold]
     fn check_sequence_row(&self, context: &Context, operation: Operation<'_>) -> Result<()> {
         let list = match operation {
@@ -165,7 +166,7 @@ impl Database {
             return self.execute_alone(context, space, operation);
         }
         self.enter(context)?;
-        // Kept until the statement is in force, or refused.
+        // Kept until the statement is applied or refused.
         let _ready = self.make_ready(context, space, operation)?;
         let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
         // What a refused statement has left.
@@ -214,7 +215,9 @@ impl Database {
         Ok(answer)
     }
 
-    /// Appends a transaction of one statement, which is in force, to the log. Errors: 40, and the statement is the caller's to take back.
+    /// Appends a transaction of one statement, which is applied, to the log.
+    ///
+    /// Errors: `WalIo`; the caller then rolls the statement back.
     pub(crate) fn append_alone(
         &self,
         context: &Context,
@@ -228,6 +231,7 @@ impl Database {
             journal.row(kind, group_id, encode);
             journal.commit()
         })?;
+        debug_assert!(position > self.durable(), "what is appended becomes durable later");
         self.ledger.note_write(space, position);
         context.see(position);
         Ok(position)
@@ -252,73 +256,7 @@ impl Database {
             }
             other => other,
         };
-        let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
-        let prepared = match before.is_empty() {
-            true => self.when_ready(context, space, || self.prepare(context, space, &operation)),
-            false => self.prepare_for_triggers(context, space, &operation),
-        };
-        let Some(mut prepared) = prepared? else {
-            return Ok(None);
-        };
-        // What the statement has become: triggers make a replacement or a deletion of it.
-        let mut becomes = None;
-        if !before.is_empty() {
-            // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
-            self.note_read(context, space);
-            let name = operation.trigger_name();
-            let mut new = prepared.new.clone();
-            for trigger in before {
-                new = self
-                    .run_trigger(context, || trigger.run(context, prepared.old.as_ref(), new.as_ref(), space, name))?;
-            }
-            self.check_goes_on(context)?;
-            let changed = match (&new, &prepared.new) {
-                (Some(a), Some(b)) => !a.ptr_eq(b),
-                (None, None) => false,
-                _ => true,
-            };
-            // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
-            let known = prepared.old.as_ref().or(prepared.new.as_ref());
-            let present = match known {
-                Some(row) => self.until_ready(context, || self.same_key(space, row.data()))?,
-                None => None,
-            };
-            let is_same = present.as_ref().map(Tuple::data) == prepared.old.as_ref().map(Tuple::data);
-            if !is_same && !changed {
-                let again = self.when_ready(context, space, || self.prepare(context, space, &operation))?;
-                let Some(again) = again else { return Ok(None) };
-                prepared = again;
-            } else if !space.rows.may_wait() || !is_same {
-                // What is read twice from a disk is two tuples: a trigger that returns the old row has returned the first.
-                prepared.old = present;
-            }
-            if changed {
-                becomes = Some(if new.is_some() { "REPLACE" } else { "DELETE" });
-                prepared.kind = if new.is_some() { row_kind::REPLACE } else { row_kind::DELETE };
-                prepared.mode = Mode::Replace;
-                prepared.new = new;
-            }
-            self.remember_rows(context, space, prepared.old.as_ref(), prepared.new.as_ref());
-            let is_kept = match (&prepared.old, &prepared.new) {
-                (None, None) => true,
-                (Some(old), Some(new)) => changed && old.ptr_eq(new),
-                _ => false,
-            };
-            if is_kept || !self.check_after_triggers(space, &operation, &prepared, changed)? {
-                return Ok(None);
-            }
-            if let Some(row) = prepared.new.take() {
-                let replaced_bytes = prepared.old.as_ref().map_or(0, |old| old.data().len());
-                prepared.new = Some(match changed && space.rows.memory().is_some() {
-                    // The trigger's row is Lua's: what an index holds is in the arena whose views keep it.
-                    true => self.make_row(space, &space.format(), row.data(), || replaced_bytes)?,
-                    false => row,
-                });
-            }
-            if let Some(new) = &prepared.new {
-                self.until_ready(context, || self.check_secondaries(space, prepared.old.as_ref(), new))?;
-            }
-        }
+        let Some((prepared, becomes)) = self.prepare_in_txn(context, space, &operation)? else { return Ok(None) };
         if space.rows.may_wait() && !context.answers_wait {
             // The triggers may have taken long.
             self.check_writable()?;
@@ -328,7 +266,7 @@ impl Database {
         let (old, new) = (change.old.clone(), change.new.clone());
         let def = space.def();
         let answer = match becomes {
-            Some("DELETE") if space.rows.may_wait() => None,
+            Some(Becomes::Deletion) if space.rows.may_wait() => None,
             Some(_) => new.clone().or_else(|| old.clone()),
             None => shown(&operation, space, &change),
         };
@@ -344,21 +282,16 @@ impl Database {
         let on_replace = if space.runs_triggers.get() { space.on_replace.borrow().clone() } else { Vec::new() };
         for trigger in on_replace {
             self.run_trigger(context, || {
-                let kind = becomes.unwrap_or(operation.trigger_name());
+                let kind = becomes.map_or(operation.trigger_name(), Becomes::trigger_name);
                 trigger.run(context, old.as_ref(), new.as_ref(), space, kind)
             })?;
         }
         Ok(answer)
     }
 
-    fn run_trigger<T>(&self, context: &Context, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        context.trigger_depth.set(context.trigger_depth.get() + 1);
-        let result = run();
-        context.trigger_depth.set(context.trigger_depth.get() - 1);
-        result
-    }
-
     /// Removes all rows. Logged as a change of `_truncate`, as Tarantool does.
+    ///
+    /// Errors: `AccessDenied`, `TruncateSystemSpace`; those of a write.
     pub fn truncate(&self, context: &Context, space: &Rc<Space>) -> Result<()> {
         self.check_space_access(context, space, Privileges::WRITE)?;
         if space.is_system() {
@@ -380,17 +313,17 @@ impl Database {
     }
 }
 
-/// Error 36.
+/// The error for a space that does not exist.
 pub(crate) fn no_such_space(id: u32) -> Error {
     Error::new(ErrorCode::NoSuchSpace, &[&id]).with("space_id", id)
 }
 
-/// Error 35.
+/// The error for an index that does not exist.
 pub fn no_such_index(space: &Space, index_id: u32) -> Error {
     Error::new(ErrorCode::NoSuchIndexId, &[&index_id, &space.name()]).with("space", space.name())
 }
 
-/// An index by name. Errors: 148.
+/// An index by name. Errors: `NoSuchIndexName`.
 pub fn index_by_name(space: &Space, name: &str) -> Result<Rc<IndexInfo>> {
     space.index_by_name(name).ok_or_else(|| Error::new(ErrorCode::NoSuchIndexName, &[&name, &space.name()]))
 }

@@ -528,6 +528,7 @@ impl Tree {
     }
 
     /// Finds the place of a key for a following `insert_at`, `replace_at` or `remove_at`.
+    #[inline]
     pub fn locate(&self, hint: u64, mut compare: impl FnMut(u64) -> Ordering) -> Slot {
         let mut equal = None;
         let cursor = self.root.partition(hint, |item| {

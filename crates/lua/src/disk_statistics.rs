@@ -100,10 +100,10 @@ pub(crate) fn index_statistics(state: State) -> Outcome {
 
 /// What an index is like now.
 fn push_shape(figures: &Figures, all: &IndexStatistics) {
-    figures.count("rows", all.levels.rows + all.runs.rows);
-    figures.count("bytes", all.levels.bytes + all.runs.bytes);
-    figures.amount("memory", all.levels);
-    figures.count("memory.index_size", all.level_index_bytes);
+    figures.count("rows", all.memtables.rows + all.runs.rows);
+    figures.count("bytes", all.memtables.bytes + all.runs.bytes);
+    figures.amount("memory", all.memtables);
+    figures.count("memory.index_size", all.memtable_index_bytes);
     figures.volume("disk", all.runs);
     figures.count("disk.index_size", all.fence_bytes);
     figures.count("disk.bloom_size", all.filter_bytes);
@@ -136,7 +136,7 @@ fn push_counts(figures: &Figures, all: &IndexStatistics) {
     figures.amount("get", counts.found);
     figures.amount("put", counts.put);
     figures.count("memory.iterator.lookup", counts.lookups);
-    figures.amount("memory.iterator.get", counts.found_in_levels);
+    figures.amount("memory.iterator.get", counts.found_in_memtables);
     figures.count("disk.iterator.lookup", counts.run_lookups);
     figures.amount("disk.iterator.get", counts.found_in_runs);
     figures.volume("disk.iterator.read", counts.read);
@@ -150,7 +150,7 @@ fn push_counts(figures: &Figures, all: &IndexStatistics) {
     let of_cache = ["cache.rows", "cache.bytes", "cache.index_size", "cache.invalidate.rows", "cache.invalidate.bytes"];
     figures.absent(&of_cache);
     figures.absent(&["cache.evict.rows", "cache.evict.bytes", "skip.rows", "skip.bytes"]);
-    // What a transaction has written is in the levels.
+    // What a transaction has written is in the memtables.
     figures.absent(&[
         "txw.rows",
         "txw.bytes",
@@ -189,7 +189,7 @@ pub(crate) fn disk_statistics(state: State) -> Outcome {
     figures.count("disk.data", all.runs.packed_bytes);
     figures.count("disk.data_compacted", all.oldest.packed_bytes);
     figures.count("disk.index", all.fence_bytes + all.filter_bytes);
-    figures.count("memory.level0", all.level_bytes);
+    figures.count("memory.level0", all.memtable_bytes);
     figures.count("memory.tuple_cache", all.cache_bytes);
     figures.count("memory.page_index", all.fence_bytes);
     figures.count("memory.bloom_filter", all.filter_bytes);
@@ -198,7 +198,7 @@ pub(crate) fn disk_statistics(state: State) -> Outcome {
     figures.count("tx.rollback", statistics.disk_rollbacks.get());
     figures.count("tx.conflict", statistics.conflicts.get());
     figures.count("tx.transactions", database.suspended() as u64);
-    // What a transaction has written is in the levels; it reads what is there, and remembers what it has read.
+    // What a transaction has written is in the memtables; it reads what is there, and remembers what it has read.
     figures.absent(&["memory.tx", "tx.statements", "tx.gap_locks", "tx.read_views"]);
     figures.put("amplification.write", counts.write_amplification());
     figures.put("amplification.space", all.space_amplification());
@@ -207,7 +207,7 @@ pub(crate) fn disk_statistics(state: State) -> Outcome {
     figures.count("pace", all.pace_bytes_per_s);
     figures.count("ranges", all.range_count);
     figures.count("runs", all.run_count);
-    figures.count("memory.level0_max", all.level_bytes_max);
+    figures.count("memory.level0_max", all.memtable_bytes_max);
     figures.count("memory.tuple_cache_max", all.cache_bytes_max);
     figures.count("cache.block_hits", all.cache_hits);
     figures.count("cache.block_misses", all.cache_misses);

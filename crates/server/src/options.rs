@@ -196,7 +196,7 @@ impl Options {
         let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
         let dir = std::path::absolute(&config.wal_dir).unwrap_or_else(|_| config.wal_dir.clone());
         format!(
-            "directory {}, wal_mode {}, memory for rows {}, for writes of spaces on disk {}, for reads of them {}, for Lua {}",
+            "directory {}, wal_mode {}, memory for rows {}, write buffer of spaces on disk {}, their read cache {}, Lua {}",
             dir.display(),
             find("wal_mode").and_then(|spec| spec.value_in(config)).map_or(String::new(), |mode| mode.to_string()),
             mib(config.memtx_memory),

@@ -1,5 +1,6 @@
 //! What the database and its engines tell each other; [`Rows`](crate::Rows) is the contract itself.
 
+use crate::entries::KeySource;
 use crate::lsm::DiskChange;
 use std::rc::Rc;
 use tuple::msgpack::Reader;
@@ -74,8 +75,10 @@ pub struct IndexDef {
     pub is_unique: bool,
     /// The parts as declared.
     pub key_def: Rc<KeyDef>,
-    /// The parts by which rows are ordered: for a non-unique or nullable index the declared ones and the primary key's.
+    /// The parts by which entries are ordered: for a non-unique or nullable index the declared ones and the primary key's.
     pub compare_def: Rc<KeyDef>,
+    /// What entries of a row there are; both definitions say where their parts are in an entry.
+    pub source: KeySource,
 }
 
 /// Which rows a statement may replace.

@@ -9,6 +9,7 @@
 //! * Every index of a space holds the same rows; the primary index owns one reference to each.
 
 mod engine;
+mod entries;
 pub mod lsm;
 mod memory;
 mod rows;
@@ -16,6 +17,7 @@ mod rows;
 pub use engine::{
     BuildError, Change, IndexDef, IndexKind, IteratorKind, Key, Mode, NotAnArray, ScanRequest, StorageError, Write,
 };
+pub use entries::{Entries, EntrySource, KeySource};
 /// Look-ups that one hint may announce.
 pub use index::PREFETCH_MAX;
 pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView, Prefetch};

@@ -188,7 +188,7 @@ impl Rows {
 
     /// True if operations for the row with the primary key of `row` need no look at it: nothing in memory says what it is.
     pub fn takes_blind_upsert(&self, row: &[u8]) -> bool {
-        self.is_blind() && self.disk().is_some_and(|space| space.takes_note(row))
+        self.is_blind() && self.disk().is_some_and(|space| space.takes_blind_upsert(row))
     }
 
     // --- Writing ---
@@ -226,6 +226,27 @@ impl Rows {
         }
     }
 
+    /// True if rows are as a change has left them, as far as that is known. For assertions.
+    pub fn has_applied(&self, change: &Change) -> bool {
+        self.is_state(change.new.as_ref(), change.old.as_ref())
+    }
+
+    /// True if rows are as they were before a change, as far as that is known. For assertions.
+    pub fn has_rolled_back(&self, change: &Change) -> bool {
+        self.is_state(change.old.as_ref(), change.new.as_ref())
+    }
+
+    /// `there` is in memory, or nothing is where `gone` was.
+    fn is_state(&self, there: Option<&Tuple>, gone: Option<&Tuple>) -> bool {
+        let Some(space) = self.memory() else { return true };
+        let space = space.borrow();
+        match (there, gone) {
+            (Some(row), _) => space.get_same_key(row.data()).is_some_and(|found| found.ptr_eq(row)),
+            (None, Some(row)) => space.get_same_key(row.data()).is_none(),
+            (None, None) => true,
+        }
+    }
+
     /// Hands over the keys that a change has touched: the index, and the ordered bytes of a row's key by its own parts and by the index's whole
     /// order. None: such keys have no ordered bytes.
     pub fn for_each_key(
@@ -237,9 +258,10 @@ impl Rows {
         let Rows::Disk(space, _) = self else {
             for def in defs {
                 for row in [&change.old, &change.new].into_iter().flatten() {
-                    let own = ordered_key(&def.key_def, row.data());
-                    let whole = ordered_key(&def.compare_def, row.data());
-                    visit(def, own.as_deref(), whole.as_deref());
+                    def.for_each_entry(row.data(), |entry| {
+                        let (own, whole) = (ordered_key(&def.key_def, entry), ordered_key(&def.compare_def, entry));
+                        visit(def, own.as_deref(), whole.as_deref());
+                    });
                 }
             }
             return;
@@ -301,9 +323,9 @@ fn write_on_disk(space: &Rc<LsmSpace>, write: Write<'_>) -> Change {
             let disk = space.put(old.as_ref().map(Tuple::data), new.as_ref().map(Tuple::data));
             Change { old, new, disk: Some(Box::new(disk)) }
         }
-        Write::BlindDelete { key } => Change { old: None, new: None, disk: Some(Box::new(space.delete_unseen(key))) },
+        Write::BlindDelete { key } => Change { old: None, new: None, disk: Some(Box::new(space.delete_blind(key))) },
         Write::BlindUpsert { row, operations, index_base } => {
-            let disk = space.upsert_unseen(row, operations, index_base);
+            let disk = space.upsert_blind(row, operations, index_base);
             Change { old: None, new: None, disk: Some(Box::new(disk)) }
         }
     }

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use storage::{Change, IndexDef, IndexKind, IteratorKind, MemorySpace, Mode};
+use storage::{Change, IndexDef, IndexKind, IteratorKind, KeySource, MemorySpace, Mode};
 use tuple::{Arena, FieldType, Format, KeyDef, KeyPart, Tuple, msgpack};
 
 /// Rows are [id, group, value]: a value is a number, nil, or text, which the new indexes refuse.
@@ -51,7 +51,7 @@ fn def(id: u32, kind: IndexKind, is_unique: bool, fields: &[u32], more: &[u32]) 
     let key = |fields: &[u32]| KeyDef::new(fields.iter().map(|field| part(*field)).collect());
     let key_def = Rc::new(key(fields));
     let compare_def = if more.is_empty() { Rc::clone(&key_def) } else { Rc::new(KeyDef::merge(&key_def, &key(more))) };
-    IndexDef { id, kind, is_unique, key_def, compare_def }
+    IndexDef { id, kind, is_unique, key_def, compare_def, source: KeySource::Fields }
 }
 
 /// What is built.

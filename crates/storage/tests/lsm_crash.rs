@@ -136,10 +136,10 @@ impl Life {
                 Operation::Delete(id) => {
                     let mut key = Vec::new();
                     msgpack::encode_uint(&mut key, id);
-                    space.delete_unseen(DiskKey { parts: &key, part_count: 1 });
+                    space.delete_blind(DiskKey { parts: &key, part_count: 1 });
                 }
-                Operation::Add(_, number) if space.takes_note(&fresh) => {
-                    space.upsert_unseen(&fresh, &addition(number), 0);
+                Operation::Add(_, number) if space.takes_blind_upsert(&fresh) => {
+                    space.upsert_blind(&fresh, &addition(number), 0);
                 }
                 _ => write_seen(space, fresh, operation)?,
             }
@@ -364,7 +364,7 @@ fn runs_stay_while_a_crash_may_find_them_in_force() {
         if operation.kind != OperationKind::Sync || !is_manifest {
             continue;
         }
-        // The manifest cannot be synced, and what was written cannot be taken back.
+        // The manifest cannot be synced, and what was written cannot be removed.
         let files = SimulatedFiles::default();
         let fault = Fault {
             syncs_until_error: Some(syncs - 1),

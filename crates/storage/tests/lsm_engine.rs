@@ -75,7 +75,7 @@ impl Machine {
 
     /// Adds to the number of a row without a look at it.
     fn add(&self, id: u64, number: u64) {
-        self.space.upsert_unseen(&row(id, number), &addition(number), 0);
+        self.space.upsert_blind(&row(id, number), &addition(number), 0);
     }
 
     fn build_index(&self) {
@@ -106,9 +106,9 @@ fn memory_of_changes_that_were_taken_back_is_given_free_by_a_dump() {
     let change = machine.space.put(None, Some(&row(1, 10)));
     machine.space.undo(&change);
     drop(change);
-    assert!(machine.engine.statistics().level_bytes > 0);
+    assert!(machine.engine.statistics().memtable_bytes > 0);
     machine.dump(10);
-    assert_eq!(machine.engine.statistics().level_bytes, 0);
+    assert_eq!(machine.engine.statistics().memtable_bytes, 0);
 }
 
 #[test]
@@ -141,12 +141,12 @@ fn a_checkpoint_covers_a_space_whose_index_is_being_built() {
 }
 
 #[test]
-fn what_a_build_collects_counts_as_memory_of_levels() {
+fn what_a_build_collects_counts_as_memory_of_memtables() {
     let machine = Machine::new();
     (0..5_000).for_each(|id| _ = machine.space.put(None, Some(&row(id, id))));
     machine.dump(10);
     machine.turns(10);
-    let taken = || machine.engine.statistics().level_bytes;
+    let taken = || machine.engine.statistics().memtable_bytes;
     assert_eq!(taken(), 0);
     let mut build = machine.space.begin_build(Rc::new(format(SPACE)), vec![(def(1), OPTIONS)]).unwrap();
     let (mut most, mut watermark) = (0, u64::MAX);
@@ -320,7 +320,7 @@ fn a_start_dumps_one_space_while_another_is_in_runs_beyond_it() {
     other.put(None, Some(&row(2, 11)));
     machine.engine.dump_all(15).unwrap();
     assert_eq!((machine.space.dumped_lsn(), other.dumped_lsn()), (20, 15));
-    assert_eq!(machine.engine.statistics().level_bytes, 0);
+    assert_eq!(machine.engine.statistics().memtable_bytes, 0);
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn an_index_that_lacks_rows_does_not_pass_for_whole_after_the_next_crash() {
         machine.space.put(None, Some(&row(2, 20)));
         // There is no room for what the log has more.
         machine.engine.dump_all(12).unwrap();
-        assert_eq!((machine.space.dumped_lsn(), machine.engine.statistics().level_bytes), (12, 0));
+        assert_eq!((machine.space.dumped_lsn(), machine.engine.statistics().memtable_bytes), (12, 0));
         machine.engine.close();
         let engine = lsm_rig::open(config(), &machine.files, &machine.clock).unwrap();
         assert!(engine.claim(SPACE, 0, 1, true, None).is_some_and(|tree| tree.dumped_lsn == 12));

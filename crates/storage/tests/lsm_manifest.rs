@@ -1,4 +1,4 @@
-//! The manifest under power loss, damage and errors: what was told to be in force is, and nothing is in force in part.
+//! The manifest under power loss, damage and errors: what was confirmed applies, and nothing applies in part.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use runtime::{Fault, FileSystem, Loss, OpenMode, Randomness, SeededRandomness, SimulatedFiles};
@@ -35,7 +35,7 @@ fn slices(tree: &TreeState) -> BTreeSet<u64> {
     tree.ranges.iter().flat_map(|range| range.slices.iter().copied()).collect()
 }
 
-/// Does what a database does, at random: creates trees, dumps, compacts, splits, drops. Each state that was in force is kept.
+/// Does what a database does, at random: creates trees, dumps, compacts, splits, drops. Each state that applied is kept.
 struct Script {
     random: SeededRandomness,
     states: Vec<Vec<TreeState>>,
@@ -151,7 +151,7 @@ impl Script {
         Ok(run)
     }
 
-    /// True if this is the last state that was in force, or the one under way.
+    /// True if this is the last state that applied, or the one under way.
     fn may_be(&self, trees: &[TreeState]) -> bool {
         Some(trees) == self.doubtful.as_deref() || self.states.last().unwrap() == trees
     }
@@ -169,7 +169,7 @@ fn edits_come_back_as_they_were_made() {
         }
     }
     let names = manifests(&files);
-    // The one in force, and the one before it.
+    // The current one, and the one before it.
     assert_eq!(names.len(), 2);
     assert!(!names[1].ends_with("manifest-00000000000000000001"), "a new file was begun");
     assert!(files.open(&names[1], OpenMode::READ).unwrap().len().unwrap() < 400 << 10);
@@ -329,7 +329,7 @@ fn an_edit_that_fails_is_taken_back() {
 fn after_an_edit_that_cannot_be_taken_back_the_next_one_makes_it_certain() {
     let mut survived = 0;
     for at in [0, 1] {
-        // Both the sync and what should take the bytes back fail.
+        // Both the sync and what should remove the bytes fail.
         let fault = Fault { syncs_until_error: Some(at), operations_until_error: Some(2 + 2 * at), ..Fault::default() };
         let (files, mut script, mut manifest) = faulty(fault, 3);
         script.step(&files, &mut manifest).unwrap_err();

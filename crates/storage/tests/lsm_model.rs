@@ -1,5 +1,5 @@
 //! The disk engine against sorted maps: random statements on several spaces and indexes, with dumps, compactions, restarts, transactions that are
-//! taken back and put in force again, indexes that are built meanwhile, and readers that stay open. Every answer is compared at once.
+//! rolled back and applied again, indexes that are built meanwhile, and readers that stay open. Every answer is compared at once.
 //!
 //! A failure names its seed: `LSM_MODEL_SEED=<seed> cargo test -p storage --test lsm_model one_seed` runs it alone.
 #![allow(clippy::unwrap_used, reason = "a test")]

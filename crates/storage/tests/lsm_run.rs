@@ -66,8 +66,8 @@ fn model(most: usize) -> impl Strategy<Value = Model> {
 struct Recorder;
 
 impl Upserter for Recorder {
-    fn apply(&self, old: Option<&[u8]>, chain: &[u8], out: &mut Vec<u8>) {
-        let (row, operations) = chain.split_at(2);
+    fn apply(&self, old: Option<&[u8]>, operand: &[u8], out: &mut Vec<u8>) {
+        let (row, operations) = operand.split_at(2);
         match old {
             Some(old) => {
                 out.extend_from_slice(old);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use storage::{Change, IndexDef, IndexKind, IteratorKind, MemoryIterator, MemorySpace, Mode, StorageError};
+use storage::{Change, IndexDef, IndexKind, IteratorKind, KeySource, MemoryIterator, MemorySpace, Mode, StorageError};
 use tuple::{Arena, FieldType, KeyDef, KeyPart, Tuple, msgpack};
 
 /// Rows are [id, group, unique value or nil].
@@ -40,6 +40,7 @@ fn space(arena: &Arena, primary: IndexKind) -> MemorySpace {
         is_unique,
         key_def: Rc::clone(key),
         compare_def: compare,
+        source: KeySource::Fields,
     };
     space.create_index(def(0, primary, true, &id, Rc::clone(&id)));
     space.create_index(def(1, IndexKind::Tree, false, &group, Rc::new(KeyDef::merge(&group, &id))));

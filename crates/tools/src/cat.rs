@@ -108,22 +108,22 @@ fn print_yaml(row: &Value) {
 /// Options of `cat`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// Files: .xlog, .snap, a .run or manifest of the directory `lsm`, and Tarantool's .run, .index and .vylog
+    /// Files: .xlog, .snap, .run and manifest files of the directory `lsm`, and Tarantool's .run, .index and .vylog
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// One JSON object a line instead of YAML
+    /// Print one JSON object a line instead of YAML
     #[arg(long)]
     json: bool,
-    /// Rows of system spaces too
+    /// Print rows of system spaces, too
     #[arg(long)]
     show_system: bool,
-    /// Only rows of the spaces with these numbers
+    /// Print only rows of the space with this number; may be repeated
     #[arg(long)]
     space: Vec<u64>,
-    /// Only rows with this lsn and greater ones
+    /// Print only rows with this lsn or a greater one
     #[arg(long)]
     from: Option<i64>,
-    /// Only rows with lsns below this one
+    /// Print only rows with lsns below this one
     #[arg(long)]
     to: Option<i64>,
 }

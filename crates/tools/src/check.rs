@@ -13,7 +13,7 @@ use wal::{Loss, Lost, Refusal, Replay, Row, XlogReader};
 pub struct Options {
     /// The data directory
     dir: PathBuf,
-    /// A JSON array instead of lines
+    /// Print a JSON array instead of lines
     #[arg(long)]
     json: bool,
 }

@@ -293,7 +293,7 @@ impl<'a> RowCursor<'a> {
         self.field(field_no).and_then(|value| Reader::new(value).read_uint().ok()).unwrap_or(0)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn field(&mut self, field_no: u32) -> Option<&'a [u8]> {
         if field_no >= self.count {
             return None;

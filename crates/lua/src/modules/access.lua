@@ -113,7 +113,17 @@ local function holder_id(name, kind)
 end
 
 local function grantee_id(name, kind)
-    return holder_id(name, kind) or fail(kind == 'role' and 'NO_SUCH_ROLE' or 'NO_SUCH_USER', tostring(name))
+    return holder_id(name, kind) or fail(kinds[kind].absent, tostring(name))
+end
+
+-- The number of the user or role to be dropped; nil if it is not there and need not be.
+local function id_to_drop(name, kind, options)
+    options = check_options(options, { if_exists = 'boolean' })
+    local id = holder_id(name, kind)
+    if id == nil and not options.if_exists then
+        fail(kinds[kind].absent, tostring(name))
+    end
+    return id
 end
 
 -- What the arguments of grant and revoke mean: (role) or (privileges, type[, name[, options]]).
@@ -193,13 +203,20 @@ local function info(id)
     return result
 end
 
--- Drops what a user or role owns and has, then itself.
-local function drop_grantee(id)
-    as_admin(function()
-        for _, row in ipairs(box.space._priv:select({ id })) do
-            box.space._priv:delete({ row[2], row[3], row[4] })
-        end
-    end)
+local function drop_grants(rows)
+    for _, row in ipairs(rows) do
+        box.space._priv:delete({ row[2], row[3], row[4] })
+    end
+end
+
+-- Takes away what anybody was granted on an object. The caller is the administrator.
+function internal.drop_grants_on(object_type, id)
+    drop_grants(box.space._priv.index.object:select({ object_type, id }))
+end
+
+-- Takes away what a user or role was granted.
+local function drop_grants_of(id)
+    as_admin(function() drop_grants(box.space._priv:select({ id })) end)
 end
 
 -- Users -------------------------------------------------------------------------------------------------------------
@@ -279,13 +296,9 @@ function user.passwd(name, password)
 end
 
 function user.drop(name, options)
-    options = check_options(options, { if_exists = 'boolean' })
-    local id = holder_id(name, 'user')
+    local id = id_to_drop(name, 'user', options)
     if id == nil then
-        if options.if_exists then
-            return
-        end
-        fail('NO_SUCH_USER', tostring(name))
+        return
     end
     if id >= box.schema.SYSTEM_USER_ID_MIN and id <= box.schema.SYSTEM_USER_ID_MAX then
         fail('DROP_USER', tostring(name), 'the user or the role is a system')
@@ -305,7 +318,7 @@ function user.drop(name, options)
                 box.schema.sequence.drop(sequence[1])
             end
         end)
-        drop_grantee(id)
+        drop_grants_of(id)
         box.space._user:delete(id)
     end)
 end
@@ -361,24 +374,16 @@ function role.exists(name)
 end
 
 function role.drop(name, options)
-    options = check_options(options, { if_exists = 'boolean' })
-    local id = holder_id(name, 'role')
+    local id = id_to_drop(name, 'role', options)
     if id == nil then
-        if options.if_exists then
-            return
-        end
-        fail('NO_SUCH_ROLE', tostring(name))
+        return
     end
     if id == box.schema.PUBLIC_ROLE_ID or id == box.schema.SUPER_ROLE_ID then
         fail('DROP_USER', tostring(name), 'the user or the role is a system')
     end
     atomically(function()
-        as_admin(function()
-            for _, grant_row in ipairs(box.space._priv.index.object:select({ 'role', id })) do
-                box.space._priv:delete({ grant_row[2], grant_row[3], grant_row[4] })
-            end
-        end)
-        drop_grantee(id)
+        as_admin(internal.drop_grants_on, 'role', id)
+        drop_grants_of(id)
         box.space._user:delete(id)
     end)
 end
@@ -459,11 +464,7 @@ function func.drop(name, options)
         fail('NO_SUCH_FUNCTION', tostring(name))
     end
     atomically(function()
-        as_admin(function()
-            for _, grant_row in ipairs(box.space._priv.index.object:select({ 'function', row[1] })) do
-                box.space._priv:delete({ grant_row[2], grant_row[3], grant_row[4] })
-            end
-        end)
+        as_admin(internal.drop_grants_on, 'function', row[1])
         box.space._func:delete(row[1])
     end)
 end

@@ -261,6 +261,14 @@ function box.schema.space.format(id, format)
     box.space._space:update(id, { { '=', 7, format_rows(format) } })
 end
 
+-- Drops the sequence that was made with a primary key.
+local function drop_generated_sequence(space_id)
+    local link = box.space._space_sequence:delete(space_id)
+    if link ~= nil and link[3] then
+        internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
+    end
+end
+
 function box.schema.space.drop(id, name, options)
     check_value(id, 'space_id', 'number')
     options = check_options(options, { if_exists = 'boolean' })
@@ -271,18 +279,13 @@ function box.schema.space.drop(id, name, options)
         fail('NO_SUCH_SPACE', name or '#' .. tostring(id))
     end
     atomically(function()
-        local link = box.space._space_sequence:delete(id)
-        if link ~= nil and link[3] then
-            internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
-        end
+        drop_generated_sequence(id)
         local indexes = box.space._vindex:select({ id })
         for i = #indexes, 1, -1 do
             box.space._index:delete({ id, indexes[i][2] })
         end
         internal.as_admin(function()
-            for _, grant in ipairs(box.space._priv.index.object:select({ 'space', id })) do
-                box.space._priv:delete({ grant[2], grant[3], grant[4] })
-            end
+            internal.drop_grants_on('space', id)
             box.space._truncate:delete(id)
         end)
         if box.space._space:delete(id) == nil then
@@ -343,7 +346,115 @@ end
 
 local type_aliases = { num = 'unsigned', uint = 'unsigned', str = 'string', int = 'integer' }
 
--- The four spellings of parts as rows: {{field=0.., type=.., collation=, is_nullable=, path=}}
+-- A flat list, field, type, field, type ..., as a list of parts.
+local function parts_of_pairs(given)
+    local list = {}
+    for i = 1, #given, 2 do
+        if #given % 2 ~= 0 or type(given[i]) ~= 'number' then
+            illegal('options.parts: expected field_no (number), type (string) pairs')
+        elseif given[i] == 0 then
+            illegal('invalid index parts: field_no must be one-based')
+        elseif type(given[i + 1]) ~= 'string' then
+            illegal('options.parts: expected field_no (number), type (string) pairs')
+        elseif given[i] < 0 then
+            fail('WRONG_INDEX_PARTS', 'field id must be an integer')
+        end
+        list[#list + 1] = { given[i], given[i + 1] }
+    end
+    return list
+end
+
+-- The number of a collation by its name or number; nil for 'none', which is the absence of one.
+local function part_collation(i, given)
+    local view, row = box.space._vcollation, nil
+    if type(given) == 'string' then
+        row = view.index.name:get(given) or view.index.name:get(given:lower())
+    else
+        row = view:get(given)
+    end
+    if row == nil then
+        illegal('options.parts[%d]: collation was not found by name \'%s\'', i, tostring(given))
+    end
+    return row[2] ~= 'none' and row[1] or nil
+end
+
+-- The keys of a part, checked one by one; and what is said of one that is unknown, once the field is known to be good.
+local function part_keys(i, given)
+    local part, unknown = {}, nil
+    for key, value in pairs(given) do
+        if key == 1 or key == 'field' then
+            part.field = value
+        elseif key == 2 or key == 'type' then
+            if type(value) ~= 'string' then
+                illegal('options.parts[%d]: type (string) is expected', i)
+            end
+            part.type = value
+        elseif key == 'collation' then
+            part.collation = part_collation(i, value)
+        elseif key == 'is_nullable' then
+            if type(value) ~= 'boolean' then
+                illegal('options.parts[%d]: type (boolean) is expected', i)
+            end
+            part.is_nullable = value
+        elseif key == 'path' then
+            part.path = value
+        else
+            unknown = type(key) == 'string' and ("unexpected option '%s'"):format(key) or 'key must be a string'
+        end
+    end
+    return part, unknown
+end
+
+-- The number of a part's field, from 1.
+local function part_field(space_id, i, field)
+    if type(field) == 'string' then
+        local number = field_by_name(space_id, field)
+        if number == nil then
+            local head = field:match('^([^%.%[]+)[%.%[]')
+            if head and field_by_name(space_id, head) then
+                fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
+            end
+            illegal('options.parts[%d]: field was not found by name \'%s\'', i, field)
+        end
+        return number
+    elseif type(field) ~= 'number' then
+        illegal('options.parts[%d]: field (name or number) is expected', i)
+    elseif field <= 0 then
+        illegal('options.parts[%d]: field (number) must be one-based', i)
+    end
+    return field
+end
+
+-- One part as it stands in a row: {field=0.., type=.., collation=, is_nullable=}. A flat list takes nothing over from the format.
+local function part_of(space_id, format, i, given, is_flat)
+    local part, unknown = part_keys(i, type(given) == 'table' and given or { given })
+    local field = part_field(space_id, i, part.field)
+    if unknown ~= nil then
+        fail('WRONG_INDEX_OPTIONS', i, unknown)
+    end
+    if part.path ~= nil and type(part.path) ~= 'string' then
+        fail('WRONG_INDEX_OPTIONS', i, "'path' must be string")
+    end
+    if part.path ~= nil then
+        fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
+    end
+    local known = format[field]
+    local kind = part.type and part.type:lower()
+    kind = type_aliases[kind] or kind
+    if kind == nil then
+        kind = known and known.type ~= 'any' and known.type or 'scalar'
+    end
+    if part.collation ~= nil and kind ~= 'string' and kind ~= 'scalar' then
+        fail('WRONG_INDEX_OPTIONS', i, 'collation is reasonable only for string and scalar parts')
+    end
+    part.field, part.type = field - 1, kind
+    if part.is_nullable == nil and not is_flat and known and known.is_nullable then
+        part.is_nullable = true
+    end
+    return part
+end
+
+-- The four spellings of parts as rows. Parts that have only a field and a type are written as pairs.
 local function parts_of(space_id, given)
     if type(given) == 'string' or type(given) == 'number' then
         given = { given }
@@ -354,105 +465,15 @@ local function parts_of(space_id, given)
     if #given == 0 then
         illegal('options.parts must have at least one part')
     end
-    -- A flat list: field, type, field, type ... says nothing but that, and so takes nothing over from the format. One of fields alone does.
-    local list, is_flat = given, type(given[1]) == 'number' and type(given[2]) == 'string'
-    if is_flat then
-        list = {}
-        for i = 1, #given, 2 do
-            if #given % 2 ~= 0 or type(given[i]) ~= 'number' then
-                illegal('options.parts: expected field_no (number), type (string) pairs')
-            elseif given[i] == 0 then
-                illegal('invalid index parts: field_no must be one-based')
-            elseif type(given[i + 1]) ~= 'string' then
-                illegal('options.parts: expected field_no (number), type (string) pairs')
-            elseif given[i] < 0 then
-                fail('WRONG_INDEX_PARTS', 'field id must be an integer')
-            end
-            list[#list + 1] = { given[i], given[i + 1] }
-        end
-    end
+    local is_flat = type(given[1]) == 'number' and type(given[2]) == 'string'
+    local list = is_flat and parts_of_pairs(given) or given
     local format = box.schema.space.format(space_id)
     local parts, is_simple = {}, true
     for i, one in ipairs(list) do
-        if type(one) ~= 'table' then
-            one = { one }
+        parts[i] = part_of(space_id, format, i, one, is_flat)
+        for key in pairs(parts[i]) do
+            is_simple = is_simple and (key == 'field' or key == 'type')
         end
-        local part, other = {}, nil
-        for key, value in pairs(one) do
-            if key == 1 or key == 'field' then
-                part.field = value
-            elseif key == 2 or key == 'type' then
-                if type(value) ~= 'string' then
-                    illegal('options.parts[%d]: type (string) is expected', i)
-                end
-                part.type = value
-            elseif key == 'collation' then
-                local row
-                if type(value) == 'string' then
-                    row = box.space._vcollation.index.name:get(value) or box.space._vcollation.index.name:get(value:lower())
-                else
-                    row = box.space._vcollation:get(value)
-                end
-                if row == nil then
-                    illegal('options.parts[%d]: collation was not found by name \'%s\'', i, tostring(value))
-                end
-                -- Collation 'none' is the absence of one.
-                part.collation = row[2] ~= 'none' and row[1] or nil
-            elseif key == 'is_nullable' then
-                if type(value) ~= 'boolean' then
-                    illegal('options.parts[%d]: type (boolean) is expected', i)
-                end
-                part.is_nullable = value
-            elseif key == 'path' then
-                part.path = value
-            else
-                other = type(key) == 'string' and ("unexpected option '%s'"):format(key) or 'key must be a string'
-            end
-        end
-        local field = part.field
-        if type(field) == 'string' then
-            local number = field_by_name(space_id, field)
-            if number == nil then
-                local head = field:match('^([^%.%[]+)[%.%[]')
-                if head and field_by_name(space_id, head) then
-                    fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
-                end
-                illegal('options.parts[%d]: field was not found by name \'%s\'', i, field)
-            end
-            field = number
-        elseif type(field) ~= 'number' then
-            illegal('options.parts[%d]: field (name or number) is expected', i)
-        elseif field <= 0 then
-            illegal('options.parts[%d]: field (number) must be one-based', i)
-        end
-        if other ~= nil then
-            fail('WRONG_INDEX_OPTIONS', i, other)
-        end
-        if part.path ~= nil and type(part.path) ~= 'string' then
-            fail('WRONG_INDEX_OPTIONS', i, "'path' must be string")
-        end
-        if part.path ~= nil then
-            fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
-        end
-        local known = format[field]
-        local kind = part.type and part.type:lower()
-        kind = type_aliases[kind] or kind
-        if kind == nil then
-            kind = known and known.type ~= 'any' and known.type or 'scalar'
-        end
-        if part.collation ~= nil and kind ~= 'string' and kind ~= 'scalar' then
-            fail('WRONG_INDEX_OPTIONS', i, 'collation is reasonable only for string and scalar parts')
-        end
-        part.field, part.type = field - 1, kind
-        if part.is_nullable == nil and not is_flat and known and known.is_nullable then
-            part.is_nullable = true
-        end
-        for key in pairs(part) do
-            if key ~= 'field' and key ~= 'type' then
-                is_simple = false
-            end
-        end
-        parts[i] = part
     end
     for i, part in ipairs(parts) do
         parts[i] = is_simple and array({ part.field, part.type }) or map(part)
@@ -600,13 +621,6 @@ local function index_row(space_id, index_id)
     return row
 end
 
-local function drop_generated_sequence(space_id)
-    local link = box.space._space_sequence:delete(space_id)
-    if link ~= nil and link[3] then
-        internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
-    end
-end
-
 function box.schema.index.drop(space_id, index_id)
     check_value(space_id, 'space_id', 'number')
     check_value(index_id, 'index_id', 'number')
@@ -704,15 +718,13 @@ function box.schema.sequence.create(name, options)
     local min = options.min ~= nil and options.min or is_up and 1 or INT64_MIN
     local max = options.max ~= nil and options.max or is_up and INT64_MAX or -1
     local start = options.start ~= nil and options.start or is_up and min or max
-    local id = atomically(function()
+    atomically(function()
         local top = box.space._sequence.index[0]:max()
         local id = (top and top[1] or 0) + 1
         box.space._sequence:insert({
             id, internal.effective_user(), name, step, min, max, start, options.cache or 0, options.cycle or false,
         })
-        return id
     end)
-    local _ = id
     return box.sequence[name]
 end
 
@@ -721,12 +733,11 @@ local function sequence_row(name)
 end
 
 function box.schema.sequence.alter(name, options)
-    local given = check_options(options, sequence_alter_options)
+    options = check_options(options, sequence_alter_options)
     local row = sequence_row(name)
     if row == nil then
         fail('NO_SUCH_SEQUENCE', tostring(name))
     end
-    options = given
     local operations = {}
     for i, name in ipairs({ 'name', 'step', 'min', 'max', 'start', 'cache', 'cycle' }) do
         if options[name] ~= nil then
@@ -749,9 +760,7 @@ function box.schema.sequence.drop(name, options)
     end
     atomically(function()
         internal.as_admin(function()
-            for _, grant in ipairs(box.space._priv.index.object:select({ 'sequence', row[1] })) do
-                box.space._priv:delete({ grant[2], grant[3], grant[4] })
-            end
+            internal.drop_grants_on('sequence', row[1])
             box.space._sequence_data:delete(row[1])
         end)
         box.space._sequence:delete(row[1])

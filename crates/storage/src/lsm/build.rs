@@ -1,8 +1,8 @@
 //! New indexes for a space that has rows, or a look whether its rows fit another format, while it is written to.
 //!
 //! The rows are read as they were when the build began, in slices; their entries are collected, and each collection that has become large is
-//! written as a run. What is written to the space meanwhile goes into the new indexes' active levels as well, which lie above those runs: it is
-//! newer. Collections count as memory levels do. In the end unique indexes are read once in order, to see whether two rows have one key.
+//! written as a run. What is written to the space meanwhile goes into the new indexes' active memtables as well, which lie above those runs: it is
+//! newer. Collections count as memtables do. In the end unique indexes are read once in order, to see whether two rows have one key.
 //!
 //! Until the indexes are put in their places nothing in the manifest knows them, and a crash leaves orphans that the next start removes.
 
@@ -10,12 +10,12 @@ use super::engine::{FIRST_RANGE, LsmEngine};
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
 use super::jobs::RunJob;
-use super::level::Level;
+use super::memtable::Memtable;
 use super::reads::Stop;
 use super::run::Run;
 use super::scan::{Bounds, Scan};
 use super::space::{DetachedTrees, DiskIndex, DiskScan, LsmSpace};
-use super::tree::{LsmTree, Range, TreeOptions};
+use super::tree::{Range, TreeOptions};
 use crate::engine::Key as DiskKey;
 use crate::engine::{IndexDef, IteratorKind};
 use std::cell::{Cell, RefCell};
@@ -25,7 +25,7 @@ use tuple::{Format, TupleError};
 
 /// Bytes of entries that are collected for a run, at most.
 const COLLECTION_BYTES_MAX: usize = 16 << 20;
-/// All collections of a build together take one part of so many of the memory for levels.
+/// All collections of a build together take one part of so many of the memory for memtables.
 const COLLECTIONS_PART: usize = 4;
 
 /// Why a build cannot go on now, or ever.
@@ -86,9 +86,9 @@ pub struct DiskBuild {
     space: Rc<LsmSpace>,
     building: Rc<Building>,
     /// For each new index.
-    collections: Vec<Rc<Level>>,
+    collections: Vec<Rc<Memtable>>,
     runs: Vec<Vec<Arc<Run>>>,
-    writing: Option<(usize, RunJob, Rc<Level>)>,
+    writing: Option<(usize, RunJob, Rc<Memtable>)>,
     stage: Stage,
     rows: u64,
 }
@@ -113,7 +113,7 @@ impl LsmSpace {
         self.set_building(Some(Rc::clone(&building)));
         let mut scan = self.scan(0, IteratorKind::All, DiskKey { parts: &[], part_count: 0 });
         scan.hold();
-        let collections = building.indexes.iter().map(|index| index.tree.new_level()).collect();
+        let collections = building.indexes.iter().map(|index| index.tree.new_memtable()).collect();
         let runs = building.indexes.iter().map(|_| Vec::new()).collect();
         let stage = Stage::Fill(Box::new(scan));
         Ok(DiskBuild { space: Rc::clone(self), building, collections, runs, writing: None, stage, rows: 0 })
@@ -165,12 +165,14 @@ impl DiskBuild {
             self.rows += 1;
             row.with(|row| {
                 self.building.format.check(row).map_err(BuildStop::Format)?;
-                for (index, level) in self.building.indexes.iter().zip(&self.collections) {
-                    index.tree.key_of(row, &mut key);
-                    value.clear();
-                    self.space.primary_key_of(row, &mut value);
-                    let entry = Entry { key: &key, kind: EntryKind::Put, value: &value };
-                    level.put(entry, index.tree.filter_prefix(&key));
+                value.clear();
+                self.space.primary_key_of(row, &mut value);
+                for (index, memtable) in self.building.indexes.iter().zip(&self.collections) {
+                    index.for_each_entry(row, &mut key, |key| {
+                        let entry = Entry { key, kind: EntryKind::Put, value: &value };
+                        memtable.put(entry, index.tree.filter_prefix(key));
+                        Ok::<(), BuildStop>(())
+                    })?;
                 }
                 Ok::<(), BuildStop>(())
             })?;
@@ -184,43 +186,43 @@ impl DiskBuild {
     /// A collection that is to be written, if one is. Counts what they have come to take.
     fn full_collection(&self) -> Option<usize> {
         let engine = self.engine();
-        let growth: usize = self.collections.iter().map(|level| level.growth()).sum();
+        let growth: usize = self.collections.iter().map(|memtable| memtable.growth()).sum();
         engine.build_bytes.set(engine.build_bytes.get() + growth);
         let memory = engine.memory_bytes_max();
         let each_max = COLLECTION_BYTES_MAX.min(memory / COLLECTIONS_PART / self.collections.len().max(1));
-        let (at, largest) = self.collections.iter().enumerate().max_by_key(|(_, level)| level.charged())?;
+        let (at, largest) = self.collections.iter().enumerate().max_by_key(|(_, memtable)| memtable.charged())?;
         // Several builds at once have smaller ones.
         let is_full = largest.charged() >= each_max || engine.build_bytes.get() >= memory / 2;
         (is_full && !largest.is_empty()).then_some(at)
     }
 
     /// A collection is in a run, or not wanted any more.
-    fn release(&self, level: Rc<Level>) {
+    fn release(&self, memtable: Rc<Memtable>) {
         let engine = self.engine();
-        engine.build_bytes.set(engine.build_bytes.get() - level.charged());
-        engine.garbage.borrow_mut().push_back(level);
+        engine.build_bytes.set(engine.build_bytes.get() - memtable.charged());
+        engine.garbage.borrow_mut().push_back(memtable);
     }
 
     /// Begins to write what was collected for an index.
     fn write(&mut self, at: usize) -> Result<bool, BuildStop> {
         let tree = &self.building.indexes[at].tree;
-        let level = std::mem::replace(&mut self.collections[at], tree.new_level());
-        let job = self.engine().write_level(tree, &level);
-        self.writing = Some((at, job, level));
+        let memtable = std::mem::replace(&mut self.collections[at], tree.new_memtable());
+        let job = self.engine().write_memtable(tree, &memtable);
+        self.writing = Some((at, job, memtable));
         Err(BuildStop::Busy)
     }
 
     /// Takes in runs that were being written.
     fn take_written(&mut self) -> Result<(), BuildStop> {
-        let Some((at, mut job, level)) = self.writing.take() else { return Ok(()) };
+        let Some((at, mut job, memtable)) = self.writing.take() else { return Ok(()) };
         match job.poll() {
             None => {
-                self.writing = Some((at, job, level));
+                self.writing = Some((at, job, memtable));
                 Err(BuildStop::Busy)
             }
             Some((shared, result)) => {
-                level.unshare(shared.level);
-                self.release(level);
+                memtable.unshare(shared.memtable);
+                self.release(memtable);
                 let runs = result.map_err(Stop::from)?;
                 // They have no key in common: their order does not matter.
                 self.runs[at].extend(runs.into_iter().map(Arc::new));
@@ -231,7 +233,7 @@ impl DiskBuild {
 
     /// All rows were read: the rest is written, and the runs go where the indexes have them.
     fn complete(&mut self) -> Result<bool, BuildStop> {
-        if let Some(at) = self.collections.iter().position(|level| !level.is_empty()) {
+        if let Some(at) = self.collections.iter().position(|memtable| !memtable.is_empty()) {
             return self.write(at);
         }
         for (index, runs) in self.building.indexes.iter().zip(&self.runs) {
@@ -266,7 +268,7 @@ impl DiskBuild {
             }
             let key = verification.scan.last_key();
             let own = &key[..index.tree.filter_prefix(key)];
-            let is_twice = own == verification.last && !has_nil(&index.tree, own);
+            let is_twice = own == verification.last && !index.tree.has_nil(own);
             if is_twice {
                 return Err(BuildStop::Duplicate { index_id: index.def.id });
             }
@@ -285,18 +287,13 @@ impl DiskBuild {
     }
 }
 
-/// True if a part of ordered bytes is nil: many rows may have such a key.
-fn has_nil(tree: &LsmTree, own: &[u8]) -> bool {
-    (0..tree.own_parts).any(|part| own.get(super::tree::own_prefix(own, part)) == Some(&tuple::ORDERED_NIL))
-}
-
 impl Drop for DiskBuild {
     fn drop(&mut self) {
-        if let Some((_, job, level)) = self.writing.take() {
-            self.release(Rc::clone(&level));
-            self.engine().give_up(job, level);
+        if let Some((_, job, memtable)) = self.writing.take() {
+            self.release(Rc::clone(&memtable));
+            self.engine().give_up(job, memtable);
         }
-        std::mem::take(&mut self.collections).into_iter().for_each(|level| self.release(level));
+        std::mem::take(&mut self.collections).into_iter().for_each(|memtable| self.release(memtable));
         if self.space.building().is_some_and(|building| Rc::ptr_eq(&building, &self.building)) {
             self.space.set_building(None);
             self.engine()

@@ -29,9 +29,9 @@ impl Damage {
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRole {
-    /// The manifest in force. Its items are records.
+    /// The current manifest. Its items are records.
     Manifest,
-    /// A run that is in force, or may be since the manifest is damaged. Its items are entries.
+    /// A run that the manifest names, or may name since the manifest is damaged. Its items are entries.
     Run,
     /// What a crash left: the next start removes it. It is not read.
     Orphan,
@@ -73,7 +73,7 @@ pub fn check_directory(files: &dyn FileSystem, dir: &Path) -> Result<Vec<FileRep
     }
     let names = files.list(dir).map_err(LsmError::io("listing", dir))?;
     let named: Option<BTreeSet<u64>> = trees.map(|trees| slices(&trees).collect());
-    // The manifest before the one in force is kept, for the case that that is lost.
+    // The manifest before the current one is kept, for the case that that is lost.
     let older = names.iter().filter(|name| manifest::manifest_of_name(name).is_some()).rev().nth(1);
     for name in &names {
         let is_manifest = Some(name) == older || reports.first().is_some_and(|first| first.path.ends_with(name));

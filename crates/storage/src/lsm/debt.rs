@@ -51,7 +51,7 @@ pub(crate) enum Haste {
 pub(crate) struct Debt {
     /// Bytes that a full merge would free, over those of rows.
     waste: Cell<f64>,
-    /// What a byte of keys and values in memory levels will add to that.
+    /// What a byte of keys and values in memtables will add to that.
     waste_per_byte: Cell<f64>,
     /// Bytes of keys and values that were dumped.
     entered: Cell<f64>,
@@ -105,10 +105,10 @@ impl Debt {
         }
     }
 
-    /// Bytes a second that writers should keep to for the sake of so many merges at once; none: as many as they like. What memory levels have
+    /// Bytes a second that writers should keep to for the sake of so many merges at once; none: as many as they like. What memtables have
     /// counts as if it were in runs: it grows evenly, where a dump is one large step.
-    pub(super) fn pace(&self, merges: usize, level_bytes: usize) -> Option<f64> {
-        let waste = self.waste.get() + self.waste_per_byte.get() * level_bytes as f64;
+    pub(super) fn pace(&self, merges: usize, memtable_bytes: usize) -> Option<f64> {
+        let waste = self.waste.get() + self.waste_per_byte.get() * memtable_bytes as f64;
         let digested = self.digested() * merges as f64;
         if waste < PACED || digested <= 0.0 {
             return None;

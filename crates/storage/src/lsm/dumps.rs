@@ -1,15 +1,15 @@
-//! Levels become runs.
+//! Memtables become runs.
 //!
-//! At a moment between transactions (`seal`) the active levels of some spaces are closed. A thread makes a run of each. When the log is
-//! durable up to that moment the runs are recorded in the manifest, and only then do they take the place of their levels: so runs never hold
+//! At a moment between transactions (`seal`) the active memtables of some spaces are closed. A thread makes a run of each. When the log is
+//! durable up to that moment the runs are recorded in the manifest, and only then do they take the place of their memtables: so runs never hold
 //! what a crash could take back, and after a crash the log has whatever no recorded run holds.
 
 use super::engine::{LsmEngine, run_options};
 use super::error::LsmError;
 use super::index_statistics::{Amount, Volume};
-use super::jobs::{self, Job, LevelDump, RunJob};
-use super::level::Level;
+use super::jobs::{self, Job, MemtableDump, RunJob};
 use super::manifest::Edit;
+use super::memtable::Memtable;
 use super::records::tree_edit;
 use super::run::Run;
 use super::space::LsmSpace;
@@ -21,23 +21,23 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The part of `vinyl_memory` at which levels are dumped: the rest is written meanwhile.
+/// The part of `vinyl_memory` at which memtables are dumped: the rest is written meanwhile.
 const DUMP_PART: f64 = 0.4;
-/// A level becomes so many runs where it reaches over as many ranges: what is merged of one place need not wait for another until its file goes.
+/// A memtable becomes so many runs where it reaches over as many ranges: what is merged of one place need not wait for another until its file goes.
 pub(super) const RUNS_OF_DUMP: usize = 8;
 /// Smaller dumps than one part of so many of `vinyl_memory` say nothing of how fast dumps are: they mostly wait for syncs.
 const RATED_PART: u64 = 32;
 /// The start looks so often whether a dump has ended.
 const WAIT_NS: u64 = 200_000;
-/// Levels are looked at so often.
+/// Memtables are looked at so often.
 const LOOK_NS: u64 = 2_000_000;
-/// More entries of deletes than this in one level, and more than half of it, make it worth a dump of its own.
+/// More entries of deletes than this in one memtable, and more than half of it, make it worth a dump of its own.
 const DELETES_MAX: u64 = 25_000;
 
-/// Levels of one moment, on their way to runs.
+/// Memtables of one moment, on their way to runs.
 pub(super) struct Dump {
     pub(super) lsn: i64,
-    pub(super) trees: Vec<(Rc<LsmTree>, Option<Rc<Level>>)>,
+    pub(super) trees: Vec<(Rc<LsmTree>, Option<Rc<Memtable>>)>,
     /// None while it waits its turn or has ended.
     pub(super) job: Option<Job<DumpOutcome>>,
     runs: Option<Vec<Vec<Arc<Run>>>>,
@@ -46,14 +46,14 @@ pub(super) struct Dump {
 }
 
 pub(super) struct DumpOutcome {
-    pub(super) levels: Vec<LevelDump>,
+    pub(super) memtables: Vec<MemtableDump>,
     runs: Result<Vec<Vec<Run>>, LsmError>,
 }
 
 impl LsmEngine {
-    /// Bytes of memory levels at which one is dumped.
+    /// Bytes of memtables at which one is dumped.
     pub(super) fn dump_watermark(&self) -> usize {
-        (self.level_bytes_max() as f64 * DUMP_PART) as usize
+        (self.memtable_bytes_max() as f64 * DUMP_PART) as usize
     }
 
     /// Seals the largest space when memory is short of room for what comes during a dump.
@@ -64,7 +64,7 @@ impl LsmEngine {
         }
         self.look_at_ns.set(now + LOOK_NS);
         self.write_rate.look(now, self.written_bytes());
-        let is_short = self.level_bytes.get() >= self.dump_watermark();
+        let is_short = self.memtable_bytes.get() >= self.dump_watermark();
         let has_deletes = self.entered_deletes.get() >= DELETES_MAX;
         if !is_short && !has_deletes {
             return;
@@ -82,14 +82,14 @@ impl LsmEngine {
         }
     }
 
-    /// Closes the active levels of spaces; they become runs in time. Between transactions only. Those of indexes that are being built wait until
+    /// Closes the active memtables of spaces; they become runs in time. Between transactions only. Those of indexes that are being built wait until
     /// these have their places.
     pub fn seal(&self, spaces: &[Rc<LsmSpace>], lsn: i64) {
         let mut trees = Vec::new();
         for space in spaces {
             for tree in space.trees() {
-                let level = tree.seal();
-                trees.push((tree, level));
+                let memtable = tree.seal();
+                trees.push((tree, memtable));
             }
         }
         if trees.is_empty() {
@@ -99,7 +99,7 @@ impl LsmEngine {
         self.dumps.borrow_mut().push_back(Dump { lsn, trees, job: None, runs: None, is_recording: false, began_ns });
     }
 
-    /// Closes the active levels of all spaces that a checkpoint at this position is to cover. `is_dumped` tells when it does.
+    /// Closes the active memtables of all spaces that a checkpoint at this position is to cover. `is_dumped` tells when it does.
     pub fn begin_checkpoint(&self, lsn: i64) {
         self.seal(&self.behind(lsn), lsn);
         self.begin_dump();
@@ -148,16 +148,16 @@ impl LsmEngine {
             return;
         }
         dump.began_ns = now;
-        let mut levels = Vec::new();
-        for (tree, level) in &dump.trees {
-            let Some(level) = level.as_ref().filter(|_| tree.is_to_record()) else { continue };
-            let is_lowest = tree.sealed().last().is_some_and(|last| Rc::ptr_eq(last, level));
+        let mut memtables = Vec::new();
+        for (tree, memtable) in &dump.trees {
+            let Some(memtable) = memtable.as_ref().filter(|_| tree.is_to_record()) else { continue };
+            let is_lowest = tree.sealed().last().is_some_and(|last| Rc::ptr_eq(last, memtable));
             let is_bottom = is_lowest && tree.ranges().list.iter().all(|range| range.slices.is_empty());
             #[cfg(feature = "planted-bugs")]
             let is_bottom = is_bottom || runtime::planted::is_planted(runtime::planted::Plant::DropTombstones);
-            levels.push(LevelDump {
+            memtables.push(MemtableDump {
                 tree_id: tree.id,
-                level: level.share(),
+                memtable: memtable.share(),
                 options: run_options(tree),
                 is_bottom,
                 cuts: cuts(&tree.ranges()),
@@ -166,16 +166,16 @@ impl LsmEngine {
         }
         let place = self.place.clone();
         dump.job = Some(self.run_job("dump", lower_priority, move || {
-            let runs = jobs::dump(&place, &levels);
-            DumpOutcome { levels, runs }
+            let runs = jobs::dump(&place, &memtables);
+            DumpOutcome { memtables, runs }
         }));
     }
 
-    /// Writes a level that belongs to nobody as runs.
-    pub(crate) fn write_level(&self, tree: &LsmTree, level: &Level) -> RunJob {
-        let dump = LevelDump {
+    /// Writes a memtable that belongs to nobody as runs.
+    pub(crate) fn write_memtable(&self, tree: &LsmTree, memtable: &Memtable) -> RunJob {
+        let dump = MemtableDump {
             tree_id: tree.id,
-            level: level.share(),
+            memtable: memtable.share(),
             options: run_options(tree),
             is_bottom: false,
             cuts: Vec::new(),
@@ -183,21 +183,21 @@ impl LsmEngine {
         };
         let place = self.place.clone();
         self.run_job("dump", lower_priority, move || {
-            let runs = jobs::dump_level(&place, &dump);
+            let runs = jobs::dump_memtable(&place, &dump);
             (dump, runs)
         })
     }
 
-    /// A build is given up while this level of its is being written.
-    pub(crate) fn give_up(&self, job: RunJob, level: Rc<Level>) {
-        self.unwanted.borrow_mut().push((job, level));
+    /// A build is given up while this memtable of its is being written.
+    pub(crate) fn give_up(&self, job: RunJob, memtable: Rc<Memtable>) {
+        self.unwanted.borrow_mut().push((job, memtable));
     }
 
     pub(super) fn poll_unwanted(&self) {
         let mut obsolete = self.obsolete.borrow_mut();
-        self.unwanted.borrow_mut().retain_mut(|(job, level)| {
+        self.unwanted.borrow_mut().retain_mut(|(job, memtable)| {
             let Some((dump, result)) = job.poll() else { return true };
-            level.unshare(dump.level);
+            memtable.unshare(dump.memtable);
             // What could not be written needs no removal.
             obsolete.extend(result.into_iter().flatten().map(Arc::new));
             false
@@ -245,7 +245,7 @@ impl LsmEngine {
     fn take_dump(&self, outcome: DumpOutcome) {
         let mut dumps = self.dumps.borrow_mut();
         let Some(dump) = dumps.front_mut() else { return };
-        let mut levels = outcome.levels.into_iter().peekable();
+        let mut memtables = outcome.memtables.into_iter().peekable();
         let mut made = match outcome.runs {
             Ok(runs) => Some(runs.into_iter()),
             Err(error) => {
@@ -254,17 +254,17 @@ impl LsmEngine {
             }
         };
         let mut runs = Vec::new();
-        for (tree, level) in &dump.trees {
-            let is_next = levels.peek().is_some_and(|next| next.tree_id == tree.id);
-            let (Some(level), true) = (level, is_next) else {
+        for (tree, memtable) in &dump.trees {
+            let is_next = memtables.peek().is_some_and(|next| next.tree_id == tree.id);
+            let (Some(memtable), true) = (memtable, is_next) else {
                 runs.push(Vec::new());
                 continue;
             };
-            if let Some(shared) = levels.next() {
-                level.unshare(shared.level);
+            if let Some(shared) = memtables.next() {
+                memtable.unshare(shared.memtable);
             }
-            let of_level = made.as_mut().and_then(Iterator::next).unwrap_or_default();
-            runs.push(of_level.into_iter().map(Arc::new).collect());
+            let of_memtable = made.as_mut().and_then(Iterator::next).unwrap_or_default();
+            runs.push(of_memtable.into_iter().map(Arc::new).collect());
         }
         if made.is_some() {
             dump.runs = Some(runs);
@@ -315,11 +315,11 @@ impl LsmEngine {
         };
         let took_ns = self.environment.clock.monotonic_ns().saturating_sub(began_ns).max(1);
         let (mut bytes, mut run_bytes) = (0, 0);
-        for ((tree, level), runs) in trees.iter().zip(runs) {
-            if let Some(level) = level {
-                tree.remove_sealed(level);
-                self.level_bytes.set(self.level_bytes.get() - level.charged());
-                self.garbage.borrow_mut().push_back(Rc::clone(level));
+        for ((tree, memtable), runs) in trees.iter().zip(runs) {
+            if let Some(memtable) = memtable {
+                tree.remove_sealed(memtable);
+                self.memtable_bytes.set(self.memtable_bytes.get() - memtable.charged());
+                self.garbage.borrow_mut().push_back(Rc::clone(memtable));
             }
             tree.dumped_lsn.set(lsn);
             if !recorded.contains(&tree.id) {
@@ -327,8 +327,8 @@ impl LsmEngine {
                 continue;
             }
             tree.is_recorded.set(true);
-            if let Some(level) = level {
-                let input = Amount { rows: level.len() as u64, bytes: level.written_bytes() };
+            if let Some(memtable) = memtable {
+                let input = Amount { rows: memtable.len() as u64, bytes: memtable.written_bytes() };
                 bytes += input.bytes;
                 self.note_dump(tree, input, &runs, took_ns);
             }
@@ -366,7 +366,7 @@ impl LsmEngine {
         tracing::debug!("a dump up to position {lsn}: {bytes} bytes of keys and values in {} ms", took_ns / 1_000_000);
     }
 
-    /// A level of a tree is in runs.
+    /// A memtable of a tree is in runs.
     fn note_dump(&self, tree: &LsmTree, input: Amount, runs: &[Arc<Run>], took_ns: u64) {
         let mut output = Volume::default();
         runs.iter().for_each(|run| output += Volume::of(run));

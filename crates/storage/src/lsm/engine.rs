@@ -1,6 +1,6 @@
 //! The disk engine: what all its spaces share. Memory, caches, manifest, and the work of other threads.
 //!
-//! Its work is told in parts, each with its part of `impl LsmEngine`: how levels become runs (`dumps`), how runs become fewer (`compactions`) and
+//! Its work is told in parts, each with its part of `impl LsmEngine`: how memtables become runs (`dumps`), how runs become fewer (`compactions`) and
 //! who hurries or waits for that (`debt`), how the manifest learns of it (`records`).
 //!
 //! Everything happens on the transaction thread but the jobs (`jobs`), which know nothing of it, and the writing of records.
@@ -10,8 +10,8 @@ use super::debt::Debt;
 use super::dumps::Dump;
 use super::error::LsmError;
 use super::jobs::{Job, LOCK_WAIT_NS, RunJob, Workplace, remove_slowly};
-use super::level::Level;
 use super::manifest::{Manifest, TreeState, announce, highest_run, remove_orphans};
+use super::memtable::Memtable;
 use super::reads::{BlockReader, Fetched, Need};
 use super::records::{Making, Recording, Then, forget};
 use super::retry::Retry;
@@ -38,7 +38,7 @@ pub(super) const FIRST_RANGE: u64 = 0;
 pub struct LsmConfig {
     /// Directory of its files.
     pub dir: PathBuf,
-    /// Bytes of the memory levels of all spaces.
+    /// Bytes of the memtables of all spaces.
     pub memory_bytes_max: usize,
     /// Bytes of cached blocks and rows.
     pub cache_bytes_max: usize,
@@ -88,16 +88,16 @@ pub struct LsmEngine {
     pub(super) obsolete: RefCell<Vec<Arc<Run>>>,
     /// They stay: somebody copies files.
     is_backed_up: Cell<bool>,
-    /// Levels that are being written for a build that was given up.
-    pub(super) unwanted: RefCell<Vec<(RunJob, Rc<Level>)>>,
-    /// Levels that are in runs by now, being freed.
-    pub(super) garbage: RefCell<VecDeque<Rc<Level>>>,
-    pub(crate) level_bytes: Cell<usize>,
-    /// Bytes that builds of indexes have collected, which levels cannot have meanwhile.
+    /// Memtables that are being written for a build that was given up.
+    pub(super) unwanted: RefCell<Vec<(RunJob, Rc<Memtable>)>>,
+    /// Memtables that are in runs by now, being freed.
+    pub(super) garbage: RefCell<VecDeque<Rc<Memtable>>>,
+    pub(crate) memtable_bytes: Cell<usize>,
+    /// Bytes that builds of indexes have collected, which memtables cannot have meanwhile.
     pub(crate) build_bytes: Cell<usize>,
-    /// Bytes that were ever written to levels.
+    /// Bytes that were ever written to memtables.
     pub(crate) entered_bytes: Cell<u64>,
-    /// Deletes that were written to levels since it was looked where they are.
+    /// Deletes that were written to memtables since it was looked where they are.
     pub(crate) entered_deletes: Cell<u64>,
     /// Why dumps do not work at present.
     pub(super) failure: RefCell<Option<Rc<LsmError>>>,
@@ -110,7 +110,7 @@ pub struct LsmEngine {
     pub(super) debt: Debt,
     /// New rows come faster than merges.
     pub(super) is_lagging: Cell<bool>,
-    /// When levels are looked at next.
+    /// When memtables are looked at next.
     pub(super) look_at_ns: Cell<u64>,
     /// Runs have changed since compactions were looked for.
     pub(super) has_news: Cell<bool>,
@@ -156,7 +156,7 @@ impl LsmEngine {
             is_backed_up: Cell::new(false),
             unwanted: RefCell::default(),
             garbage: RefCell::default(),
-            level_bytes: Cell::new(0),
+            memtable_bytes: Cell::new(0),
             build_bytes: Cell::new(0),
             entered_bytes: Cell::new(0),
             entered_deletes: Cell::new(0),
@@ -305,18 +305,18 @@ impl LsmEngine {
         &self.place.dir
     }
 
-    /// Bytes that memory levels may take.
+    /// Bytes that memtables may take.
     pub fn memory_bytes_max(&self) -> usize {
         self.config.borrow().memory_bytes_max
     }
 
-    /// Bytes that levels may take beside what is collected for new indexes, which never comes to more than half.
-    pub(super) fn level_bytes_max(&self) -> usize {
+    /// Bytes that memtables may take beside what is collected for new indexes, which never comes to more than half.
+    pub(super) fn memtable_bytes_max(&self) -> usize {
         let max = self.memory_bytes_max();
         max - self.build_bytes.get().min(max / 2)
     }
 
-    /// Bytes of keys and values that were ever written to levels.
+    /// Bytes of keys and values that were ever written to memtables.
     pub fn written_bytes(&self) -> u64 {
         self.entered_bytes.get()
     }
@@ -331,7 +331,7 @@ impl LsmEngine {
 
     /// True if writers have to wait until a dump has freed memory.
     pub fn is_full(&self) -> bool {
-        self.level_bytes.get() >= self.level_bytes_max()
+        self.memtable_bytes.get() >= self.memtable_bytes_max()
     }
 
     /// Has a thread do some work, which begins with `set_priority`.
@@ -376,7 +376,7 @@ impl LsmEngine {
         }
     }
 
-    /// Takes notice of what has ended and begins what is due. `appended`: position of the newest transaction, all of which is in the levels;
+    /// Takes notice of what has ended and begins what is due. `appended`: position of the newest transaction, all of which is in the memtables;
     /// `durable`: what a crash cannot take back. Called in every turn of the event loop, between transactions. Returns true if it wants to be called
     /// again soon.
     pub fn poll(&self, appended: i64, durable: i64) -> bool {
@@ -454,10 +454,10 @@ impl LsmEngine {
     pub(crate) fn drop_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: i64) {
         for tree in &trees {
             tree.is_dropped.set(true);
-            for level in tree.levels() {
-                if !self.is_being_dumped(&level) {
-                    self.level_bytes.set(self.level_bytes.get() - level.charged());
-                    self.garbage.borrow_mut().push_back(level);
+            for memtable in tree.memtables() {
+                if !self.is_being_dumped(&memtable) {
+                    self.memtable_bytes.set(self.memtable_bytes.get() - memtable.charged());
+                    self.garbage.borrow_mut().push_back(memtable);
                 }
             }
         }
@@ -483,9 +483,9 @@ impl LsmEngine {
         self.record(Box::new(make), Box::new(then));
     }
 
-    fn is_being_dumped(&self, level: &Rc<Level>) -> bool {
-        let is_it = |other: &Option<Rc<Level>>| other.as_ref().is_some_and(|other| Rc::ptr_eq(other, level));
-        self.dumps.borrow().iter().any(|dump| dump.trees.iter().any(|(_, level)| is_it(level)))
+    fn is_being_dumped(&self, memtable: &Rc<Memtable>) -> bool {
+        let is_it = |other: &Option<Rc<Memtable>>| other.as_ref().is_some_and(|other| Rc::ptr_eq(other, memtable));
+        self.dumps.borrow().iter().any(|dump| dump.trees.iter().any(|(_, memtable)| is_it(memtable)))
     }
 
     // --- What is left over ---
@@ -495,7 +495,7 @@ impl LsmEngine {
         if obsolete.is_empty() || self.is_backed_up.get() {
             return;
         }
-        // A crash may find a record in force that could not be written and not be taken back: it names runs that are obsolete here. The lock
+        // A crash may find a record applied that was neither written for sure nor removed: it names runs that are obsolete here. The lock
         // is held while a record is written.
         let is_settled = self.manifest.try_lock().is_ok_and(|manifest| manifest.is_settled());
         if !is_settled {
@@ -524,17 +524,17 @@ impl LsmEngine {
     /// Frees a slice of what is not needed. Returns true while there is more.
     pub(super) fn free_some(&self) -> bool {
         let mut garbage = self.garbage.borrow_mut();
-        let Some(level) = garbage.front() else { return false };
-        if Rc::strong_count(level) > 1 {
+        let Some(memtable) = garbage.front() else { return false };
+        if Rc::strong_count(memtable) > 1 {
             // A reader has it: behind the others.
             garbage.rotate_left(1);
             return false;
         }
-        if let Some(chunks) = level.take_chunks() {
+        if let Some(chunks) = memtable.take_chunks() {
             // Whether a thread does it, or nobody could be found and it happens here.
             self.run_job("memory", lower_priority, move || drop(chunks));
         }
-        if !level.release_some() {
+        if !memtable.release_some() {
             garbage.pop_front();
         }
         true
@@ -542,12 +542,12 @@ impl LsmEngine {
 
     /// Bytes a second that writers should keep to now; none: as many as they like.
     pub fn pace(&self) -> Option<f64> {
-        let for_merges = self.debt.pace(self.config.borrow().compactions_max, self.level_bytes.get());
+        let for_merges = self.debt.pace(self.config.borrow().compactions_max, self.memtable_bytes.get());
         [self.pace_of_memory(), for_merges].into_iter().flatten().reduce(f64::min)
     }
 
     fn pace_of_memory(&self) -> Option<f64> {
-        let used = self.level_bytes.get() as f64 / self.level_bytes_max().max(1) as f64;
+        let used = self.memtable_bytes.get() as f64 / self.memtable_bytes_max().max(1) as f64;
         // Up to here a dump that begins now ends in time at any usual rate.
         const FREE_PART: f64 = 0.7;
         if used < FREE_PART || self.dump_rate.get() == 0.0 {
@@ -575,18 +575,18 @@ impl LsmEngine {
         }
         // They stay: a checkpoint that waits for them must not count as covered.
         for dump in self.dumps.borrow_mut().iter_mut() {
-            let levels = dump.job.take().and_then(Job::wait).map_or(Vec::new(), |outcome| outcome.levels);
-            // A tree may have been dropped since its level was shared.
-            for shared in levels {
+            let memtables = dump.job.take().and_then(Job::wait).map_or(Vec::new(), |outcome| outcome.memtables);
+            // A tree may have been dropped since its memtable was shared.
+            for shared in memtables {
                 let of_tree = dump.trees.iter().find(|(tree, _)| tree.id == shared.tree_id);
-                if let Some((_, Some(level))) = of_tree {
-                    level.unshare(shared.level);
+                if let Some((_, Some(memtable))) = of_tree {
+                    memtable.unshare(shared.memtable);
                 }
             }
         }
-        for (job, level) in self.unwanted.take() {
+        for (job, memtable) in self.unwanted.take() {
             if let Some((dump, _)) = job.wait() {
-                level.unshare(dump.level);
+                memtable.unshare(dump.memtable);
             }
         }
         if let Some((job, _)) = self.recording.take() {

@@ -1,4 +1,4 @@
-//! What runs and memory levels consist of.
+//! What runs and memtables consist of.
 
 /// What an entry says of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

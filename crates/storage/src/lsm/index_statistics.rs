@@ -74,9 +74,9 @@ pub struct Counts {
     pub lookups: u64,
     /// Rows that these found.
     pub found: Amount,
-    /// Those of them that memory levels had.
-    pub found_in_levels: Amount,
-    /// Looks for a key whose word no memory level had.
+    /// Those of them that memtables had.
+    pub found_in_memtables: Amount,
+    /// Look-ups of keys that no memtable had a put or delete of.
     pub run_lookups: u64,
     /// Runs that these looked into.
     pub looked_runs: u64,
@@ -117,10 +117,10 @@ pub struct Counts {
 pub struct IndexStatistics {
     /// What happened.
     pub counts: Counts,
-    /// Keys and memory of levels.
-    pub levels: Amount,
+    /// Keys and memory of memtables.
+    pub memtables: Amount,
     /// Memory of the trees over them.
-    pub level_index_bytes: u64,
+    pub memtable_index_bytes: u64,
     /// All runs.
     pub runs: Volume,
     /// The oldest run of each range: most rows are there.
@@ -176,10 +176,10 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
 impl LsmTree {
     pub(crate) fn statistics(&self) -> IndexStatistics {
         let mut all = IndexStatistics { counts: *self.counts.borrow(), ..IndexStatistics::default() };
-        for level in self.levels() {
-            all.levels.rows += level.len() as u64;
-            all.levels.bytes += level.entry_bytes() as u64;
-            all.level_index_bytes += (level.bytes() - level.entry_bytes()) as u64;
+        for memtable in self.memtables() {
+            all.memtables.rows += memtable.len() as u64;
+            all.memtables.bytes += memtable.entry_bytes() as u64;
+            all.memtable_index_bytes += (memtable.bytes() - memtable.entry_bytes()) as u64;
         }
         for run in self.runs() {
             all.runs += Volume::of(&run);

@@ -1,10 +1,10 @@
-//! The work of other threads: levels become runs, runs become fewer runs.
+//! The work of other threads: memtables become runs, runs become fewer runs.
 
 use super::debt::Haste;
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
-use super::level::SharedLevel;
 use super::manifest::Manifest;
+use super::memtable::SharedMemtable;
 use super::merge::{Source, Upserter, merge};
 use super::run::{OpenFiles, Run, RunOptions, RunSource, RunWriter};
 use runtime::{FileSystem, JoinHandle, OpenMode, Pace, pause};
@@ -25,8 +25,8 @@ const REMOVAL_STEP_BYTES: u64 = 4 << 20;
 /// The manifest is asked for so often while somebody else writes to it.
 pub(super) const LOCK_WAIT_NS: u64 = 100_000;
 
-/// A level that is being written, and the runs that came of it.
-pub(crate) type RunJob = Job<(LevelDump, Result<Vec<Run>, LsmError>)>;
+/// A memtable that is being written, and the runs that came of it.
+pub(crate) type RunJob = Job<(MemtableDump, Result<Vec<Run>, LsmError>)>;
 
 /// A result that a thread will send.
 pub(crate) struct Job<T> {
@@ -111,10 +111,10 @@ impl Workplace {
     }
 }
 
-/// A level of one tree that is to become runs.
-pub(crate) struct LevelDump {
+/// A memtable of one tree that is to become runs.
+pub(crate) struct MemtableDump {
     pub(crate) tree_id: u64,
-    pub(crate) level: SharedLevel,
+    pub(crate) memtable: SharedMemtable,
     pub(crate) options: RunOptions,
     /// Nothing lies below: deletes say nothing, and upserts are rows.
     pub(crate) is_bottom: bool,
@@ -123,11 +123,11 @@ pub(crate) struct LevelDump {
     pub(crate) upserter: Arc<dyn Upserter>,
 }
 
-/// Writes the runs of each level, in order. If one fails none is left: the next attempt writes them all.
-pub(crate) fn dump(place: &Workplace, dumps: &[LevelDump]) -> Result<Vec<Vec<Run>>, LsmError> {
+/// Writes the runs of each memtable, in order. If one fails none is left: the next attempt writes them all.
+pub(crate) fn dump(place: &Workplace, dumps: &[MemtableDump]) -> Result<Vec<Vec<Run>>, LsmError> {
     let mut runs = Vec::with_capacity(dumps.len());
     let result = dumps.iter().try_for_each(|dump| {
-        runs.push(dump_level(place, dump)?);
+        runs.push(dump_memtable(place, dump)?);
         Ok(())
     });
     match result {
@@ -139,8 +139,8 @@ pub(crate) fn dump(place: &Workplace, dumps: &[LevelDump]) -> Result<Vec<Vec<Run
     }
 }
 
-/// Writes runs of a level, in order of their keys. If it fails none is left.
-pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Vec<Run>, LsmError> {
+/// Writes runs of a memtable, in order of their keys. If it fails none is left.
+pub(crate) fn dump_memtable(place: &Workplace, dump: &MemtableDump) -> Result<Vec<Run>, LsmError> {
     let mut finished = Vec::new();
     match write_runs(place, dump, &mut finished) {
         Ok(()) => Ok(finished),
@@ -151,7 +151,7 @@ pub(crate) fn dump_level(place: &Workplace, dump: &LevelDump) -> Result<Vec<Run>
     }
 }
 
-fn write_runs(place: &Workplace, dump: &LevelDump, finished: &mut Vec<Run>) -> Result<(), LsmError> {
+fn write_runs(place: &Workplace, dump: &MemtableDump, finished: &mut Vec<Run>) -> Result<(), LsmError> {
     let begin = || {
         let mut writer = place.create(dump.options)?;
         writer.keep_pace(Pace::urgent());
@@ -161,7 +161,7 @@ fn write_runs(place: &Workplace, dump: &LevelDump, finished: &mut Vec<Run>) -> R
     let mut cuts = dump.cuts.iter().peekable();
     let mut made = Vec::new();
     let mut count = 0u64;
-    dump.level.for_each(|entry, filter_prefix| {
+    dump.memtable.for_each(|entry, filter_prefix| {
         count += 1;
         if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
             place.check_stopped()?;

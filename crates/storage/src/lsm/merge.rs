@@ -19,7 +19,7 @@ pub trait Source {
 /// What upserts make of a row.
 pub trait Upserter: Send + Sync {
     /// Appends to `out` the row that the value of an upsert makes of `old`.
-    fn apply(&self, old: Option<&[u8]>, chain: &[u8], out: &mut Vec<u8>);
+    fn apply(&self, old: Option<&[u8]>, operand: &[u8], out: &mut Vec<u8>);
 }
 
 /// Appends to `out` one upsert for two: `older` and then the operations of `newer`.
@@ -93,21 +93,21 @@ impl Resolver<'_> {
             return if is_gone { Ok(()) } else { out(newest) };
         }
         let base = same.get(upserts).map(|head| heap.entry(head.source));
-        let chains = same[..upserts].iter().rev().map(|head| heap.entry(head.source).value);
+        let operands = same[..upserts].iter().rev().map(|head| heap.entry(head.source).value);
         self.value.clear();
         if base.is_none() && !self.is_bottom {
-            for chain in chains {
-                let skipped = if self.value.is_empty() { 0 } else { msgpack::skip(chain) };
-                self.value.extend_from_slice(&chain[skipped..]);
+            for operand in operands {
+                let skipped = if self.value.is_empty() { 0 } else { msgpack::skip(operand) };
+                self.value.extend_from_slice(&operand[skipped..]);
             }
             return out(Entry { kind: EntryKind::Upsert, value: &self.value, ..newest });
         }
         let row = base.filter(|base| base.kind == EntryKind::Put).map(|base| base.value);
         self.value.extend_from_slice(row.unwrap_or_default());
         let mut is_there = row.is_some();
-        for chain in chains {
+        for operand in operands {
             self.scratch.clear();
-            self.upserter.apply(is_there.then_some(self.value.as_slice()), chain, &mut self.scratch);
+            self.upserter.apply(is_there.then_some(self.value.as_slice()), operand, &mut self.scratch);
             std::mem::swap(&mut self.value, &mut self.scratch);
             is_there = true;
         }

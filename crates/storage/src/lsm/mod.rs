@@ -1,6 +1,6 @@
-//! The disk engine: rows in memory levels and in runs on disk, and the manifest that says which runs are in force.
+//! The disk engine: rows in memtables and in runs on disk, and the manifest that says which runs count.
 //!
-//! In the order to read: `tree` is one index (memory levels above, ranges with runs below) and `scan` an ordered way through it; `space` keeps
+//! In the order to read: `tree` is one index (memtables above, ranges with runs below) and `scan` an ordered way through it; `space` keeps
 //! the indexes of a space alike; `engine` is what all spaces share, with `dumps`, `compactions`, `debt` and `records` as its parts; `jobs` is what other
 //! threads do for it. Below lie the files: `run`, `block`, `filter`, `manifest`, and `merge` for those who write them. `reads` and `cache` bring
 //! blocks to memory, `build` fills new indexes, `check` looks through a directory.
@@ -10,7 +10,7 @@
 //! Layouts: docs/formats/lsm.md; the story of a write and of a read: docs/05-storage.md.
 //!
 //! Invariants:
-//! * What lies above is newer: levels before runs, a younger run before an older one, for every key.
+//! * What lies above is newer: memtables before runs, a younger run before an older one, for every key.
 //! * A run holds nothing that a crash could take back: its record is written when the log is durable up to its dump.
 //! * A file that has its name (no `.inprogress` behind it) is whole and synced, and never changes; the manifest only grows, and is
 //!   replaced by a whole new one.
@@ -31,8 +31,8 @@ mod error;
 mod filter;
 mod index_statistics;
 mod jobs;
-mod level;
 mod manifest;
+mod memtable;
 mod merge;
 mod page_cache;
 mod policy;

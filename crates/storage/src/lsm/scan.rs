@@ -1,16 +1,16 @@
-//! A scan: entries of all levels and runs in order of their keys, the newest word of each.
+//! A scan: entries of all memtables and runs in order of their keys, the newest of each key.
 //!
 //! A scan goes on as far as memory goes. Where a block is missing it stops with what it needs and is continued later, in one of two ways:
-//! `hold` freezes the memory levels at once, so that what follows belongs to the same moment; or `seek_again` goes on behind the last key in
+//! `hold` freezes the memtables at once, so that what follows belongs to the same moment; or `seek_again` goes on behind the last key in
 //! what is there by then.
 
 use super::block::Block;
 use super::entry::{Entry, EntryKind};
 use super::index_statistics::Counts;
-use super::level::{Level, LevelHold};
+use super::memtable::{Memtable, MemtableHold};
 use super::reads::{BlockReader, Need, Stop, Use};
 use super::run::Run;
-use super::tree::{Chains, LsmTree, Ranges, RowRef};
+use super::tree::{LsmTree, MergeOperands, Ranges, RowRef};
 use index::Cursor;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -66,8 +66,8 @@ struct SliceCursor {
     is_placed: bool,
 }
 
-struct LevelCursor {
-    level: Rc<Level>,
+struct MemtableCursor {
+    memtable: Rc<Memtable>,
     cursor: Cursor,
 }
 
@@ -80,9 +80,9 @@ pub(crate) struct Scan {
     bounds: Bounds,
     ranges: Rc<Ranges>,
     range_at: usize,
-    levels: Vec<LevelCursor>,
+    memtables: Vec<MemtableCursor>,
     slices: Vec<SliceCursor>,
-    holds: Vec<LevelHold>,
+    holds: Vec<MemtableHold>,
     /// Key of the last entry that was looked at.
     key: Vec<u8>,
     has_key: bool,
@@ -98,7 +98,7 @@ impl Scan {
             tree: Rc::clone(tree),
             ranges: tree.ranges(),
             range_at: 0,
-            levels: Vec::new(),
+            memtables: Vec::new(),
             slices: Vec::new(),
             holds: Vec::new(),
             key: Vec::new(),
@@ -120,10 +120,10 @@ impl Scan {
     fn seek(&mut self) {
         let Bounds { from, to, is_reverse } = &self.bounds;
         self.ranges = self.tree.ranges();
-        self.levels.clear();
-        for level in self.tree.levels() {
-            let cursor = if *is_reverse { level.seek_before(to.as_deref()) } else { level.seek_from(from, true) };
-            self.levels.push(LevelCursor { level, cursor });
+        self.memtables.clear();
+        for memtable in self.tree.memtables() {
+            let cursor = if *is_reverse { memtable.seek_before(to.as_deref()) } else { memtable.seek_from(from, true) };
+            self.memtables.push(MemtableCursor { memtable, cursor });
         }
         self.range_at = match (is_reverse, to) {
             (false, _) => self.ranges.find(from),
@@ -158,7 +158,7 @@ impl Scan {
         }
     }
 
-    /// While it stops: the last key that was passed, if any.
+    /// The last key that was found or passed, if any.
     pub(crate) fn passed_key(&self) -> Option<&[u8]> {
         self.has_key.then_some(self.key.as_slice())
     }
@@ -166,7 +166,7 @@ impl Scan {
     /// Keeps everything that is to come as it is now. Called before anything is changed since the scan began.
     pub(crate) fn hold(&mut self) {
         if self.holds.is_empty() {
-            self.holds = self.levels.iter().map(|source| source.level.hold()).collect();
+            self.holds = self.memtables.iter().map(|source| source.memtable.hold()).collect();
         }
     }
 
@@ -250,7 +250,7 @@ impl Scan {
                 }
                 continue;
             }
-            if let Some(row) = self.take_word() {
+            if let Some(row) = self.take_entries() {
                 self.passed = 0;
                 self.tree.counts.borrow_mut().found.add(row.with(<[u8]>::len));
                 return Ok(Some(row));
@@ -276,9 +276,9 @@ impl Scan {
                 is_found = true;
             }
         };
-        for source in &self.levels {
+        for source in &self.memtables {
             if let Some(found) = source.cursor.get() {
-                source.level.read(found.item, |entry, _| offer(entry.key));
+                source.memtable.read(found.item, |entry, _| offer(entry.key));
             }
         }
         for slice in &self.slices {
@@ -292,24 +292,24 @@ impl Scan {
         is_found
     }
 
-    /// Passes what all sources say of `key`. The row that comes of it, if any.
-    fn take_word(&mut self) -> Option<RowRef> {
+    /// Passes the entries that all sources have of `key`. Returns the row that they amount to, if any.
+    fn take_entries(&mut self) -> Option<RowRef> {
         let is_reverse = self.bounds.is_reverse;
-        let mut chains = Chains::default();
+        let mut operands = MergeOperands::default();
         let mut decided: Option<Option<RowRef>> = None;
-        for source in &mut self.levels {
+        for source in &mut self.memtables {
             let Some(found) = source.cursor.get() else { continue };
-            let is_here = source.level.read(found.item, |entry, _| {
+            let is_here = source.memtable.read(found.item, |entry, _| {
                 if entry.key != self.key {
                     return false;
                 }
                 if decided.is_none() {
                     match entry.kind {
                         EntryKind::Put => {
-                            decided = Some(Some(RowRef::Level(Rc::clone(&source.level), found.item)));
+                            decided = Some(Some(RowRef::Memtable(Rc::clone(&source.memtable), found.item)));
                         }
                         EntryKind::Delete => decided = Some(None),
-                        EntryKind::Upsert => chains.push(entry.value.to_vec()),
+                        EntryKind::Upsert => operands.push(entry.value.to_vec()),
                     }
                 }
                 true
@@ -328,13 +328,13 @@ impl Scan {
                 match entry.kind {
                     EntryKind::Put => decided = Some(Some(RowRef::Block(Rc::clone(block), slice.at))),
                     EntryKind::Delete => decided = Some(None),
-                    EntryKind::Upsert => chains.push(entry.value.to_vec()),
+                    EntryKind::Upsert => operands.push(entry.value.to_vec()),
                 }
             }
             slice.step(is_reverse);
         }
         let upserter = Arc::clone(&self.tree.upserter.borrow());
-        chains.apply(decided.flatten(), &*upserter)
+        operands.apply(decided.flatten(), &*upserter)
     }
 
     /// Goes on to the neighbouring range. False: there is none that the scan wants.

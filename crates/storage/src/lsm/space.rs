@@ -1,27 +1,28 @@
 //! A space on disk: its trees and the statements that keep them alike.
 //!
 //! A statement first looks (`get`, `conflict`), as far as it needs to, and stops with [`Stop::Wait`] where something is not in memory. What it
-//! then does to the levels (`put`, `upsert`) cannot fail and is taken back with what it returns.
+//! then does to the memtables (`put`, `upsert`) cannot fail and is rolled back with what it returns.
 
 use super::build::Building;
 use super::engine::LsmEngine;
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
 use super::filter::key_hash;
-use super::level::LevelChange;
 use super::manifest::TreeState;
+use super::memtable::MemtableChange;
 use super::reads::Stop;
 use super::scan::{Bounds, Scan};
 use super::tree::{HeldTree, LsmTree, RowRef, TreeDef, TreeOptions};
-use super::upsert::{RowUpserter, encode_chain};
+use super::upsert::{RowUpserter, encode_operand};
 use crate::engine::{IndexDef, IteratorKind, Key as DiskKey};
+use crate::entries::{Entries, KeySource};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use tuple::{Format, KeyDef, msgpack};
 
-/// Sets of operations that are kept for a row that is not looked for: then it is.
-const CHAIN_MAX: usize = 32;
+/// Statements whose operations one merge operand takes. The next one looks for its row.
+const OPERAND_STATEMENTS_MAX: usize = 32;
 
 /// A value of a space, where it was found.
 pub struct DiskRow {
@@ -35,16 +36,16 @@ impl DiskRow {
     }
 }
 
-/// What a statement did to the levels of a space, so that it can be taken back and put in force again.
+/// What a statement did to the memtables of a space, so that it can be rolled back and applied again.
 #[derive(Clone, Default)]
 pub struct DiskChange {
-    changes: Vec<(Rc<LsmTree>, LevelChange)>,
-    noted: Option<Note>,
+    changes: Vec<(Rc<LsmTree>, MemtableChange)>,
+    blind_upsert: Option<BlindUpsert>,
 }
 
-/// Operations for a row that was not looked for.
+/// An upsert that did not look for its row.
 #[derive(Clone)]
-struct Note {
+struct BlindUpsert {
     row: Vec<u8>,
     operations: Vec<u8>,
     index_base: u32,
@@ -60,7 +61,7 @@ impl DiskChange {
     /// whole order.
     pub fn for_each_key(&self, mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
         for (tree, change) in &self.changes {
-            change.level.read(change.new, |entry, own| {
+            change.memtable.read(change.new, |entry, own| {
                 visit(tree.index_id, tree.is_unique, &entry.key[..own], entry.key);
             });
         }
@@ -96,6 +97,24 @@ struct Scratch {
 pub(crate) struct DiskIndex {
     pub(crate) def: IndexDef,
     pub(crate) tree: Rc<LsmTree>,
+}
+
+impl DiskIndex {
+    /// Calls `visit` with the ordered bytes of each entry of a row; `scratch` holds those of an ordinary index.
+    pub(crate) fn for_each_entry<E>(
+        &self,
+        row: &[u8],
+        scratch: &mut Vec<u8>,
+        mut visit: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match &self.def.source {
+            KeySource::Fields => {
+                self.tree.key_of(row, scratch);
+                visit(scratch)
+            }
+            KeySource::Entries(entries) => entries.ordered_of(row).iter().try_for_each(|key| visit(key)),
+        }
+    }
 }
 
 impl LsmSpace {
@@ -194,12 +213,12 @@ impl LsmSpace {
         self.indexes.borrow().iter().map(|index| index.tree.active().charged()).sum()
     }
 
-    /// Deletes in the primary's active level, if most of it is deletes.
+    /// Deletes in the primary's active memtable, if most of it is deletes.
     pub(crate) fn active_deletes(&self) -> u64 {
         let indexes = self.indexes.borrow();
         let Some(primary) = indexes.first() else { return 0 };
-        let level = primary.tree.active();
-        if level.deletes() > level.len() as u64 / 2 { level.deletes() } else { 0 }
+        let memtable = primary.tree.active();
+        if memtable.deletes() > memtable.len() as u64 / 2 { memtable.deletes() } else { 0 }
     }
 
     // --- Definition ---
@@ -214,11 +233,11 @@ impl LsmSpace {
         self.indexes.borrow().len() == 1 && !self.is_building()
     }
 
-    /// True if the space has no rows for sure: it never had any in runs and has none in levels.
+    /// True if the space has no rows for sure: it never had any in runs and has none in memtables.
     pub fn is_empty(&self) -> bool {
         self.indexes.borrow().first().is_none_or(|primary| {
             let is_bare = primary.tree.ranges().list.iter().all(|range| range.slices.is_empty());
-            is_bare && primary.tree.levels().iter().all(|level| level.is_empty())
+            is_bare && primary.tree.memtables().iter().all(|memtable| memtable.is_empty())
         })
     }
 
@@ -261,10 +280,7 @@ impl LsmSpace {
         options: TreeOptions,
         state: Option<TreeState>,
     ) -> Result<Rc<LsmTree>, LsmError> {
-        let order = match self.indexes.borrow().first() {
-            Some(primary) if def.id != 0 => Rc::new(KeyDef::merge(&def.key_def, &primary.def.key_def)),
-            _ => Rc::clone(&def.key_def),
-        };
+        let order = def.order(self.indexes.borrow().first().map(|primary| &*primary.def.key_def));
         let primary = match self.indexes.borrow().first() {
             Some(primary) if def.id != 0 => Rc::clone(&primary.def.key_def),
             _ => Rc::clone(&def.key_def),
@@ -435,15 +451,15 @@ impl LsmSpace {
 
     /// False if no row has these first parts of a key for sure, which spares the look into runs.
     fn may_hold(&self, tree: &Rc<LsmTree>, prefix: &[u8]) -> bool {
-        let is_in_levels = tree.levels().iter().any(|level| {
-            let found = level.seek_from(prefix, true).get();
-            found.is_some_and(|found| level.read(found.item, |entry, _| entry.key.starts_with(prefix)))
+        let is_in_memtables = tree.memtables().iter().any(|memtable| {
+            let found = memtable.seek_from(prefix, true).get();
+            found.is_some_and(|found| memtable.read(found.item, |entry, _| entry.key.starts_with(prefix)))
         });
         let hash = key_hash(prefix);
         let ranges = tree.ranges();
         let end = [prefix, &[0xff]].concat();
         let (first, last) = (ranges.find(prefix), ranges.find(&end));
-        is_in_levels
+        is_in_memtables
             || ranges.list[first..=last].iter().any(|range| range.slices.iter().any(|run| run.may_contain(hash)))
     }
 
@@ -475,6 +491,12 @@ impl LsmSpace {
             indexes.extend(building.indexes.iter().filter(is_asked).map(pair));
         }
         for (def, tree) in indexes {
+            if let KeySource::Entries(entries) = &def.source {
+                if let Some(found) = self.conflict_of_entries(&tree, entries, new, old)? {
+                    return Ok(Some((def.id, found)));
+                }
+                continue;
+            }
             let is_kept = old.is_some_and(|old| def.key_def.compare_rows(old, new).is_eq());
             // Keys with a nil may be had by many.
             if is_kept || def.key_def.has_null_in(new) {
@@ -489,15 +511,36 @@ impl LsmSpace {
         Ok(None)
     }
 
-    /// Number of rows, about: the entries of levels and runs.
+    /// As `conflict`, through any entry that `old` does not have.
+    fn conflict_of_entries(
+        &self,
+        tree: &Rc<LsmTree>,
+        entries: &Entries,
+        new: &[u8],
+        old: Option<&[u8]>,
+    ) -> Result<Option<DiskRow>, Stop> {
+        let kept = old.map_or_else(Vec::new, |old| entries.ordered_of(old));
+        for key in entries.ordered_of(new).iter().filter(|key| !kept.contains(key)) {
+            let own = &key[..tree.filter_prefix(key)];
+            if tree.has_nil(own) {
+                continue;
+            }
+            if let Some(found) = self.first_of_prefix(tree, own)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Number of rows, about: the entries of memtables and runs.
     pub fn len_estimate(&self) -> u64 {
         self.primary().map_or(0, |tree| tree.estimate())
     }
 
-    /// Bytes of one index: keys and values in levels, and runs.
+    /// Bytes of one index: keys and values in memtables, and runs.
     pub fn index_bytes(&self, index_id: u32) -> u64 {
         self.index(index_id).map_or(0, |tree| {
-            tree.levels().iter().map(|level| level.written_bytes()).sum::<u64>()
+            tree.memtables().iter().map(|memtable| memtable.written_bytes()).sum::<u64>()
                 + tree.runs().iter().map(|run| run.bytes()).sum::<u64>()
         })
     }
@@ -514,16 +557,27 @@ impl LsmSpace {
         DiskScan { space: Rc::clone(self), scan, row_wanted: None, rows: None }
     }
 
-    /// Begins a scan behind a row.
-    pub fn scan_after(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, last: &[u8]) -> DiskScan {
+    /// Begins a scan behind an entry, of which this is the place; see [`DiskScan::place`].
+    pub fn scan_behind(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, place: &[u8]) -> DiskScan {
         let tree = self.index(index_id);
         let scan = tree.map(|tree| {
-            let mut last_key = Vec::new();
-            tree.order.ordered_of_row(last, &mut last_key);
-            let bounds = bounds_of(&tree.order, kind, key).behind(&last_key);
+            let bounds = bounds_of(&tree.order, kind, key).behind(place);
             (Rc::clone(&tree), Scan::new(&tree, bounds))
         });
         DiskScan { space: Rc::clone(self), scan, row_wanted: None, rows: None }
+    }
+
+    /// Begins a scan behind a row. For an ordinary index: elsewhere a row may be found in several places.
+    pub fn scan_after(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, last: &[u8]) -> DiskScan {
+        let indexes = self.indexes.borrow();
+        let index = indexes.iter().find(|index| index.def.id == index_id);
+        assert!(index.is_none_or(|index| matches!(index.def.source, KeySource::Fields)), "a row has one place");
+        let mut place = Vec::new();
+        if let Some(index) = index {
+            index.tree.key_of(last, &mut place);
+        }
+        drop(indexes);
+        self.scan_behind(index_id, kind, key, &place)
     }
 
     // --- Writing ---
@@ -538,7 +592,7 @@ impl LsmSpace {
         let mut scratch = self.scratch.borrow_mut();
         let Scratch { key, old_key, value } = &mut *scratch;
         let indexes = self.indexes.borrow();
-        let mut change = DiskChange { changes: Vec::with_capacity(indexes.len()), noted: None };
+        let mut change = DiskChange { changes: Vec::with_capacity(indexes.len()), blind_upsert: None };
         let Some(primary) = indexes.first() else { return change };
         let Some(row) = new.or(old) else { return change };
         primary.tree.key_of(row, key);
@@ -553,6 +607,12 @@ impl LsmSpace {
         }
         let new_indexes = building.as_ref().map_or(&[][..], |building| &building.indexes[..]);
         for index in indexes[1..].iter().chain(new_indexes) {
+            if let KeySource::Entries(entries) = &index.def.source {
+                value.clear();
+                primary.def.key_def.extract_key(row, value);
+                self.put_entries(&index.tree, entries, (old, new), value, &mut change);
+                continue;
+            }
             if let Some(old) = old {
                 index.tree.key_of(old, old_key);
             }
@@ -577,19 +637,40 @@ impl LsmSpace {
         change
     }
 
-    /// Hands over the keys of a row in all indexes, those too that a change of it has left as they were; as [`DiskChange::for_each_key`].
-    pub fn for_each_key_of(&self, row: &[u8], mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
-        let (mut own, mut key) = (Vec::new(), Vec::new());
-        for index in self.indexes.borrow().iter() {
-            own.clear();
-            index.def.key_def.ordered_of_row(row, &mut own);
-            index.tree.key_of(row, &mut key);
-            visit(index.tree.index_id, index.tree.is_unique, &own, &key);
+    /// Puts the entries of `new` in the place of those of `old`; both have this primary key. What both have stays.
+    fn put_entries(
+        &self,
+        tree: &Rc<LsmTree>,
+        entries: &Entries,
+        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        primary_key: &[u8],
+        change: &mut DiskChange,
+    ) {
+        let of = |row: Option<&[u8]>| row.map_or_else(Vec::new, |row| entries.ordered_of(row));
+        let (old_keys, new_keys) = (of(old), of(new));
+        for key in old_keys.iter().filter(|key| !new_keys.contains(key)) {
+            self.enter(tree, Entry { key, kind: EntryKind::Delete, value: &[] }, change);
+        }
+        for key in new_keys.iter().filter(|key| !old_keys.contains(key)) {
+            self.enter(tree, Entry { key, kind: EntryKind::Put, value: primary_key }, change);
         }
     }
 
-    /// Says that the row with a primary key is gone, whether it is there or not. For a space with one index.
-    pub fn delete_unseen(&self, key: DiskKey<'_>) -> DiskChange {
+    /// Hands over the keys of a row in all indexes, those too that a change of it has left as they were; as [`DiskChange::for_each_key`].
+    pub fn for_each_key_of(&self, row: &[u8], mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
+        let mut scratch = Vec::new();
+        for index in self.indexes.borrow().iter() {
+            let visited = index.for_each_entry(row, &mut scratch, |key| {
+                let own = &key[..index.tree.filter_prefix(key)];
+                visit(index.tree.index_id, index.tree.is_unique, own, key);
+                Ok::<(), std::convert::Infallible>(())
+            });
+            let Ok(()) = visited;
+        }
+    }
+
+    /// Deletes the row with a primary key, whether it is there or not: a blind write. For a space with one index.
+    pub fn delete_blind(&self, key: DiskKey<'_>) -> DiskChange {
         let mut change = DiskChange::default();
         let Some(tree) = self.primary() else { return change };
         let mut bytes = Vec::new();
@@ -599,33 +680,33 @@ impl LsmSpace {
         change
     }
 
-    /// True if operations for a row that is not looked for can be noted: nothing in memory says what the row is, and not too many of them are
-    /// noted already. For a space with one index.
-    pub fn takes_note(&self, row: &[u8]) -> bool {
+    /// True if an upsert of this row can be a blind write: the active memtable does not say what the row is, and not too many statements are in
+    /// its merge operand already. For a space with one index.
+    pub fn takes_blind_upsert(&self, row: &[u8]) -> bool {
         let Some(tree) = self.primary() else { return false };
         let mut key = Vec::new();
         tree.key_of(row, &mut key);
-        let noted = tree
-            .active()
-            .find(&key, |_, entry| entry.kind == EntryKind::Upsert && chain_length(entry.value) < CHAIN_MAX);
-        noted.unwrap_or(true)
+        let takes = tree.active().find(&key, |_, entry| {
+            entry.kind == EntryKind::Upsert && statement_count(entry.value) < OPERAND_STATEMENTS_MAX
+        });
+        takes.unwrap_or(true)
     }
 
-    /// Notes operations for a row that is not looked for, after `takes_note`.
-    pub fn upsert_unseen(&self, row: &[u8], operations: &[u8], index_base: u32) -> DiskChange {
+    /// Upserts a row without looking for it: its operations join the merge operand of its key. After `takes_blind_upsert`.
+    pub fn upsert_blind(&self, row: &[u8], operations: &[u8], index_base: u32) -> DiskChange {
         let mut change = DiskChange::default();
         let Some(tree) = self.primary() else { return change };
         let (mut key, mut value) = (Vec::new(), Vec::new());
         tree.key_of(row, &mut key);
         tree.active().find(&key, |_, entry| value.extend_from_slice(entry.value));
         if value.is_empty() {
-            encode_chain(row, operations, index_base, &mut value);
+            encode_operand(row, operations, index_base, &mut value);
         } else {
             msgpack::encode_uint(&mut value, u64::from(index_base));
             value.extend_from_slice(operations);
         }
         self.enter(&tree, Entry { key: &key, kind: EntryKind::Upsert, value: &value }, &mut change);
-        change.noted = Some(Note { row: row.to_vec(), operations: operations.to_vec(), index_base });
+        change.blind_upsert = Some(BlindUpsert { row: row.to_vec(), operations: operations.to_vec(), index_base });
         self.touch();
         change
     }
@@ -640,11 +721,11 @@ impl LsmSpace {
             self.engine.entered_deletes.set(self.engine.entered_deletes.get() + 1);
         }
         let made = tree.put(entry);
-        self.engine.level_bytes.set(self.engine.level_bytes.get() + made.level.growth());
+        self.engine.memtable_bytes.set(self.engine.memtable_bytes.get() + made.memtable.growth());
         change.changes.push((Rc::clone(tree), made));
     }
 
-    /// Takes a change back, the newest one in force.
+    /// Rolls a change back, the newest one that is applied.
     pub fn undo(&self, change: &DiskChange) {
         for (tree, change) in change.changes.iter().rev() {
             tree.undo(change);
@@ -652,17 +733,17 @@ impl LsmSpace {
         self.touch();
     }
 
-    /// Puts a change that was taken back in force again. The rows that it looked at, and the row that it noted operations for, must be as they were.
+    /// Applies a change again that was rolled back. The rows that it looked at, and the row of a blind upsert, must be as they were.
     pub fn redo(&self, change: &DiskChange) -> DiskChange {
-        if let Some(note) = &change.noted {
-            // Not its entry: that has what was noted before it, which may have been dumped since.
-            return self.upsert_unseen(&note.row, &note.operations, note.index_base);
+        if let Some(upsert) = &change.blind_upsert {
+            // Not its entry: that holds the operands before it, too, which may have been dumped since.
+            return self.upsert_blind(&upsert.row, &upsert.operations, upsert.index_base);
         }
-        let mut again = DiskChange { changes: Vec::with_capacity(change.changes.len()), noted: None };
+        let mut again = DiskChange { changes: Vec::with_capacity(change.changes.len()), blind_upsert: None };
         // Trees of a build that was given up meanwhile are nobody's.
         for (tree, change) in change.changes.iter().filter(|(tree, _)| !tree.is_dropped.get()) {
             let (mut key, mut value) = (Vec::new(), Vec::new());
-            let kind = change.level.read(change.new, |entry, _| {
+            let kind = change.memtable.read(change.new, |entry, _| {
                 key.extend_from_slice(entry.key);
                 value.extend_from_slice(entry.value);
                 entry.kind
@@ -674,8 +755,8 @@ impl LsmSpace {
     }
 }
 
-/// Sets of operations in the value of an upsert.
-fn chain_length(value: &[u8]) -> usize {
+/// Number of statements whose operations are in a merge operand.
+fn statement_count(value: &[u8]) -> usize {
     let mut reader = msgpack::Reader::new(value);
     let mut values = 0;
     while reader.read_value().is_ok() {
@@ -733,6 +814,12 @@ impl DiskScan {
                 }
             }
         }
+    }
+
+    /// The place of the entry that was found last, for [`LsmSpace::scan_behind`]; `None` before the first.
+    pub fn place(&self) -> Option<&[u8]> {
+        let (_, scan) = self.scan.as_ref()?;
+        scan.passed_key()
     }
 
     /// Has the rest of the scan show the space as it is now. Called before anybody else has a turn.

@@ -12,11 +12,11 @@ const RATE_NS: u64 = 1_000_000_000;
 pub struct LsmStatistics {
     /// What happened since the start or the last reset; of what was looked up and written, only in trees that are there now.
     pub counts: Counts,
-    /// Bytes of memory levels, and of what is collected for new indexes.
-    pub level_bytes: u64,
+    /// Bytes of memtables, and of what is collected for new indexes.
+    pub memtable_bytes: u64,
     /// Their bound.
-    pub level_bytes_max: u64,
-    /// Bytes of memory levels at which one is dumped.
+    pub memtable_bytes_max: u64,
+    /// Bytes of memtables at which one is dumped.
     pub dump_watermark: u64,
     /// Bytes of cached blocks and rows.
     pub cache_bytes: u64,
@@ -116,8 +116,8 @@ impl LsmEngine {
         let mut all = *self.totals.borrow();
         let cache = self.reader.cache.borrow();
         self.write_rate.look(self.now_ns(), self.written_bytes());
-        all.level_bytes = (self.level_bytes.get() + self.build_bytes.get()) as u64;
-        all.level_bytes_max = self.memory_bytes_max() as u64;
+        all.memtable_bytes = (self.memtable_bytes.get() + self.build_bytes.get()) as u64;
+        all.memtable_bytes_max = self.memory_bytes_max() as u64;
         all.dump_watermark = self.dump_watermark() as u64;
         all.cache_bytes = cache.bytes() as u64;
         all.cache_bytes_max = cache.bytes_max() as u64;

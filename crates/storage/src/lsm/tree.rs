@@ -1,19 +1,19 @@
-//! One index on disk: memory levels above, key ranges with their runs below.
+//! One index on disk: memtables above, key ranges with their runs below.
 //!
 //! ```text
-//!   active level          what is written now
-//!   sealed levels         being dumped, newest first
+//!   active memtable       what is written now
+//!   sealed memtables      being dumped, newest first
 //!   ranges  [..m) [m..)   each with slices of runs, newest first
 //! ```
 //!
 //! The newest entry of a key says what the key is; an upsert says it together with what lies below it.
 //!
-//! Invariant: whatever a level or slice says of a key is newer than what those behind it say.
+//! Invariant: whatever a memtable or slice says of a key is newer than what those behind it say.
 
 use super::entry::{Entry, EntryKind};
 use super::filter::key_hash;
 use super::index_statistics::Counts;
-use super::level::{Level, LevelChange, LevelHold};
+use super::memtable::{Memtable, MemtableChange, MemtableHold};
 use super::merge::Upserter;
 use super::reads::{BlockReader, Stop, Use};
 use super::retry::MergeFailures;
@@ -60,7 +60,7 @@ pub struct TreeOptions {
     pub range_size: u64,
     /// Runs of about the same size before they are merged.
     pub run_count_per_level: usize,
-    /// How much larger the next level is.
+    /// How much larger the next level of runs is.
     pub run_size_ratio: f64,
     /// Share of false answers of the filters.
     pub bloom_fpr: f64,
@@ -69,7 +69,7 @@ pub struct TreeOptions {
 /// A row where it was found.
 #[derive(Clone)]
 pub(crate) enum RowRef {
-    Level(Rc<Level>, u64),
+    Memtable(Rc<Memtable>, u64),
     Block(Rc<Block>, usize),
     Cached(CachedRow),
     Made(Rc<[u8]>),
@@ -79,7 +79,7 @@ impl RowRef {
     /// Hands the value to `read`.
     pub(crate) fn with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         match self {
-            RowRef::Level(level, place) => level.read(*place, |entry, _| read(entry.value)),
+            RowRef::Memtable(memtable, place) => memtable.read(*place, |entry, _| read(entry.value)),
             RowRef::Block(block, at) => read(block.entry(*at).value),
             RowRef::Cached(row) => read(row.row()),
             RowRef::Made(bytes) => read(bytes),
@@ -87,63 +87,62 @@ impl RowRef {
     }
 }
 
-/// What one place says of a key.
-pub(crate) enum Word {
-    Row(RowRef),
-    Gone,
-    /// Operations on what lies below: the value of an upsert.
-    Chain(Vec<u8>),
+/// The entry of a key that one memtable has.
+pub(crate) enum Found {
+    Put(RowRef),
+    Delete,
+    Upsert(Vec<u8>),
 }
 
-/// Operations that were found above a row, newest first, and what becomes of it.
+/// Merge operands of a key: the values of the upserts that lie above its row, newest first.
 #[derive(Default)]
-pub(crate) struct Chains {
-    chains: Vec<Vec<u8>>,
+pub(crate) struct MergeOperands {
+    operands: Vec<Vec<u8>>,
 }
 
-/// What an entry of a level says.
-fn word_of(level: &Rc<Level>, place: u64, entry: Entry<'_>) -> Word {
+/// An entry of a memtable, for the time after the look at it.
+fn found_in(memtable: &Rc<Memtable>, place: u64, entry: Entry<'_>) -> Found {
     match entry.kind {
-        EntryKind::Put => Word::Row(RowRef::Level(Rc::clone(level), place)),
-        EntryKind::Delete => Word::Gone,
-        EntryKind::Upsert => Word::Chain(entry.value.to_vec()),
+        EntryKind::Put => Found::Put(RowRef::Memtable(Rc::clone(memtable), place)),
+        EntryKind::Delete => Found::Delete,
+        EntryKind::Upsert => Found::Upsert(entry.value.to_vec()),
     }
 }
 
 /// A tree as it was at a moment.
 pub(crate) struct HeldTree {
-    levels: Vec<LevelHold>,
+    memtables: Vec<MemtableHold>,
     ranges: Rc<Ranges>,
 }
 
-impl Chains {
+impl MergeOperands {
     pub(crate) fn is_empty(&self) -> bool {
-        self.chains.is_empty()
+        self.operands.is_empty()
     }
 
-    /// Takes in what a level says. Some: nothing that lies below matters.
-    fn take(&mut self, word: Option<Word>) -> Option<Option<RowRef>> {
-        match word? {
-            Word::Row(row) => Some(Some(row)),
-            Word::Gone => Some(None),
-            Word::Chain(chain) => {
-                self.push(chain);
+    /// Takes in the entry of a memtable. Some: nothing that lies below matters.
+    fn take(&mut self, found: Option<Found>) -> Option<Option<RowRef>> {
+        match found? {
+            Found::Put(row) => Some(Some(row)),
+            Found::Delete => Some(None),
+            Found::Upsert(operand) => {
+                self.push(operand);
                 None
             }
         }
     }
 
-    pub(crate) fn push(&mut self, chain: Vec<u8>) {
-        self.chains.push(chain);
+    pub(crate) fn push(&mut self, operand: Vec<u8>) {
+        self.operands.push(operand);
     }
 
-    /// The row that comes of what lies below.
+    /// Applies the operands to the row that lies below them, the oldest first.
     pub(crate) fn apply(self, mut row: Option<RowRef>, upserter: &dyn Upserter) -> Option<RowRef> {
-        for chain in self.chains.into_iter().rev() {
+        for operand in self.operands.into_iter().rev() {
             let mut made = Vec::new();
             match &row {
-                Some(old) => old.with(|old| upserter.apply(Some(old), &chain, &mut made)),
-                None => upserter.apply(None, &chain, &mut made),
+                Some(old) => old.with(|old| upserter.apply(Some(old), &operand, &mut made)),
+                None => upserter.apply(None, &operand, &mut made),
             }
             row = Some(RowRef::Made(made.into()));
         }
@@ -181,9 +180,9 @@ pub(crate) struct LsmTree {
     pub(crate) is_unique: bool,
     pub(crate) options: Cell<TreeOptions>,
     pub(crate) upserter: RefCell<Arc<dyn Upserter>>,
-    active: RefCell<Rc<Level>>,
+    active: RefCell<Rc<Memtable>>,
     /// Newest first.
-    sealed: RefCell<Vec<Rc<Level>>>,
+    sealed: RefCell<Vec<Rc<Memtable>>>,
     ranges: RefCell<Rc<Ranges>>,
     /// Passed by statements that look for the first row of a prefix and are tried again behind what they have seen.
     barren: RefCell<Vec<Barren>>,
@@ -236,7 +235,7 @@ impl LsmTree {
             is_unique,
             options: Cell::new(options),
             upserter: RefCell::new(upserter),
-            active: RefCell::new(Level::new(hint_at)),
+            active: RefCell::new(Memtable::new(hint_at)),
             sealed: RefCell::default(),
             ranges: RefCell::new(Rc::new(Ranges { list })),
             barren: RefCell::default(),
@@ -255,7 +254,7 @@ impl LsmTree {
         !self.is_dropped.get() && !self.is_incomplete.get()
     }
 
-    pub(crate) fn active(&self) -> Rc<Level> {
+    pub(crate) fn active(&self) -> Rc<Memtable> {
         Rc::clone(&self.active.borrow())
     }
 
@@ -268,40 +267,45 @@ impl LsmTree {
         *self.ranges.borrow_mut() = Rc::new(Ranges { list });
     }
 
-    /// A level for entries of this tree that is none of its own.
-    pub(crate) fn new_level(&self) -> Rc<Level> {
-        Level::new(self.hint_at)
+    /// A memtable for entries of this tree that is none of its own.
+    pub(crate) fn new_memtable(&self) -> Rc<Memtable> {
+        Memtable::new(self.hint_at)
     }
 
-    /// All memory levels, newest first.
-    pub(crate) fn levels(&self) -> Vec<Rc<Level>> {
-        let mut levels = vec![self.active()];
-        levels.extend(self.sealed.borrow().iter().cloned());
-        levels
+    /// All memtables, newest first.
+    pub(crate) fn memtables(&self) -> Vec<Rc<Memtable>> {
+        let mut memtables = vec![self.active()];
+        memtables.extend(self.sealed.borrow().iter().cloned());
+        memtables
     }
 
-    pub(crate) fn sealed(&self) -> Vec<Rc<Level>> {
+    pub(crate) fn sealed(&self) -> Vec<Rc<Memtable>> {
         self.sealed.borrow().clone()
     }
 
-    /// Begins a new active level. Returns the one that was, unless nothing was ever put into it: memory is taken also by what was taken back.
-    pub(crate) fn seal(&self) -> Option<Rc<Level>> {
+    /// Begins a new active memtable. Returns the one that was, unless nothing was ever put into it: changes that were rolled back take memory, too.
+    pub(crate) fn seal(&self) -> Option<Rc<Memtable>> {
         if self.active.borrow().charged() == 0 {
             return None;
         }
-        let level = self.active.replace(Level::new(self.hint_at));
-        self.sealed.borrow_mut().insert(0, Rc::clone(&level));
-        Some(level)
+        let memtable = self.active.replace(Memtable::new(self.hint_at));
+        self.sealed.borrow_mut().insert(0, Rc::clone(&memtable));
+        Some(memtable)
     }
 
-    /// A sealed level is in a run, or not wanted any more.
-    pub(crate) fn remove_sealed(&self, level: &Rc<Level>) {
-        self.sealed.borrow_mut().retain(|other| !Rc::ptr_eq(other, level));
+    /// A sealed memtable is in a run, or not wanted any more.
+    pub(crate) fn remove_sealed(&self, memtable: &Rc<Memtable>) {
+        self.sealed.borrow_mut().retain(|other| !Rc::ptr_eq(other, memtable));
     }
 
     /// How many bytes of a key the filters know: the index's own parts.
     pub(crate) fn filter_prefix(&self, key: &[u8]) -> usize {
         if self.is_primary { key.len() } else { own_prefix(key, self.own_parts) }
+    }
+
+    /// True if one of the index's own parts is nil: many rows may have such a key.
+    pub(crate) fn has_nil(&self, own: &[u8]) -> bool {
+        (0..self.own_parts).any(|part| own.get(own_prefix(own, part)) == Some(&tuple::ORDERED_NIL))
     }
 
     /// Key of a row, in `out`.
@@ -339,14 +343,14 @@ impl LsmTree {
         }
     }
 
-    /// Takes a change of a level back.
-    pub(crate) fn undo(&self, change: &LevelChange) {
-        change.level.read(change.new, |entry, _| self.touch(entry.key));
-        change.level.undo(change);
+    /// Rolls a change of a memtable back.
+    pub(crate) fn undo(&self, change: &MemtableChange) {
+        change.memtable.read(change.new, |entry, _| self.touch(entry.key));
+        change.memtable.undo(change);
     }
 
-    /// Writes an entry into the active level.
-    pub(crate) fn put(&self, entry: Entry<'_>) -> LevelChange {
+    /// Writes an entry into the active memtable.
+    pub(crate) fn put(&self, entry: Entry<'_>) -> MemtableChange {
         self.touch(entry.key);
         let filter_prefix = self.filter_prefix(entry.key);
         self.counts.borrow_mut().put.add(entry.key.len() + entry.value.len());
@@ -362,7 +366,7 @@ impl LsmTree {
             let bytes = row.with(<[u8]>::len);
             counts.found.add(bytes);
             match row {
-                RowRef::Level(..) => counts.found_in_levels.add(bytes),
+                RowRef::Memtable(..) => counts.found_in_memtables.add(bytes),
                 RowRef::Block(..) => counts.found_in_runs.add(bytes),
                 RowRef::Cached(_) => counts.found_in_cache.add(bytes),
                 RowRef::Made(_) => {}
@@ -373,19 +377,19 @@ impl LsmTree {
 
     fn get_uncounted(&self, reader: &BlockReader, key: &[u8]) -> Result<Option<RowRef>, Stop> {
         let upserter = Arc::clone(&self.upserter.borrow());
-        let mut chains = Chains::default();
+        let mut operands = MergeOperands::default();
         let active = self.active.borrow();
         let sealed = self.sealed.borrow();
-        for level in std::iter::once(&*active).chain(sealed.iter()) {
-            let word = level.find(key, |place, entry| word_of(level, place, entry));
-            if let Some(row) = chains.take(word) {
-                return Ok(chains.apply(row, &*upserter));
+        for memtable in std::iter::once(&*active).chain(sealed.iter()) {
+            let found = memtable.find(key, |place, entry| found_in(memtable, place, entry));
+            if let Some(row) = operands.take(found) {
+                return Ok(operands.apply(row, &*upserter));
             }
         }
         // What lies above the runs will be in one of them, and then they say something else.
-        let is_cachable = self.is_primary && chains.is_empty();
+        let is_cachable = self.is_primary && operands.is_empty();
         let row = self.get_from_runs(reader, key, &self.ranges.borrow(), is_cachable, &*upserter)?;
-        Ok(chains.apply(row, &*upserter))
+        Ok(operands.apply(row, &*upserter))
     }
 
     /// Keys whose first part has one of these values are about to be looked up, or written: what that touches in memory is brought nearer to the
@@ -399,7 +403,7 @@ impl LsmTree {
         if !reads_rows {
             return;
         }
-        self.sealed.borrow().iter().for_each(|level| level.prefetch(values));
+        self.sealed.borrow().iter().for_each(|memtable| memtable.prefetch(values));
         let ranges = self.ranges.borrow();
         if self.order.part_count() > 1 || ranges.list.iter().all(|range| range.slices.is_empty()) {
             return;
@@ -426,21 +430,21 @@ impl LsmTree {
 
     /// Keeps the tree as it is now.
     pub(crate) fn hold(&self) -> HeldTree {
-        HeldTree { levels: self.levels().iter().map(Level::hold).collect(), ranges: self.ranges() }
+        HeldTree { memtables: self.memtables().iter().map(Memtable::hold).collect(), ranges: self.ranges() }
     }
 
     /// The value that a key had. Err: it is not in memory.
     pub(crate) fn get_held(&self, held: &HeldTree, reader: &BlockReader, key: &[u8]) -> Result<Option<RowRef>, Stop> {
         let upserter = Arc::clone(&self.upserter.borrow());
-        let mut chains = Chains::default();
-        for hold in &held.levels {
-            let word = hold.find(key, |place, entry| word_of(hold.level(), place, entry));
-            if let Some(row) = chains.take(word) {
-                return Ok(chains.apply(row, &*upserter));
+        let mut operands = MergeOperands::default();
+        for hold in &held.memtables {
+            let found = hold.find(key, |place, entry| found_in(hold.memtable(), place, entry));
+            if let Some(row) = operands.take(found) {
+                return Ok(operands.apply(row, &*upserter));
             }
         }
         let row = self.get_from_runs(reader, key, &held.ranges, false, &*upserter)?;
-        Ok(chains.apply(row, &*upserter))
+        Ok(operands.apply(row, &*upserter))
     }
 
     /// `is_cachable`: these are the tree's ranges, and nothing above them says anything of the key.
@@ -482,7 +486,7 @@ impl LsmTree {
         upserter: &dyn Upserter,
         seen: &mut Counts,
     ) -> Result<Option<RowRef>, Stop> {
-        let mut chains = Chains::default();
+        let mut operands = MergeOperands::default();
         let purpose = if is_cachable { Use::Row } else { Use::Scan };
         for run in &range.slices {
             if !run.may_contain(hash) {
@@ -499,24 +503,24 @@ impl LsmTree {
             }
             let entry = block.entry(at);
             match entry.kind {
-                EntryKind::Upsert => chains.push(entry.value.to_vec()),
-                EntryKind::Delete => return Ok(chains.apply(None, upserter)),
+                EntryKind::Upsert => operands.push(entry.value.to_vec()),
+                EntryKind::Delete => return Ok(operands.apply(None, upserter)),
                 EntryKind::Put => {
-                    if is_cachable && chains.is_empty() {
+                    if is_cachable && operands.is_empty() {
                         reader.cache.borrow_mut().put_row(self.id, hash, key, entry.value);
                         self.counts.borrow_mut().cached.add(entry.value.len());
                     }
-                    return Ok(chains.apply(Some(RowRef::Block(block, at)), upserter));
+                    return Ok(operands.apply(Some(RowRef::Block(block, at)), upserter));
                 }
             }
         }
-        Ok(chains.apply(None, upserter))
+        Ok(operands.apply(None, upserter))
     }
 
-    /// Entries of levels and runs, which is what Tarantool takes for the number of rows.
+    /// Entries of memtables and runs, which is what Tarantool takes for the number of rows.
     pub(crate) fn estimate(&self) -> u64 {
-        let in_levels: u64 = self.levels().iter().map(|level| level.len() as u64).sum();
-        in_levels + self.runs().iter().map(|run| run.entries()).sum::<u64>()
+        let in_memtables: u64 = self.memtables().iter().map(|memtable| memtable.len() as u64).sum();
+        in_memtables + self.runs().iter().map(|run| run.entries()).sum::<u64>()
     }
 
     /// Every run once.

@@ -26,15 +26,15 @@ impl RowUpserter {
 }
 
 /// Value of an upsert: the row, then for each set of operations the number of the first field and the operations.
-pub(crate) fn encode_chain(row: &[u8], operations: &[u8], index_base: u32, out: &mut Vec<u8>) {
+pub(crate) fn encode_operand(row: &[u8], operations: &[u8], index_base: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(row);
     tuple::msgpack::encode_uint(out, u64::from(index_base));
     out.extend_from_slice(operations);
 }
 
 impl Upserter for RowUpserter {
-    fn apply(&self, old: Option<&[u8]>, chain: &[u8], out: &mut Vec<u8>) {
-        let mut reader = Reader::new(chain);
+    fn apply(&self, old: Option<&[u8]>, operand: &[u8], out: &mut Vec<u8>) {
+        let mut reader = Reader::new(operand);
         let Ok(first) = reader.read_value() else {
             // Cannot be: it was checked when it was written. What is there stays.
             out.extend_from_slice(old.unwrap_or(&[]));

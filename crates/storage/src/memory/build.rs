@@ -10,13 +10,13 @@
 //!
 //! A row that the new indexes cannot take ends the building and not the statement that brings it: there is no such index yet.
 //!
-//! Invariant: until it fails, the new indexes hold exactly the rows of the space that `has_passed` says true of.
+//! Invariant: until it fails, the new indexes hold exactly the rows of the space that [`MemoryIndex::has_passed`] says true of.
 //!
 //! Refused: a read view that a worker sorts, with the changes since then applied afterwards. It keeps every row that is replaced meanwhile.
 
-use super::index::{MemoryIndex, Structure, item_of, row_of, tuple_of};
+use super::index::{MemoryIndex, Pass, item_of, row_of, tuple_of};
 use crate::engine::{BuildError, IndexDef};
-use index::{Hash, HashCursor, PREFETCH_MAX, Tree};
+use index::PREFETCH_MAX;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tuple::{Format, Tuple};
@@ -26,15 +26,6 @@ const GROUP: usize = PREFETCH_MAX;
 /// Of a row ahead.
 const PREFETCHED_ROW_BYTES: usize = 128;
 
-/// Where the filling has come to in the order of the primary index.
-enum Progress {
-    Start,
-    /// This row of a tree is in, and all before it.
-    Behind(Tuple),
-    Hash(HashCursor),
-    Done,
-}
-
 /// New indexes of a space under way.
 pub(super) struct Build {
     /// Tells it from every other one.
@@ -42,7 +33,7 @@ pub(super) struct Build {
     /// What rows must be like to be in the new indexes.
     format: Rc<Format>,
     pub(super) indexes: Vec<MemoryIndex>,
-    progress: Progress,
+    pass: Pass,
     /// Why it cannot come to an end.
     failure: Option<BuildError>,
 }
@@ -52,32 +43,21 @@ impl Build {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let indexes = defs.into_iter().map(MemoryIndex::new).collect();
-        Build { id, format, indexes, progress: Progress::Start, failure: None }
+        Build { id, format, indexes, pass: Pass::Start, failure: None }
     }
 
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.progress, Progress::Done) && self.failure.is_none()
+        matches!(self.pass, Pass::Done) && self.failure.is_none()
     }
 
     pub(super) fn bytes(&self) -> usize {
         self.indexes.iter().map(MemoryIndex::bytes).sum()
     }
 
-    /// True if the new indexes hold the row with this row's primary key, if there is one.
-    fn has_passed(&self, primary: &MemoryIndex, row: &[u8]) -> bool {
-        let def = &primary.def.compare_def;
-        match &self.progress {
-            Progress::Start => false,
-            Progress::Behind(last) => def.compare_rows(row, last.data()).is_le(),
-            Progress::Hash(cursor) => cursor.has_passed(def.hash_row(row)),
-            Progress::Done => true,
-        }
-    }
-
     /// Goes along with a change of the space: both rows have the same primary key.
     pub(super) fn follow(&mut self, primary: &MemoryIndex, old: Option<&Tuple>, new: Option<&Tuple>) {
         let Some(any) = new.or(old) else { return };
-        if self.failure.is_some() || !self.has_passed(primary, any.data()) {
+        if self.failure.is_some() || !primary.has_passed(&self.pass, any.data()) {
             return;
         }
         if let Some(new) = new
@@ -114,60 +94,19 @@ impl Build {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        let filled = match &primary.structure {
-            Structure::Tree(tree) => self.fill_from_tree(primary, tree, max),
-            Structure::Hash(hash) => self.fill_from_hash(hash),
-        };
-        if let Err(failure) = &filled {
-            self.failure = Some(failure.clone());
-        }
-        filled.map(|()| !self.is_done())
-    }
-
-    fn fill_from_tree(&mut self, primary: &MemoryIndex, tree: &Tree, max: usize) -> Result<(), BuildError> {
-        let def = &primary.def.compare_def;
-        let mut cursor = match &self.progress {
-            Progress::Behind(last) => {
-                let row = last.data();
-                tree.upper_bound(def.hint(row), |item| def.compare_rows(row_of(item), row))
+        let (rows, pass) = primary.next_rows(&self.pass, max);
+        let filled = rows.chunks(GROUP).try_for_each(|group| {
+            group.iter().for_each(|row| index::prefetch_bytes(*row as *const u8, PREFETCHED_ROW_BYTES));
+            self.add(group)
+        });
+        match filled {
+            Ok(()) => self.pass = pass,
+            Err(failure) => {
+                self.failure = Some(failure.clone());
+                return Err(failure);
             }
-            Progress::Done => return Ok(()),
-            _ => tree.first(),
-        };
-        let mut left = max;
-        while left > 0 {
-            let mut group = [0; GROUP];
-            let mut count = 0;
-            while count < GROUP.min(left)
-                && let Some(entry) = cursor.get()
-            {
-                index::prefetch_bytes(entry.item as *const u8, PREFETCHED_ROW_BYTES);
-                group[count] = entry.item;
-                count += 1;
-                cursor.next();
-            }
-            let Some(last) = count.checked_sub(1) else { break };
-            self.add(&group[..count])?;
-            self.progress = Progress::Behind(tuple_of(group[last]));
-            left -= count;
         }
-        if cursor.get().is_none() {
-            self.progress = Progress::Done;
-        }
-        Ok(())
-    }
-
-    fn fill_from_hash(&mut self, hash: &Hash) -> Result<(), BuildError> {
-        let mut cursor = match self.progress {
-            Progress::Hash(cursor) => cursor,
-            Progress::Done => return Ok(()),
-            _ => HashCursor::default(),
-        };
-        let mut items = Vec::new();
-        let has_more = hash.next_batch(&mut cursor, |item| items.push(item));
-        items.chunks(GROUP).try_for_each(|group| self.add(group))?;
-        self.progress = if has_more { Progress::Hash(cursor) } else { Progress::Done };
-        Ok(())
+        Ok(!self.is_done())
     }
 
     fn add(&mut self, items: &[u64]) -> Result<(), BuildError> {

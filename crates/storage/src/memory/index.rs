@@ -1,64 +1,82 @@
-//! One index of a memory space: a tree or a hash of row pointers.
-#![expect(unsafe_code, reason = "row pointers in indexes are kept alive by the primary index")]
+//! One index of a memory space: a tree or a hash of items. Nobody else knows which of them it is.
+//!
+//! An item is the address of an entry. In an ordinary index that is a row, which the primary index keeps alive. In an index over an
+//! [`EntrySource`](crate::EntrySource) it is an array that this index has made and owns; it ends with the address of its row.
+#![expect(unsafe_code, reason = "an index holds addresses of rows that the primary index keeps alive")]
 
+use super::made::MadeEntries;
+use super::prefetch::{PREFETCHED_ROW_BYTES, Recent};
 use super::view::MemoryView;
 use crate::engine::{IndexDef, IndexKind, IteratorKind, Mode};
-use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Place, Slot, Tree};
-use std::cell::{Cell, RefCell};
+use crate::entries::{KeySource, address_in};
+use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Slot, Tree};
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::rc::Rc;
 use tuple::{KeyDef, Tuple};
 
-pub(crate) enum Structure {
+enum Structure {
     Tree(Tree),
     Hash(Hash),
 }
 
-/// Of a row: what most rows have.
-const PREFETCHED_ROW_BYTES: usize = 192;
-
-/// What the last prefetch found, for the look-ups that follow it at once.
-#[derive(Default)]
-struct Recent {
-    found: [Option<(u64, Place)>; PREFETCH_MAX],
-    /// So many of them are in use.
-    count: usize,
-    /// Look-ups come in the order of the prefetch: this one is expected next.
-    next: Cell<usize>,
-}
-
-impl Recent {
-    /// The place of a hint.
-    fn find(&self, hint: u64) -> Option<&Place> {
-        let next = self.next.get();
-        // The one just found is asked for again when its row is changed.
-        let likely = [next, next.wrapping_sub(1)];
-        let found = likely
-            .into_iter()
-            .chain(0..self.count)
-            .find(|&at| at < self.count && self.found[at].is_some_and(|(known, _)| known == hint))?;
-        self.next.set(found + 1);
-        self.found[found].as_ref().map(|(_, place)| place)
-    }
-}
-
+/// See the head of this file.
 pub(crate) struct MemoryIndex {
     pub(crate) def: IndexDef,
-    pub(crate) structure: Structure,
+    structure: Structure,
     recent: RefCell<Box<Recent>>,
+    /// Entries that are no rows. None in an ordinary index.
+    made: Option<Box<MadeEntries>>,
 }
 
-/// The place of a row's whole key in a tree.
-fn locate(tree: &Tree, def: &KeyDef, hint: u64, row: &[u8]) -> Slot {
+/// Direction, bound and key of a scan; without parts it is over the whole index.
+#[derive(Clone, Copy)]
+pub(super) struct Sought<'a> {
+    pub(super) kind: IteratorKind,
+    pub(super) key: &'a [u8],
+    pub(super) part_count: u32,
+}
+
+/// Where a scan that others interrupt has come to.
+#[expect(clippy::large_enum_variant, reason = "there is one of them for a scan, and most are in a tree")]
+pub(super) enum Progress {
+    Start,
+    /// In a tree. The cursor is good while the version stays; after that the place is found by the last entry.
+    Tree {
+        cursor: Cursor,
+        version: u64,
+        last: Tuple,
+        /// The bytes of the last entry, if it is not the row `last`.
+        made: Option<Box<[u8]>>,
+    },
+    Hash {
+        cursor: HashCursor,
+        batch: Vec<Tuple>,
+    },
+    Done,
+}
+
+/// How far a pass over all rows of an ordinary index has come.
+pub(super) enum Pass {
+    Start,
+    /// This row of a tree was given, and all before it.
+    Behind(Tuple),
+    Hash(HashCursor),
+    Done,
+}
+
+/// The place of an entry's whole key in a tree.
+fn locate(tree: &Tree, def: &KeyDef, hint: u64, entry: &[u8]) -> Slot {
     if def.is_hint_exact() {
         return tree.locate(hint, |_| Ordering::Equal);
     }
-    tree.locate(hint, |other| def.compare_rows(row_of(other), row))
+    tree.locate(hint, |other| def.compare_rows(row_of(other), entry))
 }
 
-/// Bytes of the row behind an index item.
+/// Bytes behind an index item: the row, or the entry that was made of it.
 pub(crate) fn row_of<'a>(item: u64) -> &'a [u8] {
-    // SAFETY: an item in an index is a row that the primary index holds a reference to; callers use the slice only while
-    // the space is not changed.
+    // SAFETY: an item in an index is a row that the primary index holds a reference to, or an entry that the index itself holds one to; callers
+    // use the slice only while the space is not changed.
     unsafe { Tuple::data_of_raw(item) }
 }
 
@@ -82,7 +100,18 @@ impl MemoryIndex {
             IndexKind::Tree => Structure::Tree(Tree::new()),
             IndexKind::Hash => Structure::Hash(Hash::new()),
         };
-        MemoryIndex { def, structure, recent: RefCell::default() }
+        let made = match &def.source {
+            KeySource::Fields => None,
+            KeySource::Entries(entries) => Some(Box::new(MadeEntries::new(entries))),
+        };
+        assert!(made.is_none() || def.id != 0, "the primary index holds rows");
+        MemoryIndex { def, structure, recent: RefCell::default(), made }
+    }
+
+    /// The row that an item belongs to.
+    #[inline]
+    pub(super) fn owner(&self, item: u64) -> u64 {
+        if self.made.is_none() { item } else { address_in(row_of(item)) }
     }
 
     /// Brings what look-ups by these values of the only key part will touch nearer to the processor. Does nothing for an index that is not a
@@ -111,13 +140,14 @@ impl MemoryIndex {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        match &self.structure {
+        let bytes = match &self.structure {
             Structure::Tree(tree) => tree.bytes(),
             Structure::Hash(hash) => hash.bytes(),
-        }
+        };
+        bytes + self.made.as_ref().map_or(0, |made| made.bytes())
     }
 
-    /// The item whose whole key equals `row`'s, by the order of the index.
+    /// The item whose whole key equals that of `row`, an entry of this index, by the order of the index.
     pub(crate) fn find_row(&self, row: &[u8]) -> Option<u64> {
         let def = &self.def.compare_def;
         match &self.structure {
@@ -133,28 +163,54 @@ impl MemoryIndex {
         known.or_else(|| tree.get(hint, |_| Ordering::Equal))
     }
 
-    /// The row that forbids `row` to be inserted here, `replaced` set aside.
-    pub(crate) fn conflict(&self, row: &[u8], replaced: Option<u64>) -> Option<u64> {
+    /// The row that forbids `new`, a row of the space, to be put in the place of `old`.
+    pub(crate) fn conflict(&self, new: &[u8], old: Option<u64>) -> Option<u64> {
         if !self.def.is_unique {
             return None;
         }
+        let Some(made) = &self.made else {
+            return self.taken(new).filter(|&item| Some(item) != old);
+        };
+        let taken = |entry: Vec<u8>| self.taken(&entry).map(|item| self.owner(item)).filter(|&row| Some(row) != old);
+        // What these are compared with has an address; they need none.
+        made.of(new, 0).into_iter().find_map(taken)
+    }
+
+    /// As `conflict`, for an `old` that is in the index: if its key stays, it has been free of conflicts before.
+    pub(crate) fn conflict_of_change(&self, new: &[u8], old: Option<u64>) -> Option<u64> {
+        if let Some(old) = old
+            && self.made.is_none()
+            && self.def.is_unique
+            && self.def.compare_def.compare_rows(row_of(old), new).is_eq()
+        {
+            return None;
+        }
+        self.conflict(new, old)
+    }
+
+    /// The item of a unique index that has the key of an entry. Keys with a nil are had by many.
+    fn taken(&self, entry: &[u8]) -> Option<u64> {
         let def = &self.def.key_def;
-        let found = match &self.structure {
+        match &self.structure {
             Structure::Tree(tree) if def.is_nullable() => {
-                if def.has_null_in(row) {
+                if def.has_null_in(entry) {
                     return None;
                 }
-                let compare = |item| def.compare_rows(row_of(item), row);
-                let first = tree.lower_bound(def.hint(row), compare).get();
-                first.map(|entry| entry.item).filter(|&item| compare(item).is_eq())
+                let compare = |item| def.compare_rows(row_of(item), entry);
+                let first = tree.lower_bound(def.hint(entry), compare).get();
+                first.map(|first| first.item).filter(|&item| compare(item).is_eq())
             }
-            _ => self.find_row(row),
-        };
-        found.filter(|&item| Some(item) != replaced)
+            _ => self.find_row(entry),
+        }
+    }
+
+    /// The row of a unique index with exactly this key.
+    pub(crate) fn find_key(&self, key: &[u8], part_count: u32) -> Option<u64> {
+        self.find_item(key, part_count).map(|item| self.owner(item))
     }
 
     /// The item of a unique index with exactly this key.
-    pub(crate) fn find_key(&self, key: &[u8], part_count: u32) -> Option<u64> {
+    fn find_item(&self, key: &[u8], part_count: u32) -> Option<u64> {
         let def = &self.def.key_def;
         match &self.structure {
             Structure::Tree(tree) if part_count == 1 && self.def.compare_def.is_hint_exact() => {
@@ -176,7 +232,8 @@ impl MemoryIndex {
 
     /// Brings the places of these rows (well-formed msgpack) nearer to the processor.
     pub(crate) fn prefetch_rows<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) {
-        if let Structure::Tree(tree) = &self.structure {
+        // Of entries nothing is known before they are made.
+        if let (Structure::Tree(tree), None) = (&self.structure, &self.made) {
             let mut hints = [0; PREFETCH_MAX];
             let mut count = 0;
             for (hint, row) in hints.iter_mut().zip(rows) {
@@ -203,18 +260,25 @@ impl MemoryIndex {
         (rows, count)
     }
 
-    /// Puts a row in that is not there. Err: the item that forbids it.
+    /// Puts a row in that is not there. Err: the row that forbids it.
     pub(crate) fn add(&mut self, tuple: &Tuple) -> Result<(), u64> {
-        if self.def.key_def.is_nullable()
+        if (self.def.key_def.is_nullable() || self.made.is_some())
             && let Some(existing) = self.conflict(tuple.data(), None)
         {
             return Err(existing);
+        }
+        if self.made.is_some() {
+            self.swap_made(None, Some(tuple));
+            return Ok(());
         }
         self.put_or_find(tuple, Mode::Insert).map(|_| ())
     }
 
     /// One row out, another in. `is_in_place` says that their keys are known to be equal. False if the one to go was not found.
     pub(crate) fn swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>, is_in_place: bool) -> bool {
+        if self.made.is_some() {
+            return self.swap_made(old, new);
+        }
         let is_in_place = match (old, new) {
             (Some(old), Some(new)) => is_in_place || self.def.compare_def.compare_rows(old.data(), new.data()).is_eq(),
             _ => false,
@@ -226,6 +290,34 @@ impl MemoryIndex {
         if let Some(new) = new {
             self.put(new);
         }
+        is_found
+    }
+
+    /// As `swap`, for made entries: those that both rows have go over to the new one.
+    #[cold]
+    fn swap_made(&mut self, old: Option<&Tuple>, new: Option<&Tuple>) -> bool {
+        let Some(made) = self.made.take() else { return true };
+        let of = |tuple: Option<&Tuple>| tuple.map_or_else(Vec::new, |tuple| made.of(tuple.data(), tuple.as_raw()));
+        let (old_entries, new_entries) = (of(old), of(new));
+        let is_of_old = |item: u64| Some(address_in(row_of(item))) == old.map(Tuple::as_raw);
+        let mut is_found = true;
+        for entry in &new_entries {
+            let item = made.make(entry);
+            if let Some(replaced) = self.put_entry(row_of(item), item) {
+                is_found &= is_of_old(replaced);
+                made.free(replaced);
+            }
+        }
+        let def = Rc::clone(&self.def.compare_def);
+        let is_kept = |entry: &[u8]| new_entries.iter().any(|new| def.compare_rows(new, entry).is_eq());
+        for entry in old_entries.iter().filter(|entry| !is_kept(entry)) {
+            let is_meant = |item| is_of_old(item) && def.compare_rows(row_of(item), entry).is_eq();
+            match self.take_entry(entry, is_meant) {
+                Some(item) => made.free(item),
+                None => is_found = false,
+            }
+        }
+        self.made = Some(made);
         is_found
     }
 
@@ -243,38 +335,30 @@ impl MemoryIndex {
         }
     }
 
-    /// Puts a row in. If its place is taken by `replaced`, that one goes.
+    /// Puts a row in. If its place is taken, the one that has it goes.
     pub(crate) fn put(&mut self, tuple: &Tuple) {
-        let row = tuple.data();
-        let item = item_of(tuple);
-        let def = &self.def.compare_def;
-        match &mut self.structure {
-            Structure::Tree(tree) => {
-                let hint = def.hint(row);
-                if let Some(place) = self.recent.get_mut().find(hint)
-                    && tree.replace_item_at(place, item).is_some()
-                {
-                    return;
-                }
-                if tree.append(Entry { hint, item }, |last| def.compare_rows(row_of(last), row).is_lt()) {
-                    return;
-                }
-                let slot = locate(tree, def, hint, row);
-                match slot.found {
-                    Some(_) => tree.replace_at(slot, Entry { hint, item }),
-                    None => tree.insert_at(slot, Entry { hint, item }),
-                }
-            }
-            Structure::Hash(hash) => {
-                hash.replace(def.hash_row(row), item, |other| def.compare_rows(row_of(other), row).is_eq());
-            }
+        if self.made.is_some() {
+            self.swap_made(None, Some(tuple));
+        } else {
+            self.put_entry(tuple.data(), item_of(tuple));
         }
     }
 
+    /// Puts an entry in and gives the item that was in its place.
+    fn put_entry(&mut self, entry: &[u8], item: u64) -> Option<u64> {
+        self.put_or_find_entry(entry, item, Mode::Replace).unwrap_or_else(Some)
+    }
+
     /// Puts a row in and gives the item that was in its place. Err: there is one and the mode is to insert; nothing was changed.
+    /// Rows only.
+    #[inline]
     pub(crate) fn put_or_find(&mut self, tuple: &Tuple, mode: Mode) -> Result<Option<u64>, u64> {
-        let row = tuple.data();
-        let item = item_of(tuple);
+        debug_assert!(self.made.is_none(), "a row is no entry of this index");
+        self.put_or_find_entry(tuple.data(), item_of(tuple), mode)
+    }
+
+    #[inline]
+    fn put_or_find_entry(&mut self, row: &[u8], item: u64, mode: Mode) -> Result<Option<u64>, u64> {
         let def = &self.def.compare_def;
         match &mut self.structure {
             Structure::Tree(tree) => {
@@ -317,24 +401,27 @@ impl MemoryIndex {
     /// Takes a row out. False if it is not where its key belongs.
     #[must_use]
     pub(crate) fn take(&mut self, tuple: &Tuple) -> bool {
-        let row = tuple.data();
+        let item = item_of(tuple);
+        self.take_entry(tuple.data(), |found| found == item).is_some()
+    }
+
+    /// Takes the item out that has the key of an entry, if it is the one that is meant.
+    #[inline]
+    fn take_entry(&mut self, entry: &[u8], is_meant: impl Fn(u64) -> bool) -> Option<u64> {
         let def = &self.def.compare_def;
         match &mut self.structure {
             Structure::Tree(tree) => {
-                let hint = def.hint(row);
-                let slot = locate(tree, def, hint, row);
-                let is_found = slot.found == Some(item_of(tuple));
-                if is_found {
-                    tree.remove_at(slot);
-                }
-                is_found
+                let slot = locate(tree, def, def.hint(entry), entry);
+                let found = slot.found.filter(|&found| is_meant(found))?;
+                tree.remove_at(slot);
+                Some(found)
             }
-            Structure::Hash(hash) => hash.remove(def.hash_row(row), |other| other == item_of(tuple)).is_some(),
+            Structure::Hash(hash) => hash.remove(def.hash_row(entry), is_meant),
         }
     }
 
     /// Where a scan of a tree begins. `part_count` 0 means the whole index.
-    pub(crate) fn seek(&self, tree: &Tree, kind: IteratorKind, key: &[u8], part_count: u32) -> Cursor {
+    fn seek(&self, tree: &Tree, Sought { kind, key, part_count }: Sought<'_>) -> Cursor {
         if part_count == 0 {
             return if kind.is_reverse() { tree.last() } else { tree.first() };
         }
@@ -349,14 +436,15 @@ impl MemoryIndex {
         }
     }
 
-    /// True if a row is still within an EQ or REQ scan.
-    pub(crate) fn matches(&self, kind: IteratorKind, item: u64, key: &[u8], part_count: u32) -> bool {
+    /// True if an item is still within an EQ or REQ scan.
+    #[inline]
+    fn matches(&self, Sought { kind, key, part_count }: Sought<'_>, item: u64) -> bool {
         !matches!(kind, IteratorKind::Eq | IteratorKind::Req)
             || part_count == 0
             || self.def.key_def.compare_row_key(row_of(item), key, part_count).is_eq()
     }
 
-    /// Calls `visit` with the items of a scan until it returns false.
+    /// Calls `visit` with the rows of a scan until it returns false, with each row once for each of its entries.
     pub(crate) fn scan(&self, kind: IteratorKind, key: &[u8], part_count: u32, mut visit: impl FnMut(u64) -> bool) {
         if kind == IteratorKind::Eq && self.is_exact(part_count) {
             if let Some(item) = self.find_key(key, part_count) {
@@ -366,9 +454,10 @@ impl MemoryIndex {
         }
         match &self.structure {
             Structure::Tree(tree) => {
-                let mut cursor = self.seek(tree, kind, key, part_count);
+                let sought = Sought { kind, key, part_count };
+                let mut cursor = self.seek(tree, sought);
                 while let Some(entry) = cursor.get() {
-                    if !self.matches(kind, entry.item, key, part_count) || !visit(entry.item) {
+                    if !self.matches(sought, entry.item) || !visit(self.owner(entry.item)) {
                         return;
                     }
                     if kind.is_reverse() {
@@ -381,8 +470,159 @@ impl MemoryIndex {
             Structure::Hash(hash) => {
                 let mut cursor = HashCursor::default();
                 let mut wanted = true;
-                while wanted && hash.next_batch(&mut cursor, |item| wanted = wanted && visit(item)) {}
+                while wanted && hash.next_batch(&mut cursor, |item| wanted = wanted && visit(self.owner(item))) {}
             }
+        }
+    }
+
+    /// The next row of a scan between whose steps the index may change.
+    pub(super) fn step(&self, sought: Sought<'_>, progress: &mut Progress) -> Option<Tuple> {
+        match (&self.structure, progress) {
+            (_, Progress::Done) => None,
+            (Structure::Tree(tree), progress) => {
+                let cursor = match progress {
+                    Progress::Start => self.seek(tree, sought),
+                    Progress::Tree { cursor, version, .. } if *version == tree.version() => {
+                        let mut cursor = *cursor;
+                        if sought.kind.is_reverse() {
+                            cursor.prev();
+                        } else {
+                            cursor.next();
+                        }
+                        cursor
+                    }
+                    Progress::Tree { last, made, .. } => {
+                        let def = &self.def.compare_def;
+                        let last = made.as_deref().unwrap_or_else(|| last.data());
+                        let compare = |item| def.compare_rows(row_of(item), last);
+                        if sought.kind.is_reverse() {
+                            tree.last_before(def.hint(last), compare)
+                        } else {
+                            tree.upper_bound(def.hint(last), compare)
+                        }
+                    }
+                    _ => return None,
+                };
+                let entry = cursor.get()?;
+                if !self.matches(sought, entry.item) {
+                    return None;
+                }
+                let last = tuple_of(self.owner(entry.item));
+                // The index may free the entry before the scan goes on.
+                let made = self.made.is_some().then(|| row_of(entry.item).into());
+                *progress = Progress::Tree { cursor, version: tree.version(), last: last.clone(), made };
+                Some(last)
+            }
+            (Structure::Hash(_), progress @ Progress::Start)
+                if sought.kind == IteratorKind::Eq && sought.part_count > 0 =>
+            {
+                *progress = Progress::Done;
+                self.find_key(sought.key, sought.part_count).map(tuple_of)
+            }
+            (Structure::Hash(hash), progress) => {
+                if let Progress::Start = progress {
+                    *progress = Progress::Hash { cursor: HashCursor::default(), batch: Vec::new() };
+                }
+                let Progress::Hash { cursor, batch } = progress else { return None };
+                while batch.is_empty() {
+                    if !hash.next_batch(cursor, |item| batch.push(tuple_of(self.owner(item)))) {
+                        return None;
+                    }
+                }
+                batch.pop()
+            }
+        }
+    }
+
+    /// The next rows of a pass, up to `max` or a table of a hash, and how far the pass has come with them. For an ordinary index.
+    pub(super) fn next_rows(&self, pass: &Pass, max: usize) -> (Vec<u64>, Pass) {
+        assert!(self.made.is_none(), "a pass gives each row once");
+        let mut rows = Vec::new();
+        match (&self.structure, pass) {
+            (_, Pass::Done) => (rows, Pass::Done),
+            (Structure::Tree(tree), pass) => {
+                let def = &self.def.compare_def;
+                let mut cursor = match pass {
+                    Pass::Behind(last) => {
+                        let last = last.data();
+                        tree.upper_bound(def.hint(last), |item| def.compare_rows(row_of(item), last))
+                    }
+                    _ => tree.first(),
+                };
+                while rows.len() < max
+                    && let Some(entry) = cursor.get()
+                {
+                    rows.push(entry.item);
+                    cursor.next();
+                }
+                let next = match (cursor.get(), rows.last()) {
+                    (Some(_), Some(&last)) => Pass::Behind(tuple_of(last)),
+                    _ => Pass::Done,
+                };
+                (rows, next)
+            }
+            (Structure::Hash(hash), pass) => {
+                let mut cursor = if let Pass::Hash(cursor) = pass { *cursor } else { HashCursor::default() };
+                let has_more = hash.next_batch(&mut cursor, |item| rows.push(item));
+                (rows, if has_more { Pass::Hash(cursor) } else { Pass::Done })
+            }
+        }
+    }
+
+    /// True if a pass has given the row with this row's key, if there is one.
+    pub(super) fn has_passed(&self, pass: &Pass, row: &[u8]) -> bool {
+        let def = &self.def.compare_def;
+        match pass {
+            Pass::Start => false,
+            Pass::Behind(last) => def.compare_rows(row, last.data()).is_le(),
+            Pass::Hash(cursor) => cursor.has_passed(def.hash_row(row)),
+            Pass::Done => true,
+        }
+    }
+
+    /// Some row, chosen by `seed`.
+    pub(super) fn random(&self, seed: u64) -> Option<Tuple> {
+        let item = match &self.structure {
+            Structure::Tree(tree) => tree.random(seed)?.item,
+            Structure::Hash(hash) => hash.random(seed)?,
+        };
+        Some(tuple_of(self.owner(item)))
+    }
+
+    /// Appends what an ordered index has of a row to entries that are to be sorted, for `set_sorted`.
+    pub(super) fn gather(&self, row: u64, entries: &mut Vec<Entry>) {
+        let def = &self.def.compare_def;
+        match &self.made {
+            None => entries.push(Entry { hint: def.hint(row_of(row)), item: row }),
+            Some(made) => entries.extend(made.of(row_of(row), row).iter().map(|entry| {
+                let item = made.make(entry);
+                Entry { hint: def.hint(entry), item }
+            })),
+        }
+    }
+
+    /// Becomes an index of these entries, in their order.
+    pub(super) fn set_sorted(&mut self, entries: Vec<Entry>) {
+        debug_assert!(entries.is_sorted_by(|a, b| {
+            (a.hint, self.def.compare_def.compare_rows(row_of(a.item), row_of(b.item))) <= (b.hint, Ordering::Equal)
+        }));
+        self.structure = Structure::Tree(Tree::from_sorted(entries));
+    }
+
+    /// Freezes the rows as they are. For a primary index.
+    pub(super) fn open_view(&mut self) -> MemoryView {
+        assert!(self.made.is_none(), "a view reads rows");
+        match &mut self.structure {
+            Structure::Tree(tree) => MemoryView::tree(tree.open_view()),
+            Structure::Hash(hash) => MemoryView::hash(hash.open_view()),
+        }
+    }
+
+    /// Frees a slice of what only closed views held. Returns true while there may be more.
+    pub(super) fn collect(&mut self, max: usize) -> bool {
+        match &mut self.structure {
+            Structure::Tree(tree) => tree.collect(max),
+            Structure::Hash(_) => false,
         }
     }
 

@@ -5,10 +5,10 @@
 //! and put into full nodes one behind the other. Sorting looks at hints alone, so another thread can do it, and rows are compared only
 //! where hints tie.
 
-use super::index::{MemoryIndex, Structure, row_of, tuple_of};
+use super::index::{MemoryIndex, row_of, tuple_of};
 use super::space::MemorySpace;
-use crate::engine::StorageError;
-use index::{Entry, Tree};
+use crate::engine::{IndexKind, StorageError};
+use index::Entry;
 use runtime::{JoinHandle, spawn_thread};
 use std::collections::VecDeque;
 
@@ -90,17 +90,17 @@ impl MemorySpace {
         let Some(primary) = self.indexes.first() else { return Ok(()) };
         let mut gathered: Vec<Vec<Entry>> = indexes
             .iter()
-            .map(|index| match index.structure {
-                Structure::Tree(_) => Vec::with_capacity(primary.len()),
-                Structure::Hash(_) => Vec::new(),
+            .map(|index| match index.def.kind {
+                IndexKind::Tree => Vec::with_capacity(primary.len()),
+                IndexKind::Hash => Vec::new(),
             })
             .collect();
         let mut conflict = None;
         primary.scan_fetched(|item| {
             for (index, entries) in indexes.iter_mut().zip(&mut gathered) {
-                match &index.structure {
-                    Structure::Tree(_) => entries.push(Entry { hint: index.def.compare_def.hint(row_of(item)), item }),
-                    Structure::Hash(_) => match index.conflict(row_of(item), None) {
+                match index.def.kind {
+                    IndexKind::Tree => index.gather(item, entries),
+                    IndexKind::Hash => match index.conflict(row_of(item), None) {
                         None => index.put(&tuple_of(item)),
                         Some(existing) => conflict = conflict.or(Some((index.def.id, existing))),
                     },
@@ -118,12 +118,12 @@ impl MemorySpace {
             .collect();
         for (index, sorting) in indexes.iter_mut().zip(sorting) {
             let mut entries = sorting.end();
-            if conflict.is_some() || !matches!(index.structure, Structure::Tree(_)) {
+            if conflict.is_some() || index.def.kind != IndexKind::Tree {
                 continue;
             }
             index.order_ties(&mut entries);
             conflict = index.first_conflict(&entries).map(|existing| (index.def.id, existing));
-            index.structure = Structure::Tree(Tree::from_sorted(entries));
+            index.set_sorted(entries);
         }
         match conflict {
             None => Ok(()),
@@ -160,7 +160,7 @@ impl MemoryIndex {
         }
     }
 
-    /// The first item whose neighbour in order has the same unique key.
+    /// The first row whose neighbour in order has the same unique key.
     fn first_conflict(&self, entries: &[Entry]) -> Option<u64> {
         let def = &self.def.key_def;
         if !self.def.is_unique {
@@ -171,6 +171,6 @@ impl MemoryIndex {
                 && def.compare_rows(row_of(pair[0].item), row_of(pair[1].item)).is_eq()
                 && !def.has_null_in(row_of(pair[0].item))
         };
-        entries.windows(2).find(is_conflict).map(|pair| pair[0].item)
+        entries.windows(2).find(is_conflict).map(|pair| self.owner(pair[0].item))
     }
 }

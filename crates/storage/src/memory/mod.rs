@@ -4,6 +4,8 @@ mod build;
 mod index;
 mod iterator;
 mod load;
+mod made;
+mod prefetch;
 mod space;
 mod view;
 

@@ -1,7 +1,7 @@
 //! A space in memory: its indexes and the statements that keep them alike.
 
 use super::build::Build;
-use super::index::{MemoryIndex, Structure, item_of, row_of, tuple_of};
+use super::index::{MemoryIndex, item_of, row_of, tuple_of};
 use super::view::MemoryView;
 use crate::engine::{BuildError, Change, IndexDef, IteratorKind, Mode, StorageError};
 use std::rc::Rc;
@@ -122,14 +122,7 @@ impl MemorySpace {
 
     fn put(&mut self, new: Tuple, old: Option<u64>) -> Result<Change, StorageError> {
         for index in &self.indexes[1..] {
-            // A key that stays has been free of conflicts before.
-            if let Some(old) = old
-                && index.def.is_unique
-                && index.def.compare_def.compare_rows(row_of(old), new.data()).is_eq()
-            {
-                continue;
-            }
-            if let Some(existing) = index.conflict(new.data(), old) {
+            if let Some(existing) = index.conflict_of_change(new.data(), old) {
                 return Err(StorageError::Duplicate { index_id: index.def.id, existing: tuple_of(existing) });
             }
         }
@@ -139,7 +132,7 @@ impl MemorySpace {
     }
 
     /// The index that did not have a row which was to go since this was asked last. Nothing but a fault of the server or of its memory makes
-    /// one, and whoever finds it takes the change back and reports it.
+    /// one, and whoever finds it rolls the change back and reports it.
     pub fn take_damage(&mut self) -> Option<u32> {
         self.damaged.take()
     }
@@ -157,7 +150,7 @@ impl MemorySpace {
         self.keep_secondary_entry(change);
     }
 
-    /// Puts a change in force again that was undone. Everything must be as it was before the change was made.
+    /// Applies a change again that was undone. Everything must be as it was before the change was made.
     pub fn redo(&mut self, change: &Change) {
         self.swap(change.old.as_ref(), change.new.as_ref());
     }
@@ -289,10 +282,10 @@ impl MemorySpace {
         }
     }
 
-    /// Number of rows of a scan.
+    /// Number of rows of a scan, each counted once for each of its entries.
     pub fn count(&self, index_id: u32, kind: IteratorKind, key: &[u8], part_count: u32) -> usize {
         if part_count == 0 {
-            return self.len();
+            return self.index(index_id).map_or(0, MemoryIndex::len);
         }
         let mut count = 0;
         self.scan(index_id, kind, key, part_count, |_| {
@@ -304,10 +297,7 @@ impl MemorySpace {
 
     /// Some row, chosen by `seed`.
     pub fn random(&self, index_id: u32, seed: u64) -> Option<Tuple> {
-        match &self.index(index_id)?.structure {
-            Structure::Tree(tree) => tree.random(seed).map(|entry| tuple_of(entry.item)),
-            Structure::Hash(hash) => hash.random(seed).map(tuple_of),
-        }
+        self.index(index_id)?.random(seed)
     }
 
     /// Adds an index to a space without rows.
@@ -420,10 +410,7 @@ impl MemorySpace {
 
     /// Freezes the rows as they are, in primary key order. Close it with [`MemorySpace::close_view`].
     pub fn open_view(&mut self) -> Option<MemoryView> {
-        match &mut self.indexes.first_mut()?.structure {
-            Structure::Tree(tree) => Some(MemoryView::tree(tree.open_view())),
-            Structure::Hash(hash) => Some(MemoryView::hash(hash.open_view())),
-        }
+        Some(self.indexes.first_mut()?.open_view())
     }
 
     /// Gives a view back.
@@ -435,10 +422,7 @@ impl MemorySpace {
 
     /// Frees a slice of the index nodes that only closed views held. Returns true while there may be more.
     pub fn collect(&mut self, max: usize) -> bool {
-        match self.indexes.first_mut().map(|index| &mut index.structure) {
-            Some(Structure::Tree(tree)) => tree.collect(max),
-            _ => false,
-        }
+        self.indexes.first_mut().is_some_and(|index| index.collect(max))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Logged, SPACES, World, first_indexes, index_of};
 use crate::rows::{IndexModel, key_def, parts};
 use std::rc::Rc;
 use storage::lsm::{BuildStop, DiskBuild};
-use storage::{IndexDef, IndexKind};
+use storage::{IndexDef, IndexKind, KeySource};
 use tuple::Format;
 
 pub(super) struct Building {
@@ -21,7 +21,14 @@ impl World {
         let (primary, _) = index_of(space_id, 0);
         let key_def = key_def(own);
         let order = IndexModel::new(own, primary, is_unique).order;
-        IndexDef { id: index_id, kind: IndexKind::Tree, is_unique, key_def, compare_def: crate::rows::key_def(&order) }
+        IndexDef {
+            id: index_id,
+            kind: IndexKind::Tree,
+            is_unique,
+            key_def,
+            compare_def: crate::rows::key_def(&order),
+            source: KeySource::Fields,
+        }
     }
 
     fn index_model(&self, space_id: u32, index_id: u32) -> IndexModel {

@@ -36,7 +36,7 @@ impl World {
             let statistics = world.engine().statistics();
             let reports = check_directory(&world.files, Path::new(DIR)).unwrap();
             world.engine().is_dumped(end)
-                && statistics.level_bytes == 0
+                && statistics.memtable_bytes == 0
                 && reports.iter().all(|report| report.role != FileRole::Orphan)
         };
         for turn in 0.. {
@@ -158,10 +158,10 @@ impl World {
             match logged {
                 Logged::Put(..) => _ = space.put(None, Some(&encoded)),
                 Logged::Delete(..) => {
-                    space.delete_unseen(encode_key(&row.key(index_of(space_id, 0).0)).key());
+                    space.delete_blind(encode_key(&row.key(index_of(space_id, 0).0)).key());
                 }
-                Logged::Add(_, _, number) if space.takes_note(&encoded) => {
-                    space.upsert_unseen(&encoded, &addition(*number, 0), 0);
+                Logged::Add(_, _, number) if space.takes_blind_upsert(&encoded) => {
+                    space.upsert_blind(&encoded, &addition(*number, 0), 0);
                 }
                 _ => self.replay_seen(space, row, logged),
             }

@@ -1,4 +1,4 @@
-//! Statements of random rows, in transactions that are also taken back and put in force again, and what each is expected to find.
+//! Statements of random rows, in transactions that are also rolled back and applied again, and what each is expected to find.
 
 use super::{Done, Logged, SPACES, World, addition, decoded, encode_key};
 use crate::rows::{COUNT, IndexModel, Key, Row, Value};
@@ -96,11 +96,11 @@ impl World {
             Logged::Put(..) if is_blind => space.put(None, Some(&encoded)),
             Logged::Delete(..) if is_blind => {
                 let key = encode_key(&row.key(&model.primary().own));
-                space.delete_unseen(key.key())
+                space.delete_blind(key.key())
             }
-            Logged::Add(_, _, number) if is_blind && space.takes_note(&encoded) => {
+            Logged::Add(_, _, number) if is_blind && space.takes_blind_upsert(&encoded) => {
                 let index_base = self.pick(2) as u32;
-                space.upsert_unseen(&encoded, &addition(*number, index_base), index_base)
+                space.upsert_blind(&encoded, &addition(*number, index_base), index_base)
             }
             _ => match self.look(space_id, &row, old.as_ref(), new.as_ref(), matches!(logged, Logged::Delete(..))) {
                 Some(()) if old.is_some() || new.is_some() => {

@@ -77,7 +77,7 @@ enum Logged {
     Drop(u32, u32),
 }
 
-/// A statement in force.
+/// A statement that is applied.
 struct Done {
     space_id: u32,
     change: DiskChange,
@@ -281,7 +281,7 @@ impl World {
 
     // Waiting.
 
-    /// As the database: what the open transaction has done is taken back meanwhile.
+    /// As the database: what the open transaction has done is rolled back meanwhile.
     fn wait(&mut self, need: Need) -> Fetched {
         self.withdraw();
         let fetched = self.engine().fetch(need).unwrap_or_else(|error| panic!("a read failed: {error}"));

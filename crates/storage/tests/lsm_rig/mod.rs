@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use storage::lsm::{LsmConfig, LsmEngine, LsmEnvironment, LsmError};
-use storage::{IndexDef, IndexKind};
+use storage::{IndexDef, IndexKind, KeySource};
 use tuple::msgpack::{self, Reader};
 use tuple::{FieldType, Format, KeyDef, KeyPart};
 
@@ -45,7 +45,14 @@ fn key_def(fields: &[u32]) -> Rc<KeyDef> {
 /// The primary index by id, or the secondary one by number.
 pub(crate) fn def(id: u32) -> IndexDef {
     let (own, all): (&[u32], &[u32]) = if id == 0 { (&[0], &[0]) } else { (&[1], &[1, 0]) };
-    IndexDef { id, kind: IndexKind::Tree, is_unique: id == 0, key_def: key_def(own), compare_def: key_def(all) }
+    IndexDef {
+        id,
+        kind: IndexKind::Tree,
+        is_unique: id == 0,
+        key_def: key_def(own),
+        compare_def: key_def(all),
+        source: KeySource::Fields,
+    }
 }
 
 pub(crate) fn format(space_id: u32) -> Format {

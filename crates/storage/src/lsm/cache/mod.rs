@@ -2,7 +2,7 @@
 //!
 //! Both share one budget. A row that was looked for by its key gets a place of its own: it takes a fortieth of its block and is found
 //! without looking through the runs, while its neighbours are, most of the time, wanted by nobody. A block is kept if it was scanned, or if another
-//! of its rows is asked for soon. The cache holds what the *runs* say of a key; what is in the memory levels is looked at before, and a
+//! of its rows is asked for soon. The cache holds what the *runs* say of a key; what is in the memtables is looked at before, and a
 //! write takes the row of its key out.
 //!
 //! ```text

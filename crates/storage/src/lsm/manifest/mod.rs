@@ -1,8 +1,8 @@
 //! The manifest: which trees there are, how their keys are cut into ranges, and which runs each range has.
 //!
-//! A file of edits, in records that are in force as a whole. When it has grown to many times what is live, a new file begins with all
+//! A file of edits, in records that apply as a whole or not at all. When it has grown to many times what is live, a new file begins with all
 //! that is live: it is written under a name that ends in `.inprogress`, synced, named and the directory synced. The file with the greatest
-//! number is the one in force; the one before it is kept, older ones go. Layout: docs/formats/lsm.md.
+//! number is the current one; the one before it is kept, older ones go. Layout: docs/formats/lsm.md.
 //!
 //! A small file beside the directory, the *witness*, says up to where which manifest was confirmed. It is what a manifest is proven whole by:
 //! one that is missing, or ends before, is damage, and nothing that it might have named may be removed.
@@ -66,7 +66,7 @@ pub struct Manifest {
     number: u64,
     /// `None` if there is no file, or it is not known what an append left of it: then the next one begins a new file.
     open: Option<Open>,
-    /// False if what an append that failed has left could not be taken back.
+    /// False if what a failed append has left could not be removed.
     is_settled: bool,
     buffer: Vec<u8>,
     /// A file shorter than this is left to grow.
@@ -129,7 +129,7 @@ fn read_prefix_of(files: &dyn FileSystem, dir: &Path, number: u64) -> Result<Opt
     Ok(record::read_prefix(&path, number, &read_bytes(files, &path, OpenMode::READ)?.1))
 }
 
-/// The manifest in force as it was read.
+/// The current manifest as it was read.
 struct InForce {
     number: u64,
     file: Arc<dyn File>,
@@ -155,7 +155,7 @@ pub fn newest_trees(files: &dyn FileSystem, dir: &Path) -> Result<Vec<TreeState>
     Ok(contents.map_or(Vec::new(), |contents| contents.state.trees.into_values().collect()))
 }
 
-/// Reads the manifest in force, if there is one, and compares it with what its witness knows.
+/// Reads the current manifest, if there is one, and compares it with what its witness knows.
 ///
 /// Errors: it is damaged, cut or missing.
 fn read_in_force(files: &dyn FileSystem, dir: &Path, mode: OpenMode) -> Result<Option<InForce>, LsmError> {
@@ -207,7 +207,7 @@ fn read_in_force(files: &dyn FileSystem, dir: &Path, mode: OpenMode) -> Result<O
     Ok(Some(InForce { number, file, contents, is_proven: confirmed.is_some() }))
 }
 
-/// What the manifest in force says, without changing anything. Blocks. `None` if there is none, and no sign that there was one.
+/// What the current manifest says, without changing anything. Blocks. `None` if there is none, and no sign that there was one.
 pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, LsmError> {
     let Some(InForce { number, contents, .. }) = read_in_force(files, dir, OpenMode::READ)? else { return Ok(None) };
     Ok(Some(Found {
@@ -221,12 +221,12 @@ pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, 
 }
 
 impl Manifest {
-    /// Reads the manifest in force, whoever's it is. See `open_of`.
+    /// Reads the current manifest, whoever's it is. See `open_of`.
     pub fn open(files: Arc<dyn FileSystem>, dir: &Path) -> Result<(Manifest, Vec<TreeState>), LsmError> {
         Self::open_of(files, dir, None)
     }
 
-    /// Reads the manifest in force of an instance; there are no trees if there is none. A record at the end that a crash tore is cut, any other
+    /// Reads the current manifest of an instance; there are no trees if there is none. A record at the end that a crash tore is cut, any other
     /// damage is an error, and so is a manifest that is missing although it was there or may have been, or that is another instance's. One
     /// that does not say whose it is becomes this one's.
     pub fn open_of(
@@ -287,14 +287,14 @@ impl Manifest {
         if self.has_begun { Ok(()) } else { self.append(&[]) }
     }
 
-    /// Begins a new file, so that the one before it says for ever what is in force now. That file and the runs that it names; nothing if there
+    /// Begins a new file, so that the one before it says for ever what applies now. That file and the runs that it names; nothing if there
     /// is no manifest. It stays until `end_backup`. Blocks.
     pub(crate) fn begin_backup(&mut self) -> Result<Option<(PathBuf, Vec<u64>)>, LsmError> {
         let Some(open) = self.open.take() else {
             if !self.has_begun {
                 return Ok(None);
             }
-            // It is not known what the last append has left: a file that says what is in force comes first.
+            // It is not known what the last append has left: a file that says what applies comes first.
             self.append(&[])?;
             return self.begin_backup();
         };
@@ -357,14 +357,14 @@ impl Manifest {
         }
     }
 
-    /// Puts edits in force, all or none: they are durable when it returns.
+    /// Applies edits, all or none: they are durable when it returns.
     ///
-    /// Errors: the edits are not in force. If what was written of them cannot be taken back either, a crash may find them all the same,
+    /// Errors: the edits are not applied. If what was written of them cannot be removed either, a crash may find them all the same,
     /// see `is_settled`.
     pub fn append(&mut self, edits: &[Edit]) -> Result<(), LsmError> {
         let mut items = vec![Item::NextId(self.state.next_id)];
         items.extend(edits.iter().cloned().map(Item::Edit));
-        // What the trees were, to take it back.
+        // What the trees were, to roll it back.
         let touched: BTreeSet<u64> = edits.iter().map(Edit::tree_id).collect();
         let before: Vec<_> = touched.iter().map(|id| (*id, self.state.trees.get(id).cloned())).collect();
         let result = match items.iter().try_for_each(|item| self.state.apply(item)) {
@@ -385,7 +385,7 @@ impl Manifest {
         result
     }
 
-    /// False if a crash may find edits in force that `append` has refused with an error. Until an append succeeds the runs that they name, and
+    /// False if a crash may find edits applied that `append` has refused with an error. Until an append succeeds the runs that they name, and
     /// those that they drop, must stay.
     pub fn is_settled(&self) -> bool {
         self.is_settled

@@ -1,7 +1,7 @@
 //! What can be had of a directory whose manifest is damaged or missing: for those who start by force, and for saying what that would lose.
 //!
 //! The newest manifest that can be read up to its damage says what there is, and of that the trees count whose runs are all there. Everything
-//! else is set aside under another name: nothing is removed, and nobody takes it for something in force.
+//! else is set aside under another name: nothing is removed, and nobody takes it for current.
 
 use super::witness::{self, Confirmed};
 use super::{IDS_PER_START, Manifest, manifest_name, numbers, read_prefix_of, unnamed_runs};

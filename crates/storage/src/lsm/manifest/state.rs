@@ -119,7 +119,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Puts a part of a record in force. Errors: it contradicts what is known; nothing was changed.
+    /// Applies a part of a record. Errors: it contradicts what is known; nothing was changed.
     pub(super) fn apply(&mut self, item: &Item) -> Result<(), String> {
         match item {
             Item::NextId(next_id) if *next_id < self.next_id => Err("numbers go backwards".to_string()),

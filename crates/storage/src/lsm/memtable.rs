@@ -1,14 +1,14 @@
-//! The memory level of a tree: what was written since the last dump.
+//! The memtable of a tree: what was written since the last dump.
 //!
 //! Entries lie one behind the other in chunks that are freed together; an ordered tree holds their places. An entry that is replaced stays
-//! in its chunk: whoever has to take the change back puts its place into the tree again.
+//! in its chunk: whoever rolls the change back puts its place into the tree again.
 //!
 //! ```text
 //! entry:  key length u32 | value length u32 | filter prefix u32 | kind u8 | key | value
 //! place:  chunk number << 32 | offset
 //! ```
 //!
-//! Invariant: a sealed level gets no more entries. Only undo changes its tree, and a dump reads a view of it.
+//! Invariant: a sealed memtable gets no more entries. Only undo changes its tree, and a dump reads a view of it.
 
 use super::entry::{Entry, EntryKind};
 use index::{Cursor, Tree, TreeView};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::error::LsmError;
 
-/// Bytes of the first chunk: many levels hold next to nothing. Each next one is twice as large.
+/// Bytes of the first chunk: many memtables hold next to nothing. Each next one is twice as large.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Up to this. A larger entry gets a chunk of its own.
 const CHUNK_BYTES_MAX: usize = 256 << 10;
@@ -29,7 +29,7 @@ const HEADER_BYTES: usize = 13;
 /// Bytes of an entry that are asked for ahead: of a short one all.
 const PREFETCHED_BYTES: usize = 128;
 
-/// The bytes of a level.
+/// The bytes of a memtable.
 #[derive(Default)]
 pub(crate) struct Chunks {
     chunks: Vec<Vec<u8>>,
@@ -60,6 +60,7 @@ impl Chunks {
         (place, taken)
     }
 
+    #[inline]
     fn key(&self, place: u64) -> &[u8] {
         let bytes = &self.chunks[(place >> 32) as usize][place as u32 as usize..];
         &bytes[HEADER_BYTES..HEADER_BYTES + number(&bytes[..4])]
@@ -88,16 +89,16 @@ fn hint_of(key: &[u8], hint_at: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// How a change of a level is taken back: what came in, and in whose place.
+/// What undoes a change of a memtable: what came in, and in whose place.
 #[derive(Clone)]
-pub(crate) struct LevelChange {
-    pub(crate) level: Rc<Level>,
+pub(crate) struct MemtableChange {
+    pub(crate) memtable: Rc<Memtable>,
     pub(crate) new: u64,
     old: Option<u64>,
 }
 
 /// See the head of this file.
-pub(crate) struct Level {
+pub(crate) struct Memtable {
     tree: RefCell<Tree>,
     chunks: RefCell<Arc<Chunks>>,
     /// Where in a key its hint begins: behind the byte that all keys have alike.
@@ -110,9 +111,9 @@ pub(crate) struct Level {
     charged: Cell<usize>,
 }
 
-impl Level {
+impl Memtable {
     pub(crate) fn new(hint_at: usize) -> Rc<Self> {
-        Rc::new(Level {
+        Rc::new(Memtable {
             tree: RefCell::new(Tree::new()),
             chunks: RefCell::default(),
             hint_at,
@@ -123,7 +124,7 @@ impl Level {
         })
     }
 
-    /// Memory that goes with the level.
+    /// Memory that goes with the memtable.
     pub(crate) fn bytes(&self) -> usize {
         self.chunk_bytes.get() + self.tree.borrow().bytes()
     }
@@ -133,7 +134,7 @@ impl Level {
         self.chunk_bytes.get()
     }
 
-    /// Bytes that the level has come to take since it was asked last.
+    /// Bytes that the memtable has come to take since it was asked last.
     pub(crate) fn growth(&self) -> usize {
         let bytes = self.bytes();
         let growth = bytes.saturating_sub(self.charged.get());
@@ -165,11 +166,11 @@ impl Level {
     }
 
     /// Puts an entry in the place of the one with the same key, if any.
-    pub(crate) fn put(self: &Rc<Self>, entry: Entry<'_>, filter_prefix: usize) -> LevelChange {
+    pub(crate) fn put(self: &Rc<Self>, entry: Entry<'_>, filter_prefix: usize) -> MemtableChange {
         let new = {
             let mut chunks = self.chunks.borrow_mut();
             let chunks =
-                Arc::get_mut(&mut chunks).expect("only sealed levels are shared, and nothing is put into those");
+                Arc::get_mut(&mut chunks).expect("only sealed memtables are shared, and nothing is put into those");
             let (new, taken) = chunks.push(entry, filter_prefix);
             self.chunk_bytes.set(self.chunk_bytes.get() + taken);
             new
@@ -180,7 +181,7 @@ impl Level {
         let written = entry.key.len() + entry.value.len();
         self.written_bytes.set(self.written_bytes.get() + written as u64);
         let old = self.set(entry.key, Some(new));
-        LevelChange { level: Rc::clone(self), new, old }
+        MemtableChange { memtable: Rc::clone(self), new, old }
     }
 
     /// Makes a place the one of its key, or none. Returns the one that was.
@@ -204,8 +205,8 @@ impl Level {
         old
     }
 
-    /// Takes a change back, the newest one that is in force.
-    pub(crate) fn undo(&self, change: &LevelChange) {
+    /// Rolls a change back, the newest one that is applied.
+    pub(crate) fn undo(&self, change: &MemtableChange) {
         let key = self.chunks.borrow().key(change.new).to_vec();
         self.set(&key, change.old);
     }
@@ -267,53 +268,53 @@ impl Level {
     }
 
     /// Keeps what the tree's cursors point at as it is, until the result is dropped.
-    pub(crate) fn hold(self: &Rc<Self>) -> LevelHold {
-        LevelHold { view: Some(self.tree.borrow_mut().open_view()), level: Rc::clone(self) }
+    pub(crate) fn hold(self: &Rc<Self>) -> MemtableHold {
+        MemtableHold { view: Some(self.tree.borrow_mut().open_view()), memtable: Rc::clone(self) }
     }
 
-    /// A sealed level, to be read by another thread.
-    pub(crate) fn share(&self) -> SharedLevel {
-        SharedLevel { view: self.tree.borrow_mut().open_view(), chunks: Arc::clone(&self.chunks.borrow()) }
+    /// A sealed memtable, to be read by another thread.
+    pub(crate) fn share(&self) -> SharedMemtable {
+        SharedMemtable { view: self.tree.borrow_mut().open_view(), chunks: Arc::clone(&self.chunks.borrow()) }
     }
 
     /// Takes back what `share` gave.
-    pub(crate) fn unshare(&self, shared: SharedLevel) {
+    pub(crate) fn unshare(&self, shared: SharedMemtable) {
         self.tree.borrow_mut().close_view(shared.view);
     }
 
-    /// The bytes of a level that is out of use, to be freed elsewhere: giving back so much memory takes milliseconds.
+    /// The bytes of a memtable that is out of use, to be freed elsewhere: giving back so much memory takes milliseconds.
     pub(crate) fn take_chunks(&self) -> Option<Arc<Chunks>> {
         let is_taken = self.chunks.borrow().chunks.is_empty();
         (!is_taken).then(|| self.chunks.replace(Arc::default()))
     }
 
-    /// Frees a slice of the tree of a level that is out of use. Returns true while something is left.
+    /// Frees a slice of the tree of a memtable that is out of use. Returns true while something is left.
     pub(crate) fn release_some(&self) -> bool {
         let mut tree = self.tree.borrow_mut();
         !tree.has_views() && tree.release_some()
     }
 }
 
-/// See [`Level::hold`].
-pub(crate) struct LevelHold {
-    level: Rc<Level>,
+/// See [`Memtable::hold`].
+pub(crate) struct MemtableHold {
+    memtable: Rc<Memtable>,
     view: Option<TreeView>,
 }
 
-impl LevelHold {
-    pub(crate) fn level(&self) -> &Rc<Level> {
-        &self.level
+impl MemtableHold {
+    pub(crate) fn memtable(&self) -> &Rc<Memtable> {
+        &self.memtable
     }
 
     /// Hands the entry that a key had to `read`.
     pub(crate) fn find<R>(&self, key: &[u8], read: impl FnOnce(u64, Entry<'_>) -> R) -> Option<R> {
-        self.level.find_in(self.view.as_ref()?, key, read)
+        self.memtable.find_in(self.view.as_ref()?, key, read)
     }
 }
 
-impl Drop for LevelHold {
+impl Drop for MemtableHold {
     fn drop(&mut self) {
-        let mut tree = self.level.tree.borrow_mut();
+        let mut tree = self.memtable.tree.borrow_mut();
         if let Some(view) = self.view.take() {
             tree.close_view(view);
         }
@@ -321,13 +322,13 @@ impl Drop for LevelHold {
     }
 }
 
-/// A sealed level as a worker thread reads it.
-pub(crate) struct SharedLevel {
+/// A sealed memtable as a worker thread reads it.
+pub(crate) struct SharedMemtable {
     view: TreeView,
     chunks: Arc<Chunks>,
 }
 
-impl SharedLevel {
+impl SharedMemtable {
     /// Hands over all entries in order, with the bytes of the key that a filter is to know.
     pub(crate) fn for_each(
         &self,
