@@ -21,7 +21,12 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("loading", include_str!("modules/loading.lua")),
     ("space", include_str!("modules/space.lua")),
     ("schema", include_str!("modules/schema.lua")),
+    ("sequence", include_str!("modules/sequence.lua")),
     ("access", include_str!("modules/access.lua")),
+    ("func", include_str!("modules/func.lua")),
+    ("session", include_str!("modules/session.lua")),
     ("box", include_str!("modules/box.lua")),
+    ("info", include_str!("modules/info.lua")),
+    ("cfg", include_str!("modules/cfg.lua")),
     ("console", include_str!("modules/console.lua")),
 ];

@@ -212,6 +212,7 @@ impl Backend for Remote {
 }
 
 /// Starts a console of this process on the terminal, on a thread of its own. Ctrl-D ends the process, an error of the terminal only the console.
+/// Errors: the thread cannot be started.
 pub(crate) fn start_local(process: &mut Process) -> Result<(), String> {
     let queue: Arc<Mutex<VecDeque<Request>>> = Arc::default();
     let for_loop = Arc::clone(&queue);
@@ -247,7 +248,7 @@ pub(crate) fn start_local(process: &mut Process) -> Result<(), String> {
     Ok(())
 }
 
-/// `lycosa console`. Returns the exit code.
+/// `lycosa console`. Returns the exit code. Errors: an option is wrong, nobody answers, the terminal cannot be read.
 pub(crate) fn connect(options: &Options) -> Result<i32, String> {
     let is_typed = options.execute.is_empty() && options.file.is_empty() && std::io::stdin().is_terminal();
     let form = match (options.json, options.csv) {

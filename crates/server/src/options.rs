@@ -232,7 +232,7 @@ impl Options {
     }
 }
 
-/// A text file, through the runtime.
+/// A text file, through the runtime. Errors: it cannot be read, or is not UTF-8.
 pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(runtime::read_file(path)?).map_err(|_| std::io::Error::other("not UTF-8"))
 }
