@@ -51,7 +51,12 @@ fn put_goals(out: &mut String, all: &[Results]) {
         put(out, format_args!("| {} | {} | {} | {measured} | {answer} |", verdict.line, verdict.what, verdict.wanted));
     }
     if reached < measured {
-        put(out, format_args!("\nWhat binds those that are missed, and how far the bound is: [bounds.md](bounds.md)."));
+        put(
+            out,
+            format_args!(
+                "\nWhat limits those that are missed, and how far the limit is: [bottlenecks.md](bottlenecks.md)."
+            ),
+        );
     }
     out.push('\n');
 }

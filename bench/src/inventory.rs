@@ -10,7 +10,7 @@
 use crate::generator::{Group, Item, Operation, Place, Work};
 use hdrhistogram::Histogram;
 use load::Latencies;
-use load::wire::Value;
+use load::Value;
 use load::{Client, ClientError};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use crate::report;
 use hdrhistogram::Histogram;
-use load::wire::Value;
+use load::Value;
 use load::{Client, ClientError, Door, Drive, End, Flow, Keys, Latencies, Pace, Row, Share, Template, drive, process};
 use serde_json::json;
 

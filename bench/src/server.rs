@@ -3,7 +3,7 @@
 //! Every server runs the same application, `app.lua` of this folder, in a directory of its own that goes away with it.
 
 use crate::orphans;
-use load::wire::Value;
+use load::Value;
 use load::{Client, ClientError};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

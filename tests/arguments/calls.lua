@@ -1,5 +1,5 @@
 -- Calls every function that Lua code can reach with arguments of every wrong kind. The process has to live: an error is fine,
--- an answer is fine. Called as `SERVER calls.lua SEED ROUNDS` in an empty directory. Each call is written to `calls.log` before it is
+-- an answer is fine. Called as `SERVER calls.lua SEED ROUNDS` in an empty directory. Each call is written to `calls.log`, or where CALLS_LOG says, before it is
 -- made, so that the last line names the one that ended the process.
 
 local ffi = require('ffi')
@@ -214,7 +214,7 @@ local kinds = {
 }
 
 local functions = collect()
-local log = assert(io.open('calls.log', 'w'))
+local log = assert(io.open(os.getenv('CALLS_LOG') or 'calls.log', 'w'))
 log:setvbuf('no')
 
 -- Methods of objects, called on what they belong to and on what they do not.

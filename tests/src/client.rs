@@ -1,34 +1,19 @@
 //! A raw connection of the binary protocol: sends any bytes, also wrong ones, and reads answers with a bound on the wait.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 use tuple::msgpack::{self, Reader};
+use wire::{Answer, ClientError, key, request_type};
 
 /// An answer that takes longer is none. Far above what a served request takes, so that a busy machine fails no test.
 const REPLY_MAX: Duration = Duration::from_secs(20);
-const GREETING_BYTES: usize = 128;
-const ERROR_FLAG: u64 = 0x8000;
-const KEY_TYPE: u64 = 0;
-const KEY_SYNC: u64 = 1;
-const KEY_DATA: u64 = 0x30;
-const KEY_ERROR: u64 = 0x31;
-const EVAL: u64 = 8;
-const PING: u64 = 64;
-const KEY_TUPLE: u64 = 0x21;
-const KEY_EXPRESSION: u64 = 0x27;
-
 /// A packet of a type with a body as it is, well-formed or not; the header is as connectors send it.
 pub fn packet(request_type: u64, sync: u64, body: &[u8]) -> Vec<u8> {
-    let mut content = Vec::new();
-    msgpack::encode_map(&mut content, 2);
-    for value in [KEY_TYPE, request_type, KEY_SYNC, sync] {
-        msgpack::encode_uint(&mut content, value);
-    }
-    content.extend_from_slice(body);
-    let mut out = vec![0xce];
-    out.extend_from_slice(&(content.len() as u32).to_be_bytes());
-    out.extend_from_slice(&content);
+    let mut out = Vec::new();
+    let start = wire::begin_packet(&mut out, request_type, sync);
+    out.extend_from_slice(body);
+    wire::end_packet(&mut out, start);
     out
 }
 
@@ -55,33 +40,12 @@ pub struct Reply {
 }
 
 impl Reply {
-    fn decode(packet: &[u8]) -> Result<Self, msgpack::MsgpackError> {
-        let mut reader = Reader::new(packet);
-        let (mut code, mut sync) = (0, 0);
-        for _ in 0..reader.read_map()? {
-            match reader.read_uint()? {
-                KEY_TYPE => code = reader.read_uint()?,
-                KEY_SYNC => sync = reader.read_uint()?,
-                _ => {
-                    reader.read_value()?;
-                }
-            }
+    fn of(answer: Answer<'_>) -> Self {
+        Reply {
+            sync: answer.sync,
+            error: (answer.code != 0).then(|| (u64::from(answer.code), answer.error_text())),
+            data: answer.data().expect("a body is a map").to_vec(),
         }
-        let mut reply = Reply { sync, error: None, data: Vec::new() };
-        let mut text = String::new();
-        for _ in 0..reader.read_map()? {
-            match reader.read_uint()? {
-                KEY_DATA => reply.data = reader.read_value()?.to_vec(),
-                KEY_ERROR => text = String::from_utf8_lossy(reader.read_str()?).into_owned(),
-                _ => {
-                    reader.read_value()?;
-                }
-            }
-        }
-        if code & ERROR_FLAG != 0 {
-            reply.error = Some((code & !ERROR_FLAG, text));
-        }
-        Ok(reply)
     }
 
     /// The number of the error; 0 for none.
@@ -95,11 +59,17 @@ impl Reply {
     }
 }
 
+/// What ended a connection.
+fn broken(error: ClientError) -> io::Error {
+    match error {
+        ClientError::Broken(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
+}
+
 /// A connection.
 pub struct Client {
-    stream: TcpStream,
-    greeting: [u8; GREETING_BYTES],
-    sync: u64,
+    connection: wire::Client<TcpStream>,
 }
 
 impl Client {
@@ -109,59 +79,56 @@ impl Client {
     }
 
     /// Reads the greeting of a connection that has been made.
-    pub fn over(mut stream: TcpStream) -> io::Result<Self> {
+    pub fn over(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY_MAX))?;
-        let mut greeting = [0; GREETING_BYTES];
-        stream.read_exact(&mut greeting)?;
-        Ok(Client { stream, greeting, sync: 0 })
+        Ok(Client { connection: wire::Client::greet(stream).map_err(broken)? })
     }
 
     /// What the server said first.
     pub fn greeting(&self) -> &[u8] {
-        &self.greeting
+        self.connection.greeting()
+    }
+
+    /// The body of a login by chap-sha1 to this server.
+    pub fn login(&self, user: &str, password: &str) -> Vec<u8> {
+        self.connection.login(user, password).expect("a greeting has a salt")
     }
 
     /// The socket, for what only sockets can do.
     pub fn stream(&self) -> &TcpStream {
-        &self.stream
+        self.connection.stream()
     }
 
     /// Sends bytes. A server that has closed the connection is no reason to fail: the next `receive` tells.
     pub fn send(&mut self, bytes: &[u8]) {
-        let _ = self.stream.write_all(bytes);
+        let _ = self.connection.send_bytes(bytes);
     }
 
     /// Evaluates a script without arguments.
     pub fn eval(&mut self, source: &str) -> Reply {
         let mut expression = Vec::new();
         msgpack::encode_str(&mut expression, source.as_bytes());
-        self.call(EVAL, &request(&[(KEY_EXPRESSION, &expression), (KEY_TUPLE, &[0x90])]))
+        self.call(request_type::EVAL, &request(&[(key::EXPRESSION, &expression), (key::TUPLE, &[0x90])]))
     }
 
     /// Says that nothing more will be sent.
     pub fn finish(&self) {
         // A server that has closed the connection already is told nothing.
-        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = self.stream().shutdown(Shutdown::Write);
     }
 
     /// The next answer. Errors: `UnexpectedEof` if the server closed the connection, `WouldBlock` if nothing came in time.
     pub fn try_receive(&mut self) -> io::Result<Reply> {
-        let mut length = [0; 5];
-        self.stream.read_exact(&mut length)?;
-        let length = Reader::new(&length).read_uint().map_err(io::Error::other)?;
-        let mut packet = vec![0; length as usize];
-        self.stream.read_exact(&mut packet)?;
-        Reply::decode(&packet).map_err(io::Error::other)
+        self.connection.receive().map(Reply::of).map_err(broken)
     }
 
     /// All answers of a byte stream.
     pub fn replies(mut bytes: &[u8]) -> Vec<Reply> {
         let mut replies = Vec::new();
-        while let Some((length, rest)) = bytes.split_at_checked(5) {
-            let length = Reader::new(length).read_uint().expect("a length") as usize;
-            replies.push(Reply::decode(&rest[..length]).expect("an answer"));
-            bytes = &rest[length..];
+        while let Some((answer, length)) = wire::next_answer(bytes).expect("answers") {
+            replies.push(Reply::of(answer));
+            bytes = &bytes[length..];
         }
         replies
     }
@@ -173,17 +140,15 @@ impl Client {
 
     /// True if the server has closed the connection, false if it sent something instead or nothing came in time.
     pub fn is_closed(&mut self) -> bool {
-        match self.stream.read(&mut [0; 1]) {
-            Ok(count) => count == 0,
-            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
-        }
+        let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
+        self.try_receive().is_err_and(|error| ends.contains(&error.kind()))
     }
 
     /// Sends a request and reads its answer, which must carry its sync.
     pub fn call(&mut self, request_type: u64, body: &[u8]) -> Reply {
-        self.sync += 1;
-        let sync = self.sync;
-        self.send(&packet(request_type, sync, body));
+        let sync = self.connection.put(request_type, |out| out.extend_from_slice(body));
+        // A server that has closed the connection is no reason to fail here either.
+        let _ = self.connection.send();
         let reply = self.receive();
         assert_eq!(reply.sync, sync, "{reply:?}");
         reply
@@ -191,7 +156,7 @@ impl Client {
 
     /// Asserts that the connection is served.
     pub fn ping(&mut self) {
-        let reply = self.call(PING, &[]);
+        let reply = self.call(request_type::PING, &[]);
         assert_eq!(reply.error, None);
     }
 }

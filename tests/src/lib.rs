@@ -9,14 +9,12 @@
 //! * Nothing here outlives its test: processes are killed and directories removed on drop.
 
 mod client;
-mod login;
 mod rig;
 mod seed;
 mod server;
 mod source;
 
 pub use client::{Client, Reply, packet, request};
-pub use login::login;
 pub use rig::Rig;
 pub use seed::{Field, MEMORY, Seed, open_database};
 pub use server::{Server, bench_binary, binary};

@@ -158,8 +158,13 @@ impl Server {
 
     /// Asks the process to end, as a service manager does.
     pub fn terminate(&self) {
-        let status = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill(1) is there");
-        assert!(status.success(), "the process has ended before");
+        self.signal("TERM");
+    }
+
+    /// Sends the process a signal by its short name.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(status.expect("kill(1) is there").success(), "the process has ended before");
     }
 
     /// Waits for the process to end; what it ended with.

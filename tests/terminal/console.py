@@ -146,6 +146,11 @@ def help_forms_and_names(directory):
     terminal.type("s = box.schema.space.create('wolves', {format = {{'id', 'unsigned'}, {'name', 'string'}}})\n")
     terminal.type("s:create_index('primary') s:insert{1, 'grey'} s:insert{2, 'red'} return s:count()\n")
     terminal.expect(r'- 2\b')
+    # The names of one's own spaces, in every form, and without those of the system.
+    terminal.type('\\spaces\n')
+    terminal.expect(r'---\s+- - wolves\s+\.\.\.')
+    terminal.type('\\set output lua\n\\spaces\n')
+    terminal.expect(r'\{"wolves"\};')
     terminal.type('\\set output table\nbox.space.wo\t:sel\t)\n')
     terminal.expect(r'\| id \| name \|')
     terminal.expect(r'\| 1 +\| grey \|')

@@ -2,7 +2,7 @@
 //! attack.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use lycosa_tests::{Client, Reply, Rig, Server, login, packet, request, root};
+use lycosa_tests::{Client, Reply, Rig, Server, packet, request, root};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -76,7 +76,7 @@ function offered() return 1 end";
 
 fn log_in(server: &Server, user: &str, password: &str) -> Client {
     let mut client = server.connect();
-    let body = login(&client, user, password);
+    let body = client.login(user, password);
     assert_eq!(client.call(AUTH, &body).error, None);
     client
 }
@@ -213,7 +213,7 @@ fn a_server_that_stops_ends_its_connections_behind_a_whole_answer() {
         .map(|client: u64| client << 32)
         .map(|first| {
             let mut client = Client::connect(&address).unwrap();
-            let body = login(&client, "boss", "b");
+            let body = client.login("boss", "b");
             assert_eq!(client.call(AUTH, &body).error, None);
             std::thread::spawn(move || {
                 let (mut done, mut refused) = (Vec::new(), Vec::new());

@@ -2,6 +2,7 @@
 //!
 //! The machine is simulated, so that answers wait for the log in fact: writes to it take time. Each client is a thread that sends all it has and
 //! then reads to the end of the stream.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod echo;
 

@@ -2,7 +2,7 @@
 //! beyond a limit is refused in words, everything else goes on, and nothing that was acknowledged is lost.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use lycosa_tests::{Client, Field, Reply, Rig, Seed, Server, login, packet, request};
+use lycosa_tests::{Client, Field, Reply, Rig, Seed, Server, packet, request};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -259,7 +259,7 @@ fn connect_from(server: &Server, from: [u8; 4]) -> Client {
 fn guessed_passwords_are_slowed_down_by_address_and_nobody_else_is() {
     let rig = start(&[]);
     let mut friend = rig.server.connect();
-    assert_eq!(friend.call(AUTH, &login(&friend, "alice", "secret")).error, None);
+    assert_eq!(friend.call(AUTH, &friend.login("alice", "secret")).error, None);
 
     // One that guesses: three are free, then each answer comes later.
     let mut guesser = rig.server.connect();
@@ -267,7 +267,7 @@ fn guessed_passwords_are_slowed_down_by_address_and_nobody_else_is() {
     let mut said = String::new();
     for attempt in 0..6 {
         let begun = Instant::now();
-        let (code, text) = guesser.call(AUTH, &login(&guesser, "alice", &format!("guess {attempt}"))).error.unwrap();
+        let (code, text) = guesser.call(AUTH, &guesser.login("alice", &format!("guess {attempt}"))).error.unwrap();
         assert_eq!(code, CREDS_MISMATCH, "{text}");
         waits.push(begun.elapsed().as_millis() as u64);
         said = text;
@@ -278,19 +278,19 @@ fn guessed_passwords_are_slowed_down_by_address_and_nobody_else_is() {
     // Many at once from the same address: one of each connection is looked at, when its time has come, and nobody else's waits for it.
     let mut flood: Vec<Client> = (0..30).map(|_| rig.server.connect()).collect();
     for client in &mut flood {
-        let body = login(client, "alice", "guess");
+        let body = client.login("alice", "guess");
         client.send(&packet(AUTH, 1, &body).repeat(20));
     }
     let begun = Instant::now();
     friend.ping();
     // Who knows the password is let in beside them, after his own delay.
     let mut late = rig.server.connect();
-    let late_body = login(&late, "alice", "secret");
+    let late_body = late.login("alice", "secret");
     late.send(&packet(AUTH, 7, &late_body));
     // Another address: as if nothing was.
     let mut other = connect_from(&rig.server, [127, 0, 0, 2]);
-    assert_eq!(other.call(AUTH, &login(&other, "alice", "guess")).code(), CREDS_MISMATCH);
-    assert_eq!(other.call(AUTH, &login(&other, "alice", "secret")).error, None);
+    assert_eq!(other.call(AUTH, &other.login("alice", "guess")).code(), CREDS_MISMATCH);
+    assert_eq!(other.call(AUTH, &other.login("alice", "secret")).error, None);
     assert!(begun.elapsed() < PROMPT, "others waited {:?}", begun.elapsed());
     assert_eq!(late.receive().error, None);
     let waited = begun.elapsed();

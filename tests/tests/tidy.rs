@@ -7,8 +7,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Crates, from the socket down. A crate uses only those listed below it.
-const CRATES: [&str; 12] =
-    ["server", "tools", "lua", "protocol", "database", "storage", "wal", "index", "trial", "load", "tuple", "runtime"];
+const CRATES: [&str; 13] = [
+    "server", "tools", "lua", "protocol", "database", "storage", "wal", "index", "trial", "load", "wire", "tuple",
+    "runtime",
+];
 /// Crates that use nothing of ours.
 const ALONE: [&str; 3] = ["index", "tuple", "runtime"];
 /// Pairs that stand beside each other although the list has an order.
@@ -201,6 +203,32 @@ fn no_test_is_ignored_and_nothing_is_left_to_do() {
         }
     }
     findings.assert_none("Tests run and code is finished.");
+}
+
+/// True for a doc comment that gives an error of clients by its number alone.
+fn has_bare_error_number(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_doc = line.starts_with("///") || line.starts_with("//!");
+    let follows = |word: &str| {
+        line.match_indices(word).any(|(at, _)| line[at + word.len()..].starts_with(|c: char| c.is_ascii_digit()))
+    };
+    is_doc && ["Errors: ", "Error ", " error ", "(code ", " code "].iter().any(|word| follows(word))
+}
+
+#[test]
+fn errors_in_comments_have_names() {
+    let mut findings = Findings::new();
+    for source in Source::all("crates") {
+        for (at, line) in source.text.lines().enumerate().filter(|(_, line)| has_bare_error_number(line)) {
+            findings.add(&source.path, at + 1, &format!("name the error, as in error.rs: {}", line.trim()));
+        }
+    }
+    findings.assert_none("Doc comments give errors by their names.");
+    assert!(has_bare_error_number("    /// Errors: 42 if nobody may."));
+    assert!(
+        !has_bare_error_number("    /// Errors: `AccessDenied` (42) if nobody may.")
+            && !has_bare_error_number("let x = 1; // Error 3")
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Listening at a path: what a client sees, and what becomes of the file there, whatever it is.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use lycosa_tests::{Client, Reply, Server, binary, packet, request};
 use std::fs;

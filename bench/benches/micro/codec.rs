@@ -2,9 +2,10 @@
 
 use crate::machine::Machine;
 use crate::report::Report;
-use protocol::iproto::{Header, Packet, Request, encode_error, next_packet};
+use protocol::iproto::{Request, encode_error};
 use std::hint::black_box;
 use tuple::msgpack;
+use wire::{Header, Packet, next_packet};
 
 const REPLACE: u64 = 3;
 const PACKETS: usize = 256;

@@ -153,7 +153,7 @@ impl Rights {
 
 /// The check itself: `wanted` bits on an object owned by `owner`.
 ///
-/// Errors: 42 naming the first missing privilege, the object and the user.
+/// Errors: `AccessDenied` naming the first missing privilege, the object and the user.
 #[expect(clippy::too_many_arguments, reason = "each is a different fact of one question")]
 pub(crate) fn check(
     rights: &Rights,
@@ -178,7 +178,7 @@ pub(crate) fn check(
     Err(denied(missing, kind, object_name, &user_name()))
 }
 
-/// Error 42.
+/// The error for a missing right.
 pub(crate) fn denied(missing: u32, kind: ObjectType, object_name: &str, user_name: &str) -> Error {
     Error::new(ErrorCode::AccessDenied, &[&privilege_name(missing), &kind.name(), &object_name, &user_name])
         .with("access_type", privilege_name(missing))

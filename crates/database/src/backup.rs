@@ -13,7 +13,7 @@ impl Database {
     /// Begins a backup: the files to copy. Those of the disk engine, which are in a directory `lsm`, belong into a directory of that name. Blocks
     /// until the log has begun a new file.
     ///
-    /// Errors: 129 if one is under way; 5 if nothing is logged.
+    /// Errors: `BackupInProgress` if one is under way; `Unsupported` if nothing is logged.
     pub fn begin_backup(&self) -> Result<Vec<PathBuf>> {
         if self.state() != State::Running {
             return Err(Error::new(ErrorCode::Loading, &[]));

@@ -9,27 +9,13 @@ use crate::hooks::SessionEvent;
 use crate::session::{ADMIN, Context, NOBODY, PUBLIC, Session, UserId};
 use crate::statistics::increment;
 use runtime::fiber;
-use sha1::{Digest, Sha1};
 use std::rc::Rc;
 use tuple::msgpack::{Kind, Reader};
-
-fn sha1(parts: &[&[u8]]) -> [u8; 20] {
-    let mut hasher = Sha1::new();
-    for part in parts {
-        hasher.update(part);
-    }
-    hasher.finalize().into()
-}
-
-/// sha1(sha1(password)), as `_user` keeps it.
-pub fn password_hash(password: &[u8]) -> [u8; 20] {
-    sha1(&[&sha1(&[password])])
-}
 
 impl Database {
     /// Logs a session in by chap-sha1. `scramble` answers the first 20 bytes of `salt`.
     ///
-    /// Errors: 47, whether the user is unknown or the password wrong; 42 if the user may open no session.
+    /// Errors: `CredsMismatch`, whether the user is unknown or the password wrong; `AccessDenied` if the user may open no session.
     pub fn authenticate(&self, session: &Session, name: &str, scramble: &[u8], salt: &[u8]) -> Result<()> {
         increment(&self.statistics.auths);
         let mismatch = || Error::new(ErrorCode::CredsMismatch, &[]);
@@ -37,17 +23,13 @@ impl Database {
         let (Some(stored), Ok(scramble)) = (user.password_hash, <[u8; 20]>::try_from(scramble)) else {
             return Err(mismatch());
         };
-        // scramble = sha1(password) xor sha1(salt + sha1(sha1(password)))
-        let mask = sha1(&[&salt[..20.min(salt.len())], &stored]);
-        let mut hash = scramble;
-        hash.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
-        if sha1(&[&hash]) != stored {
+        if !wire::is_proof(&scramble, &stored, salt) {
             return Err(mismatch());
         }
         self.log_in(session, user.id)
     }
 
-    /// Makes a session a user's, if the user may open sessions.
+    /// Makes a session a user's. Errors: `AccessDenied` if the user may open no sessions.
     pub fn log_in(&self, session: &Session, user: UserId) -> Result<()> {
         self.check_session(user)?;
         self.set_session_user(session, user);
@@ -89,7 +71,7 @@ impl Database {
 
     /// Calls a procedure for a client after checking access. Appends the encoded results to `out`; returns how many there are.
     ///
-    /// May wait. Errors: 42, 33, and whatever the procedure raises. A transaction left open is rolled back (code 30).
+    /// May wait. Errors: `AccessDenied`, `NoSuchProc`, and whatever the procedure raises. A transaction left open is rolled back (`FunctionTxActive`).
     pub fn call(
         &self,
         context: &Rc<Context>,
@@ -117,7 +99,7 @@ impl Database {
     }
 
     /// Checks the right to call a function. One that only Lua knows, or that evaluates its argument, takes the right to run anything: a
-    /// grant on all functions is one on those of `_func`. Errors: 42.
+    /// grant on all functions is one on those of `_func`. Errors: `AccessDenied`.
     pub fn check_execute(&self, context: &Context, name: &str, function: Option<&Rc<Function>>) -> Result<()> {
         let rights = self.rights(context);
         let user = context.user(&self.catalog);
@@ -140,7 +122,7 @@ impl Database {
         Ok(())
     }
 
-    /// Checks that a user may open sessions. Errors: 42; 45 if there is no such user.
+    /// Checks that a user may open sessions. Errors: `AccessDenied`; `NoSuchUser` if there is no such user.
     pub fn check_session(&self, user: UserId) -> Result<()> {
         if self.catalog.user(user).is_none() {
             return Err(Error::new(ErrorCode::NoSuchUser, &[&user]));
@@ -174,7 +156,7 @@ impl Database {
         }
     }
 
-    /// Runs source text for a client. As `call`.
+    /// Runs source text for a client. As `call`. Errors: `AccessDenied`, and whatever the text raises.
     pub fn eval(&self, context: &Rc<Context>, source: &str, arguments: &[u8], out: &mut Vec<u8>) -> Result<u32> {
         increment(&self.statistics.evals);
         self.check_execute_universe(context)?;
@@ -183,7 +165,7 @@ impl Database {
         self.end_request(context, result)
     }
 
-    /// Checks the right to run anything. Errors: 42.
+    /// Checks the right to run anything. Errors: `AccessDenied`.
     pub fn check_execute_universe(&self, context: &Context) -> Result<()> {
         let rights = self.rights(context);
         let missing = (Privileges::EXECUTE | Privileges::USAGE) & !rights.universe;

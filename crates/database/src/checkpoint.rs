@@ -2,7 +2,7 @@
 //!
 //! The moment is between two transactions: the log begins a new file there, so the snapshot's vclock is exactly what its rows
 //! are. The snapshot gets its name only when everything it covers is durable in the log; a crash at any time leaves the old
-//! one in force.
+//! one the newest.
 
 use crate::database::{Database, State};
 use crate::disposal::Garbage;
@@ -19,8 +19,9 @@ use storage::MemoryView;
 use tuple::msgpack;
 use wal::{FinishedSnapshot, Position, SnapshotWriter, Vclock, WalError};
 
-use crate::statement::{body_key, row_kind};
+use crate::statement::row_kind;
 use runtime::fiber::{self, FiberId};
+use wire::key;
 
 /// While others are busy a checkpoint works one part of so many of the time: it reads every row, and so do they. Slower, it would keep more rows
 /// that are replaced meanwhile.
@@ -128,9 +129,9 @@ impl CheckpointState {
 fn encode_row(space_id: u32, row: &[u8], body: &mut Vec<u8>) {
     body.clear();
     msgpack::encode_map(body, 2);
-    msgpack::encode_uint(body, body_key::SPACE_ID);
+    msgpack::encode_uint(body, key::SPACE_ID);
     msgpack::encode_uint(body, u64::from(space_id));
-    msgpack::encode_uint(body, body_key::TUPLE);
+    msgpack::encode_uint(body, key::TUPLE);
     body.extend_from_slice(row);
 }
 
@@ -214,7 +215,7 @@ impl Database {
     /// Makes a checkpoint and waits until it is there. Yields in a fiber; elsewhere it is only begun. One that began by itself is waited for
     /// first: it lacks what was written since.
     ///
-    /// Errors: 120 if one is being made that somebody else has asked for; the reason if it failed (the old snapshot stays in force).
+    /// Errors: `CheckpointInProgress` if one is being made that somebody else has asked for; the reason if it failed (the old snapshot stays the newest).
     pub fn make_checkpoint(&self) -> Result<()> {
         // It waits, and a snapshot has nothing that is not committed: what a wait does to the caller's transaction is done before.
         if let Some(context) = fiber::local::<Context>() {

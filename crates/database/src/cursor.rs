@@ -36,7 +36,7 @@ fn keep(fetched: &mut Vec<Fetched>, seeks_again: bool, block: Fetched) {
 impl Database {
     /// What every scan begins with: access and key are checked, what is seen is noted.
     ///
-    /// Errors: 42 and those of `check_scan`; 97.
+    /// Errors: `AccessDenied` and those of `check_scan`; `TransactionConflict`.
     fn begin_scan(&self, context: &Context, space: &Space, request: &ScanRequest<'_>) -> Result<()> {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
@@ -91,7 +91,7 @@ impl Database {
         }
     }
 
-    /// The rows of a scan as tuples: of memory the very ones, copies otherwise. Errors: as `select`; 2.
+    /// The rows of a scan as tuples: of memory the very ones, copies otherwise. Errors: as `select`; `MemoryIssue`.
     pub fn select_tuples(&self, context: &Context, space: &Rc<Space>, request: &ScanRequest<'_>) -> Result<Vec<Tuple>> {
         let mut found = Vec::new();
         if let (Rows::Memory(rows), true) = (&space.rows, request.limit > 0) {
@@ -270,7 +270,7 @@ enum Place {
 impl Cursor {
     /// The next row, `None` at the end. May wait if rows are on disk.
     ///
-    /// Errors: a part of a file cannot be read; 97; 42 if the user has lost the right to read.
+    /// Errors: a part of a file cannot be read; `TransactionConflict`; `AccessDenied` if the user has lost the right to read.
     pub fn next(&mut self, database: &Database, context: &Context) -> Result<Option<Tuple>> {
         match &mut self.place {
             Place::Memory(iterator) => next_in_memory(database, context, &self.space, iterator),
@@ -359,6 +359,7 @@ impl DiskPlace {
         if self.ahead.is_empty() {
             self.ahead = self.read_ahead(database, context, space, disk)?;
             self.ahead.reverse();
+            debug_assert!(self.ahead.len() <= self.batch, "no more is read ahead than was asked for");
             (self.version, self.txn_id) = (disk.version(), txn_id);
             self.batch = (self.batch * 2).min(Self::BATCH_MAX);
         }

@@ -14,9 +14,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::Procedures;
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
-use crate::session::Sessions;
+use crate::session::{Context, Sessions};
 use crate::statistics::Statistics;
-use runtime::{give_back, spawn_thread, touch};
+use runtime::{fiber, give_back, spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -117,7 +117,8 @@ pub struct Environment {
 }
 
 impl Database {
-    /// A database with built-in system spaces and no rows; `open` reads the data directory.
+    /// A database with built-in system spaces and no rows; `open` reads the data directory. Errors: none but those of a
+    /// broken build: the definitions of the system spaces are part of it.
     pub fn new(config: Config, environment: Environment) -> Result<Rc<Self>> {
         let arena = Arena::new(config.memtx_memory as usize);
         let loose_rows = Arena::new(LOOSE_ROWS_MAX.max(config.memtx_memory as usize));
@@ -146,6 +147,12 @@ impl Database {
             disk: DiskState::default(),
         });
         bootstrap::create_system_spaces(&database)?;
+        let waiter = Rc::downgrade(&database);
+        fiber::on_yield(Rc::new(move || {
+            if let (Some(database), Some(context)) = (waiter.upgrade(), fiber::local::<Context>()) {
+                database.abort_by_yield(&context);
+            }
+        }));
         Ok(database)
     }
 
@@ -219,7 +226,7 @@ impl Database {
         self.start.report.borrow().clone()
     }
 
-    /// Refuses writes that cannot be accepted now. Errors: 116 while loading, 7 if read-only, 40 after the log failed.
+    /// Refuses writes that cannot be accepted now. Errors: `Loading` while loading, `Readonly` if read-only, `WalIo` after the log failed.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match &*self.state.borrow() {
             State::Running if !self.config.borrow().read_only => Ok(()),
@@ -262,7 +269,7 @@ impl Database {
         self.config.borrow().slice_rows.max(1)
     }
 
-    /// A space by number. Errors: 36.
+    /// A space by number. Errors: `NoSuchSpace`.
     pub fn space(&self, id: u32) -> Result<Rc<Space>> {
         self.catalog.space(id).ok_or_else(|| crate::statement::no_such_space(id))
     }

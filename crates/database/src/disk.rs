@@ -186,7 +186,7 @@ impl Database {
 
     /// Waits until what is needed is in memory. The open transaction is suspended meanwhile.
     ///
-    /// Errors: there is no fiber that could wait; a block cannot be read; 97.
+    /// Errors: there is no fiber that could wait; a block cannot be read; `TransactionConflict`.
     pub(crate) fn wait_for(&self, context: &Context, need: Need) -> Result<Fetched> {
         let Some(engine) = self.disk_engine() else { return Err(Error::system("the disk engine is not open")) };
         if fiber::current().is_none() && !self.is_loading() {
@@ -194,6 +194,7 @@ impl Database {
         }
         let fetched = engine.fetch(need).map_err(|error| self.read_error(&error))?;
         self.enter(context)?;
+        assert!(!context.must_resume.get(), "whoever goes on has its changes applied");
         Ok(fetched)
     }
 

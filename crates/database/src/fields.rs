@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorCode, Result};
 use tuple::msgpack::{Kind, Reader};
 
-/// A reader of the fields of one row. Wrong types are reported as Tarantool reports them (code 23).
+/// A reader of the fields of one row. Wrong types are reported as Tarantool reports them (`FieldType`).
 pub(crate) struct Fields<'a> {
     reader: Reader<'a>,
     count: u32,

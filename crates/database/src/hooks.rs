@@ -1,4 +1,4 @@
-//! What the database needs from crates above it. `server` fills these.
+//! What the database needs from crates above it: `lua` implements these, `server` hands them over.
 
 use crate::catalog::Function;
 use crate::error::Result;

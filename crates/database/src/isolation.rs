@@ -1,20 +1,22 @@
 //! Transactions that survive a wait.
 //!
-//! The idea. What a transaction has done is in force in place, which is right as long as nobody else runs. When its fiber has to wait the
-//! transaction is *suspended*: its changes are taken back, the newest first, and kept. At its next statement it is *resumed*: they are
-//! put in force again. In between others commit. So everybody always sees what is committed and his own changes.
+//! The idea. A transaction applies its changes in place, which is right as long as nobody else runs. When its fiber has to wait, the
+//! transaction is *suspended*: its changes are rolled back, the newest first, and kept. At its next statement it is *resumed*: they are
+//! applied again. In between others commit. So every transaction sees what is committed and its own changes.
 //!
 //! ```text
 //! begin  read a  write b  | wait            | read c  commit
-//!                         | b taken back    | b in force again
+//!                         | b rolled back   | b applied again
 //!                         | others commit;  |
-//!                         | if one of them touched a or b: error 97 from here on
+//!                         | if one of them touched a or b: TransactionConflict from here on
 //! ```
+//!
+//! What can and cannot happen between transactions, anomaly by anomaly, is on a page of its own: docs/isolation.md.
 //!
 //! For this to be as if the transaction had run at the moment of its commit, nothing that it has seen may have changed: the keys that it has
 //! read, found absent or changed are remembered as ordered bytes, single ones and intervals, and a commit dooms the suspended
 //! transactions that it touches ([`Reads`]). The first to commit wins, nobody waits for anybody, and a transaction that goes on has seen
-//! one state of the database. That no key of its changes was touched is also what makes putting them in force again succeed always.
+//! one state of the database. Applying its changes again always succeeds, because no key of them was touched either.
 //!
 //! Reads are remembered only if there are disk spaces ([`Database::remember_reads`]), and only transactions that have touched one survive
 //! a wait ([`Database::outlive_yield`]); the others are aborted by it, as Tarantool's. There are at most as many suspended
@@ -113,7 +115,7 @@ impl Database {
         self.isolation.readers.suspended()
     }
 
-    /// The context's fiber is about to wait: what its transaction has changed is taken back until it is resumed. Does nothing if there is no
+    /// The context's fiber is about to wait: the changes of its transaction are rolled back until it is resumed. Does nothing if there is no
     /// transaction or it has nothing to lose; one that has changed the schema is aborted instead (154).
     pub fn suspend(&self, context: &Context) {
         let taken = context.txn.borrow_mut().take();
@@ -128,7 +130,9 @@ impl Database {
             *context.txn.borrow_mut() = Some(txn);
             return self.abort_txn(context, ErrorCode::TransactionYield);
         };
+        assert!(!txn.is_suspended, "a transaction is suspended once");
         for statement in txn.statements().iter().rev() {
+            debug_assert!(statement.space.rows.has_applied(&statement.change), "what is rolled back is there");
             statement.space.rows.undo(&statement.change);
         }
         txn.is_suspended = true;
@@ -137,9 +141,9 @@ impl Database {
         *context.txn.borrow_mut() = Some(txn);
     }
 
-    /// Puts the changes of the context's transaction in force again, if it is suspended.
+    /// Applies the changes of the context's transaction again, if it is suspended.
     ///
-    /// Errors: 97 if another transaction has changed what it depends on. It has been taken back then, and whatever is tried in it gets the
+    /// Errors: `TransactionConflict` if another transaction has changed what it depends on. It is rolled back then, and every statement tried in it gets the
     /// same error until it is rolled back.
     pub fn resume(&self, context: &Context) -> Result<()> {
         if !context.must_resume.get() {
@@ -150,6 +154,7 @@ impl Database {
         let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
         if is_alive {
             for Statement { space, change, .. } in txn.statements_mut() {
+                debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
                 space.rows.redo(change);
             }
             txn.is_suspended = false;
@@ -289,12 +294,15 @@ impl Database {
             return;
         }
         for def in space.index_defs().iter() {
-            let is_looked_at = def.id == 0 || is_put && def.is_unique && !def.key_def.has_null_in(row);
-            if !is_looked_at {
+            if def.id != 0 && !(is_put && def.is_unique) {
                 continue;
             }
-            let key = ordered_key(&def.key_def, row);
-            self.remember(context, space.id, def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
+            def.for_each_entry(row, |entry| {
+                if def.id == 0 || !def.key_def.has_null_in(entry) {
+                    let key = ordered_key(&def.key_def, entry);
+                    self.remember(context, space.id, def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
+                }
+            });
         }
     }
 
@@ -344,7 +352,7 @@ impl Database {
         self.isolation.readers.doom_space(space_id);
     }
 
-    /// What was committed is taken back: nobody can say on what the suspended transactions depend.
+    /// The log lost what was committed: nobody can say on what the suspended transactions depend.
     pub(crate) fn doom_all(&self) {
         self.isolation.readers.doom_all();
     }

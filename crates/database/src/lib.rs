@@ -1,13 +1,13 @@
 //! What a request means: catalog, access, statements, transactions, commit, recovery, checkpoints, and every error a client
 //! can see.
 //!
-//! A write on one page: [`Database::execute`] checks access and the row, puts it in force in all indexes, appends it to the log
-//! and remembers how to undo it until the log says it is durable. Who calls it: `protocol` for connections, `lua` for
+//! A write on one page: [`Database::execute`] checks access and the row, applies it in all indexes, appends it to the log
+//! and remembers how to undo it until the log says it is durable (`statement.rs`, `execute_alone`). Who calls it: `protocol` for connections, `lua` for
 //! procedures, `server` for start and stop.
 //!
 //! Invariants:
 //! * Everything runs on one thread, between waits without interruption.
-//! * A statement, and a transaction, is in force wholly or not at all, in all indexes.
+//! * A statement, and a transaction, is applied wholly or not at all, in all indexes.
 //! * Nothing tells a client of a change that is not durable: results carry the position they depend on (`Context::seen`).
 //! * The catalog is what the rows of the system spaces say.
 
@@ -54,7 +54,6 @@ pub use alter::{
     SPACE_SEQUENCE_ID, TRUNCATE_ID, USER_ID,
 };
 pub use bootstrap::encode_json;
-pub use call::password_hash;
 pub use catalog::{
     Catalog, Function, IndexInfo, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind,
     SpaceSequence, User, UserKind,
@@ -67,7 +66,7 @@ pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fil
 pub use hooks::{Procedures, SessionEvent};
 pub use ledger::log_error;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};
-pub use statement::{Operation, body_key, index_by_name, no_such_index, row_kind};
+pub use statement::{Operation, index_by_name, no_such_index, row_kind};
 pub use statistics::{Statistics, add, increment};
 pub use storage::{Key, ScanRequest};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};

@@ -9,12 +9,13 @@ use crate::database::Database;
 use crate::disk::Halt;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
-use crate::statement::{Operation, body_key, no_such_space, row_kind};
+use crate::statement::{Operation, no_such_space, row_kind};
 use std::rc::Rc;
 use storage::lsm::Stop;
 use storage::{Change, Key, Mode, Refusal, StorageError, Write};
 use tuple::update::{self, UpdateError};
 use tuple::{Format, Tuple, msgpack};
+use wire::key;
 
 /// The part of the memory limit that is kept beyond it for what must not fail for want of memory: rows that take the place of others
 /// at least as large (the old ones stay until the new ones are durable), and the system's own rows, without which nothing could
@@ -75,21 +76,21 @@ impl BlindWrite {
             BlindWrite::Upsert { .. } => 3 + u32::from(index_base != 0),
         };
         msgpack::encode_map(out, fields);
-        msgpack::encode_uint(out, body_key::SPACE_ID);
+        msgpack::encode_uint(out, key::SPACE_ID);
         msgpack::encode_uint(out, u64::from(space.id));
         if index_base != 0 {
-            msgpack::encode_uint(out, body_key::INDEX_BASE);
+            msgpack::encode_uint(out, key::INDEX_BASE);
             msgpack::encode_uint(out, u64::from(index_base));
         }
         match self {
             BlindWrite::Delete { key } => {
-                msgpack::encode_uint(out, body_key::KEY);
+                msgpack::encode_uint(out, key::KEY);
                 out.extend_from_slice(key);
             }
             BlindWrite::Upsert { row, operations, .. } => {
-                msgpack::encode_uint(out, body_key::TUPLE);
+                msgpack::encode_uint(out, key::TUPLE);
                 out.extend_from_slice(row.data());
-                msgpack::encode_uint(out, body_key::OPS);
+                msgpack::encode_uint(out, key::OPS);
                 out.extend_from_slice(operations);
             }
         }
@@ -99,7 +100,7 @@ impl BlindWrite {
 impl Database {
     /// Computes and checks the rows of a statement. `None`: there is nothing to do.
     ///
-    /// Errors: 36, 22, 18, 19, 41; those of formats and updates; 3 if rows are on disk, for in memory `apply` looks at that.
+    /// Errors: `NoSuchSpace`, `TupleNotArray`, `KeyPartType`, `ExactMatch`, `MoreThanOneTuple`; those of formats and updates; `TupleFound` if rows are on disk, for in memory `apply` looks at that.
     pub(crate) fn prepare(
         &self,
         context: &Context,
@@ -258,7 +259,7 @@ impl Database {
         space.rows.same_key(row, space.format().id()).map_err(|refusal| self.halt(refusal, space))
     }
 
-    /// Whether other rows than `old` have unique keys of `new`, as far as `apply` does not look at that. Errors: 3.
+    /// Whether other rows than `old` have unique keys of `new`, as far as `apply` does not look at that. Errors: `TupleFound`.
     #[inline]
     fn check_unique(&self, space: &Space, mode: Mode, old: Option<&Tuple>, new: &Tuple) -> Look<()> {
         if !space.rows.may_wait() {
@@ -267,7 +268,7 @@ impl Database {
         space.rows.check(mode, old, new, space.format().id()).map_err(|refusal| self.halt(refusal, space))
     }
 
-    /// The same of secondary indexes alone, for rows that triggers have changed. Errors: 3.
+    /// The same of secondary indexes alone, for rows that triggers have changed. Errors: `TupleFound`.
     pub(crate) fn check_secondaries(&self, space: &Space, old: Option<&Tuple>, new: &Tuple) -> Look<()> {
         space.rows.check(Mode::Replace, old, new, space.format().id()).map_err(|refusal| self.halt(refusal, space))
     }
@@ -289,9 +290,14 @@ impl Database {
 
     /// Applies what was prepared, in all indexes.
     ///
-    /// Errors: 3; 2 without memory; an index is damaged.
+    /// Errors: `TupleFound`; `MemoryIssue` without memory; an index is damaged.
     pub(crate) fn apply(&self, space: &Space, prepared: Prepared) -> Result<(Change, Option<Box<BlindWrite>>)> {
         let Prepared { old, new, mode, blind, .. } = prepared;
+        debug_assert!(
+            blind.is_none() || old.is_none() && new.is_none() && space.rows.is_blind(),
+            "a blind write knows no row"
+        );
+        debug_assert!(mode == Mode::Replace || new.is_some(), "what is inserted is a row");
         let write = match blind.as_deref() {
             None => Write::Put { old, new, mode },
             Some(BlindWrite::Delete { key }) => Write::BlindDelete { key: Key::decode(key)? },
@@ -322,7 +328,7 @@ impl Database {
         self.make_row(space, &format, row, replaced_bytes)
     }
 
-    /// Whether a row is what the format of a space and its indexes ask for. Looks at nothing else.
+    /// Checks a row against the format of a space and its indexes, and nothing else. Errors: those of formats.
     pub fn check_format(&self, space: &Rc<Space>, row: &[u8]) -> Result<()> {
         space.format().check(row).map_err(|error| self.tuple_error(error, space))
     }

@@ -94,14 +94,16 @@ impl Reads {
 
     /// From now on who changes what it has seen dooms it.
     pub(crate) fn suspend(&self) {
-        self.is_suspended.set(true);
+        assert!(!self.is_suspended.replace(true), "a transaction is suspended once");
         self.readers.suspended.set(self.readers.suspended.get() + 1);
     }
 
     /// Ends that. False if it was doomed meanwhile.
     pub(crate) fn resume(&self) -> bool {
         if self.is_suspended.replace(false) {
-            self.readers.suspended.set(self.readers.suspended.get() - 1);
+            let suspended = self.readers.suspended.get();
+            assert!(suspended > 0, "whoever is resumed was counted");
+            self.readers.suspended.set(suspended - 1);
         }
         !self.is_doomed.get()
     }

@@ -10,7 +10,7 @@ use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::Fields;
 use crate::session::{ADMIN, Context, GUEST};
-use crate::statement::{Operation, body_key, row_kind};
+use crate::statement::{Operation, row_kind};
 use crate::vinyl::Incoming;
 use std::path::Path;
 use std::rc::Rc;
@@ -18,6 +18,7 @@ use storage::{PREFETCH_MAX, Prefetch};
 use tuple::FieldType;
 use tuple::msgpack::{self, Reader};
 use wal::{Journal, JournalConfig, OnDamage, Refusal, Replay, Row, Vclock, WalError, XlogReader};
+use wire::key;
 
 /// Progress of a long start: a line for each so many rows.
 const PROGRESS_ROWS: u64 = 1_000_000;
@@ -65,12 +66,12 @@ pub(crate) fn decode_body(body: &[u8]) -> std::result::Result<Body<'_>, msgpack:
     let mut reader = Reader::new(body);
     for _ in 0..reader.read_map()? {
         match reader.read_uint()? {
-            body_key::SPACE_ID => decoded.space_id = reader.read_uint()? as u32,
-            body_key::INDEX_ID => decoded.index_id = reader.read_uint()? as u32,
-            body_key::INDEX_BASE => decoded.index_base = reader.read_uint()? as u32,
-            body_key::KEY => decoded.key = read_checked(&mut reader),
-            body_key::TUPLE => decoded.tuple = read_checked(&mut reader),
-            body_key::OPS => decoded.ops = read_checked(&mut reader),
+            key::SPACE_ID => decoded.space_id = reader.read_uint()? as u32,
+            key::INDEX_ID => decoded.index_id = reader.read_uint()? as u32,
+            key::INDEX_BASE => decoded.index_base = reader.read_uint()? as u32,
+            key::KEY => decoded.key = read_checked(&mut reader),
+            key::TUPLE => decoded.tuple = read_checked(&mut reader),
+            key::OPS => decoded.ops = read_checked(&mut reader),
             _ => reader.skip_checked(),
         }
     }
@@ -430,7 +431,7 @@ impl Database {
         }
     }
 
-    /// Completes the log and the files. No request may follow.
+    /// Completes the log and the files. No request may follow. Errors: the log cannot be completed; what is durable stays so.
     pub fn close(&self) -> Result<()> {
         self.set_state(State::Stopped);
         self.stop_checkpoint();

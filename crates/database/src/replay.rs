@@ -1,4 +1,4 @@
-//! Rows of snapshots and logs put in force again.
+//! Rows of snapshots and logs are applied again.
 
 use crate::alter;
 use crate::catalog::Space;
@@ -13,7 +13,7 @@ use storage::Mode;
 use tuple::msgpack;
 
 impl Database {
-    /// Puts a row of a snapshot or log in force: no checks of access, no triggers, nothing is logged.
+    /// Applies a row of a snapshot or log: no checks of access, no triggers, nothing is logged.
     pub(crate) fn replay(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<()> {
         if space.rows.may_wait() {
             self.replay_disk(context, space, operation)?;
@@ -97,7 +97,7 @@ impl Database {
         has_twin
     }
 
-    /// Refuses a start whose rows and indexes together have come to take more than they may. Errors: 2.
+    /// Refuses a start whose rows and indexes together have come to take more than they may. Errors: `MemoryIssue`.
     pub(crate) fn check_loaded_memory(&self) -> Result<()> {
         let (limit, used) = (self.arena.limit(), self.arena.used() + self.arena.charged());
         if used <= limit + limit / LOADING_RESERVE_PART {

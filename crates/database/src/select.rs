@@ -35,7 +35,7 @@ impl Database {
         }
     }
 
-    /// Checks that a scan makes sense. Errors: 35, 31, 18, 112, 136.
+    /// Checks that a scan makes sense. Errors: `NoSuchIndexId`, `KeyPartCount`, `KeyPartType`, `UnsupportedIndexFeature`, `PartialKey`.
     pub(crate) fn check_scan(&self, space: &Space, request: &ScanRequest<'_>) -> Result<()> {
         let (index_id, kind, key) = (request.index_id, request.kind, request.key);
         let Some(def) = space.index_def(index_id) else {
@@ -93,7 +93,7 @@ impl Database {
         space.rows.prefetch(wanted);
     }
 
-    /// The row that a full key of a unique index names, after checking access. Errors: 41, 19, 18.
+    /// The row that a full key of a unique index names, after checking access. Errors: `MoreThanOneTuple`, `ExactMatch`, `KeyPartType`.
     pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: Key<'_>) -> Result<Option<Tuple>> {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
@@ -126,7 +126,7 @@ impl Database {
         }
     }
 
-    /// Number of rows of a scan. Checks access.
+    /// Number of rows of a scan. Checks access. Errors: as `select`.
     pub fn count(&self, context: &Context, space: &Rc<Space>, request: &ScanRequest<'_>) -> Result<u64> {
         // As Tarantool: ALL counts all rows, whatever the key.
         if let Rows::Memory(rows) = &space.rows

@@ -56,7 +56,7 @@ impl Database {
         Ok(Some(filled))
     }
 
-    /// Checks that the context's user may do `wanted` to a sequence.
+    /// Checks that the context's user may do `wanted` to a sequence. Errors: `AccessDenied`.
     pub fn check_sequence(&self, context: &Context, sequence: &Sequence, wanted: u32) -> Result<()> {
         let rights = context.rights(&self.catalog);
         let user = context.user(&self.catalog);
@@ -86,7 +86,7 @@ impl Database {
         Ok(())
     }
 
-    /// `sequence:next()`. Checks access. Errors: 147.
+    /// `sequence:next()`. Checks access. Errors: `SequenceOverflow`.
     pub fn sequence_next(&self, context: &Context, id: u32) -> Result<i64> {
         let sequence = self.sequence(id)?;
         self.check_sequence(context, &sequence, Privileges::WRITE)?;
@@ -97,6 +97,8 @@ impl Database {
     }
 
     /// `sequence:set()`: the next value follows `value`. Checks access.
+    ///
+    /// Errors: `NoSuchSequence`, `AccessDenied`; those of a write.
     pub fn sequence_set(&self, context: &Context, id: u32, value: i64) -> Result<()> {
         let sequence = self.sequence(id)?;
         self.check_sequence(context, &sequence, Privileges::WRITE)?;
@@ -104,7 +106,7 @@ impl Database {
         self.store_sequence(context, id, value)
     }
 
-    /// `sequence:reset()`: as if never used. Checks access.
+    /// `sequence:reset()`: as if never used. Checks access. Errors: as `sequence_set`.
     pub fn sequence_reset(&self, context: &Context, id: u32) -> Result<()> {
         let sequence = self.sequence(id)?;
         self.check_sequence(context, &sequence, Privileges::WRITE)?;

@@ -54,7 +54,7 @@ fn row_of(session: &Session, at: usize) -> Vec<u8> {
     row
 }
 
-/// The row with `value` in the place of that of a setting. Errors: 209, 57.
+/// The row with `value` in the place of that of a setting. Errors: `SessionSettingInvalidValue`, `NoSuchEngine`.
 fn understood(row: &[u8], name: &str, before: Setting) -> Result<Setting> {
     let mut reader = Reader::new(row);
     let wrong = |expected: &str| Error::new(ErrorCode::SessionSettingInvalidValue, &[&name, &expected]);

@@ -1,7 +1,7 @@
 //! Writes of rows: insert, replace, update, upsert, delete, truncate.
 //!
-//! A statement on a plain space (no triggers, no sequence, not a system space, no open transaction) takes the short way: applied
-//! in place, appended to the log, pending. Everything else runs inside a transaction of its own or the open one.
+//! A statement that is alone (no triggers, no sequence, not a system space, no open transaction) takes the short way: prepared, applied,
+//! appended to the log, pending ([`Database::execute_alone`]). Everything else runs inside a transaction of its own or the open one.
 
 use crate::access::{self, ObjectType, Privileges};
 use crate::alter;
@@ -11,42 +11,30 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::prepare::{BlindWrite, Prepared};
 use crate::session::Context;
 use crate::statistics::increment;
+use crate::triggers::Becomes;
 use crate::txn::Statement;
 use std::rc::Rc;
 use storage::{Change, Mode};
 use tuple::{Tuple, msgpack};
 use wal::Position;
+use wire::key;
 
 /// Kinds of log rows, which are the request types of the protocol.
 pub mod row_kind {
-    /// INSERT.
-    pub const INSERT: u16 = 2;
-    /// REPLACE.
-    pub const REPLACE: u16 = 3;
-    /// UPDATE.
-    pub const UPDATE: u16 = 4;
-    /// DELETE.
-    pub const DELETE: u16 = 5;
-    /// UPSERT.
-    pub const UPSERT: u16 = 9;
-    /// NOP.
-    pub const NOP: u16 = 12;
-}
+    use wire::request_type;
 
-/// Keys of request and row bodies.
-pub mod body_key {
-    /// Number of the space.
-    pub const SPACE_ID: u64 = 0x10;
-    /// Number of the index.
-    pub const INDEX_ID: u64 = 0x11;
-    /// Number that the first field has in update operations.
-    pub const INDEX_BASE: u64 = 0x15;
-    /// Key.
-    pub const KEY: u64 = 0x20;
-    /// Row, or operations of an update.
-    pub const TUPLE: u64 = 0x21;
-    /// Operations of an upsert.
-    pub const OPS: u64 = 0x28;
+    /// INSERT.
+    pub const INSERT: u16 = request_type::INSERT as u16;
+    /// REPLACE.
+    pub const REPLACE: u16 = request_type::REPLACE as u16;
+    /// UPDATE.
+    pub const UPDATE: u16 = request_type::UPDATE as u16;
+    /// DELETE.
+    pub const DELETE: u16 = request_type::DELETE as u16;
+    /// UPSERT.
+    pub const UPSERT: u16 = request_type::UPSERT as u16;
+    /// NOP.
+    pub const NOP: u16 = request_type::NOP as u16;
 }
 
 /// What a client wants done to rows of a space.
@@ -92,7 +80,7 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    fn trigger_name(&self) -> &'static str {
+    pub(crate) fn trigger_name(&self) -> &'static str {
         match self {
             Operation::Insert { .. } => "INSERT",
             Operation::Replace { .. } => "REPLACE",
@@ -104,7 +92,7 @@ impl Operation<'_> {
 }
 
 impl Database {
-    /// Checks that the context's user may do `wanted` to a space.
+    /// Checks that the context's user may do `wanted` to a space. Errors: `AccessDenied`.
     pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
         let rights = context.rights(&self.catalog);
         if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
@@ -126,7 +114,7 @@ impl Database {
     /// Executes a write after checking access. Returns the row that a client is shown: the new one, or the removed one of
     /// a delete; none for an upsert.
     ///
-    /// Errors: 42, 7, 40, 3, 1xx of formats and updates. A refused statement has changed nothing.
+    /// Errors: `AccessDenied`, `Readonly`, `WalIo`, `TupleFound`, those of formats and updates. A refused statement has changed nothing.
     pub fn execute(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
         self.check_space_access(context, space, Privileges::WRITE)?;
         if space.id == alter::SEQUENCE_DATA_ID {
@@ -138,7 +126,7 @@ impl Database {
         self.execute_unchecked(context, space, operation)
     }
 
-    /// Who moves a sequence by a row of `_sequence_data` needs the right to write that sequence. Errors: 42.
+    /// Who moves a sequence by a row of `_sequence_data` needs the right to write that sequence. Errors: `AccessDenied`.
     #[cold]
     fn check_sequence_row(&self, context: &Context, operation: Operation<'_>) -> Result<()> {
         let list = match operation {
@@ -178,7 +166,7 @@ impl Database {
             return self.execute_alone(context, space, operation);
         }
         self.enter(context)?;
-        // Kept until the statement is in force, or refused.
+        // Kept until the statement is applied or refused.
         let _ready = self.make_ready(context, space, operation)?;
         let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
         // What a refused statement has left.
@@ -227,7 +215,9 @@ impl Database {
         Ok(answer)
     }
 
-    /// Appends a transaction of one statement, which is in force, to the log. Errors: 40, and the statement is the caller's to take back.
+    /// Appends a transaction of one statement, which is applied, to the log.
+    ///
+    /// Errors: `WalIo`; the caller then rolls the statement back.
     pub(crate) fn append_alone(
         &self,
         context: &Context,
@@ -241,6 +231,7 @@ impl Database {
             journal.row(kind, group_id, encode);
             journal.commit()
         })?;
+        debug_assert!(position > self.durable(), "what is appended becomes durable later");
         self.ledger.note_write(space, position);
         context.see(position);
         Ok(position)
@@ -265,73 +256,7 @@ impl Database {
             }
             other => other,
         };
-        let before = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
-        let prepared = match before.is_empty() {
-            true => self.when_ready(context, space, || self.prepare(context, space, &operation)),
-            false => self.prepare_for_triggers(context, space, &operation),
-        };
-        let Some(mut prepared) = prepared? else {
-            return Ok(None);
-        };
-        // What the statement has become: triggers make a replacement or a deletion of it.
-        let mut becomes = None;
-        if !before.is_empty() {
-            // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
-            self.note_read(context, space);
-            let name = operation.trigger_name();
-            let mut new = prepared.new.clone();
-            for trigger in before {
-                new = self
-                    .run_trigger(context, || trigger.run(context, prepared.old.as_ref(), new.as_ref(), space, name))?;
-            }
-            self.check_goes_on(context)?;
-            let changed = match (&new, &prepared.new) {
-                (Some(a), Some(b)) => !a.ptr_eq(b),
-                (None, None) => false,
-                _ => true,
-            };
-            // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
-            let known = prepared.old.as_ref().or(prepared.new.as_ref());
-            let present = match known {
-                Some(row) => self.until_ready(context, || self.same_key(space, row.data()))?,
-                None => None,
-            };
-            let is_same = present.as_ref().map(Tuple::data) == prepared.old.as_ref().map(Tuple::data);
-            if !is_same && !changed {
-                let again = self.when_ready(context, space, || self.prepare(context, space, &operation))?;
-                let Some(again) = again else { return Ok(None) };
-                prepared = again;
-            } else if !space.rows.may_wait() || !is_same {
-                // What is read twice from a disk is two tuples: a trigger that returns the old row has returned the first.
-                prepared.old = present;
-            }
-            if changed {
-                becomes = Some(if new.is_some() { "REPLACE" } else { "DELETE" });
-                prepared.kind = if new.is_some() { row_kind::REPLACE } else { row_kind::DELETE };
-                prepared.mode = Mode::Replace;
-                prepared.new = new;
-            }
-            self.remember_rows(context, space, prepared.old.as_ref(), prepared.new.as_ref());
-            let is_kept = match (&prepared.old, &prepared.new) {
-                (None, None) => true,
-                (Some(old), Some(new)) => changed && old.ptr_eq(new),
-                _ => false,
-            };
-            if is_kept || !self.check_after_triggers(space, &operation, &prepared, changed)? {
-                return Ok(None);
-            }
-            if let Some(row) = prepared.new.take() {
-                let replaced_bytes = prepared.old.as_ref().map_or(0, |old| old.data().len());
-                prepared.new = Some(match changed && space.rows.memory().is_some() {
-                    // The trigger's row is Lua's: what an index holds is in the arena whose views keep it.
-                    true => self.make_row(space, &space.format(), row.data(), || replaced_bytes)?,
-                    false => row,
-                });
-            }
-            if let Some(new) = &prepared.new {
-                self.until_ready(context, || self.check_secondaries(space, prepared.old.as_ref(), new))?;
-            }
-        }
+        let Some((prepared, becomes)) = self.prepare_in_txn(context, space, &operation)? else { return Ok(None) };
         if space.rows.may_wait() && !context.answers_wait {
             // The triggers may have taken long.
             self.check_writable()?;
@@ -341,7 +266,7 @@ impl Database {
         let (old, new) = (change.old.clone(), change.new.clone());
         let def = space.def();
         let answer = match becomes {
-            Some("DELETE") if space.rows.may_wait() => None,
+            Some(Becomes::Deletion) if space.rows.may_wait() => None,
             Some(_) => new.clone().or_else(|| old.clone()),
             None => shown(&operation, space, &change),
         };
@@ -357,21 +282,16 @@ impl Database {
         let on_replace = if space.runs_triggers.get() { space.on_replace.borrow().clone() } else { Vec::new() };
         for trigger in on_replace {
             self.run_trigger(context, || {
-                let kind = becomes.unwrap_or(operation.trigger_name());
+                let kind = becomes.map_or(operation.trigger_name(), Becomes::trigger_name);
                 trigger.run(context, old.as_ref(), new.as_ref(), space, kind)
             })?;
         }
         Ok(answer)
     }
 
-    fn run_trigger<T>(&self, context: &Context, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        context.trigger_depth.set(context.trigger_depth.get() + 1);
-        let result = run();
-        context.trigger_depth.set(context.trigger_depth.get() - 1);
-        result
-    }
-
     /// Removes all rows. Logged as a change of `_truncate`, as Tarantool does.
+    ///
+    /// Errors: `AccessDenied`, `TruncateSystemSpace`; those of a write.
     pub fn truncate(&self, context: &Context, space: &Rc<Space>) -> Result<()> {
         self.check_space_access(context, space, Privileges::WRITE)?;
         if space.is_system() {
@@ -393,17 +313,17 @@ impl Database {
     }
 }
 
-/// Error 36.
+/// The error for a space that does not exist.
 pub(crate) fn no_such_space(id: u32) -> Error {
     Error::new(ErrorCode::NoSuchSpace, &[&id]).with("space_id", id)
 }
 
-/// Error 35.
+/// The error for an index that does not exist.
 pub fn no_such_index(space: &Space, index_id: u32) -> Error {
     Error::new(ErrorCode::NoSuchIndexId, &[&index_id, &space.name()]).with("space", space.name())
 }
 
-/// An index by name. Errors: 148.
+/// An index by name. Errors: `NoSuchIndexName`.
 pub fn index_by_name(space: &Space, name: &str) -> Result<Rc<IndexInfo>> {
     space.index_by_name(name).ok_or_else(|| Error::new(ErrorCode::NoSuchIndexName, &[&name, &space.name()]))
 }
@@ -436,22 +356,22 @@ fn encode_write(out: &mut Vec<u8>, space: &Space, change: &Change, blind: Option
 /// The body of a log row that says what is there now, so that replaying it needs no operations.
 fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
     msgpack::encode_map(out, 2);
-    msgpack::encode_uint(out, body_key::SPACE_ID);
+    msgpack::encode_uint(out, key::SPACE_ID);
     msgpack::encode_uint(out, u64::from(space.id));
     match (&change.new, &change.old) {
         (Some(new), _) => {
-            msgpack::encode_uint(out, body_key::TUPLE);
+            msgpack::encode_uint(out, key::TUPLE);
             out.extend_from_slice(new.data());
         }
         (None, Some(old)) => {
-            msgpack::encode_uint(out, body_key::KEY);
+            msgpack::encode_uint(out, key::KEY);
             match space.index_def(0) {
                 Some(primary) => primary.key_def.extract_key(old.data(), out),
                 None => msgpack::encode_array(out, 0),
             }
         }
         (None, None) => {
-            msgpack::encode_uint(out, body_key::KEY);
+            msgpack::encode_uint(out, key::KEY);
             msgpack::encode_array(out, 0);
         }
     }

@@ -12,12 +12,110 @@ use std::rc::Rc;
 use storage::{Key, Mode, StorageError};
 use tuple::{Format, Tuple, msgpack, update};
 
+/// What triggers make of a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Becomes {
+    Replacement,
+    Deletion,
+}
+
+impl Becomes {
+    /// As the triggers behind it are told.
+    pub(crate) fn trigger_name(self) -> &'static str {
+        match self {
+            Becomes::Replacement => "REPLACE",
+            Becomes::Deletion => "DELETE",
+        }
+    }
+}
+
 impl Database {
+    /// Runs one trigger, in which statements are nested.
+    pub(crate) fn run_trigger<T>(&self, context: &Context, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        context.trigger_depth.set(context.trigger_depth.get() + 1);
+        let result = run();
+        context.trigger_depth.set(context.trigger_depth.get() - 1);
+        result
+    }
+
+    /// What a statement of the open transaction is going to do, behind the triggers of its space that come before it, and what they have made
+    /// of it if it is not what it was. `None`: there is nothing to do. May wait.
+    ///
+    /// Errors: as `prepare`, and those of the triggers.
+    pub(crate) fn prepare_in_txn(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        operation: &Operation<'_>,
+    ) -> Result<Option<(Prepared, Option<Becomes>)>> {
+        let triggers = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
+        if triggers.is_empty() {
+            let prepared = self.when_ready(context, space, || self.prepare(context, space, operation))?;
+            return Ok(prepared.map(|prepared| (prepared, None)));
+        }
+        let Some(mut prepared) = self.prepare_for_triggers(context, space, operation)? else { return Ok(None) };
+        // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
+        self.note_read(context, space);
+        let mut new = prepared.new.clone();
+        for trigger in triggers {
+            let (old, name) = (prepared.old.as_ref(), operation.trigger_name());
+            new = self.run_trigger(context, || trigger.run(context, old, new.as_ref(), space, name))?;
+        }
+        self.check_goes_on(context)?;
+        let is_changed = match (&new, &prepared.new) {
+            (Some(a), Some(b)) => !a.ptr_eq(b),
+            (None, None) => false,
+            _ => true,
+        };
+        // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
+        let known = prepared.old.as_ref().or(prepared.new.as_ref());
+        let present = match known {
+            Some(row) => self.until_ready(context, || self.same_key(space, row.data()))?,
+            None => None,
+        };
+        let is_same = present.as_ref().map(Tuple::data) == prepared.old.as_ref().map(Tuple::data);
+        if !is_same && !is_changed {
+            let again = self.when_ready(context, space, || self.prepare(context, space, operation))?;
+            let Some(again) = again else { return Ok(None) };
+            prepared = again;
+        } else if !space.rows.may_wait() || !is_same {
+            // What is read twice from a disk is two tuples: a trigger that returns the old row has returned the first.
+            prepared.old = present;
+        }
+        let mut becomes = None;
+        if is_changed {
+            becomes = Some(if new.is_some() { Becomes::Replacement } else { Becomes::Deletion });
+            prepared.kind = if new.is_some() { row_kind::REPLACE } else { row_kind::DELETE };
+            prepared.mode = Mode::Replace;
+            prepared.new = new;
+        }
+        self.remember_rows(context, space, prepared.old.as_ref(), prepared.new.as_ref());
+        let is_kept = match (&prepared.old, &prepared.new) {
+            (None, None) => true,
+            (Some(old), Some(new)) => is_changed && old.ptr_eq(new),
+            _ => false,
+        };
+        if is_kept || !self.check_after_triggers(space, operation, &prepared, is_changed)? {
+            return Ok(None);
+        }
+        if let Some(row) = prepared.new.take() {
+            let replaced_bytes = prepared.old.as_ref().map_or(0, |old| old.data().len());
+            let new = match is_changed && space.rows.memory().is_some() {
+                // The trigger's row is Lua's: what an index holds is in the arena whose views keep it.
+                true => self.make_row(space, &space.format(), row.data(), || replaced_bytes)?,
+                false => row,
+            };
+            self.until_ready(context, || self.check_secondaries(space, prepared.old.as_ref(), &new))?;
+            prepared.new = Some(new);
+        }
+        Ok(Some((prepared, becomes)))
+    }
+
     /// The rows that a statement means, unchecked but for the key. `None`: there is nothing to do, and no trigger hears of it. May wait if the
     /// space is on disk.
     ///
-    /// Errors: 22, 18, and those of operations.
-    pub(crate) fn prepare_for_triggers(
+    /// Errors: `TupleNotArray`, `KeyPartType`, and those of operations.
+    fn prepare_for_triggers(
         &self,
         context: &Context,
         space: &Rc<Space>,
@@ -71,7 +169,7 @@ impl Database {
         }
     }
 
-    /// Makes a row of which nothing but the primary key is known to fit. Errors: 20, 22, 18.
+    /// Makes a row of which nothing but the primary key is known to fit. Errors: `InvalidMsgpack`, `TupleNotArray`, `KeyPartType`.
     fn row_with_key(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<Tuple> {
         Format::any(0).check(row).map_err(|error| self.tuple_error(error, space))?;
         let primary = space.index_def(0).map(|def| Rc::clone(&def.key_def));
@@ -101,7 +199,7 @@ impl Database {
     /// False: nothing is to be done.
     ///
     /// Errors: as the statement's without triggers.
-    pub(crate) fn check_after_triggers(
+    fn check_after_triggers(
         &self,
         space: &Rc<Space>,
         operation: &Operation<'_>,

@@ -1,8 +1,8 @@
 //! Transactions: statements applied in place with what undoes them, and the rows that the log will hold.
 //!
 //! A transaction that does not wait needs no isolation: nothing else runs between its statements. A yield inside
-//! `box.begin` takes the transaction back at once and says so at the next statement (code 154), unless it has touched a space whose
-//! reads may wait: such a one is suspended, see `isolation.rs`.
+//! `box.begin` aborts the transaction, and its next statement says so (`TransactionYield`), unless it has touched a space whose
+//! reads may wait: then it is suspended, see `isolation.rs`.
 //!
 //! The life of a statement: applied -> recorded here -> appended to the log with the whole transaction -> pending until its
 //! position is durable -> its undo dropped. If the log fails, pending statements are undone in reverse order.
@@ -40,7 +40,24 @@ pub(crate) struct Effect {
     pub rows: usize,
 }
 
-/// A statement in force.
+impl Effect {
+    /// `undo` rolls the change of the catalog back.
+    pub(crate) fn new(undo: impl FnOnce(&Database) + 'static) -> Self {
+        Effect { undo: Box::new(undo), finish: None, placed: None, rows: 0 }
+    }
+
+    /// `finish` runs when the change is durable.
+    pub(crate) fn and_finish(self, finish: impl FnOnce(&Database) + 'static) -> Self {
+        Effect { finish: Some(Box::new(finish)), ..self }
+    }
+
+    /// `placed` is told the position of the change in the log.
+    pub(crate) fn and_placed(self, placed: Option<Placed>) -> Self {
+        Effect { placed, ..self }
+    }
+}
+
+/// A statement that was applied.
 pub(crate) struct Statement {
     pub space: Rc<Space>,
     pub change: Change,
@@ -91,7 +108,7 @@ pub struct Txn {
     pub(crate) tried: Option<Vec<(u32, u32, Seen)>>,
     /// A wait suspends it.
     pub(crate) outlives_yield: bool,
-    /// Its statements are not in force.
+    /// Its statements are rolled back until it is resumed.
     pub(crate) is_suspended: bool,
 }
 
@@ -150,6 +167,7 @@ impl Txn {
     }
 
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
+        assert!(statement_count <= self.statements.len() && row_count <= self.rows.len(), "a mark lies in the past");
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
             // What a suspended transaction has done is undone already.
@@ -172,7 +190,7 @@ pub struct Savepoint {
 }
 
 impl Database {
-    /// Opens a transaction. Errors: 79 if one is open.
+    /// Opens a transaction. Errors: `ActiveTransaction` if one is open.
     pub fn begin(&self, context: &Context) -> Result<()> {
         if context.is_in_txn() {
             return Err(Error::new(ErrorCode::ActiveTransaction, &[]));
@@ -198,7 +216,7 @@ impl Database {
     /// Commits. Without an open transaction does nothing, as Tarantool does.
     ///
     /// Waits until the transaction is durable, unless the context's answers do (`Context::for_request`) and no callback is set.
-    /// Errors: 122 inside a trigger; 154 if a yield took the transaction back, 97 if a conflict did; 40 if the log refuses it.
+    /// Errors: `CommitInSubStmt` inside a trigger; `TransactionYield` if a yield aborted the transaction, `TransactionConflict` if a conflict did; `WalIo` if the log refuses it.
     pub fn commit(&self, context: &Context) -> Result<()> {
         if context.trigger_depth.get() > 0 && context.is_in_txn() {
             return Err(Error::new(ErrorCode::CommitInSubStmt, &[]));
@@ -252,6 +270,7 @@ impl Database {
 
     /// Appends the rows to the log; on success the statements are pending.
     fn append(&self, txn: &mut Txn) -> Result<Position> {
+        assert!(!txn.is_suspended && txn.aborted.is_none(), "what is logged is applied");
         if txn.rows.is_empty() {
             for statement in txn.statements.drain(..) {
                 self.doom_readers(&statement);
@@ -267,8 +286,10 @@ impl Database {
                 journal.row(row.kind, row.group_id, |out| out.extend_from_slice(body));
                 start = row.end;
             }
+            debug_assert_eq!(start, txn.bodies.len(), "every byte of the rows belongs to one");
             journal.commit()
         })?;
+        debug_assert!(position > self.durable(), "what is appended becomes durable later");
         let row_count = txn.rows.len();
         for mut statement in txn.statements.drain(..) {
             if let Some(effect) = &mut statement.effect
@@ -283,7 +304,7 @@ impl Database {
         Ok(position)
     }
 
-    /// Takes the open transaction back. Errors: 123 inside a trigger.
+    /// Rolls the open transaction back. Errors: `RollbackInSubStmt` inside a trigger.
     pub fn rollback(&self, context: &Context) -> Result<()> {
         if context.trigger_depth.get() > 0 && context.is_in_txn() {
             return Err(Error::new(ErrorCode::RollbackInSubStmt, &[]));
@@ -292,7 +313,7 @@ impl Database {
         Ok(())
     }
 
-    /// Takes the open transaction back, whatever the state. For the end of a request.
+    /// Rolls the open transaction back, whatever its state. For the end of a request.
     pub fn abandon(&self, context: &Context) {
         if let Some(mut txn) = self.take_txn(context) {
             let mut rows = txn.changed_rows();
@@ -305,7 +326,7 @@ impl Database {
         }
     }
 
-    /// A fiber is about to wait: its open transaction is suspended if it outlives that, otherwise taken back, and remembers why.
+    /// A fiber is about to wait: its open transaction is suspended if it outlives a wait; otherwise it is rolled back and remembers why.
     pub fn abort_by_yield(&self, context: &Context) {
         let outlives = context.txn.borrow().as_ref().map(|txn| txn.outlives_yield);
         match outlives {
@@ -315,7 +336,7 @@ impl Database {
         }
     }
 
-    /// Takes the open transaction back; whatever is tried in it gets `code` from now on.
+    /// Rolls the open transaction back; every statement tried in it gets `code` from now on.
     pub(crate) fn abort_txn(&self, context: &Context, code: ErrorCode) {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
@@ -330,7 +351,7 @@ impl Database {
         }
     }
 
-    /// Marks a place to roll back to. Errors: 114 without a transaction.
+    /// Marks a place to roll back to. Errors: `NoTransaction` without a transaction.
     pub fn savepoint(&self, context: &Context, name: Option<&str>) -> Result<Savepoint> {
         self.enter(context)?;
         let mut txn = context.txn.borrow_mut();
@@ -345,7 +366,7 @@ impl Database {
         Ok(savepoint)
     }
 
-    /// Takes back what came after the savepoint. Errors: 114 without a transaction, 61 if the savepoint is of another one or gone.
+    /// Rolls back what came after the savepoint. Errors: `NoTransaction` without a transaction, `NoSuchSavepoint` if the savepoint is of another one or gone.
     pub fn rollback_to_savepoint(&self, context: &Context, savepoint: &Savepoint) -> Result<()> {
         self.enter(context)?;
         let taken = context.txn.borrow_mut().take();
@@ -361,7 +382,7 @@ impl Database {
         if is_good { Ok(()) } else { Err(Error::new(ErrorCode::NoSuchSavepoint, &[])) }
     }
 
-    /// Runs `callback` after the open transaction is durable. Errors: 114 without a transaction.
+    /// Runs `callback` after the open transaction is durable. Errors: `NoTransaction` without a transaction.
     pub fn on_commit(&self, context: &Context, callback: TxnCallback) -> Result<()> {
         match context.txn.borrow_mut().as_mut() {
             Some(txn) => {
@@ -372,7 +393,7 @@ impl Database {
         }
     }
 
-    /// Runs `callback` after the open transaction is rolled back. Errors: 114 without a transaction.
+    /// Runs `callback` after the open transaction is rolled back. Errors: `NoTransaction` without a transaction.
     pub fn on_rollback(&self, context: &Context, callback: TxnCallback) -> Result<()> {
         match context.txn.borrow_mut().as_mut() {
             Some(txn) => {
@@ -390,7 +411,7 @@ impl Database {
     }
 
     /// Runs one statement's work inside the open transaction, or inside one of its own that is committed at the end. If the
-    /// work fails, everything it did is taken back and an outer transaction goes on.
+    /// work fails, everything it did is rolled back and an outer transaction goes on.
     pub(crate) fn in_statement<T>(&self, context: &Context, work: impl FnOnce() -> Result<T>) -> Result<T> {
         if context.trigger_depth.get() >= TRIGGER_DEPTH_MAX {
             return Err(Error::new(ErrorCode::SubStmtMax, &[]));
@@ -426,7 +447,7 @@ impl Database {
         result
     }
 
-    /// Refuses to go on in a transaction that was aborted. Errors: 154, 97.
+    /// Refuses to go on in a transaction that was aborted. Errors: `TransactionYield`, `TransactionConflict`.
     pub(crate) fn check_goes_on(&self, context: &Context) -> Result<()> {
         self.enter(context)?;
         let aborted = context.txn.borrow().as_ref().and_then(|txn| txn.aborted);
@@ -434,7 +455,7 @@ impl Database {
     }
 
     /// Runs one statement on a space in a transaction of its own, which is committed and not waited for, while another one is open: what
-    /// sequences hand out is nobody's to take back, and who waits need not conflict with others about it. Without an open
+    /// sequences hand out is never rolled back, and transactions that wait need not conflict about it. Without an open
     /// transaction, or if it has changed the space itself, as part of it; so too if no transaction survives a wait.
     pub(crate) fn beside_txn<T>(
         &self,

@@ -143,7 +143,7 @@ fn set_aside(database: &Database, dir: &Path) -> Result<()> {
     dir.parent().map_or(Ok(()), |parent| files.sync_dir(parent)).map_err(Error::system)
 }
 
-/// Puts the statements of a run in force. How many there were.
+/// Applies the statements of a run. Returns how many there were.
 fn read_run(
     database: &Database,
     context: &Context,

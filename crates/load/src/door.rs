@@ -1,8 +1,8 @@
 //! The protocols, as far as answers go.
 
-use crate::client::ClientError;
 use crate::template::{FIRST_KEY, is_value_of};
-use crate::wire::{self, key};
+use crate::value::Value;
+use wire::{ClientError, key};
 
 /// Longest line and value of a text protocol that are believed.
 const TEXT_BYTES_MAX: usize = 1 << 28;
@@ -138,14 +138,15 @@ fn next_memcached(bytes: &[u8]) -> Result<Option<(Answer<'_>, usize)>, ClientErr
 /// True if the body holds one row and its first field is the key.
 #[inline]
 fn is_row_of(answer: &wire::Answer<'_>, wanted: u32) -> bool {
-    if let [0x81, key::DATA, 0xdd, 0, 0, 0, 1, head, 0xce, a, b, c, d, ..] = *answer.body
+    const DATA: u8 = key::DATA as u8;
+    if let [0x81, DATA, 0xdd, 0, 0, 0, 1, head, 0xce, a, b, c, d, ..] = *answer.body
         && head & 0xf0 == 0x90
     {
         return u32::from_be_bytes([a, b, c, d]) == wanted;
     }
     // A server may write the same number in fewer bytes.
-    match answer.data().as_deref() {
-        Ok([row]) => row.array().first().and_then(wire::Value::unsigned) == Some(u64::from(wanted)),
+    match answer.data().ok().and_then(Value::decode).as_ref().map(Value::array) {
+        Some([row]) => row.array().first().and_then(Value::unsigned) == Some(u64::from(wanted)),
         _ => false,
     }
 }

@@ -8,7 +8,7 @@
 //! it then. Otherwise a server that stands still would be asked nothing meanwhile, and its pause would count as one slow request (the error is
 //! known as coordinated omission). The kernel's wait is in whole milliseconds; the last one before a request is due is spent looking.
 
-use crate::client::{Client, ClientError};
+use crate::client::Client;
 use crate::door::{Door, Expect};
 use crate::keys::Keys;
 use crate::lane::{Input, Lane};
@@ -22,6 +22,7 @@ use runtime::{Clock, SystemClock, yield_thread};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use wire::ClientError;
 
 /// Longest time without any answer although some are due.
 const SILENCE_NS_MAX: u64 = 60 * SECOND_NS;

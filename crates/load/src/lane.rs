@@ -1,11 +1,11 @@
 //! One connection of a flow: its window, what is to be sent, what has arrived in part.
 
-use crate::client::ClientError;
 use crate::door::{self, Door, Expect};
 use crate::window::{Slot, Window};
 use hdrhistogram::Histogram;
 use runtime::net::Stream;
 use std::io::{self, ErrorKind, Read, Write};
+use wire::ClientError;
 
 /// How much is asked of a socket at a time, at least.
 const READ_BYTES: usize = 1 << 18;

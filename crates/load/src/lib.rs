@@ -23,13 +23,15 @@ mod outcome;
 pub mod process;
 mod random;
 mod template;
+mod value;
 mod window;
-pub mod wire;
 
-pub use client::{Client, ClientError, Order};
+pub use client::{Client, Order};
 pub use door::{Door, Expect};
 pub use drive::{Drive, End, Flow, OnSecond, Pace, drive};
 pub use keys::Keys;
 pub use outcome::{FlowOutcome, Latencies, Second, histogram};
 pub use random::Random;
 pub use template::{FIRST_KEY, Row, Share, Template};
+pub use value::Value;
+pub use wire::ClientError;

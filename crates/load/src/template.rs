@@ -5,7 +5,8 @@
 
 use crate::door::{Door, Expect};
 use crate::keys::scatter;
-use crate::wire::{SYNC_OFFSET, key, put_array, put_packet, put_str, put_uint, request};
+use tuple::msgpack::{encode_array, encode_map, encode_str, encode_uint};
+use wire::{SYNC_OFFSET, key, put_packet, request_type};
 
 /// Digits of a key in the text protocols.
 pub(crate) const DIGITS: usize = 10;
@@ -102,11 +103,11 @@ fn put_hole(out: &mut Vec<u8>, holes: &mut Vec<Hole>, what: What) {
 }
 
 fn put_row(out: &mut Vec<u8>, holes: &mut Vec<Hole>, row: Row) {
-    put_array(out, row.fields());
+    encode_array(out, row.fields() as u32);
     put_hole(out, holes, What::Key);
     (1..=row.numbers).for_each(|position| put_hole(out, holes, What::Number(position)));
     if let Some(bytes) = row.text_bytes {
-        put_str(out, &vec![b'x'; bytes]);
+        encode_str(out, &vec![b'x'; bytes]);
         let start = out.len() - bytes;
         let letters = (0..row.letters.min(bytes) / 4).map(|at| Hole {
             offset: start + 4 * at,
@@ -120,59 +121,66 @@ fn put_row(out: &mut Vec<u8>, holes: &mut Vec<Hole>, row: Row) {
 
 /// `[[op, field, argument]]`.
 fn put_operation(out: &mut Vec<u8>, operation: &str, field: u32, argument: u64) {
-    put_array(out, 1);
-    put_array(out, 3);
-    put_str(out, operation.as_bytes());
-    put_uint(out, u64::from(field));
-    put_uint(out, argument);
+    encode_array(out, 1);
+    encode_array(out, 3);
+    encode_str(out, operation.as_bytes());
+    encode_uint(out, u64::from(field));
+    encode_uint(out, argument);
 }
 
 /// Requests of the binary protocol.
 impl Template {
-    fn binary(kind: u8, expect: Expect, body: impl FnOnce(&mut Vec<u8>, &mut Vec<Hole>)) -> Self {
+    fn binary(kind: u64, expect: Expect, body: impl FnOnce(&mut Vec<u8>, &mut Vec<Hole>)) -> Self {
         let (mut bytes, mut holes) = (Vec::new(), Vec::new());
         put_packet(&mut bytes, kind, 0, |out| body(out, &mut holes));
         Template { bytes, holes, sync_offset: Some(SYNC_OFFSET), expect }
     }
 
-    fn with_row(kind: u8, space: u64, row: Row) -> Self {
+    fn with_row(kind: u64, space: u64, row: Row) -> Self {
         Self::binary(kind, Expect::Row, |out, holes| {
-            out.extend_from_slice(&[0x82, key::SPACE_ID]);
-            put_uint(out, space);
-            out.push(key::TUPLE);
+            encode_map(out, 2);
+            encode_uint(out, key::SPACE_ID);
+            encode_uint(out, space);
+            encode_uint(out, key::TUPLE);
             put_row(out, holes, row);
         })
     }
 
     /// The row of a key put in place of whatever was there; answered by the row.
     pub fn replace(space: u64, row: Row) -> Self {
-        Self::with_row(request::REPLACE, space, row)
+        Self::with_row(request_type::REPLACE, space, row)
     }
 
     /// A row of a key that is not there yet; answered by the row.
     pub fn insert(space: u64, row: Row) -> Self {
-        Self::with_row(request::INSERT, space, row)
+        Self::with_row(request_type::INSERT, space, row)
     }
 
-    fn by_key(kind: u8, space: u64, expect: Expect) -> Self {
+    fn by_key(kind: u64, space: u64, expect: Expect) -> Self {
         Self::binary(kind, expect, |out, holes| {
-            out.extend_from_slice(&[0x82, key::SPACE_ID]);
-            put_uint(out, space);
-            out.extend_from_slice(&[key::KEY, 0x91]);
+            encode_map(out, 2);
+            encode_uint(out, key::SPACE_ID);
+            encode_uint(out, space);
+            encode_uint(out, key::KEY);
+            encode_array(out, 1);
             put_hole(out, holes, What::Key);
         })
     }
 
     /// The row of a key taken away; answered by the row.
     pub fn delete(space: u64) -> Self {
-        Self::by_key(request::DELETE, space, Expect::Row)
+        Self::by_key(request_type::DELETE, space, Expect::Row)
     }
 
     fn select_what(space: u64, index: u8, what: What, expect: Expect) -> Self {
-        Self::binary(request::SELECT, expect, |out, holes| {
-            out.extend_from_slice(&[0x84, key::SPACE_ID]);
-            put_uint(out, space);
-            out.extend_from_slice(&[key::INDEX_ID, index, key::LIMIT, 1, key::KEY, 0x91]);
+        Self::binary(request_type::SELECT, expect, |out, holes| {
+            encode_map(out, 4);
+            encode_uint(out, key::SPACE_ID);
+            encode_uint(out, space);
+            for value in [key::INDEX_ID, u64::from(index), key::LIMIT, 1, key::KEY] {
+                encode_uint(out, value);
+            }
+            encode_array(out, 1);
             put_hole(out, holes, what);
         })
     }
@@ -194,34 +202,39 @@ impl Template {
 
     /// `argument` added (`+`) to a field, taken away (`-`), or put there (`=`); fields count from 0. Answered by the row.
     pub fn update(space: u64, operation: &str, field: u32, argument: u64) -> Self {
-        Self::binary(request::UPDATE, Expect::Row, |out, holes| {
-            out.extend_from_slice(&[0x83, key::SPACE_ID]);
-            put_uint(out, space);
-            out.extend_from_slice(&[key::KEY, 0x91]);
+        Self::binary(request_type::UPDATE, Expect::Row, |out, holes| {
+            encode_map(out, 3);
+            encode_uint(out, key::SPACE_ID);
+            encode_uint(out, space);
+            encode_uint(out, key::KEY);
+            encode_array(out, 1);
             put_hole(out, holes, What::Key);
-            out.push(key::TUPLE);
+            encode_uint(out, key::TUPLE);
             put_operation(out, operation, field, argument);
         })
     }
 
     /// As `update` if there is a row, otherwise the row. Answered by nothing.
     pub fn upsert(space: u64, row: Row, operation: &str, field: u32, argument: u64) -> Self {
-        Self::binary(request::UPSERT, Expect::Nothing, |out, holes| {
-            out.extend_from_slice(&[0x83, key::SPACE_ID]);
-            put_uint(out, space);
-            out.push(key::TUPLE);
+        Self::binary(request_type::UPSERT, Expect::Nothing, |out, holes| {
+            encode_map(out, 3);
+            encode_uint(out, key::SPACE_ID);
+            encode_uint(out, space);
+            encode_uint(out, key::TUPLE);
             put_row(out, holes, row);
-            out.push(key::OPERATIONS);
+            encode_uint(out, key::OPS);
             put_operation(out, operation, field, argument);
         })
     }
 
     /// A call with the key as its argument; answered by one value, whatever it is.
     pub fn call(function: &str) -> Self {
-        Self::binary(request::CALL, Expect::Value, |out, holes| {
-            out.extend_from_slice(&[0x82, key::FUNCTION_NAME]);
-            put_str(out, function.as_bytes());
-            out.extend_from_slice(&[key::TUPLE, 0x91]);
+        Self::binary(request_type::CALL, Expect::Value, |out, holes| {
+            encode_map(out, 2);
+            encode_uint(out, key::FUNCTION_NAME);
+            encode_str(out, function.as_bytes());
+            encode_uint(out, key::TUPLE);
+            encode_array(out, 1);
             put_hole(out, holes, What::Key);
         })
     }
@@ -363,7 +376,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test")]
 
     use super::*;
-    use crate::wire::{Value, take_value};
+    use crate::value::Value;
+    use tuple::msgpack;
 
     /// Kind, sync and body of a request.
     fn decoded(template: &Template, sync: u32, key: u32) -> (u64, u64, Value) {
@@ -371,10 +385,8 @@ mod tests {
         template.put(&mut out, sync, key);
         assert_eq!(out.len(), template.len() + 1);
         assert_eq!(out[1..6], [&[0xce][..], &(template.len() as u32 - 5).to_be_bytes()].concat());
-        let mut rest = &out[6..];
-        let header = take_value(&mut rest).unwrap();
-        let body = take_value(&mut rest).unwrap();
-        assert!(rest.is_empty());
+        let (header, body) = out[6..].split_at(msgpack::check(&out[6..]).unwrap());
+        let (header, body) = (Value::decode(header).unwrap(), Value::decode(body).unwrap());
         let number = |key| header.clone().field(key).unwrap().unsigned().unwrap();
         (number(0), number(1), body)
     }
@@ -436,7 +448,7 @@ mod tests {
         let row = Row { numbers: 0, text_bytes: None, letters: 0 };
         let (kind, _, body) = decoded(&Template::upsert(512, row, "+", 1, 300), 0, 9);
         assert_eq!((kind, body.clone().field(key::TUPLE)), (9, one.clone()));
-        assert_eq!(body.field(key::OPERATIONS), Some(Value::Array(vec![operation])));
+        assert_eq!(body.field(key::OPS), Some(Value::Array(vec![operation])));
         let (kind, _, body) = decoded(&Template::call("f"), 0, 9);
         assert_eq!((kind, body.clone().field(key::TUPLE)), (10, one));
         assert_eq!(body.field(key::FUNCTION_NAME), Some(Value::Str("f".into())));

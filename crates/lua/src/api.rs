@@ -264,7 +264,7 @@ fn user_name(state: State) -> Outcome {
 fn password_hash(state: State) -> Outcome {
     use base64::Engine;
     let password = state.check_string(1, "password")?;
-    let hash = database::password_hash(password.as_bytes());
+    let hash = wire::password_hash(password.as_bytes());
     state.push_str(&base64::engine::general_purpose::STANDARD.encode(hash));
     Ok(1)
 }

@@ -1,4 +1,4 @@
-//! The C functions under the small modules: clock, digest, log, fio; and the hand-over from the prelude.
+//! The C functions under the modules clock, digest, log and fio; and the hand-over from the prelude.
 
 use crate::convert::{self};
 use crate::registry::{database, registry};
@@ -356,7 +356,7 @@ fn read_type_id(payload: *mut std::ffi::c_void) -> u32 {
     unsafe { payload.cast::<u32>().read_unaligned() }
 }
 
-/// Functions of `box.internal` for the small modules.
+/// Functions of `box.internal` for the modules clock, digest, log and fio.
 pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("setup", setup),
     ("clock_monotonic", clock_monotonic),

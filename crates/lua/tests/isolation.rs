@@ -183,12 +183,6 @@ fn what_a_procedure_has_read_counts_while_it_waits() {
         wake: Arc::new(|| {}),
     };
     let database = Database::new(config, environment).unwrap();
-    let aborter = Rc::clone(&database);
-    fiber::on_yield(Rc::new(move || {
-        if let Some(context) = fiber::local::<Context>() {
-            aborter.abort_by_yield(&context);
-        }
-    }));
     Lua::start(&database, Rc::new(NoHost), LuaConfig { memory: 256 << 20, slice_max_ms: 0 }).unwrap();
     database.open().unwrap();
     Lua::opened(&[0x80]);

@@ -11,10 +11,10 @@ use crate::eagerness::Eagerness;
 use crate::listeners::{ACCEPT_AGAIN_NS, FIRST_CONNECTION, Listeners, Refusing};
 use crate::sender::{Outlet, Sender};
 use crate::service::{NetConfig, Service};
-use database::{Context, Database};
+use database::Database;
 use hashbrown::HashMap;
 use runtime::net::{Event, Poll, Token, Waker};
-use runtime::{Notifier, fiber};
+use runtime::{Notifier, fiber, reactor};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,7 +63,8 @@ pub struct EventLoop {
 
 /// The tokens of connections among events.
 fn clients(events: &[Event]) -> impl Iterator<Item = usize> {
-    events.iter().map(|event| event.token.0).filter(|token| *token >= FIRST_CONNECTION)
+    let tokens = events.iter().map(|event| event.token.0);
+    tokens.filter(|token| (FIRST_CONNECTION..reactor::FIRST_TOKEN).contains(token))
 }
 
 impl EventLoop {
@@ -78,12 +79,7 @@ impl EventLoop {
         let listeners = Rc::new(Listeners::new(poll.registry()?, doors));
         let clock = Arc::clone(&database.environment().clock);
         fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
-        let aborter = Rc::clone(&database);
-        fiber::on_yield(Rc::new(move || {
-            if let Some(context) = fiber::local::<Context>() {
-                aborter.abort_by_yield(&context);
-            }
-        }));
+        reactor::install(poll.registry()?, Arc::clone(&waker));
         let sender = Sender::start(Arc::clone(&waker))?;
         Ok(EventLoop {
             poll,
@@ -164,9 +160,10 @@ impl EventLoop {
             let mut has_log_news = false;
             for event in events.drain(..) {
                 match event.token {
-                    WAKE => {}
+                    WAKE => reactor::note_wake(),
                     LOG => has_log_news = true,
                     Token(token) if token < FIRST_CONNECTION => self.accept(token),
+                    Token(token) if token >= reactor::FIRST_TOKEN => reactor::note(&event),
                     Token(token) => self.note_event(token, event),
                 }
             }
@@ -284,6 +281,7 @@ impl EventLoop {
 
 impl Drop for EventLoop {
     fn drop(&mut self) {
+        reactor::uninstall();
         // Connections and what they share hold each other.
         self.service.dirty.take();
     }

@@ -109,7 +109,7 @@ struct Scheduler {
     running: RefCell<Option<Rc<Fiber>>>,
     pool: RefCell<Vec<DefaultStack>>,
     clock: RefCell<Rc<dyn Fn() -> u64>>,
-    on_yield: RefCell<Vec<Rc<dyn Fn()>>>,
+    on_yield: RefCell<Option<Rc<dyn Fn()>>>,
     next_id: Cell<u64>,
     /// Fibers that `try_spawn` makes at most.
     max: Cell<usize>,
@@ -181,9 +181,9 @@ pub fn now_ns() -> u64 {
     clock()
 }
 
-/// Adds a function that is called in a fiber just before it waits.
+/// Sets the function that is called in a fiber just before it waits.
 pub fn on_yield(hook: Rc<dyn Fn()>) {
-    with(|scheduler| scheduler.on_yield.borrow_mut().push(hook));
+    with(|scheduler| *scheduler.on_yield.borrow_mut() = Some(hook));
 }
 
 /// Sets how many fibers `try_spawn` makes at most.
@@ -317,7 +317,7 @@ pub fn abandon() {
     let fibers = with(|scheduler| {
         scheduler.ready.borrow_mut().clear();
         scheduler.timers.borrow_mut().clear();
-        scheduler.on_yield.borrow_mut().clear();
+        scheduler.on_yield.take();
         scheduler.next_id.set(FIRST_ID);
         scheduler.fibers.take()
     });
@@ -455,12 +455,9 @@ pub fn sleep(ns: u64) -> Wake {
 }
 
 fn suspend(fiber: &Rc<Fiber>) {
-    for at in 0.. {
-        let hook = with(|scheduler| scheduler.on_yield.borrow().get(at).cloned());
-        match hook {
-            Some(hook) => hook(),
-            None => break,
-        }
+    let hook = with(|scheduler| scheduler.on_yield.borrow().clone());
+    if let Some(hook) = hook {
+        hook();
     }
     // SAFETY: the yielder lives on this fiber's own stack for as long as its work runs, and this is that fiber: it is the running one.
     let yielder = unsafe { &*fiber.yielder.get() };

@@ -17,6 +17,7 @@ mod notify;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 mod random;
+pub mod reactor;
 mod read_queue;
 mod read_ring;
 mod read_threads;

@@ -14,6 +14,7 @@ pub use address::Address;
 pub use dial::{BlockingStream, connect};
 pub use sockets::{Listener, SimulatedListener, SimulatedStream, SocketAddr, Stream};
 use std::io;
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 pub use unix::UnixListener;
 
@@ -158,6 +159,22 @@ impl Registry {
                 registry.register(&mut mio::unix::SourceFd(&fd), mio::Token(token.0), mio::Interest::READABLE)
             }
             Registry::Simulated(poll) => notifier.register(*poll, token.0),
+        }
+    }
+
+    /// Watches a descriptor for reading and writing. Errors: it cannot be watched; inside a simulation, which has none.
+    pub(crate) fn register_descriptor(&self, fd: RawFd, token: Token) -> io::Result<()> {
+        match self {
+            Registry::System(registry) => registry.register(&mut mio::unix::SourceFd(&fd), mio::Token(token.0), BOTH),
+            Registry::Simulated(_) => Err(mixed()),
+        }
+    }
+
+    /// Watches a descriptor no longer.
+    pub(crate) fn deregister_descriptor(&self, fd: RawFd) -> io::Result<()> {
+        match self {
+            Registry::System(registry) => registry.deregister(&mut mio::unix::SourceFd(&fd)),
+            Registry::Simulated(_) => Err(mixed()),
         }
     }
 

@@ -3,7 +3,6 @@
 //! A console thread reads lines and asks the transaction thread (or the remote server) to run them; Lua's `console` module makes the text of
 //! the answer. The editor stays open from line to line, so that what is typed or pasted ahead is kept.
 
-use crate::client::{Client, Patience, Target};
 use crate::options::read_text;
 use crate::process::{Process, Stop};
 use clap::{Args, ValueEnum};
@@ -27,6 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tools::client::{Client, Patience, Target};
 
 /// Does what a console asks for on a server; Tarantool's own has less.
 const REQUEST: &str = "\
@@ -49,14 +49,14 @@ const INPUT_ERRORS_MAX: u32 = 5;
 const LOCAL_NAME: &str = "local";
 
 const HELP: &str = "\
-What is typed is Lua and runs in the server; what it returns is printed.
+Type Lua: it runs in the server, and the console prints what it returns.
   \\spaces                      the names of your spaces
   box.space.NAME:select()       rows
-  box.cfg  box.info  box.stat() options, state, figures
+  box.cfg  box.info  box.stat() options, state, statistics
   \\help  help  ?                this text
   \\set output yaml|lua|table    how results are printed (json and csv as well)
-  \\q                            ends the console, as Ctrl-D does
-Tab completes names. A statement may have several lines. Ctrl-C clears the line, or cancels what runs.
+  \\q                            end the console, as Ctrl-D does
+Tab completes names. A statement may span several lines. Ctrl-C clears the line, or cancels the running statement.
 ";
 /// What those learn who type words that other consoles know.
 const NO_SUCH_WORD: &str = "This is Lua: box.space.NAME:select() shows rows. \\help shows more, \\q ends.\n";
@@ -69,25 +69,25 @@ return names";
 /// `lycosa console`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// [tcp://][user[:password]@]host:port or port; %40 stands for @ in user and password
+    /// [tcp://][user[:password]@]host:port, port, or path of a unix socket; write %40 for @ in user and password
     #[arg(default_value = "127.0.0.1:3301")]
     uri: String,
-    /// Run this instead of reading from the terminal. May be given several times
+    /// Run this instead of reading from the terminal; may be repeated
     #[arg(short, value_name = "LUA")]
     execute: Vec<String>,
-    /// Run a file (- for standard input), before what -e says. May be given several times
+    /// Run a file (- for standard input) before any -e; may be repeated
     #[arg(short, value_name = "FILE")]
     file: Vec<PathBuf>,
     /// How results are printed
     #[arg(long, value_enum, default_value = "yaml")]
     output: Form,
-    /// A JSON value in a line for each result; the same as --output json
+    /// Print each result as a JSON value on a line; the same as --output json
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Rows as comma-separated values with a header; the same as --output csv
+    /// Print rows as comma-separated values with a header; the same as --output csv
     #[arg(long, conflicts_with_all = ["output", "json"])]
     csv: bool,
-    /// Seconds to wait for a connection, and for each answer [default: 10 to connect; for answers 60 with -e, -f or a pipe, no limit when typed at]
+    /// Seconds to wait for a connection, and for each answer [default: 10 to connect; 60 for answers with -e, -f or a pipe, no limit on a terminal]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
 }
@@ -212,6 +212,7 @@ impl Backend for Remote {
 }
 
 /// Starts a console of this process on the terminal, on a thread of its own. Ctrl-D ends the process, an error of the terminal only the console.
+/// Errors: the thread cannot be started.
 pub(crate) fn start_local(process: &mut Process) -> Result<(), String> {
     let queue: Arc<Mutex<VecDeque<Request>>> = Arc::default();
     let for_loop = Arc::clone(&queue);
@@ -247,7 +248,7 @@ pub(crate) fn start_local(process: &mut Process) -> Result<(), String> {
     Ok(())
 }
 
-/// `lycosa console`. Returns the exit code.
+/// `lycosa console`. Returns the exit code. Errors: an option is wrong, nobody answers, the terminal cannot be read.
 pub(crate) fn connect(options: &Options) -> Result<i32, String> {
     let is_typed = options.execute.is_empty() && options.file.is_empty() && std::io::stdin().is_terminal();
     let form = match (options.json, options.csv) {
@@ -438,20 +439,13 @@ fn interact(backend: Rc<RefCell<dyn Backend>>, name: &str, form: Form) -> Result
                 // What was pasted may be several statements.
                 let list = statements(&text, |text| backend.borrow_mut().is_incomplete(text));
                 for statement in list {
-                    if statement.trim() == "\\spaces" {
-                        match backend.borrow_mut().ask("run", SPACES, form.get().name()) {
-                            Ok((answer, _)) => print_out(&answer),
-                            Err(error) => print_out(&format!("---\n- error: {}\n...\n", Value::from(error))),
-                        }
-                        continue;
-                    }
-                    if is_command(&statement) {
-                        if !obey(statement.trim(), &form) {
-                            break 'lines Ok(());
-                        }
-                        continue;
-                    }
-                    match backend.borrow_mut().ask("run", &statement, form.get().name()) {
+                    let text = match is_command(&statement).then(|| obey(statement.trim(), &form)) {
+                        Some(Obeyed::End) => break 'lines Ok(()),
+                        Some(Obeyed::Done) => continue,
+                        Some(Obeyed::Run(text)) => text,
+                        None => &statement,
+                    };
+                    match backend.borrow_mut().ask("run", text, form.get().name()) {
                         Ok((answer, _)) => print_out(&answer),
                         Err(error) => print_out(&format!("---\n- error: {}\n...\n", Value::from(error))),
                     }
@@ -473,23 +467,33 @@ fn interact(backend: Rc<RefCell<dyn Backend>>, name: &str, form: Form) -> Result
     ended
 }
 
-/// Does what the console itself understands. False: it is to end.
-fn obey(command: &str, form: &Cell<Form>) -> bool {
+/// What came of a command of the console's own.
+enum Obeyed {
+    Done,
+    /// The server is to run this.
+    Run(&'static str),
+    /// The console is to end.
+    End,
+}
+
+/// Does what the console itself understands.
+fn obey(command: &str, form: &Cell<Form>) -> Obeyed {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
-        ["\\q" | "\\quit"] => return false,
-        ["\\set", "output", wanted] | ["\\set", "output", wanted, ..] => {
+        ["\\q" | "\\quit"] => return Obeyed::End,
+        ["\\spaces"] => return Obeyed::Run(SPACES),
+        ["\\set", "output", wanted, ..] => {
             let wanted = wanted.trim_end_matches([',', ';']);
             match Form::from_str(wanted, true) {
                 Ok(wanted) => form.set(wanted),
-                Err(_) => print_out("there are: yaml, lua, table, json, csv\n"),
+                Err(_) => print_out("the forms are: yaml, lua, table, json, csv\n"),
             }
         }
         ["\\help" | "\\h" | "\\?" | "help" | "help()" | "?"] => print_out(HELP),
         _ if is_foreign(command) => print_out(NO_SUCH_WORD),
-        _ => print_out("unknown command: \\help shows those that there are\n"),
+        _ => print_out("unknown command: \\help lists the commands\n"),
     }
-    true
+    Obeyed::Done
 }
 
 #[cfg(test)]

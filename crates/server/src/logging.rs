@@ -68,7 +68,7 @@ impl Log {
         self.is_json.store(is_json, Ordering::Relaxed);
     }
 
-    /// Goes on in a file.
+    /// Continues in a file. Errors: the file cannot be opened for writing.
     pub(crate) fn set_file(&self, path: &Path) -> io::Result<()> {
         let open = open_at_end(path)?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
@@ -186,7 +186,7 @@ where
     }
 }
 
-/// A form by name: whether it is JSON.
+/// A form by name: whether it is JSON. Errors: there is no such form.
 pub(crate) fn is_json(form: &str) -> Result<bool, String> {
     match form {
         "plain" => Ok(false),
@@ -209,7 +209,7 @@ pub(crate) fn number(text: &str) -> u64 {
     }
 }
 
-/// A level by name (`info`) or by Tarantool's number (5).
+/// A level by name (`info`) or by Tarantool's number (5). Errors: there is no such level.
 pub(crate) fn level(text: &str) -> Result<LevelFilter, String> {
     Ok(match text {
         "0" | "1" | "2" | "3" | "fatal" | "syserror" | "error" | "crit" => LevelFilter::ERROR,

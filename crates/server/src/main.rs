@@ -1,7 +1,6 @@
 //! `lycosa`: the command line. `serve` and `console` are modules here, the other commands those of `tools`; this page only chooses.
 
 #[allow(dead_code, reason = "`tools` needs more of it")]
-mod client;
 mod console;
 mod logging;
 mod names;
@@ -21,7 +20,7 @@ static ALLOCATOR: runtime::Allocator = runtime::Allocator;
 
 /// A database server that takes Tarantool's place: rows in memory, every acknowledged write on disk.
 ///
-/// `lycosa SCRIPT.lua [ARGS]` runs a script as `tarantool` does, with its options -e, -l, -i; a link named `tarantool` behaves wholly like it.
+/// `lycosa SCRIPT.lua [ARGS]` runs a script as `tarantool` does, with its options -e, -l, -i; through a link named `tarantool` the program behaves wholly like it.
 #[derive(Parser)]
 #[command(name = "lycosa", version, propagate_version = true)]
 struct Cli {
@@ -33,13 +32,13 @@ struct Cli {
 enum Command {
     /// Run a server
     Serve {
-        /// TOML file with the same options
+        /// TOML file with options by the same names
         #[arg(long, env = "LYCOSA_CONFIG")]
         config: Option<PathBuf>,
-        /// No console, even on a terminal. In the background there is none either
+        /// No console on the terminal. In the background there is none anyway
         #[arg(long)]
         no_console: bool,
-        /// Only say whether the configuration is good: the status is 0 if it is
+        /// Only check the configuration: the status is 0 if it is good
         #[arg(long)]
         check: bool,
         #[command(flatten)]
@@ -47,17 +46,17 @@ enum Command {
     },
     /// List the options of `serve` with their defaults
     Options(options_page::PageOptions),
-    /// Type Lua at a running server
+    /// Run Lua on a server, typed or from files
     Console(console::Options),
-    /// Print the rows of logs, snapshots and files of rows on disk
+    /// Print the rows of logs, snapshots and runs
     Cat(tools::cat::Options),
     /// Read every block of every log, snapshot and run of a directory
     Check(tools::check::Options),
-    /// Copy what a server has on disk into an empty directory, while it runs or while it is stopped
+    /// Copy the files of a running or stopped server into an empty directory
     Backup(tools::backup::Options),
-    /// Put load on a server and see how fast it answers
+    /// Put load on a server and measure how fast it answers
     Bench(Box<tools::bench::Options>),
-    /// Break a server on this machine's disk again and again, and see whether it keeps its word
+    /// Kill and starve a server on this machine's disk, and check that it keeps its promises
     Torture(Box<tools::torture::Options>),
 }
 

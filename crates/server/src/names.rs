@@ -44,7 +44,7 @@ pub(crate) fn check_variables() -> Result<(), String> {
             Some(meant) => {
                 return Err(format!("there is no option for the variable {name}; did you mean {PREFIX}{meant}?"));
             }
-            None => eprintln!("lycosa: there is no option for the variable {name}: it is passed over"),
+            None => eprintln!("lycosa: there is no option for the variable {name}: it is ignored"),
         }
     }
     Ok(())

@@ -184,7 +184,7 @@ impl Options {
         logging::level(self.text_or_default("log_level"))?;
         logging::is_json(self.text_or_default("log_format"))?;
         if let Some(address) = self.text("listen") {
-            let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+            let (_, host_and_port) = runtime::net::Address::split_login(address);
             runtime::net::Address::resolve(host_and_port)
                 .map_err(|error| format!("cannot listen at {address}: {error}"))?;
         }
@@ -196,7 +196,7 @@ impl Options {
         let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
         let dir = std::path::absolute(&config.wal_dir).unwrap_or_else(|_| config.wal_dir.clone());
         format!(
-            "directory {}, wal_mode {}, memory for rows {}, for writes of spaces on disk {}, for reads of them {}, for Lua {}",
+            "directory {}, wal_mode {}, memory for rows {}, write buffer of spaces on disk {}, their read cache {}, Lua {}",
             dir.display(),
             find("wal_mode").and_then(|spec| spec.value_in(config)).map_or(String::new(), |mode| mode.to_string()),
             mib(config.memtx_memory),
@@ -232,7 +232,7 @@ impl Options {
     }
 }
 
-/// A text file, through the runtime.
+/// A text file, through the runtime. Errors: it cannot be read, or is not UTF-8.
 pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(runtime::read_file(path)?).map_err(|_| std::io::Error::other("not UTF-8"))
 }

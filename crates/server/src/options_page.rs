@@ -14,7 +14,7 @@ const REFUSED: [&str; 2] = ["replication", "hot_standby"];
 /// Options of `options`.
 #[derive(Args, Debug)]
 pub(crate) struct PageOptions {
-    /// The page of the documentation instead of a list
+    /// Print the page of the documentation instead of a list
     #[arg(long)]
     markdown: bool,
 }

@@ -90,7 +90,7 @@ pub(crate) struct Process {
 pub(crate) struct ProcessHost {
     database: Rc<Database>,
     listeners: Rc<Listeners>,
-    /// The options in force: flags and file first, `box.cfg` over them.
+    /// The current options: flags and file first, `box.cfg` over them.
     options: RefCell<Options>,
     log: Log,
     stop: Stop,
@@ -101,7 +101,8 @@ pub(crate) struct ProcessHost {
 }
 
 impl Process {
-    /// Makes database, event loop and Lua; nothing is read or listened to yet.
+    /// Makes database, event loop and Lua; nothing is read or listened to yet. Errors: an option is wrong, the system refuses what the loop
+    /// needs, a built-in module is broken.
     pub(crate) fn new(options: &Options, is_strict: bool) -> Result<Self, String> {
         let log = Log::start(logging::level(options.text_or_default("log_level"))?);
         log.set_json(logging::is_json(options.text_or_default("log_format"))?);
@@ -177,7 +178,7 @@ impl Process {
         Ok(Process { database, event_loop, host, stop })
     }
 
-    /// Runs until the process is asked to stop, then stops cleanly. Returns the exit code.
+    /// Runs until the process is asked to stop, then stops cleanly. Returns the exit code. Errors: the poll fails, the log cannot be completed.
     pub(crate) fn run(mut self) -> Result<i32, String> {
         let flag = Arc::clone(&self.stop.flag);
         let text = |error: std::io::Error| error.to_string();
@@ -200,7 +201,7 @@ impl Process {
 
 /// The address that a text stands for. Errors: it is none.
 fn resolve(address: &str) -> Result<Address, Error> {
-    let host_and_port = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+    let (_, host_and_port) = Address::split_login(address);
     let addresses = Address::resolve(host_and_port).map_err(|error| cannot_listen(address, &error))?;
     addresses.into_iter().next().ok_or_else(|| Error::system(format!("cannot listen at {address}: no such address")))
 }
@@ -230,7 +231,7 @@ impl ProcessHost {
         self.stop.request();
     }
 
-    /// Opens the database with the options in force.
+    /// Opens the database with the current options. Errors: an option is wrong, the pid file cannot be written, the recovery refuses.
     pub(crate) fn open(&self) -> Result<(), Error> {
         let options = self.options.borrow().clone();
         let config = options.config().map_err(Error::illegal)?;
@@ -248,7 +249,7 @@ impl ProcessHost {
         Ok(())
     }
 
-    /// Listens where the options say, if they do.
+    /// Listens where the options say, if they do. Errors: as those of `listen`.
     pub(crate) fn listen_as_configured(&self) -> Result<(), Error> {
         let address = self.options.borrow().text("listen").map(ToString::to_string);
         match address {

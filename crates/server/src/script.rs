@@ -72,7 +72,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<CommandLine, String> {
     Ok(line)
 }
 
-/// Runs a command line. Returns the exit code.
+/// Runs a command line. Returns the exit code. Errors: an unknown option, a script that cannot be read, and those of a start.
 pub(crate) fn run(arguments: &[String]) -> Result<i32, String> {
     let line = parse(arguments)?;
     if line.is_help {

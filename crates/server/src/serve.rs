@@ -18,7 +18,7 @@ pub(crate) fn check(options: &Options) -> Result<i32, String> {
     Ok(0)
 }
 
-/// Runs a server until it is asked to stop. Returns the exit code.
+/// Runs a server until it is asked to stop. Returns the exit code. Errors: why it cannot start, or not stop cleanly.
 pub(crate) fn serve(options: &Options, has_console: bool) -> Result<i32, String> {
     let options = options.for_serve();
     let mut process = Process::new(&options, true)?;

@@ -122,6 +122,14 @@ impl IndexDef {
         IndexDef { id, kind, is_unique, key_def, compare_def, source: KeySource::Entries(Rc::new(entries)) }
     }
 
+    /// Hands over what the index holds of a row, which its definition finds parts in: the row, or the entries that are made of it.
+    pub fn for_each_entry(&self, row: &[u8], mut visit: impl FnMut(&[u8])) {
+        match &self.source {
+            KeySource::Fields => visit(row),
+            KeySource::Entries(entries) => entries.of(row, None).iter().for_each(|entry| visit(entry)),
+        }
+    }
+
     /// All parts that order the index, whether it is unique or not: its own, and those of the primary key that they lack.
     pub(crate) fn order(&self, primary: Option<&KeyDef>) -> Rc<KeyDef> {
         match (&self.source, primary) {

@@ -226,6 +226,27 @@ impl Rows {
         }
     }
 
+    /// True if rows are as a change has left them, as far as that is known. For assertions.
+    pub fn has_applied(&self, change: &Change) -> bool {
+        self.is_state(change.new.as_ref(), change.old.as_ref())
+    }
+
+    /// True if rows are as they were before a change, as far as that is known. For assertions.
+    pub fn has_rolled_back(&self, change: &Change) -> bool {
+        self.is_state(change.old.as_ref(), change.new.as_ref())
+    }
+
+    /// `there` is in memory, or nothing is where `gone` was.
+    fn is_state(&self, there: Option<&Tuple>, gone: Option<&Tuple>) -> bool {
+        let Some(space) = self.memory() else { return true };
+        let space = space.borrow();
+        match (there, gone) {
+            (Some(row), _) => space.get_same_key(row.data()).is_some_and(|found| found.ptr_eq(row)),
+            (None, Some(row)) => space.get_same_key(row.data()).is_none(),
+            (None, None) => true,
+        }
+    }
+
     /// Hands over the keys that a change has touched: the index, and the ordered bytes of a row's key by its own parts and by the index's whole
     /// order. None: such keys have no ordered bytes.
     pub fn for_each_key(
@@ -237,9 +258,10 @@ impl Rows {
         let Rows::Disk(space, _) = self else {
             for def in defs {
                 for row in [&change.old, &change.new].into_iter().flatten() {
-                    let own = ordered_key(&def.key_def, row.data());
-                    let whole = ordered_key(&def.compare_def, row.data());
-                    visit(def, own.as_deref(), whole.as_deref());
+                    def.for_each_entry(row.data(), |entry| {
+                        let (own, whole) = (ordered_key(&def.key_def, entry), ordered_key(&def.compare_def, entry));
+                        visit(def, own.as_deref(), whole.as_deref());
+                    });
                 }
             }
             return;

@@ -135,7 +135,7 @@ fn check(kind: IndexKind, when: When, before: Vec<Row>, steps: Vec<Step>) {
                         assert_eq!(model.rows[&existing.0], existing);
                         assert_eq!(existing.0 == row.0, is_there);
                     }
-                    Err(refused) => panic!("{refused:?}"),
+                    Err(error) => panic!("{error:?}"),
                 }
             }
             Step::Delete(id) => {

@@ -1,7 +1,7 @@
-//! `lycosa backup`: copies what a server has on disk into an empty directory, from which another one can be started.
+//! `lycosa backup`: copies the files of a server into an empty directory, on which another server can start.
 //!
-//! A running server is asked for the files, which stay as they are until they are copied; of a directory that nobody has open all files are
-//! copied that belong to it. It runs on the machine of the files. What is copied is synced before it says that it is done.
+//! A running server lists its files, and leaves them as they are until they are copied. Of a stopped server's directory it copies all files
+//! that belong to it. It runs on the machine of the files, and syncs what it has copied before it reports success.
 
 use crate::client::Client;
 use clap::Args;
@@ -22,16 +22,16 @@ return list";
 /// Options of `backup`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// The running server, on this machine: [user:password@]host:port or port. Its user needs to execute the universe
+    /// The running server, on this machine: [user:password@]host:port or port. Its user needs the right to execute the universe
     #[arg(long, default_value = "127.0.0.1:3301", conflicts_with = "dir")]
     uri: String,
-    /// The data directory of a server that does not run, instead
+    /// Instead, the data directory of a stopped server
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// No progress
+    /// Show no progress
     #[arg(long, short)]
     quiet: bool,
-    /// Directory of the copy, made if it does not exist; it must be empty
+    /// Directory for the copy, created if it does not exist; it must be empty
     target: PathBuf,
 }
 

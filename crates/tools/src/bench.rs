@@ -1,6 +1,6 @@
 //! `lycosa bench`: load on a server at any address, and how fast it answers.
 //!
-//! The work is done by the crate `load`; this page reads the command line, sees to the space, and prints.
+//! The crate `load` does the work; this page reads the command line, prepares the space, and prints.
 
 use clap::{Args, ValueEnum};
 use load::{
@@ -37,15 +37,15 @@ Examples:
 pub(crate) enum Operation {
     /// Read a row by its key
     Select,
-    /// Put a row in place of what is there
+    /// Insert a row or overwrite the one with its key
     Replace,
-    /// Add a row whose key is not there: keys beyond those of --rows, in no order
+    /// Insert a row with a new key: keys beyond those of --rows, in no order
     Insert,
     /// Change a field of a row
     Update,
-    /// Change a field of a row, or put the row
+    /// Change a field of a row, or insert the row
     Upsert,
-    /// Take a row away: with --keys sequential, each once
+    /// Delete a row; with --keys sequential each row once
     Delete,
     /// Half selects, half replaces
     Mixed,
@@ -56,20 +56,20 @@ pub(crate) enum Operation {
 /// Which keys are asked for, out of those below --rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Distribution {
-    /// From 0 up
+    /// From 0 upwards
     Sequential,
-    /// Each as often as the others
+    /// Each equally often
     Uniform,
-    /// Few of them often: exponent 0.99
+    /// A few very often: exponent 0.99
     Zipf,
-    /// One, the key 0
+    /// Only the key 0
     One,
 }
 
 /// Whole workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preset {
-    /// A space on disk that is made if it is not there: --rows writes of distinct keys in random order, then as many reads of random ones of them
+    /// On a space on disk, created if it does not exist: --rows writes of distinct keys in random order, then as many random reads
     Pipeline,
 }
 
@@ -77,9 +77,9 @@ pub(crate) enum Preset {
 pub(crate) enum Protocol {
     /// The binary protocol of Tarantool and Lycosa
     Iproto,
-    /// GET and SET; `select` and `replace` mean these
+    /// Redis: `select` and `replace` mean GET and SET
     Redis,
-    /// The same as text for memcached
+    /// memcached's text protocol, likewise
     Memcached,
 }
 
@@ -90,31 +90,31 @@ pub struct Options {
     /// Address and port of the server
     #[arg(long, default_value = "127.0.0.1:3301")]
     connect: String,
-    /// What it speaks
+    /// Protocol that it speaks
     #[arg(long, value_enum, default_value_t = Protocol::Iproto)]
     protocol: Protocol,
-    /// user:password, where the protocol knows them [default: nobody logs in]
+    /// user:password, where the protocol has them [default: no login]
     #[arg(long)]
     login: Option<String>,
     /// A whole workload; with `pipeline` the defaults are --space pipeline --engine vinyl --rows 10000000 --connections 1 --depth 36000
     #[arg(long, value_enum, conflicts_with_all = ["operation", "create", "fill", "rate", "requests", "seconds", "keys", "protocol"])]
     preset: Option<Preset>,
-    /// What is asked
+    /// Kind of request
     #[arg(long, value_enum, default_value_t = Operation::Select)]
     operation: Operation,
-    /// The procedure of --operation call
+    /// Procedure of --operation call
     #[arg(long, default_value = "bench_call")]
     function: String,
-    /// The space
+    /// Name of the space
     #[arg(long, default_value = "bench", default_value_if("preset", "pipeline", "pipeline"))]
     space: String,
-    /// Make the space if it is not there, with an unsigned primary key, and fill it if its last row is not the one wanted
+    /// Create the space if it does not exist, with an unsigned primary key, and fill it unless its last row is there
     #[arg(long)]
     create: bool,
-    /// Engine of the space that is made
+    /// Engine of the space that --create creates
     #[arg(long, default_value = "memtx", default_value_if("preset", "pipeline", "vinyl"))]
     engine: String,
-    /// Put in all rows first
+    /// Insert all rows first
     #[arg(long)]
     fill: bool,
     /// Connections
@@ -123,34 +123,34 @@ pub struct Options {
     /// Requests in flight on each connection
     #[arg(long, default_value_t = 256, default_value_if("preset", "pipeline", "36000"), value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depth: u32,
-    /// Requests a second in all, sent whether or not answers come [default: as fast as answers come]
+    /// Requests a second in all, sent whether or not answers arrive [default: as fast as answers arrive]
     #[arg(long)]
     rate: Option<f64>,
     /// Requests in all [default: as many as --seconds allow]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// How long [default: 10, or until all --requests are answered]
+    /// Duration in seconds [default: 10, or until all --requests are answered]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
-    /// Which keys
+    /// Distribution of the keys
     #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
     keys: Distribution,
-    /// Keys are below it
+    /// Number of keys: those below it
     #[arg(long, default_value_t = 1_000_000, default_value_if("preset", "pipeline", "10000000"), value_parser = clap::value_parser!(u32).range(1..))]
     rows: u32,
     /// Bytes of the string in a row, or of a value
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(11..=1_000_000))]
     row_bytes: u32,
-    /// Numbers in a row between its key and its string; --create makes a secondary index of each
+    /// Numbers in a row between its key and its string; --create makes a secondary index on each
     #[arg(long, default_value_t = 0, conflicts_with = "preset", value_parser = clap::value_parser!(u32).range(0..=8))]
     secondaries: u32,
-    /// The same seed asks for the same keys
+    /// Seed of the random keys
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The server's process, if it is on this machine: processor time, memory and what it wrote
+    /// Number of the server's process, if it is on this machine, to show its processor time, memory and writes
     #[arg(long)]
     pid: Option<u32>,
-    /// One JSON object instead of lines
+    /// Print one JSON object instead of lines
     #[arg(long)]
     json: bool,
 }

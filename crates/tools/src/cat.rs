@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use storage::lsm::{EntryKind, LsmError, Run, TreeState, newest_trees, read_manifest};
 use tuple::msgpack::{Kind, Reader};
 use wal::{Row, XlogReader};
+use wire::key;
 
 fn to_json(reader: &mut Reader<'_>) -> Value {
     let kind = reader.kind();
@@ -79,14 +80,13 @@ fn row_to_json(row: &Row<'_>) -> Value {
     let mut body = Map::new();
     let mut reader = Reader::new(row.body);
     for _ in 0..reader.read_map().unwrap_or(0) {
-        let key = reader.read_uint().unwrap_or(0);
-        let name = match key {
-            0x10 => "space_id",
-            0x11 => "index_id",
-            0x15 => "index_base",
-            0x20 => "key",
-            0x21 => "tuple",
-            0x28 => "operations",
+        let name = match reader.read_uint().unwrap_or(0) {
+            key::SPACE_ID => "space_id",
+            key::INDEX_ID => "index_id",
+            key::INDEX_BASE => "index_base",
+            key::KEY => "key",
+            key::TUPLE => "tuple",
+            key::OPS => "operations",
             _ => "other",
         };
         body.insert(name.into(), to_json(&mut reader));
@@ -108,22 +108,22 @@ fn print_yaml(row: &Value) {
 /// Options of `cat`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// Files: .xlog, .snap, a .run or manifest of the directory `lsm`, and Tarantool's .run, .index and .vylog
+    /// Files: .xlog, .snap, .run and manifest files of the directory `lsm`, and Tarantool's .run, .index and .vylog
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// One JSON object a line instead of YAML
+    /// Print one JSON object a line instead of YAML
     #[arg(long)]
     json: bool,
-    /// Rows of system spaces too
+    /// Print rows of system spaces, too
     #[arg(long)]
     show_system: bool,
-    /// Only rows of the spaces with these numbers
+    /// Print only rows of the space with this number; may be repeated
     #[arg(long)]
     space: Vec<u64>,
-    /// Only rows with this lsn and greater ones
+    /// Print only rows with this lsn or a greater one
     #[arg(long)]
     from: Option<i64>,
-    /// Only rows with lsns below this one
+    /// Print only rows with lsns below this one
     #[arg(long)]
     to: Option<i64>,
 }

@@ -13,7 +13,7 @@ use wal::{Loss, Lost, Refusal, Replay, Row, XlogReader};
 pub struct Options {
     /// The data directory
     dir: PathBuf,
-    /// A JSON array instead of lines
+    /// Print a JSON array instead of lines
     #[arg(long)]
     json: bool,
 }
@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Result<i32, String> {
     check_runs(&dir.join(LSM_DIR), &mut checked)?;
     if checked.files == 0 {
         return Err(format!(
-            "{} holds no snapshot, log or file of rows on disk: it is no data directory",
+            "{} holds no snapshot, log or file of rows on disk: it is not a data directory",
             dir.display()
         ));
     }
@@ -148,8 +148,8 @@ fn check_logs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
         match &found.torn {
             _ if !found.losses.is_empty() => println!("{path}: {rows} good rows, DAMAGED:"),
             Some(torn) => println!(
-                "{path}: {rows} rows, good; behind them {} bytes from byte {} on are torn ({}): nobody was promised what is \
-                 there, and the next start cuts it",
+                "{path}: {rows} rows, good; after them {} bytes from byte {} on are torn ({}): no client was promised them, and \
+                 the next start cuts them",
                 torn.bytes, torn.offset, torn.what
             ),
             None => println!("{path}: {rows} rows, good"),
@@ -210,8 +210,8 @@ fn check_runs(dir: &Path, checked: &mut Checked) -> Result<(), String> {
             _ if !found.damage.is_empty() => println!("{path}: DAMAGED:"),
             _ if found.role == FileRole::Orphan => println!("{path}: left by a crash, the next start removes it"),
             Some((offset, bytes, what)) => println!(
-                "{path}: {items} {unit}, good; behind them {bytes} bytes from byte {offset} on are torn ({what}): nobody was promised what \
-                 is there, and the next start cuts it"
+                "{path}: {items} {unit}, good; after them {bytes} bytes from byte {offset} on are torn ({what}): no client was promised \
+                 them, and the next start cuts them"
             ),
             None => println!("{path}: {items} {unit}, good"),
         }

@@ -12,8 +12,5 @@ pub mod backup;
 pub mod bench;
 pub mod cat;
 pub mod check;
-// The same file in both crates until the client has a crate of its own.
-#[path = "../../server/src/client.rs"]
-#[allow(dead_code, reason = "the console needs more of it")]
-mod client;
+pub mod client;
 pub mod torture;

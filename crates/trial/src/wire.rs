@@ -4,21 +4,7 @@ use crate::history::{Outcome, Refusal};
 use crate::operation::{Operation, Space};
 use crate::value::Value;
 use tuple::msgpack;
-
-/// Keys of request bodies.
-mod key {
-    pub(super) const SPACE_ID: u8 = 0x10;
-    pub(super) const INDEX_ID: u8 = 0x11;
-    pub(super) const LIMIT: u8 = 0x12;
-    pub(super) const ITERATOR: u8 = 0x14;
-    pub(super) const KEY: u8 = 0x20;
-    pub(super) const TUPLE: u8 = 0x21;
-    pub(super) const FUNCTION_NAME: u8 = 0x22;
-    pub(super) const EXPRESSION: u8 = 0x27;
-    pub(super) const OPERATIONS: u8 = 0x28;
-    pub(super) const DATA: u64 = 0x30;
-    pub(super) const ERROR: u64 = 0x31;
-}
+use wire::{key, request_type};
 
 /// The view of all spaces, and its index by name.
 const VSPACE: u32 = 281;
@@ -34,20 +20,20 @@ impl Body {
         Body { bytes: vec![0x80 | entries] }
     }
 
-    fn number(mut self, key: u8, number: u64) -> Self {
-        self.bytes.push(key);
+    fn number(mut self, key: u64, number: u64) -> Self {
+        msgpack::encode_uint(&mut self.bytes, key);
         msgpack::encode_uint(&mut self.bytes, number);
         self
     }
 
-    fn text(mut self, key: u8, text: &str) -> Self {
-        self.bytes.push(key);
+    fn text(mut self, key: u64, text: &str) -> Self {
+        msgpack::encode_uint(&mut self.bytes, key);
         msgpack::encode_str(&mut self.bytes, text.as_bytes());
         self
     }
 
-    fn values(mut self, key: u8, values: &[Value]) -> Self {
-        self.bytes.push(key);
+    fn values(mut self, key: u64, values: &[Value]) -> Self {
+        msgpack::encode_uint(&mut self.bytes, key);
         msgpack::encode_array(&mut self.bytes, values.len() as u32);
         values.iter().for_each(|value| value.encode(&mut self.bytes));
         self
@@ -59,7 +45,7 @@ impl Operation {
     pub fn encode(
         &self,
         space_id: &mut dyn FnMut(&'static str) -> Result<u64, Outcome>,
-    ) -> Result<(u8, Vec<u8>), Outcome> {
+    ) -> Result<(u64, Vec<u8>), Outcome> {
         let mut id = |space: &Space| match space {
             Space::Id(id) => Ok(u64::from(*id)),
             Space::Name(name) => space_id(name),
@@ -72,13 +58,13 @@ impl Operation {
                     .number(key::LIMIT, u64::from(*limit))
                     .number(key::ITERATOR, *order as u64)
                     .values(key::KEY, key);
-                (1, body)
+                (request_type::SELECT, body)
             }
             Operation::Insert { space, row } => {
-                (2, Body::new(2).number(key::SPACE_ID, id(space)?).values(key::TUPLE, row))
+                (request_type::INSERT, Body::new(2).number(key::SPACE_ID, id(space)?).values(key::TUPLE, row))
             }
             Operation::Replace { space, row } => {
-                (3, Body::new(2).number(key::SPACE_ID, id(space)?).values(key::TUPLE, row))
+                (request_type::REPLACE, Body::new(2).number(key::SPACE_ID, id(space)?).values(key::TUPLE, row))
             }
             Operation::Update { space, index, key, changes } => {
                 let body = Body::new(4)
@@ -86,27 +72,25 @@ impl Operation {
                     .number(key::INDEX_ID, u64::from(*index))
                     .values(key::KEY, key)
                     .values(key::TUPLE, changes);
-                (4, body)
+                (request_type::UPDATE, body)
             }
             Operation::Delete { space, index, key } => {
                 let body = Body::new(3)
                     .number(key::SPACE_ID, id(space)?)
                     .number(key::INDEX_ID, u64::from(*index))
                     .values(key::KEY, key);
-                (5, body)
+                (request_type::DELETE, body)
             }
             Operation::Upsert { space, row, changes } => {
-                let body = Body::new(3)
-                    .number(key::SPACE_ID, id(space)?)
-                    .values(key::TUPLE, row)
-                    .values(key::OPERATIONS, changes);
-                (9, body)
+                let body =
+                    Body::new(3).number(key::SPACE_ID, id(space)?).values(key::TUPLE, row).values(key::OPS, changes);
+                (request_type::UPSERT, body)
             }
             Operation::Eval { source, arguments } => {
-                (8, Body::new(2).text(key::EXPRESSION, source).values(key::TUPLE, arguments))
+                (request_type::EVAL, Body::new(2).text(key::EXPRESSION, source).values(key::TUPLE, arguments))
             }
             Operation::Call { name, arguments } => {
-                (10, Body::new(2).text(key::FUNCTION_NAME, name).values(key::TUPLE, arguments))
+                (request_type::CALL, Body::new(2).text(key::FUNCTION_NAME, name).values(key::TUPLE, arguments))
             }
         };
         Ok((kind, body.bytes))
@@ -133,7 +117,7 @@ impl Outcome {
         if code == 0 {
             return Outcome::Done(field(key::DATA).unwrap_or(Value::Array(Vec::new())));
         }
-        let text = match field(key::ERROR) {
+        let text = match field(key::ERROR_24) {
             Some(Value::Str(text)) => String::from_utf8_lossy(&text).into_owned(),
             _ => String::new(),
         };

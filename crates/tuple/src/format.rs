@@ -27,7 +27,8 @@ pub struct Format {
 }
 
 impl Format {
-    /// A format from declared fields, an exact number of fields (0: any) and the parts of all indexes.
+    /// A format from declared fields, an exact number of fields (0: any) and the parts of all indexes. Errors: two of them want
+    /// other types of one field.
     pub fn new(id: u32, fields: Vec<FieldDef>, exact_field_count: u32, parts: &[KeyPart]) -> Result<Self, FormatError> {
         let mut required: Vec<Required> = fields
             .iter()
@@ -121,6 +122,8 @@ impl Format {
     }
 
     /// Checks that `row` (any bytes) is a well-formed array that fits. Nothing may follow it.
+    ///
+    /// Errors: no msgpack, no array; the first field that is missing or of another type; too many fields.
     pub fn check(&self, row: &[u8]) -> Result<(), TupleError> {
         let length = msgpack::check(row).map_err(TupleError::Msgpack)?;
         if Reader::new(row).read_array().is_err() {
@@ -133,7 +136,7 @@ impl Format {
         self.check_fields(row)
     }
 
-    /// Checks that `row`, one checked value, is an array that fits.
+    /// Checks that `row`, one checked value, is an array that fits. Errors: as `check`.
     pub fn check_fields(&self, row: &[u8]) -> Result<(), TupleError> {
         let mut reader = Reader::new(row);
         let count = reader.read_array().map_err(|_| TupleError::NotArray)?;

@@ -104,6 +104,8 @@ fn header(bytes: &[u8]) -> Option<Header> {
 }
 
 /// Checks one value, nested ones and known extensions included, and returns its length in bytes. Trailing bytes are allowed.
+///
+/// Errors: the first thing that is wrong.
 pub fn check(bytes: &[u8]) -> Result<usize, MsgpackError> {
     // Most values are scalars or short flat arrays.
     if let Some(length) = check_flat(bytes) {

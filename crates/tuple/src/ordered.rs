@@ -48,7 +48,7 @@ const UUID: u8 = 0x22;
 const EXPONENT_BIAS: i32 = 0x4000;
 
 impl KeyDef {
-    /// The first part whose values have no ordered bytes: arrays, maps and fields of any type.
+    /// Whether keys have ordered bytes. Errors: the first part whose values have none: arrays, maps and fields of any type.
     pub fn supports_ordered(&self) -> Result<(), &KeyPart> {
         let has_none = |part: &&KeyPart| matches!(part.field_type, FieldType::Any | FieldType::Array | FieldType::Map);
         self.parts().iter().find(has_none).map_or(Ok(()), Err)

@@ -93,7 +93,7 @@ pub struct Tuple {
 }
 
 impl Tuple {
-    /// Copies `row`, one checked msgpack array, into the arena.
+    /// Copies `row`, one checked msgpack array, into the arena. Errors: the arena is at its limit.
     pub fn new(arena: &Arena, format_id: u32, row: &[u8]) -> Result<Tuple, OutOfMemory> {
         let block = arena.allocate(size_of::<TupleHeader>() + row.len())?;
         let header = block.cast::<TupleHeader>();

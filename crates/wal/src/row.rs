@@ -1,14 +1,7 @@
 //! Rows of logs and snapshots: a header map and a body map.
 
 use tuple::msgpack::{self, Kind, MsgpackError, Reader};
-
-const KEY_TYPE: u64 = 0;
-const KEY_REPLICA: u64 = 2;
-const KEY_LSN: u64 = 3;
-const KEY_TIMESTAMP: u64 = 4;
-const KEY_GROUP: u64 = 7;
-const KEY_TSN: u64 = 8;
-const KEY_FLAGS: u64 = 9;
+use wire::key;
 
 /// Set on the last row of a transaction of several.
 pub(crate) const FLAG_COMMIT: u8 = 1;
@@ -55,23 +48,23 @@ pub(crate) fn encode(out: &mut Vec<u8>, header: &RowHeader, is_single: bool, bod
         msgpack::encode_uint(out, key);
         msgpack::encode_uint(out, value);
     };
-    pair(KEY_TYPE, u64::from(header.kind));
+    pair(key::REQUEST_TYPE, u64::from(header.kind));
     if has_replica {
-        pair(KEY_REPLICA, u64::from(header.replica_id));
+        pair(key::REPLICA_ID, u64::from(header.replica_id));
     }
     if header.group_id != 0 {
-        pair(KEY_GROUP, u64::from(header.group_id));
+        pair(key::GROUP_ID, u64::from(header.group_id));
     }
     if header.lsn != 0 {
-        pair(KEY_LSN, header.lsn as u64);
+        pair(key::LSN, header.lsn as u64);
     }
-    msgpack::encode_uint(out, KEY_TIMESTAMP);
+    msgpack::encode_uint(out, key::TIMESTAMP);
     msgpack::encode_f64(out, header.timestamp);
     if !is_single {
-        msgpack::encode_uint(out, KEY_TSN);
+        msgpack::encode_uint(out, key::TSN);
         msgpack::encode_uint(out, header.lsn.abs_diff(header.tsn));
         if header.is_commit {
-            msgpack::encode_uint(out, KEY_FLAGS);
+            msgpack::encode_uint(out, key::FLAGS);
             msgpack::encode_uint(out, u64::from(FLAG_COMMIT));
         }
     }
@@ -86,13 +79,13 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Row<'a>, MsgpackErro
     for _ in 0..reader.read_map()? {
         let key = reader.read_uint()?;
         match key {
-            KEY_TYPE => header.kind = reader.read_uint()?.min(u64::from(u16::MAX)) as u16,
-            KEY_REPLICA => header.replica_id = reader.read_uint()?.min(u64::from(u32::MAX)) as u32,
-            KEY_GROUP => header.group_id = reader.read_uint()?.min(u64::from(u32::MAX)) as u32,
-            KEY_LSN => header.lsn = reader.read_int()?,
-            KEY_TIMESTAMP => header.timestamp = reader.read_double()?,
-            KEY_TSN => tsn = Some(reader.read_int()?),
-            KEY_FLAGS => flags = reader.read_uint()?,
+            key::REQUEST_TYPE => header.kind = reader.read_uint()?.min(u64::from(u16::MAX)) as u16,
+            key::REPLICA_ID => header.replica_id = reader.read_uint()?.min(u64::from(u32::MAX)) as u32,
+            key::GROUP_ID => header.group_id = reader.read_uint()?.min(u64::from(u32::MAX)) as u32,
+            key::LSN => header.lsn = reader.read_int()?,
+            key::TIMESTAMP => header.timestamp = reader.read_double()?,
+            key::TSN => tsn = Some(reader.read_int()?),
+            key::FLAGS => flags = reader.read_uint()?,
             // Stream ids and keys of later versions say nothing that replaying needs.
             _ => {
                 reader.read_value()?;

@@ -28,7 +28,6 @@ mod record {
 /// Row types of `.index` and `.run` files.
 const RUN_INFO: u16 = 100;
 const ROW_INDEX: u16 = 102;
-const TUPLE: u64 = 0x21;
 /// Key of the greatest lsn in a run's info.
 const MAX_LSN: u64 = 4;
 
@@ -53,7 +52,7 @@ impl Record {
         let mut record = Record::default();
         let mut reader = Reader::new(body);
         for _ in 0..reader.read_map()? {
-            if reader.read_uint()? != TUPLE {
+            if reader.read_uint()? != wire::key::TUPLE {
                 reader.read_value()?;
                 continue;
             }

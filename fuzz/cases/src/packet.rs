@@ -1,7 +1,8 @@
 //! Doubts that packets of the binary protocol are cut from a stream the same way however it arrives, and that whatever decoding accepts
 //! is well-formed.
-use protocol::iproto::{Header, Packet, Request, next_packet};
+use protocol::iproto::Request;
 use tuple::msgpack;
+use wire::{Header, Packet, next_answer, next_packet};
 
 fn check_value(value: Option<&[u8]>) {
     if let Some(value) = value {
@@ -31,6 +32,12 @@ pub fn run(input: &[u8]) {
             }
         }
         rest = &rest[length..];
+    }
+    // What a client would make of them.
+    if let Ok(Some((answer, length))) = next_answer(input) {
+        assert!(length <= input.len());
+        check_value(answer.data().ok().filter(|data| !data.is_empty()));
+        let _ = (answer.data_count(), answer.error_text(), answer.error_stack());
     }
     // Bodies and headers that no packet brought.
     let _ = Header::decode(input);

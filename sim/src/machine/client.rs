@@ -2,14 +2,13 @@
 
 use super::branch::Branch;
 use super::watch;
-use database::password_hash;
 use runtime::net::SimulatedStream;
-use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 use trial::{Operation, Outcome, User, Value};
-use tuple::msgpack::{self, Reader};
+use wire::ClientError;
 
 /// The user with all rights that the first life of the server makes.
 pub(super) const ADMIN: (&str, &str) = ("trial_admin", "torture");
@@ -18,13 +17,32 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// The log failed: whether the operation happened is known after the next start.
 const WAL_IO: u32 = 40;
 
-/// A connection that performs operations.
-pub(super) struct Connection {
+/// A simulated stream that a client may wait at.
+struct PatientStream {
     stream: SimulatedStream,
     /// Without a byte for longer than this in simulated time, the connection counts as dead.
     patience: Duration,
-    input: Vec<u8>,
-    sync: u64,
+}
+
+impl Read for PatientStream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(out, self.patience)
+    }
+}
+
+impl Write for PatientStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write_all(bytes, self.patience).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A connection that performs operations.
+pub(super) struct Connection {
+    client: wire::Client<PatientStream>,
     spaces: BTreeMap<&'static str, u64>,
     /// The server has said that its log failed.
     pub(super) has_log_failed: bool,
@@ -38,26 +56,16 @@ impl Connection {
             User::Named { name, password } => (name, password),
         };
         let stream = SimulatedStream::connect(address).ok()?;
-        let mut connection =
-            Connection { stream, patience, input: Vec::new(), sync: 0, spaces: BTreeMap::new(), has_log_failed: false };
-        connection.receive(128)?;
-        let greeting: Vec<u8> = connection.input.drain(..128).collect();
-        let salt = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, &greeting[64..108]).ok()?;
-        let stored = password_hash(password.as_bytes());
-        let mut mask = Sha1::new();
-        mask.update(&salt[..20]);
-        mask.update(stored);
-        let mut scramble: [u8; 20] = Sha1::digest(password.as_bytes()).into();
-        let mask: [u8; 20] = mask.finalize().into();
-        scramble.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
-        let mut body = vec![0x82, 0x23];
-        msgpack::encode_str(&mut body, name.as_bytes());
-        body.extend_from_slice(&[0x21, 0x92]);
-        msgpack::encode_str(&mut body, b"chap-sha1");
-        msgpack::encode_str(&mut body, &scramble);
-        match connection.exchange(7, &body) {
-            Outcome::Done(_) => Some(connection),
-            _ => None,
+        let mut client = wire::Client::greet(PatientStream { stream, patience }).ok()?;
+        let welcome = client.log_in(name, password);
+        let mut connection = Connection { client, spaces: BTreeMap::new(), has_log_failed: false };
+        match welcome {
+            Ok(()) => Some(connection),
+            Err(ClientError::Refused { code, text }) => {
+                connection.note(Outcome::Refused(trial::Refusal { code, text }));
+                None
+            }
+            Err(_) => None,
         }
     }
 
@@ -78,53 +86,24 @@ impl Connection {
         }
     }
 
-    fn exchange(&mut self, kind: u8, body: &[u8]) -> Outcome {
-        match self.try_exchange(kind, body) {
-            Some(Outcome::Refused(refusal)) if refusal.code == WAL_IO => {
+    fn exchange(&mut self, kind: u64, body: &[u8]) -> Outcome {
+        let outcome = match self.client.exchange(kind, |out| out.extend_from_slice(body)) {
+            Ok(answer) => Outcome::decode(answer.code, answer.body),
+            Err(_) => Outcome::Unknown,
+        };
+        self.note(outcome)
+    }
+
+    /// Takes notice of a log that has failed.
+    fn note(&mut self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Refused(refusal) if refusal.code == WAL_IO => {
                 watch::count(Branch::LogFailedAnswered);
                 self.has_log_failed = true;
                 Outcome::Unknown
             }
-            Some(outcome) => outcome,
-            None => Outcome::Unknown,
+            other => other,
         }
-    }
-
-    fn try_exchange(&mut self, kind: u8, body: &[u8]) -> Option<Outcome> {
-        self.sync += 1;
-        let mut packet = vec![0xce, 0, 0, 0, 0, 0x82, 0x00, kind, 0x01];
-        msgpack::encode_uint(&mut packet, self.sync);
-        packet.extend_from_slice(body);
-        let length = (packet.len() - 5) as u32;
-        packet[1..5].copy_from_slice(&length.to_be_bytes());
-        self.stream.write_all(&packet, self.patience).ok()?;
-        self.receive(5)?;
-        let length = u32::from_be_bytes(self.input[1..5].try_into().ok()?) as usize;
-        self.receive(5 + length)?;
-        let answer: Vec<u8> = self.input.drain(..5 + length).skip(5).collect();
-        let mut reader = Reader::new(&answer);
-        let mut code = 0;
-        for _ in 0..reader.read_map().ok()? {
-            let (key, value) = (reader.read_uint().ok()?, reader.read_uint().ok()?);
-            match key {
-                0 => code = value,
-                1 if value != self.sync => return None,
-                _ => {}
-            }
-        }
-        Some(Outcome::decode((code & 0x7fff) as u32, reader.rest()))
-    }
-
-    /// Waits until so many bytes are there.
-    fn receive(&mut self, count: usize) -> Option<()> {
-        let mut buffer = [0; 4096];
-        while self.input.len() < count {
-            match self.stream.read(&mut buffer, self.patience) {
-                Ok(got) if got > 0 => self.input.extend_from_slice(&buffer[..got]),
-                _ => return None,
-            }
-        }
-        Some(())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::results::{Recorder, Turn};
 use crate::sections::Section;
 use crate::sections::requests;
 use load::Client;
-use load::wire::Value;
+use load::Value;
 use std::time::{Duration, Instant};
 
 pub(crate) const SECTION: Section = Section {

@@ -17,7 +17,7 @@ use crate::contender::{Contender, Running};
 use crate::report::median;
 use crate::results::{Recorder, Turn};
 use crate::tools::{RocksDb, RocksDbMemory};
-use load::wire::Value;
+use load::Value;
 use load::{Client, End, FlowOutcome, Keys, Latencies, Row, Second, Template, process};
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@ use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
 use crate::sections::Section;
 use load::Template;
-use load::wire::Value;
+use load::Value;
 use std::time::Instant;
 
 pub(crate) const SECTION: Section = Section {

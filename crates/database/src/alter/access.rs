@@ -60,7 +60,7 @@ fn parse_user(row: &[u8]) -> Result<User> {
 
 /// What `_user` keeps of an empty password: guest's.
 fn password_hash_of_nothing() -> [u8; 20] {
-    crate::call::password_hash(b"")
+    wire::password_hash(b"")
 }
 
 fn object_type(kind: UserKind) -> ObjectType {
@@ -91,14 +91,9 @@ pub(super) fn on_user(
             return refuse("the user has objects");
         }
         let gone = database.catalog.set_user(id, None);
-        return Ok(Some(Effect {
-            undo: Box::new(move |database| {
-                database.catalog.set_user(id, gone);
-            }),
-            finish: None,
-            placed: None,
-            rows: 0,
-        }));
+        return Ok(Some(Effect::new(move |database| {
+            database.catalog.set_user(id, gone);
+        })));
     };
     let mut user = parse_user(new.data())?;
     let id = user.id;
@@ -135,14 +130,9 @@ pub(super) fn on_user(
         }
     }
     let before = database.catalog.set_user(id, Some(Rc::new(user)));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            database.catalog.set_user(id, before);
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        database.catalog.set_user(id, before);
+    })))
 }
 
 fn parse_grant(row: &[u8]) -> Result<Grant> {
@@ -241,10 +231,5 @@ pub(super) fn on_priv(
     check_grant(database, context, &grant, wanted)?;
     let removed = Grant { privileges: 0, ..grant.clone() };
     database.catalog.set_grant(after.as_ref().unwrap_or(&removed));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| database.catalog.set_grant(before.as_ref().unwrap_or(&removed))),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| database.catalog.set_grant(before.as_ref().unwrap_or(&removed)))))
 }

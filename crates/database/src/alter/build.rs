@@ -58,7 +58,7 @@ impl Ready {
     }
 }
 
-/// A change that is ready to be put in force by its statement, which comes at once. Dropped, it takes back what the statement has left.
+/// A change that is ready for its statement, which comes at once. When dropped, it removes what the statement has not taken.
 pub(crate) struct ReadyChange<'a> {
     database: &'a Database,
     space: Rc<Space>,
@@ -77,7 +77,7 @@ impl Drop for ReadyChange<'_> {
     }
 }
 
-/// Errors: 12 if the rows are being looked at for another change.
+/// Errors: `AlterSpace` if the rows are being looked at for another change.
 pub(super) fn check_not_building(space: &Space) -> Result<()> {
     if space.rows.is_building() { Err(being_modified(space)) } else { Ok(()) }
 }
@@ -208,14 +208,14 @@ impl Database {
                 return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
             }
             self.check_writable()?;
-            // Rows that a failed log takes back may take the place of those that are looked at.
+            // If the log fails, rows that are rolled back may take the place of those that are looked at.
             if rows.borrow().build_id() != Some(build_id) {
                 return Err(being_modified(space));
             }
         }
     }
 
-    /// Errors: 2 if the new indexes have taken what memory there was.
+    /// Errors: `MemoryIssue` if the new indexes have taken what memory there was.
     fn check_room(&self, space: &Space) -> Result<()> {
         let (taken, limit) = (self.arena.used() + self.arena.charged(), self.arena.limit());
         if taken <= limit {
@@ -239,7 +239,7 @@ impl Database {
     /// Puts new indexes over the rows of a space in their places, after looking at the rows now unless that was done ahead. Returns those whose
     /// places were taken. Yields never.
     ///
-    /// Errors: a row that does not fit; 12 if the rows are being looked at for another change; 54 if there are too many for one go, which is
+    /// Errors: a row that does not fit; `AlterSpace` if the rows are being looked at for another change; `MultistatementTransaction` if there are too many for one go, which is
     /// what a transaction needs that has done something before.
     pub(super) fn apply_build(&self, work: Work, row: &Tuple) -> Result<Vec<DetachedIndex>> {
         let Some(rows) = work.space.rows.memory() else { return Ok(Vec::new()) };

@@ -108,7 +108,7 @@ pub(super) fn set_options(space: &Space, index_id: u32, options: TreeOptions) {
     }
 }
 
-/// Errors: 13 if the engine has no such index, 14 if its keys have no order as bytes.
+/// Errors: `IndexType` if the engine has no such index, `ModifyIndex` if its keys have no order as bytes.
 pub(super) fn check_index(space: &Space, name: &str, kind: IndexKind, parts: &[KeyPart]) -> Result<()> {
     if kind != IndexKind::Tree {
         return Err(Error::new(ErrorCode::IndexType, &[&name, &space.name()]));
@@ -192,7 +192,7 @@ fn placing(space: &Rc<Space>, index_id: Option<u32>) -> Option<Placed> {
     }))
 }
 
-/// The statement that made an index is taken back.
+/// The statement that made an index is rolled back.
 pub(super) fn forget_index(space: &Space, index_id: u32) {
     if let Some(disk) = space.disk()
         && let Some((_, trees)) = disk.drop_index(index_id)
@@ -281,7 +281,7 @@ fn needs_rebuild(disk: &Rc<LsmSpace>, work: &Work) -> bool {
     })
 }
 
-/// Errors: 5 if the primary index of a space with rows would be another.
+/// Errors: `Unsupported` if the primary index of a space with rows would be another.
 fn check_alter(space: &Space, disk: &Rc<LsmSpace>, work: &Work) -> Result<()> {
     let is_primary = work.defs.iter().any(|def| def.id == 0);
     if is_primary && !disk.is_empty() && !space.is_dropped.get() {
@@ -293,7 +293,7 @@ fn check_alter(space: &Space, disk: &Rc<LsmSpace>, work: &Work) -> Result<()> {
     Ok(())
 }
 
-/// Errors: 54 if a space has rows that nobody has looked at for the format that `row` of `_space` gives it, which takes waiting, and so a
+/// Errors: `MultistatementTransaction` if a space has rows that nobody has looked at for the format that `row` of `_space` gives it, which takes waiting, and so a
 /// transaction that has done nothing before.
 pub(super) fn check_format(
     database: &Database,
@@ -339,21 +339,20 @@ pub(super) fn truncate(database: &Database, origin: Origin, space: &Rc<Space>) -
     }
     let taken = Rc::new(RefCell::new(Some(old)));
     let (kept, owner, disk_there) = (Rc::clone(&taken), Rc::clone(disk), Rc::clone(disk));
-    Ok(Some(Effect {
-        undo: Box::new(move |_| {
+    Ok(Some(
+        Effect::new(move |_| {
             if let Some(trees) = taken.borrow_mut().take() {
                 let empty = disk_there.exchange(trees);
                 disk_there.discard(empty, 0);
             }
-        }),
-        finish: Some(Box::new(move |_| {
+        })
+        .and_finish(move |_| {
             if let Some(trees) = kept.borrow_mut().take() {
                 owner.discard(trees, 0);
             }
-        })),
-        placed: placing(space, None),
-        rows: 0,
-    }))
+        })
+        .and_placed(placing(space, None)),
+    ))
 }
 
 impl Database {

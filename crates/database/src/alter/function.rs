@@ -33,7 +33,7 @@ fn is_type(name: &str) -> bool {
     TYPES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// The strings of an encoded list. Errors: 23 naming the field.
+/// The strings of an encoded list. Errors: `FieldType` naming the field.
 fn strings(list: &[u8], field: u32) -> Result<Vec<String>> {
     let wrong = |expected: &str| Error::new(ErrorCode::FieldType, &[&field, &expected]);
     let mut reader = Reader::new(list);
@@ -138,14 +138,9 @@ pub(super) fn on_function(
             return Err(Error::new(ErrorCode::DropFunction, &[&id, &"function has grants"]));
         }
         let gone = database.catalog.set_function(id, None);
-        return Ok(Some(Effect {
-            undo: Box::new(move |database| {
-                database.catalog.set_function(id, gone);
-            }),
-            finish: None,
-            placed: None,
-            rows: 0,
-        }));
+        return Ok(Some(Effect::new(move |database| {
+            database.catalog.set_function(id, gone);
+        })));
     };
     let function = parse(new.data())?;
     let id = function.id;
@@ -178,12 +173,7 @@ pub(super) fn on_function(
     }
     let before = database.catalog.function(id);
     database.catalog.set_function(id, Some(Rc::new(function)));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            database.catalog.set_function(id, before);
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        database.catalog.set_function(id, before);
+    })))
 }

@@ -14,9 +14,10 @@ use crate::statement::no_such_index;
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use storage::{DetachedIndex, IndexDef, IndexKind, KeySource, MemorySpace};
 use tuple::msgpack::{Kind, Reader};
-use tuple::{FieldType, KeyDef, KeyPart, Tuple};
+use tuple::{Collation, FieldType, KeyDef, KeyPart, Tuple};
 
 /// Number of indexes of a space.
 const INDEX_MAX: u32 = 128;
@@ -33,7 +34,7 @@ pub(crate) struct ParsedIndex {
     pub(super) is_unique: bool,
 }
 
-/// Reads a row of `_index`. Errors: 14, 107, 108, 13.
+/// Reads a row of `_index`. Errors: `ModifyIndex`, `WrongIndexParts`, `WrongIndexOptions`, `IndexType`.
 pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Result<ParsedIndex> {
     let mut fields = Fields::new(row)?;
     let space_id = fields.uint()?;
@@ -124,82 +125,100 @@ pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Re
     Ok(ParsedIndex { space_id, info: IndexInfo { id, name, parts, tree }, kind, is_unique })
 }
 
-/// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: 107.
+/// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: `WrongIndexParts`,
+/// `WrongIndexOptions`, `IndexFieldCountLimit`.
 fn parse_parts(database: &Database, origin: Origin, space: &Space, parts: &[u8]) -> Result<Vec<KeyPart>> {
-    let wrong = |what: &str| Error::new(ErrorCode::WrongIndexParts, &[&what]);
     let mut reader = Reader::new(parts);
-    let count = reader.read_array().map_err(|_| wrong("expected an array"))?;
+    let count = reader.read_array().map_err(|_| wrong_parts("expected an array"))?;
     if count > PARTS_MAX {
         return Err(Error::new(ErrorCode::IndexFieldCountLimit, &[&PARTS_MAX]));
     }
-    let mut result = Vec::new();
-    for _ in 0..count {
-        let raw = reader.read_value().map_err(|_| wrong("expected an array"))?;
-        let mut field_no = None;
-        let mut type_name = None;
-        let mut collation = None;
-        let mut is_nullable = None;
-        match Reader::new(raw).kind() {
-            Ok(Kind::Array) => {
-                let mut part = Reader::new(raw);
-                let length = part.read_array().map_err(|_| wrong("expected an array"))?;
-                if length < 2 {
-                    return Err(wrong("expected a non-empty array"));
-                }
-                field_no = Some(part.read_uint().map_err(|_| wrong("field id must be an integer"))?);
-                let name = part.read_str().map_err(|_| wrong("field type must be a string"))?;
-                type_name = std::str::from_utf8(name).ok();
-            }
-            Ok(Kind::Map) => {
-                for_each_entry(raw, |key, value| {
-                    match key {
-                        "field" => {
-                            field_no = Some(as_uint(value).ok_or_else(|| wrong("field id must be an integer"))?);
-                        }
-                        "type" => {
-                            type_name = Some(as_str(value).ok_or_else(|| wrong("field type must be a string"))?);
-                        }
-                        "collation" => {
-                            let id = as_uint(value).ok_or_else(|| wrong("collation must be an integer"))?;
-                            collation = Some(find_collation(database, id as u32)?);
-                        }
-                        "is_nullable" => {
-                            is_nullable = Some(as_bool(value).ok_or_else(|| wrong("'is_nullable' must be boolean"))?);
-                        }
-                        "path" => {
-                            return Err(Error::new(
-                                ErrorCode::Unsupported,
-                                &[&"Lycosa", &"indexes over JSON paths yet"],
-                            ));
-                        }
-                        _ => {}
-                    }
-                    Ok(())
-                })
-                .map_err(|error| error.unwrap_or_else(|| wrong("expected a map")))?;
-            }
-            _ => return Err(wrong("expected an array")),
-        }
-        let field_no = field_no.ok_or_else(|| wrong("field id must be an integer"))?;
-        // What is too large for a number of fields is refused below, with the name of the index.
-        let field_no = u32::try_from(field_no).unwrap_or(u32::MAX);
-        let declared = space.def().fields.get(field_no as usize).cloned();
-        let field_type = match type_name {
-            Some(name) => type_of_name(origin, name).ok_or_else(|| wrong("unknown field type"))?,
-            None => declared.as_ref().map_or(FieldType::Scalar, |field| field.field_type),
-        };
-        let mut part = KeyPart::new(field_no, field_type);
-        // Not the declared field's: who makes an index by names takes that over before.
-        part.is_nullable = is_nullable.unwrap_or(false);
-        if collation.is_some() && !matches!(field_type, FieldType::String | FieldType::Scalar) && !origin.is_replay() {
-            let why = "collation is reasonable only for string and scalar parts";
-            return Err(Error::new(ErrorCode::WrongIndexOptions, &[&(result.len() + 1), &why]));
-        }
-        // Not the declared field's: an index says itself how it compares.
-        part.collation = collation;
-        result.push(part);
+    (1..=count)
+        .map(|number| {
+            let raw = reader.read_value().map_err(|_| wrong_parts("expected an array"))?;
+            let given = match Reader::new(raw).kind() {
+                Ok(Kind::Array) => part_of_array(raw)?,
+                Ok(Kind::Map) => part_of_map(database, raw)?,
+                _ => return Err(wrong_parts("expected an array")),
+            };
+            complete_part(origin, space, number, given)
+        })
+        .collect()
+}
+
+fn wrong_parts(what: &str) -> Error {
+    Error::new(ErrorCode::WrongIndexParts, &[&what])
+}
+
+/// What a row of `_index` says of one part.
+#[derive(Default)]
+struct GivenPart {
+    field_no: Option<u64>,
+    type_name: Option<String>,
+    collation: Option<Arc<Collation>>,
+    is_nullable: bool,
+}
+
+fn part_of_array(raw: &[u8]) -> Result<GivenPart> {
+    let mut part = Reader::new(raw);
+    let length = part.read_array().map_err(|_| wrong_parts("expected an array"))?;
+    if length < 2 {
+        return Err(wrong_parts("expected a non-empty array"));
     }
-    Ok(result)
+    let field_no = part.read_uint().map_err(|_| wrong_parts("field id must be an integer"))?;
+    let name = part.read_str().map_err(|_| wrong_parts("field type must be a string"))?;
+    let type_name = std::str::from_utf8(name).ok().map(str::to_string);
+    Ok(GivenPart { field_no: Some(field_no), type_name, ..GivenPart::default() })
+}
+
+fn part_of_map(database: &Database, raw: &[u8]) -> Result<GivenPart> {
+    let mut part = GivenPart::default();
+    for_each_entry(raw, |key, value| {
+        match key {
+            "field" => {
+                part.field_no = Some(as_uint(value).ok_or_else(|| wrong_parts("field id must be an integer"))?);
+            }
+            "type" => {
+                let name = as_str(value).ok_or_else(|| wrong_parts("field type must be a string"))?;
+                part.type_name = Some(name.to_string());
+            }
+            "collation" => {
+                let id = as_uint(value).ok_or_else(|| wrong_parts("collation must be an integer"))?;
+                part.collation = Some(find_collation(database, id as u32)?);
+            }
+            "is_nullable" => {
+                part.is_nullable = as_bool(value).ok_or_else(|| wrong_parts("'is_nullable' must be boolean"))?;
+            }
+            "path" => {
+                return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"indexes over JSON paths yet"]));
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+    .map_err(|error| error.unwrap_or_else(|| wrong_parts("expected a map")))?;
+    Ok(part)
+}
+
+/// A part as an index has it. What the field is declared as counts for the type alone: an index says itself how it compares, and whoever makes it by
+/// names has taken over before whether it is nullable.
+fn complete_part(origin: Origin, space: &Space, number: u32, given: GivenPart) -> Result<KeyPart> {
+    let field_no = given.field_no.ok_or_else(|| wrong_parts("field id must be an integer"))?;
+    // What is too large for a number of fields is refused later, with the name of the index.
+    let field_no = u32::try_from(field_no).unwrap_or(u32::MAX);
+    let field_type = match given.type_name {
+        Some(name) => type_of_name(origin, &name).ok_or_else(|| wrong_parts("unknown field type"))?,
+        None => space.def().fields.get(field_no as usize).map_or(FieldType::Scalar, |field| field.field_type),
+    };
+    let may_collate = matches!(field_type, FieldType::String | FieldType::Scalar);
+    if given.collation.is_some() && !may_collate && !origin.is_replay() {
+        let why = "collation is reasonable only for string and scalar parts";
+        return Err(Error::new(ErrorCode::WrongIndexOptions, &[&number, &why]));
+    }
+    let mut part = KeyPart::new(field_no, field_type);
+    part.is_nullable = given.is_nullable;
+    part.collation = given.collation;
+    Ok(part)
 }
 
 /// Key and comparison definitions of all indexes of a space, given the parts of each.
@@ -310,8 +329,8 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     space.set_index(id, Some(Rc::new(parsed.info)));
     database.catalog.set_format(&space, format);
     database.catalog.note_change(SchemaObject::Space(space.id));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
+    Ok(Some(
+        Effect::new(move |database| {
             space.set_index(id, None);
             space.remove_index_def(id);
             database.catalog.set_format(&space, old_format);
@@ -320,11 +339,9 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
             database.discard_indexes(index);
             disk::forget_index(&space, id);
             database.catalog.note_change(SchemaObject::Space(space.id));
-        }),
-        finish: None,
-        placed,
-        rows: 0,
-    }))
+        })
+        .and_placed(placed),
+    ))
 }
 
 fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Option<Effect>> {
@@ -357,8 +374,8 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     database.catalog.note_change(SchemaObject::Space(space.id));
     let taken = Rc::new(RefCell::new(space.rows.memory().and_then(|rows| Taken::from(&mut rows.borrow_mut(), id))));
     let kept = Rc::clone(&taken);
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
+    Ok(Some(
+        Effect::new(move |database| {
             space.set_index(id, info);
             put_defs(&space, def);
             disk::reattach_index(&space, &detached);
@@ -367,14 +384,12 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
                 taken.put_back(&mut rows.borrow_mut());
             }
             database.catalog.note_change(SchemaObject::Space(space.id));
-        }),
-        finish: Some(Box::new(move |database| {
+        })
+        .and_finish(move |database| {
             disk::discard(&owner, &kept_trees);
             database.disposal.discard(kept.borrow_mut().take().map(Taken::garbage));
-        })),
-        placed: None,
-        rows: 0,
-    }))
+        }),
+    ))
 }
 
 /// What a dropped index leaves in memory until the drop is durable.
@@ -455,8 +470,8 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
     database.catalog.note_change(SchemaObject::Space(space.id));
     let replaced = Rc::new(RefCell::new(replaced));
     let kept = Rc::clone(&replaced);
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
+    Ok(Some(
+        Effect::new(move |database| {
             disk::reattach_index(&space, &replaced_trees);
             if let Some(old) = &old_info {
                 disk::set_options(&space, id, old.tree);
@@ -468,12 +483,11 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
             let unused = space.rows.memory().map(|rows| rows.borrow_mut().exchange_indexes(replaced.take()));
             database.discard_indexes(unused.into_iter().flatten());
             database.catalog.note_change(SchemaObject::Space(space.id));
-        }),
-        finish: Some(Box::new(move |database| {
+        })
+        .and_finish(move |database| {
             disk::discard(&owner, &kept_trees);
             database.discard_indexes(kept.take());
-        })),
-        placed,
-        rows: 0,
-    }))
+        })
+        .and_placed(placed),
+    ))
 }

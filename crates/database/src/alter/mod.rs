@@ -1,7 +1,7 @@
-//! Changes of the schema: what a row of a system space means, put in force.
+//! Changes of the schema: applies what a row of a system space means.
 //!
 //! A schema change is a write to a system space, so it is transactional, logged, replicated and recovered like any other
-//! write. After the row itself is in place, `on_system_row` changes the catalog and returns how to take that back. On an
+//! write. After the row itself is in place, `on_system_row` changes the catalog and returns how to roll that back. On an
 //! error the statement that wrote the row is undone by its caller.
 
 mod access;
@@ -61,7 +61,7 @@ pub(crate) use build::Ready;
 pub(crate) use index::{define_engine_indexes, parse_index};
 pub(crate) use space::{kind_of, make_format, parse_space, rows_of_kind, view_base};
 
-/// Puts a changed row of a system space in force.
+/// Applies a changed row of a system space to the catalog.
 pub(crate) fn on_system_row(
     database: &Database,
     context: &Context,
@@ -100,7 +100,7 @@ fn is_almighty(database: &Database, context: &Context) -> bool {
     context.user(&database.catalog) == ADMIN || rights.universe & EVERYTHING == EVERYTHING
 }
 
-/// Checks that the owner of an object is who makes it, or stays who it was, unless its owner gives it away. Errors: 42.
+/// Checks that the owner of an object is who makes it, or stays who it was, unless its owner gives it away. Errors: `AccessDenied`.
 fn check_given_owner(
     database: &Database,
     context: &Context,
@@ -118,7 +118,7 @@ fn check_given_owner(
     Err(denied(wanted, kind, name, &database.catalog.user_name(user)))
 }
 
-/// Checks the right to change an object of the schema. Errors: 42.
+/// Checks the right to change an object of the schema. Errors: `AccessDenied`.
 fn check_change(
     database: &Database,
     context: &Context,

@@ -40,7 +40,7 @@ fn parse(row: &[u8], failure: ErrorCode) -> Result<SequenceDef> {
     Ok(def)
 }
 
-/// Errors: 23 for a number of a definition beyond 2^63 - 1. What a start reads is taken as that.
+/// Errors: `FieldType` for a number of a definition beyond 2^63 - 1. What a start reads is taken as that.
 fn check_numbers(row: &Tuple) -> Result<()> {
     for field_no in 3..8 {
         if row.field(field_no).is_some_and(|value| Reader::new(value).read_int().is_err()) {
@@ -71,14 +71,9 @@ pub(super) fn on_sequence(
             return refuse("the sequence has grants");
         }
         let gone = database.catalog.set_sequence(def.id, None);
-        return Ok(Some(Effect {
-            undo: Box::new(move |database| {
-                database.catalog.set_sequence(def.id, gone);
-            }),
-            finish: None,
-            placed: None,
-            rows: 0,
-        }));
+        return Ok(Some(Effect::new(move |database| {
+            database.catalog.set_sequence(def.id, gone);
+        })));
     };
     if !context.origin.is_replay() {
         check_numbers(new)?;
@@ -103,31 +98,21 @@ pub(super) fn on_sequence(
         // Whoever knows sequences by name looks again.
         let id = before.id;
         database.catalog.set_sequence(id, Some(Rc::clone(&sequence)));
-        return Ok(Some(Effect {
-            undo: Box::new(move |database| {
-                sequence.set_def(before);
-                database.catalog.set_sequence(id, Some(sequence));
-            }),
-            finish: None,
-            placed: None,
-            rows: 0,
-        }));
+        return Ok(Some(Effect::new(move |database| {
+            sequence.set_def(before);
+            database.catalog.set_sequence(id, Some(sequence));
+        })));
     }
     let def = parse(new.data(), ErrorCode::CreateSequence)?;
     check_change(database, context, Privileges::CREATE, ObjectType::Sequence, def.id, def.owner, &def.name)?;
     let id = def.id;
     database.catalog.set_sequence(id, Some(Rc::new(Sequence::new(def))));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            database.catalog.set_sequence(id, None);
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        database.catalog.set_sequence(id, None);
+    })))
 }
 
-/// The value itself is not taken back on rollback: what was handed out never comes again.
+/// A rollback leaves the value where it is: what was handed out never comes again.
 pub(super) fn on_sequence_data(
     database: &Database,
     context: &Context,
@@ -149,12 +134,12 @@ pub(super) fn on_sequence_data(
     if new.is_some() {
         return Ok(None);
     }
-    // A reset that is taken back leaves the sequence where it was.
-    Ok(Some(Effect { undo: Box::new(move |_| sequence.set_value(before)), finish: None, placed: None, rows: 0 }))
+    // A reset that is rolled back leaves the sequence where it was.
+    Ok(Some(Effect::new(move |_| sequence.set_value(before))))
 }
 
 /// Rows of a space use up values of its sequence: that takes the right to write it. One made for the space goes with the space, so it
-/// must be its maker's. Errors: 42.
+/// must be its maker's. Errors: `AccessDenied`.
 fn check_attached(database: &Database, context: &Context, sequence: &Sequence, is_generated: bool) -> Result<()> {
     let def = sequence.def();
     if is_generated {
@@ -214,13 +199,8 @@ pub(super) fn on_space_sequence(
     let attached = new.map(|_| SpaceSequence { sequence, field_no, is_generated });
     let before = std::mem::replace(&mut *space.sequence.borrow_mut(), attached);
     database.catalog.note_change(SchemaObject::Space(space.id));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            *space.sequence.borrow_mut() = before;
-            database.catalog.note_change(SchemaObject::Space(space.id));
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        *space.sequence.borrow_mut() = before;
+        database.catalog.note_change(SchemaObject::Space(space.id));
+    })))
 }

@@ -23,13 +23,13 @@ const NAME_MAX: usize = 65_000;
 /// Longest name of an engine, in bytes.
 const ENGINE_NAME_MAX: usize = 16;
 
-/// A name may hold any printable characters. Errors: 70.
+/// A name may hold any printable characters. Errors: `Identifier`.
 pub(super) fn check_name(name: &str) -> Result<()> {
     let is_good = !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control);
     if is_good { Ok(()) } else { Err(Error::new(ErrorCode::Identifier, &[&name])) }
 }
 
-/// Reads a row of `_space`. Errors: 9 naming the space, 141, 111, 57.
+/// Reads a row of `_space`. Errors: `CreateSpace` naming the space, `WrongSpaceFormat`, `WrongSpaceOptions`, `NoSuchEngine`.
 pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failure: ErrorCode) -> Result<SpaceDef> {
     let mut fields = Fields::new(row)?;
     let id = fields.uint()?;
@@ -96,7 +96,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
     Ok(SpaceDef { id, owner, name, engine, field_count, fields, group_id, is_temporary })
 }
 
-/// Reads the format of a space. Errors: `failure`, 141, 149.
+/// Reads the format of a space. Errors: `failure`, `WrongSpaceFormat`, `SpaceFieldIsDuplicate`.
 fn parse_format(
     database: &Database,
     origin: Origin,
@@ -253,14 +253,9 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     let kind = kind_of(&def);
     let rows = rows_of_kind(database, kind, id, &format)?;
     database.catalog.add_space(Rc::new(Space::new(kind, def, format, rows)));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            database.catalog.remove_space(id);
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        database.catalog.remove_space(id);
+    })))
 }
 
 fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Option<Effect>> {
@@ -286,15 +281,10 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     }
     database.catalog.remove_space(id);
     space.is_dropped.set(true);
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            space.is_dropped.set(false);
-            database.catalog.add_space(space);
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        space.is_dropped.set(false);
+        database.catalog.add_space(space);
+    })))
 }
 
 /// True if a system space has a row with `id` as the first part of an index.
@@ -365,12 +355,7 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     database.apply_build(work, new)?;
     let (old_def, old_format) = (space.def(), space.format());
     apply_def(database, &space, Rc::new(def), format);
-    Ok(Some(Effect {
-        undo: Box::new(move |database| apply_def(database, &space, old_def, old_format)),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| apply_def(database, &space, old_def, old_format))))
 }
 
 /// The row of a space that exists already (a built-in one) came from a snapshot.
@@ -425,21 +410,19 @@ pub(super) fn on_truncate(
     let Some(rows) = space.rows.memory() else { return disk::truncate(database, context.origin, &space) };
     let taken = Rc::new(RefCell::new(Some(rows.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
+    Ok(Some(
+        Effect::new(move |database| {
             if let (Some(old), Some(rows)) = (taken.borrow_mut().take(), space.rows.memory()) {
                 let empty = std::mem::replace(&mut *rows.borrow_mut(), old);
                 database.discard(Garbage::Space(empty));
             }
-        }),
-        finish: Some(Box::new(move |database| {
+        })
+        .and_finish(move |database| {
             if let Some(rows) = kept.borrow_mut().take() {
                 database.discard(Garbage::Space(rows));
             }
-        })),
-        placed: None,
-        rows: 0,
-    }))
+        }),
+    ))
 }
 
 pub(super) fn on_collation(
@@ -462,14 +445,9 @@ pub(super) fn on_collation(
                 return Err(Error::new(ErrorCode::DropCollation, &[&name, &"it is used by a space"]));
             }
             let gone = database.catalog.set_collation(id, None);
-            return Ok(Some(Effect {
-                undo: Box::new(move |database| {
-                    database.catalog.set_collation(id, gone);
-                }),
-                finish: None,
-                placed: None,
-                rows: 0,
-            }));
+            return Ok(Some(Effect::new(move |database| {
+                database.catalog.set_collation(id, gone);
+            })));
         }
         return Err(Error::new(ErrorCode::Unsupported, &[&"collation", &"alter"]));
     }
@@ -487,12 +465,7 @@ pub(super) fn on_collation(
     let collation = Collation::from_row(id, &name, &kind, &locale, options)
         .map_err(|error| Error::new(ErrorCode::CantCreateCollation, &[&error]))?;
     let before = database.catalog.set_collation(id, Some(Arc::new(collation)));
-    Ok(Some(Effect {
-        undo: Box::new(move |database| {
-            database.catalog.set_collation(id, before);
-        }),
-        finish: None,
-        placed: None,
-        rows: 0,
-    }))
+    Ok(Some(Effect::new(move |database| {
+        database.catalog.set_collation(id, before);
+    })))
 }

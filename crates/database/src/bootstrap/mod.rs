@@ -87,7 +87,7 @@ pub(crate) fn fill(database: &Database) -> Result<()> {
     insert(database, &context, alter::CLUSTER_ID, &row)
 }
 
-/// Puts a row in force without logging it: for rows of bootstrap and snapshot.
+/// Applies a row without logging it: for rows of bootstrap and snapshot.
 pub(crate) fn insert(database: &Database, context: &Context, space_id: u32, row: &[u8]) -> Result<()> {
     let space = database.space(space_id)?;
     database

@@ -64,7 +64,7 @@ impl Sequence {
 
     /// Moves on and gives the new value.
     ///
-    /// Errors: 147 at the end of a sequence that is not cyclic.
+    /// Errors: `SequenceOverflow` at the end of a sequence that is not cyclic.
     pub fn next(&self) -> Result<i64> {
         let def = self.def();
         let next = match self.value.get() {

@@ -130,6 +130,11 @@ pub enum Field<'a> {
     WalMode(&'a mut WalMode),
 }
 
+/// Finds the field of an option.
+pub type FieldOf = for<'a> fn(&'a mut Config) -> Field<'a>;
+/// Looks at the value of an option. Errors: what is wrong, in words that follow `Incorrect value for option 'name': `.
+pub type Check = fn(&Config) -> Result<(), String>;
+
 /// An option.
 #[derive(Clone, Copy)]
 pub struct Spec {
@@ -142,9 +147,9 @@ pub struct Spec {
     /// None: `box.cfg` does not take it.
     pub cfg: Option<Cfg>,
     /// None: the process obeys it and not the database.
-    pub field: Option<fn(&mut Config) -> Field<'_>>,
-    /// What is wrong with a value, in words that follow `Incorrect value for option 'name': `.
-    pub check: Option<fn(&Config) -> Result<(), String>>,
+    pub field: Option<FieldOf>,
+    /// None: every value is good.
+    pub check: Option<Check>,
 }
 
 impl Spec {
@@ -223,13 +228,13 @@ impl Spec {
     }
 
     /// The field of [`Config`].
-    const fn field(mut self, field: fn(&mut Config) -> Field<'_>) -> Self {
+    const fn field(mut self, field: FieldOf) -> Self {
         self.field = Some(field);
         self
     }
 
     /// What is wrong with a value.
-    const fn check(mut self, check: fn(&Config) -> Result<(), String>) -> Self {
+    const fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }

@@ -68,7 +68,7 @@ const fn number(number: f64) -> CfgDefault {
 /// All options.
 pub static OPTIONS: &[Spec] = &[
     Spec::new("listen", Kind::Word)
-        .flag("Address and port of the binary protocol")
+        .flag("Address and port of the binary protocol, or the path of a unix socket as `unix/:/path`")
         .more("One that other machines reach is refused while no user has a password")
         .default("127.0.0.1:3301")
         .cfg(AtOnce)

@@ -258,7 +258,7 @@ fn set_field(field: Field<'_>, name: &str, value: &Value) -> Result<(), String> 
 }
 
 fn size(name: &str, text: &str) -> Result<u64, String> {
-    parse_size(text).ok_or_else(|| format!("Incorrect value for option '{name}': '{text}' is no size"))
+    parse_size(text).ok_or_else(|| format!("Incorrect value for option '{name}': '{text}' is not a size"))
 }
 
 /// `1048576`, `1MiB`, `1.5 GB`.
@@ -333,7 +333,7 @@ mod tests {
             ("vinyl_write_threads", Value::Whole(0), "must be greater than 0"),
             ("vinyl_memory", Value::Text("1023k".into()), "must be at least 1 MiB"),
             ("vinyl_max_tuple_size", Value::Text("1023".into()), "must be at least 1 KiB"),
-            ("vinyl_memory", Value::Text("much".into()), "'much' is no size"),
+            ("vinyl_memory", Value::Text("much".into()), "'much' is not a size"),
         ] {
             let text = refusal(name, value.clone());
             assert!(

@@ -35,11 +35,7 @@ local function number_of(value, count)
     if type(value) == 'number' then
         return value
     end
-    if type(value) ~= 'table' or getmetatable(value) ~= metatable then
-        local got = count == 0 and 'no value' or type(value)
-        error(("bad argument #1 to '?' (fiber expected, got %s)"):format(got), 3)
-    end
-    return value.number__
+    return id_of(value, count)
 end
 
 local function check_alive(id)

@@ -5,6 +5,8 @@ local ffi = require('ffi')
 local fio = {}
 
 ffi.cdef[[
+char *getcwd(char *buf, size_t size);
+int chdir(const char *path);
 int open(const char *path, int flags, ...);
 int close(int fd);
 long read(int fd, void *buf, size_t count);

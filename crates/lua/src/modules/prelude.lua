@@ -185,15 +185,3 @@ end
 function os.exit(code)
     internal.exit(code)
 end
-
--- A table that shows `content` and cannot be changed.
-function internal.readonly(content, what)
-    return setmetatable({}, {
-        __index = content,
-        __newindex = function()
-            error(what .. ' is read-only', 2)
-        end,
-        __pairs = function() return pairs_plain(content) end,
-        __serialize = function() return content end,
-    })
-end

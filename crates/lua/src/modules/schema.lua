@@ -1,4 +1,4 @@
--- box.schema.space, .index and .sequence: rows of the system spaces, written by names.
+-- box.schema.space and .index: rows of the system spaces, written by names.
 local internal = ...
 
 box.schema = {
@@ -98,6 +98,8 @@ local function with_defaults(options, defaults)
     end
     return result
 end
+
+internal.with_defaults = with_defaults
 
 -- Runs steps in one transaction, or in the one that is open.
 local function atomically(steps)
@@ -261,6 +263,14 @@ function box.schema.space.format(id, format)
     box.space._space:update(id, { { '=', 7, format_rows(format) } })
 end
 
+-- Drops the sequence that was made with a primary key.
+local function drop_generated_sequence(space_id)
+    local link = box.space._space_sequence:delete(space_id)
+    if link ~= nil and link[3] then
+        internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
+    end
+end
+
 function box.schema.space.drop(id, name, options)
     check_value(id, 'space_id', 'number')
     options = check_options(options, { if_exists = 'boolean' })
@@ -271,18 +281,13 @@ function box.schema.space.drop(id, name, options)
         fail('NO_SUCH_SPACE', name or '#' .. tostring(id))
     end
     atomically(function()
-        local link = box.space._space_sequence:delete(id)
-        if link ~= nil and link[3] then
-            internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
-        end
+        drop_generated_sequence(id)
         local indexes = box.space._vindex:select({ id })
         for i = #indexes, 1, -1 do
             box.space._index:delete({ id, indexes[i][2] })
         end
         internal.as_admin(function()
-            for _, grant in ipairs(box.space._priv.index.object:select({ 'space', id })) do
-                box.space._priv:delete({ grant[2], grant[3], grant[4] })
-            end
+            internal.drop_grants_on('space', id)
             box.space._truncate:delete(id)
         end)
         if box.space._space:delete(id) == nil then
@@ -343,7 +348,115 @@ end
 
 local type_aliases = { num = 'unsigned', uint = 'unsigned', str = 'string', int = 'integer' }
 
--- The four spellings of parts as rows: {{field=0.., type=.., collation=, is_nullable=, path=}}
+-- A flat list, field, type, field, type ..., as a list of parts.
+local function parts_of_pairs(given)
+    local list = {}
+    for i = 1, #given, 2 do
+        if #given % 2 ~= 0 or type(given[i]) ~= 'number' then
+            illegal('options.parts: expected field_no (number), type (string) pairs')
+        elseif given[i] == 0 then
+            illegal('invalid index parts: field_no must be one-based')
+        elseif type(given[i + 1]) ~= 'string' then
+            illegal('options.parts: expected field_no (number), type (string) pairs')
+        elseif given[i] < 0 then
+            fail('WRONG_INDEX_PARTS', 'field id must be an integer')
+        end
+        list[#list + 1] = { given[i], given[i + 1] }
+    end
+    return list
+end
+
+-- The number of a collation by its name or number; nil for 'none', which is the absence of one.
+local function part_collation(i, given)
+    local view, row = box.space._vcollation, nil
+    if type(given) == 'string' then
+        row = view.index.name:get(given) or view.index.name:get(given:lower())
+    else
+        row = view:get(given)
+    end
+    if row == nil then
+        illegal('options.parts[%d]: collation was not found by name \'%s\'', i, tostring(given))
+    end
+    return row[2] ~= 'none' and row[1] or nil
+end
+
+-- The keys of a part, checked one by one; and what is said of one that is unknown, once the field is known to be good.
+local function part_keys(i, given)
+    local part, unknown = {}, nil
+    for key, value in pairs(given) do
+        if key == 1 or key == 'field' then
+            part.field = value
+        elseif key == 2 or key == 'type' then
+            if type(value) ~= 'string' then
+                illegal('options.parts[%d]: type (string) is expected', i)
+            end
+            part.type = value
+        elseif key == 'collation' then
+            part.collation = part_collation(i, value)
+        elseif key == 'is_nullable' then
+            if type(value) ~= 'boolean' then
+                illegal('options.parts[%d]: type (boolean) is expected', i)
+            end
+            part.is_nullable = value
+        elseif key == 'path' then
+            part.path = value
+        else
+            unknown = type(key) == 'string' and ("unexpected option '%s'"):format(key) or 'key must be a string'
+        end
+    end
+    return part, unknown
+end
+
+-- The number of a part's field, from 1.
+local function part_field(space_id, i, field)
+    if type(field) == 'string' then
+        local number = field_by_name(space_id, field)
+        if number == nil then
+            local head = field:match('^([^%.%[]+)[%.%[]')
+            if head and field_by_name(space_id, head) then
+                fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
+            end
+            illegal('options.parts[%d]: field was not found by name \'%s\'', i, field)
+        end
+        return number
+    elseif type(field) ~= 'number' then
+        illegal('options.parts[%d]: field (name or number) is expected', i)
+    elseif field <= 0 then
+        illegal('options.parts[%d]: field (number) must be one-based', i)
+    end
+    return field
+end
+
+-- One part as it stands in a row: {field=0.., type=.., collation=, is_nullable=}. A flat list takes nothing over from the format.
+local function part_of(space_id, format, i, given, is_flat)
+    local part, unknown = part_keys(i, type(given) == 'table' and given or { given })
+    local field = part_field(space_id, i, part.field)
+    if unknown ~= nil then
+        fail('WRONG_INDEX_OPTIONS', i, unknown)
+    end
+    if part.path ~= nil and type(part.path) ~= 'string' then
+        fail('WRONG_INDEX_OPTIONS', i, "'path' must be string")
+    end
+    if part.path ~= nil then
+        fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
+    end
+    local known = format[field]
+    local kind = part.type and part.type:lower()
+    kind = type_aliases[kind] or kind
+    if kind == nil then
+        kind = known and known.type ~= 'any' and known.type or 'scalar'
+    end
+    if part.collation ~= nil and kind ~= 'string' and kind ~= 'scalar' then
+        fail('WRONG_INDEX_OPTIONS', i, 'collation is reasonable only for string and scalar parts')
+    end
+    part.field, part.type = field - 1, kind
+    if part.is_nullable == nil and not is_flat and known and known.is_nullable then
+        part.is_nullable = true
+    end
+    return part
+end
+
+-- The four spellings of parts as rows. Parts that have only a field and a type are written as pairs.
 local function parts_of(space_id, given)
     if type(given) == 'string' or type(given) == 'number' then
         given = { given }
@@ -354,105 +467,15 @@ local function parts_of(space_id, given)
     if #given == 0 then
         illegal('options.parts must have at least one part')
     end
-    -- A flat list: field, type, field, type ... says nothing but that, and so takes nothing over from the format. One of fields alone does.
-    local list, is_flat = given, type(given[1]) == 'number' and type(given[2]) == 'string'
-    if is_flat then
-        list = {}
-        for i = 1, #given, 2 do
-            if #given % 2 ~= 0 or type(given[i]) ~= 'number' then
-                illegal('options.parts: expected field_no (number), type (string) pairs')
-            elseif given[i] == 0 then
-                illegal('invalid index parts: field_no must be one-based')
-            elseif type(given[i + 1]) ~= 'string' then
-                illegal('options.parts: expected field_no (number), type (string) pairs')
-            elseif given[i] < 0 then
-                fail('WRONG_INDEX_PARTS', 'field id must be an integer')
-            end
-            list[#list + 1] = { given[i], given[i + 1] }
-        end
-    end
+    local is_flat = type(given[1]) == 'number' and type(given[2]) == 'string'
+    local list = is_flat and parts_of_pairs(given) or given
     local format = box.schema.space.format(space_id)
     local parts, is_simple = {}, true
     for i, one in ipairs(list) do
-        if type(one) ~= 'table' then
-            one = { one }
+        parts[i] = part_of(space_id, format, i, one, is_flat)
+        for key in pairs(parts[i]) do
+            is_simple = is_simple and (key == 'field' or key == 'type')
         end
-        local part, other = {}, nil
-        for key, value in pairs(one) do
-            if key == 1 or key == 'field' then
-                part.field = value
-            elseif key == 2 or key == 'type' then
-                if type(value) ~= 'string' then
-                    illegal('options.parts[%d]: type (string) is expected', i)
-                end
-                part.type = value
-            elseif key == 'collation' then
-                local row
-                if type(value) == 'string' then
-                    row = box.space._vcollation.index.name:get(value) or box.space._vcollation.index.name:get(value:lower())
-                else
-                    row = box.space._vcollation:get(value)
-                end
-                if row == nil then
-                    illegal('options.parts[%d]: collation was not found by name \'%s\'', i, tostring(value))
-                end
-                -- Collation 'none' is the absence of one.
-                part.collation = row[2] ~= 'none' and row[1] or nil
-            elseif key == 'is_nullable' then
-                if type(value) ~= 'boolean' then
-                    illegal('options.parts[%d]: type (boolean) is expected', i)
-                end
-                part.is_nullable = value
-            elseif key == 'path' then
-                part.path = value
-            else
-                other = type(key) == 'string' and ("unexpected option '%s'"):format(key) or 'key must be a string'
-            end
-        end
-        local field = part.field
-        if type(field) == 'string' then
-            local number = field_by_name(space_id, field)
-            if number == nil then
-                local head = field:match('^([^%.%[]+)[%.%[]')
-                if head and field_by_name(space_id, head) then
-                    fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
-                end
-                illegal('options.parts[%d]: field was not found by name \'%s\'', i, field)
-            end
-            field = number
-        elseif type(field) ~= 'number' then
-            illegal('options.parts[%d]: field (name or number) is expected', i)
-        elseif field <= 0 then
-            illegal('options.parts[%d]: field (number) must be one-based', i)
-        end
-        if other ~= nil then
-            fail('WRONG_INDEX_OPTIONS', i, other)
-        end
-        if part.path ~= nil and type(part.path) ~= 'string' then
-            fail('WRONG_INDEX_OPTIONS', i, "'path' must be string")
-        end
-        if part.path ~= nil then
-            fail('UNSUPPORTED', 'Lycosa', 'indexes on JSON paths yet')
-        end
-        local known = format[field]
-        local kind = part.type and part.type:lower()
-        kind = type_aliases[kind] or kind
-        if kind == nil then
-            kind = known and known.type ~= 'any' and known.type or 'scalar'
-        end
-        if part.collation ~= nil and kind ~= 'string' and kind ~= 'scalar' then
-            fail('WRONG_INDEX_OPTIONS', i, 'collation is reasonable only for string and scalar parts')
-        end
-        part.field, part.type = field - 1, kind
-        if part.is_nullable == nil and not is_flat and known and known.is_nullable then
-            part.is_nullable = true
-        end
-        for key in pairs(part) do
-            if key ~= 'field' and key ~= 'type' then
-                is_simple = false
-            end
-        end
-        parts[i] = part
     end
     for i, part in ipairs(parts) do
         parts[i] = is_simple and array({ part.field, part.type }) or map(part)
@@ -600,13 +623,6 @@ local function index_row(space_id, index_id)
     return row
 end
 
-local function drop_generated_sequence(space_id)
-    local link = box.space._space_sequence:delete(space_id)
-    if link ~= nil and link[3] then
-        internal.as_admin(function() box.schema.sequence.drop(link[2]) end)
-    end
-end
-
 function box.schema.index.drop(space_id, index_id)
     check_value(space_id, 'space_id', 'number')
     check_value(index_id, 'index_id', 'number')
@@ -677,195 +693,4 @@ function box.schema.index.alter(space_id, index_id, options)
             connect_sequence(space_id, connection)
         end
     end)
-end
-
--- Sequences ---------------------------------------------------------------------------------------------------------
-box.schema.sequence = {}
-box.sequence = {}
-
-local INT64_MAX, INT64_MIN = 9223372036854775807ULL, -9223372036854775807LL - 1
-
-local sequence_options = { step = 'number', min = 'number', max = 'number', start = 'number', cycle = 'boolean', cache = 'number' }
-local sequence_create_options = with_defaults({ if_not_exists = 'boolean' }, sequence_options)
-local sequence_alter_options = with_defaults({ name = 'string' }, sequence_options)
-
-function box.schema.sequence.create(name, options)
-    check_value(name, 'name', 'string')
-    options = check_options(options, sequence_create_options)
-    local existing = box.space._vsequence.index.name:get(name)
-    if existing ~= nil then
-        if options.if_not_exists then
-            return box.sequence[name], 'not created'
-        end
-        fail('SEQUENCE_EXISTS', name)
-    end
-    local step = options.step or 1
-    local is_up = step > 0
-    local min = options.min ~= nil and options.min or is_up and 1 or INT64_MIN
-    local max = options.max ~= nil and options.max or is_up and INT64_MAX or -1
-    local start = options.start ~= nil and options.start or is_up and min or max
-    local id = atomically(function()
-        local top = box.space._sequence.index[0]:max()
-        local id = (top and top[1] or 0) + 1
-        box.space._sequence:insert({
-            id, internal.effective_user(), name, step, min, max, start, options.cache or 0, options.cycle or false,
-        })
-        return id
-    end)
-    local _ = id
-    return box.sequence[name]
-end
-
-local function sequence_row(name)
-    return name ~= nil and named_row(box.space._vsequence, name) or nil
-end
-
-function box.schema.sequence.alter(name, options)
-    local given = check_options(options, sequence_alter_options)
-    local row = sequence_row(name)
-    if row == nil then
-        fail('NO_SUCH_SEQUENCE', tostring(name))
-    end
-    options = given
-    local operations = {}
-    for i, name in ipairs({ 'name', 'step', 'min', 'max', 'start', 'cache', 'cycle' }) do
-        if options[name] ~= nil then
-            table.insert(operations, { '=', i + 2, options[name] })
-        end
-    end
-    if #operations > 0 then
-        box.space._sequence:update(row[1], operations)
-    end
-end
-
-function box.schema.sequence.drop(name, options)
-    options = check_options(options, { if_exists = 'boolean' })
-    local row = sequence_row(name)
-    if row == nil then
-        if options.if_exists then
-            return
-        end
-        fail('NO_SUCH_SEQUENCE', tostring(name))
-    end
-    atomically(function()
-        internal.as_admin(function()
-            for _, grant in ipairs(box.space._priv.index.object:select({ 'sequence', row[1] })) do
-                box.space._priv:delete({ grant[2], grant[3], grant[4] })
-            end
-            box.space._sequence_data:delete(row[1])
-        end)
-        box.space._sequence:delete(row[1])
-    end)
-end
-
--- There are no older schemas than that of the directory: what Tarantool has left there is read as it is.
-function box.schema.upgrade() end
-
-local sequence_methods = {}
-local sequence_metatable = { __index = sequence_methods }
-
-local function check_sequence(sequence, method)
-    if type(sequence) ~= 'table' or sequence.id == nil then
-        error(('Use sequence:%s(...) instead of sequence.%s(...)'):format(method, method), 3)
-    end
-end
-
-function sequence_methods.next(sequence)
-    check_sequence(sequence, 'next')
-    return internal.sequence_next(sequence.id)
-end
-function sequence_methods.current(sequence)
-    check_sequence(sequence, 'current')
-    return internal.sequence_current(sequence.id)
-end
-function sequence_methods.set(sequence, value)
-    check_sequence(sequence, 'set')
-    internal.sequence_set(sequence.id, value)
-end
-function sequence_methods.reset(sequence)
-    check_sequence(sequence, 'reset')
-    internal.sequence_reset(sequence.id)
-end
-function sequence_methods.alter(sequence, options)
-    check_sequence(sequence, 'alter')
-    box.schema.sequence.alter(sequence.id, options)
-end
-function sequence_methods.drop(sequence)
-    check_sequence(sequence, 'drop')
-    box.schema.sequence.drop(sequence.id)
-end
-
-function box.schema.sequence.bless(sequence)
-    setmetatable(sequence, sequence_metatable)
-end
-
--- Sequences and functions by name follow the schema -----------------------------------------------------------------
--- Returns what brings `target`, objects by name, up to date: with a list of numbers those, else all of them.
-local function follower(target, metatable, list, definition)
-    local by_id = {}
-    local function forget(id)
-        local object = by_id[id]
-        if object ~= nil and rawget(target, object.name) == object then
-            target[object.name] = nil
-        end
-    end
-    local function show(def)
-        local object = by_id[def.id] or setmetatable({}, metatable)
-        by_id[def.id] = object
-        for key in pairs(object) do
-            object[key] = nil
-        end
-        for key, value in pairs(def) do
-            object[key] = value
-        end
-        if def.language ~= nil then
-            object.uid = nil
-        end
-        -- Functions of SQL cannot be called here.
-        if def.language ~= 'SQL_BUILTIN' then
-            target[def.name] = object
-        end
-    end
-    return function(ids)
-        if ids == nil then
-            local defs, alive = list(), {}
-            for _, def in ipairs(defs) do
-                alive[def.id] = true
-            end
-            for id in pairs(by_id) do
-                forget(id)
-                if not alive[id] then
-                    by_id[id] = nil
-                end
-            end
-            for _, def in ipairs(defs) do
-                show(def)
-            end
-            return
-        end
-        for _, id in ipairs(ids) do
-            forget(id)
-        end
-        for _, id in ipairs(ids) do
-            local def = definition(id)
-            if def == nil then
-                by_id[id] = nil
-            else
-                show(def)
-            end
-        end
-    end
-end
-
--- Kept here: before the first box.cfg it is hidden.
-local function_root = {}
-box.func = function_root
-local follow_sequences = follower(box.sequence, sequence_metatable, internal.sequences, internal.sequence_definition)
--- The metatable is there once the module of rights is loaded.
-local follow_functions
-function internal.refresh_objects(changes)
-    follow_functions = follow_functions
-        or follower(function_root, internal.function_metatable, internal.functions, internal.function_definition)
-    follow_sequences(changes and changes.sequence)
-    follow_functions(changes and changes.func)
 end

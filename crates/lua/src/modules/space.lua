@@ -106,9 +106,6 @@ local function primary(space)
     return index
 end
 
--- Rows of system spaces change the schema: the objects must follow before the next line runs.
-local SYSTEM_MAX = 511
-
 -- Space methods -----------------------------------------------------------------------------------------------------
 function space_methods.insert(space, tuple)
     check_space(space, 'insert')
@@ -520,4 +517,3 @@ function internal.values.refresh(changes)
         internal.refresh_objects(changes)
     end
 end
-internal.SYSTEM_MAX = SYSTEM_MAX

@@ -1,121 +1,7 @@
 //! Bytes to requests, borrowing the input.
 
-use super::{key, request_type};
-use tuple::msgpack::{self, Kind, Reader};
-
-/// Longest packet: a longer one closes its connection.
-const PACKET_BYTES_MAX: u64 = 256 << 20;
-
-/// What is found at the beginning of the input.
-#[derive(Debug)]
-pub enum Packet<'a> {
-    /// A whole packet, and the bytes it takes in all.
-    Complete(&'a [u8], usize),
-    /// The rest has not come.
-    Incomplete,
-}
-
-/// Bytes that are no packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecodeError {
-    /// The length is no length or too large: the connection cannot be understood any more.
-    Length(&'static str),
-    /// The header cannot be read: the request is refused, and has no identifier.
-    Header(&'static str),
-    /// The body cannot be read: the request is refused.
-    Body(&'static str),
-    /// The body lacks what the request needs: it is refused.
-    Missing(&'static str),
-}
-
-/// Bytes that the first packet takes in all, as its beginning says, if that has come and is a length.
-pub(crate) fn announced_bytes(input: &[u8]) -> Option<u64> {
-    let size = length_bytes(*input.first()?)?;
-    let mut reader = Reader::new(input.get(..size)?);
-    reader.read_uint().ok()?.checked_add(size as u64)
-}
-
-/// Bytes of a packet's length by the first of them.
-fn length_bytes(first: u8) -> Option<usize> {
-    Some(match first {
-        0..=0x7f => 1,
-        0xcc => 2,
-        0xcd => 3,
-        0xce => 5,
-        0xcf => 9,
-        _ => return None,
-    })
-}
-
-/// Finds the first packet.
-pub fn next_packet(input: &[u8]) -> Result<Packet<'_>, DecodeError> {
-    let Some(&first) = input.first() else {
-        return Ok(Packet::Incomplete);
-    };
-    let size = length_bytes(first).ok_or(DecodeError::Length("packet length"))?;
-    if input.len() < size {
-        return Ok(Packet::Incomplete);
-    }
-    let length = Reader::new(input).read_uint().map_err(|_| DecodeError::Length("packet length"))?;
-    if length > PACKET_BYTES_MAX {
-        return Err(DecodeError::Length("too big packet size in the header"));
-    }
-    let end = size + length as usize;
-    Ok(match input.get(size..end) {
-        Some(packet) => Packet::Complete(packet, end),
-        None => Packet::Incomplete,
-    })
-}
-
-/// The header of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    /// Request type.
-    pub request_type: u64,
-    /// Chosen by the client; echoed.
-    pub sync: u64,
-    /// The schema version that the client knows; 0 if it does not care.
-    pub schema_version: u64,
-    /// The stream of an interactive transaction; 0 for none.
-    pub stream_id: u64,
-}
-
-/// The kind of value that a key of a header has; `None` for keys that no header has.
-fn header_kind(name: u64) -> Option<Kind> {
-    match name {
-        key::TIMESTAMP => Some(Kind::Float),
-        0..0x10 => Some(Kind::Uint),
-        _ => None,
-    }
-}
-
-impl Header {
-    /// Reads the header of a packet; returns it and the body.
-    pub fn decode(packet: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
-        let bad = |_| DecodeError::Header("packet header");
-        let mut header = Header::default();
-        let mut reader = Reader::new(packet);
-        for _ in 0..reader.read_map().map_err(bad)? {
-            let name = reader.read_uint().map_err(bad)?;
-            // Keys that this server does not need must still be of their kind, as Tarantool has it.
-            if reader.kind().map_err(bad)? != header_kind(name).ok_or(DecodeError::Header("packet header"))? {
-                return Err(DecodeError::Header("packet header"));
-            }
-            let field = match name {
-                key::REQUEST_TYPE => &mut header.request_type,
-                key::SYNC => &mut header.sync,
-                key::SCHEMA_VERSION => &mut header.schema_version,
-                key::STREAM_ID => &mut header.stream_id,
-                _ => {
-                    reader.read_value().map_err(bad)?;
-                    continue;
-                }
-            };
-            *field = reader.read_uint().map_err(bad)?;
-        }
-        Ok((header, reader.rest()))
-    }
-}
+use tuple::msgpack::{Kind, Reader};
+use wire::{DecodeError, key, request_type};
 
 /// The body of a request: what was there, nothing checked beyond its kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -269,13 +155,11 @@ impl<'a> Request<'a> {
     }
 }
 
-const _: () = assert!(PACKET_BYTES_MAX < 1 << 32);
-const _: fn(&[u8]) -> Result<usize, msgpack::MsgpackError> = msgpack::check;
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use wire::{Header, Packet, next_packet};
 
     proptest! {
         #[test]
@@ -291,29 +175,6 @@ mod tests {
                 let _ = Request::decode(request_type, &bytes);
             }
         }
-    }
-
-    #[test]
-    fn packets_come_in_pieces() {
-        let packet = [0xce, 0, 0, 0, 5, 0x82, 0, 64, 1, 7, 99];
-        for end in 0..10 {
-            assert!(matches!(next_packet(&packet[..end]), Ok(Packet::Incomplete)), "{end}");
-        }
-        let Ok(Packet::Complete(body, 10)) = next_packet(&packet) else { panic!("complete") };
-        let (header, rest) = Header::decode(body).expect("a header");
-        assert_eq!((header.request_type, header.sync, rest.len()), (64, 7, 0));
-        assert!(next_packet(&[0xc0]).is_err());
-        assert!(next_packet(&[0xce, 0xff, 0xff, 0xff, 0xff]).is_err());
-    }
-
-    #[test]
-    fn a_header_has_keys_of_headers_and_values_of_their_kind() {
-        for header in
-            [&[0x81, 7, 0xff][..], &[0x81, 5, 0xa1, 0x61], &[0x81, 0x32, 0x80], &[0x81, 0xa1, 0x61, 1], &[0x81, 4, 1]]
-        {
-            assert_eq!(Header::decode(header), Err(DecodeError::Header("packet header")), "{header:x?}");
-        }
-        assert!(Header::decode(&[0x81, 7, 1]).is_ok());
     }
 
     #[test]

@@ -2,15 +2,10 @@
 
 use super::decode::Request;
 use super::request::{decode_error, missing};
-use super::request_type;
 use crate::connection::Connection;
 use database::{Error, ErrorCode, Result};
 use tuple::msgpack::Reader;
-
-/// The only method there is.
-pub(super) const METHOD: &[u8] = b"chap-sha1";
-/// Bytes of a proof that somebody knows a password.
-const SCRAMBLE_BYTES: usize = 20;
+use wire::{AUTH_METHOD, SALT_BYTES, SCRAMBLE_BYTES, request_type};
 
 /// The name of the user in the body of a login.
 pub(super) fn user_of(body: &[u8]) -> String {
@@ -20,7 +15,7 @@ pub(super) fn user_of(body: &[u8]) -> String {
 }
 
 /// Makes the session of a connection a user's if the body of a login proves that it is theirs. Errors: it does not, or is no such body.
-pub(super) fn authenticate(connection: &Connection, salt: &[u8; 32], body: &[u8]) -> Result<()> {
+pub(super) fn authenticate(connection: &Connection, salt: &[u8; SALT_BYTES], body: &[u8]) -> Result<()> {
     let request = Request::decode(request_type::AUTH, body).map_err(decode_error)?;
     let (database, session) = (connection.database(), connection.session());
     let name = request.user_name.ok_or_else(|| missing("user name"))?;
@@ -41,7 +36,7 @@ pub(super) fn authenticate(connection: &Connection, salt: &[u8; 32], body: &[u8]
     if scramble.len() != SCRAMBLE_BYTES {
         return Err(malformed("invalid scramble size"));
     }
-    if !Reader::new(method).read_str().is_ok_and(|method| method == METHOD) {
+    if !Reader::new(method).read_str().is_ok_and(|method| method == AUTH_METHOD.as_bytes()) {
         let method = Reader::new(method).read_str().unwrap_or(method);
         let method = String::from_utf8_lossy(method);
         return Err(Error::illegal(format_args!("unknown authentication method '{}'", method.escape_debug())));

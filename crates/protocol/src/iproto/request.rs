@@ -3,9 +3,9 @@
 //! Reads and writes of rows run at once, on the stack of the event loop, and encode their answer straight into the connection's
 //! buffer. What may run Lua (calls, evaluation, spaces with triggers) gets a fiber.
 
-use super::decode::{DecodeError, Header, Request};
-use super::encode::{begin_answer, begin_data, encode_ok, end_answer, end_data};
-use super::{FEATURES, PROTOCOL_VERSION, key, login, request_type};
+use super::decode::Request;
+use super::encode::{begin_data, encode_ok, end_data};
+use super::{FEATURES, PROTOCOL_VERSION};
 use crate::connection::Connection;
 use database::{
     Context, Database, Error, ErrorCode, Key, Operation, Result, ScanRequest, Space, index_by_name, no_such_index,
@@ -14,6 +14,7 @@ use std::rc::Rc;
 use storage::{IteratorKind, PREFETCH_MAX, Prefetch};
 use tuple::msgpack::{self, Reader};
 use wal::Position;
+use wire::{AUTH_METHOD, DecodeError, Header, begin_answer, end_packet, key, request_type};
 
 /// The error that a client gets for bytes that are no request.
 pub(super) fn decode_error(error: DecodeError) -> Error {
@@ -143,8 +144,8 @@ pub(super) fn serve(connection: &Rc<Connection>, decoded: &Decoded<'_>) -> Resul
             msgpack::encode_array(out, FEATURES.len() as u32);
             FEATURES.iter().for_each(|feature| msgpack::encode_uint(out, *feature));
             msgpack::encode_uint(out, key::AUTH_TYPE);
-            msgpack::encode_str(out, login::METHOD);
-            end_answer(out, start);
+            msgpack::encode_str(out, AUTH_METHOD.as_bytes());
+            end_packet(out, start);
             Ok(())
         }),
         request_type::EXECUTE | request_type::PREPARE => {
@@ -198,7 +199,7 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
             true
         })?;
         end_data(out, at, count);
-        end_answer(out, start);
+        end_packet(out, start);
         Ok(())
     })
 }
@@ -290,7 +291,7 @@ fn answer_data(connection: &Connection, sync: u64, seen: Position, count: u32, v
         let at = begin_data(out);
         out.extend_from_slice(values);
         end_data(out, at, count);
-        end_answer(out, start);
+        end_packet(out, start);
         Ok(())
     })
 }

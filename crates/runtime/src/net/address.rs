@@ -32,6 +32,19 @@ impl Address {
         Some(Path::new(path))
     }
 
+    /// What stands before the address in `login@address`, and the address. A path may have `@` in it, and so may a login.
+    pub fn split_login(text: &str) -> (Option<&str>, &str) {
+        let is_path = |at: &usize| Self::unix_path(&text[at + 1..]).is_some();
+        let mut all = text.match_indices('@').map(|(at, _)| at);
+        match Self::unix_path(text).is_some() {
+            true => (None, text),
+            false => match all.clone().find(is_path).or_else(|| all.next_back()) {
+                Some(at) => (Some(&text[..at]), &text[at + 1..]),
+                None => (None, text),
+            },
+        }
+    }
+
     /// Addresses that a text such as `127.0.0.1:3301`, `localhost:3301`, `3301` (all interfaces), `unix/:/path` or `/path` stands for. May block
     /// for as long as a name server takes. Errors: the text is no address, or nobody knows the name.
     pub fn resolve(text: &str) -> io::Result<Vec<Address>> {
@@ -116,5 +129,9 @@ mod tests {
             assert!(Address::resolve(wrong).is_err(), "{wrong}");
         }
         assert!(Address::resolve(&format!("/{}", "x".repeat(PATH_BYTES_MAX - 1))).is_ok());
+        assert_eq!(Address::split_login("u:a@b@host:1"), (Some("u:a@b"), "host:1"));
+        assert_eq!(Address::split_login("u:a@unix/:/x@y"), (Some("u:a"), "unix/:/x@y"));
+        assert_eq!(Address::split_login("/x@y"), (None, "/x@y"));
+        assert_eq!(Address::split_login("3301"), (None, "3301"));
     }
 }

@@ -136,6 +136,31 @@ fn listen_again(fd: RawFd) -> io::Result<()> {
 }
 
 impl Stream {
+    /// Begins to connect; [`Stream::finish_connect`] tells when it has. Errors: the system's.
+    pub fn connect(address: &Address) -> io::Result<Self> {
+        match (simulation::current(), address) {
+            (Some(_), Address::Tcp(address)) => SimulatedStream::connect(*address).map(Stream::Simulated),
+            (Some(_), Address::Unix(_)) => Err(io::Error::other("no unix sockets are simulated")),
+            (None, Address::Tcp(address)) => mio::net::TcpStream::connect(*address).map(Stream::Tcp),
+            (None, Address::Unix(path)) => mio::net::UnixStream::connect(path).map(Stream::Unix),
+        }
+    }
+
+    /// True once a connection is made, false while it is under way. Errors: it cannot be made.
+    pub fn finish_connect(&self) -> io::Result<bool> {
+        let Stream::Tcp(stream) = self else { return Ok(true) };
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        match stream.peer_addr() {
+            // A port that is asked for while nobody listens may be given to the very socket that asks: then it talks to itself.
+            Ok(peer) if stream.local_addr()? == peer => Err(io::ErrorKind::ConnectionRefused.into()),
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Small packets leave at once.
     pub fn set_nodelay(&self, is_on: bool) -> io::Result<()> {
         match self {

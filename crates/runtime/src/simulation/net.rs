@@ -187,7 +187,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Connects from outside of the main thread's process. Errors: nobody listens.
+    /// Connects to a listener of the main thread's process. Errors: nobody listens.
     pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
         let simulation = simulation()?;
         let mut net = simulation.net.borrow_mut();
@@ -212,7 +212,9 @@ impl Stream {
             is_main,
             is_full: false,
         };
-        let (here, there) = (endpoint(far, own, address, false), endpoint(near, address, own, true));
+        // The main thread may be a client, too.
+        let is_main = simulation.current.borrow().is_none();
+        let (here, there) = (endpoint(far, own, address, is_main), endpoint(near, address, own, true));
         net.endpoints.insert(near, here);
         net.endpoints.insert(far, there);
         let backlog = net.listeners.get_mut(&address).expect("looked at above");
@@ -259,6 +261,9 @@ impl Stream {
             // Nobody is there who could send.
             return Ok(bytes.len());
         }
+        if bytes.is_empty() {
+            return Ok(0);
+        }
         let peer_id = endpoint.peer;
         let Some(peer) = net.endpoints.get_mut(&peer_id) else {
             // The other machine knows nothing of this connection and says so, later.
@@ -267,7 +272,7 @@ impl Stream {
         };
         let taken = peer.inbox.len() + peer.on_the_way;
         let room = simulation.config().socket_bytes_max.saturating_sub(taken).min(bytes.len());
-        if room == 0 && !bytes.is_empty() {
+        if room == 0 {
             simulation.count("a socket was full");
             if let Some(endpoint) = net.endpoints.get_mut(&self.id) {
                 endpoint.is_full = true;

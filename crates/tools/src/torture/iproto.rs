@@ -42,7 +42,7 @@ impl Connection {
     }
 }
 
-fn send(client: &mut Client, kind: u8, body: &[u8]) -> Outcome {
+fn send(client: &mut Client, kind: u64, body: &[u8]) -> Outcome {
     match client.exchange(kind, body) {
         Ok((code, answer)) => Outcome::decode(code, &answer),
         Err(_) => Outcome::Unknown,

@@ -26,8 +26,8 @@ pub(crate) enum Fault {
     Kill,
     /// SIGSTOP, and SIGCONT after up to half a second
     Pause,
-    /// Files cannot grow: some lives run under RLIMIT_FSIZE, which makes writes fail as on a full disk (EFBIG instead of ENOSPC). It needs no privileges, a
-    /// file system of its own would
+    /// Files cannot grow: some lives run under RLIMIT_FSIZE, so that writes fail as on a full disk (EFBIG instead of ENOSPC). Unlike a file system of
+    /// its own, that needs no privileges
     Disk,
     /// 64 MiB for rows, which the workload `limit` fills
     Memory,
@@ -59,34 +59,34 @@ impl Engine {
 /// Options of `torture`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// What is tortured
+    /// Server to torture
     #[arg(long, value_enum, default_value_t = Kind::Lycosa)]
     target: Kind,
-    /// Its binary [default: this one; tarantool; redis-server]
+    /// Binary of the server [default: this one; tarantool; redis-server]
     #[arg(long)]
     binary: Option<PathBuf>,
-    /// Directory for its files, on the disk to be tried; made if it does not exist [default: a temporary one, removed at the end unless something was wrong]
+    /// Directory for its files, on the disk to be tested; created if it does not exist [default: a temporary one, removed at the end unless something went wrong]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// How long
+    /// Duration in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// End after so many kills [default: when the time is over]
+    /// Number of kills after which to end [default: when the time is over]
     #[arg(long)]
     kills: Option<u64>,
-    /// Clients, each with a connection and a thread; a workload gets at least as many as it needs
+    /// Clients, each with a connection and a thread; every workload gets as many as it needs
     #[arg(long, default_value_t = 32)]
     clients: usize,
-    /// What happens to it. Clock jumps are not among them: only a privileged process can set the clock, and it is that of the whole machine
+    /// Faults to inject. Clock jumps are not among them: only a privileged process can set the clock, and that is the clock of the whole machine
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Fault::Kill, Fault::Pause, Fault::Disk, Fault::Memory])]
     faults: Vec<Fault>,
-    /// A workload by name, several with commas between, or all that the target can express; `list` shows them
+    /// Workloads by name, with commas between, or all that the server can express; `list` lists them
     #[arg(long, default_value = "all")]
     workload: String,
-    /// Where the rows of Lycosa or Tarantool are; on disk with options that make dumps and merges many
+    /// Where the rows are; on disk the server gets options that cause many dumps and merges
     #[arg(long, value_enum, default_value_t = Engine::Memory)]
     engine: Engine,
-    /// Of all random choices; the moments of the machine's own threads are not among them [default: random, and shown]
+    /// Seed of all random choices, which do not include the scheduling of threads [default: random, and shown]
     #[arg(long)]
     seed: Option<u64>,
     /// wal_mode of Lycosa or Tarantool [default: the target's own]
@@ -95,10 +95,10 @@ pub struct Options {
     /// appendfsync of Redis
     #[arg(long, default_value = "everysec", value_parser = ["always", "everysec", "no"])]
     appendfsync: String,
-    /// Go on after a broken promise and count
+    /// Continue after a broken promise, and count them
     #[arg(long)]
     keep_going: bool,
-    /// The report as JSON, without a progress bar
+    /// Print the report as JSON, without a progress bar
     #[arg(long)]
     json: bool,
 }

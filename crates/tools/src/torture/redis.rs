@@ -1,9 +1,12 @@
 //! Operations of the workloads that Redis can express, in its commands: a space is a hash, a procedure is a script.
 
-use crate::client::{Stream, dial};
+use runtime::net::{self, BlockingStream};
 use std::io::{BufRead, BufReader, Write};
+use std::time::Duration;
 use trial::{CLIENTS, Operation, Order, Outcome, REGISTERS_SPACE, Refusal, STOCK, Space, Value};
 
+/// A connection that takes longer is given up.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REGISTERS: &str = "registers";
 
 /// Arguments: key, old, new.
@@ -49,7 +52,7 @@ rows[#rows + 1] = { tonumber(id), tonumber(last[1]), cjson.decode(last[2]) } end
 
 /// A connection that performs operations.
 pub(super) struct Connection {
-    stream: BufReader<Stream>,
+    stream: BufReader<BlockingStream>,
 }
 
 /// An answer.
@@ -62,7 +65,7 @@ enum Reply {
 impl Connection {
     /// Connects. Errors: in words.
     pub(super) fn open(address: &str) -> Result<Self, String> {
-        let stream = dial(address).map_err(|error| format!("{address}: {error}"))?;
+        let stream = net::connect(address, CONNECT_TIMEOUT).map_err(|error| format!("{address}: {error}"))?;
         Ok(Connection { stream: BufReader::new(stream) })
     }
 

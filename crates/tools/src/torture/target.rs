@@ -42,7 +42,7 @@ impl Kind {
         self != Kind::Redis || matches!(workload, "registers" | "inventory")
     }
 
-    /// The binary, if none is named.
+    /// The binary, if none is named. Errors: the system does not say where this one is.
     pub(super) fn program(self) -> Result<PathBuf, String> {
         match self {
             Kind::Lycosa => std::env::current_exe().map_err(|error| format!("where this binary is: {error}")),
@@ -68,7 +68,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Makes the directory.
+    /// Makes the directory. Errors: it cannot be made.
     pub(super) fn new(named: Option<PathBuf>) -> std::io::Result<Self> {
         let is_temporary = named.is_none();
         let fresh = || std::env::temp_dir().join(format!("lycosa-torture-{}", std::process::id()));
@@ -115,7 +115,7 @@ pub(super) struct Launch {
 pub(super) struct NotStarted(pub(super) String);
 
 impl Launch {
-    /// Writes what the server needs beside its data.
+    /// Writes what the server needs beside its data. Errors: it cannot be written.
     pub(super) fn prepare(&self) -> std::io::Result<()> {
         let script = match self.kind {
             Kind::Lycosa => MAKE_ADMIN.to_string(),
@@ -172,7 +172,7 @@ impl Launch {
         arguments.into_iter().map(ToString::to_string).collect()
     }
 
-    /// Starts the process. With `file_bytes_max` its files cannot grow beyond that.
+    /// Starts the process. With `file_bytes_max` its files cannot grow beyond that. Errors: why there is no server, in its own words.
     pub(super) fn spawn(&self, file_bytes_max: Option<u64>) -> Result<Process, NotStarted> {
         let port = match self.kind {
             Kind::Redis => free_port().map_err(|error| NotStarted(format!("no port: {error}")))?,

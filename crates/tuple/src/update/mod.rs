@@ -74,7 +74,7 @@ pub enum UpdateError {
     },
 }
 
-/// Checks operations (any bytes) as far as that is possible without a row.
+/// Checks operations (any bytes) as far as that is possible without a row. Errors: the first that is wrong.
 pub fn check_ops(ops: &[u8], format: Option<&Format>, index_base: u32) -> Result<(), UpdateError> {
     operation::parse(ops, format, index_base, &mut Operations::new())
 }

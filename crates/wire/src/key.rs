@@ -1,0 +1,33 @@
+//! Keys of headers and bodies, of packets and of rows in the log.
+#![expect(missing_docs, reason = "the protocol's words")]
+
+pub const REQUEST_TYPE: u64 = 0x00;
+pub const SYNC: u64 = 0x01;
+pub const REPLICA_ID: u64 = 0x02;
+pub const LSN: u64 = 0x03;
+pub const TIMESTAMP: u64 = 0x04;
+pub const SCHEMA_VERSION: u64 = 0x05;
+pub const GROUP_ID: u64 = 0x07;
+pub const TSN: u64 = 0x08;
+pub const FLAGS: u64 = 0x09;
+pub const STREAM_ID: u64 = 0x0a;
+pub const SPACE_ID: u64 = 0x10;
+pub const INDEX_ID: u64 = 0x11;
+pub const LIMIT: u64 = 0x12;
+pub const OFFSET: u64 = 0x13;
+pub const ITERATOR: u64 = 0x14;
+pub const INDEX_BASE: u64 = 0x15;
+pub const KEY: u64 = 0x20;
+pub const TUPLE: u64 = 0x21;
+pub const FUNCTION_NAME: u64 = 0x22;
+pub const USER_NAME: u64 = 0x23;
+pub const EXPRESSION: u64 = 0x27;
+pub const OPS: u64 = 0x28;
+pub const DATA: u64 = 0x30;
+pub const ERROR_24: u64 = 0x31;
+pub const ERROR: u64 = 0x52;
+pub const VERSION: u64 = 0x54;
+pub const FEATURES: u64 = 0x55;
+pub const AUTH_TYPE: u64 = 0x5b;
+pub const SPACE_NAME: u64 = 0x5e;
+pub const INDEX_NAME: u64 = 0x5f;
