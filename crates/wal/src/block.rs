@@ -89,6 +89,16 @@ pub(crate) fn encode_group(rows: &[u8], note: Note, out: &mut AlignedBuffer) {
     let rest = pages * PAGE_BYTES - at - SKIPPABLE_OVERHEAD;
     put_skippable(&mut bytes[at..], rest, Some(note));
     finish_block(bytes);
+    debug_assert!(is_readable(bytes, rows, note), "a group is read back as it was made");
+}
+
+/// True if a group says what it was made of.
+fn is_readable(group: &[u8], rows: &[u8], note: Note) -> bool {
+    let content = &group[FIXHEADER_BYTES..];
+    let mut unpacked = Vec::new();
+    let is_block = read_fixheader(group)
+        .is_ok_and(|header| header.length == content.len() as u64 && header.is_checksum_of(content));
+    is_block && find_note(content) == Some(note) && decompress(content, &mut unpacked).is_ok() && unpacked == rows
 }
 
 /// Fills `out` with one block that holds nothing.

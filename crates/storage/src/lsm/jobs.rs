@@ -160,7 +160,7 @@ fn write_runs(place: &Workplace, dump: &MemtableDump, finished: &mut Vec<Run>) -
     let mut writer = begin()?;
     let mut cuts = dump.cuts.iter().peekable();
     let mut made = Vec::new();
-    let mut count = 0u64;
+    let (mut count, mut vanished) = (0u64, 0);
     dump.memtable.for_each(|entry, filter_prefix| {
         count += 1;
         if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
@@ -174,7 +174,10 @@ fn write_runs(place: &Workplace, dump: &MemtableDump, finished: &mut Vec<Run>) -
             finished.extend(place.finish(std::mem::replace(&mut writer, begin()?))?);
         }
         match entry.kind {
-            EntryKind::Delete if dump.is_bottom => Ok(()),
+            EntryKind::Delete if dump.is_bottom => {
+                vanished += 1;
+                Ok(())
+            }
             EntryKind::Upsert if dump.is_bottom => {
                 made.clear();
                 dump.upserter.apply(None, entry.value, &mut made);
@@ -184,6 +187,8 @@ fn write_runs(place: &Workplace, dump: &MemtableDump, finished: &mut Vec<Run>) -
         }
     })?;
     finished.extend(place.finish(writer)?);
+    let written: u64 = finished.iter().map(Run::entries).sum();
+    assert_eq!(written + vanished, count, "every entry of a memtable is in one of its runs");
     Ok(())
 }
 

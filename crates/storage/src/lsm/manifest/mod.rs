@@ -413,6 +413,7 @@ impl Manifest {
     fn write_record(&mut self, mut open: Open, items: &[Item]) -> Result<(), LsmError> {
         match self.write_confirmed(&open, items) {
             Ok(length) => {
+                assert!(open.length < length, "the manifest only grows");
                 open.length = length;
                 // It may have been confirmed: it must stay, and the next edit begins a new file.
                 self.confirm(length).inspect_err(|_| self.is_settled = false)?;
