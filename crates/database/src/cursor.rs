@@ -37,6 +37,7 @@ impl Database {
     /// What every scan begins with: access and key are checked, what is seen is noted.
     ///
     /// Errors: `AccessDenied` and those of `check_scan`; `TransactionConflict`.
+    #[inline]
     fn begin_scan(&self, context: &Context, space: &Space, request: &ScanRequest<'_>) -> Result<()> {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;

@@ -58,6 +58,7 @@ impl Ledger {
     }
 
     /// Works with the log. Errors: as the log's, in Tarantool's codes; `Loading` if there is none yet.
+    #[inline]
     pub(crate) fn with_journal<T>(
         &self,
         work: impl FnOnce(&mut Journal) -> std::result::Result<T, WalError>,
@@ -69,6 +70,7 @@ impl Ledger {
     }
 
     /// Notes that a transaction at this position has written to a space.
+    #[inline]
     pub(crate) fn note_write(&self, space: &Space, position: Position) {
         debug_assert!(position >= space.last_write.get(), "positions only grow");
         space.last_write.set(position);
@@ -78,19 +80,16 @@ impl Ledger {
         }
     }
 
-    /// Keeps a statement until its position is durable. Returns it if that is so already.
-    #[must_use]
-    pub(crate) fn push(&self, position: Position, statement: Statement) -> Option<Statement> {
-        if position <= self.durable.get() {
-            return Some(statement);
-        }
+    /// Keeps a statement whose position is not durable until it is.
+    #[inline]
+    fn push(&self, position: Position, statement: Statement) {
         let mut pending = self.pending.borrow_mut();
         debug_assert!(pending.back().is_none_or(|last| last.position <= position), "positions only grow");
         pending.push_back(Pending { position, statement });
-        None
     }
 
     /// The next statement whose position is durable.
+    #[inline]
     fn pop_durable(&self) -> Option<Statement> {
         let mut pending = self.pending.borrow_mut();
         if let Some(old) = pending.get(FORESEEN_DROPS).and_then(|later| later.statement.change.old.as_ref()) {
@@ -172,8 +171,10 @@ impl Database {
     /// Keeps a statement until its position is durable.
     #[inline]
     pub(crate) fn push_pending(&self, position: Position, statement: Statement) {
-        if let Some(statement) = self.ledger.push(position, statement) {
+        if position <= self.durable() {
             self.finish(statement);
+        } else {
+            self.ledger.push(position, statement);
         }
     }
 

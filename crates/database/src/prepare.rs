@@ -291,6 +291,7 @@ impl Database {
     /// Applies what was prepared, in all indexes.
     ///
     /// Errors: `TupleFound`; `MemoryIssue` without memory; an index is damaged.
+    #[inline]
     pub(crate) fn apply(&self, space: &Space, prepared: Prepared) -> Result<(Change, Option<Box<BlindWrite>>)> {
         let Prepared { old, new, mode, blind, .. } = prepared;
         debug_assert!(

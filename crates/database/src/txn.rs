@@ -61,7 +61,7 @@ impl Effect {
 pub(crate) struct Statement {
     pub space: Rc<Space>,
     pub change: Change,
-    pub effect: Option<Effect>,
+    pub effect: Option<Box<Effect>>,
 }
 
 /// One row for the log.
@@ -510,7 +510,7 @@ impl Database {
             && let Some(statement) = txn.statements.last_mut()
         {
             let rows = txn.rows.len();
-            statement.effect = Some(Effect { rows, ..effect });
+            statement.effect = Some(Box::new(Effect { rows, ..effect }));
         }
     }
 

@@ -294,6 +294,7 @@ fn tuple_of(row: Option<DiskRow>, arena: &Arena, format_id: u32) -> Result<Optio
     Ok(made.transpose()?)
 }
 
+#[inline]
 fn put_in_memory(
     space: &RefCell<MemorySpace>,
     old: Option<Tuple>,
