@@ -187,10 +187,10 @@ fn check_of_what_is_no_data_directory_fails_and_missing_files_are_named() {
     let path = |name: &str| dir.path().join(name).display().to_string();
     assert!(fails(&["check", &path("missing")]).contains("missing"));
     fs::create_dir(dir.path().join("empty")).unwrap();
-    assert!(fails(&["check", &path("empty")]).contains("no data directory"));
+    assert!(fails(&["check", &path("empty")]).contains("not a data directory"));
     fs::create_dir(dir.path().join("foreign")).unwrap();
     fs::write(dir.path().join("foreign/notes.txt"), "nothing of ours").unwrap();
-    assert!(fails(&["check", &path("foreign")]).contains("no data directory"));
+    assert!(fails(&["check", &path("foreign")]).contains("not a data directory"));
     let mut rig = Rig::start(SCRIPT, &[]);
     rig.answer("fill(1, 10) return 0");
     rig.server.kill();

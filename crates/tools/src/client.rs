@@ -1,6 +1,7 @@
 //! What people give a tool to reach a server by, and the client that it is reached with: addresses with a user and a password, waits that a person
 //! can end, answers as JSON. The console of `server` uses it, too.
 
+use database::ErrorCode;
 use runtime::net::{Address, BlockingStream};
 use runtime::{Clock, SystemClock, net};
 use serde_json::Value;
@@ -23,6 +24,8 @@ pub const PASSWORD_VARIABLE: &str = "LYCOSA_PASSWORD";
 /// A connection.
 pub struct Client {
     connection: wire::Client<PatientStream>,
+    /// Nobody has logged in.
+    is_guest: bool,
 }
 
 /// How long answers are waited for.
@@ -177,10 +180,10 @@ impl Client {
         if wire::read_salt(connection.greeting()).is_none() {
             return Err(format!("{address}: this is no Tarantool or Lycosa"));
         }
-        let mut client = Client { connection };
+        let mut client = Client { connection, is_guest: target.user.is_none() };
         if let Some(user) = &target.user {
             let password = target.password.as_deref().unwrap_or_default();
-            let welcomed = refusal(client.connection.log_in(user, password));
+            let welcomed = refusal(false, client.connection.log_in(user, password));
             welcomed.map_err(|error| format!("{address}: {error}"))?.map_err(|error| {
                 match target.password {
                     Some(_) => error,
@@ -205,10 +208,14 @@ impl Client {
 
     /// Runs source text with arguments; the results, or the server's error. Errors: the connection is of no more use.
     pub fn eval_all(&mut self, source: &str, arguments: &[&str]) -> std::io::Result<Result<Vec<Value>, String>> {
-        let answer = refusal(self.connection.eval(source, |out| {
-            msgpack::encode_array(out, arguments.len() as u32);
-            arguments.iter().for_each(|argument| msgpack::encode_str(out, argument.as_bytes()));
-        }))?;
+        let is_guest = self.is_guest;
+        let answer = refusal(
+            is_guest,
+            self.connection.eval(source, |out| {
+                msgpack::encode_array(out, arguments.len() as u32);
+                arguments.iter().for_each(|argument| msgpack::encode_str(out, argument.as_bytes()));
+            }),
+        )?;
         let values = |data: &[u8]| match checked_json(data) {
             Some(Value::Array(values)) => Ok(values),
             _ => Err(malformed()),
@@ -234,12 +241,12 @@ fn malformed() -> std::io::Error {
 }
 
 /// What the server refused, in words, apart from what ends the connection.
-fn refusal<T>(result: Result<T, ClientError>) -> std::io::Result<Result<T, String>> {
+fn refusal<T>(is_guest: bool, result: Result<T, ClientError>) -> std::io::Result<Result<T, String>> {
     match result {
         Ok(value) => Ok(Ok(value)),
-        Err(ClientError::Refused { text, .. }) => {
-            let is_nobody = text.ends_with("is denied for user 'guest'");
-            Ok(Err(format!("{text}{}", if is_nobody { "; name a user: user@host:port" } else { "" })))
+        Err(ClientError::Refused { code, text }) => {
+            let needs_user = is_guest && code == ErrorCode::AccessDenied as u32;
+            Ok(Err(format!("{text}{}", if needs_user { "; name a user: user@host:port" } else { "" })))
         }
         Err(ClientError::Broken(error)) => Err(error),
         Err(ClientError::Absurd(_)) => Err(malformed()),
