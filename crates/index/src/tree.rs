@@ -616,6 +616,11 @@ impl Tree {
         // SAFETY: `make_writable` returned nodes owned by the current epoch, reachable from nowhere else.
         let leaf_ref = unsafe { &mut *leaf };
         let at = cursor.position;
+        debug_assert!(
+            (at == 0 || leaf_ref.hints[at - 1] <= entry.hint)
+                && (at == leaf_ref.len || entry.hint <= leaf_ref.hints[at]),
+            "entries stand in the order of their hints"
+        );
         let is_append = at == leaf_ref.len && cursor.is_in_last_leaf();
         if leaf_ref.len < LEAF_CAPACITY {
             leaf_ref.insert(at, entry);

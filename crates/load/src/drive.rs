@@ -81,10 +81,10 @@ pub struct Flow {
     pub may_break: bool,
 }
 
-/// Told of each second of each flow, by the flow's number.
+/// Called with each second of each flow, and the flow's number.
 pub type OnSecond<'a> = &'a mut dyn FnMut(usize, &Second);
 
-/// What else a run may have; nothing by default.
+/// Optional parts of a run; none by default.
 #[derive(Default)]
 pub struct Drive<'a> {
     /// Ends all flows as soon as it is set.

@@ -44,7 +44,7 @@ pub struct Connection {
     pub(crate) is_slow: Cell<bool>,
     /// When the group of requests that is being served began, by the clock of the fibers.
     pub(crate) group_began: Cell<u64>,
-    /// The server stops: a request under way that fails now fails for that reason.
+    /// The server stops: a request that fails from now on was cancelled by that.
     pub(crate) is_cut_short: Cell<bool>,
     /// In the list of connections to flush.
     pub(crate) is_dirty: Cell<bool>,
@@ -225,7 +225,7 @@ impl Connection {
     }
 }
 
-/// Says that something took long, and where the time went.
+/// Logs that something took long, and where the time went.
 pub(crate) fn log_slow(what: &str, total_ns: u64, waited_ns: u64) {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let waited_ns = waited_ns.min(total_ns);

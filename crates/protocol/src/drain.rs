@@ -1,4 +1,4 @@
-//! The end of the loop: everything that has come is answered, and connections end behind a whole answer.
+//! The stop of the loop: every request that has arrived is answered, and each connection ends behind a whole answer.
 
 use crate::connection::Connection;
 use crate::event_loop::EventLoop;
@@ -13,14 +13,14 @@ use std::time::Duration;
 const LINGER_NS: u64 = 200_000_000;
 
 impl EventLoop {
-    /// The last thing before the process ends: nobody is let in any more, every request is refused in words, those that are under way end and
-    /// are answered, and connections end behind a whole answer. Returns when that is done, or at a time of the fibers' clock.
+    /// Stops serving, as the last thing before the process ends: new connections are refused, new requests get an error, those under way finish and
+    /// are answered, and each connection ends behind a whole answer. Returns when that is done, or at a time of the fibers' clock.
     pub fn drain(&mut self, deadline_ns: u64) -> io::Result<()> {
         self.service.is_draining.set(true);
         self.stop.store(false, Ordering::Release);
         self.listeners.close_all();
         if !self.answer_all(deadline_ns)? {
-            // What waits for longer is told to give up.
+            // Requests that still wait are cancelled.
             for connection in self.connections.values() {
                 connection.is_cut_short.set(true);
             }
@@ -29,8 +29,8 @@ impl EventLoop {
             }
             self.answer_all(deadline_ns.saturating_add(LINGER_NS))?;
         }
-        // The end of the stream comes behind what was sent. Who goes on asking until he sees it is read, so that the system does not take back what
-        // is on its way to him.
+        // The end of the stream follows the last answer. Clients that send until they see it are still read: with unread bytes in a socket that
+        // is closed, the system would drop the answers on their way.
         for connection in self.connections.values() {
             let _ = connection.outlet.stream.close_write();
         }
@@ -49,7 +49,7 @@ impl EventLoop {
         // The first turn waits for nothing: there may be nobody to answer.
         self.waker.wake()?;
         while fiber::now_ns() < deadline_ns {
-            // One turn; what is said of the connections is true between turns.
+            // One turn: the state of the connections is consistent between turns.
             let turns = Cell::new(0);
             self.run(|| turns.replace(turns.get() + 1) > 0)?;
             let is_answered = |connection: &Rc<Connection>| {

@@ -23,13 +23,13 @@ use std::time::Duration;
 
 const WAKE: Token = Token(0);
 const LOG: Token = Token(1);
-/// Read from one connection in one turn, so that all have their turn.
+/// Most bytes read from one connection in a turn, so that every connection gets its turn.
 const READ_BYTES_MAX: usize = 256 << 10;
-/// Fibers switched to in one turn.
+/// Most switches to fibers in a turn.
 const SWITCHES_MAX: usize = 1000;
 /// Longest sleep while writers of spaces on disk are slowed down.
 const PACE_NS: u64 = 500_000;
-/// Longest sleep: work that nobody announces (checkpoints by time) is found in time.
+/// Longest sleep: it bounds how late unannounced work (checkpoints by time) begins.
 const SLEEP_NS_MAX: u64 = 1_000_000_000;
 
 /// The event loop.
@@ -40,14 +40,14 @@ pub struct EventLoop {
     pub(crate) listeners: Rc<Listeners>,
     /// Called in every turn, on the transaction thread.
     on_turn: Vec<Box<dyn FnMut()>>,
-    /// Tells of the log what the loop watches.
+    /// Becomes readable when the log has news; watched by the loop.
     log_notifier: Option<Arc<Notifier>>,
     pub(crate) connections: HashMap<usize, Rc<Connection>>,
     pub(crate) next_token: usize,
     pub(crate) refusing: Refusing,
     /// Connections whose sockets may have more.
     pub(crate) readable: Vec<Rc<Connection>>,
-    /// Those that a bound holds back; looked at again in the next turn.
+    /// Connections that a bound holds back; tried again in the next turn.
     pub(crate) held_back: Vec<Rc<Connection>>,
     pub(crate) sender: Sender,
     /// Scratch of `settle`.
@@ -55,7 +55,7 @@ pub struct EventLoop {
     /// Connections to close once their last answers are out.
     pub(crate) leaving: Vec<Rc<Connection>>,
     buffer: Vec<u8>,
-    /// The log has failed, and everybody who waited for it was told.
+    /// The log has failed, and the answers that waited for it have become errors.
     pub(crate) has_failed: bool,
     eagerness: Eagerness,
     pub(crate) stop: Arc<AtomicBool>,
@@ -68,7 +68,8 @@ fn clients(events: &[Event]) -> impl Iterator<Item = usize> {
 }
 
 impl EventLoop {
-    /// A loop over an open database, with these doors. `waker` made by [`EventLoop::waker`] of `poll` is what the database's environment calls.
+    /// A loop over an open database, with these doors. `poll` and `waker` are those of [`EventLoop::poll`]; the database's environment calls the
+    /// same waker.
     pub fn new(
         poll: Poll,
         waker: Arc<Waker>,
@@ -199,9 +200,9 @@ impl EventLoop {
         }
     }
 
-    /// Waits for events. While one or two clients ask again as soon as they have their answers, the processor stays awake.
+    /// Waits for events. While one or two clients ask again as soon as they are answered, the loop polls before it sleeps.
     fn wait(&mut self, timeout: Duration, events: &mut Vec<Event>) -> io::Result<()> {
-        // The disk takes longer than it is worth.
+        // A wait for the disk is too long to poll through.
         if timeout.is_zero() || self.service.database.is_log_behind() {
             self.poll.poll(timeout, events)?;
             self.eagerness.note_events(clients(events));
@@ -218,7 +219,7 @@ impl EventLoop {
         let due = [fiber::next_deadline(), self.service.logins.next_due_ns()].into_iter().flatten().min();
         let until = due.map_or(SLEEP_NS_MAX, |deadline| deadline.saturating_sub(now));
         let max = if self.refusing.is_empty() { SLEEP_NS_MAX } else { ACCEPT_AGAIN_NS };
-        // What is held back for the sake of the disk goes on soon.
+        // Writers that wait for the disk are tried again soon.
         let pause = if self.held_back.is_empty() || !self.service.database.is_paced() { max } else { PACE_NS };
         Duration::from_nanos(until.min(max).min(pause))
     }
@@ -229,7 +230,7 @@ impl EventLoop {
         let database = &service.database;
         let mut ready = std::mem::take(&mut self.readable);
         ready.append(&mut self.held_back);
-        // Whose requests take long comes behind the others.
+        // Connections with slow requests come last.
         if ready.iter().any(|connection| connection.is_slow.get()) {
             ready.sort_by_key(|connection| connection.is_slow.get());
         }
@@ -242,7 +243,7 @@ impl EventLoop {
             let is_held_back = service.is_busy()
                 || connection.is_full()
                 || database.is_log_congested()
-                // Who only reads, or writes to memory, need not wait for the writers of rows on disk.
+                // A connection that only reads, or writes to memory, does not wait for writers of disk spaces.
                 || is_disk_congested && connection.session.writes_disk.get();
             if is_held_back {
                 connection.outlet.await_sent();
@@ -250,7 +251,7 @@ impl EventLoop {
                 continue;
             }
             if connection.is_stalled.replace(false) {
-                // What was read before its answers had room comes first.
+                // Bytes that were read before there was room for their answers come first.
                 connection.door.serve_input(&connection, &[]);
                 self.readable.push(connection);
                 continue;

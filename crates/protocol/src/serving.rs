@@ -9,12 +9,12 @@ use std::rc::Rc;
 use storage::PREFETCH_MAX;
 use wal::Position;
 
-/// Longest time for the requests of one connection in one turn; one that has begun ends.
+/// Longest time for the requests of one connection in one turn; a request that has begun finishes.
 const SERVE_NS_MAX: u64 = 5_000_000;
-/// The same where no request has taken long so far, by a clock that is some milliseconds late.
+/// The same for a connection without slow requests so far, by a coarse clock that lags by some milliseconds.
 const SLOW_NS_MAX: u64 = 10_000_000;
 
-/// Serves the complete requests of what was read, as far as there is room for their answers and the connection's time of this turn lasts: few
+/// Serves the complete requests of what was read, until their answers have no more room or the connection has used its time of this turn: a few
 /// bytes may ask for much work.
 pub(crate) fn serve_input<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::State, bytes: &[u8]) {
     let service = &connection.service;
@@ -110,8 +110,8 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
                 // Nobody waits for an answer to what follows.
                 return Served { at, announced: 0 };
             }
-            // The clock costs something, too: behind each request it is asked only where they have taken long before, and otherwise a coarse one,
-            // behind some.
+            // Reading the clock costs time, too: a connection with slow requests pays for it behind each of them, others read a coarse clock behind
+            // some.
             let is_late = match connection.is_slow.get() {
                 true => fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX,
                 false => number % 2 == 0 && count > 1 && clock.coarse_ns().saturating_sub(coarse_began) >= SLOW_NS_MAX,
@@ -155,7 +155,7 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
     Served { at, announced }
 }
 
-/// Says that requests which were served together on the event loop's own stack took long.
+/// Logs that a group of requests, served together on the event loop's own stack, took long.
 fn log_slow_group(first: &str, count: usize, total_ns: u64) {
     match count {
         1 => log_slow(first, total_ns, 0),
@@ -163,7 +163,7 @@ fn log_slow_group(first: &str, count: usize, total_ns: u64) {
     }
 }
 
-/// True if the rest of a request that has come in part is not waited for: the client is told why, and its connection ends.
+/// True if a request that has arrived in part is too large to wait for its rest. The client gets an error, and its connection ends.
 fn is_too_large(connection: &Connection, announced: u64, come: usize) -> bool {
     let service = &connection.service;
     let bound = service.config.guest_request_max;

@@ -6,10 +6,10 @@ use database::{SessionEvent, State};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// So many connections whose answers have waited for the same sync are worth waking the sender: their clients all sleep. Small answers of a turn that
+/// Connections from which on the sender is woken for answers that have waited for the same sync: their clients all sleep. Small answers of a turn that
 /// has just read the requests are sent faster than the sender wakes up.
 const HANDED_OVER_MIN: usize = 4;
-/// And so many bytes of answers.
+/// Bytes of answers from which on the sender is woken.
 const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
 
 impl EventLoop {

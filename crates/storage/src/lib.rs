@@ -1,7 +1,9 @@
-//! Where rows live.
+//! Where rows live: in memory, or on disk with the newest in memory.
 //!
-//! [`Rows`] is the contract: the rows of one space, in memory (`memory`) or on disk (`lsm`). An engine applies a write to all indexes of a
-//! space at once and returns what undoes it. It knows no transactions, no log and no catalog. Who calls it: `database`.
+//! [`Rows`] is the contract that both engines fulfil. `memory` holds rows in an arena and indexes over them; [`lsm`] has a log-structured merge
+//! tree for each index. `engine` has the types that both share with `database`, and `entries` says what an index holds of a row. An engine
+//! applies a statement to all indexes of a space at once and returns what undoes it. It knows no transactions, no log and no catalog.
+//! Who calls it: `database`, from the transaction thread.
 //!
 //! Invariants:
 //! * A write that is refused has changed nothing.

@@ -58,7 +58,7 @@ pub(crate) fn write_fixheader(out: &mut [u8], magic: [u8; 4], content: &[u8]) {
     out.copy_from_slice(&header.encode());
 }
 
-/// Pages that a group with so many bytes of rows takes.
+/// Number of pages that a group with this many bytes of rows takes.
 pub(crate) fn group_pages(row_bytes: usize) -> usize {
     let raw_blocks = row_bytes.div_ceil(RAW_BLOCK_MAX).max(1);
     let frame = FRAME_HEADER.len() + 4 + 3 * raw_blocks + row_bytes;
@@ -89,6 +89,16 @@ pub(crate) fn encode_group(rows: &[u8], note: Note, out: &mut AlignedBuffer) {
     let rest = pages * PAGE_BYTES - at - SKIPPABLE_OVERHEAD;
     put_skippable(&mut bytes[at..], rest, Some(note));
     finish_block(bytes);
+    debug_assert!(is_readable(bytes, rows, note), "a group is read back as it was made");
+}
+
+/// True if a group says what it was made of.
+fn is_readable(group: &[u8], rows: &[u8], note: Note) -> bool {
+    let content = &group[FIXHEADER_BYTES..];
+    let mut unpacked = Vec::new();
+    let is_block = read_fixheader(group)
+        .is_ok_and(|header| header.length == content.len() as u64 && header.is_checksum_of(content));
+    is_block && find_note(content) == Some(note) && decompress(content, &mut unpacked).is_ok() && unpacked == rows
 }
 
 /// Fills `out` with one block that holds nothing.
@@ -189,7 +199,7 @@ pub(crate) fn find_flipped_bit(difference: u32, len: usize) -> Option<(usize, u8
     None
 }
 
-/// Reads a fixheader. Errors: in words.
+/// Reads a fixheader. Errors: a description of what is wrong.
 pub(crate) fn read_fixheader(bytes: &[u8]) -> Result<Fixheader, &'static str> {
     let Some((magic, rest)) = bytes.split_first_chunk::<4>() else {
         return Err("the file ends within a block header");
@@ -225,7 +235,7 @@ thread_local! {
         RefCell::new(zstd::bulk::Decompressor::new().ok());
 }
 
-/// Unpacks zstd content. Errors: in words.
+/// Unpacks zstd content. Errors: a description of what is wrong.
 pub(crate) fn decompress(content: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     out.clear();
     // Most contents unpack to a few times their size, and at once they do it faster than as a stream.

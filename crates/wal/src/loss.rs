@@ -4,10 +4,10 @@ use crate::row::Row;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Rows that are named one by one in an announcement; of more only the number is told.
+/// Number of rows that an announcement names one by one; of the rest it gives only the count.
 const ROWS_NAMED_MAX: usize = 20;
 
-/// Whoever is given the rows of a file.
+/// Receives the rows of a file.
 pub trait Replay {
     /// Puts a row in force. Errors: why it cannot be.
     fn apply(&mut self, row: &Row<'_>) -> Result<(), Refusal>;
@@ -77,7 +77,7 @@ pub enum Lost {
     Rows(Vec<LostRow>),
     /// All rows from one lsn to another, both included.
     Lsns(i64, i64),
-    /// Whatever was in so many bytes: nothing good is behind them that would tell.
+    /// Unknown content of this many bytes: no good block behind them says what it was.
     Bytes(u64),
     /// All rows behind this lsn, as many as there were.
     Behind(i64),

@@ -86,7 +86,7 @@ impl NewestNote {
         NewestNote { path: dir.join(NAME), file: Mutex::new(None) }
     }
 
-    /// Notes it, durably. Blocks. If that fails the note stays behind, which is told and no reason to stop.
+    /// Writes the note durably. Blocks. A failure leaves the older note, is logged, and is no reason to stop.
     pub(crate) fn write(&self, files: &dyn FileSystem, newest: Newest) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let content = newest.encode();

@@ -1,7 +1,7 @@
 //! Reading ahead: blocks of a file are read, checked and unpacked on another thread while their rows are put in force.
 //!
 //! The idea. The reader's thread goes through the file from block to block and keeps a few of them ready, in order. Unpacking costs more
-//! than anything else here and about as much as putting the rows in force, so it is shared: who waits for a block that nobody has
+//! than anything else here and about as much as applying the rows, so it is shared: who waits for a block that nobody has
 //! unpacked yet unpacks it himself, or one behind it. Both processors are busy until the end, whatever costs more.
 //!
 //! Only whole blocks come this way. At anything else (an end, damage) reading ahead ends without a word, and the one who reads the
@@ -39,7 +39,7 @@ pub(crate) struct Ready {
 
 enum Slot {
     Packed(Packed),
-    /// Somebody is unpacking it.
+    /// A thread is unpacking it.
     Taken,
     Ready(Ready),
     /// Nothing more comes this way.
@@ -54,7 +54,7 @@ struct Queue {
     content_bytes: usize,
     /// The thread has put in its last slot.
     is_over: bool,
-    /// Nobody wants any more.
+    /// The reader wants no more blocks.
     is_closed: bool,
     /// Buffers to be used again.
     contents: Vec<Vec<u8>>,

@@ -101,6 +101,8 @@ pub fn recover(
 /// As [`recover`], with a say in what is done about damage, and rows described in the words of `replay`.
 ///
 /// What a refusal announces is found by going on, so after it `replay` holds what a forced start would have, and is of no other use.
+///
+/// Errors: as `recover`.
 pub fn recover_into(
     files: &dyn FileSystem,
     dir: &Path,

@@ -32,11 +32,11 @@ const COMPRESS_FROM: usize = 2048;
 const STEP_BYTES: u64 = 256 << 10;
 /// Bytes of a log that are read in a second, beside those who write.
 const RATE: u64 = 32 << 20;
-/// The thread that does it works one part of so many while others are busy.
+/// While other threads are busy, the rewriting thread works this part of the time (a quarter).
 const SHARE: u32 = 4;
-/// It looks so often whether it is to stop.
+/// Longest time between its looks whether it has to stop.
 const PAUSE_MAX_NS: u64 = 20_000_000;
-/// A clean stop waits so long for the log that it has completed.
+/// A clean stop spends at most this long on the log that it has completed.
 const STOP_MAX_NS: u64 = 1_000_000_000;
 
 /// Whether a rewritten log may take the place of the old one.
@@ -46,7 +46,7 @@ enum Naming {
     Free,
     /// The thread renames a file and syncs the directory.
     UnderWay,
-    /// Somebody copies files: nothing is renamed.
+    /// Files are being copied: nothing is renamed.
     Held,
 }
 
@@ -172,7 +172,7 @@ impl Shared {
         is_free
     }
 
-    /// Gives the right back, if it was claimed, and wakes whoever waits in `hold`.
+    /// Gives the right back, if it was claimed, and wakes the thread that waits in `hold`.
     fn end_naming(&self) {
         let mut naming = self.naming();
         if *naming == Naming::UnderWay {
@@ -376,6 +376,7 @@ fn write(
     file.write_all_at(&EOF_MAGIC, offset).map_err(WalError::io(what()))?;
     let after = offset + EOF_MAGIC.len() as u64;
     file.sync().map_err(WalError::io(what()))?;
+    assert!(after <= after_max && after_max < before, "a rewritten log is shorter");
     source.forget_cached(0, before);
     // What is compared comes from the disk.
     file.forget_cached(0, after);

@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Space kept ready ahead of the writer, in what is prepared at once; and as much as is written already. Synced writes of a file that grows
-/// wait for what the file system has to note of that, so it is to be whole soon, and the next one is made whole before its turn comes.
+/// Chunks of space kept ready ahead of the writer, besides as much as is written already. Synced writes to a growing file wait for the file
+/// system to record its growth, so the file should reach its full size soon, and the next one before its turn comes.
 const CHUNKS_AHEAD: u64 = 16;
-/// On a full disk space is asked for again so often.
+/// Interval between attempts to get space on a full disk.
 const RETRY_NS: u64 = 100_000_000;
-/// What is prepared too much is cut off in such steps: the file system does a step at once.
+/// Unused prepared space is cut off in steps of this size: the file system completes a step without letting others in.
 const CUT_STEP_BYTES: u64 = 4 << 20;
-/// In `write` mode a file is synced when all but one part of so many of it is written.
+/// In `write` mode a file is synced once all but this part of it (an eighth) is written.
 const FLUSH_AHEAD_PART: u64 = 8;
 
 /// The file being written.
@@ -94,7 +94,7 @@ pub(crate) struct Change {
 impl Change {
     /// After this the groups of the new file count. Blocks for as long as the disk takes.
     pub(crate) fn name(&mut self) -> Result<(), WalError> {
-        // One that cannot be asked is as good as any: its writes tell.
+        // If the system cannot say, the file counts as there: its writes will tell.
         if self.old.file.is_removed().unwrap_or(false) {
             return Err(WalError::Removed { file: self.old.path.clone() });
         }
@@ -171,7 +171,7 @@ impl Segment {
         Ok(Segment { path, file, cached, offset, durable_offset, groups, grows_to, max, prepared, preparer, flushing })
     }
 
-    /// Has a thread sync what is written once the file is nearly full. What comes of it is looked at when the file is completed.
+    /// Has a thread sync what is written once the file is nearly full. The result is checked when the file is completed.
     pub(crate) fn flush_ahead(&mut self, config: &JournalConfig) {
         let is_due = self.offset > config.wal_max_size - config.wal_max_size / FLUSH_AHEAD_PART;
         if !is_due || self.flushing.is_some() || config.in_flight_max == 0 {
@@ -196,8 +196,9 @@ impl Segment {
     /// Cuts what is prepared behind the last group and marks the file as complete.
     pub(crate) fn complete(&mut self) -> Result<(), WalError> {
         self.stop_preparing();
+        assert!(self.durable_offset <= self.offset, "nothing behind the last group is durable");
         if let Some(flushed) = self.flushing.take() {
-            // An error that one sync was told of another may not hear of.
+            // The system reports an error to one sync only: the next one may not see it.
             let what = format!("syncing {}", self.path.display());
             flushed.recv().unwrap_or(Ok(())).map_err(WalError::io(what))?;
         }
@@ -259,14 +260,14 @@ impl Segment {
         self.prepared.end.load(Ordering::Acquire) >= end
     }
 
-    /// Has as much prepared as the file before this has come to.
+    /// Has as much space prepared as the file before this one has used.
     pub(crate) fn prepare_alongside(&self, offset: u64) {
         if self.prepared.end.load(Ordering::Acquire) < offset.min(self.max) {
             self.want(self.max.min(offset + CHUNKS_AHEAD * self.prepared.chunk));
         }
     }
 
-    /// Has the space prepared that the writer of a new file comes to first: it would come to the end of what is ready before more is.
+    /// Has the first stretch of a new file prepared: otherwise its writer would catch up with the preparation.
     pub(crate) fn prepare_ahead(&self) {
         self.want(self.offset + CHUNKS_AHEAD * self.prepared.chunk);
     }
@@ -279,7 +280,7 @@ impl Segment {
         self.prepared.changed.notify_one();
     }
 
-    /// No more space is wanted. What is being prepared is prepared to its end.
+    /// Asks for no more space. The chunk under way is finished.
     pub(crate) fn close_preparing(&self) {
         self.prepared.is_closed.store(true, Ordering::Release);
         drop(self.prepared.wanted.lock());
@@ -329,6 +330,7 @@ fn keep_prepared(file: &dyn File, shared: &Prepared) {
         }
         let from = shared.end.load(Ordering::Relaxed);
         let to = target.min(from + shared.chunk).next_multiple_of(PAGE_BYTES as u64);
+        assert!(from < to && from.is_multiple_of(PAGE_BYTES as u64), "whole pages behind those that are ready");
         match prepare(file, from, to, shared.chunk).and_then(|()| file.sync()) {
             Ok(()) => {
                 // Groups go past the page cache, and each would have to take its pages out of it first.

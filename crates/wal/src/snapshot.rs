@@ -25,11 +25,15 @@ pub(crate) fn unfinished_name(path: &Path) -> PathBuf {
 }
 
 /// Snapshot files of a directory by signature, complete ones.
+///
+/// Errors: `Io`.
 pub fn snapshots(files: &dyn FileSystem, dir: &Path) -> Result<Vec<(i64, PathBuf)>, WalError> {
     numbered(files, dir, ".snap")
 }
 
 /// Removes files that were being written when a process ended. Returns their names.
+///
+/// Errors: `Io`; some may be removed.
 pub fn remove_unfinished(files: &dyn FileSystem, dir: &Path) -> Result<Vec<String>, WalError> {
     let names = files.list(dir).map_err(WalError::io(format!("listing {}", dir.display())))?;
     let unfinished: Vec<String> = names.into_iter().filter(|name| name.ends_with(UNFINISHED)).collect();
@@ -65,6 +69,8 @@ pub struct SnapshotWriter {
 
 impl SnapshotWriter {
     /// Begins the snapshot of `vclock`.
+    ///
+    /// Errors: `Io`.
     pub fn create(
         files: Arc<dyn FileSystem>,
         clock: Arc<dyn Clock>,
@@ -100,6 +106,8 @@ impl SnapshotWriter {
     }
 
     /// Adds a row.
+    ///
+    /// Errors: `Io`.
     pub fn row(&mut self, kind: u16, group_id: u32, body: &[u8]) -> Result<(), WalError> {
         if self.rows.is_empty() {
             self.timestamp = self.clock.wall_ns() as f64 / 1e9;
@@ -143,6 +151,8 @@ impl SnapshotWriter {
     }
 
     /// Completes the file except for its name: everything is synced.
+    ///
+    /// Errors: `Io`.
     pub fn finish(mut self) -> Result<FinishedSnapshot, WalError> {
         self.write_block()?;
         let what = || format!("finishing {}", self.name);
@@ -166,6 +176,8 @@ pub struct FinishedSnapshot {
 
 impl FinishedSnapshot {
     /// Gives the file its name, durably.
+    ///
+    /// Errors: `Io`; whether the name will be there after a crash is unknown.
     pub fn publish(self) -> Result<PathBuf, WalError> {
         let path = self.dir.join(&self.name);
         let unfinished = unfinished_name(&path);

@@ -33,7 +33,7 @@ pub struct Decoded<'a> {
     request: std::result::Result<Request<'a>, DecodeError>,
 }
 
-/// Reads a packet. Errors: it has no readable header; the connection is told and ends.
+/// Reads a packet. Errors: it has no readable header.
 pub(super) fn decode_packet(packet: &[u8]) -> std::result::Result<Decoded<'_>, DecodeError> {
     let (header, body) = Header::decode(packet)?;
     Ok(Decoded { header, body, request: Request::decode(header.request_type, body) })

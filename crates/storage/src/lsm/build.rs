@@ -18,6 +18,7 @@ use super::space::{DetachedTrees, DiskIndex, DiskScan, LsmSpace};
 use super::tree::{Range, TreeOptions};
 use crate::engine::Key as DiskKey;
 use crate::engine::{IndexDef, IteratorKind};
+use crate::entries::KeySource;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ const COLLECTIONS_PART: usize = 4;
 
 /// Why a build cannot go on now, or ever.
 pub enum BuildStop {
-    /// Something is to be waited for.
+    /// Something is not in memory.
     Stop(Stop),
     /// A run is being written: to be called again in a while.
     Busy,
@@ -183,7 +184,7 @@ impl DiskBuild {
         }
     }
 
-    /// A collection that is to be written, if one is. Counts what they have come to take.
+    /// The collection that has to be written now, if one has. Counts the growth of all.
     fn full_collection(&self) -> Option<usize> {
         let engine = self.engine();
         let growth: usize = self.collections.iter().map(|memtable| memtable.growth()).sum();
@@ -237,6 +238,10 @@ impl DiskBuild {
             return self.write(at);
         }
         for (index, runs) in self.building.indexes.iter().zip(&self.runs) {
+            let entries: u64 = runs.iter().map(|run| run.entries()).sum();
+            // A new primary key may be that of two rows, and other sources have other numbers of entries.
+            let has_each_row = !index.tree.is_primary && matches!(index.def.source, KeySource::Fields);
+            assert!(!has_each_row || entries == self.rows, "{entries} entries were written of {} rows", self.rows);
             // Its number is the one that the only range of a new tree has in the manifest.
             let range = Range { id: FIRST_RANGE, begin: Vec::new(), slices: runs.clone() };
             index.tree.set_ranges(vec![Rc::new(range)]);

@@ -17,7 +17,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// The damage that an error tells of; others stay errors.
+    /// The damage that an error reports; other errors stay errors.
     pub(crate) fn of(error: LsmError) -> Result<Damage, LsmError> {
         match error {
             LsmError::Corrupt { offset, what, .. } => Ok(Damage { offset, what }),

@@ -131,8 +131,10 @@ impl LsmEngine {
 
     fn begin_compaction(&self, tree: &Rc<LsmTree>, wanted: Wanted) {
         let Wanted { range_at, choice, from, to, .. } = wanted;
+        assert!(!tree.is_compacting.get() && tree.is_to_record(), "one merge of a tree at a time, while it is in use");
         let ranges = tree.ranges();
         let range = &ranges.list[range_at];
+        debug_assert!(range.begin <= from && to.as_ref().is_none_or(|to| from < *to), "a part of the range is merged");
         let runs: Vec<_> = range.slices[choice.first..choice.first + choice.count].to_vec();
         let is_bottom = choice.first + choice.count == range.slices.len();
         let haste = self.debt.haste(choice.lag > OVERDUE);
@@ -435,6 +437,8 @@ fn replace_slices(
     let is_replaced = |run: &Arc<Run>| runs.iter().any(|other| other.id() == run.id());
     let first = range.slices.iter().position(is_replaced).unwrap_or(0);
     let newer = &range.slices[..first];
+    let replaced = range.slices[first..].iter().take(runs.len());
+    assert!(replaced.map(|run| run.id()).eq(runs.iter().map(|run| run.id())), "the merged runs lie beside each other");
     let older = &range.slices[first + runs.len()..];
     assert!(made.len() < 2 || older.is_empty(), "only a merge with the oldest run is split");
     let mut new = Vec::new();
@@ -454,5 +458,6 @@ fn replace_slices(
     if let Some(to) = to.filter(|to| end != Some(*to)) {
         push(to, end, &mut range.slices.iter());
     }
+    assert!(new[0].begin == range.begin && new.is_sorted_by(|a, b| a.begin < b.begin), "no key falls out of the range");
     new
 }

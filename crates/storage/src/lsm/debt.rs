@@ -55,7 +55,7 @@ pub(crate) struct Debt {
     waste_per_byte: Cell<f64>,
     /// Bytes of keys and values that were dumped.
     entered: Cell<f64>,
-    /// Bytes of the runs that came of it.
+    /// Bytes of the runs made of it.
     dumped: Cell<f64>,
     /// Bytes of younger runs that were merged into the oldest ones by merges in haste.
     merged: Cell<f64>,

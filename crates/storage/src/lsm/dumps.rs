@@ -27,9 +27,9 @@ const DUMP_PART: f64 = 0.4;
 pub(super) const RUNS_OF_DUMP: usize = 8;
 /// Smaller dumps than one part of so many of `vinyl_memory` say nothing of how fast dumps are: they mostly wait for syncs.
 const RATED_PART: u64 = 32;
-/// The start looks so often whether a dump has ended.
+/// Interval at which a start checks whether a dump has ended.
 const WAIT_NS: u64 = 200_000;
-/// Memtables are looked at so often.
+/// Interval between looks for memtables to dump.
 const LOOK_NS: u64 = 2_000_000;
 /// More entries of deletes than this in one memtable, and more than half of it, make it worth a dump of its own.
 const DELETES_MAX: u64 = 25_000;
@@ -95,6 +95,8 @@ impl LsmEngine {
         if trees.is_empty() {
             return;
         }
+        let last = self.dumps.borrow().back().map(|dump| dump.lsn);
+        debug_assert!(last.is_none_or(|last| last <= lsn), "dumps stand in the order of their positions");
         let began_ns = self.environment.clock.monotonic_ns();
         self.dumps.borrow_mut().push_back(Dump { lsn, trees, job: None, runs: None, is_recording: false, began_ns });
     }
@@ -266,7 +268,9 @@ impl LsmEngine {
             let of_memtable = made.as_mut().and_then(Iterator::next).unwrap_or_default();
             runs.push(of_memtable.into_iter().map(Arc::new).collect());
         }
-        if made.is_some() {
+        assert!(memtables.next().is_none(), "every memtable that was shared is given back");
+        if let Some(mut made) = made {
+            assert!(made.next().is_none(), "every run has its tree");
             dump.runs = Some(runs);
         }
     }
@@ -313,15 +317,16 @@ impl LsmEngine {
         let Some(Dump { lsn, trees, runs: Some(runs), began_ns, .. }) = self.dumps.borrow_mut().pop_front() else {
             return;
         };
+        assert_eq!(trees.len(), runs.len(), "each tree has its runs, if only none");
         let took_ns = self.environment.clock.monotonic_ns().saturating_sub(began_ns).max(1);
         let (mut bytes, mut run_bytes) = (0, 0);
         for ((tree, memtable), runs) in trees.iter().zip(runs) {
             if let Some(memtable) = memtable {
                 tree.remove_sealed(memtable);
-                self.memtable_bytes.set(self.memtable_bytes.get() - memtable.charged());
+                self.discharge(memtable);
                 self.garbage.borrow_mut().push_back(Rc::clone(memtable));
             }
-            tree.dumped_lsn.set(lsn);
+            tree.set_dumped(lsn);
             if !recorded.contains(&tree.id) {
                 self.obsolete.borrow_mut().extend(runs);
                 continue;
@@ -346,6 +351,7 @@ impl LsmEngine {
             }
             tree.set_ranges(list);
         }
+        self.check_sum();
         if bytes >= self.memory_bytes_max() as u64 / RATED_PART {
             let rate = bytes as f64 * 1e9 / took_ns as f64;
             let before = self.dump_rate.get();

@@ -1,6 +1,6 @@
 //! The disk engine: what all its spaces share. Memory, caches, manifest, and the work of other threads.
 //!
-//! Its work is told in parts, each with its part of `impl LsmEngine`: how memtables become runs (`dumps`), how runs become fewer (`compactions`) and
+//! Its work is split into parts, each with its own part of `impl LsmEngine`: how memtables become runs (`dumps`), how runs become fewer (`compactions`) and
 //! who hurries or waits for that (`debt`), how the manifest learns of it (`records`).
 //!
 //! Everything happens on the transaction thread but the jobs (`jobs`), which know nothing of it, and the writing of records.
@@ -28,12 +28,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, TryLockError};
 
-/// A dump or a record that has failed is tried again after so long at the latest: writers may be waiting.
+/// Longest time before a failed dump or record is tried again: writers may be waiting.
 const RETRY_MAX_NS: u64 = 4_000_000_000;
 /// Number of the range that a new tree has in the manifest.
 pub(super) const FIRST_RANGE: u64 = 0;
 
-/// What the engine is told.
+/// Options of the engine.
 #[derive(Clone, Debug)]
 pub struct LsmConfig {
     /// Directory of its files.
@@ -46,13 +46,13 @@ pub struct LsmConfig {
     pub is_threaded: bool,
     /// Compactions at once.
     pub compactions_max: usize,
-    /// A manifest that has come to so many bytes gives way to a new one.
+    /// Size at which the manifest is replaced by a new one.
     pub manifest_bytes: u64,
     /// Files of runs that are open at once.
     pub open_files_max: usize,
     /// One block of so many, 1 to 16, tells whether the machine's page cache keeps what is read through it.
     pub page_cache_sampled_one_of: u64,
-    /// A damaged or missing manifest is told and passed over instead of refused.
+    /// A damaged or missing manifest is reported and passed over instead of refused.
     pub is_forced: bool,
     /// The UUID of the instance whose files these must be; `None`: anybody's.
     pub instance_uuid: Option<String>,
@@ -86,7 +86,7 @@ pub struct LsmEngine {
     pub(super) recording: RefCell<Option<Recording>>,
     /// Runs that nothing names any more; removed when no reader has them.
     pub(super) obsolete: RefCell<Vec<Arc<Run>>>,
-    /// They stay: somebody copies files.
+    /// They stay because files are being copied.
     is_backed_up: Cell<bool>,
     /// Memtables that are being written for a build that was given up.
     pub(super) unwanted: RefCell<Vec<(RunJob, Rc<Memtable>)>>,
@@ -97,7 +97,7 @@ pub struct LsmEngine {
     pub(crate) build_bytes: Cell<usize>,
     /// Bytes that were ever written to memtables.
     pub(crate) entered_bytes: Cell<u64>,
-    /// Deletes that were written to memtables since it was looked where they are.
+    /// Deletes written to memtables since the last search for the memtable that has most of them.
     pub(crate) entered_deletes: Cell<u64>,
     /// Why dumps do not work at present.
     pub(super) failure: RefCell<Option<Rc<LsmError>>>,
@@ -175,6 +175,8 @@ impl LsmEngine {
     }
 
     /// From now on reads do not block the thread; `notifier` tells the event loop when one has ended.
+    ///
+    /// Errors: the notifier cannot be waited for, or there is no thread to read on.
     pub fn serve(&self, notifier: Arc<Notifier>) -> std::io::Result<()> {
         self.reader.set_notifier(notifier)
     }
@@ -376,7 +378,7 @@ impl LsmEngine {
         }
     }
 
-    /// Takes notice of what has ended and begins what is due. `appended`: position of the newest transaction, all of which is in the memtables;
+    /// Collects finished work and begins what is due. `appended`: position of the newest transaction, all of which is in the memtables;
     /// `durable`: what a crash cannot take back. Called in every turn of the event loop, between transactions. Returns true if it wants to be called
     /// again soon.
     pub fn poll(&self, appended: i64, durable: i64) -> bool {
@@ -400,7 +402,7 @@ impl LsmEngine {
         is_recorded && is_merged && self.dumps.borrow().is_empty()
     }
 
-    /// A dump or a record did not come to its end. It is tried again later. The same error again and again is told once.
+    /// A dump or a record failed. It is tried again later; an error that repeats is logged once.
     pub(super) fn fail(&self, what: &str, retry: &Retry, error: LsmError) -> Rc<LsmError> {
         let text = error.to_string();
         let is_news = self.failure.borrow().as_ref().is_none_or(|last| last.to_string() != text);
@@ -456,7 +458,7 @@ impl LsmEngine {
             tree.is_dropped.set(true);
             for memtable in tree.memtables() {
                 if !self.is_being_dumped(&memtable) {
-                    self.memtable_bytes.set(self.memtable_bytes.get() - memtable.charged());
+                    self.discharge(&memtable);
                     self.garbage.borrow_mut().push_back(memtable);
                 }
             }
@@ -481,6 +483,26 @@ impl LsmEngine {
             Err(_) => engine.forget_trees(trees, lsn),
         };
         self.record(Box::new(make), Box::new(then));
+    }
+
+    /// A memtable counts no more.
+    pub(super) fn discharge(&self, memtable: &Memtable) {
+        let bytes = self.memtable_bytes.get().checked_sub(memtable.charged());
+        self.memtable_bytes.set(bytes.expect("what a memtable was charged is part of the sum"));
+    }
+
+    /// The sum that is kept is no less than what the memtables of all spaces were charged. (Trees that were detached count, too, until they are
+    /// dropped.)
+    pub(super) fn check_sum(&self) {
+        if cfg!(debug_assertions) {
+            let of_tree = |tree: Rc<LsmTree>| tree.memtables().iter().map(|memtable| memtable.charged()).sum::<usize>();
+            let counted: usize = self.spaces().iter().flat_map(|space| space.trees()).map(of_tree).sum();
+            assert!(
+                counted <= self.memtable_bytes.get(),
+                "{counted} bytes are counted as {}",
+                self.memtable_bytes.get()
+            );
+        }
     }
 
     fn is_being_dumped(&self, memtable: &Rc<Memtable>) -> bool {

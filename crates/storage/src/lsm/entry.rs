@@ -1,6 +1,6 @@
 //! What runs and memtables consist of.
 
-/// What an entry says of its key.
+/// What an entry says of its key, whatever older entries say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EntryKind {
@@ -25,12 +25,12 @@ impl EntryKind {
     }
 }
 
-/// A key and what is said of it.
+/// What a run or memtable says of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// Ordered bytes.
     pub key: &'a [u8],
-    /// What is said.
+    /// What happened to the key.
     pub kind: EntryKind,
     /// A row in a primary index, a primary key in a secondary one; see [`EntryKind`].
     pub value: &'a [u8],

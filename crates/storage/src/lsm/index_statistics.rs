@@ -100,7 +100,7 @@ pub struct Counts {
     pub dump_ns: u64,
     /// What was dumped, with what was written over before.
     pub dump_input: Amount,
-    /// The runs that came of it.
+    /// The runs that it made.
     pub dump_output: Volume,
     /// Compactions.
     pub compactions: u64,
@@ -108,7 +108,7 @@ pub struct Counts {
     pub compaction_ns: u64,
     /// What was merged.
     pub compaction_input: Volume,
-    /// The runs that came of it.
+    /// The runs that it made.
     pub compaction_output: Volume,
 }
 

@@ -19,13 +19,13 @@ const ENTRIES_BETWEEN_LOOKS: u64 = 256;
 const LEISURELY_SHARE: u32 = 2;
 /// A run of a dump that is smaller goes on behind a cut: files are not worth being so small.
 const CUT_BYTES_MIN: u64 = 2 << 20;
-/// A file that is not needed any more goes in steps of so many bytes.
+/// A file that is not needed any more is truncated in steps of this size before it is removed.
 const REMOVAL_STEP_BYTES: u64 = 4 << 20;
 
-/// The manifest is asked for so often while somebody else writes to it.
+/// Interval between attempts to lock the manifest while another thread writes to it.
 pub(super) const LOCK_WAIT_NS: u64 = 100_000;
 
-/// A memtable that is being written, and the runs that came of it.
+/// A memtable that is being written, and then the runs made of it.
 pub(crate) type RunJob = Job<(MemtableDump, Result<Vec<Run>, LsmError>)>;
 
 /// A result that a thread will send.
@@ -160,7 +160,7 @@ fn write_runs(place: &Workplace, dump: &MemtableDump, finished: &mut Vec<Run>) -
     let mut writer = begin()?;
     let mut cuts = dump.cuts.iter().peekable();
     let mut made = Vec::new();
-    let mut count = 0u64;
+    let (mut count, mut vanished) = (0u64, 0);
     dump.memtable.for_each(|entry, filter_prefix| {
         count += 1;
         if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
@@ -174,7 +174,10 @@ fn write_runs(place: &Workplace, dump: &MemtableDump, finished: &mut Vec<Run>) -
             finished.extend(place.finish(std::mem::replace(&mut writer, begin()?))?);
         }
         match entry.kind {
-            EntryKind::Delete if dump.is_bottom => Ok(()),
+            EntryKind::Delete if dump.is_bottom => {
+                vanished += 1;
+                Ok(())
+            }
             EntryKind::Upsert if dump.is_bottom => {
                 made.clear();
                 dump.upserter.apply(None, entry.value, &mut made);
@@ -184,6 +187,8 @@ fn write_runs(place: &Workplace, dump: &MemtableDump, finished: &mut Vec<Run>) -
         }
     })?;
     finished.extend(place.finish(writer)?);
+    let written: u64 = finished.iter().map(Run::entries).sum();
+    assert_eq!(written + vanished, count, "every entry of a memtable is in one of its runs");
     Ok(())
 }
 
@@ -214,7 +219,7 @@ pub(crate) struct Compaction {
     pub(crate) to: Option<Vec<u8>>,
     /// Nothing older lies below them.
     pub(crate) is_bottom: bool,
-    /// A run that has come to so many bytes is followed by another; none: never.
+    /// Size at which a run ends and the next one begins; none: never.
     pub(crate) split_bytes: Option<u64>,
     /// How many parts of a key the filter knows; none: the whole key.
     pub(crate) filter_parts: Option<u32>,

@@ -134,7 +134,7 @@ impl Memtable {
         self.chunk_bytes.get()
     }
 
-    /// Bytes that the memtable has come to take since it was asked last.
+    /// Bytes by which the memtable has grown since the last call.
     pub(crate) fn growth(&self) -> usize {
         let bytes = self.bytes();
         let growth = bytes.saturating_sub(self.charged.get());
@@ -142,7 +142,7 @@ impl Memtable {
         growth
     }
 
-    /// All that `growth` has told of.
+    /// Sum of all that `growth` has returned.
     pub(crate) fn charged(&self) -> usize {
         self.charged.get()
     }
@@ -178,6 +178,7 @@ impl Memtable {
         if entry.kind == EntryKind::Delete {
             self.deletes.set(self.deletes.get() + 1);
         }
+        debug_assert!(entry.kind != EntryKind::Delete || entry.value.is_empty(), "a delete has no value");
         let written = entry.key.len() + entry.value.len();
         self.written_bytes.set(self.written_bytes.get() + written as u64);
         let old = self.set(entry.key, Some(new));
@@ -208,7 +209,8 @@ impl Memtable {
     /// Rolls a change back, the newest one that is applied.
     pub(crate) fn undo(&self, change: &MemtableChange) {
         let key = self.chunks.borrow().key(change.new).to_vec();
-        self.set(&key, change.old);
+        let undone = self.set(&key, change.old);
+        debug_assert_eq!(undone, Some(change.new), "changes are undone from the newest to the oldest");
     }
 
     /// Hands the entry of a key to `read`.
@@ -335,8 +337,11 @@ impl SharedMemtable {
         mut visit: impl FnMut(Entry<'_>, usize) -> Result<(), LsmError>,
     ) -> Result<(), LsmError> {
         let mut cursor = self.view.first();
+        let mut last: Option<&[u8]> = None;
         while let Some(found) = cursor.get() {
             let (entry, filter_prefix) = self.chunks.entry(found.item);
+            debug_assert!(last.is_none_or(|last| last < entry.key), "a memtable has each key once, in order");
+            last = Some(entry.key);
             visit(entry, filter_prefix)?;
             cursor.next();
         }

@@ -32,6 +32,8 @@ pub fn join_upserts(older: &[u8], newer: &[u8], out: &mut Vec<u8>) {
 ///
 /// At the bottom, below which there is nothing, deletes vanish and upserts become rows. Elsewhere upserts of a key are joined into one,
 /// unless a put or delete of it is among the sources.
+///
+/// Errors: those of the sources and of `out`.
 pub fn merge(
     sources: Vec<Box<dyn Source + '_>>,
     is_bottom: bool,

@@ -72,7 +72,7 @@ pub struct Fetched {
 
 type BlockId = (u64, usize);
 
-/// A read that somebody waits for.
+/// A read that a fiber waits for.
 struct PendingRead {
     run: Arc<Run>,
     block: usize,
@@ -222,7 +222,7 @@ impl BlockReader {
     fn begin(&self, (run, block, purpose): (Arc<Run>, usize, Use), fiber: FiberId) -> Rc<PendingRead> {
         let id = (run.id(), block);
         if let Some(read) = self.reading.borrow().get(&id) {
-            // Somebody else wants it too: it is kept.
+            // A second reader wants it: it is kept.
             read.is_kept.set(true);
             read.waiters.borrow_mut().push(fiber);
             return Rc::clone(read);
@@ -302,7 +302,7 @@ impl BlockReader {
         }
     }
 
-    /// Makes a block findable for as long as somebody has it.
+    /// Lets a block be found for as long as it is held anywhere.
     fn hold(&self, id: BlockId, block: &Rc<Block>) {
         let mut held = self.held.borrow_mut();
         if held.len() >= self.held_max.get() {

@@ -1,6 +1,6 @@
 //! Changes of the manifest, one after the other.
 //!
-//! A change is made up when it is its turn, so that it is told of the trees as they are then, and takes effect here when it is on disk.
+//! A change is composed when its turn comes, from the trees as they are then, and takes effect here once it is on disk.
 
 use super::engine::{FIRST_RANGE, LsmEngine};
 use super::error::LsmError;
@@ -68,7 +68,7 @@ pub(super) fn range_state(range: &Range) -> RangeState {
     RangeState { range_id: range.id, begin: range.begin.clone(), slices }
 }
 
-/// What the manifest has to be told of a tree that it does not know.
+/// The edit that makes a tree known to the manifest.
 pub(super) fn tree_edit(tree: &LsmTree) -> Vec<Edit> {
     if tree.is_recorded.get() {
         return Vec::new();

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Entries without a row to show for that are passed before others have a turn.
+/// Entries without a row that a scan passes before it lets others run.
 const PASSED_MAX: usize = 4_000;
 
 /// Which keys, and which way.
@@ -262,6 +262,8 @@ impl Scan {
     /// Makes `key` the next key of all sources in this range. False: there is none.
     fn find_key(&mut self) -> bool {
         let is_reverse = self.bounds.is_reverse;
+        #[cfg(debug_assertions)]
+        let last = (self.has_key && !self.is_key_open).then(|| self.key.clone());
         let mut best = std::mem::take(&mut self.key);
         let mut is_found = false;
         let (from, to) = range_bounds(&self.ranges, self.range_at, &self.bounds);
@@ -286,6 +288,11 @@ impl Scan {
                 offer(entry.key);
             }
         }
+        #[cfg(debug_assertions)]
+        assert!(
+            !is_found || last.is_none_or(|last| if is_reverse { best < last } else { best > last }),
+            "a scan comes to each key once, in order"
+        );
         self.key = best;
         self.has_key |= is_found;
         self.is_key_open &= !is_found;

@@ -185,6 +185,7 @@ impl LsmSpace {
     /// Puts a tree in the place of an index, which may be new. Returns the one that had it.
     pub(crate) fn place_index(&self, def: &IndexDef, tree: &Rc<LsmTree>) -> Option<DetachedTrees> {
         let mut indexes = self.indexes.borrow_mut();
+        assert!(tree.space_id == self.id && tree.index_id == def.id, "a tree has one place");
         let at = indexes.partition_point(|other| other.def.id < def.id);
         let new = DiskIndex { def: def.clone(), tree: Rc::clone(tree) };
         match indexes.get_mut(at) {
@@ -393,6 +394,8 @@ impl LsmSpace {
     }
 
     /// The row of a unique index with this key (all parts).
+    ///
+    /// Errors: `Wait` for what is not in memory; `Failed` if a block cannot be read or is damaged.
     pub fn get(&self, index_id: u32, key: DiskKey<'_>) -> Result<Option<DiskRow>, Stop> {
         let Some(tree) = self.index(index_id) else { return Ok(None) };
         let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().key);
@@ -415,6 +418,8 @@ impl LsmSpace {
     }
 
     /// The row with the primary key of `row`.
+    ///
+    /// Errors: as `get`.
     pub fn get_same_key(&self, row: &[u8]) -> Result<Option<DiskRow>, Stop> {
         let Some(tree) = self.primary() else { return Ok(None) };
         let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().key);
@@ -483,6 +488,8 @@ impl LsmSpace {
     }
 
     /// A row that has the key of `new` in a unique secondary index and is not `old`, with the number of the index.
+    ///
+    /// Errors: as `get`.
     pub fn conflict(&self, new: &[u8], old: Option<&[u8]>) -> Result<Option<(u32, DiskRow)>, Stop> {
         let is_asked = |index: &&DiskIndex| index.def.is_unique && index.def.id != 0;
         let pair = |index: &DiskIndex| (index.def.clone(), Rc::clone(&index.tree));
@@ -595,6 +602,10 @@ impl LsmSpace {
         let mut change = DiskChange { changes: Vec::with_capacity(indexes.len()), blind_upsert: None };
         let Some(primary) = indexes.first() else { return change };
         let Some(row) = new.or(old) else { return change };
+        debug_assert!(
+            old.zip(new).is_none_or(|(old, new)| primary.def.key_def.compare_rows(old, new).is_eq()),
+            "a row is replaced by one with its primary key"
+        );
         primary.tree.key_of(row, key);
         let entry = match new {
             Some(row) => Entry { key, kind: EntryKind::Put, value: row },
@@ -675,6 +686,7 @@ impl LsmSpace {
         let Some(tree) = self.primary() else { return change };
         let mut bytes = Vec::new();
         tree.order.ordered_of_key(key.parts, key.part_count, &mut bytes);
+        debug_assert!(self.indexes.borrow().len() == 1, "other indexes have to know the row that goes");
         self.enter(&tree, Entry { key: &bytes, kind: EntryKind::Delete, value: &[] }, &mut change);
         self.touch();
         change
@@ -698,6 +710,8 @@ impl LsmSpace {
         let Some(tree) = self.primary() else { return change };
         let (mut key, mut value) = (Vec::new(), Vec::new());
         tree.key_of(row, &mut key);
+        debug_assert!(self.indexes.borrow().len() == 1, "other indexes have to know what the row becomes");
+        debug_assert!(self.takes_blind_upsert(row), "the active memtable does not have the row");
         tree.active().find(&key, |_, entry| value.extend_from_slice(entry.value));
         if value.is_empty() {
             encode_operand(row, operations, index_base, &mut value);

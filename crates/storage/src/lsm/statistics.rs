@@ -4,7 +4,7 @@ use super::engine::LsmEngine;
 use super::index_statistics::{Counts, IndexStatistics, Volume, ratio};
 use std::cell::Cell;
 
-/// The rate of writing is looked at so often.
+/// Interval at which the rate of writing is measured.
 const RATE_NS: u64 = 1_000_000_000;
 
 /// Counters of the whole engine.
@@ -99,7 +99,7 @@ pub(super) struct WriteRate {
 }
 
 impl WriteRate {
-    /// So many bytes have been written up to now.
+    /// Takes the number of bytes written up to now.
     pub(super) fn look(&self, now_ns: u64, bytes: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.at_ns.get());
         if elapsed_ns >= RATE_NS {

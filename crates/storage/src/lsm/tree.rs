@@ -62,7 +62,7 @@ pub struct TreeOptions {
     pub run_count_per_level: usize,
     /// How much larger the next level of runs is.
     pub run_size_ratio: f64,
-    /// Share of false answers of the filters.
+    /// False-positive rate of the Bloom filters.
     pub bloom_fpr: f64,
 }
 
@@ -194,7 +194,7 @@ pub(crate) struct LsmTree {
     pub(crate) is_incomplete: Cell<bool>,
     /// The part of younger entries that were found to write over older ones or to delete them, a running mean.
     pub(crate) overwritten: Cell<f64>,
-    /// Runs with numbers below this are to become one in each range; 0 if nobody asked for that.
+    /// Runs with numbers below this are to be merged into one in each range; 0 if that was not requested.
     pub(crate) compact_below: Cell<u64>,
     pub(crate) counts: RefCell<Counts>,
 }
@@ -218,6 +218,11 @@ pub(crate) struct TreeDef {
 impl LsmTree {
     pub(crate) fn new(id: u64, def: TreeDef, list: Vec<Rc<Range>>) -> Rc<Self> {
         let TreeDef { space_id, index_id, order, own_parts, is_unique, options, upserter } = def;
+        assert!(
+            0 < own_parts && own_parts as usize <= order.part_count(),
+            "an index is ordered by its own parts first"
+        );
+        assert!(list.first().is_some_and(|first| first.begin.is_empty()), "the first range begins with the empty key");
         // Keys of one unsigned part all begin with the same byte.
         let first = &order.parts()[0];
         let hint_at = usize::from(first.field_type == FieldType::Unsigned && !first.is_nullable);
@@ -249,6 +254,12 @@ impl LsmTree {
         })
     }
 
+    /// Everything up to a position is in runs. The position only grows.
+    pub(crate) fn set_dumped(&self, lsn: i64) {
+        assert!(self.dumped_lsn.get() <= lsn, "what is in runs stays in runs");
+        self.dumped_lsn.set(lsn);
+    }
+
     /// False if nothing of it may come to the manifest any more, or yet.
     pub(crate) fn is_to_record(&self) -> bool {
         !self.is_dropped.get() && !self.is_incomplete.get()
@@ -263,6 +274,17 @@ impl LsmTree {
     }
 
     pub(crate) fn set_ranges(&self, list: Vec<Rc<Range>>) {
+        assert!(list.first().is_some_and(|first| first.begin.is_empty()), "the first range begins with the empty key");
+        assert!(list.is_sorted_by(|a, b| a.begin < b.begin), "ranges lie behind one another");
+        debug_assert!(
+            list.iter().enumerate().all(|(at, range)| {
+                let end = list.get(at + 1).map(|next| next.begin.as_slice());
+                let is_here =
+                    |run: &Run| run.max_key() >= range.begin.as_slice() && end.is_none_or(|end| run.min_key() < end);
+                range.slices.iter().all(|run| is_here(run))
+            }),
+            "a range has only runs that reach into it"
+        );
         self.barren.borrow_mut().clear();
         *self.ranges.borrow_mut() = Rc::new(Ranges { list });
     }
@@ -295,6 +317,10 @@ impl LsmTree {
 
     /// A sealed memtable is in a run, or not wanted any more.
     pub(crate) fn remove_sealed(&self, memtable: &Rc<Memtable>) {
+        debug_assert!(
+            self.sealed.borrow().last().is_some_and(|oldest| Rc::ptr_eq(oldest, memtable)),
+            "memtables become runs in the order in which they were sealed"
+        );
         self.sealed.borrow_mut().retain(|other| !Rc::ptr_eq(other, memtable));
     }
 
@@ -352,7 +378,10 @@ impl LsmTree {
     /// Writes an entry into the active memtable.
     pub(crate) fn put(&self, entry: Entry<'_>) -> MemtableChange {
         self.touch(entry.key);
+        debug_assert!(!self.is_dropped.get(), "nobody writes to a tree that is out of use");
+        debug_assert!(self.is_primary || entry.kind != EntryKind::Upsert, "secondary indexes have no upserts");
         let filter_prefix = self.filter_prefix(entry.key);
+        debug_assert!(0 < filter_prefix && filter_prefix <= entry.key.len());
         self.counts.borrow_mut().put.add(entry.key.len() + entry.value.len());
         self.active.borrow().put(entry, filter_prefix)
     }

@@ -37,7 +37,7 @@ pub(super) struct Sought<'a> {
     pub(super) part_count: u32,
 }
 
-/// Where a scan that others interrupt has come to.
+/// The position of a scan between whose steps the index may change.
 #[expect(clippy::large_enum_variant, reason = "there is one of them for a scan, and most are in a tree")]
 pub(super) enum Progress {
     Start,

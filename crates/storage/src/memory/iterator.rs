@@ -43,7 +43,7 @@ impl MemoryIterator {
         }
     }
 
-    /// True if it has come to its end.
+    /// True if it has ended.
     pub fn is_done(&self) -> bool {
         matches!(self.progress, Progress::Done)
     }

@@ -79,7 +79,10 @@ impl MemorySpace {
         let mut deferred = std::mem::take(&mut self.deferred);
         let filled = self.fill(&mut deferred);
         match &filled {
-            Ok(()) => self.indexes.append(&mut deferred),
+            Ok(()) => {
+                self.indexes.append(&mut deferred);
+                assert!(self.are_indexes_alike(), "every index holds the same rows");
+            }
             Err(_) => self.deferred = deferred.iter().map(|index| MemoryIndex::new(index.def.clone())).collect(),
         }
         self.charge();

@@ -4,6 +4,7 @@ use super::build::Build;
 use super::index::{MemoryIndex, item_of, row_of, tuple_of};
 use super::view::MemoryView;
 use crate::engine::{BuildError, Change, IndexDef, IteratorKind, Mode, StorageError};
+use crate::entries::KeySource;
 use std::rc::Rc;
 use tuple::{Arena, Format, Tuple};
 
@@ -93,6 +94,8 @@ impl MemorySpace {
     }
 
     /// Puts a row in, in every index or in none.
+    ///
+    /// Errors: `Duplicate`.
     pub fn replace(&mut self, new: Tuple, mode: Mode) -> Result<Change, StorageError> {
         let row = new.data();
         if let [only] = &mut self.indexes[..] {
@@ -116,6 +119,8 @@ impl MemorySpace {
     }
 
     /// Puts `new` in place of `old`, which is in the space and may differ in any field but the primary key's.
+    ///
+    /// Errors: `Duplicate`, in a secondary index.
     pub fn update(&mut self, old: &Tuple, new: Tuple) -> Result<Change, StorageError> {
         self.put(new, Some(item_of(old)))
     }
@@ -145,6 +150,7 @@ impl MemorySpace {
 
     /// Takes a change back. It must be the newest one that is neither dropped nor undone.
     pub fn undo(&mut self, change: &Change) {
+        self.assert_present(change.new.as_ref());
         self.swap(change.new.as_ref(), change.old.as_ref());
         #[cfg(feature = "planted-bugs")]
         self.keep_secondary_entry(change);
@@ -152,6 +158,7 @@ impl MemorySpace {
 
     /// Applies a change again that was undone. Everything must be as it was before the change was made.
     pub fn redo(&mut self, change: &Change) {
+        self.assert_present(change.old.as_ref());
         self.swap(change.old.as_ref(), change.new.as_ref());
     }
 
@@ -205,6 +212,20 @@ impl MemorySpace {
         }
         self.follow(old, new);
         self.count_swap(old, new);
+        debug_assert!(self.damaged.is_some() || self.are_indexes_alike(), "every index holds the same rows");
+    }
+
+    /// True if all indexes whose entries are rows have the same number of them.
+    pub(super) fn are_indexes_alike(&self) -> bool {
+        let has_rows = |index: &&MemoryIndex| matches!(index.def.source, KeySource::Fields);
+        self.indexes.iter().filter(has_rows).all(|index| index.len() == self.len())
+    }
+
+    /// Asserts, where assertions for debugging are on, that this very row is in the space.
+    fn assert_present(&self, row: Option<&Tuple>) {
+        if let (Some(row), Some(primary), None) = (row, self.indexes.first(), self.damaged) {
+            debug_assert_eq!(primary.find_row(row.data()), Some(item_of(row)), "changes are undone from the newest on");
+        }
     }
 
     /// Indexes that are being filled go along with a swap.
@@ -303,6 +324,7 @@ impl MemorySpace {
     /// Adds an index to a space without rows.
     pub fn create_index(&mut self, def: IndexDef) {
         assert!(self.is_empty(), "an index over rows is built");
+        assert!(self.deferred.is_empty(), "a new index would come before those that are set aside");
         self.exchange_index(MemoryIndex::new(def));
     }
 
@@ -347,6 +369,7 @@ impl MemorySpace {
     /// Puts indexes with the same rows in the places of those of the same numbers, which are returned.
     pub fn exchange_indexes(&mut self, indexes: Vec<DetachedIndex>) -> Vec<DetachedIndex> {
         let replaced = indexes.into_iter().filter_map(|detached| self.exchange_index(detached.index)).collect();
+        debug_assert!(self.are_indexes_alike(), "every index holds the same rows");
         self.charge();
         replaced
     }

@@ -1,4 +1,4 @@
-//! What a journal is told when it is opened.
+//! Options of a journal.
 
 use runtime::{Clock, FileSystem, PAGE_BYTES};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum WalMode {
     None,
 }
 
-/// What a journal needs to know.
+/// Options and surroundings of a journal.
 #[derive(Clone)]
 pub struct JournalConfig {
     /// Files.
@@ -38,7 +38,7 @@ pub struct JournalConfig {
     pub queue_bytes_max: usize,
     /// Space that is prepared at once, in bytes: when a file is made, and ahead of the writer.
     pub prepare_bytes: u64,
-    /// A completed log that would lose so many bytes of padding, and a quarter of all, is written once more without it. `u64::MAX`: never.
+    /// A completed log is rewritten without padding if that saves this many bytes and a quarter of the file. `u64::MAX`: never.
     pub rewrite_bytes: u64,
 }
 

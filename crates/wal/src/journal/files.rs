@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-/// A file whose successor could not be made takes so many bytes more before that is tried again.
+/// If the next file could not be made, the present one takes this many bytes more before the next attempt.
 const ROTATE_AGAIN_BYTES: u64 = 4 << 20;
 
 /// The name of the next file, without the ending that marks it as unfinished.
@@ -37,7 +37,7 @@ pub const PREPARED_LOG: &str = "next.xlog.inprogress";
 
 /// The file that comes next, while it has no name and no header.
 enum Spare {
-    /// Nobody makes it: it is made when it is needed.
+    /// No thread makes it: the caller makes it when it is needed.
     None,
     Making(Receiver<io::Result<Segment>>, JoinHandle<()>),
     Ready(Box<Segment>),
@@ -324,7 +324,7 @@ impl LogFiles {
         }
     }
 
-    /// What a change has come to. `Ok`: the new file has its name, and its groups count. To be asked again until it says nothing.
+    /// The next event of a change. `Ok`: the new file has its name, and its groups count. Call again until it returns `None`.
     ///
     /// Errors: `Io`, `Removed`: the new file has no name, or the old one is not complete.
     pub(super) fn poll_change(&mut self) -> Option<Result<(), WalError>> {

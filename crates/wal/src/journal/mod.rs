@@ -32,7 +32,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A group is handed over at the latest when it has so many bytes.
+/// A group with this many bytes is handed over without waiting for the end of the turn.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Transactions that make a group worth a third write in flight.
 const GROUP_WORTH_IT: usize = 6;
@@ -97,6 +97,8 @@ pub struct Journal {
 
 impl Journal {
     /// Starts a new log file at `vclock`, which recovery found.
+    ///
+    /// Errors: `DiskFull`, `Io`: there is no log.
     pub fn open(config: JournalConfig, vclock: Vclock) -> Result<Self, WalError> {
         let notifier = Arc::new(Notifier::new().map_err(WalError::io("making a notifier"))?);
         let threads = if config.mode == WalMode::Fsync { config.in_flight_max } else { 0 };
@@ -146,7 +148,9 @@ impl Journal {
 
     /// Adds a row to the transaction; `body` writes its map.
     pub fn row(&mut self, kind: u16, group_id: u32, body: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bodies.len();
         body(&mut self.bodies);
+        debug_assert_eq!(tuple::msgpack::skip(&self.bodies[start..]), self.bodies.len() - start, "a body is one value");
         self.rows.push(PendingRow { kind, group_id, end: self.bodies.len() });
     }
 
@@ -187,7 +191,10 @@ impl Journal {
             }
             start = pending.end;
         }
-        self.appended = Position(self.vclock.signature());
+        debug_assert_eq!(start, self.bodies.len(), "every byte belongs to a row");
+        let position = Position(self.vclock.signature());
+        debug_assert_eq!(position.0, self.appended.0 + self.rows.len() as i64, "each row takes the next position");
+        self.appended = position;
         self.group_transactions += 1;
         if self.config.mode == WalMode::None {
             self.durable = self.appended;
@@ -239,6 +246,7 @@ impl Journal {
     }
 
     fn send_group(&mut self) {
+        debug_assert!(!self.group.is_empty() && self.failure.is_none(), "a group has rows, and the log is trusted");
         if self.config.mode == WalMode::Write {
             return self.write_plain();
         }
@@ -250,9 +258,16 @@ impl Journal {
         encode_group(&self.group, note, &mut buffer);
         let bytes = buffer.bytes().len();
         let offset = segment.offset;
+        assert!(
+            offset.is_multiple_of(PAGE_BYTES as u64) && bytes.is_multiple_of(PAGE_BYTES),
+            "a group has pages of its own: no other write can tear it"
+        );
+        assert!(segment.durable_offset <= offset, "nothing behind the last group is durable");
         segment.offset += bytes as u64;
+        debug_assert!(segment.is_prepared_upto(segment.offset), "a transaction is taken only if its pages are there");
         let number = self.next_group;
         self.next_group += 1;
+        debug_assert!(self.in_flight.back().is_none_or(|last| last.number + 1 == number && last.end < self.appended));
         self.in_flight.push_back(InFlight { number, end: self.appended, end_offset: segment.offset, bytes });
         self.in_flight_bytes += bytes;
         self.bytes_since_checkpoint += bytes as u64;
@@ -276,17 +291,18 @@ impl Journal {
         self.durable = position;
     }
 
-    /// Takes notice of finished writes.
+    /// Collects finished writes and moves the durable position.
     pub fn poll(&mut self) -> JournalState {
         self.writer.take_done(&mut self.done);
         for done in self.done.drain(..) {
+            debug_assert!(done.number < self.next_group, "only what was handed over ends");
             self.finished.insert(done.number, done.result);
             if self.buffers.len() < 16 && done.buffer.bytes().len() <= 1 << 20 {
                 self.buffers.push(done.buffer);
             }
         }
         self.poll_files();
-        // Asked behind the writes and before anybody is told of them.
+        // Asked after the writes and before they are acknowledged.
         let may_count = self.finished.is_empty() || self.check_removed();
         let held_back_behind = self.files.holds_back();
         let last_counting = held_back_behind.unwrap_or(u64::MAX);
@@ -355,7 +371,7 @@ impl Journal {
         }
     }
 
-    /// Takes notice of files that were made or named.
+    /// Collects files that were made or named.
     fn poll_files(&mut self) {
         while let Some(news) = self.files.poll_change() {
             match news {
@@ -370,7 +386,7 @@ impl Journal {
         self.files.poll_spare();
     }
 
-    /// Until `release_files` no complete log is replaced by its rewritten form: somebody copies them. Blocks while one is being replaced.
+    /// Until `release_files` no complete log is replaced by its rewritten form, so that they can be copied. Blocks while one is being replaced.
     pub fn hold_files(&self) {
         self.files.hold();
     }
@@ -421,11 +437,11 @@ impl Journal {
     /// Errors: `Failed`.
     pub fn wait(&mut self, position: Position) -> Result<(), WalError> {
         loop {
-            // Before the look, so that what ends after it is noticed.
+            // Cleared before the poll, so that a write that ends after the poll is noticed.
             self.writer.notifier().clear();
             self.submit();
             let state = self.poll();
-            // Put back: the caller of `poll` must hear of it.
+            // Put back: it must reach the next caller of `poll`.
             self.failed = state.failed;
             self.check_failed()?;
             if self.durable >= position {
@@ -465,7 +481,7 @@ impl Journal {
         self.bytes_since_checkpoint
     }
 
-    /// Counts these, too, as logged since the last checkpoint: a file was begun for another reason.
+    /// Adds bytes to those logged since the last checkpoint, after a `rotate` for another reason.
     pub fn count_bytes(&mut self, bytes: u64) {
         self.bytes_since_checkpoint += bytes;
     }

@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use tuple::msgpack::Reader;
 
-/// Bytes that are read of a file at once, where less is asked for.
+/// Bytes that one read of the file fetches, if fewer are asked for.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// A file of which mostly small pieces are read, one behind the other.
+/// Reads a file in small pieces, mostly in sequence.
 pub(crate) struct BlockReader {
     file: Arc<dyn File>,
     len: u64,
@@ -47,7 +47,7 @@ impl BlockReader {
             match self.file.read_full_at(window, offset) {
                 Ok(got) => window.truncate(got),
                 Err(_) => {
-                    // What cannot be read may be behind what is wanted.
+                    // The unreadable part may lie behind the wanted bytes.
                     window.clear();
                     return self.file.read_full_at(out, offset);
                 }
@@ -61,7 +61,7 @@ impl BlockReader {
     }
 }
 
-/// Rows of a block: their bytes, and what was found out about them when they were checked.
+/// Rows of a block: their bytes, and their headers as decoded when the block was checked.
 #[derive(Default)]
 pub(crate) struct Unpacked {
     pub(crate) bytes: Vec<u8>,

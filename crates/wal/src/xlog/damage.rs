@@ -22,7 +22,7 @@ impl fmt::Display for Flip {
 pub struct Damage {
     /// Offset of the block that cannot be read.
     pub offset: u64,
-    /// In words.
+    /// A description for people.
     pub what: &'static str,
     /// The flipped bit, if that is all that is wrong. Then it was no write that a crash has torn.
     pub flip: Option<Flip>,

@@ -66,8 +66,8 @@ impl XlogReader {
         }
     }
 
-    /// Opens a file whose header may be damaged. Of a damaged one `meta` says what could be found out; blocks are read from the
-    /// first one that is good.
+    /// Opens a file whose header may be damaged. `meta` then holds what could be recovered of it, and blocks are read from the
+    /// first good one.
     pub(crate) fn open_damaged(files: &dyn FileSystem, path: &Path) -> Result<(Self, Option<Damage>), WalError> {
         let reading = || format!("reading {}", path.display());
         let file = files.open(path, OpenMode::READ).map_err(WalError::io(reading()))?;
@@ -154,7 +154,7 @@ impl XlogReader {
         self.blocks.read(out, offset).map_err(|source| WalError::Io { what: what(), source })
     }
 
-    /// Reads one block at `offset` into memory: its length and its note, or in words what is wrong with it.
+    /// Reads the block at `offset` into memory. Returns its length and note, or a description of what is wrong with it.
     fn read_block(&mut self, offset: u64) -> Result<Result<(u64, Option<Note>), &'static str>, WalError> {
         let mut header = [0; FIXHEADER_BYTES];
         let got = self.read(&mut header, offset)?;
@@ -267,7 +267,7 @@ impl XlogReader {
         Ok(None)
     }
 
-    /// Reads so many bytes of content. False if the file has not so many.
+    /// Reads `length` bytes of content. False if the file ends before.
     fn read_content(&mut self, start: u64, length: u64) -> Result<bool, WalError> {
         if length > self.len().saturating_sub(start) {
             return Ok(false);
@@ -325,6 +325,8 @@ impl XlogReader {
     }
 
     /// Calls `visit` with every row and the offset of its block. Stops at the first damage, which is returned.
+    ///
+    /// Errors: the damage; it may also say that the file cannot be read.
     pub fn for_each_row(&mut self, mut visit: impl FnMut(&Row<'_>, u64)) -> Result<bool, Damage> {
         loop {
             let unreadable = Damage::at(self.offset, "the file cannot be read");

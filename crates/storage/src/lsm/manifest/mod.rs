@@ -222,6 +222,8 @@ pub(crate) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Option<Found>, 
 
 impl Manifest {
     /// Reads the current manifest, whoever's it is. See `open_of`.
+    ///
+    /// Errors: as `open_of`, but never `Foreign`.
     pub fn open(files: Arc<dyn FileSystem>, dir: &Path) -> Result<(Manifest, Vec<TreeState>), LsmError> {
         Self::open_of(files, dir, None)
     }
@@ -411,6 +413,7 @@ impl Manifest {
     fn write_record(&mut self, mut open: Open, items: &[Item]) -> Result<(), LsmError> {
         match self.write_confirmed(&open, items) {
             Ok(length) => {
+                assert!(open.length < length, "the manifest only grows");
                 open.length = length;
                 // It may have been confirmed: it must stay, and the next edit begins a new file.
                 self.confirm(length).inspect_err(|_| self.is_settled = false)?;
@@ -528,6 +531,8 @@ impl Manifest {
 
 /// Removes runs that no tree names, and files that were being written. Returns their names. Blocks; for the start, before anything is
 /// written. The trees must be those of a manifest that is proven whole, as `Manifest::open` sees to.
+///
+/// Errors: `Io`; some may be removed.
 pub fn remove_orphans(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -> Result<Vec<String>, LsmError> {
     let orphans = orphans(files, dir, trees)?;
     // What a merge has read may be among them: as long as its result cannot be opened, they are the only copies of its rows.

@@ -114,6 +114,8 @@ pub(crate) fn announce(files: &dyn FileSystem, dir: &Path) -> String {
 impl Manifest {
     /// As `open`, but goes on with what is left of a damaged or missing manifest, and begins a new one with that. Returns what was lost, in
     /// words, if anything is damaged.
+    ///
+    /// Errors: `Io`, `Foreign`: what force cannot mend.
     pub fn open_by_force(
         files: Arc<dyn FileSystem>,
         dir: &Path,

@@ -70,12 +70,16 @@ pub struct Run {
 
 impl Run {
     /// As `open`, by the file; `None` if that has no name of a run.
+    ///
+    /// Errors: as `open`.
     pub fn open_file(files: &dyn FileSystem, path: &Path) -> Result<Option<Run>, LsmError> {
         let run_id = path.file_name().and_then(|name| run_of_name(&name.to_string_lossy()));
         run_id.map(|run_id| Run::open(files, path.parent().unwrap_or(Path::new("")), run_id)).transpose()
     }
 
     /// Reads and checks what lies behind the blocks. Blocks.
+    ///
+    /// Errors: `Corrupt`, `Unreadable`, `Io`.
     pub fn open(files: &dyn FileSystem, dir: &Path, run_id: u64) -> Result<Run, LsmError> {
         let path = dir.join(run_name(run_id));
         let file = files.open(&path, OpenMode::READ).map_err(LsmError::io("opening", &path))?;
@@ -242,6 +246,8 @@ impl Run {
     }
 
     /// Checks and unpacks a block that was read.
+    ///
+    /// Errors: `Corrupt`.
     pub fn decode_block(&self, block: usize, stored: &[u8]) -> Result<Block, LsmError> {
         let corrupt = |what: String| LsmError::corrupt(self.path(), self.fences.fence(block).offset, what);
         let decoded = Block::decode(stored).map_err(corrupt)?;
@@ -253,6 +259,8 @@ impl Run {
     }
 
     /// Reads, checks and unpacks a block. Blocks: for worker threads and the start.
+    ///
+    /// Errors: `Corrupt`, `Unreadable`, `Io`.
     pub fn read_block(&self, block: usize) -> Result<Block, LsmError> {
         let (offset, length) = self.block_extent(block);
         let mut stored = vec![0; length];

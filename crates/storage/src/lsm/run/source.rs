@@ -30,6 +30,8 @@ pub struct RunSource {
 
 impl RunSource {
     /// The entries with keys in `[from, to)`.
+    ///
+    /// Errors: `Corrupt`, `Unreadable`, `Io`: the first block.
     pub fn new(run: Arc<Run>, from: &[u8], to: Option<Vec<u8>>) -> Result<Self, LsmError> {
         let next = run.find_block(from).unwrap_or(0);
         let end = match &to {

@@ -22,7 +22,9 @@ const ROOM_SHARE: f64 = 0.97;
 /// What each block counts for in the mean of how much packing saves.
 const PACKING_STEP: f64 = 0.125;
 
-/// What is told of every step.
+const _: () = assert!(PADDING_MAX < PAGE_BYTES && STEP_BYTES.is_multiple_of(PAGE_BYTES));
+
+/// Called with the bytes of every step.
 type OnStep = Box<dyn FnMut(u64) + Send>;
 
 /// Writes a run, in ascending order of keys. Blocks: for worker threads. One that is dropped leaves nothing.
@@ -57,6 +59,8 @@ pub struct RunWriter {
 
 impl RunWriter {
     /// Makes the file, with a name that says that it is not finished.
+    ///
+    /// Errors: `Io`.
     pub fn create(files: Arc<dyn FileSystem>, dir: &Path, run_id: u64, options: RunOptions) -> Result<Self, LsmError> {
         let path = dir.join(run_name(run_id) + UNFINISHED);
         let file = files.open(&path, OpenMode::CREATE).map_err(LsmError::io("making", &path))?;
@@ -109,6 +113,8 @@ impl RunWriter {
     }
 
     /// Adds an entry. Keys ascend. The filter knows the first `filter_prefix` bytes of the key.
+    ///
+    /// Errors: `Io`, also for keys that do not ascend and entries that are too long.
     pub fn add(&mut self, entry: Entry<'_>, filter_prefix: usize) -> Result<(), LsmError> {
         if self.footer.entries > 0 && self.last_key.as_slice() >= entry.key {
             return Err(self.refuse("keys do not ascend"));
@@ -160,6 +166,8 @@ impl RunWriter {
     }
 
     /// Writes the rest, syncs, and gives the file its name: it is there from now on, whatever happens. `None` if nothing was added.
+    ///
+    /// Errors: `Io`; the file may be there all the same, as an orphan.
     pub fn finish(mut self) -> Result<Option<Run>, LsmError> {
         if self.footer.entries == 0 {
             return Ok(None);
@@ -181,6 +189,8 @@ impl RunWriter {
         self.footer.filter_length = tail.len() as u64 - self.footer.fences_length;
         self.footer.tail_checksum = crc32c::crc32c(&tail);
         let footer = self.footer;
+        assert!(footer.deletes + footer.upserts <= footer.entries && footer.blocks <= footer.entries);
+        assert!(footer.fences_at == self.bytes(), "fences follow the last block");
         tail.reserve(FOOTER_BYTES);
         footer.encode(&mut tail);
         self.write_step()?;
