@@ -3,7 +3,7 @@
 CARGO = cargo
 LYCOSA = target/release/lycosa
 BENCH = $(CARGO) run --quiet --release -p lycosa-bench --
-SIM = $(CARGO) run --quiet --release -p sim --
+SIM = $(CARGO) run --quiet --profile sim -p sim --
 # Where the server of `make run` listens and keeps its files, and what the benches connect to.
 LISTEN = 127.0.0.1:3301
 WORK_DIR = ./data
@@ -107,7 +107,7 @@ sim-errors: ## the N-th error of files and memory, for every N
 	$(SIM) --disk errors $(ARGS)
 
 sim-planted: ## bugs put in on purpose, each of which must be found
-	$(CARGO) run --quiet --release -p sim --features planted-bugs -- planted $(ARGS)
+	$(CARGO) run --quiet --profile sim -p sim --features planted-bugs -- planted $(ARGS)
 
 fuzz: ## each fuzz target for a minute; needs a nightly compiler and cargo-fuzz
 	@test -d fuzz || { echo 'there are no fuzz targets here'; exit 1; }
