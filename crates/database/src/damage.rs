@@ -1,7 +1,7 @@
 //! Damaged files in the words of their owner: which rows of which spaces are concerned, and what else could be used.
 
 use crate::alter::{INDEX_ID, SPACE_ID};
-use crate::recovery::{Body, decode_body};
+use crate::replay::{Body, decode_body};
 use crate::statement::row_kind;
 use hashbrown::HashMap;
 use runtime::FileSystem;

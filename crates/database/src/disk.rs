@@ -291,7 +291,8 @@ impl Database {
         Ok(())
     }
 
-    /// True if writers of spaces on disk are faster than dumps and have to wait a little: connections that write there should not be read on.
+    /// True if writers of spaces on disk are faster than dumps or merges and have to wait a little: the event loop then reads no more from
+    /// connections that write there.
     pub fn is_disk_congested(&self) -> bool {
         let Some(engine) = self.disk_engine() else { return false };
         self.disk.pace.is_ahead(self.environment.clock.monotonic_ns(), engine.pace(), engine.written_bytes())

@@ -14,6 +14,7 @@
 mod access;
 mod alter;
 mod backup;
+mod blind_write;
 mod bootstrap;
 mod call;
 mod catalog;
@@ -31,22 +32,22 @@ mod hooks;
 mod interval_set;
 mod isolation;
 mod ledger;
+mod moving_in;
 pub mod options;
 mod pacer;
 mod prepare;
 mod reads;
-mod recovery;
 mod replay;
 mod select;
 mod sequences;
 mod session;
 mod settings;
+mod start;
 mod statement;
 mod statistics;
 mod time_share;
 mod triggers;
 mod txn;
-mod vinyl;
 
 pub use access::{Grant, ObjectType, Privileges, Rights};
 pub use alter::{

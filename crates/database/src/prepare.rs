@@ -4,6 +4,7 @@
 //! its start, so that all it has seen belongs to one moment. What is looked at is remembered for the open transaction before it can refuse
 //! the write: that, too, was seen.
 
+use crate::blind_write::BlindWrite;
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::disk::Halt;
@@ -15,7 +16,6 @@ use storage::lsm::Stop;
 use storage::{Change, Key, Mode, Refusal, StorageError, Write};
 use tuple::update::{self, UpdateError};
 use tuple::{Format, Tuple, msgpack};
-use wire::key;
 
 /// The part of the memory limit that is kept beyond it for what must not fail for want of memory: rows that take the place of others
 /// at least as large (the old ones stay until the new ones are durable), and the system's own rows, without which nothing could
@@ -46,54 +46,6 @@ impl Prepared {
     fn blind(write: BlindWrite) -> Self {
         let kind = write.kind();
         Prepared { old: None, new: None, mode: Mode::Replace, kind, blind: Some(Box::new(write)) }
-    }
-}
-
-/// A write that does not look at what is there. It is never refused for what is.
-pub(crate) enum BlindWrite {
-    /// The row with this primary key goes, if it is there.
-    Delete { key: Vec<u8> },
-    /// Operations for a row; it is put in if it is not there.
-    Upsert { row: Tuple, operations: Vec<u8>, index_base: u32 },
-}
-
-impl BlindWrite {
-    fn kind(&self) -> u16 {
-        match self {
-            BlindWrite::Delete { .. } => row_kind::DELETE,
-            BlindWrite::Upsert { .. } => row_kind::UPSERT,
-        }
-    }
-
-    /// The body of its log row.
-    pub(crate) fn encode_body(&self, out: &mut Vec<u8>, space: &Space) {
-        let index_base = match self {
-            BlindWrite::Upsert { index_base, .. } => *index_base,
-            BlindWrite::Delete { .. } => 0,
-        };
-        let fields = match self {
-            BlindWrite::Delete { .. } => 2,
-            BlindWrite::Upsert { .. } => 3 + u32::from(index_base != 0),
-        };
-        msgpack::encode_map(out, fields);
-        msgpack::encode_uint(out, key::SPACE_ID);
-        msgpack::encode_uint(out, u64::from(space.id));
-        if index_base != 0 {
-            msgpack::encode_uint(out, key::INDEX_BASE);
-            msgpack::encode_uint(out, u64::from(index_base));
-        }
-        match self {
-            BlindWrite::Delete { key } => {
-                msgpack::encode_uint(out, key::KEY);
-                out.extend_from_slice(key);
-            }
-            BlindWrite::Upsert { row, operations, .. } => {
-                msgpack::encode_uint(out, key::TUPLE);
-                out.extend_from_slice(row.data());
-                msgpack::encode_uint(out, key::OPS);
-                out.extend_from_slice(operations);
-            }
-        }
     }
 }
 

@@ -5,10 +5,11 @@
 
 use crate::access::{self, ObjectType, Privileges};
 use crate::alter;
+use crate::blind_write::BlindWrite;
 use crate::catalog::{IndexInfo, Space, SpaceKind};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
-use crate::prepare::{BlindWrite, Prepared};
+use crate::prepare::Prepared;
 use crate::session::Context;
 use crate::statistics::increment;
 use crate::triggers::Becomes;

@@ -143,7 +143,7 @@ impl Connection {
     }
 
     /// True if no more requests may be served now: answers must be read first, or requests under way must end.
-    pub(crate) fn is_full(&self) -> bool {
+    pub(crate) fn has_no_room(&self) -> bool {
         self.unsent() > self.service.unread_max() || self.is_busy()
     }
 

@@ -224,6 +224,15 @@ impl EventLoop {
         Duration::from_nanos(until.min(max).min(pause))
     }
 
+    /// True if nothing more is read from a connection now: it has not taken its answers, or there are too many requests, or the disk is behind.
+    fn is_held_back(&self, connection: &Connection, is_disk_congested: bool) -> bool {
+        self.service.is_busy()
+            || connection.has_no_room()
+            || self.service.database.is_log_congested()
+            // A connection that only reads, or writes to memory, does not wait for writers of disk spaces.
+            || is_disk_congested && connection.session.writes_disk.get()
+    }
+
     /// Reads from every connection that has something, as far as the bounds allow.
     fn read(&mut self) {
         let service = Rc::clone(&self.service);
@@ -240,12 +249,7 @@ impl EventLoop {
             if !self.connections.contains_key(&connection.token.0) || connection.is_closing.get() {
                 continue;
             }
-            let is_held_back = service.is_busy()
-                || connection.is_full()
-                || database.is_log_congested()
-                // A connection that only reads, or writes to memory, does not wait for writers of disk spaces.
-                || is_disk_congested && connection.session.writes_disk.get();
-            if is_held_back {
+            if self.is_held_back(&connection, is_disk_congested) {
                 connection.outlet.await_sent();
                 self.held_back.push(connection);
                 continue;

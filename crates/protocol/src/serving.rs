@@ -93,7 +93,7 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
         }
         let count = group.len();
         for (number, (request, end)) in group.iter().zip(ends).enumerate() {
-            if connection.is_full() {
+            if connection.has_no_room() {
                 connection.is_stalled.set(true);
                 break;
             }
@@ -134,7 +134,7 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
             break;
         }
         if let Some((error, length)) = refused {
-            if connection.is_full() {
+            if connection.has_no_room() {
                 // Its turn comes behind the requests before it.
                 connection.is_stalled.set(true);
                 break;

@@ -1,7 +1,7 @@
 //! The log of events: standard error or a file that is opened anew on SIGHUP. Destination, level and form may change while it runs.
 //!
 //! A line says when, which process, which thread, fiber and its name, where in the program, and how grave:
-//! `2026-11-22 11:11:28.052 [4711] main/101/init.lua recovery.rs:77 I> read 3 rows`.
+//! `2026-11-22 11:11:28.052 [4711] main/101/init.lua start.rs:77 I> read 3 rows`.
 
 use runtime::terminal::local_time;
 use runtime::{Clock, File, OpenMode, SystemClock, fiber, open_any};

@@ -381,7 +381,7 @@ fn read_on(
                 }
                 last_group = note.map(|note| note.number).or(last_group);
                 let before = report.rows;
-                apply_block(reader.unpacked(), &path, offset, known, on_damage, report, replay)?;
+                replay_block(reader.unpacked(), &path, offset, known, on_damage, report, replay)?;
                 end.has_rows |= report.rows > before;
                 end.is_paged |= reader.rows().is_empty() && reader.offset() == PAGE_BYTES as u64;
                 if !reader.rows().is_empty() {
@@ -570,7 +570,7 @@ fn cut_bytes(reader: &mut XlogReader, offset: u64) -> Result<u64, WalError> {
     Ok((end - offset).max(1).min(reader.len() - offset))
 }
 
-fn apply_block(
+fn replay_block(
     rows: &Unpacked,
     path: &Path,
     offset: u64,

@@ -107,7 +107,7 @@ impl Debt {
 
     /// Bytes a second that writers should keep to for the sake of so many merges at once; none: as many as they like. What memtables have
     /// counts as if it were in runs: it grows evenly, where a dump is one large step.
-    pub(super) fn pace(&self, merges: usize, memtable_bytes: usize) -> Option<f64> {
+    pub(super) fn pace_of_merges(&self, merges: usize, memtable_bytes: usize) -> Option<f64> {
         let waste = self.waste.get() + self.waste_per_byte.get() * memtable_bytes as f64;
         let digested = self.digested() * merges as f64;
         if waste < PACED || digested <= 0.0 {
@@ -244,7 +244,7 @@ mod tests {
             // Which, what it will write and has written, ticks that it took.
             let mut merge: Option<(usize, Choice, u64, u64, u64)> = None;
             for _ in 0..seconds * TICKS {
-                let pace = self.debt.pace(1, undumped as usize).map_or(asked, |pace| asked.min(pace as u64));
+                let pace = self.debt.pace_of_merges(1, undumped as usize).map_or(asked, |pace| asked.min(pace as u64));
                 entered += pace / TICKS;
                 undumped += pace / TICKS;
                 if undumped >= DUMP {
@@ -315,14 +315,14 @@ mod tests {
         let debt = Debt::default();
         debt.note_dump(200, 100);
         debt.set(42.0, 100, 1.0);
-        assert_eq!(debt.pace(1, 0), None, "nobody knows how fast merges are");
+        assert_eq!(debt.pace_of_merges(1, 0), None, "nobody knows how fast merges are");
         debt.note_merge(1_000, 1_000_000_000);
         let pace = |waste| {
             debt.set(1000.0 * waste, 1000, 1.0);
-            debt.pace(1, 0)
+            debt.pace_of_merges(1, 0)
         };
         assert_eq!((pace(0.0), pace(0.369)), (None, None));
-        assert!(debt.pace(1, 10).is_some(), "what is in memory comes to it");
+        assert!(debt.pace_of_merges(1, 10).is_some(), "what is in memory comes to it");
         let paces: Vec<f64> = [0.37, 0.38, 0.40, 0.42, 0.44, 0.5, 5.0].into_iter().filter_map(pace).collect();
         assert!(paces.is_sorted_by(|a, b| a >= b) && paces.len() == 7, "{paces:?}");
         assert!(paces[0] < 4_001.0 && paces[0] > 3_999.0 && paces[6] > 0.0, "{paces:?}");

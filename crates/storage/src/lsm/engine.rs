@@ -564,7 +564,7 @@ impl LsmEngine {
 
     /// Bytes a second that writers should keep to now; none: as many as they like.
     pub fn pace(&self) -> Option<f64> {
-        let for_merges = self.debt.pace(self.config.borrow().compactions_max, self.memtable_bytes.get());
+        let for_merges = self.debt.pace_of_merges(self.config.borrow().compactions_max, self.memtable_bytes.get());
         [self.pace_of_memory(), for_merges].into_iter().flatten().reduce(f64::min)
     }
 

@@ -1,4 +1,4 @@
-//! A space in memory: its indexes and the statements that keep them alike.
+//! A space in memory: its indexes, the writes that keep them alike, and whether a unique index refuses one.
 
 use super::build::Build;
 use super::index::{MemoryIndex, item_of, row_of, tuple_of};

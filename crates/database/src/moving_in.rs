@@ -8,8 +8,9 @@
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::recovery::{decode_body, start_error};
+use crate::replay::decode_body;
 use crate::session::Context;
+use crate::start::start_error;
 use crate::statement::{Operation, row_kind};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Ordering;
