@@ -86,7 +86,7 @@ struct Housekeeping {
 }
 
 impl Housekeeping {
-    /// Keeps so many snapshots and the logs that the oldest of them needs.
+    /// Number of snapshots to keep, with the logs that the oldest of them needs.
     fn remove_old_files(&self) -> std::result::Result<(), WalError> {
         if self.keeps_all.load(Ordering::Acquire) {
             return Ok(());

@@ -24,7 +24,7 @@ pub struct Config {
     pub wal_writes_in_flight: usize,
     /// Space of a log file that is prepared at once, in bytes.
     pub wal_prepare_bytes: u64,
-    /// A completed log that would lose so many bytes of padding, and a quarter of all, is written once more without it.
+    /// A completed log is rewritten without padding if that saves at least this many bytes and a quarter of the file.
     pub wal_rewrite_bytes: u64,
     /// Seconds between checkpoints; 0 for none.
     pub checkpoint_interval: u64,
@@ -63,11 +63,11 @@ pub struct Config {
     pub vinyl_bloom_fpr: f64,
     /// Compactions at once.
     pub vinyl_write_threads: usize,
-    /// A manifest of the disk engine that has come to so many bytes gives way to a new one.
+    /// Size in bytes at which a new manifest of the disk engine replaces the old one.
     pub vinyl_manifest_bytes: u64,
     /// Files of the disk engine that are open at once.
     pub vinyl_open_files_max: usize,
-    /// One block of so many, 1 to 16, tells whether the machine's page cache keeps what is read through it.
+    /// One block in this many, 1 to 16, is sampled to learn whether the machine's page cache keeps what is read through it.
     pub vinyl_page_cache_sampled_one_of: u64,
     /// Identity to take in an empty directory.
     pub instance_uuid: Option<String>,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tuple::msgpack::{self, Kind, Reader};
 use wal::{OnDamage, Refusal, Replay, Row};
 
-/// A value of a key is shown up to so many characters.
+/// Longest text of a key that is shown, in characters.
 const SHOWN_CHARS_MAX: usize = 60;
 
 /// Names of spaces and fields of primary keys, learnt from the rows of `_space` and `_index` as they go by.

@@ -19,7 +19,7 @@ use storage::lsm::{
 };
 use storage::{IndexDef, NotAnArray};
 
-/// A writer that finds memory full looks again after so long.
+/// Interval at which a writer that finds memory full looks again.
 const FULL_WAIT_NS: u64 = 1_000_000;
 /// A log shorter than this is read in no time.
 const DISK_LOG_MIN: u64 = 512 << 20;
@@ -298,7 +298,7 @@ impl Database {
         self.disk.pace.is_ahead(self.environment.clock.monotonic_ns(), engine.pace(), engine.written_bytes())
     }
 
-    /// True while writers are let write only so much at a time.
+    /// True while the rate of writers is limited.
     pub fn is_paced(&self) -> bool {
         self.disk_engine().is_some_and(|engine| engine.pace().is_some())
     }

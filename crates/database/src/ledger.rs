@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wal::{Journal, Position, Vclock, WalError};
 
-/// So many statements before an old row is freed its memory is asked for.
+/// Number of statements by which the prefetch of an old row runs ahead of freeing it.
 const FORESEEN_DROPS: usize = 8;
 
 /// A statement that is applied and in the log, but not durable yet.

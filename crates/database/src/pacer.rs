@@ -1,8 +1,8 @@
-//! How fast writers are let write: so many bytes a second, in steps too small to be noticed.
+//! Limits the rate of writers: bytes a second, granted in steps too small to notice.
 
 use std::cell::Cell;
 
-/// What was not used in so long is lost: nobody saves up for a burst.
+/// Allowance that is not used within this time is lost, so that nobody saves up for a burst.
 const SAVED_NS: f64 = 5_000_000.0;
 
 /// Counts what was written against what was allowed.

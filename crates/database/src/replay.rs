@@ -19,7 +19,7 @@ use tuple::msgpack::{self, Reader};
 use wal::{Refusal, Replay, Row, Vclock, WalError};
 use wire::key;
 
-/// Progress of a long start: a line for each so many rows.
+/// Rows between two lines of progress of a long start.
 const PROGRESS_ROWS: u64 = 1_000_000;
 
 /// What a body of a log row says.

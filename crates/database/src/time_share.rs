@@ -6,7 +6,7 @@
 use runtime::Clock;
 use std::cell::Cell;
 
-/// The work has one part of so many of a busy thread's time.
+/// The work gets one part in this many of a busy thread's time.
 const PARTS: u64 = 5;
 /// Shortest and longest slice.
 const SLICE_NS_MIN: u64 = 50_000;

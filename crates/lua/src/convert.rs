@@ -24,7 +24,7 @@ const LIST_MAX: usize = 1 << 27;
 pub(crate) const DEPTH_HARD_MAX: usize = 2000;
 /// Integers up to here are plain Lua numbers.
 const PLAIN_MAX: u64 = 99_999_999_999_999;
-/// An array may have so many times more places than values ...
+/// Largest ratio of an array's places to its values ...
 const SPARSE_RATIO: c_int = 2;
 /// ... if it has more places than this; otherwise it is a map.
 const SPARSE_SAFE: c_int = 10;

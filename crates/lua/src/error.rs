@@ -5,7 +5,7 @@ use crate::state::{Raise, State, TYPE_CDATA};
 use database::{Error, ErrorCode, ErrorKind};
 use mlua_sys as ffi;
 
-/// So many causes of an error are told to a client.
+/// Number of causes of an error that a client is told.
 const CAUSES_MAX: u32 = 64;
 
 /// Pushes the value that is raised.

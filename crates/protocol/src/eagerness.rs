@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-/// Looked for so long. What has not come by then will probably take much longer.
+/// Longest time to look for a request awake. One that has not come by then will probably take much longer.
 const SPIN: Duration = Duration::from_micros(50);
-/// A wait that is at most so long, wake-up included, is one that looking might have made shorter.
+/// Longest wait, wake-up included, that looking might have made shorter.
 const SHORT: Duration = Duration::from_micros(100);
 /// Short waits, less what long ones and other clients take away, after which the loop looks.
 const CREDIT_MIN: u32 = 32;
@@ -28,7 +28,7 @@ pub(crate) struct Eagerness {
 }
 
 impl Eagerness {
-    /// For a process that may use so many processors.
+    /// For a process that may use `processors`.
     pub(crate) fn new(processors: usize) -> Self {
         Eagerness { is_useful: processors > 1, credit: 0, clients: [usize::MAX; 2] }
     }

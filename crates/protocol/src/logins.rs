@@ -1,9 +1,10 @@
-//! Slowing down those who try passwords, by the address that they come from.
+//! Slows down password guessing, by the address that logins come from.
 //!
-//! The first failures of an address cost nothing: people mistype. From then on every answer to a login from there, right or wrong,
-//! comes later, twice as late with each failure and later still when very many wait at once. A login that waits is a few bytes in a list; it is
-//! looked at when its time has come. None is refused because others wait, so whoever knows the password is let in after this delay
-//! at most, however many guess beside him; and none that is wrong is answered sooner than one that is right, or the difference would tell.
+//! The first failures of an address cost nothing: people mistype. After them, the answer to every login from that address, right or wrong,
+//! is delayed: twice as long with each failure, and longer when very many logins wait at once. A login that waits is a few bytes in a
+//! list, and is checked when its delay is over. No login is refused because others wait, so a user who knows the password gets in after
+//! this delay, however many others guess from the same address. Wrong logins are answered no sooner than right ones; the difference
+//! would tell.
 //! A connection has one login waiting at a time, so an address tries at most one password in `DELAY_MAX_NS` for each connection that it
 //! holds open, and `DELAY_MAX_NS` grows tenfold with their number.
 //!
@@ -28,11 +29,11 @@ const FREE_FAILURES: u32 = 3;
 const DELAY_FIRST_NS: u64 = 100_000_000;
 /// Longest delay while few wait.
 const DELAY_MAX_NS: u64 = 3_000_000_000;
-/// So many logins that wait make delays longer once more.
+/// Number of waiting logins that makes delays longer once more.
 const CROWD: usize = 256;
 /// Longest delay among very many, in parts of what it is among few.
 const CROWD_FACTOR_MAX: u64 = 10;
-/// An address without a failure for so long is forgotten.
+/// Time without a failure after which an address is forgotten.
 const FORGOTTEN_AFTER_NS: u64 = 60_000_000_000;
 /// Addresses with failures; the one that has not failed for longest is forgotten for another.
 const ADDRESSES_MAX: usize = 4096;
@@ -69,7 +70,7 @@ pub(crate) struct Logins {
     next: Cell<u64>,
 }
 
-/// How late the answer to a login comes behind so many failures.
+/// Delay of the answer to a login after this many failures.
 fn delay_ns(failures: u32) -> u64 {
     match failures.checked_sub(FREE_FAILURES) {
         None | Some(0) => 0,

@@ -32,7 +32,7 @@ const POOL_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiberId(pub u64);
 
-/// Fibers run for so long in one turn of the loop; one that runs longer is the last of its turn.
+/// Time that fibers get in one turn of the loop; one that runs longer is the last of its turn.
 const TURN_NS: u64 = 5_000_000;
 
 /// Fibers that there may be at once if nobody says otherwise. Each stack is two areas of address space with guards, of which a Linux process has

@@ -117,10 +117,10 @@ impl Pace {
     /// The same for one that others wait for, which has longer stretches: enough to let go of the processor.
     const URGENT_STRETCH_NS: u64 = 1_000_000;
     const URGENT_REST_NS: u64 = 5;
-    /// Others are busy if they use one part of so many of a processor.
+    /// Others count as busy if they use one part in this many of a processor.
     const BUSY_PART: u64 = 4;
 
-    /// For the calling thread, which is to work one part of so many.
+    /// For the calling thread, which is to work one part in `share` of the time.
     pub fn new(share: u32) -> Self {
         let rest_ns = 100 * u64::from(share.max(1) - 1);
         Pace { stretch_ns: Self::STRETCH_NS, rest_ns, began: Self::times() }

@@ -43,7 +43,7 @@ local answer = console.eval(text)
 return answer, answer:sub(1, 13) == '---\\n- error: '";
 /// An answer of a script that takes longer is given up, unless `--timeout` says otherwise.
 const SCRIPT_TIMEOUT: Duration = Duration::from_secs(60);
-/// So many errors of the terminal one after the other end the console.
+/// Number of consecutive terminal errors after which the console ends.
 const INPUT_ERRORS_MAX: u32 = 5;
 /// What runs in the console of a process goes by this name.
 const LOCAL_NAME: &str = "local";

@@ -17,11 +17,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A clean stop takes at most so long before it goes on without what Lua still wants to do.
+/// Longest time a clean stop waits for Lua before it goes on without it.
 const SHUTDOWN_NS: u64 = 800_000_000;
 /// Longest time for requests that are under way to end and be answered before the process ends.
 const DRAIN_NS: u64 = 2_000_000_000;
-/// Of so many files that may be open one may be a run of the disk engine, which takes up to two: the other half is for connections.
+/// Descriptors of the process for each run file kept open: a run takes up to two, and half of all are for connections.
 const DISK_FILES_PART: u64 = 4;
 /// A run that is read past the page cache, too, has two descriptors.
 const DESCRIPTORS_PER_RUN: u64 = 2;

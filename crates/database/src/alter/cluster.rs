@@ -9,7 +9,7 @@ use tuple::Tuple;
 
 /// Number of this server among those of its replica set.
 const OWN_ID: u32 = 1;
-/// Numbers that servers may have: a vector clock has so many parts.
+/// Number of server ids: the parts of a vector clock.
 const REPLICA_MAX: u32 = 32;
 
 fn check_uuid(text: &str) -> Result<()> {

@@ -24,7 +24,7 @@ use tuple::{Format, KeyDef, KeyPart, Tuple};
 const STEP_ROWS: usize = 32;
 /// No tree of the manifest is there.
 const NEVER_DUMPED: i64 = -1;
-/// A run is asked for so often whether it is written.
+/// Interval at which a build asks whether its run is written.
 const BUSY_WAIT_NS: u64 = 1_000_000;
 
 /// Indexes that are complete and wait for the statement that puts them in their places.

@@ -54,7 +54,7 @@ impl SimulatedStream {
         self.0.register(registration)
     }
 
-    /// Reads what is there; waits for it at most so long. 0 at the end. Errors: `TimedOut`, `ConnectionReset`.
+    /// Reads what is there; waits at most `timeout` for it. Returns 0 at the end. Errors: `TimedOut`, `ConnectionReset`.
     pub fn read(&self, out: &mut [u8], timeout: Duration) -> io::Result<usize> {
         loop {
             match self.0.read(out) {

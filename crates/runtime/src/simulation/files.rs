@@ -15,10 +15,10 @@ pub struct PacedFiles {
     pub is_off: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// One read of so many comes so much later than others: whole merges come to their end meanwhile.
+/// One read in `LATE_READ_ONE_IN` takes `LATE_READ_TIMES` times as long as others: whole merges end meanwhile.
 const LATE_READ_ONE_IN: u64 = 6;
 const LATE_READ_TIMES: u64 = 500;
-/// One question to the page cache of so many has no answer.
+/// One question to the page cache in this many has no answer.
 const CANNOT_TELL_ONE_IN: u64 = 8;
 
 struct PacedFile {

@@ -1,9 +1,9 @@
 //! A whole machine in one thread: time, threads, sockets and the pace of files, all from one seed.
 //!
 //! The idea. While a [`Simulation`] is entered, this crate's threads, sockets, notifiers and pauses are simulated ones; code above cannot
-//! tell. The code that entered it is the *main* thread: the transaction thread of a server. Every other thread is a coroutine. Somebody
-//! runs until he waits, at a file, a condition, a socket or a sleep; then the seed chooses who of those who can run goes on, and if nobody
-//! can, time moves to the next moment at which somebody can. So every hand-over is a choice of the seed, and the same seed
+//! tell. The code that entered it is the *main* thread: the transaction thread of a server. Every other thread is a coroutine. A thread
+//! runs until it waits for a file, a condition, a socket or a sleep. Then the seed chooses the next one among the threads that can run; if
+//! none can, time moves to the next moment at which one can. So every hand-over is a choice of the seed, and the same seed
 //! gives the same history to the byte.
 //!
 //! ```text
@@ -46,17 +46,17 @@ const STEPS_MAX: u64 = 5_000_000;
 pub struct MachineConfig {
     /// Time that a byte stream takes, each time that something is sent.
     pub net_delay_ns: (u64, u64),
-    /// A delivery of so many is cut at some byte, and its connection with it; 0 for none.
+    /// One delivery in this many is cut at some byte, and its connection with it; 0 for none.
     pub cut_one_in: u64,
     /// Time that an operation on a file takes.
     pub file_delay_ns: (u64, u64),
-    /// An operation on a file of so many takes a hundred times as long; 0 for none.
+    /// One file operation in this many takes a hundred times as long; 0 for none.
     pub slow_file_one_in: u64,
-    /// Of 100 looks into the page cache so many find nothing there.
+    /// Percentage of looks into the page cache that find nothing.
     pub uncached_percent: u64,
-    /// A file of so many cannot be opened past the page cache; 0 for none.
+    /// One file in this many cannot be opened past the page cache; 0 for none.
     pub direct_refused_one_in: u64,
-    /// A read past the page cache of so many fails, as where a file system does it in some places only; 0 for none.
+    /// One read past the page cache in this many fails, as on file systems that support it in some places only; 0 for none.
     pub direct_read_fails_one_in: u64,
     /// Most bytes that wait in one direction of a connection.
     pub socket_bytes_max: usize,
@@ -168,7 +168,7 @@ pub(crate) fn current() -> Option<Rc<Simulation>> {
 
 struct SimulatedClock {
     now_ns: Arc<AtomicU64>,
-    /// The time of day may be wrong by so much.
+    /// Largest error of the time of day.
     wall_offset_ns: Arc<AtomicU64>,
 }
 
@@ -453,7 +453,7 @@ impl Simulation {
         }
     }
 
-    /// One step of somebody else than the main thread, or time moves on, at most to `until_ns`. False if nothing can ever happen.
+    /// One step of another thread than main, or time moves on, at most to `until_ns`. False if nothing can ever happen.
     fn step(&self, until_ns: Option<u64>) -> bool {
         self.steps.set(self.steps.get() + 1);
         let now = self.now_ns();

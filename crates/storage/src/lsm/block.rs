@@ -18,7 +18,7 @@ const RAW: u8 = 0;
 const LZ4: u8 = 1;
 /// Least bytes that LZ4 has for each 255 unpacked ones.
 const LZ4_RATIO_MAX: usize = 255;
-/// After this many blocks that were not worth packing in a row, only every so many are tried.
+/// After this many blocks in a row that were not worth packing, only some are tried.
 const HOPELESS_FROM: u32 = 4;
 const HOPELESS_STEP: u32 = 64;
 

@@ -1,7 +1,7 @@
-//! What merges have left to do, and how fast writers may be for it.
+//! How much work merges have left, and how fast writers may be because of it.
 //!
-//! What a merge would free is *waste*: younger runs whose entries take the place of older ones, and files of which only a part is wanted. Merges
-//! work at leisure while there is little of it, briskly when there is more, and writers are slowed down before it comes to the bound, step by step:
+//! *Waste* is what merging everything would free: younger runs whose entries overwrite older ones, and files that are needed only in part.
+//! Merges take half of the time while there is little waste and more when there is more; writers are slowed down smoothly before waste reaches its limit:
 //!
 //! ```text
 //!   waste / rows   0              CALM             HASTY            PACED                            FULL
@@ -9,8 +9,8 @@
 //!   writers        as they like                                     | 2 x what merges digest ... 0.5 x
 //! ```
 //!
-//! So somewhere in the last stretch writers and merges are equally fast. Rows that are new take the disk anyway: who only inserts is not slowed
-//! down. How many of its entries write over others a tree learns from its merges.
+//! So somewhere in the last stretch writers and merges are equally fast. Rows that are new need their space anyway: a program that only inserts
+//! is not slowed down. A tree learns from its merges how many of its entries overwrite others.
 
 use super::compactions::{RANGE_BYTES_MAX, RANGE_BYTES_MIN};
 use super::engine::LsmEngine;
@@ -20,9 +20,9 @@ use std::cell::Cell;
 
 /// Below this part of the rows merges take their time.
 const CALM: f64 = 0.26;
-/// From here on they take all the time that they can have.
+/// From here on merges take all the time they can get.
 const HASTY: f64 = 0.30;
-/// From this part on, with what is in memory yet, writers may be slowed down.
+/// From this part on, memtables included, writers may be slowed down.
 const PACED: f64 = 0.37;
 /// Here they are at half of what merges digest. What is being written, and removed, comes on top of it: all together stays below a half.
 const FULL: f64 = 0.44;
@@ -32,7 +32,7 @@ const KEPT_OF_DUMPS: f64 = 0.8;
 const KEPT_OF_MERGES: f64 = 0.97;
 /// What a tree's part of entries that write over others keeps of itself with each merge.
 const KEPT_OF_OVERWRITTEN: f64 = 0.5;
-/// An index is to have so many ranges before these become larger: the merge of one holds old and new files for a while.
+/// Number of ranges that an index gets before ranges become larger: the merge of one holds old and new files for a while.
 const RANGES_WANTED: u64 = 64;
 
 /// How a merge treats others.

@@ -8,7 +8,7 @@
 //! Nothing else is asked for advice: neither the size of the memory nor the limit of a control group says what others will take of it.
 
 const SAMPLES: usize = 4096;
-/// So many answers are a verdict.
+/// Number of answers that make a verdict.
 const VERDICT: u32 = 16;
 /// The page cache is tried again when it has been passed by so many times as long as it was trusted, within bounds.
 const PASSED_BY_TIMES: u64 = 16;

@@ -1,22 +1,22 @@
 //! Which runs of a range are merged, and when: lazy levelling.
 //!
-//! The oldest run of a range holds most of its rows; what lies above is younger and smaller. Above, runs are merged when there are too many of
-//! about one size ("tiers"), which costs each row one write for each tier. When a tree's files have come to a share beyond its oldest runs,
-//! the ranges that have most to free are merged as a whole, one after the other, until it is below: each at another time, so some have just been merged
-//! while others wait, and the work is as even as what is written. A range waits until it has about twice the share. Levelling everywhere
-//! would write each row many times over; tiers everywhere would keep every row many times over. docs/05-storage.md has the measurements.
+//! The oldest run of a range holds most of its rows; the runs above it are younger and smaller. Younger runs are merged when there are too many
+//! of about one size ("tiers"), which costs each row one write for each tier. When the younger runs of a tree exceed a share of its oldest
+//! runs, whole ranges are merged, those with most to free first, until the tree is below the share again. Ranges are merged at different
+//! times, so the work is as even as the writes; a range waits until it has about twice the share. Levelling everywhere would write each row
+//! many times; tiers everywhere would keep many versions of each row. docs/05-storage.md has the measurements.
 
-/// The part of the oldest runs that younger ones of a tree, and files of which only a part is wanted, may take if most entries write over others.
+/// Share of the oldest runs that younger runs, and files that are needed only in part, may take in a tree most of whose entries overwrite others.
 const WASTE_SHARE: f64 = 0.25;
-/// The same if most entries are new ones, which take the disk anyway: fewer runs are for the good of reads.
+/// The same if most entries are new: those need their space anyway, and fewer runs make reads faster.
 const GROWTH_SHARE: f64 = 0.12;
-/// While merges are behind so much more is let come together of new entries: fewer bytes are written for a row.
+/// The same while merges lag behind: larger merges write fewer bytes for a row.
 const GROWTH_SHARE_MAX: f64 = 0.4;
-/// A tree of whose entries so many are written over keeps rows for nothing, and is merged with regard to that.
+/// If more than this part of a tree's entries overwrite others, `WASTE_SHARE` counts; otherwise `GROWTH_SHARE`.
 const OVERWRITTEN: f64 = 0.5;
-/// A range is not merged to free less than this part of what its tree may have.
+/// A range is merged only if that frees at least this part of its tree's share.
 const RANGE_PART_MIN: f64 = 0.5;
-/// Younger runs as large as the oldest are merged with it, whatever the rest of the tree is like.
+/// Younger runs as large as the oldest run of their range are merged with it, whatever the rest of the tree is like.
 const RANGE_SHARE_MAX: f64 = 1.0;
 /// A range whose rows are to this part gone is merged, whatever its size.
 pub(crate) const DELETED_SHARE: f64 = 0.3;

@@ -18,7 +18,7 @@ const IS_BLOCK: u64 = 1 << 40;
 const PLACE_MASK: u64 = IS_BLOCK - 1;
 /// Words of one table, about.
 const TABLE_WORDS: usize = 512;
-/// A table is made larger, by an eighth, when more than `FULL` of so many places are taken, and smaller when fewer than `SPARSE` are.
+/// A table grows by an eighth when more than `FULL` of this many places are taken, and shrinks when fewer than `SPARSE` are.
 const PARTS: usize = 8;
 const FULL: usize = 7;
 const SPARSE: usize = 3;

@@ -1,9 +1,9 @@
-//! What was read from disk and may be wanted again: rows that were asked for, and blocks of which several were.
+//! The read cache: single rows, and whole blocks.
 //!
-//! Both share one budget. A row that was looked for by its key gets a place of its own: it takes a fortieth of its block and is found
-//! without looking through the runs, while its neighbours are, most of the time, wanted by nobody. A block is kept if it was scanned, or if another
-//! of its rows is asked for soon. The cache holds what the *runs* say of a key; what is in the memtables is looked at before, and a
-//! write takes the row of its key out.
+//! Both share one budget. A row that was read by its key is cached alone: it takes a fortieth of its block and is found without a
+//! search of the runs, and most of the time nobody wants its neighbours. A block is cached if it was scanned, or if a second row of it is read
+//! soon. The cache holds what the *runs* say of a key: the memtables are searched before it, and a write removes the row of its
+//! key.
 //!
 //! ```text
 //! first time ──► young, 1/32 of the budget ──► thrown out, remembered as a ghost
@@ -32,11 +32,11 @@ use std::rc::Rc;
 
 /// What a row is taken to weigh when the tables are made.
 const USUAL_BYTES: usize = 128;
-/// A row that takes more than one part of so many of the budget is not kept.
+/// A row larger than one part in this many of the budget is not cached.
 const ROW_PART_MIN: usize = 64;
 /// Nor is a block.
 const BLOCK_PART_MIN: usize = 4;
-/// One part of so many of the budget is for what came once.
+/// One part in this many of the budget is for rows and blocks that were read once.
 const YOUNG_PART: usize = 32;
 /// Bytes of a record that are asked for ahead.
 const PREFETCHED_BYTES: usize = 192;

@@ -31,7 +31,7 @@ use witness::{Confirmed, Witness};
 const PREFIX: &str = "manifest-";
 /// A manifest shorter than this is left to grow.
 const SWITCH_FROM_BYTES: u64 = 256 << 10;
-/// Otherwise a new one begins when it is so many times as long as when it began.
+/// Otherwise a new manifest begins when the old one has grown by this factor.
 const SWITCH_GROWTH: u64 = 8;
 /// Each start takes as many numbers as no life of a process uses, so that a number is not given again though nobody wrote it down.
 const IDS_PER_START: u64 = 1 << 32;

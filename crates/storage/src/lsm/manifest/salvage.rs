@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// How names of files end that were set aside.
 const ASIDE: &str = ".lost";
-/// So many trees are told one by one.
+/// Number of trees that are reported one by one.
 const TOLD_TREES_MAX: usize = 20;
 
 /// Runs of a directory, by their names.
