@@ -29,6 +29,16 @@ pub(super) struct KeptScan {
     last: Option<Key>,
 }
 
+/// How far a scan that waits may have come: it passes entries without a row, but no row. What others put in before that place it need not find.
+enum Floor {
+    /// It has not waited.
+    Nowhere,
+    /// At most to the first row that was there.
+    At(Key),
+    /// There was no row left: perhaps to the end.
+    End,
+}
+
 impl World {
     fn random_index(&self) -> (u32, u32) {
         let space_id = SPACES[self.pick(3) as usize];
@@ -145,13 +155,12 @@ impl World {
         kept.scan.seek_again();
         for _ in 0..count {
             let mut fetched = Vec::new();
-            // What comes in before the entry that the scan stands at may be passed.
-            let mut floor = None;
+            let mut floor = Floor::Nowhere;
             let row = loop {
                 match kept.scan.next_row() {
                     Ok(row) => break row.map(decoded),
                     Err(stop) => {
-                        floor = self.rest_of(&kept, floor.as_ref()).first().map(|(key, _)| key.clone()).or(floor);
+                        floor = self.rest_of(&kept, &floor).first().map_or(Floor::End, |(key, _)| Floor::At(key.clone()));
                         fetched.push(self.wait_for(stop));
                         // Others were faster.
                         (0..self.pick(4)).for_each(|_| self.statement());
@@ -159,14 +168,14 @@ impl World {
                     }
                 }
             };
-            let all = self.rest_of(&kept, None);
-            let expected = self.rest_of(&kept, floor.as_ref());
+            let all = self.rest_of(&kept, &Floor::Nowhere);
+            let expected = self.rest_of(&kept, &floor);
             let latest = expected.first().map_or(all.len(), |(key, _)| all.iter().position(|(k, _)| k == key).unwrap());
             let found = row
                 .as_ref()
                 .map_or(all.len(), |row| all.iter().position(|(_, other)| **other == *row).unwrap_or(usize::MAX));
             assert!(
-                found <= latest && (floor.is_some() || found == 0 || all.is_empty()),
+                found <= latest && (!matches!(floor, Floor::Nowhere) || found == 0 || all.is_empty()),
                 "seed {}: a scan that goes on: {row:?}, expected {expected:?}",
                 self.seed
             );
@@ -181,12 +190,16 @@ impl World {
     }
 
     /// What is left of a scan, from a key on.
-    fn rest_of(&self, kept: &KeptScan, from: Option<&Key>) -> Vec<(Key, Rc<Row>)> {
+    fn rest_of(&self, kept: &KeptScan, from: &Floor) -> Vec<(Key, Rc<Row>)> {
         let Some(index) = self.models[&kept.space_id].indexes.get(&kept.index_id) else { return Vec::new() };
         let rows = index.scan(kept.kind, &kept.prefix, kept.last.as_ref());
         let keyed = rows.into_iter().map(|row| (row.key(&index.order), row));
-        let is_before =
-            |key: &Key| from.is_some_and(|from| if kept.kind.is_reverse() { key > from } else { key < from });
+        let is_before = |key: &Key| match from {
+            Floor::Nowhere => false,
+            Floor::At(from) if kept.kind.is_reverse() => key > from,
+            Floor::At(from) => key < from,
+            Floor::End => true,
+        };
         keyed.skip_while(|(key, _)| is_before(key)).collect()
     }
 

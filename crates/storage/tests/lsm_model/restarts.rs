@@ -45,7 +45,8 @@ impl World {
             if turn % 50 == 0 && is_at_rest(self) {
                 break;
             }
-            if self.plan.is_threaded {
+            if self.plan.is_threaded || self.plan.is_cold {
+                // Other threads dump and merge, or read.
                 self.notifier.wait(Duration::from_millis(1));
                 self.notifier.clear();
             }
