@@ -219,7 +219,7 @@ impl Database {
     pub fn make_checkpoint(&self) -> Result<()> {
         // It waits, and a snapshot has nothing that is not committed: what a wait does to the caller's transaction is done before.
         if let Some(context) = fiber::local::<Context>() {
-            self.abort_by_yield(&context);
+            self.suspend(&context);
         }
         let fiber = fiber::current();
         while let Some(id) = fiber.filter(|_| self.is_making_own_checkpoint()) {

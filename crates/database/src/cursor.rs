@@ -11,12 +11,13 @@ use crate::access::Privileges;
 use crate::catalog::{Space, SpaceKind};
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::isolation::{Seen, seen_by};
+use crate::isolation::seen_by;
+use crate::notes::NotePlace;
 use crate::session::Context;
 use crate::statistics::increment;
 use std::rc::Rc;
 use storage::lsm::{DiskRow, DiskScan, Fetched, LsmSpace, Stop};
-use storage::{IteratorKind, Key, MemoryIterator, Rows, ScanRequest, ordered_key};
+use storage::{IteratorKind, Key, MemoryIterator, Rows, ScanRequest};
 use tuple::{OutOfMemory, Tuple};
 
 /// More blocks than a look at one place of an index needs.
@@ -48,7 +49,7 @@ impl Database {
         }
         context.see(self.written(space));
         match space.rows.may_wait() {
-            true => self.outlive_yield(context),
+            true => self.note_disk(context),
             false => self.note_read(context, space),
         }
         Ok(())
@@ -108,7 +109,7 @@ impl Database {
                 left > 0
             });
             let last = found.last().filter(|_| left == 0);
-            self.remember_scan(context, space, index_id, kind, key, last.map(Tuple::data));
+            self.note_scan(context, space, index_id, kind, key, last);
             return Ok(found);
         }
         let mut failed = None;
@@ -132,7 +133,8 @@ impl Database {
         let place = match &space.rows {
             Rows::Memory(_) => {
                 self.begin_scan(context, space, request)?;
-                Place::Memory(Box::new(MemoryIterator::new(index_id, kind, key.parts, key.part_count)))
+                let iterator = MemoryIterator::new(index_id, kind, key.parts, key.part_count);
+                Place::Memory(Box::new((iterator, NotePlace::default())))
             }
             Rows::Disk(..) => {
                 self.begin_scan(context, space, request)?;
@@ -262,7 +264,7 @@ pub struct Cursor {
 }
 
 enum Place {
-    Memory(Box<MemoryIterator>),
+    Memory(Box<(MemoryIterator, NotePlace)>),
     Disk(Box<DiskPlace>),
     /// Rows that were computed when the scan began.
     Copied(std::vec::IntoIter<Tuple>),
@@ -274,7 +276,7 @@ impl Cursor {
     /// Errors: a part of a file cannot be read; `TransactionConflict`; `AccessDenied` if the user has lost the right to read.
     pub fn next(&mut self, database: &Database, context: &Context) -> Result<Option<Tuple>> {
         match &mut self.place {
-            Place::Memory(iterator) => next_in_memory(database, context, &self.space, iterator),
+            Place::Memory(place) => next_in_memory(database, context, &self.space, place),
             Place::Disk(place) => place.next(database, context, &self.space),
             Place::Copied(rows) => Ok(rows.next()),
         }
@@ -289,33 +291,20 @@ impl Cursor {
 fn next_in_memory(
     database: &Database,
     context: &Context,
-    space: &Space,
-    iterator: &mut MemoryIterator,
+    space: &Rc<Space>,
+    (iterator, place): &mut (MemoryIterator, NotePlace),
 ) -> Result<Option<Tuple>> {
     database.enter(context)?;
     context.see(database.written(space));
     let Some(rows) = space.rows.memory() else { return Ok(None) };
     let rows = rows.borrow();
-    if !database.remembers(context, space) || iterator.is_done() {
+    if !context.is_in_txn() || iterator.is_done() {
         return Ok(iterator.next(&rows));
     }
-    let before = iterator.last().cloned();
+    database.note_read(context, space);
+    let after = iterator.last().cloned();
     let found = iterator.next(&rows);
-    if let Some(def) = space.index_def(iterator.index_id()) {
-        let (parts, part_count) = iterator.key();
-        let last = found.as_ref().map(Tuple::data);
-        let mut seen = seen_by(&def, iterator.kind(), Key { parts, part_count }, last);
-        if let Seen::Range(low, high) = &mut seen
-            && let Some(before) = before.and_then(|row| ordered_key(&def.compare_def, row.data()))
-        {
-            if iterator.kind().is_reverse() {
-                *high = Some(before);
-            } else {
-                *low = before;
-            }
-        }
-        database.remember(context, space.id, def.id, seen);
-    }
+    database.note_step(context, space, iterator, place, (after.as_ref(), found.as_ref()));
     Ok(found)
 }
 
@@ -379,7 +368,7 @@ impl DiskPlace {
         disk: &Rc<LsmSpace>,
     ) -> Result<Vec<Tuple>> {
         database.check_space_access(context, space, Privileges::READ)?;
-        database.outlive_yield(context);
+        database.note_disk(context);
         let key = Key { parts: &self.key, part_count: self.part_count };
         let mut scan = match &self.last {
             Some(last) => disk.scan_after(self.index_id, self.kind, key, last.data()),

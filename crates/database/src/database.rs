@@ -150,7 +150,7 @@ impl Database {
         let waiter = Rc::downgrade(&database);
         fiber::on_yield(Rc::new(move || {
             if let (Some(database), Some(context)) = (waiter.upgrade(), fiber::local::<Context>()) {
-                database.abort_by_yield(&context);
+                database.suspend(&context);
             }
         }));
         Ok(database)

@@ -248,11 +248,11 @@ impl Database {
         space: &Space,
         mut attempt: impl FnMut() -> Look<T>,
     ) -> Result<T> {
-        self.remember_space(context, space);
         if !space.rows.may_wait() {
             return attempt().map_err(|halt| self.halt_error(halt));
         }
-        self.outlive_yield(context);
+        self.remember_space(context, space);
+        self.note_disk(context);
         self.wait_for_room(context)?;
         self.until_ready(context, attempt)
     }

@@ -18,9 +18,9 @@
 //! transactions that it touches ([`Reads`]). The first to commit wins, nobody waits for anybody, and a transaction that goes on has seen
 //! one state of the database. Applying its changes again always succeeds, because no key of them was touched either.
 //!
-//! Reads are remembered only if there are disk spaces ([`Database::remember_reads`]), and only transactions that have touched one survive
-//! a wait ([`Database::outlive_yield`]); the others are aborted by it, as Tarantool's. There are at most as many suspended
-//! transactions as fibers; what each remembers is bounded, too.
+//! A transaction that never waits pays next to nothing for that: of reads in memory it keeps notes ([`Notes`](crate::notes::Notes)), of its
+//! changes what undoes them, and only a wait makes keys and intervals of both. There are at most as many suspended transactions as fibers;
+//! what each remembers is bounded, too.
 //!
 //! Refused: versions of rows (each read would pay for transactions that wait), and locks (each wait could be a deadlock).
 
@@ -28,13 +28,14 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
+use crate::notes::NotePlace;
 use crate::reads::{Point, Readers, Reads, above};
 use crate::session::Context;
 use crate::statistics::increment;
-use crate::txn::Statement;
+use crate::txn::{Statement, Txn};
 use std::cell::Cell;
 use std::rc::Rc;
-use storage::{Change, IndexDef, IndexKind, IteratorKind, Key, ordered_key};
+use storage::{Change, IndexDef, IndexKind, IteratorKind, Key, MemoryIterator, ordered_key};
 use tuple::Tuple;
 
 /// What a read has seen of an index.
@@ -74,11 +75,48 @@ pub(crate) fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Op
     }
 }
 
+fn add_seen(reads: &Rc<Reads>, space_id: u32, index_id: u32, seen: Seen) {
+    match seen {
+        Seen::Key(key) => reads.add_key(space_id, index_id, key),
+        Seen::Range(low, high) => reads.add_range(space_id, index_id, low, high),
+    }
+}
+
+/// The keys that a statement has looked at: that of the row which goes or comes, and those that no other row may have.
+fn remember_statement(reads: &Rc<Reads>, statement: &Statement) {
+    let Statement { space, change, .. } = statement;
+    if space.rows.may_wait() {
+        // Remembered while it was looked at.
+        return;
+    }
+    for (row, is_put) in [(&change.old, false), (&change.new, true)] {
+        if let Some(row) = row {
+            for_each_seen(space, row.data(), is_put, |index_id, seen| add_seen(reads, space.id, index_id, seen));
+        }
+    }
+}
+
+/// The primary key of a row and, if it is put in, those keys that no other row may have.
+fn for_each_seen(space: &Space, row: &[u8], is_put: bool, mut each: impl FnMut(u32, Seen)) {
+    if !space.has_rows() {
+        return;
+    }
+    for def in space.index_defs().iter() {
+        if def.id != 0 && !(is_put && def.is_unique) {
+            continue;
+        }
+        def.for_each_entry(row, |entry| {
+            if def.id == 0 || !def.key_def.has_null_in(entry) {
+                let key = ordered_key(&def.key_def, entry);
+                each(def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
+            }
+        });
+    }
+}
+
 /// What stands between transactions.
 #[derive(Default)]
 pub(crate) struct Isolation {
-    /// Transactions remember what they read: there are spaces whose reads may wait.
-    remembers: Cell<bool>,
     readers: Rc<Readers>,
     last_txn_id: Cell<u64>,
 }
@@ -89,27 +127,9 @@ impl Isolation {
         self.last_txn_id.set(self.last_txn_id.get() + 1);
         self.last_txn_id.get()
     }
-
-    /// True if transactions survive a wait.
-    #[inline]
-    pub(crate) fn remembers(&self) -> bool {
-        self.remembers.get()
-    }
 }
 
 impl Database {
-    /// From now on transactions remember what they read. To be called before the first disk space can be written to or read.
-    pub fn remember_reads(&self) {
-        self.isolation.remembers.set(true);
-    }
-
-    /// The open transaction has touched a space whose reads may wait: it will be suspended by a wait, not aborted.
-    pub fn outlive_yield(&self, context: &Context) {
-        if let Some(txn) = context.txn.borrow_mut().as_mut() {
-            txn.outlives_yield = true;
-        }
-    }
-
     /// Transactions whose fibers wait.
     pub fn suspended(&self) -> usize {
         self.isolation.readers.suspended()
@@ -120,17 +140,17 @@ impl Database {
     pub fn suspend(&self, context: &Context) {
         let taken = context.txn.borrow_mut().take();
         let Some(mut txn) = taken else { return };
-        let has_nothing = txn.statements().is_empty() && txn.reads.is_none();
+        let has_nothing = txn.statements().is_empty() && txn.reads.is_none() && txn.notes.is_empty();
         if context.must_resume.get() || txn.is_aborted() || has_nothing {
             *context.txn.borrow_mut() = Some(txn);
             return;
         }
-        let reads = txn.reads.clone().filter(|_| !txn.has_changed_schema());
-        let Some(reads) = reads else {
+        if txn.has_changed_schema() {
             *context.txn.borrow_mut() = Some(txn);
             return self.abort_txn(context, ErrorCode::TransactionYield);
-        };
+        }
         assert!(!txn.is_suspended, "a transaction is suspended once");
+        let reads = self.settle(&mut txn);
         for statement in txn.statements().iter().rev() {
             debug_assert!(statement.space.rows.has_applied(&statement.change), "what is rolled back is there");
             statement.space.rows.undo(&statement.change);
@@ -181,16 +201,83 @@ impl Database {
     /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger.
     #[inline]
     pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
-        self.isolation.remembers()
-            && (self.is_in_explicit_txn(context) || context.trigger_depth.get() > 0 || space.has_triggers())
+        let is_explicit = context.txn.borrow().as_ref().map(|txn| !txn.is_implicit());
+        is_explicit.is_some_and(|is_explicit| is_explicit || context.trigger_depth.get() > 0 || space.has_triggers())
+    }
+
+    fn reads_of<'a>(&self, txn: &'a mut Txn) -> &'a Rc<Reads> {
+        let id = txn.id();
+        txn.reads.get_or_insert_with(|| Reads::new(id, &self.isolation.readers))
     }
 
     /// Calls `add` with what the open transaction depends on.
     fn with_reads(&self, context: &Context, add: impl FnOnce(&Rc<Reads>)) {
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
-            let id = txn.id();
-            add(txn.reads.get_or_insert_with(|| Reads::new(id, &self.isolation.readers)));
+            add(self.reads_of(txn));
         }
+    }
+
+    /// Makes keys and intervals of what the transaction has noted of its reads in memory, and of the rows that it has changed there.
+    fn settle(&self, txn: &mut Txn) -> Rc<Reads> {
+        let reads = Rc::clone(self.reads_of(txn));
+        txn.notes.take(|space, index_id, seen| add_seen(&reads, space.id, index_id, seen));
+        for statement in txn.take_unremembered() {
+            reads.touch(statement.space.id);
+            remember_statement(&reads, statement);
+        }
+        reads
+    }
+
+    /// Statements of a transaction are about to be rolled back: what they have seen counts nevertheless.
+    #[cold]
+    pub(crate) fn remember_undone(&self, txn: &mut Txn) {
+        if !txn.is_suspended {
+            self.settle(txn);
+        }
+    }
+
+    /// Lets `note` write down what the open transaction reads in memory, if that is to be remembered.
+    #[inline]
+    fn note(&self, context: &Context, space: &Space, note: impl FnOnce(&mut Txn)) {
+        if !self.remembers(context, space) {
+            return;
+        }
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
+            if txn.notes.are_many() {
+                self.settle(txn);
+            }
+            note(txn);
+        }
+    }
+
+    /// The open transaction has read rows in memory: those that key and kind mean, up to the row `last` or to the end.
+    #[inline]
+    pub(crate) fn note_scan(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        index_id: u32,
+        kind: IteratorKind,
+        key: Key<'_>,
+        last: Option<&Tuple>,
+    ) {
+        self.note(context, space, |txn| txn.notes.add(space, index_id, kind, key, last.cloned()));
+    }
+
+    /// The open transaction has gone on with a scan of rows in memory, from the row `after` or its beginning to the row `last` or its end.
+    #[inline]
+    pub(crate) fn note_step(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        iterator: &MemoryIterator,
+        place: &mut NotePlace,
+        (after, last): (Option<&Tuple>, Option<&Tuple>),
+    ) {
+        self.note(context, space, |txn| {
+            let id = txn.id();
+            *place = txn.notes.go_on(id, *place, space, iterator, (after, last));
+        });
     }
 
     /// The open transaction depends on what lies between two keys in an index's whole order, both included; to the end if there is no `high`.
@@ -210,17 +297,12 @@ impl Database {
         if let Some(tried) = context.txn.borrow_mut().as_mut().and_then(|txn| txn.tried.as_mut()) {
             return tried.push((space_id, index_id, seen));
         }
-        self.with_reads(context, |reads| match seen {
-            Seen::Key(key) => reads.add_key(space_id, index_id, key),
-            Seen::Range(low, high) => reads.add_range(space_id, index_id, low, high),
-        });
+        self.with_reads(context, |reads| add_seen(reads, space_id, index_id, seen));
     }
 
     /// Something is tried that may have to wait and be tried again.
     pub(crate) fn begin_try(&self, context: &Context) {
-        if self.isolation.remembers()
-            && let Some(txn) = context.txn.borrow_mut().as_mut()
-        {
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
             txn.tried = Some(Vec::new());
         }
     }
@@ -249,25 +331,14 @@ impl Database {
 
     /// The open transaction depends on the row that a full key of an index names, or on its absence.
     #[inline]
-    pub(crate) fn remember_key(&self, context: &Context, space: &Space, index_id: u32, key: Key<'_>) {
-        self.remember_scan(context, space, index_id, IteratorKind::Eq, key, None);
-    }
-
-    /// The open transaction depends on the rows of a scan: those up to `last`, behind which it was not continued, or all.
-    #[inline]
-    pub fn remember_scan(
-        &self,
-        context: &Context,
-        space: &Space,
-        index_id: u32,
-        kind: IteratorKind,
-        key: Key<'_>,
-        last: Option<&[u8]>,
-    ) {
+    pub(crate) fn remember_key(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: Key<'_>) {
+        if !space.rows.may_wait() {
+            return self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
+        }
         if self.remembers(context, space)
             && let Some(def) = space.index_def(index_id)
         {
-            self.remember(context, space.id, index_id, seen_by(&def, kind, key, last));
+            self.remember(context, space.id, index_id, seen_by(&def, IteratorKind::Eq, key, None));
         }
     }
 
@@ -290,20 +361,7 @@ impl Database {
 
     /// Remembers the primary key of a row and, if it is to be put in, those keys that no other row may have.
     fn remember_row(&self, context: &Context, space: &Space, row: &[u8], is_put: bool) {
-        if !space.has_rows() {
-            return;
-        }
-        for def in space.index_defs().iter() {
-            if def.id != 0 && !(is_put && def.is_unique) {
-                continue;
-            }
-            def.for_each_entry(row, |entry| {
-                if def.id == 0 || !def.key_def.has_null_in(entry) {
-                    let key = ordered_key(&def.key_def, entry);
-                    self.remember(context, space.id, def.id, key.map_or(Seen::Range(Vec::new(), None), Seen::Key));
-                }
-            });
-        }
+        for_each_seen(space, row, is_put, |index_id, seen| self.remember(context, space.id, index_id, seen));
     }
 
     // Who is doomed.

@@ -33,6 +33,7 @@ mod interval_set;
 mod isolation;
 mod ledger;
 mod moving_in;
+mod notes;
 pub mod options;
 mod pacer;
 mod prepare;

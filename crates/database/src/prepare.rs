@@ -71,7 +71,7 @@ impl Database {
         match *operation {
             Operation::Insert { tuple } => {
                 let new = self.new_row(space, tuple, || 0)?;
-                self.remember_rows(context, space, None, Some(&new));
+                self.remember_looked_at(context, space, None, &new);
                 self.check_unique(space, Mode::Insert, None, &new)?;
                 Ok(Some(Prepared::new(None, Some(new), Mode::Insert, row_kind::INSERT)))
             }
@@ -80,7 +80,7 @@ impl Database {
                 if is_blind {
                     return Ok(Some(Prepared::new(None, Some(new), Mode::Replace, row_kind::REPLACE)));
                 }
-                self.remember_rows(context, space, None, Some(&new));
+                self.remember_looked_at(context, space, None, &new);
                 let mut old = None;
                 if space.rows.may_wait() {
                     old = self.same_key(space, tuple)?;
@@ -107,7 +107,7 @@ impl Database {
                 let format = space.format();
                 let new = self
                     .computed_row(space, &old, |row| update::apply(ops, old.data(), Some(&format), index_base, row))?;
-                self.remember_rows(context, space, Some(&old), Some(&new));
+                self.remember_looked_at(context, space, Some(&old), &new);
                 if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
                     return Err(self.name_what_is_there(space, &new, error).into());
                 }
@@ -137,8 +137,9 @@ impl Database {
             check_ops()?;
         }
         self.check_row(space, &format, tuple)?;
-        self.remember_key_of(context, space, tuple);
-        if !is_on_disk {
+        if is_on_disk {
+            self.remember_key_of(context, space, tuple);
+        } else {
             check_ops()?;
         }
         let old = match space.rows.same_key(tuple, format.id()) {
@@ -151,7 +152,7 @@ impl Database {
         };
         let Some(old) = old else {
             let new = self.make_row(space, &format, tuple, || 0)?;
-            self.remember_rows(context, space, None, Some(&new));
+            self.remember_looked_at(context, space, None, &new);
             self.check_unique(space, Mode::Replace, None, &new)?;
             let kind = if is_on_disk { row_kind::REPLACE } else { row_kind::INSERT };
             return Ok(Some(Prepared::new(None, Some(new), Mode::Insert, kind)));
@@ -172,13 +173,14 @@ impl Database {
             );
             return Ok(None);
         }
-        let new = new?;
+        let new = new.inspect_err(|_| self.remember_key_of(context, space, tuple))?;
         if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
+            self.remember_key_of(context, space, tuple);
             // As Tarantool: an upsert that would move its row is dropped with a line in the log.
             tracing::error!("upsert is ignored: {error}");
             return Ok(None);
         }
-        self.remember_rows(context, space, None, Some(&new));
+        self.remember_looked_at(context, space, None, &new);
         self.check_unique(space, Mode::Replace, Some(&old), &new)?;
         Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
     }
@@ -200,6 +202,14 @@ impl Database {
     }
 
     // --- Looks at rows ---
+
+    /// What is looked at on disk is remembered at once. A change in memory says by itself what it has seen, once it is applied.
+    #[inline]
+    fn remember_looked_at(&self, context: &Context, space: &Space, old: Option<&Tuple>, new: &Tuple) {
+        if space.rows.may_wait() {
+            self.remember_rows(context, space, old, Some(new));
+        }
+    }
 
     /// The row of a unique index with this key.
     pub(crate) fn row_of_key(&self, space: &Space, index_id: u32, key: Key<'_>) -> Look<Option<Tuple>> {

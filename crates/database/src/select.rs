@@ -103,11 +103,11 @@ impl Database {
             Rows::Memory(rows) => {
                 context.see(self.written(space));
                 self.note_read(context, space);
-                self.remember_key(context, space, index_id, key);
+                self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
                 Ok(rows.borrow().get(index_id, key.parts, key.part_count))
             }
             Rows::Disk(..) => {
-                self.outlive_yield(context);
+                self.note_disk(context);
                 self.until_ready(context, || {
                     self.remember_key(context, space, index_id, key);
                     context.see(self.written(space));

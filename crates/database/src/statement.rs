@@ -263,7 +263,10 @@ impl Database {
             self.check_writable()?;
         }
         let kind = logged_kind(space, prepared.kind);
-        let (change, blind) = self.apply(space, prepared)?;
+        let wanted = prepared.new.clone();
+        let applied = self.apply(space, prepared);
+        // Who is refused has seen why.
+        let (change, blind) = applied.inspect_err(|_| self.remember_rows(context, space, None, wanted.as_ref()))?;
         let (old, new) = (change.old.clone(), change.new.clone());
         let def = space.def();
         let answer = match becomes {

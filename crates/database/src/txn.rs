@@ -1,8 +1,7 @@
 //! Transactions: statements applied in place with what undoes them, and the rows that the log will hold.
 //!
-//! A transaction that does not wait needs no isolation: nothing else runs between its statements. A yield inside
-//! `box.begin` aborts the transaction, and its next statement says so (`TransactionYield`), unless it has touched a space whose
-//! reads may wait: then it is suspended, see `isolation.rs`.
+//! A transaction that does not wait needs no isolation: nothing else runs between its statements. One that waits is suspended meanwhile, see
+//! `isolation.rs`; one that has changed the schema is aborted by it, and its next statement says so (`TransactionYield`).
 //!
 //! The life of a statement: applied -> recorded here -> appended to the log with the whole transaction -> pending until its
 //! position is durable -> its undo dropped. If the log fails, pending statements are undone in reverse order.
@@ -11,6 +10,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
+use crate::notes::Notes;
 use crate::reads::Reads;
 use crate::session::Context;
 use crate::statistics::increment;
@@ -106,8 +106,12 @@ pub struct Txn {
     pub(crate) reads: Option<Rc<Reads>>,
     /// The same of what is being tried.
     pub(crate) tried: Option<Vec<(u32, u32, Seen)>>,
-    /// A wait suspends it.
-    pub(crate) outlives_yield: bool,
+    /// The same of rows in memory, as notes.
+    pub(crate) notes: Notes,
+    /// Of so many statements `reads` has the keys.
+    remembered: usize,
+    /// It has read or written rows on disk.
+    touches_disk: bool,
     /// Its statements are rolled back until it is resumed.
     pub(crate) is_suspended: bool,
 }
@@ -145,6 +149,16 @@ impl Txn {
         &mut self.statements
     }
 
+    /// The statements whose keys `reads` does not have yet; from now on it does.
+    pub(crate) fn take_unremembered(&mut self) -> &[Statement] {
+        let from = std::mem::replace(&mut self.remembered, self.statements.len());
+        &self.statements[from..]
+    }
+
+    pub(crate) fn is_implicit(&self) -> bool {
+        self.is_implicit
+    }
+
     pub(crate) fn is_aborted(&self) -> bool {
         self.aborted.is_some()
     }
@@ -168,6 +182,7 @@ impl Txn {
 
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
         assert!(statement_count <= self.statements.len() && row_count <= self.rows.len(), "a mark lies in the past");
+        self.remembered = self.remembered.min(statement_count);
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
             // What a suspended transaction has done is undone already.
@@ -254,7 +269,7 @@ impl Database {
                 return Err(error);
             }
         };
-        if txn.outlives_yield {
+        if txn.touches_disk {
             increment(&self.statistics.disk_commits);
         }
         context.see(position);
@@ -318,7 +333,7 @@ impl Database {
         if let Some(mut txn) = self.take_txn(context) {
             let mut rows = txn.changed_rows();
             rows.reverse();
-            if txn.outlives_yield && txn.aborted.is_none() {
+            if txn.touches_disk && txn.aborted.is_none() {
                 increment(&self.statistics.disk_rollbacks);
             }
             txn.undo_to(self, 0, 0);
@@ -326,13 +341,10 @@ impl Database {
         }
     }
 
-    /// A fiber is about to wait: its open transaction is suspended if it outlives a wait; otherwise it is rolled back and remembers why.
-    pub fn abort_by_yield(&self, context: &Context) {
-        let outlives = context.txn.borrow().as_ref().map(|txn| txn.outlives_yield);
-        match outlives {
-            Some(true) => self.suspend(context),
-            Some(false) => self.abort_txn(context, ErrorCode::TransactionYield),
-            None => {}
+    /// The open transaction reads or writes rows on disk.
+    pub(crate) fn note_disk(&self, context: &Context) {
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
+            txn.touches_disk = true;
         }
     }
 
@@ -375,6 +387,7 @@ impl Database {
         };
         let is_good = txn.id == savepoint.txn_id && savepoint.statement_count <= txn.statements.len();
         if is_good {
+            self.remember_undone(&mut txn);
             txn.undo_to(self, savepoint.statement_count, savepoint.row_count);
             txn.savepoints.retain(|(_, count, _)| *count <= savepoint.statement_count);
         }
@@ -432,6 +445,9 @@ impl Database {
             let taken = context.txn.borrow_mut().take();
             if let Some(mut txn) = taken {
                 if txn.aborted.is_none() {
+                    if !opened && txn.statements.len() > statement_count {
+                        self.remember_undone(&mut txn);
+                    }
                     txn.undo_to(self, statement_count, row_count);
                 }
                 *context.txn.borrow_mut() = Some(txn);
@@ -456,7 +472,7 @@ impl Database {
 
     /// Runs one statement on a space in a transaction of its own, which is committed and not waited for, while another one is open: what
     /// sequences hand out is never rolled back, and transactions that wait need not conflict about it. Without an open
-    /// transaction, or if it has changed the space itself, as part of it; so too if no transaction survives a wait.
+    /// transaction, or if it has changed the space itself, as part of it.
     pub(crate) fn beside_txn<T>(
         &self,
         context: &Context,
@@ -464,7 +480,7 @@ impl Database {
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let is_part = |txn: &Txn| txn.statements.iter().any(|statement| statement.space.id == space_id);
-        if !self.isolation.remembers() || context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
+        if context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
             return work();
         }
         let id = self.isolation.next_txn_id();

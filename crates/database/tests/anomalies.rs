@@ -30,7 +30,6 @@ impl Turns {
         insert(&database, &admin, SPACE_ID, &format!(r#"[{SPACE}, 1, "accounts", "{engine}", 0, {{}}, []]"#)).unwrap();
         let primary = format!(r#"[{SPACE}, 0, "primary", "tree", {{"unique": true}}, [[0, "unsigned"]]]"#);
         insert(&database, &admin, INDEX_ID, &primary).unwrap();
-        database.remember_reads();
         for id in 1..=2 {
             insert(&database, &admin, SPACE, &format!("[{id}, 10]")).unwrap();
         }
@@ -38,7 +37,6 @@ impl Turns {
         let contexts = [request(&database), request(&database)];
         for context in &contexts {
             database.begin(context).unwrap();
-            database.outlive_yield(context);
         }
         Turns { database, contexts }
     }

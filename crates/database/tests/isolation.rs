@@ -120,7 +120,6 @@ impl Client {
 
     fn begin(&mut self, database: &Database) {
         database.begin(&self.context).unwrap();
-        database.outlive_yield(&self.context);
         (self.cursor, self.savepoint) = (None, None);
     }
 
@@ -220,7 +219,6 @@ fn create_spaces_in(database: &Database, engine: &str) {
     insert(INDEX_ID, json!([HASHES, 1, "nullable", "tree", unique, nullable]));
     insert(INDEX_ID, json!([TEMPORARY, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
     insert(INDEX_ID, json!([BLIND, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
-    database.remember_reads();
 }
 
 struct Chooser(SeededRandomness);
@@ -742,26 +740,19 @@ fn in_a_change_of_the_schema_dooms_who_has_touched_the_space(engine: &str) {
 }
 
 #[test]
-fn who_has_changed_the_schema_or_touched_no_disk_is_aborted_by_a_wait() {
+fn who_has_changed_the_schema_is_aborted_by_a_wait() {
     let database = open(&SimulatedFiles::default());
     create_spaces(&database);
     let mut client = Client::new(&database);
     client.begin(&database);
     client.run(&database, &Op::Insert(SPACE_ID, json!([600, 1, "s", "memtx", 0, {}, []]))).unwrap();
-    database.abort_by_yield(&client.context);
+    database.suspend(&client.context);
     assert!(database.space(600).is_err());
     let code = database.commit(&client.context).unwrap_err().code();
     assert_eq!(code, ErrorCode::TransactionYield as u32);
-    // In memory alone: as ever.
-    database.begin(&client.context).unwrap();
-    client.run(&database, &Op::Get(TREES, 0, json!([1]))).unwrap();
-    database.abort_by_yield(&client.context);
-    let code = client.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 1]))).unwrap_err();
-    assert_eq!(code, ErrorCode::TransactionYield as u32);
-    database.rollback(&client.context).unwrap();
     // Nothing done is nothing to lose.
     client.begin(&database);
-    database.abort_by_yield(&client.context);
+    database.suspend(&client.context);
     assert_eq!(database.suspended(), 0);
     database.commit(&client.context).unwrap();
 }
@@ -973,7 +964,7 @@ fn prepare_fibers(database: &Rc<Database>) {
     let aborter = Rc::clone(database);
     fiber::on_yield(Rc::new(move || {
         if let Some(context) = fiber::local::<Context>() {
-            aborter.abort_by_yield(&context);
+            aborter.suspend(&context);
         }
     }));
 }
@@ -1002,43 +993,33 @@ fn in_a_trigger_that_waits_sees_and_leaves_its_statement_whole(engine: &str) {
             (Op::Update(TREES, 0, json!([1]), json!([["=", 3, 9]])), true),
             (Op::Delete(TREES, 0, json!([1])), true),
         ] {
-            // Who has touched a disk outlives it anyway.
-            for outlives in [true, engine == "vinyl"] {
-                let database = open(&SimulatedFiles::default());
-                create_spaces_in(&database, engine);
-                let mut rival = Client::new(&database);
-                rival.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 0]))).unwrap();
-                set_trigger(&database, is_before, move |database, context| {
-                    if outlives {
-                        database.outlive_yield(context);
-                    }
-                    fiber::park();
-                });
-                let outcome = Rc::new(RefCell::new(None));
-                let slot = Rc::clone(&outcome);
-                let id = in_fiber(&database, move |database, context| {
-                    let space = database.space(TREES).unwrap();
-                    let row = bytes(&json!([1, 1, 1, 7]));
-                    let done = database.execute(context, &space, Operation::Replace { tuple: &row });
-                    *slot.borrow_mut() = Some(done.map(|_| ()).map_err(|error| error.code()));
-                });
-                turn(&database);
-                assert!(outcome.borrow().is_none());
-                assert_eq!(trees(&database), "[1, 1, 1, 0]");
-                rival.run(&database, &rival_op).unwrap();
-                let before = trees(&database);
-                fiber::wake(id);
-                turn(&database);
-                let expected = match (outlives, is_conflict) {
-                    (true, false) => Ok(()),
-                    (true, true) => Err(CONFLICT),
-                    (false, _) => Err(ErrorCode::TransactionYield as u32),
-                };
-                assert_eq!(outcome.take(), Some(expected), "before {is_before}, {rival_op:?}");
-                let after = if expected.is_ok() { before.replace("[1, 1, 1, 0]", "[1, 1, 1, 7]") } else { before };
-                assert_eq!(trees(&database), after);
-                assert_eq!(database.suspended(), 0);
-            }
+            let database = open(&SimulatedFiles::default());
+            create_spaces_in(&database, engine);
+            let mut rival = Client::new(&database);
+            rival.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 0]))).unwrap();
+            set_trigger(&database, is_before, move |_, _| {
+                fiber::park();
+            });
+            let outcome = Rc::new(RefCell::new(None));
+            let slot = Rc::clone(&outcome);
+            let id = in_fiber(&database, move |database, context| {
+                let space = database.space(TREES).unwrap();
+                let row = bytes(&json!([1, 1, 1, 7]));
+                let done = database.execute(context, &space, Operation::Replace { tuple: &row });
+                *slot.borrow_mut() = Some(done.map(|_| ()).map_err(|error| error.code()));
+            });
+            turn(&database);
+            assert!(outcome.borrow().is_none());
+            assert_eq!(trees(&database), "[1, 1, 1, 0]");
+            rival.run(&database, &rival_op).unwrap();
+            let before = trees(&database);
+            fiber::wake(id);
+            turn(&database);
+            let expected = if is_conflict { Err(CONFLICT) } else { Ok(()) };
+            assert_eq!(outcome.take(), Some(expected), "before {is_before}, {rival_op:?}");
+            let after = if expected.is_ok() { before.replace("[1, 1, 1, 0]", "[1, 1, 1, 7]") } else { before };
+            assert_eq!(trees(&database), after);
+            assert_eq!(database.suspended(), 0);
         }
     }
 }
@@ -1117,37 +1098,30 @@ fn a_snapshot_asked_for_in_a_transaction_has_nothing_of_it() {
 }
 
 fn in_a_snapshot_asked_for_in_a_transaction_has_nothing_of_it(engine: &str) {
-    // Who has touched a disk outlives it anyway.
-    for outlives in [true, engine == "vinyl"] {
-        let files = SimulatedFiles::default();
-        let database = open(&files);
-        create_spaces_in(&database, engine);
-        let outcome = Rc::new(Cell::new(None));
-        let slot = Rc::clone(&outcome);
-        in_fiber(&database, move |database, context| {
-            let space = database.space(TREES).unwrap();
-            database.begin(context).unwrap();
-            if outlives {
-                database.outlive_yield(context);
-            }
-            database.execute(context, &space, Operation::Insert { tuple: &bytes(&json!([1, 1, 1, 1])) }).unwrap();
-            database.make_checkpoint().unwrap();
-            slot.set(Some(database.commit(context).is_ok()));
-        });
-        while outcome.get().is_none() {
-            turn(&database);
-            runtime::yield_thread();
-        }
-        assert_eq!(outcome.get(), Some(outlives));
-        // Its row is in the log behind the snapshot or nowhere.
-        let logs: Vec<_> =
-            files.list("/db".as_ref()).unwrap().into_iter().filter(|name| name.ends_with("xlog")).collect();
-        files.remove(&PathBuf::from("/db").join(logs.last().unwrap())).unwrap();
-        // Nor is anything left that would miss it.
-        files.remove("/db/lycosa.newest".as_ref()).unwrap();
-        drop(database);
-        assert_eq!(trees(&open(&files.fork())), "", "outlives {outlives}");
+    let files = SimulatedFiles::default();
+    let database = open(&files);
+    create_spaces_in(&database, engine);
+    let outcome = Rc::new(Cell::new(None));
+    let slot = Rc::clone(&outcome);
+    in_fiber(&database, move |database, context| {
+        let space = database.space(TREES).unwrap();
+        database.begin(context).unwrap();
+        database.execute(context, &space, Operation::Insert { tuple: &bytes(&json!([1, 1, 1, 1])) }).unwrap();
+        database.make_checkpoint().unwrap();
+        slot.set(Some(database.commit(context).is_ok()));
+    });
+    while outcome.get().is_none() {
+        turn(&database);
+        runtime::yield_thread();
     }
+    assert_eq!(outcome.get(), Some(true));
+    // Its row is in the log behind the snapshot or nowhere.
+    let logs: Vec<_> = files.list("/db".as_ref()).unwrap().into_iter().filter(|name| name.ends_with("xlog")).collect();
+    files.remove(&PathBuf::from("/db").join(logs.last().unwrap())).unwrap();
+    // Nor is anything left that would miss it.
+    files.remove("/db/lycosa.newest".as_ref()).unwrap();
+    drop(database);
+    assert_eq!(trees(&open(&files.fork())), "");
 }
 
 #[test]
@@ -1160,7 +1134,6 @@ fn in_a_cancelled_fiber_takes_its_transaction_with_it(engine: &str) {
     create_spaces_in(&database, engine);
     let id = in_fiber(&database, |database, context| {
         database.begin(context).unwrap();
-        database.outlive_yield(context);
         let space = database.space(TREES).unwrap();
         database.execute(context, &space, Operation::Insert { tuple: &bytes(&json!([1, 1, 1, 1])) }).unwrap();
         assert_eq!(fiber::park(), fiber::Wake::Cancelled);

@@ -42,7 +42,6 @@ pub(super) fn open_space(database: &Database, id: u32, format: &Format) -> Resul
     let engine = database
         .disk_engine()
         .ok_or_else(|| Error::new(ErrorCode::Unsupported, &[&"a database without files", &"the vinyl engine"]))?;
-    database.remember_reads();
     Ok(LsmSpace::new(&engine, id, format.clone()))
 }
 

@@ -160,7 +160,8 @@ impl World {
                 match kept.scan.next_row() {
                     Ok(row) => break row.map(decoded),
                     Err(stop) => {
-                        floor = self.rest_of(&kept, &floor).first().map_or(Floor::End, |(key, _)| Floor::At(key.clone()));
+                        floor =
+                            self.rest_of(&kept, &floor).first().map_or(Floor::End, |(key, _)| Floor::At(key.clone()));
                         fetched.push(self.wait_for(stop));
                         // Others were faster.
                         (0..self.pick(4)).for_each(|_| self.statement());
