@@ -44,6 +44,8 @@ pub struct Limits {
     pub(crate) disk_tuple_bytes: Cell<usize>,
     /// A request that takes longer is logged.
     pub too_long_ns: Cell<u64>,
+    /// A transaction that waits for longer is ended; 0 for no bound.
+    pub(crate) txn_timeout_ns: Cell<u64>,
 }
 
 impl Limits {
@@ -51,6 +53,7 @@ impl Limits {
         self.tuple_bytes.set(config.memtx_max_tuple_size as usize);
         self.disk_tuple_bytes.set(config.vinyl_max_tuple_size as usize);
         self.too_long_ns.set(config.too_long_threshold_ns);
+        self.txn_timeout_ns.set(config.txn_timeout_ns);
     }
 }
 
@@ -150,7 +153,7 @@ impl Database {
         let waiter = Rc::downgrade(&database);
         fiber::on_yield(Rc::new(move || {
             if let (Some(database), Some(context)) = (waiter.upgrade(), fiber::local::<Context>()) {
-                database.suspend(&context);
+                database.begin_wait(&context);
             }
         }));
         Ok(database)

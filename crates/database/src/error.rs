@@ -240,6 +240,7 @@ error_codes! {
     TupleMetadataIsTooBig = 218, "TUPLE_METADATA_IS_TOO_BIG", "%s";
     XlogGap = 219, "XLOG_GAP", "Missing .xlog file between LSN %s and %s";
     UnableToProcessOutOfStream = 230, "UNABLE_TO_PROCESS_OUT_OF_STREAM", "Unable to process %s request out of stream";
+    TransactionTimeout = 231, "TRANSACTION_TIMEOUT", "Transaction has been aborted by timeout";
 }
 
 /// The class that Lua and the error extension of the protocol report.

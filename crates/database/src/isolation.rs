@@ -32,6 +32,7 @@ use crate::notes::NotePlace;
 use crate::reads::{Point, Readers, Reads, above};
 use crate::session::Context;
 use crate::statistics::increment;
+use crate::timeouts::Timeouts;
 use crate::txn::{Statement, Txn};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -119,6 +120,7 @@ fn for_each_seen(space: &Space, row: &[u8], is_put: bool, mut each: impl FnMut(u
 pub(crate) struct Isolation {
     readers: Rc<Readers>,
     last_txn_id: Cell<u64>,
+    pub(crate) timeouts: Timeouts,
 }
 
 impl Isolation {
@@ -164,13 +166,17 @@ impl Database {
     /// Applies the changes of the context's transaction again, if it is suspended.
     ///
     /// Errors: `TransactionConflict` if another transaction has changed what it depends on. It is rolled back then, and every statement tried in it gets the
-    /// same error until it is rolled back.
+    /// same error until it is rolled back. `TransactionTimeout` if its time is up.
     pub fn resume(&self, context: &Context) -> Result<()> {
         if !context.must_resume.get() {
             return Ok(());
         }
         let taken = context.txn.borrow_mut().take();
         let Some(mut txn) = taken else { return Ok(()) };
+        if let Some(code) = txn.aborted() {
+            *context.txn.borrow_mut() = Some(txn);
+            return Err(Error::new(code, &[]));
+        }
         let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
         if is_alive {
             for Statement { space, change, .. } in txn.statements_mut() {

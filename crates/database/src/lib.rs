@@ -47,6 +47,7 @@ mod start;
 mod statement;
 mod statistics;
 mod time_share;
+mod timeouts;
 mod triggers;
 mod txn;
 
@@ -72,3 +73,4 @@ pub use statement::{Operation, index_by_name, no_such_index, row_kind};
 pub use statistics::{Statistics, add, increment};
 pub use storage::{Key, ScanRequest};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};
+pub use txn::{TxnIsolation, TxnOptions};

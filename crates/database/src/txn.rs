@@ -85,6 +85,53 @@ pub struct ChangedRow {
     pub new: Option<Tuple>,
 }
 
+/// What a transaction may see, by Tarantool's names. All are kept by one that is serializable and shows nothing that a crash could take back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TxnIsolation {
+    /// As the configuration says.
+    #[default]
+    Default,
+    /// What is committed.
+    ReadCommitted,
+    /// What is committed and durable.
+    ReadConfirmed,
+    /// One of the two.
+    BestEffort,
+    /// What is committed anywhere.
+    Linearizable,
+}
+
+impl TxnIsolation {
+    /// The names and numbers of the protocol.
+    pub const NAMES: [(&str, TxnIsolation); 5] = [
+        ("default", TxnIsolation::Default),
+        ("read-committed", TxnIsolation::ReadCommitted),
+        ("read-confirmed", TxnIsolation::ReadConfirmed),
+        ("best-effort", TxnIsolation::BestEffort),
+        ("linearizable", TxnIsolation::Linearizable),
+    ];
+
+    /// By number, as IPROTO has it.
+    pub fn from_code(code: u64) -> Option<Self> {
+        Self::NAMES.get(usize::try_from(code).ok()?).map(|(_, level)| *level)
+    }
+
+    /// By name, in small or capital letters, with `-` or `_`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        Self::NAMES.iter().find(|(other, _)| *other == name).map(|(_, level)| *level)
+    }
+}
+
+/// How a transaction is begun.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TxnOptions {
+    /// Nanoseconds after which it is ended if it waits then; without, as the configuration says.
+    pub timeout_ns: Option<u64>,
+    /// What it may see.
+    pub isolation: TxnIsolation,
+}
+
 /// An open transaction.
 #[derive(Default)]
 pub struct Txn {
@@ -102,6 +149,11 @@ pub struct Txn {
     aborted: Option<ErrorCode>,
     is_implicit: bool,
     id: u64,
+    options: TxnOptions,
+    /// When it is ended, by the monotonic clock.
+    deadline_ns: Option<u64>,
+    /// Its deadline is watched.
+    is_watched: bool,
     /// What it depends on, if that is remembered.
     pub(crate) reads: Option<Rc<Reads>>,
     /// The same of what is being tried.
@@ -163,6 +215,18 @@ impl Txn {
         self.aborted.is_some()
     }
 
+    /// Why it was aborted, if it was.
+    pub(crate) fn aborted(&self) -> Option<ErrorCode> {
+        self.aborted
+    }
+
+    /// Its deadline and number, if it is to be watched and is not yet.
+    pub(crate) fn watch(&mut self) -> Option<(u64, u64)> {
+        let deadline = self.deadline_ns.filter(|_| !self.is_watched && self.aborted.is_none())?;
+        self.is_watched = true;
+        Some((deadline, self.id))
+    }
+
     pub(crate) fn has_changed_schema(&self) -> bool {
         self.statements.iter().any(|statement| statement.effect.is_some() || statement.space.is_system())
     }
@@ -207,12 +271,24 @@ pub struct Savepoint {
 impl Database {
     /// Opens a transaction. Errors: `ActiveTransaction` if one is open.
     pub fn begin(&self, context: &Context) -> Result<()> {
+        self.begin_with(context, TxnOptions::default())
+    }
+
+    /// The same with options.
+    pub fn begin_with(&self, context: &Context, options: TxnOptions) -> Result<()> {
         if context.is_in_txn() {
             return Err(Error::new(ErrorCode::ActiveTransaction, &[]));
         }
         let id = self.isolation.next_txn_id();
-        *context.txn.borrow_mut() = Some(Box::new(Txn { id, ..Txn::default() }));
+        let timeout_ns = options.timeout_ns.or(Some(self.limits.txn_timeout_ns.get()).filter(|&ns| ns > 0));
+        let deadline_ns = timeout_ns.map(|ns| self.environment.clock.monotonic_ns().saturating_add(ns));
+        *context.txn.borrow_mut() = Some(Box::new(Txn { id, options, deadline_ns, ..Txn::default() }));
         Ok(())
+    }
+
+    /// What the open transaction may see.
+    pub fn txn_isolation(&self, context: &Context) -> Option<TxnIsolation> {
+        context.txn.borrow().as_ref().map(|txn| txn.options.isolation)
     }
 
     /// Notes that the open transaction has read a space.
@@ -252,6 +328,9 @@ impl Database {
     fn take_txn(&self, context: &Context) -> Option<Box<Txn>> {
         let txn = context.txn.borrow_mut().take()?;
         context.must_resume.set(false);
+        if let Some(deadline_ns) = txn.deadline_ns.filter(|_| txn.is_watched) {
+            self.isolation.timeouts.forget(deadline_ns, txn.id);
+        }
         Some(txn)
     }
 
@@ -352,11 +431,13 @@ impl Database {
     pub(crate) fn abort_txn(&self, context: &Context, code: ErrorCode) {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
-            // A transaction that has done nothing has nothing to lose.
-            if txn.aborted.is_none() && (!txn.statements.is_empty() || txn.has_read || txn.is_suspended) {
+            // A transaction that has done nothing has nothing to lose, but its time.
+            let has_something = !txn.statements.is_empty() || txn.has_read || txn.is_suspended;
+            if txn.aborted.is_none() && (has_something || code == ErrorCode::TransactionTimeout) {
                 txn.undo_to(self, 0, 0);
                 txn.is_suspended = false;
                 txn.reads = None;
+                txn.notes = Notes::default();
                 txn.aborted = Some(code);
             }
             *context.txn.borrow_mut() = Some(txn);

@@ -5,7 +5,7 @@ use crate::convert::{encode_array, encode_key, tuple_at};
 use crate::lua::sync_schema;
 use crate::registry::{context, database, registry};
 use crate::state::{Raise, State};
-use database::{Context, Database, Error, ErrorCode, Operation, Savepoint};
+use database::{Context, Database, Error, ErrorCode, Operation, Savepoint, TxnIsolation, TxnOptions};
 use mlua_sys as ffi;
 use std::ffi::c_int;
 
@@ -113,8 +113,15 @@ pub(crate) fn truncate(state: State) -> Outcome {
     Ok(0)
 }
 
-pub(crate) fn begin(_state: State) -> Outcome {
-    database().begin(&context())?;
+/// begin(timeout in seconds or nil, isolation level by name or number or nil)
+pub(crate) fn begin(state: State) -> Outcome {
+    let timeout_ns = state.number(1).map(|seconds| (seconds * 1e9) as u64);
+    let named = state.string(2).map(|name| TxnIsolation::from_name(&name));
+    let isolation = named.or_else(|| state.number(2).map(|code| TxnIsolation::from_code(code as u64)));
+    let Some(isolation) = isolation.unwrap_or(Some(TxnIsolation::Default)) else {
+        return Err(Error::illegal("txn_isolation must be one of box.txn_isolation_level (keys or values)").into());
+    };
+    database().begin_with(&context(), TxnOptions { timeout_ns, isolation })?;
     Ok(0)
 }
 

@@ -1,14 +1,13 @@
 //! Procedures whose transactions survive a wait: whatever Lua has read counts.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use database::{Config, Context, Database, Environment, ReplaceTrigger, Space};
+use database::{Config, Database, Environment};
 use lua::{Host, Lua, LuaConfig};
-use runtime::{ManualClock, SeededRandomness, SimulatedFiles, fiber};
+use runtime::{Clock, ManualClock, SeededRandomness, SimulatedFiles, fiber};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::Tuple;
 
 struct NoHost;
 
@@ -27,6 +26,11 @@ impl Host for NoHost {
 }
 
 fn run(database: &Rc<Database>, source: &str) {
+    run_while(database, source, || {});
+}
+
+/// Runs a script to its end; `pass` lets time pass between turns.
+fn run_while(database: &Rc<Database>, source: &str, pass: impl Fn()) {
     let outcome = Rc::new(RefCell::new(None));
     let slot = Rc::clone(&outcome);
     Lua::run_script("=test", source.as_bytes().to_vec(), Vec::new(), move |result| *slot.borrow_mut() = Some(result));
@@ -35,6 +39,7 @@ fn run(database: &Rc<Database>, source: &str) {
             return result.unwrap();
         }
         fiber::run_ready(100);
+        pass();
         database.submit();
         database.turn();
     }
@@ -145,8 +150,82 @@ const SCRIPT: &str = "
     assert(rows:get{45}[2] == 9)
 ";
 
+const TIMEOUTS: &str = "
+    local fiber = require('fiber')
+    local rows = box.space.rows
+    local function fails(code, work, ...)
+        local ok, failure = pcall(work, ...)
+        assert(not ok and failure.code == code, tostring(failure))
+    end
+    -- Its time is up while it waits.
+    box.begin{timeout = 0.5}
+    assert(rows:get{50}[2] == 2)
+    rows:replace{50, 1}
+    fiber.sleep(0.4)
+    assert(rows:get{50}[2] == 1)
+    fiber.sleep(0.2)
+    fails(box.error.TRANSACTION_TIMEOUT, rows.get, rows, {50})
+    fails(box.error.TRANSACTION_TIMEOUT, box.commit)
+    assert(not box.is_in_txn() and rows:get{50}[2] == 2)
+
+    -- Also if it has done nothing yet, and by the configuration.
+    box.begin{timeout = 0.1}
+    fiber.sleep(0.2)
+    fails(box.error.TRANSACTION_TIMEOUT, rows.replace, rows, {50, 1})
+    box.rollback()
+
+    -- Who is done in time is not disturbed, nor is the next one.
+    for _ = 1, 3 do
+        box.begin{timeout = 0.3, txn_isolation = 'linearizable'}
+        rows:replace{50, 3}
+        fiber.sleep(0.2)
+        box.commit()
+    end
+    box.atomic({timeout = 10}, function() rows:replace{50, 4} end)
+    assert(rows:get{50}[2] == 4)
+
+    -- What is wrong is said before anything is begun.
+    fails(box.error.ILLEGAL_PARAMS, box.begin, {timeout = 0})
+    fails(box.error.ILLEGAL_PARAMS, box.begin, {timeout = 'soon'})
+    fails(box.error.ILLEGAL_PARAMS, box.begin, {txn_isolation = 'chaos'})
+    fails(box.error.ILLEGAL_PARAMS, box.begin, {time = 1})
+    fails(box.error.ILLEGAL_PARAMS, box.begin, 1)
+    assert(not box.is_in_txn() and box.txn_id() == nil)
+    box.begin{txn_isolation = box.txn_isolation_level.READ_CONFIRMED}
+    assert(box.txn_id() > 0)
+    box.rollback()
+
+    -- Callbacks run as they were set; those of a rollback the last one first.
+    local order = ''
+    local function note(name) return function() order = order .. name end end
+    box.begin()
+    box.on_commit(note('a')) box.on_commit(note('b')) box.on_rollback(note('c'))
+    box.commit()
+    box.begin()
+    box.on_rollback(note('1')) box.on_rollback(note('2')) box.on_commit(note('3'))
+    box.rollback()
+    assert(order == 'ab21', order)
+";
+
+#[test]
+fn a_transaction_ends_when_its_time_is_up() {
+    let clock = Arc::new(ManualClock::default());
+    let (database, fiber_clock) = (open(&clock), Arc::clone(&clock));
+    fiber::set_clock(Rc::new(move || fiber_clock.monotonic_ns()));
+    run(&database, SPACES);
+    run_while(&database, TIMEOUTS, || clock.advance(10_000_000));
+    assert_eq!(database.suspended(), 0);
+}
+
 #[test]
 fn what_a_procedure_has_read_counts_while_it_waits() {
+    let database = open(&Arc::new(ManualClock::default()));
+    run(&database, SPACES);
+    run(&database, SCRIPT);
+    assert_eq!(database.suspended(), 0);
+}
+
+fn open(clock: &Arc<ManualClock>) -> Rc<Database> {
     let config = Config {
         wal_dir: PathBuf::from("/db"),
         memtx_dir: PathBuf::from("/db"),
@@ -157,7 +236,7 @@ fn what_a_procedure_has_read_counts_while_it_waits() {
     };
     let environment = Environment {
         files: Arc::new(SimulatedFiles::default()),
-        clock: Arc::new(ManualClock::default()),
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
         randomness: Arc::new(SeededRandomness::new(1)),
         wake: Arc::new(|| {}),
     };
@@ -165,7 +244,5 @@ fn what_a_procedure_has_read_counts_while_it_waits() {
     Lua::start(&database, Rc::new(NoHost), LuaConfig { memory: 256 << 20, slice_max_ms: 0 }).unwrap();
     database.open().unwrap();
     Lua::opened(&[0x80]);
-    run(&database, SPACES);
-    run(&database, SCRIPT);
-    assert_eq!(database.suspended(), 0);
+    database
 }

@@ -230,6 +230,15 @@ pub static OPTIONS: &[Spec] = &[
         .more("See [the log of events](observability.md#the-log-of-events)")
         .cfg(AtOnce)
         .field(|config| Field::Seconds(&mut config.too_long_threshold_ns)),
+    Spec::new("txn_timeout", Kind::Seconds)
+        .flag("Seconds after which a transaction that is still open is rolled back when it waits")
+        .more("`box.begin{timeout = ...}` and BEGIN of the protocol may ask for another")
+        .default("no bound")
+        .cfg(AtOnce)
+        .cfg_default(CfgDefault::Absent)
+        .cfg_text("none; Tarantool: 100 years")
+        .cfg_bounds(f64::MIN_POSITIVE, f64::INFINITY, "must be greater than 0")
+        .field(|config| Field::Seconds(&mut config.txn_timeout_ns)),
     Spec::new("pid_file", Kind::Path)
         .flag("File that gets the number of the process; removed at a clean stop")
         .default("none")
@@ -290,7 +299,6 @@ pub static OPTIONS: &[Spec] = &[
     inert("memtx_allocator", "string"),
     inert("memtx_min_tuple_size", "number").cfg_default(number(16.0)),
     inert("memtx_use_mvcc_engine", "boolean"),
-    inert_dynamic("txn_timeout", "number"),
     inert_dynamic("wal_dir_rescan_delay", "number").cfg_default(number(2.0)),
     inert("wal_cleanup_delay", "number").cfg_default(number(14400.0)),
     inert("vinyl_read_threads", "number").cfg_default(number(1.0)),

@@ -4,8 +4,37 @@ local internal = ...
 local fail, illegal = internal.fail, internal.illegal
 
 -- Transactions ------------------------------------------------------------------------------------------------------
-function box.begin()
-    internal.begin()
+local function check_begin_options(options)
+    if options == nil then
+        return nil, nil
+    end
+    if type(options) ~= 'table' then
+        illegal('options should be a table')
+    end
+    for name in pairs(options) do
+        if name ~= 'timeout' and name ~= 'txn_isolation' and name ~= 'is_sync' then
+            illegal(("unexpected option '%s'"):format(tostring(name)))
+        end
+    end
+    local timeout, level = options.timeout, options.txn_isolation
+    if timeout ~= nil and (type(timeout) ~= 'number' or not (timeout > 0)) then
+        illegal('timeout must be a number greater than 0')
+    end
+    if level ~= nil and type(level) ~= 'string' and type(level) ~= 'number' then
+        illegal('txn_isolation must be one of box.txn_isolation_level (keys or values)')
+    end
+    return timeout, level
+end
+
+-- Tarantool's names of isolation levels; transactions here are serializable, which keeps every one of them.
+box.txn_isolation_level = {}
+for code, name in pairs({ [0] = 'default', 'read-committed', 'read-confirmed', 'best-effort', 'linearizable' }) do
+    box.txn_isolation_level[name] = code
+    box.txn_isolation_level[name:upper():gsub('-', '_')] = code
+end
+
+function box.begin(options)
+    internal.begin(check_begin_options(options))
 end
 
 function box.commit()
@@ -17,6 +46,7 @@ function box.rollback()
 end
 
 box.is_in_txn = internal.is_in_txn
+box.txn_id = internal.txn_id
 
 local savepoint_metatable = { __name = 'savepoint' }
 
@@ -50,7 +80,7 @@ function box.atomic(first, ...)
     if type(first) == 'table' and (getmetatable(first) or {}).__call == nil then
         -- box.atomic(options, function, ...)
         local work = ...
-        box.begin()
+        box.begin(first)
         return finish_atomic(pcall(work, select(2, ...)))
     end
     box.begin()
@@ -84,6 +114,12 @@ local function trigger(name)
             lists[id] = list
             internal[name](function(rows)
                 lists[id] = nil
+                if name == 'on_commit' then
+                    -- In the order in which they were set; those of a rollback the last one first.
+                    local in_order = {}
+                    for at = #list, 1, -1 do in_order[#in_order + 1] = list[at] end
+                    list = in_order
+                end
                 internal.run_triggers_logged(list, name, iterator(rows))
             end)
             -- Whichever way it ends, the list goes.

@@ -92,7 +92,7 @@ end
 
 
 local guarded = { 'space', 'sequence', 'func', 'schema', 'session', 'slab', 'stat', 'info', 'begin', 'commit', 'rollback',
-    'snapshot', 'atomic', 'savepoint', 'rollback_to_savepoint', 'on_commit', 'on_rollback', 'once', 'is_in_txn' }
+    'snapshot', 'atomic', 'savepoint', 'rollback_to_savepoint', 'on_commit', 'on_rollback', 'once', 'is_in_txn', 'txn_id' }
 local hidden = {}
 
 local function install()
