@@ -13,11 +13,12 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::isolation::seen_by;
 use crate::notes::NotePlace;
+use crate::private::{OwnRows, next_through};
 use crate::session::Context;
 use crate::statistics::increment;
 use std::rc::Rc;
 use storage::lsm::{DiskRow, DiskScan, Fetched, LsmSpace, Stop};
-use storage::{IteratorKind, Key, MemoryIterator, Rows, ScanRequest};
+use storage::{IndexKind, IteratorKind, Key, MemoryIterator, Rows, ScanRequest};
 use tuple::{OutOfMemory, Tuple};
 
 /// More blocks than a look at one place of an index needs.
@@ -70,7 +71,7 @@ impl Database {
             return Ok(());
         }
         let (mut skip, mut left) = (request.offset, request.limit);
-        let take = |row: &[u8]| {
+        let mut take = |row: &[u8]| {
             if skip > 0 {
                 skip -= 1;
                 return true;
@@ -81,7 +82,9 @@ impl Database {
         match &space.rows {
             Rows::Memory(rows) => {
                 let (index_id, kind, key) = (request.index_id, request.kind, request.key);
-                if self.remembers(context, space) {
+                if self.layer(context, space).is_some() {
+                    self.scan_through(context, space, request, |row| take(row.data()))?;
+                } else if self.remembers(context, space) {
                     self.scan_remembered(context, space, request, take);
                 } else {
                     rows.borrow().scan(index_id, kind, key.parts, key.part_count, take);
@@ -99,7 +102,7 @@ impl Database {
         if let (Rows::Memory(rows), true) = (&space.rows, request.limit > 0) {
             self.begin_scan(context, space, request)?;
             let ScanRequest { index_id, kind, key, offset: mut skip, limit: mut left } = *request;
-            rows.borrow().scan_tuples(index_id, kind, key.parts, key.part_count, |row| {
+            let take = |row| {
                 if skip > 0 {
                     skip -= 1;
                     return true;
@@ -107,7 +110,12 @@ impl Database {
                 found.push(row);
                 left -= 1;
                 left > 0
-            });
+            };
+            if self.layer(context, space).is_some() {
+                self.scan_through(context, space, request, take)?;
+                return Ok(found);
+            }
+            rows.borrow().scan_tuples(index_id, kind, key.parts, key.part_count, take);
             let last = found.last().filter(|_| left == 0);
             self.note_scan(context, space, index_id, kind, key, last);
             return Ok(found);
@@ -167,6 +175,56 @@ impl Database {
         self.remember(context, space.id, def.id, seen_by(&def, kind, key, last.as_deref()));
     }
 
+    /// A scan of rows in memory by a transaction that keeps its writes to itself.
+    #[cold]
+    fn scan_through(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        request: &ScanRequest<'_>,
+        mut visit: impl FnMut(Tuple) -> bool,
+    ) -> Result<()> {
+        let (index_id, kind, key) = (request.index_id, request.kind, request.key);
+        let is_ordered = space.index_def(index_id).is_some_and(|def| def.kind == IndexKind::Tree);
+        if !is_ordered {
+            self.bring_in_place(context)?;
+        }
+        let Some(rows) = space.rows.memory() else { return Ok(()) };
+        let layer = self.layer(context, space);
+        let mut iterator = MemoryIterator::new(index_id, kind, key.parts, key.part_count);
+        let mut last = None;
+        loop {
+            let next = match &layer {
+                Some(layer) => next_through(&rows.borrow(), space, &layer.borrow(), &mut iterator),
+                None => iterator.next(&rows.borrow()),
+            };
+            let Some(row) = next else { break };
+            if !visit(row.clone()) {
+                last = Some(row);
+                break;
+            }
+        }
+        self.note_scan(context, space, index_id, kind, key, last.as_ref());
+        Ok(())
+    }
+
+    /// The own rows of a scan, if the open transaction keeps them to itself: those behind `last`, or all.
+    fn own_rows(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        request: &ScanRequest<'_>,
+        last: Option<&Tuple>,
+    ) -> Option<OwnRows> {
+        let layer = self.layer(context, space)?;
+        let mut iterator =
+            MemoryIterator::new(request.index_id, request.kind, request.key.parts, request.key.part_count);
+        if let Some(last) = last {
+            iterator.go_behind(last);
+        }
+        OwnRows::new(space, layer, iterator)
+    }
+
     /// Hands over the rows of a space that has none of its own.
     pub(crate) fn scan_elsewhere(
         &self,
@@ -210,23 +268,53 @@ impl Database {
             return self.until_ready(context, || {
                 self.remember_key(context, space, index_id, key);
                 context.see(self.written(space));
-                if let Some(row) = disk.get(index_id, key)? {
+                // A wait may have made the writes of the transaction private.
+                if self.layer(context, space).is_some() {
+                    let row = self.row_of_key(context, space, index_id, key)?;
+                    row.iter().for_each(|row| _ = visit(row.data()));
+                } else if let Some(row) = disk.get(index_id, key)? {
                     row.with(|row| visit(row));
                 }
                 Ok(())
             });
         }
         let mut scan = disk.scan(index_id, kind, key);
+        let mut own = self.own_rows(context, space, request, None);
         let mut fetched = Vec::new();
+        let (notes_last, mut last) = (context.is_in_txn(), Vec::new());
         loop {
             match scan.next_row() {
                 Ok(Some(row)) => {
                     fetched.clear();
-                    if !row.with(&mut visit) {
+                    let goes_on = match &mut own {
+                        None => row.with(|row| {
+                            if notes_last {
+                                last.clear();
+                                last.extend_from_slice(row);
+                            }
+                            visit(row)
+                        }),
+                        Some(own) => row.with(|row| {
+                            while let Some(row) = own.take_before(Some(row)) {
+                                if !visit(row.data()) {
+                                    return false;
+                                }
+                            }
+                            own.hides(row) || visit(row)
+                        }),
+                    };
+                    if !goes_on {
                         break;
                     }
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    while let Some(row) = own.as_mut().and_then(|own| own.take_before(None)) {
+                        if !visit(row.data()) {
+                            break;
+                        }
+                    }
+                    break;
+                }
                 Err(Stop::Failed(error)) => return Err(self.read_error(&error)),
                 Err(Stop::Wait(need)) => {
                     let is_in_txn = context.is_in_txn();
@@ -239,6 +327,11 @@ impl Database {
                     keep(&mut fetched, is_in_txn || index_id != 0, self.wait_for(context, need)?);
                     if is_in_txn {
                         scan.seek_again();
+                        if own.is_none() {
+                            // The wait may have made the writes of the transaction private.
+                            let last = (!last.is_empty()).then(|| self.make_row(space, &space.format(), &last, || 0));
+                            own = self.own_rows(context, space, request, last.transpose()?.as_ref());
+                        }
                     }
                 }
             }
@@ -303,7 +396,18 @@ fn next_in_memory(
     }
     database.note_read(context, space);
     let after = iterator.last().cloned();
-    let found = iterator.next(&rows);
+    let found = match database.layer(context, space) {
+        None => iterator.next(&rows),
+        Some(layer) if rows.index_def(iterator.index_id()).is_some_and(|def| def.kind == IndexKind::Tree) => {
+            next_through(&rows, space, &layer.borrow(), iterator)
+        }
+        Some(_) => {
+            drop(rows);
+            database.bring_in_place(context)?;
+            let Some(rows) = space.rows.memory() else { return Ok(None) };
+            iterator.next(&rows.borrow())
+        }
+    };
     database.note_step(context, space, iterator, place, (after.as_ref(), found.as_ref()));
     Ok(found)
 }
@@ -317,7 +421,8 @@ struct DiskPlace {
     last: Option<Tuple>,
     /// Rows that were read ahead, the next one last. Good while the space is not written to, for the transaction that remembers them.
     ahead: Vec<Tuple>,
-    version: u64,
+    /// Of the space, and of what the transaction lays over it.
+    version: (u64, u64),
     txn_id: Option<u64>,
     /// How many are read at once next time.
     batch: usize,
@@ -331,7 +436,7 @@ impl DiskPlace {
     fn new(request: &ScanRequest<'_>) -> Self {
         let ScanRequest { index_id, kind, key, .. } = *request;
         let (part_count, key) = (key.part_count, key.parts.to_vec());
-        let (last, ahead, version, txn_id, batch, is_done) = (None, Vec::new(), 0, None, 1, false);
+        let (last, ahead, version, txn_id, batch, is_done) = (None, Vec::new(), (0, 0), None, 1, false);
         DiskPlace { index_id, kind, key, part_count, last, ahead, version, txn_id, batch, is_done }
     }
 
@@ -343,14 +448,16 @@ impl DiskPlace {
             return Ok(None);
         }
         let txn_id = database.txn_id(context);
-        if disk.version() != self.version || txn_id != self.txn_id {
+        let version_now =
+            || (disk.version(), database.layer(context, space).map_or(0, |layer| layer.borrow().version()));
+        if version_now() != self.version || txn_id != self.txn_id {
             self.ahead.clear();
         }
         if self.ahead.is_empty() {
             self.ahead = self.read_ahead(database, context, space, disk)?;
             self.ahead.reverse();
             debug_assert!(self.ahead.len() <= self.batch, "no more is read ahead than was asked for");
-            (self.version, self.txn_id) = (disk.version(), txn_id);
+            (self.version, self.txn_id) = (version_now(), txn_id);
             self.batch = (self.batch * 2).min(Self::BATCH_MAX);
         }
         context.see(database.written(space));
@@ -382,10 +489,35 @@ impl DiskPlace {
         };
         let mut rows = Vec::new();
         let mut fetched = Vec::new();
+        let request = ScanRequest::new(self.index_id, self.kind, key);
+        let mut own = database.own_rows(context, space, &request, self.last.as_ref());
+        let take_own = |rows: &mut Vec<Tuple>, own: &mut OwnRows, row: Option<&[u8]>| {
+            while rows.len() < self.batch
+                && let Some(row) = own.take_before(row)
+            {
+                rows.push(row);
+            }
+        };
         while rows.len() < self.batch {
             match scan.next_row() {
-                Ok(Some(row)) => rows.push(tuple_of(&row)?),
-                Ok(None) => break,
+                Ok(Some(row)) => {
+                    let mut is_hidden = false;
+                    if let Some(own) = &mut own {
+                        row.with(|row| {
+                            take_own(&mut rows, own, Some(row));
+                            is_hidden = own.hides(row);
+                        });
+                    }
+                    if !is_hidden && rows.len() < self.batch {
+                        rows.push(tuple_of(&row)?);
+                    }
+                }
+                Ok(None) => {
+                    if let Some(own) = &mut own {
+                        take_own(&mut rows, own, None);
+                    }
+                    break;
+                }
                 Err(Stop::Failed(error)) => return Err(database.read_error(&error)),
                 // What there is will do.
                 Err(Stop::Wait(_)) if !rows.is_empty() => break,
@@ -394,6 +526,8 @@ impl DiskPlace {
                     keep(&mut fetched, true, database.wait_for(context, need)?);
                     context.see(database.written(space));
                     scan.seek_again();
+                    // The wait may have made the writes of the transaction private.
+                    own = own.or_else(|| database.own_rows(context, space, &request, self.last.as_ref()));
                 }
             }
         }

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::Procedures;
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
+use crate::private::IN_PLACE_MAX;
 use crate::session::{Context, Sessions};
 use crate::statistics::Statistics;
 use runtime::{fiber, give_back, spawn_thread, touch};
@@ -46,6 +47,8 @@ pub struct Limits {
     pub too_long_ns: Cell<u64>,
     /// A transaction that waits for longer is ended; 0 for no bound.
     pub(crate) txn_timeout_ns: Cell<u64>,
+    /// A transaction with more statements than this keeps them to itself once it has waited.
+    pub in_place_max: Cell<usize>,
 }
 
 impl Limits {
@@ -127,6 +130,7 @@ impl Database {
         let loose_rows = Arena::new(LOOSE_ROWS_MAX.max(config.memtx_memory as usize));
         let limits = Limits::default();
         limits.follow(&config);
+        limits.in_place_max.set(IN_PLACE_MAX);
         let start = Start { at_ns: environment.clock.monotonic_ns(), ..Start::default() };
         let database = Rc::new(Database {
             catalog: Catalog::new(),

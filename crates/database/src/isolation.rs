@@ -22,6 +22,9 @@
 //! changes what undoes them, and only a wait makes keys and intervals of both. There are at most as many suspended transactions as fibers;
 //! what each remembers is bounded, too.
 //!
+//! That costs the length of the transaction at each wait. A transaction of more than a few statements therefore keeps its changes to itself
+//! from its first wait on (`private.rs`).
+//!
 //! Refused: versions of rows (each read would pay for transactions that wait), and locks (each wait could be a deadlock).
 
 use crate::catalog::Space;
@@ -153,7 +156,8 @@ impl Database {
         }
         assert!(!txn.is_suspended, "a transaction is suspended once");
         let reads = self.settle(&mut txn);
-        for statement in txn.statements().iter().rev() {
+        let in_place = if txn.private.is_some() { &[] } else { txn.statements() };
+        for statement in in_place.iter().rev() {
             debug_assert!(statement.space.rows.has_applied(&statement.change), "what is rolled back is there");
             statement.space.rows.undo(&statement.change);
         }
@@ -179,9 +183,8 @@ impl Database {
         }
         let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
         if is_alive {
-            for Statement { space, change, .. } in txn.statements_mut() {
-                debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
-                space.rows.redo(change);
+            if txn.private.is_none() && !self.make_private(&mut txn) {
+                txn.apply_again();
             }
             txn.is_suspended = false;
             context.must_resume.set(false);

@@ -37,6 +37,7 @@ mod notes;
 pub mod options;
 mod pacer;
 mod prepare;
+mod private;
 mod reads;
 mod replay;
 mod select;

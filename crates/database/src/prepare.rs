@@ -12,7 +12,6 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
 use crate::statement::{Operation, no_such_space, row_kind};
 use std::rc::Rc;
-use storage::lsm::Stop;
 use storage::{Change, Key, Mode, Refusal, StorageError, Write};
 use tuple::update::{self, UpdateError};
 use tuple::{Format, Tuple, msgpack};
@@ -67,12 +66,13 @@ impl Database {
             // Also an error, or that there is nothing to do, tells of the rows that are there.
             context.see(self.written(space));
         }
-        let is_blind = space.rows.is_blind() && !space.has_triggers();
+        let is_private = self.is_private(context);
+        let is_blind = space.rows.is_blind() && !space.has_triggers() && !is_private;
         match *operation {
             Operation::Insert { tuple } => {
                 let new = self.new_row(space, tuple, || 0)?;
                 self.remember_looked_at(context, space, None, &new);
-                self.check_unique(space, Mode::Insert, None, &new)?;
+                self.check_unique(context, space, Mode::Insert, None, &new)?;
                 Ok(Some(Prepared::new(None, Some(new), Mode::Insert, row_kind::INSERT)))
             }
             Operation::Replace { tuple } => {
@@ -82,9 +82,9 @@ impl Database {
                 }
                 self.remember_looked_at(context, space, None, &new);
                 let mut old = None;
-                if space.rows.may_wait() {
-                    old = self.same_key(space, tuple)?;
-                    self.check_unique(space, Mode::Replace, old.as_ref(), &new)?;
+                if space.rows.may_wait() || is_private {
+                    old = self.same_key(context, space, tuple)?;
+                    self.check_unique(context, space, Mode::Replace, old.as_ref(), &new)?;
                 }
                 Ok(Some(Prepared::new(old, Some(new), Mode::Replace, row_kind::REPLACE)))
             }
@@ -95,7 +95,7 @@ impl Database {
                     return Ok(Some(Prepared::blind(BlindWrite::Delete { key: key.to_vec() })));
                 }
                 self.remember_key(context, space, index_id, found_by);
-                let old = self.row_of_key(space, index_id, found_by)?;
+                let old = self.row_of_key(context, space, index_id, found_by)?;
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
@@ -103,7 +103,7 @@ impl Database {
                 self.check_exact_key(space, index_id, found_by)?;
                 self.remember_key(context, space, index_id, found_by);
                 // As Tarantool: nobody looks at operations that have nothing to update.
-                let Some(old) = self.row_of_key(space, index_id, found_by)? else { return Ok(None) };
+                let Some(old) = self.row_of_key(context, space, index_id, found_by)? else { return Ok(None) };
                 let format = space.format();
                 let new = self
                     .computed_row(space, &old, |row| update::apply(ops, old.data(), Some(&format), index_base, row))?;
@@ -111,7 +111,7 @@ impl Database {
                 if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
                     return Err(self.name_what_is_there(space, &new, error).into());
                 }
-                self.check_unique(space, Mode::Replace, Some(&old), &new)?;
+                self.check_unique(context, space, Mode::Replace, Some(&old), &new)?;
                 Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
             }
             Operation::Upsert { tuple, ops, index_base } => {
@@ -142,18 +142,18 @@ impl Database {
         } else {
             check_ops()?;
         }
-        let old = match space.rows.same_key(tuple, format.id()) {
-            Err(Refusal::Stop(Stop::Wait(_))) if is_blind && space.rows.takes_blind_upsert(tuple) => {
+        let old = match self.same_key(context, space, tuple) {
+            Err(Halt::Wait(_)) if is_blind && space.rows.takes_blind_upsert(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;
                 let operations = ops.to_vec();
                 return Ok(Some(Prepared::blind(BlindWrite::Upsert { row, operations, index_base })));
             }
-            found => found.map_err(|refusal| self.halt(refusal, space))?,
+            found => found?,
         };
         let Some(old) = old else {
             let new = self.make_row(space, &format, tuple, || 0)?;
             self.remember_looked_at(context, space, None, &new);
-            self.check_unique(space, Mode::Replace, None, &new)?;
+            self.check_unique(context, space, Mode::Replace, None, &new)?;
             let kind = if is_on_disk { row_kind::REPLACE } else { row_kind::INSERT };
             return Ok(Some(Prepared::new(None, Some(new), Mode::Insert, kind)));
         };
@@ -181,7 +181,7 @@ impl Database {
             return Ok(None);
         }
         self.remember_looked_at(context, space, None, &new);
-        self.check_unique(space, Mode::Replace, Some(&old), &new)?;
+        self.check_unique(context, space, Mode::Replace, Some(&old), &new)?;
         Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
     }
 
@@ -206,24 +206,43 @@ impl Database {
     /// What is looked at on disk is remembered at once. A change in memory says by itself what it has seen, once it is applied.
     #[inline]
     fn remember_looked_at(&self, context: &Context, space: &Space, old: Option<&Tuple>, new: &Tuple) {
-        if space.rows.may_wait() {
+        if space.rows.may_wait() || self.is_private(context) {
             self.remember_rows(context, space, old, Some(new));
         }
     }
 
     /// The row of a unique index with this key.
-    pub(crate) fn row_of_key(&self, space: &Space, index_id: u32, key: Key<'_>) -> Look<Option<Tuple>> {
-        space.rows.get(index_id, key, space.format().id()).map_err(|refusal| self.halt(refusal, space))
+    #[inline]
+    pub(crate) fn row_of_key(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: u32,
+        key: Key<'_>,
+    ) -> Look<Option<Tuple>> {
+        let below = || space.rows.get(index_id, key, space.format().id()).map_err(|refusal| self.halt(refusal, space));
+        match self.layer(context, space) {
+            Some(layer) => self.get_through(space, &layer, index_id, key, below),
+            None => below(),
+        }
     }
 
     /// The row with the primary key of `row`.
-    pub(crate) fn same_key(&self, space: &Space, row: &[u8]) -> Look<Option<Tuple>> {
-        space.rows.same_key(row, space.format().id()).map_err(|refusal| self.halt(refusal, space))
+    #[inline]
+    pub(crate) fn same_key(&self, context: &Context, space: &Space, row: &[u8]) -> Look<Option<Tuple>> {
+        let below = || space.rows.same_key(row, space.format().id()).map_err(|refusal| self.halt(refusal, space));
+        match self.layer(context, space) {
+            Some(layer) => self.same_key_through(space, &layer, row, below),
+            None => below(),
+        }
     }
 
     /// Whether other rows than `old` have unique keys of `new`, as far as `apply` does not look at that. Errors: `TupleFound`.
     #[inline]
-    fn check_unique(&self, space: &Space, mode: Mode, old: Option<&Tuple>, new: &Tuple) -> Look<()> {
+    fn check_unique(&self, context: &Context, space: &Space, mode: Mode, old: Option<&Tuple>, new: &Tuple) -> Look<()> {
+        if self.is_private(context) {
+            return self.check_unique_privately(context, space, mode, new);
+        }
         if !space.rows.may_wait() {
             return Ok(());
         }
@@ -231,7 +250,16 @@ impl Database {
     }
 
     /// The same of secondary indexes alone, for rows that triggers have changed. Errors: `TupleFound`.
-    pub(crate) fn check_secondaries(&self, space: &Space, old: Option<&Tuple>, new: &Tuple) -> Look<()> {
+    pub(crate) fn check_secondaries(
+        &self,
+        context: &Context,
+        space: &Space,
+        old: Option<&Tuple>,
+        new: &Tuple,
+    ) -> Look<()> {
+        if self.is_private(context) {
+            return self.check_unique_privately(context, space, Mode::Replace, new);
+        }
         space.rows.check(Mode::Replace, old, new, space.format().id()).map_err(|refusal| self.halt(refusal, space))
     }
 

@@ -104,14 +104,17 @@ impl Database {
                 context.see(self.written(space));
                 self.note_read(context, space);
                 self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
-                Ok(rows.borrow().get(index_id, key.parts, key.part_count))
+                match self.layer(context, space) {
+                    None => Ok(rows.borrow().get(index_id, key.parts, key.part_count)),
+                    Some(_) => self.row_of_key(context, space, index_id, key).map_err(|halt| self.halt_error(halt)),
+                }
             }
             Rows::Disk(..) => {
                 self.note_disk(context);
                 self.until_ready(context, || {
                     self.remember_key(context, space, index_id, key);
                     context.see(self.written(space));
-                    self.row_of_key(space, index_id, key)
+                    self.row_of_key(context, space, index_id, key)
                 })
             }
             Rows::Nowhere => {
@@ -128,19 +131,22 @@ impl Database {
 
     /// Number of rows of a scan. Checks access. Errors: as `select`.
     pub fn count(&self, context: &Context, space: &Rc<Space>, request: &ScanRequest<'_>) -> Result<u64> {
+        self.enter(context)?;
         // As Tarantool: ALL counts all rows, whatever the key.
         if let Rows::Memory(rows) = &space.rows
             && (request.key.part_count == 0 || request.kind == IteratorKind::All)
+            && !self.is_private(context)
         {
-            self.enter(context)?;
             self.check_space_access(context, space, Privileges::READ)?;
             self.check_scan(space, request)?;
             context.see(self.written(space));
             self.remember_all(context, space, request.index_id);
             return Ok(rows.borrow().len() as u64);
         }
+        let everything = ScanRequest { key: Key::EMPTY, ..*request };
+        let counts_all = request.kind == IteratorKind::All && space.rows.memory().is_some();
         let mut count = 0;
-        self.select(context, space, request, |_| {
+        self.select(context, space, if counts_all { &everything } else { request }, |_| {
             count += 1;
             true
         })?;

@@ -166,7 +166,11 @@ impl Database {
         if is_alone {
             return self.execute_alone(context, space, operation);
         }
-        self.enter(context)?;
+        match space.is_system() {
+            // A change of the schema looks at rows by itself.
+            true => self.bring_in_place(context)?,
+            false => self.enter(context)?,
+        }
         // Kept until the statement is applied or refused.
         let _ready = self.make_ready(context, space, operation)?;
         let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
@@ -264,7 +268,10 @@ impl Database {
         }
         let kind = logged_kind(space, prepared.kind);
         let wanted = prepared.new.clone();
-        let applied = self.apply(space, prepared);
+        let applied = match self.is_private(context) {
+            true => self.apply_privately(context, space, prepared),
+            false => self.apply(space, prepared),
+        };
         // Who is refused has seen why.
         let (change, blind) = applied.inspect_err(|_| self.remember_rows(context, space, None, wanted.as_ref()))?;
         let (old, new) = (change.old.clone(), change.new.clone());

@@ -70,7 +70,7 @@ impl Database {
         // The triggers may have changed the row themselves: then the statement begins again, or what they want takes its place.
         let known = prepared.old.as_ref().or(prepared.new.as_ref());
         let present = match known {
-            Some(row) => self.until_ready(context, || self.same_key(space, row.data()))?,
+            Some(row) => self.until_ready(context, || self.same_key(context, space, row.data()))?,
             None => None,
         };
         let is_same = present.as_ref().map(Tuple::data) == prepared.old.as_ref().map(Tuple::data);
@@ -105,7 +105,7 @@ impl Database {
                 true => self.make_row(space, &space.format(), row.data(), || replaced_bytes)?,
                 false => row,
             };
-            self.until_ready(context, || self.check_secondaries(space, prepared.old.as_ref(), &new))?;
+            self.until_ready(context, || self.check_secondaries(context, space, prepared.old.as_ref(), &new))?;
             prepared.new = Some(new);
         }
         Ok(Some((prepared, becomes)))
@@ -185,14 +185,14 @@ impl Database {
 
     fn row_with_key_of(&self, context: &Context, space: &Rc<Space>, row: &Tuple) -> Look<Option<Tuple>> {
         self.remember_rows(context, space, None, Some(row));
-        self.same_key(space, row.data())
+        self.same_key(context, space, row.data())
     }
 
     fn row_looked_up(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Look<Option<Tuple>> {
         let key = Key::decode(key)?;
         self.check_exact_key(space, index_id, key)?;
         self.remember_key(context, space, index_id, key);
-        self.row_of_key(space, index_id, key)
+        self.row_of_key(context, space, index_id, key)
     }
 
     /// The checks that the triggers of a space came before. `is_changed`: a trigger has put another row in the place of the statement's.

@@ -11,6 +11,7 @@ use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
 use crate::notes::Notes;
+use crate::private::Private;
 use crate::reads::Reads;
 use crate::session::Context;
 use crate::statistics::increment;
@@ -164,8 +165,10 @@ pub struct Txn {
     remembered: usize,
     /// It has read or written rows on disk.
     touches_disk: bool,
-    /// Its statements are rolled back until it is resumed.
+    /// It waits: its statements are rolled back until it is resumed, or private.
     pub(crate) is_suspended: bool,
+    /// What it has written, if it keeps that to itself.
+    pub(crate) private: Option<Box<Private>>,
 }
 
 impl Txn {
@@ -197,8 +200,12 @@ impl Txn {
         &self.statements
     }
 
-    pub(crate) fn statements_mut(&mut self) -> &mut [Statement] {
-        &mut self.statements
+    /// Applies its statements again, which are rolled back or private.
+    pub(crate) fn apply_again(&mut self) {
+        for Statement { space, change, .. } in &mut self.statements {
+            debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
+            space.rows.redo(change);
+        }
     }
 
     /// The statements whose keys `reads` does not have yet; from now on it does.
@@ -250,8 +257,10 @@ impl Txn {
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
             // What a suspended transaction has done is undone already.
-            if !self.is_suspended {
-                database.undo(statement);
+            match &mut self.private {
+                Some(private) => private.undo(&statement),
+                None if self.is_suspended => {}
+                None => database.undo(statement),
             }
         }
         self.rows.truncate(row_count);
@@ -317,7 +326,7 @@ impl Database {
 
     fn commit_open(&self, context: &Context) -> Result<()> {
         // A conflict has aborted the transaction: that is what the commit is refused with.
-        let _ = self.enter(context);
+        let _ = self.bring_in_place(context);
         match self.take_txn(context) {
             Some(txn) => self.finish_commit(context, *txn),
             None => Ok(()),
@@ -438,6 +447,7 @@ impl Database {
                 txn.is_suspended = false;
                 txn.reads = None;
                 txn.notes = Notes::default();
+                txn.private = None;
                 txn.aborted = Some(code);
             }
             *context.txn.borrow_mut() = Some(txn);

@@ -29,6 +29,23 @@ const BLIND: u32 = 515;
 const ENGINES: [&str; 2] = ["memtx", "vinyl"];
 const CONFLICT: u32 = ErrorCode::TransactionConflict as u32;
 
+thread_local! {
+    /// Statements that a transaction may have which waits and is rolled back; what has more keeps them to itself.
+    static IN_PLACE_MAX: Cell<usize> = const { Cell::new(16) };
+}
+
+fn choose_in_place_max(seed: u64) {
+    IN_PLACE_MAX.set([16, 0, 2][seed as usize % 3]);
+}
+
+/// Rows in memory and on disk; transactions that are rolled back while they wait, and such that keep their writes to themselves.
+fn on_each_engine(test: impl Fn(&str)) {
+    for in_place_max in [16, 0, 2] {
+        IN_PLACE_MAX.set(in_place_max);
+        ENGINES.into_iter().for_each(&test);
+    }
+}
+
 fn open(files: &SimulatedFiles) -> Rc<Database> {
     open_on(Arc::new(files.clone()), Arc::new(ManualClock::default()), Config::default().vinyl_cache)
 }
@@ -50,6 +67,7 @@ fn open_on(files: Arc<dyn FileSystem>, clock: Arc<dyn Clock>, vinyl_cache: u64) 
         Environment { files, clock, randomness: Arc::new(SeededRandomness::new(1)), wake: Arc::new(|| {}) };
     let database = Database::new(config, environment).unwrap();
     database.open().unwrap();
+    database.limits.in_place_max.set(IN_PLACE_MAX.get());
     database
 }
 
@@ -357,6 +375,7 @@ fn replay(history: &History, engine: &str) -> Rc<Database> {
 /// Transactions of several clients, suspended whenever another one has its turn. Returns how many committed and how many met a conflict.
 fn run_seed(seed: u64, engine: &str) -> (usize, usize) {
     let chooser = Chooser(SeededRandomness::new(seed));
+    choose_in_place_max(seed);
     let database = open(&SimulatedFiles::default());
     create_spaces_in(&database, engine);
     let keys = if seed.is_multiple_of(2) { 6 } else { 24 };
@@ -502,6 +521,7 @@ fn open_on_slow_disk(simulation: &Rc<Simulation>) -> Rc<Database> {
 /// Rows lie on a disk that takes as long as the seed says, and next to nothing of it in memory.
 fn run_waiting_seed(seed: u64) -> (usize, u64) {
     let simulation = Simulation::new(seed, MachineConfig::default());
+    choose_in_place_max(seed);
     simulation.enter(|| {
         let database = open_on_slow_disk(&simulation);
         let history = Rc::new(RefCell::new(History::default()));
@@ -597,7 +617,7 @@ fn a_scan_ends_though_no_memory_keeps_what_it_reads() {
 /// A transaction does one thing and waits, somebody else does another: does the first get a conflict?
 #[test]
 fn a_conflict_is_what_changes_something_that_was_seen() {
-    ENGINES.into_iter().for_each(in_a_conflict_is_what_changes_something_that_was_seen);
+    on_each_engine(in_a_conflict_is_what_changes_something_that_was_seen);
 }
 
 fn in_a_conflict_is_what_changes_something_that_was_seen(engine: &str) {
@@ -689,7 +709,7 @@ fn trees(database: &Database) -> String {
 
 #[test]
 fn what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits() {
-    ENGINES.into_iter().for_each(in_what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits);
+    on_each_engine(in_what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits);
 }
 
 fn in_what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits(engine: &str) {
@@ -704,7 +724,7 @@ fn in_what_a_suspended_transaction_has_done_shows_to_nobody_until_it_commits(eng
 
 #[test]
 fn a_change_of_the_schema_dooms_who_has_touched_the_space() {
-    ENGINES.into_iter().for_each(in_a_change_of_the_schema_dooms_who_has_touched_the_space);
+    on_each_engine(in_a_change_of_the_schema_dooms_who_has_touched_the_space);
 }
 
 fn in_a_change_of_the_schema_dooms_who_has_touched_the_space(engine: &str) {
@@ -759,7 +779,7 @@ fn who_has_changed_the_schema_is_aborted_by_a_wait() {
 
 #[test]
 fn savepoints_and_callbacks_are_right_while_suspended() {
-    ENGINES.into_iter().for_each(in_savepoints_and_callbacks_are_right_while_suspended);
+    on_each_engine(in_savepoints_and_callbacks_are_right_while_suspended);
 }
 
 fn in_savepoints_and_callbacks_are_right_while_suspended(engine: &str) {
@@ -812,7 +832,7 @@ fn in_savepoints_and_callbacks_are_right_while_suspended(engine: &str) {
 
 #[test]
 fn a_transaction_that_is_forgotten_while_suspended_leaves_nothing() {
-    ENGINES.into_iter().for_each(in_a_transaction_that_is_forgotten_while_suspended_leaves_nothing);
+    on_each_engine(in_a_transaction_that_is_forgotten_while_suspended_leaves_nothing);
 }
 
 fn in_a_transaction_that_is_forgotten_while_suspended_leaves_nothing(engine: &str) {
@@ -824,7 +844,7 @@ fn in_a_transaction_that_is_forgotten_while_suspended_leaves_nothing(engine: &st
 
 #[test]
 fn a_failed_log_dooms_all() {
-    ENGINES.into_iter().for_each(in_a_failed_log_dooms_all);
+    on_each_engine(in_a_failed_log_dooms_all);
 }
 
 fn in_a_failed_log_dooms_all(engine: &str) {
@@ -923,7 +943,7 @@ impl ReplaceTrigger for Changer {
 
 #[test]
 fn a_row_that_a_trigger_puts_in_counts_too() {
-    ENGINES.into_iter().for_each(in_a_row_that_a_trigger_puts_in_counts_too);
+    on_each_engine(in_a_row_that_a_trigger_puts_in_counts_too);
 }
 
 fn in_a_row_that_a_trigger_puts_in_counts_too(engine: &str) {
@@ -983,7 +1003,7 @@ fn in_fiber(database: &Rc<Database>, work: impl FnOnce(&Database, &Context) + 's
 
 #[test]
 fn a_trigger_that_waits_sees_and_leaves_its_statement_whole() {
-    ENGINES.into_iter().for_each(in_a_trigger_that_waits_sees_and_leaves_its_statement_whole);
+    on_each_engine(in_a_trigger_that_waits_sees_and_leaves_its_statement_whole);
 }
 
 fn in_a_trigger_that_waits_sees_and_leaves_its_statement_whole(engine: &str) {
@@ -1026,7 +1046,7 @@ fn in_a_trigger_that_waits_sees_and_leaves_its_statement_whole(engine: &str) {
 
 #[test]
 fn a_trigger_may_change_the_row_of_its_statement() {
-    ENGINES.into_iter().for_each(in_a_trigger_may_change_the_row_of_its_statement);
+    on_each_engine(in_a_trigger_may_change_the_row_of_its_statement);
 }
 
 fn in_a_trigger_may_change_the_row_of_its_statement(engine: &str) {
@@ -1070,7 +1090,7 @@ fn in_a_trigger_may_change_the_row_of_its_statement(engine: &str) {
 
 #[test]
 fn a_trigger_does_not_make_an_insert_replace_a_row() {
-    ENGINES.into_iter().for_each(in_a_trigger_does_not_make_an_insert_replace_a_row);
+    on_each_engine(in_a_trigger_does_not_make_an_insert_replace_a_row);
 }
 
 fn in_a_trigger_does_not_make_an_insert_replace_a_row(engine: &str) {
@@ -1094,7 +1114,7 @@ fn in_a_trigger_does_not_make_an_insert_replace_a_row(engine: &str) {
 
 #[test]
 fn a_snapshot_asked_for_in_a_transaction_has_nothing_of_it() {
-    ENGINES.into_iter().for_each(in_a_snapshot_asked_for_in_a_transaction_has_nothing_of_it);
+    on_each_engine(in_a_snapshot_asked_for_in_a_transaction_has_nothing_of_it);
 }
 
 fn in_a_snapshot_asked_for_in_a_transaction_has_nothing_of_it(engine: &str) {
@@ -1126,7 +1146,7 @@ fn in_a_snapshot_asked_for_in_a_transaction_has_nothing_of_it(engine: &str) {
 
 #[test]
 fn a_cancelled_fiber_takes_its_transaction_with_it() {
-    ENGINES.into_iter().for_each(in_a_cancelled_fiber_takes_its_transaction_with_it);
+    on_each_engine(in_a_cancelled_fiber_takes_its_transaction_with_it);
 }
 
 fn in_a_cancelled_fiber_takes_its_transaction_with_it(engine: &str) {

@@ -142,7 +142,7 @@ pub(crate) fn random(state: State) -> Outcome {
     }
     database().check_space_access(&context(), &space, Privileges::READ)?;
     let context = context();
-    database().resume(&context)?;
+    database().bring_in_place(&context)?;
     context.see(database().written(&space));
     database().remember_all(&context, &space, index_id);
     let found = space.rows.memory().and_then(|rows| rows.borrow().random(index_id, seed));
@@ -154,7 +154,7 @@ pub(crate) fn size(state: State) -> Outcome {
     let space = space_at(state, 1)?;
     let context = context();
     database().check_space_access(&context, &space, Privileges::READ)?;
-    database().resume(&context)?;
+    database().bring_in_place(&context)?;
     database().remember_all(&context, &space, 0);
     // A number of rows, too, may be what a crash takes back.
     context.see(database().written(&space));

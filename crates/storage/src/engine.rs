@@ -134,6 +134,11 @@ impl Change {
     pub fn new(old: Option<Tuple>, new: Option<Tuple>) -> Self {
         Change { old, new, disk: None }
     }
+
+    /// True if it is operations for a row that nobody has looked at.
+    pub fn is_blind_upsert(&self) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.is_blind_upsert())
+    }
 }
 
 /// Why a statement was refused. Nothing was changed.

@@ -215,13 +215,18 @@ impl Rows {
         }
     }
 
-    /// Applies a change again that was rolled back. All that it depends on must be as it was.
+    /// Applies a change again that was rolled back, or for the first time one that was put together elsewhere. All that it depends on must be as
+    /// it was.
     pub fn redo(&self, change: &mut Change) {
         match self {
             Rows::Memory(space) => space.borrow_mut().redo(change),
-            Rows::Disk(space, _) => {
-                change.disk.iter_mut().for_each(|change| **change = space.redo(change));
-            }
+            Rows::Disk(space, _) => match &mut change.disk {
+                Some(disk) => **disk = space.redo(disk),
+                None => {
+                    let (old, new) = (change.old.take(), change.new.take());
+                    *change = write_on_disk(space, Write::Put { old, new, mode: Mode::Replace });
+                }
+            },
             Rows::Nowhere => {}
         }
     }

@@ -57,6 +57,10 @@ impl DiskChange {
         self.changes.is_empty()
     }
 
+    pub(crate) fn is_blind_upsert(&self) -> bool {
+        self.blind_upsert.is_some()
+    }
+
     /// Hands over the keys that were written: number of the index, whether it is unique, ordered bytes of the index's own parts, and of its
     /// whole order.
     pub fn for_each_key(&self, mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {

@@ -49,6 +49,8 @@ pub(super) enum Progress {
         /// The bytes of the last entry, if it is not the row `last`.
         made: Option<Box<[u8]>>,
     },
+    /// In a tree, behind a row.
+    Behind(Tuple),
     Hash {
         cursor: HashCursor,
         batch: Vec<Tuple>,
@@ -492,15 +494,9 @@ impl MemoryIndex {
                         cursor
                     }
                     Progress::Tree { last, made, .. } => {
-                        let def = &self.def.compare_def;
-                        let last = made.as_deref().unwrap_or_else(|| last.data());
-                        let compare = |item| def.compare_rows(row_of(item), last);
-                        if sought.kind.is_reverse() {
-                            tree.last_before(def.hint(last), compare)
-                        } else {
-                            tree.upper_bound(def.hint(last), compare)
-                        }
+                        self.seek_behind(tree, sought.kind, made.as_deref().unwrap_or_else(|| last.data()))
                     }
+                    Progress::Behind(last) => self.seek_behind(tree, sought.kind, last.data()),
                     _ => return None,
                 };
                 let entry = cursor.get()?;
@@ -531,6 +527,17 @@ impl MemoryIndex {
                 }
                 batch.pop()
             }
+        }
+    }
+
+    /// The place behind an entry, whether the tree has it or not.
+    fn seek_behind(&self, tree: &Tree, kind: IteratorKind, last: &[u8]) -> Cursor {
+        let def = &self.def.compare_def;
+        let compare = |item| def.compare_rows(row_of(item), last);
+        if kind.is_reverse() {
+            tree.last_before(def.hint(last), compare)
+        } else {
+            tree.upper_bound(def.hint(last), compare)
         }
     }
 

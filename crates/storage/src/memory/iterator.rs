@@ -38,9 +38,30 @@ impl MemoryIterator {
     /// The last row that it gave, if it goes on behind it.
     pub fn last(&self) -> Option<&Tuple> {
         match &self.progress {
-            Progress::Tree { last, .. } => Some(last),
+            Progress::Tree { last, .. } | Progress::Behind(last) => Some(last),
             _ => None,
         }
+    }
+
+    /// The same scan at the same place, of another space with the same indexes.
+    pub fn over_again(&self) -> Self {
+        let mut other = MemoryIterator::new(self.index_id, self.kind, &self.key, self.part_count);
+        match self.last() {
+            Some(last) => other.go_behind(last),
+            None if self.is_done() => other.end(),
+            None => {}
+        }
+        other
+    }
+
+    /// Goes on behind a row, which need not be in the space. For an ordinary ordered index.
+    pub fn go_behind(&mut self, row: &Tuple) {
+        self.progress = Progress::Behind(row.clone());
+    }
+
+    /// Nothing comes any more.
+    pub fn end(&mut self) {
+        self.progress = Progress::Done;
     }
 
     /// True if it has ended.
