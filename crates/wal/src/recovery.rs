@@ -17,6 +17,7 @@ use crate::xlog::{Block, Damage, FileMeta, Unpacked, XlogReader, logs, signature
 use runtime::{FileSystem, OpenMode, PAGE_BYTES};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use tuple::Lsn;
 use tuple::msgpack::Reader;
 
 /// Rows that are foreseen at once.
@@ -188,7 +189,12 @@ fn short_end(noted: Option<Newest>, report: &RecoveryReport, path: &Path, begin:
     let end = noted.filter(|noted| noted.begin == begin)?.end?;
     let known = report.vclock.or(&report.told).signature();
     let what = format!("the log ends behind lsn {known}, and a clean stop has noted lsn {end}");
-    (known < end).then(|| Loss { file: path.to_path_buf(), offset: len, what, lost: Lost::Lsns(known + 1, end) })
+    (known < end).then(|| Loss {
+        file: path.to_path_buf(),
+        offset: len,
+        what,
+        lost: Lost::Lsns(Lsn(known + 1), Lsn(end)),
+    })
 }
 
 /// What is lost because the newest log of a directory is not there although a note says that it was. `start`: what the newest snapshot covers.
@@ -210,8 +216,8 @@ pub fn refusal(first: &Loss, losses: &[Loss]) -> WalError {
 fn missing_between(from: &Vclock, to: &Vclock) -> Lost {
     let mut changed = to.components().filter(|(id, lsn)| from.get(*id) < *lsn);
     match (changed.next(), changed.next()) {
-        (Some((id, lsn)), None) => Lost::Lsns(from.get(id) + 1, lsn),
-        _ => Lost::Lsns(from.signature() + 1, to.signature()),
+        (Some((id, lsn)), None) => Lost::Lsns(from.get(id).next(), lsn),
+        _ => Lost::Lsns(Lsn(from.signature() + 1), Lsn(to.signature())),
     }
 }
 
@@ -296,7 +302,7 @@ pub fn check_file(files: &dyn FileSystem, path: &Path, replay: &mut dyn Replay) 
     if place == Place::Snapshot {
         // Rows of a snapshot are numbered from 0, all of no replica.
         known = Vclock::default();
-        known.set(0, -1);
+        known.set(0, Lsn(-1));
     }
     let end = read_on(&mut reader, place, &mut known, OnDamage::Survey, &mut report, replay)?;
     if !end.is_complete && !end.is_told && !end_is_told && place != Place::Newest && !place.ends_with(&known) {
@@ -551,7 +557,7 @@ fn lost_before(rows: &[u8], known: &Vclock) -> Option<Lost> {
         return None;
     }
     let (last, next) = (known.get(component), row.header.lsn);
-    Some(if next > last + 1 { Lost::Lsns(last + 1, next - 1) } else { Lost::Rows(Vec::new()) })
+    Some(if next > last.next() { Lost::Lsns(last.next(), next.previous()) } else { Lost::Rows(Vec::new()) })
 }
 
 /// The part of the vclock that a row moves.

@@ -13,6 +13,7 @@ use database::{
 use std::rc::Rc;
 use storage::{IteratorKind, PREFETCH_MAX, Prefetch};
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, SpaceId};
 use wal::Position;
 use wire::{AUTH_METHOD, DecodeError, Header, begin_answer, end_packet, key, request_type};
 
@@ -91,7 +92,7 @@ pub(super) fn prefetch(database: &Database, group: &[Decoded<'_>]) {
     }
     if count > 1
         && let Some(Some(space_id)) = space_id
-        && let Some(space) = database.catalog.space(space_id)
+        && let Some(space) = database.catalog.space(SpaceId(space_id))
         && space.key_starts_rows()
     {
         let wanted = Prefetch { values: &values[..count], new_rows: &rows[..row_count], reads_rows, changes_rows };
@@ -161,7 +162,7 @@ pub(super) fn serve(connection: &Rc<Connection>, decoded: &Decoded<'_>) -> Resul
 
 fn find_space(database: &Database, request: &Request<'_>) -> Result<Rc<Space>> {
     match (request.space_id, request.space_name) {
-        (Some(id), _) => database.space(id),
+        (Some(id), _) => database.space(SpaceId(id)),
         (None, Some(name)) => {
             let name = String::from_utf8_lossy(name);
             database.catalog.space_by_name(&name).ok_or_else(|| Error::new(ErrorCode::NoSuchSpace, &[&name]))
@@ -170,10 +171,10 @@ fn find_space(database: &Database, request: &Request<'_>) -> Result<Rc<Space>> {
     }
 }
 
-fn find_index(space: &Space, request: &Request<'_>) -> Result<u32> {
+fn find_index(space: &Space, request: &Request<'_>) -> Result<IndexId> {
     match (request.index_id, request.index_name) {
         (None, Some(name)) => Ok(index_by_name(space, &String::from_utf8_lossy(name))?.id),
-        (id, _) => Ok(id.unwrap_or(0)),
+        (id, _) => Ok(IndexId(id.unwrap_or(0))),
     }
 }
 
@@ -204,7 +205,7 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
     })
 }
 
-fn operation<'a>(request_type: u64, index_id: u32, request: &Request<'a>) -> Result<Operation<'a>> {
+fn operation<'a>(request_type: u64, index_id: IndexId, request: &Request<'a>) -> Result<Operation<'a>> {
     let tuple = || request.tuple.ok_or_else(|| missing("tuple"));
     let key = || request.key.ok_or_else(|| missing("key"));
     let index_base = request.index_base;
@@ -248,7 +249,7 @@ fn write(
 }
 
 /// A write that may have to wait: it runs triggers, looks at all rows of a space, or needs what is on disk.
-fn write_in_fiber(connection: &Rc<Connection>, header: Header, index_id: u32, body: &[u8]) {
+fn write_in_fiber(connection: &Rc<Connection>, header: Header, index_id: IndexId, body: &[u8]) {
     let subject = ((header.request_type, body.to_vec()), describe_rows as fn(&(u64, Vec<u8>)) -> String);
     answer_in_fiber(connection, header.sync, subject, move |database, context, (_, body), out| {
         let request = Request::decode(header.request_type, body).map_err(decode_error)?;
