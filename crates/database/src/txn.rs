@@ -283,7 +283,7 @@ impl Database {
         self.begin_with(context, TxnOptions::default())
     }
 
-    /// The same with options.
+    /// The same with options. Errors: `ActiveTransaction` if one is open.
     pub fn begin_with(&self, context: &Context, options: TxnOptions) -> Result<()> {
         if context.is_in_txn() {
             return Err(Error::new(ErrorCode::ActiveTransaction, &[]));

@@ -131,6 +131,8 @@ impl Rows {
     }
 
     /// The row of a unique index with this key, all parts of it. Rows of a disk get `format_id`.
+    ///
+    /// Errors: `Stop::Wait` if the row is on disk and not in memory, `Stop::Failed` if it cannot be read there; `OutOfMemory` if there is no room for a copy.
     #[inline]
     pub fn get(&self, index_id: IndexId, key: Key<'_>, format_id: u32) -> Result<Option<Tuple>, Refusal> {
         match self {
@@ -141,6 +143,8 @@ impl Rows {
     }
 
     /// The row with the primary key of `row`.
+    ///
+    /// Errors: `Stop::Wait` if the row is on disk and not in memory, `Stop::Failed` if it cannot be read there; `OutOfMemory` if there is no room for a copy.
     #[inline]
     pub fn same_key(&self, row: &[u8], format_id: u32) -> Result<Option<Tuple>, Refusal> {
         match self {
