@@ -133,7 +133,7 @@ fn recovery_report(state: State) -> Outcome {
     Ok(1)
 }
 
-/// compact_index(space_id, index_id): merges of what the index has on disk begin
+/// compact_index(space_id, index_id): begins to merge what the index has on disk
 fn compact_index(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     database().check_space_access(&context(), &space, Privileges::READ)?;
@@ -247,7 +247,7 @@ fn set_user(state: State) -> Outcome {
     Ok(2)
 }
 
-/// restore_user(id, birth): makes the context that of whom `set_user` has told
+/// restore_user(id, birth): gives the context back to the user whom `set_user` returned
 fn restore_user(state: State) -> Outcome {
     let birth = state.check_number(2, "birth")? as u64;
     context().act_again(database::Acting::new(id_at(state, 1)?, birth));
