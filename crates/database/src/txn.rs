@@ -202,6 +202,11 @@ impl Txn {
 
     /// Applies its statements again, which are rolled back or private.
     pub(crate) fn apply_again(&mut self) {
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::LosePrivateWrite) && self.statements.len() > 1 {
+            self.statements.pop();
+            self.remembered = self.remembered.min(self.statements.len());
+        }
         for Statement { space, change, .. } in &mut self.statements {
             debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
             space.rows.redo(change);

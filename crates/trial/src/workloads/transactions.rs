@@ -298,7 +298,9 @@ impl Player {
     fn transact(&mut self) -> Operation {
         let is_reader = self.dice.one_in(4);
         let mut steps = Vec::new();
-        for _ in 0..1 + self.dice.below(5) {
+        // Long ones keep their writes to themselves in another way than short ones.
+        let step_count = if self.dice.one_in(20) { 25 } else { 1 + self.dice.below(5) };
+        for _ in 0..step_count {
             let is_read = is_reader || self.dice.one_in(2);
             steps.push(if is_read { self.read() } else { self.write() });
             if !self.dice.one_in(3) {
