@@ -10,6 +10,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
+use crate::locks::Held;
 use crate::notes::Notes;
 use crate::private::Private;
 use crate::reads::Reads;
@@ -169,6 +170,8 @@ pub struct Txn {
     pub(crate) is_suspended: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
+    /// The rows that it has locked; free when it ends.
+    locks: Option<Held>,
 }
 
 impl Txn {
@@ -212,6 +215,14 @@ impl Txn {
     pub(crate) fn take_unremembered(&mut self) -> &[Statement] {
         let from = std::mem::replace(&mut self.remembered, self.statements.len());
         &self.statements[from..]
+    }
+
+    /// Keeps locks until its end.
+    pub(crate) fn hold(&mut self, locks: Held) {
+        match &mut self.locks {
+            Some(held) => held.join(locks),
+            None => self.locks = Some(locks),
+        }
     }
 
     pub(crate) fn is_implicit(&self) -> bool {
@@ -357,6 +368,8 @@ impl Database {
                 return Err(error);
             }
         };
+        // Whoever gets them sees what was written, and its answer waits for the log.
+        txn.locks = None;
         if txn.touches_disk {
             increment(&self.statistics.disk_commits);
         }
@@ -448,7 +461,10 @@ impl Database {
                 txn.reads = None;
                 txn.notes = Notes::default();
                 txn.private = None;
+                txn.locks = None;
                 txn.aborted = Some(code);
+                // Whatever is tried next is told.
+                context.must_resume.set(true);
             }
             *context.txn.borrow_mut() = Some(txn);
         }
