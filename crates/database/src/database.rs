@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::disk::DiskState;
 use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
+use crate::events::Events;
 use crate::hooks::Procedures;
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
@@ -101,6 +102,7 @@ pub struct Database {
     pub(crate) scratch: RefCell<Vec<u8>>,
     pub(crate) isolation: Isolation,
     pub(crate) sessions: Sessions,
+    pub(crate) events: Events,
     pub(crate) identity: Identity,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
     pub(crate) checkpoint: RefCell<CheckpointState>,
@@ -147,6 +149,7 @@ impl Database {
             scratch: RefCell::default(),
             isolation: Isolation::default(),
             sessions: Sessions::default(),
+            events: Events::default(),
             identity: Identity::default(),
             hooks: RefCell::default(),
             checkpoint: RefCell::default(),
@@ -250,6 +253,7 @@ impl Database {
         self.poll_log();
         let disk_has_more = self.turn_disk();
         self.poll_checkpoint();
+        self.refresh_events();
         self.touch_memory();
         // A megabyte in a turn.
         let has_idle_memory = self.arena.return_idle(give_back);

@@ -5,6 +5,7 @@ mod encode;
 mod login;
 mod request;
 mod streams;
+mod watches;
 
 pub use decode::Request;
 pub use encode::encode_error;
@@ -15,6 +16,7 @@ use database::{Database, Error, Result, SessionKind};
 use request::{Decoded, decode_error, decode_packet};
 use std::rc::Rc;
 use streams::Streams;
+use watches::Watches;
 use wire::{Packet, SALT_BYTES, announced_bytes, next_packet};
 
 /// The door of the binary protocol.
@@ -25,6 +27,7 @@ pub struct State {
     /// Sent in the greeting, for proofs of passwords.
     salt: [u8; SALT_BYTES],
     streams: Streams,
+    watches: Watches,
 }
 
 impl Door for Iproto {
@@ -38,7 +41,7 @@ impl Door for Iproto {
         let mut salt = [0; SALT_BYTES];
         database.environment().randomness.fill(&mut salt);
         out.extend_from_slice(&wire::greeting(&database.instance_uuid(), &salt));
-        State { salt, streams: Streams::default() }
+        State { salt, streams: Streams::default(), watches: Watches::default() }
     }
 
     #[inline]
@@ -65,6 +68,7 @@ impl Door for Iproto {
 
     fn close(&self, connection: &Rc<Connection>, state: &State) {
         streams::close(connection, &state.streams);
+        watches::close(connection, &state.watches);
     }
 
     fn tag(request: &Decoded<'_>) -> u64 {
@@ -94,5 +98,6 @@ impl Door for Iproto {
 
 /// The protocol version told by ID.
 pub const PROTOCOL_VERSION: u64 = 6;
-/// Features told by ID: 0 streams, 1 transactions in them, 2 error extension, 5 space and index names. Only what works.
-pub const FEATURES: [u64; 4] = [0, 1, 2, 5];
+/// Features told by ID: 0 streams, 1 transactions in them, 2 error extension, 3 watchers, 5 space and index names, 6 watching once. Only
+/// what works.
+pub const FEATURES: [u64; 6] = [0, 1, 2, 3, 5, 6];

@@ -5,8 +5,8 @@
 
 use super::decode::Request;
 use super::encode::{begin_data, encode_ok, end_data};
-use super::streams;
 use super::{FEATURES, PROTOCOL_VERSION, State};
+use super::{streams, watches};
 use crate::connection::Connection;
 use database::{
     Context, Database, Error, ErrorCode, Key, Operation, Result, ScanRequest, Space, index_by_name, no_such_index,
@@ -172,6 +172,9 @@ pub(super) fn serve_alone(
         request_type::COMMIT => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"COMMIT"])),
         request_type::ROLLBACK => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"ROLLBACK"])),
         request_type::JOIN..=72 => Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"replication yet"])),
+        request_type::WATCH | request_type::UNWATCH | request_type::WATCH_ONCE => {
+            watches::serve(connection, header.request_type, header.sync, body)
+        }
         other => Err(Error::new(ErrorCode::UnknownRequestType, &[&other])),
     }
 }
@@ -426,6 +429,9 @@ pub(super) fn type_name(request_type: u64) -> &'static str {
         request_type::PREPARE => "PREPARE",
         request_type::PING => "PING",
         request_type::ID => "ID",
+        request_type::WATCH => "WATCH",
+        request_type::UNWATCH => "UNWATCH",
+        request_type::WATCH_ONCE => "WATCH_ONCE",
         _ => "request",
     }
 }
