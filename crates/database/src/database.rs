@@ -22,7 +22,7 @@ use runtime::{fiber, give_back, spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::Arena;
+use tuple::{Arena, SpaceId};
 
 /// Whether requests are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -281,7 +281,7 @@ impl Database {
     }
 
     /// A space by number. Errors: `NoSuchSpace`.
-    pub fn space(&self, id: u32) -> Result<Rc<Space>> {
+    pub fn space(&self, id: SpaceId) -> Result<Rc<Space>> {
         self.catalog.space(id).ok_or_else(|| crate::statement::no_such_space(id))
     }
 }

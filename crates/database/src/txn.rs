@@ -17,7 +17,7 @@ use crate::session::Context;
 use crate::statistics::increment;
 use std::rc::Rc;
 use storage::Change;
-use tuple::Tuple;
+use tuple::{IndexId, SpaceId, Tuple};
 use wal::Position;
 
 /// How deep triggers may cause statements.
@@ -79,7 +79,7 @@ pub type TxnCallback = Box<dyn FnOnce(&Context, &[ChangedRow])>;
 #[derive(Clone)]
 pub struct ChangedRow {
     /// In which space.
-    pub space_id: u32,
+    pub space_id: SpaceId,
     /// The row that was there.
     pub old: Option<Tuple>,
     /// The row that came in its place.
@@ -158,7 +158,7 @@ pub struct Txn {
     /// What it depends on, if that is remembered.
     pub(crate) reads: Option<Rc<Reads>>,
     /// The same of what is being tried.
-    pub(crate) tried: Option<Vec<(u32, u32, Seen)>>,
+    pub(crate) tried: Option<Vec<(SpaceId, IndexId, Seen)>>,
     /// The same of rows in memory, as notes.
     pub(crate) notes: Notes,
     /// Of so many statements `reads` has the keys.
@@ -283,7 +283,7 @@ impl Database {
         self.begin_with(context, TxnOptions::default())
     }
 
-    /// The same with options.
+    /// The same with options. Errors: `ActiveTransaction` if one is open.
     pub fn begin_with(&self, context: &Context, options: TxnOptions) -> Result<()> {
         if context.is_in_txn() {
             return Err(Error::new(ErrorCode::ActiveTransaction, &[]));
@@ -573,7 +573,7 @@ impl Database {
     pub(crate) fn beside_txn<T>(
         &self,
         context: &Context,
-        space_id: u32,
+        space_id: SpaceId,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let is_part = |txn: &Txn| txn.statements.iter().any(|statement| statement.space.id == space_id);

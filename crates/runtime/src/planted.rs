@@ -6,7 +6,7 @@ use std::cell::Cell;
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
-    /// A statement that is taken back leaves its row in the secondary indexes.
+    /// A statement that is rolled back leaves its row in the secondary indexes.
     KeepSecondaryEntry,
     /// After a failed write the log goes on, and gives the lost positions to others.
     ReusePosition,

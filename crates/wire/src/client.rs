@@ -202,7 +202,7 @@ impl<S: Read + Write> Client<S> {
         self.run(request_type::CALL, key::FUNCTION_NAME, name, arguments)
     }
 
-    /// Evaluates source text; otherwise as `call`.
+    /// Evaluates source text; otherwise as `call`. Errors: the connection is lost; what the server refuses, with its code.
     pub fn eval(&mut self, source: &str, arguments: impl FnOnce(&mut Vec<u8>)) -> Result<&[u8], ClientError> {
         self.run(request_type::EVAL, key::EXPRESSION, source, arguments)
     }

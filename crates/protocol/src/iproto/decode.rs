@@ -60,6 +60,8 @@ fn is_read(request_type: u64, name: u64) -> bool {
 
 impl<'a> Request<'a> {
     /// Reads the body of a request (any bytes). No body at all is an empty one.
+    ///
+    /// Errors: what is not as the protocol has it: the bytes, the kind of a value, a field that is missing.
     pub fn decode(request_type: u64, body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut request = Request::default();
         let bad = |_| DecodeError::Body("packet body");

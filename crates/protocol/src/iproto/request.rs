@@ -14,6 +14,7 @@ use database::{
 use std::rc::Rc;
 use storage::{IteratorKind, PREFETCH_MAX, Prefetch};
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, SpaceId};
 use wal::Position;
 use wire::{AUTH_METHOD, DecodeError, Header, begin_answer, end_packet, key, request_type};
 
@@ -92,7 +93,7 @@ pub(super) fn prefetch(database: &Database, group: &[Decoded<'_>]) {
     }
     if count > 1
         && let Some(Some(space_id)) = space_id
-        && let Some(space) = database.catalog.space(space_id)
+        && let Some(space) = database.catalog.space(SpaceId(space_id))
         && space.key_starts_rows()
     {
         let wanted = Prefetch { values: &values[..count], new_rows: &rows[..row_count], reads_rows, changes_rows };
@@ -181,7 +182,7 @@ pub(super) fn serve_alone(
 
 fn find_space(database: &Database, request: &Request<'_>) -> Result<Rc<Space>> {
     match (request.space_id, request.space_name) {
-        (Some(id), _) => database.space(id),
+        (Some(id), _) => database.space(SpaceId(id)),
         (None, Some(name)) => {
             let name = String::from_utf8_lossy(name);
             database.catalog.space_by_name(&name).ok_or_else(|| Error::new(ErrorCode::NoSuchSpace, &[&name]))
@@ -190,10 +191,10 @@ fn find_space(database: &Database, request: &Request<'_>) -> Result<Rc<Space>> {
     }
 }
 
-fn find_index(space: &Space, request: &Request<'_>) -> Result<u32> {
+fn find_index(space: &Space, request: &Request<'_>) -> Result<IndexId> {
     match (request.index_id, request.index_name) {
         (None, Some(name)) => Ok(index_by_name(space, &String::from_utf8_lossy(name))?.id),
-        (id, _) => Ok(id.unwrap_or(0)),
+        (id, _) => Ok(IndexId(id.unwrap_or(0))),
     }
 }
 
@@ -230,7 +231,7 @@ pub(super) fn select(
     })
 }
 
-fn operation<'a>(request_type: u64, index_id: u32, request: &Request<'a>) -> Result<Operation<'a>> {
+fn operation<'a>(request_type: u64, index_id: IndexId, request: &Request<'a>) -> Result<Operation<'a>> {
     let tuple = || request.tuple.ok_or_else(|| missing("tuple"));
     let key = || request.key.ok_or_else(|| missing("key"));
     let index_base = request.index_base;
