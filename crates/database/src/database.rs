@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::disk::DiskState;
 use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
+use crate::events::Events;
 use crate::hooks::Procedures;
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
@@ -106,6 +107,7 @@ pub struct Database {
     pub(crate) isolation: Isolation,
     pub(crate) locks: Rc<Locks>,
     pub(crate) sessions: Sessions,
+    pub(crate) events: Events,
     pub(crate) identity: Identity,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
     pub(crate) checkpoint: RefCell<CheckpointState>,
@@ -153,6 +155,7 @@ impl Database {
             isolation: Isolation::default(),
             locks: Rc::default(),
             sessions: Sessions::default(),
+            events: Events::default(),
             identity: Identity::default(),
             hooks: RefCell::default(),
             checkpoint: RefCell::default(),
@@ -256,6 +259,7 @@ impl Database {
         self.poll_log();
         let disk_has_more = self.turn_disk();
         self.poll_checkpoint();
+        self.refresh_events();
         self.touch_memory();
         // A megabyte in a turn.
         let has_idle_memory = self.arena.return_idle(give_back);

@@ -524,6 +524,12 @@ impl Database {
         }
     }
 
+    /// True if the end of the open transaction calls back: procedures, which may wait.
+    pub fn has_txn_callbacks(&self, context: &Context) -> bool {
+        let txn = context.txn.borrow();
+        txn.as_ref().is_some_and(|txn| !txn.on_commit.is_empty() || !txn.on_rollback.is_empty())
+    }
+
     fn run_callbacks(&self, context: &Context, callbacks: Vec<TxnCallback>, rows: &[ChangedRow]) {
         for callback in callbacks {
             callback(context, rows);
