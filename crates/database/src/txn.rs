@@ -454,7 +454,8 @@ impl Database {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
             // A transaction that has done nothing has nothing to lose, but its time.
-            let has_something = !txn.statements.is_empty() || txn.has_read || txn.is_suspended;
+            let has_seen = txn.has_read || txn.reads.is_some() || txn.locks.is_some();
+            let has_something = !txn.statements.is_empty() || has_seen || txn.is_suspended;
             if txn.aborted.is_none() && (has_something || code == ErrorCode::TransactionTimeout) {
                 txn.undo_to(self, 0, 0);
                 txn.is_suspended = false;
