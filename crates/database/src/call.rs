@@ -178,7 +178,7 @@ impl Database {
     }
 
     fn end_request(&self, context: &Context, result: Result<u32>) -> Result<u32> {
-        if context.is_in_txn() {
+        if context.is_in_txn() && !context.keeps_txn {
             self.abandon(context);
             return result.and(Err(Error::new(ErrorCode::FunctionTxActive, &[])));
         }

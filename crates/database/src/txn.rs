@@ -10,6 +10,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
+use crate::locks::Held;
 use crate::notes::Notes;
 use crate::private::Private;
 use crate::reads::Reads;
@@ -169,6 +170,8 @@ pub struct Txn {
     pub(crate) is_suspended: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
+    /// The rows that it has locked; free when it ends.
+    locks: Option<Held>,
 }
 
 impl Txn {
@@ -217,6 +220,14 @@ impl Txn {
     pub(crate) fn take_unremembered(&mut self) -> &[Statement] {
         let from = std::mem::replace(&mut self.remembered, self.statements.len());
         &self.statements[from..]
+    }
+
+    /// Keeps locks until its end.
+    pub(crate) fn hold(&mut self, locks: Held) {
+        match &mut self.locks {
+            Some(held) => held.join(locks),
+            None => self.locks = Some(locks),
+        }
     }
 
     pub(crate) fn is_implicit(&self) -> bool {
@@ -362,6 +373,8 @@ impl Database {
                 return Err(error);
             }
         };
+        // Whoever gets them sees what was written, and its answer waits for the log.
+        txn.locks = None;
         if txn.touches_disk {
             increment(&self.statistics.disk_commits);
         }
@@ -446,14 +459,18 @@ impl Database {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
             // A transaction that has done nothing has nothing to lose, but its time.
-            let has_something = !txn.statements.is_empty() || txn.has_read || txn.is_suspended;
+            let has_seen = txn.has_read || txn.reads.is_some() || txn.locks.is_some();
+            let has_something = !txn.statements.is_empty() || has_seen || txn.is_suspended;
             if txn.aborted.is_none() && (has_something || code == ErrorCode::TransactionTimeout) {
                 txn.undo_to(self, 0, 0);
                 txn.is_suspended = false;
                 txn.reads = None;
                 txn.notes = Notes::default();
                 txn.private = None;
+                txn.locks = None;
                 txn.aborted = Some(code);
+                // Whatever is tried next is told.
+                context.must_resume.set(true);
             }
             *context.txn.borrow_mut() = Some(txn);
         }
@@ -511,6 +528,12 @@ impl Database {
             }
             None => Err(Error::new(ErrorCode::NoTransaction, &[])),
         }
+    }
+
+    /// True if the end of the open transaction calls back: procedures, which may wait.
+    pub fn has_txn_callbacks(&self, context: &Context) -> bool {
+        let txn = context.txn.borrow();
+        txn.as_ref().is_some_and(|txn| !txn.on_commit.is_empty() || !txn.on_rollback.is_empty())
     }
 
     fn run_callbacks(&self, context: &Context, callbacks: Vec<TxnCallback>, rows: &[ChangedRow]) {

@@ -75,6 +75,7 @@ impl Lua {
             utf8::FUNCTIONS,
             decimals::FUNCTIONS,
             library::FUNCTIONS,
+            crate::watches::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);
@@ -155,6 +156,7 @@ impl Lua {
         let registry = registry();
         registry.threads.borrow_mut().clear();
         registry.background.borrow_mut().take();
+        registry.watchers.borrow_mut().clear();
         if let Some(state) = registry.main.take() {
             state.close();
         }

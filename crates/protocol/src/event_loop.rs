@@ -264,6 +264,7 @@ impl EventLoop {
                 Ok(0) => {
                     connection.is_readable.set(false);
                     connection.is_closing.set(true);
+                    connection.door.leave(&connection);
                     service.mark(&connection);
                 }
                 Ok(count) => {
