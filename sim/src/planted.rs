@@ -1,6 +1,6 @@
 //! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
 //!
-//! Three are a double of the file system. Fourteen need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! Three are a double of the file system. Fifteen need a place in the product, which the feature `planted-bugs` compiles in; README.md
 //! names the places.
 
 use crate::check::Finding;
@@ -67,6 +67,9 @@ pub enum Bug {
     /// A change of a transaction that waits is gone when it goes on.
     #[cfg(feature = "planted-bugs")]
     LosePrivateWrite,
+    /// A locked row is given to a second transaction.
+    #[cfg(feature = "planted-bugs")]
+    GrantLockTwice,
 }
 
 impl Bug {
@@ -103,6 +106,8 @@ impl Bug {
         Bug::ReaderGoesOn,
         #[cfg(feature = "planted-bugs")]
         Bug::LosePrivateWrite,
+        #[cfg(feature = "planted-bugs")]
+        Bug::GrantLockTwice,
     ];
 
     /// As it is written on the command line.
@@ -139,6 +144,8 @@ impl Bug {
             Bug::ReaderGoesOn => "reader-goes-on",
             #[cfg(feature = "planted-bugs")]
             Bug::LosePrivateWrite => "lose-private-write",
+            #[cfg(feature = "planted-bugs")]
+            Bug::GrantLockTwice => "grant-lock-twice",
         }
     }
 
@@ -170,6 +177,7 @@ impl Bug {
                 | Bug::ForgetRanges
                 | Bug::ReaderGoesOn
                 | Bug::LosePrivateWrite
+                | Bug::GrantLockTwice
         );
         #[cfg(not(feature = "planted-bugs"))]
         false
@@ -210,6 +218,7 @@ impl Bug {
             Bug::ForgetRanges => Some(Plant::ForgetRanges),
             Bug::ReaderGoesOn => Some(Plant::ReaderGoesOn),
             Bug::LosePrivateWrite => Some(Plant::LosePrivateWrite),
+            Bug::GrantLockTwice => Some(Plant::GrantLockTwice),
             _ => None,
         });
         Planted(())

@@ -218,6 +218,11 @@ impl Database {
         if self.locks.owner_of(&row) == Some(owner) {
             return Ok(());
         }
+        #[cfg(feature = "planted-bugs")]
+        if self.locks.owner_of(&row).is_some() && runtime::planted::is_planted(runtime::planted::Plant::GrantLockTwice)
+        {
+            return Ok(());
+        }
         let held = self.acquire(context, space, owner, row, shown, timeout_ns)?;
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
             txn.hold(held);

@@ -34,6 +34,8 @@ pub enum Plant {
     ReaderGoesOn,
     /// The last of the changes that were rolled back for a wait is not applied again.
     LosePrivateWrite,
+    /// A locked row is given to whoever asks next, too.
+    GrantLockTwice,
 }
 
 thread_local! {

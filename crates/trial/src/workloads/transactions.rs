@@ -4,6 +4,9 @@
 //! then replaced. Both lie in two spaces each, so that one transaction may be over memory and disk at once. The graph of what came before
 //! what is that of [`crate::cycles`].
 //!
+//! Rows of a third kind are only touched under a lock, in the order of their keys. Whoever has a row marks it in a table of Lua, so that a second one
+//! who is given it sees the mark.
+//!
 //! Keys are given up for new ones once a list has grown, so that rows and reads stay small in long runs.
 
 use crate::cycles::{Anomaly, Fate, Phenomenon, Promise, Step, Transaction, anomalies};
@@ -17,6 +20,11 @@ use std::collections::BTreeMap;
 /// Keys with an even number are in the first space, others in the second.
 const LISTS: [u32; 2] = [3090, 3091];
 const CELLS: [u32; 2] = [3092, 3093];
+const LOCKED: u32 = 3094;
+/// A register under a lock has its key from here on in histories.
+const LOCKED_KEYS: u64 = 1 << 40;
+/// What the procedure says when it is given a row that another one has.
+const SHARED: &str = "a locked row was given to two";
 const TRANSACT: &str = "trial_transact";
 /// Keys that are in use at a time.
 const KEYS: u64 = 6;
@@ -51,7 +59,10 @@ impl Workload for Transactions {
                 if row == nil then return { key, value } end\n\
                 return row:update({ { '!', -1, value } })\n\
             end\n\
-            local answer = {}\n\
+            local answer, mine, holders = {}, {}, package.loaded.trial_holders or {}\n\
+            package.loaded.trial_holders = holders\n\
+            local function let_go() for key in pairs(mine) do holders[key] = nil end end\n\
+            local function run()\n\
             box.begin()\n\
             for at, step in ipairs(steps) do\n\
                 local what, key, value = step[1], step[2], step[3]\n\
@@ -84,6 +95,12 @@ impl Workload for Transactions {
                 elseif what == 'change' then\n\
                     seen = cell:get(key) or box.NULL\n\
                     cell:replace({ key, value })\n\
+                elseif what == 'lock' then\n\
+                    local locked = box.space.trial_locked\n\
+                    seen = locked:get(key, { for_update = true }) or box.NULL\n\
+                    if holders[key] then error('a locked row was given to two') end\n\
+                    holders[key], mine[key] = true, true\n\
+                    if value then locked:replace({ key, value }) end\n\
                 elseif what == 'wait' then\n\
                     fiber.sleep(key / 1000)\n\
                 elseif what == 'leave' then\n\
@@ -92,14 +109,21 @@ impl Workload for Transactions {
                 end\n\
                 answer[at] = seen\n\
             end\n\
+            let_go()\n\
             box.commit()\n\
             return answer\n\
+            end\n\
+            local is_done, result = pcall(run)\n\
+            let_go()\n\
+            if not is_done then error(result) end\n\
+            return result\n\
         end";
         vec![
             Operation::create_space(engines, LISTS[0], "trial_lists_1"),
             Operation::create_space(engines, LISTS[1], "trial_lists_2"),
             Operation::create_space(engines, CELLS[0], "trial_cells_1"),
             Operation::create_space(engines, CELLS[1], "trial_cells_2"),
+            Operation::create_space(engines, LOCKED, "trial_locked"),
             Operation::define(TRANSACT, transact),
         ]
     }
@@ -115,6 +139,7 @@ impl Workload for Transactions {
     fn check(&self, _seed: u64, history: &History, view: &mut View<'_>) -> Result<(), Violation> {
         let mut transactions = Vec::with_capacity(history.records.len() + 1);
         for record in &history.records {
+            check_locks(record)?;
             transactions.push(transaction(record, history.decided_at(record))?);
         }
         let last = transactions.len();
@@ -132,6 +157,16 @@ fn violation(anomaly: &Anomaly, last: usize) -> Violation {
         Phenomenon::Unwritten | Phenomenon::Duplicate | Phenomenon::G1a => Violation::wrong(text),
         _ if anomaly.needs_real_time && anomaly.transactions.contains(&last) => Violation::lost(text),
         _ => Violation::order(text),
+    }
+}
+
+/// A row that was locked had one transaction.
+fn check_locks(record: &Record) -> Result<(), Violation> {
+    match &record.outcome {
+        Outcome::Refused(refusal) if refusal.text.contains(SHARED) => {
+            Err(Violation::order(format!("{}: {:?}", refusal.text, record.operation)))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -156,6 +191,10 @@ fn last_look(transactions: &[Transaction], view: &mut View<'_>) -> Result<Transa
             let (key, values) = list_of(&row)?;
             cells.insert(key, values.first().copied());
         }
+    }
+    for row in rows(view, Operation::select_all(Space::Id(LOCKED), 0))? {
+        let (key, values) = list_of(&row)?;
+        cells.insert(LOCKED_KEYS + key, values.first().copied());
     }
     let lists = lists.into_iter().map(|(key, values)| Step::List { key, values, by_range: false });
     let cells = cells.into_iter().map(|(key, value)| Step::Register { key, value, by_range: false });
@@ -260,6 +299,14 @@ fn add_step(steps: &mut Vec<Step>, asked: &Value, seen: Option<&Value>) -> Resul
             steps.extend(seen.map(list).transpose()?);
         }
         b"look" => steps.extend(seen.map(register).transpose()?),
+        b"lock" => {
+            let key = LOCKED_KEYS + key;
+            let values = seen.map(|seen| values_of(seen, number(0))).transpose()?;
+            steps.extend(values.map(|values| Step::Register { key, value: values.first().copied(), by_range: false }));
+            if numbers.len() > 1 {
+                steps.push(Step::Write { key, value });
+            }
+        }
         b"change" => {
             steps.extend(seen.map(register).transpose()?);
             steps.push(Step::Write { key, value });
@@ -292,6 +339,19 @@ impl Player {
             8 => step("undone", &numbers),
             _ => step("change", &numbers),
         }
+    }
+
+    /// A procedure that locks what it touches.
+    fn transact_locked(&mut self) -> Operation {
+        let mut steps = Vec::new();
+        for key in 0..KEYS {
+            if self.dice.one_in(2) {
+                let value = self.unique.next();
+                steps.push(if self.dice.one_in(4) { step("lock", &[key]) } else { step("lock", &[key, value]) });
+                steps.push(step("wait", &[self.dice.below(2)]));
+            }
+        }
+        Operation::Call { name: TRANSACT, arguments: vec![Value::Array(steps)] }
     }
 
     /// A procedure of a few steps, most of them with a wait behind.
@@ -336,6 +396,7 @@ impl Client for Player {
                 let changes = vec![Value::Array(vec!["!".into(), Value::Int(-1), value.into()])];
                 Operation::Upsert { space: space_of(key), row: vec![key.into(), value.into()], changes }
             }
+            2 => self.transact_locked(),
             _ => self.transact(),
         }
     }
@@ -372,6 +433,15 @@ mod tests {
 
     fn row(numbers: &[u64]) -> Value {
         Value::numbers(numbers)
+    }
+
+    #[test]
+    fn a_lock_that_two_have_is_seen() {
+        let refused = |text: &str| Outcome::Refused(crate::history::Refusal { code: 32, text: text.into() });
+        let lock = |outcome| vec![call(0, (1, 2), &[step("lock", &[1, 7])], outcome)];
+        assert_eq!(check(lock(refused("no")), [&[], &[]], &[]), Ok(()));
+        let violation = check(lock(refused(&format!("line 1: {SHARED}"))), [&[], &[]], &[]).unwrap_err();
+        assert_eq!(violation.kind.name(), "order");
     }
 
     fn check(records: Vec<Record>, lists: [&[Value]; 2], cells: &[Value]) -> Result<(), Violation> {
