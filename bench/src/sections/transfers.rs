@@ -27,7 +27,7 @@ const CONTENDERS: [Contender; 4] =
 /// Transfers of all clients together, for each operation of the scale.
 const PART: u32 = 8;
 /// Another transaction was first.
-const CONFLICT: u64 = 97;
+const CONFLICT: u32 = 97;
 const STREAM: u64 = 1;
 
 /// One who moves money.
