@@ -18,6 +18,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("fun", include_str!("modules/fun.lua")),
     ("fiber", include_str!("modules/fiber.lua")),
     ("fio", include_str!("modules/fio.lua")),
+    ("socket", include_str!("modules/socket.lua")),
     ("loading", include_str!("modules/loading.lua")),
     ("space", include_str!("modules/space.lua")),
     ("schema", include_str!("modules/schema.lua")),
@@ -29,4 +30,5 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("info", include_str!("modules/info.lua")),
     ("cfg", include_str!("modules/cfg.lua")),
     ("console", include_str!("modules/console.lua")),
+    ("console_server", include_str!("modules/console_server.lua")),
 ];
