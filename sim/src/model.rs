@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use storage::IteratorKind;
 use tuple::msgpack::Reader;
+use tuple::{IndexId, SpaceId};
 
 /// Spaces of users begin at this number.
 const USER_SPACES: u32 = 512;
@@ -51,14 +52,14 @@ impl Model {
     /// What a database holds. Errors, in words: indexes that disagree, a catalog that is not what its rows say.
     pub fn of(database: &Rc<Database>) -> Result<Self, String> {
         let mut model = Model::default();
-        for row in rows(database, SPACE_ID, 0)? {
+        for row in rows(database, SPACE_ID.0, 0)? {
             let mut reader = Reader::new(&row);
             let fields = reader.read_array().and_then(|_| reader.read_uint()).map_err(|error| error.to_string())?;
             let id = fields as u32;
             if id < USER_SPACES {
                 continue;
             }
-            let Some(space) = database.catalog.space(id) else {
+            let Some(space) = database.catalog.space(SpaceId(id)) else {
                 return Err(format!("_space has a row of {id}, which the catalog has not"));
             };
             model.spaces.insert(id, SpaceModel { name: space.name(), ..SpaceModel::default() });
@@ -68,19 +69,19 @@ impl Model {
             return Err(format!("the catalog has {known} spaces, _space {}", model.spaces.len()));
         }
         let mut index_rows = 0;
-        for row in rows(database, INDEX_ID, 0)? {
+        for row in rows(database, INDEX_ID.0, 0)? {
             let Some((space_id, index_id)) = key_of(&row) else { return Err("a malformed row of _index".to_string()) };
             let Some(space_model) = model.spaces.get_mut(&(space_id as u32)) else { continue };
             index_rows += 1;
-            let space = database.space(space_id as u32).map_err(|error| error.to_string())?;
-            let Some(info) = space.index(index_id as u32) else {
+            let space = database.space(SpaceId(space_id as u32)).map_err(|error| error.to_string())?;
+            let Some(info) = space.index(IndexId(index_id as u32)) else {
                 return Err(format!("_index has a row of {space_id}/{index_id}, which the catalog has not"));
             };
-            space_model.indexes.insert(info.id, info.name.clone());
+            space_model.indexes.insert(info.id.0, info.name.clone());
         }
         let mut known = 0;
         for (id, space_model) in &mut model.spaces {
-            let space = database.space(*id).map_err(|error| error.to_string())?;
+            let space = database.space(SpaceId(*id)).map_err(|error| error.to_string())?;
             known += space.indexes().len();
             space_model.rows = read_space(database, *id, &space_model.indexes)?;
         }
@@ -124,9 +125,9 @@ fn rows(database: &Rc<Database>, space_id: u32, index_id: u32) -> Result<Vec<Vec
 
 fn select(database: &Database, space_id: u32, index_id: u32) -> database::Result<Vec<Vec<u8>>> {
     let context = database.admin_context();
-    let space = database.space(space_id)?;
+    let space = database.space(SpaceId(space_id))?;
     let mut rows = Vec::new();
-    database.select(&context, &space, &ScanRequest::new(index_id, IteratorKind::All, Key::EMPTY), |row| {
+    database.select(&context, &space, &ScanRequest::new(IndexId(index_id), IteratorKind::All, Key::EMPTY), |row| {
         rows.push(row.to_vec());
         true
     })?;

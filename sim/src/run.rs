@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use storage::IteratorKind;
 use storage::lsm::{DiskKey, DiskScan, Stop};
+use tuple::{IndexId, SpaceId};
 
 /// The file system that a database is given: the simulated one, or a double around it that has a bug.
 pub type Wrap = fn(&SimulatedFiles) -> Arc<dyn FileSystem>;
@@ -205,9 +206,9 @@ impl Run {
     fn begin_readers(&self) -> Vec<Reader> {
         let mut readers = Vec::new();
         for (&id, model) in &self.model.spaces {
-            let Ok(space) = self.database.space(id) else { continue };
+            let Ok(space) = self.database.space(SpaceId(id)) else { continue };
             let Some(disk) = space.disk() else { continue };
-            let mut scan = disk.scan(0, IteratorKind::All, DiskKey { parts: &[], part_count: 0 });
+            let mut scan = disk.scan(IndexId::PRIMARY, IteratorKind::All, DiskKey { parts: &[], part_count: 0 });
             // What cannot be read is told by the look at all rows.
             let Ok(first) = scan.next_row() else { continue };
             scan.hold();

@@ -5,7 +5,7 @@ use crate::world::{Engine, WAL_MAX_SIZE, in_fiber, request};
 use database::{Context, Database, INDEX_ID, Operation, SPACE_ID, TRUNCATE_ID};
 use runtime::fiber;
 use std::rc::Rc;
-use tuple::msgpack;
+use tuple::{IndexId, SpaceId, msgpack};
 
 /// The space that most operations work on.
 pub const LEFT: u32 = 512;
@@ -92,7 +92,7 @@ impl Step {
                 database,
                 context,
                 LEFT,
-                Operation::Update { index_id: 0, key: &key(&[3]), ops: &add(1), index_base: 0 },
+                Operation::Update { index_id: IndexId::PRIMARY, key: &key(&[3]), ops: &add(1), index_base: 0 },
             ),
             Step::Upsert => execute(
                 database,
@@ -100,16 +100,16 @@ impl Step {
                 LEFT,
                 Operation::Upsert { tuple: &row(50, small, 5), ops: &add(1), index_base: 0 },
             ),
-            Step::Truncate => database.truncate(context, &database.space(LEFT)?),
+            Step::Truncate => database.truncate(context, &database.space(SpaceId(LEFT))?),
             Step::CreateIndex => {
                 let row = index_row(LEFT, OTHER_INDEX, "other", "tree", false, 1);
                 // Rows are looked at in slices.
                 match fiber::current() {
-                    None => in_fiber(database, move |database| insert(database, &request(database), INDEX_ID, &row)),
-                    Some(_) => insert(database, context, INDEX_ID, &row),
+                    None => in_fiber(database, move |database| insert(database, &request(database), INDEX_ID.0, &row)),
+                    Some(_) => insert(database, context, INDEX_ID.0, &row),
                 }
             }
-            Step::DropIndex => delete(database, context, INDEX_ID, &[u64::from(LEFT), u64::from(OTHER_INDEX)]),
+            Step::DropIndex => delete(database, context, INDEX_ID.0, &[u64::from(LEFT), u64::from(OTHER_INDEX)]),
             Step::Checkpoint => database.make_checkpoint(),
             Step::TwoSpaces => in_transaction(database, context, |database| {
                 insert(database, context, LEFT, &row(at, small, 15))?;
@@ -117,17 +117,17 @@ impl Step {
                 delete(database, context, LEFT, &[4])
             }),
             Step::CreateSpace => in_transaction(database, context, |database| {
-                let absent = RIGHTS.into_iter().find(|id| database.catalog.space(*id).is_none());
+                let absent = RIGHTS.into_iter().find(|id| database.catalog.space(SpaceId(*id)).is_none());
                 create_space(database, context, engine, absent.unwrap_or(LEFT), &format!("right{salt}"))?;
                 insert(database, context, absent.unwrap_or(LEFT), &row(1, small, 9))
             }),
             Step::DropSpace => in_transaction(database, context, |database| {
                 // Never the left one: with none to drop this is refused.
-                let id = u64::from(database.space(newest_right(database).max(RIGHTS[0]))?.id);
-                delete(database, context, INDEX_ID, &[id, 1])?;
-                delete(database, context, INDEX_ID, &[id, 0])?;
-                delete(database, context, TRUNCATE_ID, &[id])?;
-                delete(database, context, SPACE_ID, &[id])
+                let id = u64::from(database.space(SpaceId(newest_right(database).max(RIGHTS[0])))?.id);
+                delete(database, context, INDEX_ID.0, &[id, 1])?;
+                delete(database, context, INDEX_ID.0, &[id, 0])?;
+                delete(database, context, TRUNCATE_ID.0, &[id])?;
+                delete(database, context, SPACE_ID.0, &[id])
             }),
             Step::RolledBack => {
                 database.begin(context)?;
@@ -136,12 +136,13 @@ impl Step {
                     delete(database, context, LEFT, &[1])?;
                     replace(database, context, LEFT, &row(2, small, 40))?;
                     // On disk rows are not looked at in a transaction.
-                    let may_build = engine == Engine::Memory && !database.space(LEFT)?.has_index(OTHER_INDEX);
+                    let may_build =
+                        engine == Engine::Memory && !database.space(SpaceId(LEFT))?.has_index(IndexId(OTHER_INDEX));
                     if may_build {
                         let index = index_row(LEFT, OTHER_INDEX, "other", "tree", false, 1);
-                        insert(database, context, INDEX_ID, &index)?;
+                        insert(database, context, INDEX_ID.0, &index)?;
                     }
-                    database.truncate(context, &database.space(LEFT)?)?;
+                    database.truncate(context, &database.space(SpaceId(LEFT))?)?;
                     insert(database, context, LEFT, &row(at, small, 40))
                 })();
                 database.rollback(context)?;
@@ -286,11 +287,11 @@ fn grow(space: &mut SpaceModel, id: u64) -> bool {
 }
 
 fn newest_right(database: &Database) -> u32 {
-    RIGHTS.into_iter().rfind(|id| database.catalog.space(*id).is_some()).unwrap_or(LEFT)
+    RIGHTS.into_iter().rfind(|id| database.catalog.space(SpaceId(*id)).is_some()).unwrap_or(LEFT)
 }
 
 fn execute(database: &Database, context: &Context, space: u32, operation: Operation<'_>) -> database::Result<()> {
-    let space = database.space(space)?;
+    let space = database.space(SpaceId(space))?;
     database.execute(context, &space, operation).map(|_| ())
 }
 
@@ -303,7 +304,7 @@ fn replace(database: &Database, context: &Context, space: u32, row: &[u8]) -> da
 }
 
 fn delete(database: &Database, context: &Context, space: u32, parts: &[u64]) -> database::Result<()> {
-    execute(database, context, space, Operation::Delete { index_id: 0, key: &key(parts) })
+    execute(database, context, space, Operation::Delete { index_id: IndexId::PRIMARY, key: &key(parts) })
 }
 
 /// What has to wait is done again in a fiber, as a connection does.
@@ -341,9 +342,9 @@ fn create_space(database: &Database, context: &Context, engine: Engine, id: u32,
     msgpack::encode_uint(&mut out, 0);
     msgpack::encode_map(&mut out, 0);
     msgpack::encode_array(&mut out, 0);
-    insert(database, context, SPACE_ID, &out)?;
-    insert(database, context, INDEX_ID, &index_row(id, 0, "primary", "tree", true, 0))?;
-    insert(database, context, INDEX_ID, &index_row(id, 1, "value", "tree", false, 1))
+    insert(database, context, SPACE_ID.0, &out)?;
+    insert(database, context, INDEX_ID.0, &index_row(id, 0, "primary", "tree", true, 0))?;
+    insert(database, context, INDEX_ID.0, &index_row(id, 1, "value", "tree", false, 1))
 }
 
 /// A row of `_index` with one unsigned part.

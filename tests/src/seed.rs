@@ -5,7 +5,7 @@ use runtime::{FileSystem, ManualClock, SeededRandomness};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::msgpack;
+use tuple::{SpaceId, msgpack};
 
 /// Memory for rows of databases in tests.
 pub const MEMORY: u64 = 64 << 20;
@@ -114,7 +114,7 @@ impl Seed {
 
     /// Carries out one statement and waits until it is durable.
     pub fn execute(&self, space_id: u32, operation: Operation<'_>) -> database::Result<()> {
-        let space = self.database.space(space_id)?;
+        let space = self.database.space(SpaceId(space_id))?;
         self.database.execute(&self.context, &space, operation)?;
         self.database.submit();
         self.database.turn();
@@ -131,7 +131,7 @@ impl Seed {
         let (options, format) = (Field::Raw(&[0x80]), Field::Raw(&[0x90]));
         let owner = u64::from(database::ADMIN);
         self.replace(
-            SPACE_ID,
+            SPACE_ID.0,
             &[u64::from(id).into(), owner.into(), name.into(), "memtx".into(), 0.into(), options, format],
         )
     }
@@ -164,13 +164,13 @@ impl Seed {
         }
         let (options, parts) = (Field::Raw(&options), Field::Raw(&encoded));
         let ids = (u64::from(space_id).into(), u64::from(id).into());
-        self.replace(INDEX_ID, &[ids.0, ids.1, name.into(), kind.into(), options, parts])
+        self.replace(INDEX_ID.0, &[ids.0, ids.1, name.into(), kind.into(), options, parts])
     }
 
     /// Lets everybody read, write and call.
     pub fn open_to_guest(&self) -> database::Result<()> {
         let (grantor, guest) = (u64::from(database::ADMIN), u64::from(database::GUEST));
-        self.replace(PRIV_ID, &[grantor.into(), guest.into(), "universe".into(), 0.into(), ALL_RIGHTS.into()])
+        self.replace(PRIV_ID.0, &[grantor.into(), guest.into(), "universe".into(), 0.into(), ALL_RIGHTS.into()])
     }
 
     /// Makes a snapshot and waits until it is there.

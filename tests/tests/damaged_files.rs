@@ -16,6 +16,7 @@ use std::sync::Arc;
 use storage::IteratorKind;
 use storage::lsm::{Edit, Entry, EntryKind, LSM_DIR, Manifest, Run, RunOptions, RunWriter};
 use tuple::msgpack::Reader;
+use tuple::{IndexId, Lsn, SpaceId};
 
 const DIR: &str = "/db";
 const SPACE: u32 = 512;
@@ -62,13 +63,13 @@ fn open(image: &Image, force: bool) -> Result<std::rc::Rc<Database>, String> {
 }
 
 fn rows(database: &Database) -> Rows {
-    let spaces = [SCHEMA_ID, SPACE_ID, INDEX_ID, SEQUENCE_ID, FUNC_ID, USER_ID, PRIV_ID, CLUSTER_ID, SPACE];
+    let spaces = [SCHEMA_ID, SPACE_ID, INDEX_ID, SEQUENCE_ID, FUNC_ID, USER_ID, PRIV_ID, CLUSTER_ID, SpaceId(SPACE)];
     let mut all = Rows::new();
     for id in spaces {
         let Some(space) = database.catalog.space(id) else { continue };
-        let rows = all.entry(id).or_default();
+        let rows = all.entry(id.0).or_default();
         let Some(kept) = space.rows.memory() else { continue };
-        kept.borrow().scan(0, IteratorKind::All, &[], 0, |row| {
+        kept.borrow().scan(IndexId::PRIMARY, IteratorKind::All, &[], 0, |row| {
             rows.push(row.to_vec());
             true
         });
@@ -106,8 +107,11 @@ fn create(seed: &Seed) {
 fn add(seed: &Seed, id: u64, difference: u64) {
     let operation = Seed::row(&["+".into(), 1.into(), difference.into()]);
     let ops = Seed::row(&[Field::Raw(&operation)]);
-    seed.execute(SPACE, Operation::Update { index_id: 0, key: &Seed::row(&[id.into()]), ops: &ops, index_base: 0 })
-        .unwrap();
+    seed.execute(
+        SPACE,
+        Operation::Update { index_id: IndexId::PRIMARY, key: &Seed::row(&[id.into()]), ops: &ops, index_base: 0 },
+    )
+    .unwrap();
 }
 
 #[test]
@@ -453,7 +457,14 @@ fn the_binary_checks_the_files_of_the_disk_engine() {
     let lsm = dir.path().join(LSM_DIR);
     let files: Arc<dyn FileSystem> = Arc::new(SystemFiles);
     let (mut manifest, _) = Manifest::open(Arc::clone(&files), &lsm).unwrap();
-    manifest.append(&[Edit::CreateTree { tree_id: 1, space_id: 512, index_id: 0, created_lsn: 4 }]).unwrap();
+    manifest
+        .append(&[Edit::CreateTree {
+            tree_id: 1,
+            space_id: SpaceId(512),
+            index_id: IndexId::PRIMARY,
+            created_lsn: Lsn(4),
+        }])
+        .unwrap();
     for run_id in [2, 3] {
         let mut writer = RunWriter::create(Arc::clone(&files), &lsm, run_id, RunOptions::default()).unwrap();
         (0..1000u16)
@@ -462,7 +473,7 @@ fn the_binary_checks_the_files_of_the_disk_engine() {
             .unwrap();
         writer.finish().unwrap();
     }
-    manifest.append(&[Edit::Dumped { tree_id: 1, dumped_lsn: 9, run_id: Some(2), ranges: vec![0] }]).unwrap();
+    manifest.append(&[Edit::Dumped { tree_id: 1, dumped_lsn: Lsn(9), run_id: Some(2), ranges: vec![0] }]).unwrap();
     let check = |option: &[&str]| {
         let told = std::process::Command::new(lycosa_tests::binary())
             .arg("check")

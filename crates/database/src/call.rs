@@ -10,6 +10,7 @@ use crate::session::{ADMIN, Context, NOBODY, PUBLIC, Session, UserId};
 use crate::statistics::increment;
 use runtime::fiber;
 use std::rc::Rc;
+use tuple::SpaceId;
 use tuple::msgpack::{Kind, Reader};
 
 impl Database {
@@ -177,7 +178,7 @@ impl Database {
     }
 
     fn end_request(&self, context: &Context, result: Result<u32>) -> Result<u32> {
-        if context.is_in_txn() {
+        if context.is_in_txn() && !context.keeps_txn {
             self.abandon(context);
             return result.and(Err(Error::new(ErrorCode::FunctionTxActive, &[])));
         }
@@ -185,14 +186,14 @@ impl Database {
     }
 
     /// True if a row of a system space shows in its view for a user: it is the user's own, or there is a right on what it describes.
-    pub(crate) fn is_visible(&self, rights: &Rights, user: UserId, view: u32, row: &[u8]) -> bool {
+    pub(crate) fn is_visible(&self, rights: &Rights, user: UserId, view: SpaceId, row: &[u8]) -> bool {
         const ANY: u32 = Privileges::READ | Privileges::WRITE | Privileges::ALTER | Privileges::DROP;
         let base = alter::view_base(view);
         if base == alter::COLLATION_ID || user == ADMIN || rights.universe & ANY != 0 {
             return true;
         }
         // Who may read the system space itself sees all of it here too.
-        if rights.on_object(ObjectType::Space, base) & Privileges::READ != 0 {
+        if rights.on_object(ObjectType::Space, base.0) & Privileges::READ != 0 {
             return true;
         }
         let number = |at: u32| {
@@ -214,14 +215,18 @@ impl Database {
         match base {
             alter::SPACE_ID => second == Some(user) || has(ObjectType::Space, ANY),
             alter::INDEX_ID => {
-                self.catalog.space(first).is_some_and(|space| space.owner() == user) || has(ObjectType::Space, ANY)
+                self.catalog.space(SpaceId(first)).is_some_and(|space| space.owner() == user)
+                    || has(ObjectType::Space, ANY)
             }
             alter::FUNC_ID => second == Some(user) || has(ObjectType::Function, ANY | Privileges::EXECUTE),
             alter::USER_ID => first == user || first == PUBLIC || second == Some(user),
             alter::PRIV_ID => first == user || second == Some(user),
             alter::SEQUENCE_ID => second == Some(user) || has(ObjectType::Sequence, ANY | Privileges::EXECUTE),
             // `_vspace_sequence`: the space comes first.
-            _ => has(ObjectType::Space, ANY) || self.catalog.space(first).is_some_and(|space| space.owner() == user),
+            _ => {
+                has(ObjectType::Space, ANY)
+                    || self.catalog.space(SpaceId(first)).is_some_and(|space| space.owner() == user)
+            }
         }
     }
 }

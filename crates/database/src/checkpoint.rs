@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use storage::MemoryView;
-use tuple::msgpack;
+use tuple::{Lsn, SpaceId, msgpack};
 use wal::{FinishedSnapshot, Position, SnapshotWriter, Vclock, WalError};
 
 use crate::statement::row_kind;
@@ -31,7 +31,7 @@ const ROWS_BETWEEN_RESTS: u64 = 64;
 
 /// One space in a snapshot.
 struct SpaceView {
-    id: u32,
+    id: SpaceId,
     group_id: u32,
     view: MemoryView,
 }
@@ -126,7 +126,7 @@ impl CheckpointState {
     }
 }
 
-fn encode_row(space_id: u32, row: &[u8], body: &mut Vec<u8>) {
+fn encode_row(space_id: SpaceId, row: &[u8], body: &mut Vec<u8>) {
     body.clear();
     msgpack::encode_map(body, 2);
     msgpack::encode_uint(body, key::SPACE_ID);
@@ -263,7 +263,7 @@ impl Database {
         let vclock = self.vclock();
         let position = self.appended();
         if let Some(engine) = self.disk_engine() {
-            engine.begin_checkpoint(position.0);
+            engine.begin_checkpoint(Lsn(position.0));
         }
         let config = self.config.borrow().clone();
         let path = config.memtx_dir.join(wal::file_name(vclock.signature(), "snap"));
@@ -349,7 +349,7 @@ impl Database {
     /// Publishes a finished snapshot once the log covers it.
     pub(crate) fn publish_ready_checkpoint(&self) {
         let is_ready = self.checkpoint.borrow().finished.as_ref().is_some_and(|(_, position)| {
-            let is_dumped = self.disk_engine().is_none_or(|engine| engine.is_dumped(position.0));
+            let is_dumped = self.disk_engine().is_none_or(|engine| engine.is_dumped(Lsn(position.0)));
             if *position <= self.durable() { is_dumped } else { self.lost_from().is_some() }
         });
         if is_ready {

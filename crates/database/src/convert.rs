@@ -4,7 +4,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode};
 use tuple::update::UpdateError;
-use tuple::{FieldName, FormatError, KeyError, TupleError};
+use tuple::{FieldName, FormatError, IndexId, KeyError, TupleError};
 
 /// Tarantool 2.6 shows fields by number; the name goes into the details.
 fn number_of(field: &FieldName) -> u32 {
@@ -42,7 +42,7 @@ impl Database {
     }
 
     /// A key that does not fit its index.
-    pub(crate) fn key_error(&self, error: KeyError, space: &Space, index_id: u32) -> Error {
+    pub(crate) fn key_error(&self, error: KeyError, space: &Space, index_id: IndexId) -> Error {
         let error = match error {
             KeyError::Msgpack(error) => Error::new(ErrorCode::InvalidMsgpack, &[&error]),
             KeyError::PartType { part, expected } => Error::new(ErrorCode::KeyPartType, &[&part, &expected.name()]),

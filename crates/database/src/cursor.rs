@@ -19,7 +19,7 @@ use crate::statistics::increment;
 use std::rc::Rc;
 use storage::lsm::{DiskRow, DiskScan, Fetched, LsmSpace, Stop};
 use storage::{IndexKind, IteratorKind, Key, MemoryIterator, Rows, ScanRequest};
-use tuple::{OutOfMemory, Tuple};
+use tuple::{IndexId, OutOfMemory, Tuple};
 
 /// More blocks than a look at one place of an index needs.
 const FETCHED_MAX: usize = 128;
@@ -263,7 +263,7 @@ impl Database {
         let (index_id, kind, key) = (request.index_id, request.kind, request.key);
         let is_point = index_id == 0
             && kind == IteratorKind::Eq
-            && space.index_def(0).is_some_and(|def| def.key_def.part_count() as u32 == key.part_count);
+            && space.index_def(IndexId::PRIMARY).is_some_and(|def| def.key_def.part_count() as u32 == key.part_count);
         if is_point {
             return self.until_ready(context, || {
                 self.remember_key(context, space, index_id, key);
@@ -341,7 +341,7 @@ impl Database {
     }
 
     /// The open transaction depends on what a scan has passed.
-    fn remember_passed(&self, context: &Context, space: &Space, index_id: u32, scan: &DiskScan) {
+    fn remember_passed(&self, context: &Context, space: &Space, index_id: IndexId, scan: &DiskScan) {
         if self.remembers(context, space)
             && let Some(seen) = scan.seen()
         {
@@ -414,7 +414,7 @@ fn next_in_memory(
 
 /// Where a cursor is in an index on disk.
 struct DiskPlace {
-    index_id: u32,
+    index_id: IndexId,
     kind: IteratorKind,
     key: Vec<u8>,
     part_count: u32,

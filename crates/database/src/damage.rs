@@ -6,6 +6,7 @@ use crate::statement::row_kind;
 use hashbrown::HashMap;
 use runtime::FileSystem;
 use std::path::{Path, PathBuf};
+use tuple::SpaceId;
 use tuple::msgpack::{self, Kind, Reader};
 use wal::{OnDamage, Refusal, Replay, Row};
 
@@ -15,9 +16,9 @@ const SHOWN_CHARS_MAX: usize = 60;
 /// Names of spaces and fields of primary keys, learnt from the rows of `_space` and `_index` as they go by.
 #[derive(Default)]
 pub struct Names {
-    spaces: HashMap<u32, String>,
+    spaces: HashMap<SpaceId, String>,
     /// Numbers of the fields of the primary key, from 0.
-    keys: HashMap<u32, Vec<u32>>,
+    keys: HashMap<SpaceId, Vec<u32>>,
 }
 
 impl Names {
@@ -36,12 +37,12 @@ impl Names {
         match body.space_id {
             SPACE_ID => {
                 if let Some((id, name)) = read_space(body.tuple) {
-                    self.spaces.insert(id, name);
+                    self.spaces.insert(SpaceId(id), name);
                 }
             }
             INDEX_ID => {
                 if let Some((id, fields)) = read_primary_key(body.tuple) {
-                    self.keys.insert(id, fields);
+                    self.keys.insert(SpaceId(id), fields);
                 }
             }
             _ => {}

@@ -11,9 +11,11 @@ use crate::config::Config;
 use crate::disk::DiskState;
 use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
+use crate::events::Events;
 use crate::hooks::Procedures;
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
+use crate::locks::Locks;
 use crate::private::IN_PLACE_MAX;
 use crate::session::{Context, Sessions};
 use crate::statistics::Statistics;
@@ -21,7 +23,7 @@ use runtime::{fiber, give_back, spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::Arena;
+use tuple::{Arena, SpaceId};
 
 /// Whether requests are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub struct Limits {
     pub too_long_ns: Cell<u64>,
     /// A transaction that waits for longer is ended; 0 for no bound.
     pub(crate) txn_timeout_ns: Cell<u64>,
+    /// Who waits longer for a locked row is refused; 0 for no bound.
+    pub(crate) lock_timeout_ns: Cell<u64>,
     /// A transaction with more statements than this keeps them to itself once it has waited.
     pub in_place_max: Cell<usize>,
 }
@@ -57,6 +61,7 @@ impl Limits {
         self.disk_tuple_bytes.set(config.vinyl_max_tuple_size as usize);
         self.too_long_ns.set(config.too_long_threshold_ns);
         self.txn_timeout_ns.set(config.txn_timeout_ns);
+        self.lock_timeout_ns.set(config.lock_timeout_ns);
     }
 }
 
@@ -100,7 +105,9 @@ pub struct Database {
     pub(crate) ready: Ready,
     pub(crate) scratch: RefCell<Vec<u8>>,
     pub(crate) isolation: Isolation,
+    pub(crate) locks: Rc<Locks>,
     pub(crate) sessions: Sessions,
+    pub(crate) events: Events,
     pub(crate) identity: Identity,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
     pub(crate) checkpoint: RefCell<CheckpointState>,
@@ -146,7 +153,9 @@ impl Database {
             ready: Ready::default(),
             scratch: RefCell::default(),
             isolation: Isolation::default(),
+            locks: Rc::default(),
             sessions: Sessions::default(),
+            events: Events::default(),
             identity: Identity::default(),
             hooks: RefCell::default(),
             checkpoint: RefCell::default(),
@@ -250,6 +259,7 @@ impl Database {
         self.poll_log();
         let disk_has_more = self.turn_disk();
         self.poll_checkpoint();
+        self.refresh_events();
         self.touch_memory();
         // A megabyte in a turn.
         let has_idle_memory = self.arena.return_idle(give_back);
@@ -277,7 +287,7 @@ impl Database {
     }
 
     /// A space by number. Errors: `NoSuchSpace`.
-    pub fn space(&self, id: u32) -> Result<Rc<Space>> {
+    pub fn space(&self, id: SpaceId) -> Result<Rc<Space>> {
         self.catalog.space(id).ok_or_else(|| crate::statement::no_such_space(id))
     }
 }

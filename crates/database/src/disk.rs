@@ -18,6 +18,7 @@ use storage::lsm::{
     Fetched, LSM_DIR, LsmConfig, LsmEngine, LsmEnvironment, LsmError, LsmSpace, Need, Stop, TreeOptions,
 };
 use storage::{IndexDef, NotAnArray};
+use tuple::Lsn;
 
 /// Interval at which a writer that finds memory full looks again.
 const FULL_WAIT_NS: u64 = 1_000_000;
@@ -30,7 +31,7 @@ const TXN_PART: usize = 2;
 pub(crate) struct DiskState {
     engine: RefCell<Option<Rc<LsmEngine>>>,
     /// Position of the row that is being read back from a file: of a snapshot, that of the snapshot.
-    replayed_lsn: Cell<i64>,
+    replayed_lsn: Cell<Lsn>,
     is_replaying_log: Cell<bool>,
     /// Indexes whose entries are in no run, to be filled when all is read.
     pub(crate) unbuilt: RefCell<Vec<(Rc<Space>, IndexDef, TreeOptions)>>,
@@ -105,12 +106,12 @@ impl Database {
     }
 
     /// Rows of a file come, of this position or one each.
-    pub(crate) fn begin_replay(&self, lsn: i64, is_log: bool) {
+    pub(crate) fn begin_replay(&self, lsn: Lsn, is_log: bool) {
         self.disk.replayed_lsn.set(lsn);
         self.disk.is_replaying_log.set(is_log);
     }
 
-    pub(crate) fn replayed_lsn(&self) -> i64 {
+    pub(crate) fn replayed_lsn(&self) -> Lsn {
         self.disk.replayed_lsn.get()
     }
 
@@ -147,9 +148,9 @@ impl Database {
         let Some(engine) = self.disk_engine() else { return false };
         let spaces = self.disk.seal_soon.take();
         if !spaces.is_empty() {
-            engine.seal(&spaces, self.appended().0);
+            engine.seal(&spaces, Lsn(self.appended().0));
         }
-        engine.poll(self.appended().0, self.durable().0)
+        engine.poll(Lsn(self.appended().0), Lsn(self.durable().0))
     }
 
     /// A part of a file cannot be read: whose it is, and where.

@@ -239,6 +239,7 @@ error_codes! {
     SyncRollback = 217, "SYNC_ROLLBACK", "%s";
     TupleMetadataIsTooBig = 218, "TUPLE_METADATA_IS_TOO_BIG", "%s";
     XlogGap = 219, "XLOG_GAP", "Missing .xlog file between LSN %s and %s";
+    UnableToProcessInStream = 229, "UNABLE_TO_PROCESS_IN_STREAM", "Unable to process %s request in stream";
     UnableToProcessOutOfStream = 230, "UNABLE_TO_PROCESS_OUT_OF_STREAM", "Unable to process %s request out of stream";
     TransactionTimeout = 231, "TRANSACTION_TIMEOUT", "Transaction has been aborted by timeout";
 }

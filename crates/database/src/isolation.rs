@@ -40,7 +40,7 @@ use crate::txn::{Statement, Txn};
 use std::cell::Cell;
 use std::rc::Rc;
 use storage::{Change, IndexDef, IndexKind, IteratorKind, Key, MemoryIterator, ordered_key};
-use tuple::Tuple;
+use tuple::{IndexId, SpaceId, Tuple};
 
 /// What a read has seen of an index.
 pub(crate) enum Seen {
@@ -79,7 +79,11 @@ pub(crate) fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Op
     }
 }
 
-fn add_seen(reads: &Rc<Reads>, space_id: u32, index_id: u32, seen: Seen) {
+fn add_seen(reads: &Rc<Reads>, space_id: SpaceId, index_id: IndexId, seen: Seen) {
+    #[cfg(feature = "planted-bugs")]
+    if matches!(seen, Seen::Range(..)) && runtime::planted::is_planted(runtime::planted::Plant::ForgetRanges) {
+        return reads.touch(space_id);
+    }
     match seen {
         Seen::Key(key) => reads.add_key(space_id, index_id, key),
         Seen::Range(low, high) => reads.add_range(space_id, index_id, low, high),
@@ -101,7 +105,7 @@ fn remember_statement(reads: &Rc<Reads>, statement: &Statement) {
 }
 
 /// The primary key of a row and, if it is put in, those keys that no other row may have.
-fn for_each_seen(space: &Space, row: &[u8], is_put: bool, mut each: impl FnMut(u32, Seen)) {
+fn for_each_seen(space: &Space, row: &[u8], is_put: bool, mut each: impl FnMut(IndexId, Seen)) {
     if !space.has_rows() {
         return;
     }
@@ -182,6 +186,11 @@ impl Database {
             return Err(Error::new(code, &[]));
         }
         let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
+        #[cfg(feature = "planted-bugs")]
+        let is_alive = is_alive
+            || txn.is_suspended
+                && txn.statements().is_empty()
+                && runtime::planted::is_planted(runtime::planted::Plant::ReaderGoesOn);
         if is_alive {
             if txn.private.is_none() && !self.make_private(&mut txn) {
                 txn.apply_again();
@@ -265,7 +274,7 @@ impl Database {
         &self,
         context: &Context,
         space: &Rc<Space>,
-        index_id: u32,
+        index_id: IndexId,
         kind: IteratorKind,
         key: Key<'_>,
         last: Option<&Tuple>,
@@ -294,7 +303,7 @@ impl Database {
         &self,
         context: &Context,
         space: &Space,
-        index_id: u32,
+        index_id: IndexId,
         (low, high): (Vec<u8>, Option<Vec<u8>>),
     ) {
         if self.remembers(context, space) {
@@ -302,7 +311,7 @@ impl Database {
         }
     }
 
-    pub(crate) fn remember(&self, context: &Context, space_id: u32, index_id: u32, seen: Seen) {
+    pub(crate) fn remember(&self, context: &Context, space_id: SpaceId, index_id: IndexId, seen: Seen) {
         if let Some(tried) = context.txn.borrow_mut().as_mut().and_then(|txn| txn.tried.as_mut()) {
             return tried.push((space_id, index_id, seen));
         }
@@ -332,7 +341,7 @@ impl Database {
     }
 
     /// The open transaction depends on everything in an index.
-    pub fn remember_all(&self, context: &Context, space: &Space, index_id: u32) {
+    pub fn remember_all(&self, context: &Context, space: &Space, index_id: IndexId) {
         if self.remembers(context, space) {
             self.remember(context, space.id, index_id, Seen::Range(Vec::new(), None));
         }
@@ -340,7 +349,11 @@ impl Database {
 
     /// The open transaction depends on the row that a full key of an index names, or on its absence.
     #[inline]
-    pub(crate) fn remember_key(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: Key<'_>) {
+    pub(crate) fn remember_key(&self, context: &Context, space: &Rc<Space>, index_id: IndexId, key: Key<'_>) {
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::ForgetReads) {
+            return self.remember_space(context, space);
+        }
         if !space.rows.may_wait() {
             return self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
         }
@@ -409,13 +422,13 @@ impl Database {
         }
         for row in [&change.old, &change.new].into_iter().flatten() {
             if let Ok(id) = Fields::new(row.data()).and_then(|mut fields| fields.uint()) {
-                self.isolation.readers.doom_space(id);
+                self.isolation.readers.doom_space(SpaceId(id));
             }
         }
     }
 
     /// The indexes of a space are about to be other ones.
-    pub(crate) fn doom_readers_of_space(&self, space_id: u32) {
+    pub(crate) fn doom_readers_of_space(&self, space_id: SpaceId) {
         self.isolation.readers.doom_space(space_id);
     }
 

@@ -17,23 +17,23 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use storage::lsm::LSM_DIR;
-use tuple::KeyDef;
 use tuple::msgpack::Reader;
+use tuple::{IndexId, KeyDef, Lsn, SpaceId};
 use wal::{Bound, Row, VinylIndex, VinylRun, WalError, XlogReader};
 
 /// Rows of Tarantool's disk engine that are to be read.
 #[derive(Default)]
 pub(crate) struct Incoming {
     /// Primary indexes by space.
-    indexes: HashMap<u32, VinylIndex>,
+    indexes: HashMap<SpaceId, VinylIndex>,
     /// Rows of the log up to here are in what was read, by space.
-    dumped_lsns: HashMap<u32, i64>,
+    dumped_lsns: HashMap<SpaceId, Lsn>,
     /// Tarantool's snapshot is the newest, in this directory.
     foreign_dir: Option<PathBuf>,
     /// Spaces that have a primary index by the `.vylog`, whenever it was made.
-    named: HashSet<u32>,
+    named: HashSet<SpaceId>,
     /// Spaces of the snapshot whose primary index the `.vylog` does not name, or names as one that was made later.
-    unnamed: Vec<u32>,
+    unnamed: Vec<SpaceId>,
 }
 
 /// A statement of a run, kept until all of its key are there.
@@ -57,7 +57,7 @@ impl Incoming {
         let named = found.iter().filter(|index| index.index_id == 0).map(|index| index.space_id).collect();
         // An index that was made behind the snapshot gets all its rows from the log.
         let is_wanted = |index: &VinylIndex| index.index_id == 0 && index.created_lsn <= signature;
-        let indexes: HashMap<u32, VinylIndex> =
+        let indexes: HashMap<SpaceId, VinylIndex> =
             found.into_iter().filter(is_wanted).map(|index| (index.space_id, index)).collect();
         if !indexes.is_empty() {
             tracing::info!(
@@ -76,7 +76,7 @@ impl Incoming {
     }
 
     /// True if a row of the log is in what was read.
-    pub(crate) fn covers(&self, space_id: u32, lsn: i64) -> bool {
+    pub(crate) fn covers(&self, space_id: SpaceId, lsn: Lsn) -> bool {
         self.dumped_lsns.get(&space_id).is_some_and(|dumped_lsn| lsn <= *dumped_lsn)
     }
 
@@ -91,7 +91,7 @@ impl Incoming {
             .iter()
             .filter(|id| !self.named.contains(*id))
             .filter_map(|id| database.catalog.space(*id))
-            .filter(|space| space.disk().is_some() && space.has_index(0))
+            .filter(|space| space.disk().is_some() && space.has_index(IndexId::PRIMARY))
             .map(|space| space.name().to_string())
             .collect();
         if lost.is_empty() {
@@ -119,7 +119,7 @@ impl Incoming {
             }
             return Ok(());
         };
-        let Some(key_def) = space.index_def(0).map(|def| Rc::clone(&def.key_def)) else { return Ok(()) };
+        let Some(key_def) = space.index_def(IndexId::PRIMARY).map(|def| Rc::clone(&def.key_def)) else { return Ok(()) };
         let mut statements = 0;
         for run in &index.runs {
             statements += read_run(database, context, space, &key_def, run)?;
@@ -197,7 +197,7 @@ fn apply(database: &Database, context: &Context, space: &Rc<Space>, group: &mut 
         let body = decode_body(&body).map_err(Error::illegal)?;
         let operation = match kind {
             row_kind::INSERT | row_kind::REPLACE => Operation::Replace { tuple: body.tuple },
-            row_kind::DELETE => Operation::Delete { index_id: 0, key: body.key },
+            row_kind::DELETE => Operation::Delete { index_id: IndexId::PRIMARY, key: body.key },
             row_kind::UPSERT => Operation::Upsert { tuple: body.tuple, ops: body.ops, index_base: body.index_base },
             other => return Err(Error::system(format!("statements of type {other} are not known"))),
         };

@@ -7,7 +7,7 @@ use crate::catalog::Space;
 use crate::isolation::{Seen, seen_by};
 use std::rc::Rc;
 use storage::{IteratorKind, Key, MemoryIterator, ordered_key};
-use tuple::Tuple;
+use tuple::{IndexId, Tuple};
 
 /// Notes that are kept as such; more become keys and intervals, which are bounded.
 const NOTES_MAX: usize = 1_024;
@@ -15,7 +15,7 @@ const NOTES_MAX: usize = 1_024;
 /// A stretch of an index that was read.
 struct Note {
     space: Rc<Space>,
-    index_id: u32,
+    index_id: IndexId,
     kind: IteratorKind,
     part_count: u32,
     /// Where the parts of its key end in `keys`; they begin where those of the note before end.
@@ -59,7 +59,7 @@ impl Notes {
     pub(crate) fn add(
         &mut self,
         space: &Rc<Space>,
-        index_id: u32,
+        index_id: IndexId,
         kind: IteratorKind,
         key: Key<'_>,
         last: Option<Tuple>,
@@ -92,7 +92,7 @@ impl Notes {
     }
 
     /// Takes all notes: the space, the index and what was seen of it.
-    pub(crate) fn take(&mut self, mut each: impl FnMut(&Space, u32, Seen)) {
+    pub(crate) fn take(&mut self, mut each: impl FnMut(&Space, IndexId, Seen)) {
         self.taken += 1;
         let mut start = 0;
         for note in self.list.drain(..) {

@@ -14,7 +14,7 @@ use crate::statement::{Operation, no_such_space, row_kind};
 use std::rc::Rc;
 use storage::{Change, Key, Mode, Refusal, StorageError, Write};
 use tuple::update::{self, UpdateError};
-use tuple::{Format, Tuple, msgpack};
+use tuple::{Format, IndexId, Tuple, msgpack};
 
 /// The part of the memory limit that is kept beyond it for what must not fail for want of memory: rows that take the place of others
 /// at least as large (the old ones stay until the new ones are durable), and the system's own rows, without which nothing could
@@ -217,7 +217,7 @@ impl Database {
         &self,
         context: &Context,
         space: &Space,
-        index_id: u32,
+        index_id: IndexId,
         key: Key<'_>,
     ) -> Look<Option<Tuple>> {
         let below = || space.rows.get(index_id, key, space.format().id()).map_err(|refusal| self.halt(refusal, space));
@@ -273,7 +273,9 @@ impl Database {
     /// An update would move a row. As Tarantool: in memory, what is where it would go is named first.
     pub(crate) fn name_what_is_there(&self, space: &Space, new: &Tuple, error: Error) -> Error {
         match space.rows.same_key_in_memory(new.data()) {
-            Some(existing) => self.storage_error(StorageError::Duplicate { index_id: 0, existing }, space),
+            Some(existing) => {
+                self.storage_error(StorageError::Duplicate { index_id: IndexId::PRIMARY, existing }, space)
+            }
             None => error,
         }
     }
@@ -371,16 +373,16 @@ impl Database {
     }
 
     pub(crate) fn check_has_primary(&self, space: &Space) -> Result<()> {
-        if space.has_rows() && !space.has_index(0) {
+        if space.has_rows() && !space.has_index(IndexId::PRIMARY) {
             return Err(Error::new(ErrorCode::NoSuchIndexId, &[&0, &space.name()]));
         }
         Ok(())
     }
 
     pub(crate) fn check_same_primary_key(&self, space: &Space, old: &[u8], new: &[u8]) -> Result<()> {
-        match space.index_def(0) {
+        match space.index_def(IndexId::PRIMARY) {
             Some(primary) if primary.key_def.compare_rows(old, new).is_ne() => {
-                Err(Error::new(ErrorCode::CantUpdatePrimaryKey, &[&space.index_name(0), &space.name()]))
+                Err(Error::new(ErrorCode::CantUpdatePrimaryKey, &[&space.index_name(IndexId::PRIMARY), &space.name()]))
             }
             _ => Ok(()),
         }
@@ -388,7 +390,7 @@ impl Database {
 
     /// Reports an index that does not have a row of its space.
     #[cold]
-    fn index_damage(&self, space: &Space, index_id: u32) -> Error {
+    fn index_damage(&self, space: &Space, index_id: IndexId) -> Error {
         let index = space.index_name(index_id);
         let error = Error::system(format_args!(
             "index '{index}' of space '{}' is damaged: a row of the space is not where its key belongs; drop the index and create it again",

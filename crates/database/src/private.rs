@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::rc::Rc;
 use storage::{Change, IndexDef, IndexKind, Key, MemoryIterator, MemorySpace, Mode, StorageError, ordered_key};
-use tuple::Tuple;
+use tuple::{IndexId, SpaceId, Tuple};
 
 /// A transaction of up to so many statements is rolled back at a wait and applied again: that is cheaper than a layer.
 pub(crate) const IN_PLACE_MAX: usize = 16;
@@ -50,7 +50,7 @@ pub(crate) struct LayerUndo {
 /// The private writes of one transaction.
 #[derive(Default)]
 pub(crate) struct Private {
-    layers: HashMap<u32, Rc<RefCell<Layer>>>,
+    layers: HashMap<SpaceId, Rc<RefCell<Layer>>>,
     /// For each of its statements; none where the space keeps no rows.
     undo: Vec<Option<LayerUndo>>,
 }
@@ -73,7 +73,7 @@ impl Layer {
             || self.gone.get_same_key(row).is_some()
             || !self.gone_keys.is_empty()
                 && space
-                    .index_def(0)
+                    .index_def(IndexId::PRIMARY)
                     .and_then(|def| ordered_key(&def.key_def, row))
                     .is_some_and(|key| self.gone_keys.contains(&key))
     }
@@ -219,7 +219,7 @@ impl Database {
         &self,
         space: &Space,
         layer: &RefCell<Layer>,
-        index_id: u32,
+        index_id: IndexId,
         key: Key<'_>,
         below: impl FnOnce() -> Look<Option<Tuple>>,
     ) -> Look<Option<Tuple>> {
@@ -251,7 +251,7 @@ impl Database {
         if mode == Mode::Insert
             && let Some(existing) = self.same_key(context, space, new.data())?
         {
-            return refuse(0, existing);
+            return refuse(IndexId::PRIMARY, existing);
         }
         let defs = space.index_defs();
         let Some(primary) = defs.first() else { return Ok(()) };

@@ -6,6 +6,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::rc::{Rc, Weak};
+use tuple::{IndexId, SpaceId};
 
 /// Keys of unique indexes that one transaction remembers one by one; more go into its intervals, which are bounded.
 const POINTS_MAX: usize = 10_000;
@@ -16,7 +17,7 @@ pub(crate) struct Point(u64);
 
 impl Point {
     /// `key`: ordered bytes of the declared parts.
-    pub(crate) fn new(space_id: u32, index_id: u32, key: &[u8]) -> Self {
+    pub(crate) fn new(space_id: SpaceId, index_id: IndexId, key: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         (space_id, index_id, key).hash(&mut hasher);
         Point(hasher.finish())
@@ -29,7 +30,7 @@ pub(crate) struct Reads {
     readers: Rc<Readers>,
     points: RefCell<BTreeSet<Point>>,
     /// Of each space that it has read or changed: what it has seen in each index besides, as bytes of the index's whole order.
-    spaces: RefCell<BTreeMap<u32, BTreeMap<u32, IntervalSet>>>,
+    spaces: RefCell<BTreeMap<SpaceId, BTreeMap<IndexId, IntervalSet>>>,
     is_suspended: Cell<bool>,
     /// Something of it was changed by another transaction.
     is_doomed: Cell<bool>,
@@ -40,9 +41,9 @@ pub(crate) struct Reads {
 pub(crate) struct Readers {
     by_point: RefCell<BTreeMap<(Point, u64), Weak<Reads>>>,
     /// By space and number of the transaction.
-    by_space: RefCell<BTreeMap<(u32, u64), Weak<Reads>>>,
+    by_space: RefCell<BTreeMap<(SpaceId, u64), Weak<Reads>>>,
     /// The same of those that have intervals there.
-    by_range: RefCell<BTreeMap<(u32, u64), Weak<Reads>>>,
+    by_range: RefCell<BTreeMap<(SpaceId, u64), Weak<Reads>>>,
     suspended: Cell<usize>,
 }
 
@@ -59,7 +60,7 @@ impl Reads {
     }
 
     /// Remembers that a space was touched at all.
-    pub(crate) fn touch(self: &Rc<Self>, space_id: u32) {
+    pub(crate) fn touch(self: &Rc<Self>, space_id: SpaceId) {
         if let std::collections::btree_map::Entry::Vacant(entry) = self.spaces.borrow_mut().entry(space_id) {
             entry.insert(BTreeMap::new());
             self.readers.by_space.borrow_mut().insert((space_id, self.txn_id), Rc::downgrade(self));
@@ -67,7 +68,7 @@ impl Reads {
     }
 
     /// Remembers a full key of a unique index: ordered bytes of its declared parts.
-    pub(crate) fn add_key(self: &Rc<Self>, space_id: u32, index_id: u32, key: Vec<u8>) {
+    pub(crate) fn add_key(self: &Rc<Self>, space_id: SpaceId, index_id: IndexId, key: Vec<u8>) {
         let point = Point::new(space_id, index_id, &key);
         let is_full = self.points.borrow().len() >= POINTS_MAX;
         if is_full && !self.points.borrow().contains(&point) {
@@ -82,7 +83,13 @@ impl Reads {
     }
 
     /// Remembers what lies between two keys of an index's whole order, both included; to the end if there is no `high`.
-    pub(crate) fn add_range(self: &Rc<Self>, space_id: u32, index_id: u32, low: Vec<u8>, high: Option<Vec<u8>>) {
+    pub(crate) fn add_range(
+        self: &Rc<Self>,
+        space_id: SpaceId,
+        index_id: IndexId,
+        low: Vec<u8>,
+        high: Option<Vec<u8>>,
+    ) {
         self.touch(space_id);
         let mut spaces = self.spaces.borrow_mut();
         let indexes = spaces.entry(space_id).or_default();
@@ -143,7 +150,7 @@ impl Readers {
     }
 
     /// Someone has seen more of a space than single keys.
-    pub(crate) fn has_ranges(&self, space_id: u32) -> bool {
+    pub(crate) fn has_ranges(&self, space_id: SpaceId) -> bool {
         self.by_range.borrow().range((space_id, 0)..=(space_id, u64::MAX)).next().is_some()
     }
 
@@ -155,7 +162,7 @@ impl Readers {
     }
 
     /// Dooms those whose intervals of an index have a key, or that have any there if the key has no ordered bytes.
-    pub(crate) fn doom_ranges(&self, space_id: u32, index_id: u32, key: Option<&[u8]>) {
+    pub(crate) fn doom_ranges(&self, space_id: SpaceId, index_id: IndexId, key: Option<&[u8]>) {
         for (_, reads) in self.by_range.borrow().range((space_id, 0)..=(space_id, u64::MAX)) {
             let Some(reads) = reads.upgrade() else { continue };
             let spaces = reads.spaces.borrow();
@@ -167,7 +174,7 @@ impl Readers {
     }
 
     /// Dooms those that have touched a space.
-    pub(crate) fn doom_space(&self, space_id: u32) {
+    pub(crate) fn doom_space(&self, space_id: SpaceId) {
         for (_, reads) in self.by_space.borrow().range((space_id, 0)..=(space_id, u64::MAX)) {
             reads.upgrade().iter().for_each(|reads| reads.doom());
         }
@@ -187,10 +194,10 @@ mod tests {
         vec![1, (number >> 8) as u8, number as u8]
     }
 
-    fn change(readers: &Readers, space_id: u32, number: usize) {
-        readers.doom_key(Point::new(space_id, 0, &key(number)));
+    fn change(readers: &Readers, space_id: SpaceId, number: usize) {
+        readers.doom_key(Point::new(space_id, IndexId::PRIMARY, &key(number)));
         if readers.has_ranges(space_id) {
-            readers.doom_ranges(space_id, 0, Some(&key(number)));
+            readers.doom_ranges(space_id, IndexId::PRIMARY, Some(&key(number)));
         }
     }
 
@@ -200,13 +207,13 @@ mod tests {
         let count = POINTS_MAX + 2_000;
         for number in [0, POINTS_MAX - 1, POINTS_MAX, count - 1] {
             let reads = Reads::new(1, &readers);
-            (0..count).for_each(|number| reads.add_key(512, 0, key(number)));
+            (0..count).for_each(|number| reads.add_key(SpaceId(512), IndexId::PRIMARY, key(number)));
             assert_eq!(reads.points.borrow().len(), POINTS_MAX);
             reads.suspend();
-            change(&readers, 512, count + 1);
-            change(&readers, 513, number);
+            change(&readers, SpaceId(512), count + 1);
+            change(&readers, SpaceId(513), number);
             assert!(!reads.is_doomed.get());
-            change(&readers, 512, number);
+            change(&readers, SpaceId(512), number);
             assert!(reads.is_doomed.get(), "key {number}");
             assert!(!reads.resume());
         }
@@ -218,15 +225,15 @@ mod tests {
         let readers = Rc::<Readers>::default();
         let (one, other) = (Reads::new(1, &readers), Reads::new(2, &readers));
         for reads in [&one, &other] {
-            reads.touch(600);
-            reads.add_key(512, 0, key(1));
-            reads.add_range(512, 1, key(1), None);
+            reads.touch(SpaceId(600));
+            reads.add_key(SpaceId(512), IndexId::PRIMARY, key(1));
+            reads.add_range(SpaceId(512), IndexId(1), key(1), None);
             reads.suspend();
         }
         assert_eq!(readers.suspended(), 2);
         drop(one);
         assert_eq!(readers.suspended(), 1);
-        readers.doom_space(600);
+        readers.doom_space(SpaceId(600));
         assert!(other.is_doomed.get());
         drop(other);
         assert_eq!(readers.suspended(), 0);

@@ -14,8 +14,8 @@ use crate::start::start_error;
 use crate::statement::{Operation, row_kind};
 use std::rc::Rc;
 use storage::{Mode, PREFETCH_MAX, Prefetch};
-use tuple::FieldType;
 use tuple::msgpack::{self, Reader};
+use tuple::{FieldType, IndexId, Lsn, SpaceId};
 use wal::{Refusal, Replay, Row, Vclock, WalError};
 use wire::key;
 
@@ -24,8 +24,8 @@ const PROGRESS_ROWS: u64 = 1_000_000;
 
 /// What a body of a log row says.
 pub(crate) struct Body<'a> {
-    pub(crate) space_id: u32,
-    index_id: u32,
+    pub(crate) space_id: SpaceId,
+    index_id: IndexId,
     pub(crate) index_base: u32,
     pub(crate) key: &'a [u8],
     pub(crate) tuple: &'a [u8],
@@ -52,12 +52,13 @@ fn read_checked<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
 /// Reads the body of a row, a checked map.
 pub(crate) fn decode_body(body: &[u8]) -> std::result::Result<Body<'_>, msgpack::MsgpackError> {
     const EMPTY: &[u8] = &[0x90];
-    let mut decoded = Body { space_id: 0, index_id: 0, index_base: 0, key: EMPTY, tuple: EMPTY, ops: EMPTY };
+    let mut decoded =
+        Body { space_id: SpaceId(0), index_id: IndexId::PRIMARY, index_base: 0, key: EMPTY, tuple: EMPTY, ops: EMPTY };
     let mut reader = Reader::new(body);
     for _ in 0..reader.read_map()? {
         match reader.read_uint()? {
-            key::SPACE_ID => decoded.space_id = reader.read_uint()? as u32,
-            key::INDEX_ID => decoded.index_id = reader.read_uint()? as u32,
+            key::SPACE_ID => decoded.space_id = SpaceId(reader.read_uint()? as u32),
+            key::INDEX_ID => decoded.index_id = IndexId(reader.read_uint()? as u32),
             key::INDEX_BASE => decoded.index_base = reader.read_uint()? as u32,
             key::KEY => decoded.key = read_checked(&mut reader),
             key::TUPLE => decoded.tuple = read_checked(&mut reader),
@@ -127,11 +128,11 @@ impl Replaying<'_> {
         let body = decode_body(row.body).map_err(Error::illegal)?;
         self.names.learn_body(kind, &body);
         let space = self.database.space(body.space_id)?;
-        if self.is_log && self.incoming.covers(body.space_id, position) {
+        if self.is_log && self.incoming.covers(body.space_id, Lsn(position)) {
             return Ok(());
         }
         if self.is_log {
-            self.database.begin_replay(position, true);
+            self.database.begin_replay(Lsn(position), true);
         }
         let Body { index_id, index_base, key, tuple, ops, .. } = body;
         if space.is_system() && space.id != SEQUENCE_DATA_ID || index_id != 0 {
@@ -159,7 +160,7 @@ impl Replaying<'_> {
         self.database.replay(&self.context, &space, operation)?;
         if space.id == INDEX_ID && !self.is_log {
             let id = Fields::new(tuple)?.uint()?;
-            if let Some(owner) = self.database.catalog.space(id) {
+            if let Some(owner) = self.database.catalog.space(SpaceId(id)) {
                 self.incoming.read_space(self.database, &self.context, &owner)?;
             }
         }

@@ -10,10 +10,10 @@ use crate::session::Context;
 use crate::statement::no_such_index;
 use std::rc::Rc;
 use storage::{IndexKind, IteratorKind, Key, Prefetch, Rows, ScanRequest};
-use tuple::Tuple;
+use tuple::{IndexId, Tuple};
 
 impl Database {
-    pub(crate) fn check_exact_key(&self, space: &Space, index_id: u32, key: Key<'_>) -> Result<()> {
+    pub(crate) fn check_exact_key(&self, space: &Space, index_id: IndexId, key: Key<'_>) -> Result<()> {
         let Some(def) = space.index_def(index_id) else {
             return Err(no_such_index(space, index_id));
         };
@@ -94,7 +94,7 @@ impl Database {
     }
 
     /// The row that a full key of a unique index names, after checking access. Errors: `MoreThanOneTuple`, `ExactMatch`, `KeyPartType`.
-    pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: Key<'_>) -> Result<Option<Tuple>> {
+    pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: IndexId, key: Key<'_>) -> Result<Option<Tuple>> {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_exact_key(space, index_id, key)?;

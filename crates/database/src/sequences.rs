@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
 use crate::statement::Operation;
 use std::rc::Rc;
-use tuple::msgpack;
+use tuple::{IndexId, msgpack};
 
 impl Database {
     /// Puts the sequence's next value where the row has nil, or moves the sequence on behind the value given.
@@ -114,7 +114,7 @@ impl Database {
         let mut key = Vec::new();
         msgpack::encode_array(&mut key, 1);
         msgpack::encode_uint(&mut key, u64::from(id));
-        let operation = Operation::Delete { index_id: 0, key: &key };
+        let operation = Operation::Delete { index_id: IndexId::PRIMARY, key: &key };
         self.beside_txn(context, alter::SEQUENCE_DATA_ID, || self.execute_unchecked(context, &data, operation))?;
         Ok(())
     }

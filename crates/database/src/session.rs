@@ -175,6 +175,8 @@ pub struct Context {
     pub seen: Cell<Position>,
     /// True if commits return at once and the answer waits instead (requests of a connection).
     pub answers_wait: bool,
+    /// True if a transaction that a request leaves open is gone on with by the next one (streams of a connection).
+    pub(crate) keeps_txn: bool,
     /// How deep in triggers the work is.
     pub(crate) trigger_depth: Cell<u32>,
     rights: RefCell<Option<(u64, UserId, Rc<Rights>)>>,
@@ -184,6 +186,11 @@ impl Context {
     /// A context for requests of a connection: their answers are held until what they saw is durable.
     pub fn for_request(session: Rc<Session>) -> Self {
         Self::new(session, Origin::Client, true)
+    }
+
+    /// A context for the requests of one stream of a connection: an open transaction outlives the request that has begun it.
+    pub fn for_stream(session: Rc<Session>) -> Self {
+        Context { keeps_txn: true, ..Self::new(session, Origin::Client, true) }
     }
 
     /// A context for work whose commits wait by themselves: background fibers, scripts, consoles.
@@ -206,6 +213,7 @@ impl Context {
             must_resume: Cell::new(false),
             seen: Cell::new(Position::default()),
             answers_wait,
+            keeps_txn: false,
             trigger_depth: Cell::new(0),
             rights: RefCell::new(None),
         }

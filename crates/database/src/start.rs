@@ -11,6 +11,7 @@ use crate::replay::Replaying;
 use crate::session::{ADMIN, GUEST};
 use std::path::Path;
 use tuple::msgpack::Reader;
+use tuple::{IndexId, Lsn};
 use wal::{Journal, JournalConfig, OnDamage, Vclock, WalError, XlogReader};
 
 /// An error of reading files, as the start reports it.
@@ -141,7 +142,7 @@ impl Database {
             incoming,
             final_error: None,
         };
-        self.begin_replay(signature, false);
+        self.begin_replay(Lsn(signature), false);
         let found = wal::check_file(files, snapshot, &mut replay).map_err(|error| replay.error(error))?;
         let advised = |mut error: Error| {
             let advice = damage::advice(files, snapshot, &config.wal_dir);
@@ -200,7 +201,7 @@ impl Database {
         if let Some(schema) = self.catalog.space(crate::alter::SCHEMA_ID)
             && let Some(rows) = schema.rows.memory()
         {
-            rows.borrow().scan(0, storage::IteratorKind::All, &[], 0, |row| {
+            rows.borrow().scan(IndexId::PRIMARY, storage::IteratorKind::All, &[], 0, |row| {
                 let mut reader = Reader::new(row);
                 let key = reader.read_array().and_then(|_| reader.read_str());
                 if let (Ok(b"cluster" | b"replicaset_uuid"), Ok(uuid)) = (key, reader.read_str()) {

@@ -16,7 +16,7 @@ use crate::triggers::Becomes;
 use crate::txn::Statement;
 use std::rc::Rc;
 use storage::{Change, Mode};
-use tuple::{Tuple, msgpack};
+use tuple::{IndexId, SpaceId, Tuple, msgpack};
 use wal::Position;
 use wire::key;
 
@@ -54,7 +54,7 @@ pub enum Operation<'a> {
     /// The row found by a unique key is changed.
     Update {
         /// Number of the index.
-        index_id: u32,
+        index_id: IndexId,
         /// The key, an array.
         key: &'a [u8],
         /// The operations, an array of arrays.
@@ -65,7 +65,7 @@ pub enum Operation<'a> {
     /// The row found by a unique key is removed.
     Delete {
         /// Number of the index.
-        index_id: u32,
+        index_id: IndexId,
         /// The key, an array.
         key: &'a [u8],
     },
@@ -106,7 +106,7 @@ impl Database {
             || self.catalog.user_name(user),
             wanted,
             ObjectType::Space,
-            space.id,
+            space.id.0,
             space.owner(),
             &space.name(),
         )
@@ -157,6 +157,11 @@ impl Database {
         if let SpaceKind::View { .. } = space.kind {
             return Err(Error::new(ErrorCode::ViewIsRo, &[&space.name()]));
         }
+        // Kept until the statement is applied or refused.
+        let _lock = match self.locks.are_any() {
+            true => self.wait_for_lock(context, space, operation)?,
+            false => None,
+        };
         let is_alone = space.id >= 512
             && context.answers_wait
             && space.has_rows()
@@ -325,12 +330,12 @@ impl Database {
 }
 
 /// The error for a space that does not exist.
-pub(crate) fn no_such_space(id: u32) -> Error {
+pub(crate) fn no_such_space(id: SpaceId) -> Error {
     Error::new(ErrorCode::NoSuchSpace, &[&id]).with("space_id", id)
 }
 
 /// The error for an index that does not exist.
-pub fn no_such_index(space: &Space, index_id: u32) -> Error {
+pub fn no_such_index(space: &Space, index_id: IndexId) -> Error {
     Error::new(ErrorCode::NoSuchIndexId, &[&index_id, &space.name()]).with("space", space.name())
 }
 
@@ -376,7 +381,7 @@ fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
         }
         (None, Some(old)) => {
             msgpack::encode_uint(out, key::KEY);
-            match space.index_def(0) {
+            match space.index_def(IndexId::PRIMARY) {
                 Some(primary) => primary.key_def.extract_key(old.data(), out),
                 None => msgpack::encode_array(out, 0),
             }

@@ -22,6 +22,10 @@ pub struct Statistics {
     pub connections_open: Cell<u64>,
     /// Requests of connections, and those that a fiber works on now.
     pub requests: Cell<u64>,
+    /// Streams of the binary protocol with a transaction or a request under way.
+    pub streams_open: Cell<u64>,
+    /// Streams that were opened.
+    pub streams: Cell<u64>,
     pub requests_open: Cell<u64>,
     /// Bytes that connections have received, and answers that were handed on to be sent.
     pub received_bytes: Cell<u64>,
@@ -72,6 +76,7 @@ impl Statistics {
             &self.requests,
             &self.received_bytes,
             &self.sent_bytes,
+            &self.streams,
             &self.conflicts,
             &self.disk_commits,
             &self.disk_rollbacks,
@@ -80,12 +85,14 @@ impl Statistics {
     }
 
     /// Names and counts of what goes over connections: all of them, and those of now.
-    pub fn network(&self) -> [(&'static str, u64); 6] {
+    pub fn network(&self) -> [(&'static str, u64); 8] {
         [
             ("CONNECTIONS", self.connections.get()),
             ("connections_open", self.connections_open.get()),
             ("REQUESTS", self.requests.get()),
             ("requests_open", self.requests_open.get()),
+            ("STREAMS", self.streams.get()),
+            ("streams_open", self.streams_open.get()),
             ("RECEIVED", self.received_bytes.get()),
             ("SENT", self.sent_bytes.get()),
         ]

@@ -10,7 +10,7 @@ use crate::session::Context;
 use crate::statement::{Operation, row_kind};
 use std::rc::Rc;
 use storage::{Key, Mode, StorageError};
-use tuple::{Format, Tuple, msgpack, update};
+use tuple::{Format, IndexId, Tuple, msgpack, update};
 
 /// What triggers make of a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -172,13 +172,15 @@ impl Database {
     /// Makes a row of which nothing but the primary key is known to fit. Errors: `InvalidMsgpack`, `TupleNotArray`, `KeyPartType`.
     fn row_with_key(&self, space: &Rc<Space>, format: &Format, row: &[u8]) -> Result<Tuple> {
         Format::any(0).check(row).map_err(|error| self.tuple_error(error, space))?;
-        let primary = space.index_def(0).map(|def| Rc::clone(&def.key_def));
+        let primary = space.index_def(IndexId::PRIMARY).map(|def| Rc::clone(&def.key_def));
         if let Some(key_def) = primary {
             let mut key = Vec::new();
             key_def.extract_key(row, &mut key);
             let mut parts = msgpack::Reader::new(&key);
             let part_count = parts.read_array().unwrap_or(0);
-            key_def.validate_key(parts.rest(), part_count, false).map_err(|error| self.key_error(error, space, 0))?;
+            key_def
+                .validate_key(parts.rest(), part_count, false)
+                .map_err(|error| self.key_error(error, space, IndexId::PRIMARY))?;
         }
         self.make_row(space, format, row, || 0)
     }
@@ -188,7 +190,13 @@ impl Database {
         self.same_key(context, space, row.data())
     }
 
-    fn row_looked_up(&self, context: &Context, space: &Rc<Space>, index_id: u32, key: &[u8]) -> Look<Option<Tuple>> {
+    fn row_looked_up(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        index_id: IndexId,
+        key: &[u8],
+    ) -> Look<Option<Tuple>> {
         let key = Key::decode(key)?;
         self.check_exact_key(space, index_id, key)?;
         self.remember_key(context, space, index_id, key);
@@ -211,7 +219,7 @@ impl Database {
         let Some(old) = &prepared.old else { return Ok(true) };
         if prepared.mode == Mode::Insert {
             let existing = old.clone();
-            return Err(self.storage_error(StorageError::Duplicate { index_id: 0, existing }, space));
+            return Err(self.storage_error(StorageError::Duplicate { index_id: IndexId::PRIMARY, existing }, space));
         }
         let moved = self.check_same_primary_key(space, old.data(), new.data());
         match (operation, moved) {

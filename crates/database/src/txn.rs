@@ -10,6 +10,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
+use crate::locks::Held;
 use crate::notes::Notes;
 use crate::private::Private;
 use crate::reads::Reads;
@@ -17,7 +18,7 @@ use crate::session::Context;
 use crate::statistics::increment;
 use std::rc::Rc;
 use storage::Change;
-use tuple::Tuple;
+use tuple::{IndexId, SpaceId, Tuple};
 use wal::Position;
 
 /// How deep triggers may cause statements.
@@ -79,7 +80,7 @@ pub type TxnCallback = Box<dyn FnOnce(&Context, &[ChangedRow])>;
 #[derive(Clone)]
 pub struct ChangedRow {
     /// In which space.
-    pub space_id: u32,
+    pub space_id: SpaceId,
     /// The row that was there.
     pub old: Option<Tuple>,
     /// The row that came in its place.
@@ -158,7 +159,7 @@ pub struct Txn {
     /// What it depends on, if that is remembered.
     pub(crate) reads: Option<Rc<Reads>>,
     /// The same of what is being tried.
-    pub(crate) tried: Option<Vec<(u32, u32, Seen)>>,
+    pub(crate) tried: Option<Vec<(SpaceId, IndexId, Seen)>>,
     /// The same of rows in memory, as notes.
     pub(crate) notes: Notes,
     /// Of so many statements `reads` has the keys.
@@ -169,6 +170,8 @@ pub struct Txn {
     pub(crate) is_suspended: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
+    /// The rows that it has locked; free when it ends.
+    locks: Option<Held>,
 }
 
 impl Txn {
@@ -202,6 +205,11 @@ impl Txn {
 
     /// Applies its statements again, which are rolled back or private.
     pub(crate) fn apply_again(&mut self) {
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::LosePrivateWrite) && self.statements.len() > 1 {
+            self.statements.pop();
+            self.remembered = self.remembered.min(self.statements.len());
+        }
         for Statement { space, change, .. } in &mut self.statements {
             debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
             space.rows.redo(change);
@@ -212,6 +220,14 @@ impl Txn {
     pub(crate) fn take_unremembered(&mut self) -> &[Statement] {
         let from = std::mem::replace(&mut self.remembered, self.statements.len());
         &self.statements[from..]
+    }
+
+    /// Keeps locks until its end.
+    pub(crate) fn hold(&mut self, locks: Held) {
+        match &mut self.locks {
+            Some(held) => held.join(locks),
+            None => self.locks = Some(locks),
+        }
     }
 
     pub(crate) fn is_implicit(&self) -> bool {
@@ -283,7 +299,7 @@ impl Database {
         self.begin_with(context, TxnOptions::default())
     }
 
-    /// The same with options.
+    /// The same with options. Errors: `ActiveTransaction` if one is open.
     pub fn begin_with(&self, context: &Context, options: TxnOptions) -> Result<()> {
         if context.is_in_txn() {
             return Err(Error::new(ErrorCode::ActiveTransaction, &[]));
@@ -357,6 +373,8 @@ impl Database {
                 return Err(error);
             }
         };
+        // Whoever gets them sees what was written, and its answer waits for the log.
+        txn.locks = None;
         if txn.touches_disk {
             increment(&self.statistics.disk_commits);
         }
@@ -441,14 +459,18 @@ impl Database {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
             // A transaction that has done nothing has nothing to lose, but its time.
-            let has_something = !txn.statements.is_empty() || txn.has_read || txn.is_suspended;
+            let has_seen = txn.has_read || txn.reads.is_some() || txn.locks.is_some();
+            let has_something = !txn.statements.is_empty() || has_seen || txn.is_suspended;
             if txn.aborted.is_none() && (has_something || code == ErrorCode::TransactionTimeout) {
                 txn.undo_to(self, 0, 0);
                 txn.is_suspended = false;
                 txn.reads = None;
                 txn.notes = Notes::default();
                 txn.private = None;
+                txn.locks = None;
                 txn.aborted = Some(code);
+                // Whatever is tried next is told.
+                context.must_resume.set(true);
             }
             *context.txn.borrow_mut() = Some(txn);
         }
@@ -506,6 +528,12 @@ impl Database {
             }
             None => Err(Error::new(ErrorCode::NoTransaction, &[])),
         }
+    }
+
+    /// True if the end of the open transaction calls back: procedures, which may wait.
+    pub fn has_txn_callbacks(&self, context: &Context) -> bool {
+        let txn = context.txn.borrow();
+        txn.as_ref().is_some_and(|txn| !txn.on_commit.is_empty() || !txn.on_rollback.is_empty())
     }
 
     fn run_callbacks(&self, context: &Context, callbacks: Vec<TxnCallback>, rows: &[ChangedRow]) {
@@ -567,7 +595,7 @@ impl Database {
     pub(crate) fn beside_txn<T>(
         &self,
         context: &Context,
-        space_id: u32,
+        space_id: SpaceId,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let is_part = |txn: &Txn| txn.statements.iter().any(|statement| statement.space.id == space_id);

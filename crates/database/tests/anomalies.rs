@@ -9,6 +9,7 @@ use runtime::SimulatedFiles;
 use std::rc::Rc;
 use storage::IteratorKind;
 use tuple::msgpack::Reader;
+use tuple::{IndexId, SpaceId};
 
 const SPACE: u32 = 512;
 const CONFLICT: Result<(), u32> = Err(ErrorCode::TransactionConflict as u32);
@@ -27,9 +28,10 @@ impl Turns {
     fn new(engine: &str) -> Self {
         let database = open_with(&SimulatedFiles::default(), config()).unwrap();
         let admin = request(&database);
-        insert(&database, &admin, SPACE_ID, &format!(r#"[{SPACE}, 1, "accounts", "{engine}", 0, {{}}, []]"#)).unwrap();
+        insert(&database, &admin, SPACE_ID.0, &format!(r#"[{SPACE}, 1, "accounts", "{engine}", 0, {{}}, []]"#))
+            .unwrap();
         let primary = format!(r#"[{SPACE}, 0, "primary", "tree", {{"unique": true}}, [[0, "unsigned"]]]"#);
-        insert(&database, &admin, INDEX_ID, &primary).unwrap();
+        insert(&database, &admin, INDEX_ID.0, &primary).unwrap();
         for id in 1..=2 {
             insert(&database, &admin, SPACE, &format!("[{id}, 10]")).unwrap();
         }
@@ -48,7 +50,7 @@ impl Turns {
     }
 
     fn put(&self, who: usize, id: u64, value: u64) -> Result<(), u32> {
-        let space = self.database.space(SPACE).unwrap();
+        let space = self.database.space(SpaceId(SPACE)).unwrap();
         let row = encode(&format!("[{id}, {value}]"));
         let done = self.database.execute(self.turn(who), &space, Operation::Replace { tuple: &row });
         done.map(|_| ()).map_err(|error| error.code())
@@ -56,17 +58,17 @@ impl Turns {
 
     /// The value of a row, 0 if there is none.
     fn get(&self, who: usize, id: u64) -> Result<u64, u32> {
-        let space = self.database.space(SPACE).unwrap();
+        let space = self.database.space(SpaceId(SPACE)).unwrap();
         let key = encode(&format!("[{id}]"));
-        let found = self.database.get(self.turn(who), &space, 0, Key::decode(&key).unwrap());
+        let found = self.database.get(self.turn(who), &space, IndexId::PRIMARY, Key::decode(&key).unwrap());
         found.map(|row| row.map_or(0, |row| value_of(row.data()))).map_err(|error| error.code())
     }
 
     /// The sum of all values.
     fn sum(&self, who: usize) -> Result<u64, u32> {
-        let space = self.database.space(SPACE).unwrap();
+        let space = self.database.space(SpaceId(SPACE)).unwrap();
         let mut sum = 0;
-        let all = ScanRequest::new(0, IteratorKind::All, Key::EMPTY);
+        let all = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);
         let done = self.database.select(self.turn(who), &space, &all, |row| {
             sum += value_of(row);
             true

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use storage::IteratorKind;
 use tuple::msgpack::Reader;
+use tuple::{IndexId, SpaceId};
 
 fn open(files: &SimulatedFiles) -> database::Result<Rc<Database>> {
     open_with(files, Config { wal_max_size: 100_000, ..config() })
@@ -40,20 +41,25 @@ fn open_real(dir: &std::path::Path) -> database::Result<Rc<Database>> {
 }
 
 fn create_space(database: &Database, context: &Context) -> database::Result<()> {
-    insert(database, context, SPACE_ID, r#"[512, 1, "stock", "memtx", 0, {}, [{"name": "id", "type": "unsigned"}]]"#)?;
-    insert(database, context, INDEX_ID, r#"[512, 0, "primary", "tree", {"unique": true}, [[0, "unsigned"]]]"#)?;
-    insert(database, context, INDEX_ID, r#"[512, 1, "count", "tree", {"unique": false}, [[1, "unsigned"]]]"#)
+    insert(
+        database,
+        context,
+        SPACE_ID.0,
+        r#"[512, 1, "stock", "memtx", 0, {}, [{"name": "id", "type": "unsigned"}]]"#,
+    )?;
+    insert(database, context, INDEX_ID.0, r#"[512, 0, "primary", "tree", {"unique": true}, [[0, "unsigned"]]]"#)?;
+    insert(database, context, INDEX_ID.0, r#"[512, 1, "count", "tree", {"unique": false}, [[1, "unsigned"]]]"#)
 }
 
 fn rows(database: &Database, index_id: u32) -> BTreeMap<u64, u64> {
     let context = request(database);
-    let Some(space) = database.catalog.space(512) else { return BTreeMap::new() };
-    if !space.has_index(index_id) {
+    let Some(space) = database.catalog.space(SpaceId(512)) else { return BTreeMap::new() };
+    if !space.has_index(IndexId(index_id)) {
         return BTreeMap::new();
     }
     let mut rows = BTreeMap::new();
     database
-        .select(&context, &space, &ScanRequest::new(index_id, IteratorKind::All, Key::EMPTY), |row| {
+        .select(&context, &space, &ScanRequest::new(IndexId(index_id), IteratorKind::All, Key::EMPTY), |row| {
             let mut reader = Reader::new(row);
             reader.read_array().unwrap();
             rows.insert(reader.read_uint().unwrap(), reader.read_uint().unwrap());
@@ -123,7 +129,7 @@ fn a_failed_log_takes_back_what_was_not_durable_and_refuses_writes() {
     let before = rows(&database, 0);
     files.set_fault(Fault { syncs_until_error: Some(0), ..Fault::default() });
     insert(&database, &context, 512, "[2, 20]").unwrap();
-    let space = database.space(512).unwrap();
+    let space = database.space(SpaceId(512)).unwrap();
     database.execute(&context, &space, Operation::Replace { tuple: &encode("[1, 99]") }).unwrap();
     assert!(context.seen.get() > database.durable(), "the answers are held");
     drive(&database);
@@ -141,8 +147,8 @@ fn behind_a_failed_log_rows_on_disk_are_read_by_those_who_can_wait() {
     let database = open(&files).unwrap();
     let context = request(&database);
     let space = r#"[512, 1, "stock", "vinyl", 0, {}, [{"name": "id", "type": "unsigned"}]]"#;
-    insert(&database, &context, SPACE_ID, space).unwrap();
-    insert(&database, &context, INDEX_ID, r#"[512, 0, "primary", "tree", {"unique": true}, [[0, "unsigned"]]]"#)
+    insert(&database, &context, SPACE_ID.0, space).unwrap();
+    insert(&database, &context, INDEX_ID.0, r#"[512, 0, "primary", "tree", {"unique": true}, [[0, "unsigned"]]]"#)
         .unwrap();
     insert(&database, &context, 512, "[1, 10]").unwrap();
     drive(&database);
@@ -155,8 +161,9 @@ fn behind_a_failed_log_rows_on_disk_are_read_by_those_who_can_wait() {
     insert(&database, &context, 512, "[2, 20]").unwrap();
     drive(&database);
     assert!(matches!(database.state(), State::LogFailed(_)));
-    let space = database.space(512).unwrap();
-    let read = database.select(&context, &space, &ScanRequest::new(0, IteratorKind::All, Key::EMPTY), |_| true);
+    let space = database.space(SpaceId(512)).unwrap();
+    let read =
+        database.select(&context, &space, &ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY), |_| true);
     assert!(read.unwrap_err().is_needs_fiber());
     let found = Rc::new(RefCell::new(None));
     let (slot, own) = (Rc::clone(&found), Rc::clone(&database));
@@ -204,20 +211,20 @@ fn a_rolled_back_schema_change_leaves_nothing() {
     insert(
         &database,
         &context,
-        INDEX_ID,
+        INDEX_ID.0,
         r#"[512, 2, "both", "tree", {"unique": true}, [[1, "unsigned"], [0, "unsigned"]]]"#,
     )
     .unwrap();
     insert(&database, &context, 512, "[3, 30]").unwrap();
-    let space = database.space(512).unwrap();
+    let space = database.space(SpaceId(512)).unwrap();
     database.truncate(&context, &space).unwrap();
     insert(&database, &context, 512, "[4, 40]").unwrap();
-    insert(&database, &context, SPACE_ID, r#"[513, 1, "other", "memtx", 0, {}, []]"#).unwrap();
+    insert(&database, &context, SPACE_ID.0, r#"[513, 1, "other", "memtx", 0, {}, []]"#).unwrap();
     assert_eq!(rows(&database, 2).len(), 1);
     database.rollback(&context).unwrap();
     assert_eq!(rows(&database, 0), BTreeMap::from([(1, 10)]));
     assert_eq!(rows(&database, 1), BTreeMap::from([(1, 10)]));
-    assert!(!space.has_index(2) && database.catalog.space(513).is_none());
+    assert!(!space.has_index(IndexId(2)) && database.catalog.space(SpaceId(513)).is_none());
     let duplicate = insert(&database, &context, 512, "[1, 11]").unwrap_err();
     assert_eq!(duplicate.message(), "Duplicate key exists in unique index 'primary' in space 'stock'");
 }
@@ -242,7 +249,7 @@ fn a_checkpoint_that_nobody_waited_for_ends_with_the_database() {
     insert(&reopened, &context, 512, "[2, 20]").unwrap();
     drive(&reopened);
     reopened.make_checkpoint().unwrap();
-    let space = reopened.space(512).unwrap();
+    let space = reopened.space(SpaceId(512)).unwrap();
     reopened.truncate(&context, &space).unwrap();
     drop((space, context, reopened));
     assert_eq!(rows(&open(&files).unwrap(), 0), BTreeMap::from([(1, 10), (2, 20)]));
@@ -284,9 +291,11 @@ fn what_a_refusal_or_a_delete_of_nothing_tells_of_is_seen() {
     assert_eq!(insert(&database, &refused, 512, "[1, 2]").unwrap_err().code(), ErrorCode::TupleFound as u32);
     assert_eq!(refused.seen.get(), inserted);
     drive(&database);
-    let space = database.space(512).unwrap();
+    let space = database.space(SpaceId(512)).unwrap();
     let delete = |context: &Context| {
-        database.execute(context, &space, Operation::Delete { index_id: 0, key: &encode("[1]") }).unwrap()
+        database
+            .execute(context, &space, Operation::Delete { index_id: IndexId::PRIMARY, key: &encode("[1]") })
+            .unwrap()
     };
     assert!(delete(&request(&database)).is_some());
     let deleted = database.appended();

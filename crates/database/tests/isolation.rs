@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use storage::IteratorKind;
-use tuple::msgpack;
+use tuple::{IndexId, SpaceId, msgpack};
 
 /// Tree indexes: primary, unique, not unique.
 const TREES: u32 = 512;
@@ -152,27 +152,33 @@ impl Client {
         let execute =
             |space, operation: Operation<'_>| database.execute(context, &database.space(space)?, operation).map(found);
         match op {
-            Op::Insert(space, row) => execute(*space, Operation::Insert { tuple: &bytes(row) }),
-            Op::Replace(space, row) => execute(*space, Operation::Replace { tuple: &bytes(row) }),
+            Op::Insert(space, row) => execute(SpaceId(*space), Operation::Insert { tuple: &bytes(row) }),
+            Op::Replace(space, row) => execute(SpaceId(*space), Operation::Replace { tuple: &bytes(row) }),
             Op::Update(space, index_id, key, ops) => {
                 let (key, ops) = (bytes(key), bytes(ops));
-                execute(*space, Operation::Update { index_id: *index_id, key: &key, ops: &ops, index_base: 0 })
+                execute(
+                    SpaceId(*space),
+                    Operation::Update { index_id: IndexId(*index_id), key: &key, ops: &ops, index_base: 0 },
+                )
             }
             Op::Upsert(space, row, ops) => {
-                execute(*space, Operation::Upsert { tuple: &bytes(row), ops: &bytes(ops), index_base: 0 })
+                execute(SpaceId(*space), Operation::Upsert { tuple: &bytes(row), ops: &bytes(ops), index_base: 0 })
             }
             Op::Delete(space, index_id, key) => {
-                execute(*space, Operation::Delete { index_id: *index_id, key: &bytes(key) })
+                execute(SpaceId(*space), Operation::Delete { index_id: IndexId(*index_id), key: &bytes(key) })
             }
             Op::Get(space, index_id, key) => {
                 let key = bytes(key);
-                database.get(context, &database.space(*space)?, *index_id, Key::decode(&key)?).map(found)
+                database
+                    .get(context, &database.space(SpaceId(*space))?, IndexId(*index_id), Key::decode(&key)?)
+                    .map(found)
             }
             Op::Select(space, index_id, kind, key, offset, limit) => {
                 let (key, mut rows) = (bytes(key), Vec::new());
-                let space = database.space(*space)?;
+                let space = database.space(SpaceId(*space))?;
                 let key = Key::decode(&key)?;
-                let request = ScanRequest { index_id: *index_id, kind: *kind, key, offset: *offset, limit: *limit };
+                let request =
+                    ScanRequest { index_id: IndexId(*index_id), kind: *kind, key, offset: *offset, limit: *limit };
                 database.select(context, &space, &request, |row| {
                     rows.push(text(row));
                     true
@@ -185,13 +191,13 @@ impl Client {
             }
             Op::Count(space, index_id, kind, key) => {
                 let key = bytes(key);
-                let request = ScanRequest::new(*index_id, *kind, Key::decode(&key)?);
-                let count = database.count(context, &database.space(*space)?, &request)?;
+                let request = ScanRequest::new(IndexId(*index_id), *kind, Key::decode(&key)?);
+                let count = database.count(context, &database.space(SpaceId(*space))?, &request)?;
                 Ok(count.to_string())
             }
             Op::Iterate(index_id, kind, key) => {
-                let (space, key) = (database.space(TREES)?, bytes(key));
-                let request = ScanRequest::new(*index_id, *kind, Key::decode(&key)?);
+                let (space, key) = (database.space(SpaceId(TREES))?, bytes(key));
+                let request = ScanRequest::new(IndexId(*index_id), *kind, Key::decode(&key)?);
                 self.cursor = Some(database.cursor(context, &space, &request)?);
                 Ok(String::new())
             }
@@ -203,7 +209,9 @@ impl Client {
                 self.savepoint = Some(database.savepoint(context, None)?);
                 Ok(String::new())
             }
-            Op::Truncate(space) => database.truncate(context, &database.space(*space)?).map(|()| String::new()),
+            Op::Truncate(space) => {
+                database.truncate(context, &database.space(SpaceId(*space))?).map(|()| String::new())
+            }
             Op::RollbackTo => match self.savepoint.take() {
                 Some(savepoint) => database.rollback_to_savepoint(context, &savepoint).map(|()| String::new()),
                 None => database.resume(context).map(|()| String::new()),
@@ -226,17 +234,17 @@ fn create_spaces_in(database: &Database, engine: &str) {
         (TEMPORARY, "temporary", "memtx", json!({"temporary": true})),
         (BLIND, "blind", engine, json!({})),
     ] {
-        insert(SPACE_ID, json!([id, 1, name, engine, 0, options, []]));
+        insert(SPACE_ID.0, json!([id, 1, name, engine, 0, options, []]));
     }
     let unique = json!({"unique": true});
-    insert(INDEX_ID, json!([TREES, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
-    insert(INDEX_ID, json!([TREES, 1, "unique", "tree", unique, [[1, "unsigned"], [2, "unsigned"]]]));
-    insert(INDEX_ID, json!([TREES, 2, "any", "tree", {"unique": false}, [[2, "unsigned"]]]));
-    insert(INDEX_ID, json!([HASHES, 0, "primary", "hash", unique, [[0, "string"]]]));
+    insert(INDEX_ID.0, json!([TREES, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
+    insert(INDEX_ID.0, json!([TREES, 1, "unique", "tree", unique, [[1, "unsigned"], [2, "unsigned"]]]));
+    insert(INDEX_ID.0, json!([TREES, 2, "any", "tree", {"unique": false}, [[2, "unsigned"]]]));
+    insert(INDEX_ID.0, json!([HASHES, 0, "primary", "hash", unique, [[0, "string"]]]));
     let nullable = json!([{"field": 1, "type": "unsigned", "is_nullable": true}]);
-    insert(INDEX_ID, json!([HASHES, 1, "nullable", "tree", unique, nullable]));
-    insert(INDEX_ID, json!([TEMPORARY, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
-    insert(INDEX_ID, json!([BLIND, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
+    insert(INDEX_ID.0, json!([HASHES, 1, "nullable", "tree", unique, nullable]));
+    insert(INDEX_ID.0, json!([TEMPORARY, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
+    insert(INDEX_ID.0, json!([BLIND, 0, "primary", "tree", unique, [[0, "unsigned"]]]));
 }
 
 struct Chooser(SeededRandomness);
@@ -730,22 +738,22 @@ fn a_change_of_the_schema_dooms_who_has_touched_the_space() {
 fn in_a_change_of_the_schema_dooms_who_has_touched_the_space(engine: &str) {
     type Change = fn(&Database, &mut Client) -> database::Result<()>;
     let changes: [(Change, bool); 5] = [
-        (|database, rival| database.truncate(&rival.context, &database.space(TREES)?), true),
+        (|database, rival| database.truncate(&rival.context, &database.space(SpaceId(TREES))?), true),
         (
             |database, rival| {
                 let row = json!([TREES, 3, "more", "tree", {"unique": false}, [[3, "unsigned"]]]);
-                rival.try_run(database, &Op::Insert(INDEX_ID, row)).map(|_| ())
+                rival.try_run(database, &Op::Insert(INDEX_ID.0, row)).map(|_| ())
             },
             true,
         ),
-        (|database, rival| rival.try_run(database, &Op::Delete(INDEX_ID, 0, json!([TREES, 2]))).map(|_| ()), true),
+        (|database, rival| rival.try_run(database, &Op::Delete(INDEX_ID.0, 0, json!([TREES, 2]))).map(|_| ()), true),
         (
             |database, rival| {
-                rival.try_run(database, &Op::Update(SPACE_ID, 0, json!([TREES]), json!([["=", 2, "x"]]))).map(|_| ())
+                rival.try_run(database, &Op::Update(SPACE_ID.0, 0, json!([TREES]), json!([["=", 2, "x"]]))).map(|_| ())
             },
             true,
         ),
-        (|database, rival| database.truncate(&rival.context, &database.space(HASHES)?), false),
+        (|database, rival| database.truncate(&rival.context, &database.space(SpaceId(HASHES))?), false),
     ];
     for (at, (change, is_conflict)) in changes.into_iter().enumerate() {
         if at == 1 && engine == "vinyl" {
@@ -765,9 +773,9 @@ fn who_has_changed_the_schema_is_aborted_by_a_wait() {
     create_spaces(&database);
     let mut client = Client::new(&database);
     client.begin(&database);
-    client.run(&database, &Op::Insert(SPACE_ID, json!([600, 1, "s", "memtx", 0, {}, []]))).unwrap();
+    client.run(&database, &Op::Insert(SPACE_ID.0, json!([600, 1, "s", "memtx", 0, {}, []]))).unwrap();
     database.suspend(&client.context);
-    assert!(database.space(600).is_err());
+    assert!(database.space(SpaceId(600)).is_err());
     let code = database.commit(&client.context).unwrap_err().code();
     assert_eq!(code, ErrorCode::TransactionYield as u32);
     // Nothing done is nothing to lose.
@@ -875,8 +883,8 @@ fn sequences_make_no_conflicts_and_give_no_value_twice() {
     create_spaces(&database);
     let mut admin = Client::new(&database);
     let sequence = json!([1, 1, "s", 1, 1, 1_000_000, 1, 0, false]);
-    admin.run(&database, &Op::Insert(SEQUENCE_ID, sequence)).unwrap();
-    admin.run(&database, &Op::Insert(database::SPACE_SEQUENCE_ID, json!([TREES, 1, false, 0, ""]))).unwrap();
+    admin.run(&database, &Op::Insert(SEQUENCE_ID.0, sequence)).unwrap();
+    admin.run(&database, &Op::Insert(database::SPACE_SEQUENCE_ID.0, json!([TREES, 1, false, 0, ""]))).unwrap();
     let mut clients = [Client::new(&database), Client::new(&database)];
     for round in 0..2 {
         for (at, client) in clients.iter_mut().enumerate() {
@@ -950,7 +958,7 @@ fn in_a_row_that_a_trigger_puts_in_counts_too(engine: &str) {
     for rival_op in [Op::Insert(TREES, json!([6, 0, 0, 0])), Op::Insert(TREES, json!([7, 5, 5, 0]))] {
         let database = open(&SimulatedFiles::default());
         create_spaces_in(&database, engine);
-        let space = database.space(TREES).unwrap();
+        let space = database.space(SpaceId(TREES)).unwrap();
         let row = tuple::Tuple::new(database.arena(), space.format().id(), &bytes(&json!([6, 5, 5, 5]))).unwrap();
         let mut client = Client::new(&database);
         client.begin(&database);
@@ -967,7 +975,7 @@ fn in_a_row_that_a_trigger_puts_in_counts_too(engine: &str) {
 /// Gives `TREES` a trigger that does something once.
 fn set_trigger(database: &Rc<Database>, is_before: bool, run: impl Fn(&Database, &Context) + 'static) {
     let trigger = Trigger { database: Rc::clone(database), run: Box::new(run), is_enabled: Cell::new(true) };
-    let space = database.space(TREES).unwrap();
+    let space = database.space(SpaceId(TREES)).unwrap();
     let triggers = if is_before { &space.before_replace } else { &space.on_replace };
     *triggers.borrow_mut() = vec![Rc::new(trigger)];
 }
@@ -1023,7 +1031,7 @@ fn in_a_trigger_that_waits_sees_and_leaves_its_statement_whole(engine: &str) {
             let outcome = Rc::new(RefCell::new(None));
             let slot = Rc::clone(&outcome);
             let id = in_fiber(&database, move |database, context| {
-                let space = database.space(TREES).unwrap();
+                let space = database.space(SpaceId(TREES)).unwrap();
                 let row = bytes(&json!([1, 1, 1, 7]));
                 let done = database.execute(context, &space, Operation::Replace { tuple: &row });
                 *slot.borrow_mut() = Some(done.map(|_| ()).map_err(|error| error.code()));
@@ -1063,11 +1071,11 @@ fn in_a_trigger_may_change_the_row_of_its_statement(engine: &str) {
             client.run(&database, &Op::Insert(TREES, json!([1, 1, 1, 0]))).unwrap();
             let of_trigger = trigger_op.clone();
             set_trigger(&database, true, move |database, context| {
-                let space = database.space(TREES).unwrap();
+                let space = database.space(SpaceId(TREES)).unwrap();
                 let (row, key) = (bytes(&json!([1, 1, 1, 5])), bytes(&json!([1])));
                 let operation = match of_trigger {
                     Op::Replace(..) => Operation::Replace { tuple: &row },
-                    _ => Operation::Delete { index_id: 0, key: &key },
+                    _ => Operation::Delete { index_id: IndexId::PRIMARY, key: &key },
                 };
                 database.execute(context, &space, operation).unwrap();
             });
@@ -1101,7 +1109,7 @@ fn in_a_trigger_does_not_make_an_insert_replace_a_row(engine: &str) {
     for is_done_by_trigger in [false, true] {
         set_trigger(&database, true, move |database, context| {
             if is_done_by_trigger {
-                let space = database.space(TREES).unwrap();
+                let space = database.space(SpaceId(TREES)).unwrap();
                 let row = bytes(&json!([1, 1, 1, 5]));
                 database.execute(context, &space, Operation::Replace { tuple: &row }).unwrap();
             }
@@ -1124,7 +1132,7 @@ fn in_a_snapshot_asked_for_in_a_transaction_has_nothing_of_it(engine: &str) {
     let outcome = Rc::new(Cell::new(None));
     let slot = Rc::clone(&outcome);
     in_fiber(&database, move |database, context| {
-        let space = database.space(TREES).unwrap();
+        let space = database.space(SpaceId(TREES)).unwrap();
         database.begin(context).unwrap();
         database.execute(context, &space, Operation::Insert { tuple: &bytes(&json!([1, 1, 1, 1])) }).unwrap();
         database.make_checkpoint().unwrap();
@@ -1154,7 +1162,7 @@ fn in_a_cancelled_fiber_takes_its_transaction_with_it(engine: &str) {
     create_spaces_in(&database, engine);
     let id = in_fiber(&database, |database, context| {
         database.begin(context).unwrap();
-        let space = database.space(TREES).unwrap();
+        let space = database.space(SpaceId(TREES)).unwrap();
         database.execute(context, &space, Operation::Insert { tuple: &bytes(&json!([1, 1, 1, 1])) }).unwrap();
         assert_eq!(fiber::park(), fiber::Wake::Cancelled);
     });

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use storage::IteratorKind;
-use tuple::{msgpack, update};
+use tuple::{IndexId, Lsn, SpaceId, msgpack, update};
 use wal::{Journal, JournalConfig, Vclock, WalMode};
 
 const MEMORY: u32 = 512;
@@ -42,17 +42,17 @@ fn create_spaces(database: &Rc<Database>) {
         let insert = |space: u32, row: &str| insert(database, context, space, row).unwrap();
         for (id, engine) in [(MEMORY, "memtx"), (DISK, "vinyl")] {
             insert(
-                SPACE_ID,
+                SPACE_ID.0,
                 &format!(r#"[{id}, 1, "s{id}", "{engine}", 0, {{}}, [{{"name": "id", "type": "unsigned"}}]]"#),
             );
-            insert(INDEX_ID, &format!(r#"[{id}, 0, "primary", "tree", {{"unique": true}}, [[0, "unsigned"]]]"#));
+            insert(INDEX_ID.0, &format!(r#"[{id}, 0, "primary", "tree", {{"unique": true}}, [[0, "unsigned"]]]"#));
         }
     });
 }
 
 fn rows(database: &Rc<Database>, space_id: u32) -> Vec<String> {
     run(database, move |database, context| {
-        let space = database.space(space_id).unwrap();
+        let space = database.space(SpaceId(space_id)).unwrap();
         let mut rows = Vec::new();
         let visit = |row: &[u8]| {
             let mut text = String::new();
@@ -60,7 +60,9 @@ fn rows(database: &Rc<Database>, space_id: u32) -> Vec<String> {
             rows.push(text);
             true
         };
-        database.select(context, &space, &ScanRequest::new(0, IteratorKind::All, Key::EMPTY), visit).unwrap();
+        database
+            .select(context, &space, &ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY), visit)
+            .unwrap();
         rows
     })
 }
@@ -107,7 +109,7 @@ fn append(files: &SimulatedFiles, bodies: &[(u16, Vec<u8>)]) {
         rewrite_bytes: u64::MAX,
     };
     let mut clock = Vclock::default();
-    clock.set(1, vclock);
+    clock.set(1, Lsn(vclock));
     let mut journal = Journal::open(config, clock).unwrap();
     for (kind, body) in bodies {
         journal.begin();
@@ -163,7 +165,7 @@ fn a_row_that_cannot_be_applied_is_refused_with_its_place_and_passed_over_by_for
                 let database = open(&files, false).unwrap();
                 create_spaces(&database);
                 run(&database, move |database, context| {
-                    let space = database.space(space_id).unwrap();
+                    let space = database.space(SpaceId(space_id)).unwrap();
                     database.execute(context, &space, Operation::Insert { tuple: &encode("[1, \"x\"]") }).unwrap();
                 });
                 drive(&database);
@@ -188,7 +190,7 @@ fn a_format_that_rows_on_disk_may_not_fit_is_refused_where_they_cannot_be_looked
     let database = open(&files, false).unwrap();
     create_spaces(&database);
     run(&database, |database, context| {
-        let space = database.space(DISK).unwrap();
+        let space = database.space(SpaceId(DISK)).unwrap();
         let insert =
             |row: &str| database.execute(context, &space, Operation::Insert { tuple: &encode(row) }).map(|_| ());
         insert("[1, \"text\"]").unwrap();
@@ -274,7 +276,7 @@ fn upserts_make_the_same_row_whichever_way_they_go() {
         let mut model = encode(first);
         run(&database, move |database, context| {
             for space in [MEMORY, DISK] {
-                let space = database.space(space).unwrap();
+                let space = database.space(SpaceId(space)).unwrap();
                 database.execute(context, &space, Operation::Insert { tuple: &encode(first) }).unwrap();
             }
         });
@@ -291,7 +293,7 @@ fn upserts_make_the_same_row_whichever_way_they_go() {
             }
             run(&database, move |database, context| {
                 for space in [MEMORY, DISK] {
-                    let space = database.space(space).unwrap();
+                    let space = database.space(SpaceId(space)).unwrap();
                     let operation = Operation::Upsert { tuple: &[0x91, 1], ops: &encoded, index_base: 1 };
                     let _ = database.execute(context, &space, operation);
                 }

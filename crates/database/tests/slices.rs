@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use storage::IteratorKind;
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, SpaceId};
 
 const SPACE: u32 = 512;
 /// Some slices.
@@ -58,7 +59,7 @@ fn request(database: &Database) -> Context {
 
 fn insert(database: &Database, space: u32, tuple: &[u8]) -> database::Result<()> {
     let context = request(database);
-    database.execute(&context, &database.space(space)?, Operation::Insert { tuple }).map(|_| ())
+    database.execute(&context, &database.space(SpaceId(space))?, Operation::Insert { tuple }).map(|_| ())
 }
 
 fn row(id: u64, value: u64) -> Vec<u8> {
@@ -71,19 +72,25 @@ fn row(id: u64, value: u64) -> Vec<u8> {
 
 fn replace(database: &Database, tuple: &[u8]) -> database::Result<()> {
     let context = request(database);
-    database.execute(&context, &database.space(SPACE)?, Operation::Replace { tuple }).map(|_| ())
+    database.execute(&context, &database.space(SpaceId(SPACE))?, Operation::Replace { tuple }).map(|_| ())
 }
 
 fn delete(database: &Database, id: u64) {
     let mut key = vec![0x91];
     msgpack::encode_uint(&mut key, id);
     let context = request(database);
-    database.execute(&context, &database.space(SPACE).unwrap(), Operation::Delete { index_id: 0, key: &key }).unwrap();
+    database
+        .execute(
+            &context,
+            &database.space(SpaceId(SPACE)).unwrap(),
+            Operation::Delete { index_id: IndexId::PRIMARY, key: &key },
+        )
+        .unwrap();
 }
 
 fn create_space(database: &Database) {
-    insert(database, SPACE_ID, b"\x97\xcd\x02\x00\x01\xa5stock\xa5memtx\x00\x80\x90").unwrap();
-    insert(database, INDEX_ID, PRIMARY).unwrap();
+    insert(database, SPACE_ID.0, b"\x97\xcd\x02\x00\x01\xa5stock\xa5memtx\x00\x80\x90").unwrap();
+    insert(database, INDEX_ID.0, PRIMARY).unwrap();
 }
 
 fn filled(files: &SimulatedFiles) -> Rc<Database> {
@@ -104,10 +111,10 @@ fn turn(database: &Database) {
 /// Rows by id, in the order of an index.
 fn rows(database: &Database, index_id: u32) -> Vec<(u64, u64)> {
     let context = request(database);
-    let space = database.space(SPACE).unwrap();
+    let space = database.space(SpaceId(SPACE)).unwrap();
     let mut rows = Vec::new();
     database
-        .select(&context, &space, &ScanRequest::new(index_id, IteratorKind::All, Key::EMPTY), |row| {
+        .select(&context, &space, &ScanRequest::new(IndexId(index_id), IteratorKind::All, Key::EMPTY), |row| {
             let mut reader = Reader::new(row);
             reader.read_array().unwrap();
             rows.push((reader.read_uint().unwrap(), reader.read_uint().unwrap()));
@@ -135,14 +142,14 @@ fn code_of(result: database::Result<()>) -> u32 {
 fn an_index_is_built_while_rows_change_and_nothing_else_changes_the_space() {
     let files = SimulatedFiles::default();
     let database = filled(&files);
-    let answer = begin(&database, INDEX_ID, BY_VALUE);
+    let answer = begin(&database, INDEX_ID.0, BY_VALUE);
     let mut turns = 0u64;
     let mut model: BTreeMap<u64, u64> = (0..ROWS).map(|id| (id, 1000 + id)).collect();
     while answer.borrow().is_none() {
         turn(&database);
         turns += 1;
-        let space = database.space(SPACE).unwrap();
-        assert!(turns > 3 || !space.has_index(1), "it shows before it is complete");
+        let space = database.space(SpaceId(SPACE)).unwrap();
+        assert!(turns > 3 || !space.has_index(IndexId(1)), "it shows before it is complete");
         if answer.borrow().is_some() {
             break;
         }
@@ -156,9 +163,9 @@ fn an_index_is_built_while_rows_change_and_nothing_else_changes_the_space() {
         model.remove(&(turns * 7 % ROWS));
         let context = request(&database);
         assert_eq!(code_of(database.truncate(&context, &space)), ErrorCode::AlterSpace as u32);
-        assert_eq!(code_of(insert(&database, INDEX_ID, BY_VALUE)), ErrorCode::AlterSpace as u32);
+        assert_eq!(code_of(insert(&database, INDEX_ID.0, BY_VALUE)), ErrorCode::AlterSpace as u32);
         let indexes = database.space(INDEX_ID).unwrap();
-        let drop = Operation::Delete { index_id: 0, key: b"\x92\xcd\x02\x00\x00" };
+        let drop = Operation::Delete { index_id: IndexId::PRIMARY, key: b"\x92\xcd\x02\x00\x00" };
         assert_eq!(code_of(database.execute(&context, &indexes, drop).map(|_| ())), ErrorCode::AlterSpace as u32);
     }
     answer.take().unwrap().unwrap();
@@ -178,17 +185,20 @@ fn an_index_is_built_while_rows_change_and_nothing_else_changes_the_space() {
 fn a_second_change_of_a_space_waits_for_the_first() {
     let files = SimulatedFiles::default();
     let database = filled(&files);
-    let first = begin(&database, INDEX_ID, BY_VALUE);
+    let first = begin(&database, INDEX_ID.0, BY_VALUE);
     (0..3).for_each(|_| turn(&database));
     assert!(first.borrow().is_none(), "it is under way");
     // Another index, and the end of all rows: each in a fiber, as clients' requests are.
-    let second =
-        begin(&database, INDEX_ID, b"\x96\xcd\x02\x00\x02\xa5again\xa4tree\x81\xa6unique\xc2\x91\x92\x01\xa8unsigned");
+    let second = begin(
+        &database,
+        INDEX_ID.0,
+        b"\x96\xcd\x02\x00\x02\xa5again\xa4tree\x81\xa6unique\xc2\x91\x92\x01\xa8unsigned",
+    );
     let emptied = Answer::default();
     let (own, slot) = (Rc::clone(&database), Rc::clone(&emptied));
     fiber::spawn("truncation", move || {
         let context = request(&own);
-        let space = own.space(SPACE).unwrap();
+        let space = own.space(SpaceId(SPACE)).unwrap();
         *slot.borrow_mut() = Some(own.truncate(&context, &space));
     });
     let mut turns = 0;
@@ -200,19 +210,19 @@ fn a_second_change_of_a_space_waits_for_the_first() {
     first.take().unwrap().unwrap();
     second.take().unwrap().unwrap();
     emptied.take().unwrap().unwrap();
-    let space = database.space(SPACE).unwrap();
-    assert!(space.has_index(1) && space.has_index(2));
+    let space = database.space(SpaceId(SPACE)).unwrap();
+    assert!(space.has_index(IndexId(1)) && space.has_index(IndexId(2)));
 }
 
 #[test]
 fn of_an_index_that_was_not_complete_nothing_is_found_after_a_crash() {
     let files = SimulatedFiles::default();
     let database = filled(&files);
-    let answer = begin(&database, INDEX_ID, BY_VALUE);
+    let answer = begin(&database, INDEX_ID.0, BY_VALUE);
     (0..3).for_each(|_| turn(&database));
     assert!(answer.borrow().is_none());
     let database = open(&files.crash(Loss::None), 64 << 20);
-    assert!(!database.space(SPACE).unwrap().has_index(1));
+    assert!(!database.space(SpaceId(SPACE)).unwrap().has_index(IndexId(1)));
     assert_eq!(rows(&database, 0).len() as u64, ROWS);
 }
 
@@ -221,16 +231,16 @@ fn a_row_that_an_index_cannot_take_ends_its_building_whenever_it_comes() {
     for at in [1, ROWS - 1] {
         let files = SimulatedFiles::default();
         let database = filled(&files);
-        let answer = begin(&database, INDEX_ID, BY_VALUE);
+        let answer = begin(&database, INDEX_ID.0, BY_VALUE);
         (0..ROWS / 14).for_each(|_| turn(&database));
         // The statement itself is good: there is no such index yet.
         replace(&database, &row(at, 1000 + ROWS / 2)).unwrap();
         (0..ROWS).for_each(|_| turn(&database));
         assert_eq!(code_of(answer.take().unwrap()), ErrorCode::TupleFound as u32);
-        assert!(!database.space(SPACE).unwrap().has_index(1));
+        assert!(!database.space(SpaceId(SPACE)).unwrap().has_index(IndexId(1)));
         // Without that row it can be built.
         delete(&database, at);
-        let answer = begin(&database, INDEX_ID, BY_VALUE);
+        let answer = begin(&database, INDEX_ID.0, BY_VALUE);
         (0..ROWS).for_each(|_| turn(&database));
         answer.take().unwrap().unwrap();
         assert_eq!(rows(&database, 1).len() as u64, ROWS - 1);
@@ -243,13 +253,13 @@ fn a_cancelled_builder_leaves_nothing() {
     let database = filled(&files);
     let answer = Answer::default();
     let (own, slot) = (Rc::clone(&database), Rc::clone(&answer));
-    let id = fiber::spawn("builder", move || *slot.borrow_mut() = Some(insert(&own, INDEX_ID, BY_VALUE)));
+    let id = fiber::spawn("builder", move || *slot.borrow_mut() = Some(insert(&own, INDEX_ID.0, BY_VALUE)));
     (0..3).for_each(|_| turn(&database));
     fiber::cancel(id);
     turn(&database);
     assert!(answer.take().unwrap().is_err());
-    let space = database.space(SPACE).unwrap();
-    assert!(!space.has_index(1));
+    let space = database.space(SpaceId(SPACE)).unwrap();
+    assert!(!space.has_index(IndexId(1)));
     database.truncate(&request(&database), &space).unwrap();
 }
 
@@ -268,7 +278,7 @@ fn a_full_memory_takes_rows_as_soon_as_a_space_is_dropped() {
     let fitted = fill(0);
     turn(&database);
     let context = request(&database);
-    database.truncate(&context, &database.space(SPACE).unwrap()).unwrap();
+    database.truncate(&context, &database.space(SpaceId(SPACE)).unwrap()).unwrap();
     database.submit();
     // One look at the log, and no turn for what is to be freed.
     database.turn();
@@ -324,8 +334,8 @@ fn a_space_on_disk_that_is_made_and_filled_in_one_transaction_is_dumped() {
     let context = request(&database);
     database.begin(&context).unwrap();
     let space = b"\x97\xcd\x02\x00\x01\xa5stock\xa5vinyl\x00\x80\x90";
-    for (id, tuple) in [(SPACE_ID, &space[..]), (INDEX_ID, PRIMARY), (INDEX_ID, BY_VALUE), (SPACE, &row(1, 10))] {
-        database.execute(&context, &database.space(id).unwrap(), Operation::Insert { tuple }).unwrap();
+    for (id, tuple) in [(SPACE_ID.0, &space[..]), (INDEX_ID.0, PRIMARY), (INDEX_ID.0, BY_VALUE), (SPACE, &row(1, 10))] {
+        database.execute(&context, &database.space(SpaceId(id)).unwrap(), Operation::Insert { tuple }).unwrap();
     }
     database.commit(&context).unwrap();
     for _ in 0..10 {

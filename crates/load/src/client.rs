@@ -51,6 +51,8 @@ fn put_numbers(out: &mut Vec<u8>, numbers: &[u64]) {
 
 impl Client {
     /// Connects and reads the greeting; logs in if a user is given.
+    ///
+    /// Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn connect(address: &str, login: Option<(&str, &str)>) -> Result<Self, ClientError> {
         let mut connection = wire::Client::greet(dial(address)?)?;
         if let Some((user, password)) = login {
@@ -64,7 +66,7 @@ impl Client {
         dial(address)
     }
 
-    /// How long the next answers may take.
+    /// How long the next answers may take. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn wait_at_most(&mut self, time: Duration) -> Result<(), ClientError> {
         Ok(self.connection.stream().set_read_timeout(Some(time))?)
     }
@@ -74,12 +76,14 @@ impl Client {
         self.connection.into_stream()
     }
 
-    /// Calls a procedure; the first value it returns.
+    /// Calls a procedure; the first value it returns. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn call(&mut self, name: &str, arguments: &[u64]) -> Result<Value, ClientError> {
         first_value(self.connection.call(name, |out| put_numbers(out, arguments))?)
     }
 
     /// Runs Lua with unsigned arguments; the first value it returns.
+    ///
+    /// Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn eval(&mut self, expression: &str, arguments: &[u64]) -> Result<Value, ClientError> {
         first_value(self.connection.eval(expression, |out| put_numbers(out, arguments))?)
     }
@@ -132,17 +136,17 @@ impl Client {
         values(self.connection.select(space, index, order as u64, u64::from(limit), put_key)?)
     }
 
-    /// All rows of a space.
+    /// All rows of a space. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn select_all(&mut self, space: u64) -> Result<Vec<Value>, ClientError> {
         self.select(space, 0, Order::All, u32::MAX, |out| msgpack::encode_array(out, 0))
     }
 
-    /// The row with the largest key.
+    /// The row with the largest key. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn last_row(&mut self, space: u64) -> Result<Option<Value>, ClientError> {
         Ok(self.select(space, 0, Order::Less, 1, |out| msgpack::encode_array(out, 0))?.into_iter().next())
     }
 
-    /// The number of a space.
+    /// The number of a space. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn space_id(&mut self, name: &str) -> Result<u64, ClientError> {
         let rows = self.select(VSPACE, VSPACE_BY_NAME, Order::Equal, 1, |out| {
             msgpack::encode_array(out, 1);
@@ -152,7 +156,42 @@ impl Client {
         id.ok_or_else(|| ClientError::Absurd(format!("there is no space `{name}`")))
     }
 
-    /// Asks for a sign of life.
+    /// The requests that follow belong to this stream of the connection; 0 for none.
+    pub fn set_stream(&mut self, stream_id: u64) {
+        self.connection.set_stream(stream_id);
+    }
+
+    /// BEGIN, COMMIT or ROLLBACK. Errors: the connection is lost or its time is up; what the server refuses, in its words.
+    pub fn control(&mut self, request_type: u64) -> Result<(), ClientError> {
+        self.connection.request(request_type, |out| msgpack::encode_map(out, 0)).map(|_| ())
+    }
+
+    /// The row with an unsigned primary key. Errors: the connection is lost or its time is up; what the server refuses, in its words.
+    pub fn get(&mut self, space: u64, id: u64) -> Result<Option<Value>, ClientError> {
+        Ok(self.select(space, 0, Order::Equal, 1, |out| put_numbers(out, &[id]))?.into_iter().next())
+    }
+
+    /// Adds to the second field of the row with an unsigned primary key.
+    ///
+    /// Errors: the connection is lost or its time is up; what the server refuses, in its words.
+    pub fn add(&mut self, space: u64, id: u64, amount: i64) -> Result<(), ClientError> {
+        let body = |out: &mut Vec<u8>| {
+            msgpack::encode_map(out, 3);
+            msgpack::encode_uint(out, key::SPACE_ID);
+            msgpack::encode_uint(out, space);
+            msgpack::encode_uint(out, key::KEY);
+            put_numbers(out, &[id]);
+            msgpack::encode_uint(out, key::TUPLE);
+            msgpack::encode_array(out, 1);
+            msgpack::encode_array(out, 3);
+            msgpack::encode_str(out, b"+");
+            msgpack::encode_uint(out, 1);
+            msgpack::encode_int(out, amount);
+        };
+        self.connection.request(request_type::UPDATE, body).map(|_| ())
+    }
+
+    /// Asks for a sign of life. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn ping(&mut self) -> Result<(), ClientError> {
         self.connection.ping()
     }

@@ -9,7 +9,7 @@ fn read(pid: u32, file: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Processor time of a process so far, in seconds: all its threads, user and system.
+/// Processor time of a process so far, in seconds: all its threads, user and system. Errors: there is no such process, or `/proc` does not show it.
 pub fn cpu_seconds(pid: u32) -> Result<f64, String> {
     let text = read(pid, "stat")?;
     ticks(&text).map(|ticks| ticks as f64 * TICK_SECONDS).ok_or_else(|| format!("/proc/{pid}/stat has no times"))
@@ -23,7 +23,7 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(next()? + next()?)
 }
 
-/// Resident memory of a process in bytes.
+/// Resident memory of a process in bytes. Errors: there is no such process, or `/proc` does not show it.
 pub fn resident_bytes(pid: u32) -> Result<u64, String> {
     let text = read(pid, "status")?;
     let kilobytes = text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
@@ -37,17 +37,21 @@ fn io_bytes(pid: u32, name: &str) -> Result<u64, String> {
     found.ok_or_else(|| format!("/proc/{pid}/io has no {name}"))
 }
 
-/// Bytes that a process has had written to a device so far.
+/// Bytes that a process has had written to a device so far. Errors: there is no such process, or `/proc` does not show it.
 pub fn written_bytes(pid: u32) -> Result<u64, String> {
     io_bytes(pid, "write_bytes")
 }
 
 /// Bytes that a process has had read from a device so far: what came from the page cache does not count.
+///
+/// Errors: there is no such process, or `/proc` does not show it.
 pub fn device_read_bytes(pid: u32) -> Result<u64, String> {
     io_bytes(pid, "read_bytes")
 }
 
 /// Processor time of the whole machine so far, in seconds: what was spent, and what there was, idle time included.
+///
+/// Errors: there is no such process, or `/proc` does not show it.
 pub fn machine_seconds() -> Result<(f64, f64), String> {
     let bytes = runtime::read_file("/proc/stat".as_ref()).map_err(|error| format!("/proc/stat: {error}"))?;
     let text = String::from_utf8_lossy(&bytes);

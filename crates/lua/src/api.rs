@@ -10,14 +10,15 @@ use database::{Error, ErrorCode, Privileges, Space};
 use mlua_sys as ffi;
 use std::ffi::c_int;
 use std::rc::Rc;
-use tuple::Tuple;
+use tuple::{IndexId, SpaceId, Tuple};
 
 pub(crate) type Outcome = Result<c_int, Raise>;
 
 pub(crate) fn space_at(state: State, index: c_int) -> Result<Rc<Space>, Raise> {
     let id = state.check_number(index, "space id")?;
-    let space = database().space(id as u32)?;
-    if space.rows.may_wait() {
+    let database = database();
+    let space = database.space(SpaceId(id as u32))?;
+    if space.rows.may_wait() || database.has_locks() {
         // Whatever is done to it may have to be waited for.
         state.check_may_wait()?;
     }
@@ -133,12 +134,12 @@ fn recovery_report(state: State) -> Outcome {
     Ok(1)
 }
 
-/// compact_index(space_id, index_id): merges of what the index has on disk begin
+/// compact_index(space_id, index_id): begins to merge what the index has on disk
 fn compact_index(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     database().check_space_access(&context(), &space, Privileges::READ)?;
     if let Some(disk) = space.disk() {
-        disk.compact(index_id);
+        disk.compact(IndexId(index_id));
     }
     Ok(0)
 }
@@ -146,7 +147,7 @@ fn compact_index(state: State) -> Outcome {
 /// wait_for_change(space_id): returns when nobody is changing the definition of the space
 fn wait_for_change(state: State) -> Outcome {
     state.check_may_wait()?;
-    database().wait_for_change(&context(), id_at(state, 1)?)?;
+    database().wait_for_change(&context(), SpaceId(id_at(state, 1)?))?;
     crate::lua::sync_schema(state);
     Ok(0)
 }
@@ -247,7 +248,7 @@ fn set_user(state: State) -> Outcome {
     Ok(2)
 }
 
-/// restore_user(id, birth): makes the context that of whom `set_user` has told
+/// restore_user(id, birth): gives the context back to the user whom `set_user` returned
 fn restore_user(state: State) -> Outcome {
     let birth = state.check_number(2, "birth")? as u64;
     context().act_again(database::Acting::new(id_at(state, 1)?, birth));
@@ -280,7 +281,7 @@ fn info(state: State) -> Outcome {
     state.set_field(table, "cluster_uuid");
     state.push_bool(database.config.borrow().read_only || database.state() != database::State::Running);
     state.set_field(table, "ro");
-    state.push_number(database.vclock().get(1) as f64);
+    state.push_number(database.vclock().get(1).0 as f64);
     state.set_field(table, "lsn");
     state.push_number(database.vclock().signature() as f64);
     state.set_field(table, "signature");
@@ -299,7 +300,7 @@ fn info(state: State) -> Outcome {
     let vclock = state.top();
     for (id, lsn) in database.vclock().components() {
         state.push_number(f64::from(id));
-        state.push_number(lsn as f64);
+        state.push_number(lsn.0 as f64);
         state.raw_set(vclock);
     }
     state.set_field(table, "vclock");
@@ -400,6 +401,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("upsert", statements::upsert),
     ("delete", statements::delete),
     ("get", scans::get),
+    ("get_for_update", scans::get_for_update),
     ("check_key", scans::check_key),
     ("check_row", statements::check_row),
     ("select", scans::select),

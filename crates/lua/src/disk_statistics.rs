@@ -5,6 +5,7 @@ use crate::registry::database;
 use crate::state::State;
 use std::fmt::Write;
 use storage::lsm::{Amount, Counts, IndexStatistics, Volume};
+use tuple::IndexId;
 
 /// Figures by dotted names: `memory.iterator.lookup`. Lua makes tables of them.
 struct Figures {
@@ -81,7 +82,7 @@ fn histogram(runs_of_ranges: &[usize]) -> String {
 /// index_statistics(space_id, index_id) -> figures by dotted names; nil for an index in memory
 pub(crate) fn index_statistics(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
-    let Some(all) = space.disk().and_then(|disk| disk.statistics(index_id)) else {
+    let Some(all) = space.disk().and_then(|disk| disk.statistics(IndexId(index_id))) else {
         state.push_nil();
         return Ok(1);
     };

@@ -33,6 +33,7 @@ mod triggers;
 mod tuples;
 mod utf8;
 mod watchdog;
+mod watches;
 mod yaml;
 
 pub use lua::{Host, Lua, LuaConfig};

@@ -13,6 +13,7 @@ use mlua_sys as ffi;
 use runtime::fiber;
 use std::any::Any;
 use std::rc::Rc;
+use tuple::SpaceId;
 use tuple::msgpack::{self, Reader};
 
 /// What Lua needs of the process around it. `server` fills it.
@@ -74,6 +75,7 @@ impl Lua {
             utf8::FUNCTIONS,
             decimals::FUNCTIONS,
             library::FUNCTIONS,
+            crate::watches::FUNCTIONS,
             sockets::FUNCTIONS,
             remote::FUNCTIONS,
         ];
@@ -156,6 +158,7 @@ impl Lua {
         let registry = registry();
         registry.threads.borrow_mut().clear();
         registry.background.borrow_mut().take();
+        registry.watchers.borrow_mut().clear();
         if let Some(state) = registry.main.take() {
             state.close();
         }
@@ -226,12 +229,12 @@ fn push_changes(state: State, changes: &[SchemaObject]) {
         let list = state.top();
         let ids = changes.iter().filter_map(|change| match (name, change) {
             ("space", SchemaObject::Space(id)) => Some(*id),
-            ("sequence", SchemaObject::Sequence(id)) => Some(*id),
-            ("func", SchemaObject::Function(id)) => Some(*id),
+            ("sequence", SchemaObject::Sequence(id)) => Some(SpaceId(*id)),
+            ("func", SchemaObject::Function(id)) => Some(SpaceId(*id)),
             _ => None,
         });
         for (at, id) in ids.enumerate() {
-            state.push_number(f64::from(id));
+            state.push_number(f64::from(id.0));
             state.raw_set_index(list, at as i32 + 1);
         }
         state.set_field(table, name);

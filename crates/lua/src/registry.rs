@@ -78,6 +78,8 @@ pub(crate) struct Registry {
     pub(crate) shutdown: Cell<c_int>,
     /// Lua function: runs triggers of sessions.
     pub(crate) session_event: Cell<c_int>,
+    /// Functions that watch keys, by the numbers of their watches.
+    pub(crate) watchers: RefCell<hashbrown::HashMap<u64, Rc<crate::watches::LuaWatcher>>>,
     /// Which triggers of sessions there are.
     pub(crate) session_triggers: RefCell<HashSet<String>>,
 }

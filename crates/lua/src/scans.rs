@@ -8,6 +8,7 @@ use database::{Cursor, Error, ErrorCode, Key, Privileges, ScanRequest, Space};
 use std::ffi::c_int;
 use std::rc::Rc;
 use storage::IteratorKind;
+use tuple::IndexId;
 
 /// What a read looks up in: the space, if it is there, and the number of the index. The key is refused before the space is.
 type Place = (Result<Rc<Space>, Raise>, u32);
@@ -43,7 +44,19 @@ pub(crate) fn get(state: State) -> Outcome {
     let mut key = buffer();
     let (space, index_id) = place_and_key(state, 3, &mut key)?;
     let space = space?;
-    let result = database().get(&context(), &space, index_id, Key::decode(&key)?)?;
+    let result = database().get(&context(), &space, IndexId(index_id), Key::decode(&key)?)?;
+    Ok(push_found(state, result))
+}
+
+/// get_for_update(space, index, key, seconds to wait at most or nil)
+pub(crate) fn get_for_update(state: State) -> Outcome {
+    let mut key = buffer();
+    let (space, index_id) = place_and_key(state, 3, &mut key)?;
+    let space = space?;
+    state.check_may_wait()?;
+    let timeout_ns = state.number(4).map(|seconds| (seconds * 1e9) as u64);
+    let key = Key::decode(&key)?;
+    let result = database().get_for_update(&context(), &space, IndexId(index_id), key, timeout_ns)?;
     Ok(push_found(state, result))
 }
 
@@ -66,7 +79,7 @@ pub(crate) fn select(state: State) -> Outcome {
     let space = space?;
     let offset = state.number(5).unwrap_or(0.0) as u64;
     let limit = state.number(6).unwrap_or(4_294_967_295.0) as u64;
-    let request = ScanRequest { index_id, kind, key, offset, limit };
+    let request = ScanRequest { index_id: IndexId(index_id), kind, key, offset, limit };
     let rows = database().select_tuples(&context(), &space, &request)?;
     state.new_table(rows.len(), 0);
     let table = state.top();
@@ -87,7 +100,7 @@ pub(crate) fn iterator(state: State) -> Outcome {
     let key = Key::decode(&key)?;
     let kind = iterator_at(state, 3, &key)?;
     let space = space?;
-    let cursor = database().cursor(&context(), &space, &ScanRequest::new(index_id, kind, key))?;
+    let cursor = database().cursor(&context(), &space, &ScanRequest::new(IndexId(index_id), kind, key))?;
     let handle = Box::into_raw(Box::new(cursor));
     registry().scans.borrow_mut().insert(handle.addr());
     state.push_pointer(handle.cast());
@@ -126,7 +139,7 @@ pub(crate) fn count(state: State) -> Outcome {
     let key = Key::decode(&key)?;
     let kind = iterator_at(state, 3, &key)?;
     let space = space?;
-    let count = database().count(&context(), &space, &ScanRequest::new(index_id, kind, key))?;
+    let count = database().count(&context(), &space, &ScanRequest::new(IndexId(index_id), kind, key))?;
     state.push_number(count as f64);
     Ok(1)
 }
@@ -136,7 +149,7 @@ pub(crate) fn random(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let seed = state.number(3).unwrap_or(0.0) as u64;
     if space.rows.may_wait() {
-        let (index, name) = (space.index_name(index_id), space.name());
+        let (index, name) = (space.index_name(IndexId(index_id)), space.name());
         let arguments: [&dyn std::fmt::Display; 5] = [&index, &"TREE", &name, &space.def().engine, &"random()"];
         return Err(Error::new(ErrorCode::UnsupportedIndexFeature, &arguments).into());
     }
@@ -144,8 +157,8 @@ pub(crate) fn random(state: State) -> Outcome {
     let context = context();
     database().bring_in_place(&context)?;
     context.see(database().written(&space));
-    database().remember_all(&context, &space, index_id);
-    let found = space.rows.memory().and_then(|rows| rows.borrow().random(index_id, seed));
+    database().remember_all(&context, &space, IndexId(index_id));
+    let found = space.rows.memory().and_then(|rows| rows.borrow().random(IndexId(index_id), seed));
     Ok(push_found(state, found))
 }
 
@@ -155,7 +168,7 @@ pub(crate) fn size(state: State) -> Outcome {
     let context = context();
     database().check_space_access(&context, &space, Privileges::READ)?;
     database().bring_in_place(&context)?;
-    database().remember_all(&context, &space, 0);
+    database().remember_all(&context, &space, IndexId::PRIMARY);
     // A number of rows, too, may be what a crash takes back.
     context.see(database().written(&space));
     state.push_number(space.rows.len() as f64);
@@ -166,6 +179,6 @@ pub(crate) fn size(state: State) -> Outcome {
 /// index_size(space, index) -> bytes
 pub(crate) fn index_size(state: State) -> Outcome {
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
-    state.push_number(space.rows.index_bytes(index_id) as f64);
+    state.push_number(space.rows.index_bytes(IndexId(index_id)) as f64);
     Ok(1)
 }

@@ -6,7 +6,7 @@ use crate::registry::{context, database};
 use crate::state::State;
 use database::{Error, ErrorCode, Function, Sequence, Space};
 use std::ffi::c_int;
-use tuple::msgpack;
+use tuple::{IndexId, SpaceId, msgpack};
 
 /// spaces() -> list of definitions
 pub(crate) fn spaces(state: State) -> Outcome {
@@ -22,7 +22,7 @@ pub(crate) fn spaces(state: State) -> Outcome {
 
 /// space_definition(id) -> definition, or nil if there is none
 pub(crate) fn space_definition(state: State) -> Outcome {
-    match database().catalog.space(id_at(state, 1)?) {
+    match database().catalog.space(SpaceId(id_at(state, 1)?)) {
         Some(space) => push_space(state, &space),
         None => state.push_nil(),
     }
@@ -33,7 +33,7 @@ fn push_space(state: State, space: &Space) {
     let def = space.def();
     state.new_table(0, 10);
     let table = state.top();
-    state.push_number(f64::from(space.id));
+    state.push_number(f64::from(space.id.0));
     state.set_field(table, "id");
     state.push_str(&def.name);
     state.set_field(table, "name");
@@ -45,7 +45,7 @@ fn push_space(state: State, space: &Space) {
     state.set_field(table, "is_local");
     state.push_bool(def.is_temporary);
     state.set_field(table, "temporary");
-    state.push_bool(space.has_index(0));
+    state.push_bool(space.has_index(IndexId::PRIMARY));
     state.set_field(table, "enabled");
     push_indexes(state, space);
     state.set_field(table, "indexes");
@@ -77,7 +77,7 @@ fn push_indexes(state: State, space: &Space) {
         let Some(def) = space.index_def(index.id) else { continue };
         state.new_table(0, 6);
         let table = state.top();
-        state.push_number(f64::from(index.id));
+        state.push_number(f64::from(index.id.0));
         state.set_field(table, "id");
         state.push_str(&index.name);
         state.set_field(table, "name");

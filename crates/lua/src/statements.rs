@@ -8,6 +8,7 @@ use crate::state::{Raise, State};
 use database::{Context, Database, Error, ErrorCode, Operation, Savepoint, TxnIsolation, TxnOptions};
 use mlua_sys as ffi;
 use std::ffi::c_int;
+use tuple::IndexId;
 
 fn is_congested(database: &Database, context: &Context) -> bool {
     database.is_log_congested() || context.session.writes_disk.get() && database.is_disk_congested()
@@ -51,7 +52,7 @@ pub(crate) fn update_row(state: State) -> Outcome {
     encode_key(state, 3, &mut key)?;
     encode_ops(state, 4, &mut ops)?;
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
-    let operation = Operation::Update { index_id, key: &key, ops: &ops, index_base: 1 };
+    let operation = Operation::Update { index_id: IndexId(index_id), key: &key, ops: &ops, index_base: 1 };
     let context = context();
     let result = database().execute(&context, &space, operation)?;
     after_write(state, &context)?;
@@ -101,7 +102,7 @@ pub(crate) fn delete(state: State) -> Outcome {
     encode_key(state, 3, &mut key)?;
     let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
     let context = context();
-    let result = database().execute(&context, &space, Operation::Delete { index_id, key: &key })?;
+    let result = database().execute(&context, &space, Operation::Delete { index_id: IndexId(index_id), key: &key })?;
     after_write(state, &context)?;
     Ok(push_found(state, result))
 }

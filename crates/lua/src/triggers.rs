@@ -43,7 +43,7 @@ impl Callback {
         state.new_table(rows.len(), 0);
         for (at, row) in rows.iter().enumerate() {
             state.new_table(3, 0);
-            state.push_number(f64::from(row.space_id));
+            state.push_number(f64::from(row.space_id.0));
             state.raw_set_index(3, 1);
             push_optional(state, row.old.clone());
             state.raw_set_index(3, 2);

@@ -163,20 +163,32 @@ impl Connection {
             let database = connection.database();
             database.act_for_session(&context);
             fiber::set_local(Rc::clone(&context) as Rc<dyn Any>);
-            let outcome = work(&connection, &context, &subject);
-            let waited = fiber::waited_ns();
-            if waited > 0 {
-                let total = fiber::now_ns().saturating_sub(begun);
-                if total > database.limits.too_long_ns.get() {
-                    log_slow(&describe(&subject), total, waited);
-                }
-            }
-            if let Err(error) = outcome {
-                let error = if connection.is_cut_short.get() { shutting_down() } else { error };
-                connection.answer_error(tag, &error);
-            }
+            connection.serve_here(tag, begun, || describe(&subject), || work(&connection, &context, &subject));
             connection.service.end_request(&connection);
         });
+    }
+
+    /// The same in the fiber that calls, for a request that has come at `begun`, by the clock of the fibers.
+    pub(crate) fn serve_here(
+        &self,
+        tag: u64,
+        begun: u64,
+        describe: impl FnOnce() -> String,
+        work: impl FnOnce() -> Result<()>,
+    ) {
+        let waited_before = fiber::waited_ns();
+        let outcome = work();
+        let waited = fiber::waited_ns() - waited_before;
+        if waited > 0 {
+            let total = fiber::now_ns().saturating_sub(begun);
+            if total > self.database().limits.too_long_ns.get() {
+                log_slow(&describe(), total, waited);
+            }
+        }
+        if let Err(error) = outcome {
+            let error = if self.is_cut_short.get() { shutting_down() } else { error };
+            self.answer_error(tag, &error);
+        }
     }
 
     /// Reads what is there, at most what `buffer` takes. Returns the number of bytes; 0 at the end of the stream.

@@ -70,6 +70,10 @@ pub trait Door: 'static {
     /// Writes an error in the place of an answer.
     fn encode_failure(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error);
 
+    /// No more requests will come: what the door keeps for them ends. Some may still be in fibers, and their answers be wanted. May be
+    /// called twice.
+    fn close(&self, _connection: &Rc<Connection>, _state: &Self::State) {}
+
     /// Looks at a login that was handed to [`Connection::log_in`]: if it proves who somebody is, the session is theirs. Errors: it does not.
     fn authenticate(&self, _connection: &Connection, _state: &Self::State, _login: &[u8]) -> Result<()> {
         Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"logins of this protocol"]))
@@ -98,6 +102,8 @@ pub trait AnyDoor {
     fn serve_input(&self, connection: &Rc<Connection>, bytes: &[u8]);
     /// See [`Door::encode_failure`].
     fn fail(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error);
+    /// See [`Door::close`].
+    fn leave(&self, connection: &Rc<Connection>);
     /// See [`Door::authenticate`].
     fn check_login(&self, connection: &Connection, login: &[u8]) -> Result<()>;
     /// See [`Door::user_of`].
@@ -137,6 +143,10 @@ impl<D: Door> AnyDoor for D {
 
     fn fail(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error) {
         self.encode_failure(database, out, tag, error);
+    }
+
+    fn leave(&self, connection: &Rc<Connection>) {
+        self.close(connection, state::<D>(connection));
     }
 
     fn check_login(&self, connection: &Connection, login: &[u8]) -> Result<()> {

@@ -69,7 +69,7 @@ fn clients(events: &[Event]) -> impl Iterator<Item = usize> {
 
 impl EventLoop {
     /// A loop over an open database, with these doors. `poll` and `waker` are those of [`EventLoop::poll`]; the database's environment calls the
-    /// same waker.
+    /// same waker. Errors: the system's, of the poller.
     pub fn new(
         poll: Poll,
         waker: Arc<Waker>,
@@ -104,7 +104,7 @@ impl EventLoop {
         })
     }
 
-    /// A poll and the waker that ends its sleep.
+    /// A poll and the waker that ends its sleep. Errors: the system's, of the poller.
     pub fn poll() -> io::Result<(Poll, Arc<Waker>)> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(&poll.registry()?, WAKE)?);
@@ -148,7 +148,7 @@ impl EventLoop {
         self.connections.len()
     }
 
-    /// Runs until the stop flag is set or `is_done` says so.
+    /// Runs until the stop flag is set or `is_done` says so. Errors: the system's, of the poller.
     pub fn run(&mut self, is_done: impl Fn() -> bool) -> io::Result<()> {
         let service = Rc::clone(&self.service);
         let database = &service.database;
@@ -264,6 +264,7 @@ impl EventLoop {
                 Ok(0) => {
                     connection.is_readable.set(false);
                     connection.is_closing.set(true);
+                    connection.door.leave(&connection);
                     service.mark(&connection);
                 }
                 Ok(count) => {

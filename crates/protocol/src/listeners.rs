@@ -69,7 +69,7 @@ impl Listeners {
     }
 
     /// Stops listening everywhere.
-    pub(crate) fn close_all(&self) {
+    pub fn close_all(&self) {
         self.close_if(|_| true);
     }
 

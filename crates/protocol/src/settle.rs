@@ -74,6 +74,7 @@ impl EventLoop {
     pub(crate) fn close(&mut self, connection: &Rc<Connection>) {
         connection.is_closing.set(true);
         let service = &self.service;
+        connection.door.leave(connection);
         service.database.announce(&connection.session, SessionEvent::Disconnect);
         service.database.close_session(&connection.session);
         // What had come of a request is given up.

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const STACK_BYTES: usize = 1 << 20;
 /// Numbers below are left for the system's, as Tarantool does.
 const FIRST_ID: u64 = 101;
-/// Stacks kept for reuse, of which each has a page or two of memory. To make one and take it apart costs four calls of the kernel: as many are kept as
-/// there are reads from disk in a few connections with many requests in flight.
+/// Stacks kept for reuse, of which each has a page or two of memory. Mapping and unmapping one costs four system calls. Enough are kept for the
+/// disk reads of a few connections that pipeline many requests.
 const POOL_MAX: usize = 1024;
 
 /// Names a fiber; never used twice in a process.

@@ -55,7 +55,7 @@ pub enum Registry {
 const EVENTS_MAX: usize = 1024;
 
 impl Poll {
-    /// A poll without sources.
+    /// A poll without sources. Errors: the system's.
     pub fn new() -> io::Result<Self> {
         match simulation::current() {
             Some(simulation) => Ok(Poll::Simulated(simulation.new_poll())),
@@ -63,7 +63,7 @@ impl Poll {
         }
     }
 
-    /// Where its sources are registered.
+    /// Where its sources are registered. Errors: the system's.
     pub fn registry(&self) -> io::Result<Registry> {
         match self {
             Poll::System(poll, _) => Ok(Registry::System(poll.registry().try_clone()?)),
@@ -71,7 +71,7 @@ impl Poll {
         }
     }
 
-    /// Waits for events, at most so long, and adds them to `found`. An interruption finds none.
+    /// Waits for events, at most so long, and adds them to `found`. An interruption finds none. Errors: the system's.
     pub fn poll(&mut self, timeout: Duration, found: &mut Vec<Event>) -> io::Result<()> {
         match self {
             Poll::System(poll, events) => {
@@ -102,6 +102,8 @@ impl Poll {
 
     /// The same for a caller who expects something so soon that its processor should not go to sleep: looks again and again for `spin`
     /// before it waits. Returns how long it took until something came or the time was over; nothing in a simulation, where looking takes no time.
+    ///
+    /// Errors: the system's.
     pub fn poll_eagerly(&mut self, spin: Duration, timeout: Duration, found: &mut Vec<Event>) -> io::Result<Duration> {
         if matches!(self, Poll::Simulated(_)) {
             return self.poll(timeout, found).map(|()| Duration::ZERO);
@@ -127,7 +129,7 @@ fn mixed() -> io::Error {
 }
 
 impl Registry {
-    /// Watches for connections to accept.
+    /// Watches for connections to accept. Errors: the system's.
     pub fn register_listener(&self, listener: &mut Listener, token: Token) -> io::Result<()> {
         match (self, listener) {
             (Registry::System(registry), Listener::Tcp(listener)) => {
@@ -141,7 +143,7 @@ impl Registry {
         }
     }
 
-    /// Watches a connection for reading and writing.
+    /// Watches a connection for reading and writing. Errors: the system's.
     pub fn register_stream(&self, stream: &mut Stream, token: Token) -> io::Result<()> {
         match (self, stream) {
             (Registry::System(registry), Stream::Tcp(stream)) => registry.register(stream, mio::Token(token.0), BOTH),
@@ -151,7 +153,7 @@ impl Registry {
         }
     }
 
-    /// Watches for notifications.
+    /// Watches for notifications. Errors: the system's.
     pub fn register_notifier(&self, notifier: &Notifier, token: Token) -> io::Result<()> {
         match self {
             Registry::System(registry) => {
@@ -186,7 +188,7 @@ impl Registry {
         }
     }
 
-    /// Watches a listener no longer.
+    /// Watches a listener no longer. Errors: the system's.
     pub fn deregister_listener(&self, listener: &mut Listener) -> io::Result<()> {
         match (self, listener) {
             (Registry::System(registry), Listener::Tcp(listener)) => registry.deregister(listener),
@@ -196,7 +198,7 @@ impl Registry {
         }
     }
 
-    /// Watches a connection no longer.
+    /// Watches a connection no longer. Errors: the system's.
     pub fn deregister_stream(&self, stream: &Stream, token: Token) -> io::Result<()> {
         match (self, stream) {
             (Registry::System(registry), stream) => {
@@ -224,7 +226,7 @@ pub enum Waker {
 }
 
 impl Waker {
-    /// A waker of the registry's poll.
+    /// A waker of the registry's poll. Errors: the system's.
     pub fn new(registry: &Registry, token: Token) -> io::Result<Self> {
         match registry {
             Registry::System(registry) => Ok(Waker::System(mio::Waker::new(registry, mio::Token(token.0))?)),
@@ -232,7 +234,7 @@ impl Waker {
         }
     }
 
-    /// Ends the sleep.
+    /// Ends the sleep. Errors: the system's.
     pub fn wake(&self) -> io::Result<()> {
         match self {
             Waker::System(waker) => waker.wake(),

@@ -29,7 +29,7 @@ struct NotifierState {
 }
 
 impl Notifier {
-    /// A notifier that is not readable.
+    /// A notifier that is not readable. Errors: the system's.
     pub fn new() -> io::Result<Self> {
         if let Some(simulation) = simulation::current() {
             let state = Mutex::default();

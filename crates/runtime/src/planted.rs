@@ -6,7 +6,7 @@ use std::cell::Cell;
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
-    /// A statement that is taken back leaves its row in the secondary indexes.
+    /// A statement that is rolled back leaves its row in the secondary indexes.
     KeepSecondaryEntry,
     /// After a failed write the log goes on, and gives the lost positions to others.
     ReusePosition,
@@ -26,6 +26,14 @@ pub enum Plant {
     FilterDenies,
     /// Nobody compares the newest log and the manifest with what is noted of them.
     IgnoreWitness,
+    /// A transaction that waits does not remember the keys that it has read.
+    ForgetReads,
+    /// It does not remember the ranges.
+    ForgetRanges,
+    /// A transaction that has only read goes on although what it read has changed, so it sees two moments.
+    ReaderGoesOn,
+    /// The last of the changes that were rolled back for a wait is not applied again.
+    LosePrivateWrite,
 }
 
 thread_local! {

@@ -38,7 +38,7 @@ pub struct ReadQueue {
 }
 
 impl ReadQueue {
-    /// A queue of which at most `depth_max` reads are under way at once. `notifier` is notified when reads end.
+    /// A queue of which at most `depth_max` reads are under way at once. `notifier` is notified when reads end. Errors: the system's.
     pub fn new(depth_max: usize, notifier: Arc<Notifier>) -> io::Result<Self> {
         let depth_max = depth_max.max(1);
         // Old kernels have no ring, sandboxes refuse it.

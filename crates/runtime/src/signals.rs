@@ -15,7 +15,7 @@ pub const USER_1: i32 = libc::SIGUSR1;
 pub const HANG_UP: i32 = libc::SIGHUP;
 
 /// From now on `signals` no longer do what they do by default but are handed to `handle`, on another thread. Call it before other
-/// threads start: they inherit that the signals are blocked.
+/// threads start: they inherit that the signals are blocked. Errors: the system's, for a signal that cannot be handled.
 pub fn handle_signals(signals: &[i32], handle: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     // SAFETY: the set is initialised by sigemptyset before it is used; all pointers are to locals.
     let set = unsafe {
@@ -63,7 +63,7 @@ impl SignalTarget {
 
 /// Makes `handler` what the calling thread runs when it is interrupted through the returned target. The handler runs between any two
 /// instructions: it may only read atomics and call what is documented as safe there. The thread must live as long as the process.
-/// One handler per process.
+/// One handler per process. Errors: the system's, for a signal that cannot be handled.
 pub fn on_thread_signal(handler: fn()) -> io::Result<SignalTarget> {
     let _ = THREAD_HANDLER.set(handler);
     // SAFETY: the structure is zeroed, which is valid, and filled; the handler is async-signal-safe by the contract above.

@@ -32,7 +32,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Starts a named thread.
+/// Starts a named thread. Errors: the system has no room for another thread.
 pub fn spawn_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

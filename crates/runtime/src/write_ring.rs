@@ -32,7 +32,7 @@ impl WriteRing {
         Ok(WriteRing { ring, lent: BTreeMap::new() })
     }
 
-    /// Begins a write. Gives the buffer back if the file or the ring cannot take it.
+    /// Begins a write. Gives the buffer back if the file or the ring cannot take it. Errors: the system's.
     pub fn submit(
         &mut self,
         number: u64,

@@ -3,7 +3,7 @@
 use crate::logging::{self, Log};
 use crate::options::Options;
 use database::options::change;
-use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, UserKind};
+use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, SHUTDOWN_KEY, UserKind};
 use lua::{Host, Lua, LuaConfig};
 use protocol::iproto::Iproto;
 use protocol::{Door, EventLoop, Listeners, NetConfig};
@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SHUTDOWN_NS: u64 = 800_000_000;
 /// Longest time for requests that are under way to end and be answered before the process ends.
 const DRAIN_NS: u64 = 2_000_000_000;
+/// Longest time that clients have to go away by themselves, if they watch whether the server stops.
+const CLIENTS_NS: u64 = 3_000_000_000;
 /// Descriptors of the process for each run file kept open: a run takes up to two, and half of all are for connections.
 const DISK_FILES_PART: u64 = 4;
 /// A run that is read past the page cache, too, has two descriptors.
@@ -186,9 +188,21 @@ impl Process {
         let is_done = Rc::new(Cell::new(false));
         let done = Rc::clone(&is_done);
         Lua::shut_down(move || done.set(true));
-        let deadline = fiber::now_ns() + SHUTDOWN_NS;
+        self.event_loop.listeners().close_all();
+        // Clients that watch for it finish what they are at and close their connections.
+        if let Err(error) = self.database.broadcast(SHUTDOWN_KEY, Some(&[0xc3])) {
+            tracing::warn!("the stop is not announced: {error}");
+        }
+        let begun = fiber::now_ns();
+        let (deadline, clients_deadline) = (begun + SHUTDOWN_NS, begun + CLIENTS_NS);
         self.stop.wake();
-        self.event_loop.run(|| is_done.get() || fiber::now_ns() > deadline).map_err(text)?;
+        let database = Rc::clone(&self.database);
+        let is_over = move || {
+            let now = fiber::now_ns();
+            let awaits_clients = now <= clients_deadline && database.awaited_on_shutdown() > 0;
+            !awaits_clients && (is_done.get() || now > deadline)
+        };
+        self.event_loop.run(is_over).map_err(text)?;
         self.event_loop.drain(fiber::now_ns() + DRAIN_NS).map_err(text)?;
         if self.host.is_open.get() {
             self.database.close().map_err(|error| error.to_string())?;

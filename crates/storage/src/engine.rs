@@ -4,7 +4,7 @@ use crate::entries::KeySource;
 use crate::lsm::DiskChange;
 use std::rc::Rc;
 use tuple::msgpack::Reader;
-use tuple::{KeyDef, Tuple, TupleError};
+use tuple::{IndexId, KeyDef, Tuple, TupleError};
 
 /// A key: its parts one after the other and their number.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl<'a> Key<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct ScanRequest<'a> {
     /// Number of the index.
-    pub index_id: u32,
+    pub index_id: IndexId,
     /// Direction and bound.
     pub kind: IteratorKind,
     /// Where the bound lies; all parts of the index's key or the first of them.
@@ -50,7 +50,7 @@ pub struct ScanRequest<'a> {
 
 impl<'a> ScanRequest<'a> {
     /// All rows that a key and a bound mean.
-    pub fn new(index_id: u32, kind: IteratorKind, key: Key<'a>) -> Self {
+    pub fn new(index_id: IndexId, kind: IteratorKind, key: Key<'a>) -> Self {
         ScanRequest { index_id, kind, key, offset: 0, limit: u64::MAX }
     }
 }
@@ -68,7 +68,7 @@ pub enum IndexKind {
 #[derive(Clone)]
 pub struct IndexDef {
     /// Number within the space; 0 is the primary index.
-    pub id: u32,
+    pub id: IndexId,
     /// Arrangement.
     pub kind: IndexKind,
     /// No two rows with equal keys (keys with a null part excepted).
@@ -147,7 +147,7 @@ pub enum StorageError {
     /// A unique index has another row with the key.
     Duplicate {
         /// Number of the index.
-        index_id: u32,
+        index_id: IndexId,
         /// The row in the way.
         existing: Tuple,
     },
@@ -156,7 +156,7 @@ pub enum StorageError {
     /// An index does not have a row that it must have: a fault of the server or of the machine.
     Damaged {
         /// Number of the index.
-        index_id: u32,
+        index_id: IndexId,
     },
 }
 
@@ -172,7 +172,7 @@ pub enum BuildError {
     /// Two rows have one key of a unique index.
     Duplicate {
         /// Number of the index.
-        index_id: u32,
+        index_id: IndexId,
         /// One of the rows.
         existing: Tuple,
     },

@@ -15,7 +15,7 @@
 
 use crate::engine::{IndexDef, IndexKind};
 use std::rc::Rc;
-use tuple::{KeyDef, KeyPart, msgpack};
+use tuple::{IndexId, KeyDef, KeyPart, msgpack};
 
 /// What an index makes of a row.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ impl IndexDef {
     /// A secondary index over the keys that `source` makes: `parts` are their types, whatever their field numbers say. `primary` is the key of
     /// the space's primary index; when that changes, the index is to be built anew.
     pub fn with_entries(
-        id: u32,
+        id: IndexId,
         kind: IndexKind,
         is_unique: bool,
         parts: &[KeyPart],

@@ -11,7 +11,7 @@ use crate::lsm::{DiskRow, LsmSpace, Stop};
 use crate::memory::{MemorySpace, Prefetch};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tuple::{Arena, KeyDef, OutOfMemory, Tuple};
+use tuple::{Arena, IndexId, KeyDef, OutOfMemory, Tuple};
 
 /// The rows of a space, by where they are.
 pub enum Rows {
@@ -104,13 +104,13 @@ impl Rows {
     pub fn row_bytes(&self) -> u64 {
         match self {
             Rows::Memory(space) => space.borrow().row_bytes() as u64,
-            Rows::Disk(space, _) => space.index_bytes(0),
+            Rows::Disk(space, _) => space.index_bytes(IndexId::PRIMARY),
             Rows::Nowhere => 0,
         }
     }
 
     /// Bytes of one index.
-    pub fn index_bytes(&self, index_id: u32) -> u64 {
+    pub fn index_bytes(&self, index_id: IndexId) -> u64 {
         match self {
             Rows::Memory(space) => space.borrow().index_bytes(index_id) as u64,
             Rows::Disk(space, _) => space.index_bytes(index_id),
@@ -131,8 +131,10 @@ impl Rows {
     }
 
     /// The row of a unique index with this key, all parts of it. Rows of a disk get `format_id`.
+    ///
+    /// Errors: `Stop::Wait` if the row is on disk and not in memory, `Stop::Failed` if it cannot be read there; `OutOfMemory` if there is no room for a copy.
     #[inline]
-    pub fn get(&self, index_id: u32, key: Key<'_>, format_id: u32) -> Result<Option<Tuple>, Refusal> {
+    pub fn get(&self, index_id: IndexId, key: Key<'_>, format_id: u32) -> Result<Option<Tuple>, Refusal> {
         match self {
             Rows::Memory(space) => Ok(space.borrow().get(index_id, key.parts, key.part_count)),
             Rows::Disk(space, arena) => tuple_of(space.get(index_id, key)?, arena, format_id),
@@ -141,6 +143,8 @@ impl Rows {
     }
 
     /// The row with the primary key of `row`.
+    ///
+    /// Errors: `Stop::Wait` if the row is on disk and not in memory, `Stop::Failed` if it cannot be read there; `OutOfMemory` if there is no room for a copy.
     #[inline]
     pub fn same_key(&self, row: &[u8], format_id: u32) -> Result<Option<Tuple>, Refusal> {
         match self {
@@ -164,7 +168,7 @@ impl Rows {
         if mode == Mode::Insert
             && let Some(existing) = tuple_of(space.get_same_key(new.data())?, arena, format_id)?
         {
-            return Err(Refusal::Storage(StorageError::Duplicate { index_id: 0, existing }));
+            return Err(Refusal::Storage(StorageError::Duplicate { index_id: IndexId::PRIMARY, existing }));
         }
         self.check_secondaries(old, new, format_id)
     }
@@ -271,7 +275,7 @@ impl Rows {
             }
             return;
         };
-        let mut visit = |index_id: u32, own: &[u8], whole: &[u8]| {
+        let mut visit = |index_id: IndexId, own: &[u8], whole: &[u8]| {
             if let Some(def) = defs.iter().find(|def| def.id == index_id) {
                 visit(def, Some(own), Some(whole));
             }

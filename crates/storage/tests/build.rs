@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use storage::{Change, IndexDef, IndexKind, IteratorKind, KeySource, MemorySpace, Mode};
-use tuple::{Arena, FieldType, Format, KeyDef, KeyPart, Tuple, msgpack};
+use tuple::{Arena, FieldType, Format, IndexId, KeyDef, KeyPart, Tuple, msgpack};
 
 /// Rows are [id, group, value]: a value is a number, nil, or text, which the new indexes refuse.
 type Row = (u64, u64, Value);
@@ -51,7 +51,7 @@ fn def(id: u32, kind: IndexKind, is_unique: bool, fields: &[u32], more: &[u32]) 
     let key = |fields: &[u32]| KeyDef::new(fields.iter().map(|field| part(*field)).collect());
     let key_def = Rc::new(key(fields));
     let compare_def = if more.is_empty() { Rc::clone(&key_def) } else { Rc::new(KeyDef::merge(&key_def, &key(more))) };
-    IndexDef { id, kind, is_unique, key_def, compare_def, source: KeySource::Fields }
+    IndexDef { id: IndexId(id), kind, is_unique, key_def, compare_def, source: KeySource::Fields }
 }
 
 /// What is built.
@@ -116,7 +116,7 @@ fn step(values: u64, text: u32) -> impl Strategy<Value = Step> {
 
 fn rows(space: &MemorySpace, index_id: u32) -> Vec<Row> {
     let mut all = Vec::new();
-    space.scan(index_id, IteratorKind::All, &[], 0, |row| {
+    space.scan(IndexId(index_id), IteratorKind::All, &[], 0, |row| {
         all.push(decode(row));
         true
     });
@@ -151,7 +151,7 @@ fn check(primary: IndexKind, plan: Plan, before: Vec<Row>, steps: Vec<Step>) {
             Step::Delete(id) => {
                 let mut key = Vec::new();
                 msgpack::encode_uint(&mut key, id);
-                if let Some(tuple) = space.get(0, &key, 1) {
+                if let Some(tuple) = space.get(IndexId::PRIMARY, &key, 1) {
                     changes.push((space.delete(tuple), model.clone()));
                     model.remove(&id);
                 }
@@ -252,8 +252,8 @@ fn a_row_that_an_index_lacks_is_reported_and_never_freed() {
     space.replace(make((1, 1, Value::Nil)), Mode::Insert).unwrap();
     assert_eq!(space.take_damage(), None);
     let change = space.delete(make((2, 2, Value::Nil)));
-    assert_eq!(space.take_damage(), Some(1));
+    assert_eq!(space.take_damage(), Some(IndexId(1)));
     space.undo(&change);
     space.take_damage();
-    assert_eq!(space.count(0, IteratorKind::All, &[], 0), 2);
+    assert_eq!(space.count(IndexId::PRIMARY, IteratorKind::All, &[], 0), 2);
 }

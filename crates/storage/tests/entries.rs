@@ -7,7 +7,7 @@ use entries_rig::{Model, Row, decode, encode, format, key, model_of, primary, ro
 use proptest::prelude::*;
 use std::rc::Rc;
 use storage::{BuildError, Change, IndexDef, IndexKind, IteratorKind, MemoryIterator, MemorySpace, Mode, StorageError};
-use tuple::{Arena, Tuple};
+use tuple::{Arena, IndexId, Tuple};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -43,7 +43,7 @@ fn defs() -> Vec<IndexDef> {
 
 fn ids(space: &MemorySpace, index_id: u32, kind: IteratorKind, parts: &[u8], part_count: u32) -> Vec<u64> {
     let mut ids = Vec::new();
-    space.scan(index_id, kind, parts, part_count, |row| {
+    space.scan(IndexId(index_id), kind, parts, part_count, |row| {
         ids.push(decode(row).0);
         true
     });
@@ -51,7 +51,7 @@ fn ids(space: &MemorySpace, index_id: u32, kind: IteratorKind, parts: &[u8], par
 }
 
 fn stepped(space: &MemorySpace, index_id: u32, kind: IteratorKind, parts: &[u8], part_count: u32) -> Vec<u64> {
-    let mut iterator = MemoryIterator::new(index_id, kind, parts, part_count);
+    let mut iterator = MemoryIterator::new(IndexId(index_id), kind, parts, part_count);
     std::iter::from_fn(|| iterator.next(space)).map(|row| decode(row.data()).0).collect()
 }
 
@@ -68,7 +68,7 @@ fn compare(space: &MemorySpace, model: &Model) {
         };
         expect(ids(space, index_id, IteratorKind::All, &[], 0), &|_| true, false);
         expect(ids(space, index_id, IteratorKind::Req, &[], 0), &|_| true, true);
-        assert_eq!(space.count(index_id, IteratorKind::All, &[], 0), entries.len());
+        assert_eq!(space.count(IndexId(index_id), IteratorKind::All, &[], 0), entries.len());
         for at in 0..6 {
             for find in [ids, stepped] {
                 let find = |kind| find(space, index_id, kind, &key(at), 1);
@@ -82,7 +82,7 @@ fn compare(space: &MemorySpace, model: &Model) {
     for index_id in [2, 3] {
         for value in 0..60 {
             let wanted = model.entries(2).into_iter().find(|entry| entry.0 == value).map(|(_, id)| model.rows[&id]);
-            assert_eq!(space.get(index_id, &key(value), 1).map(|row| decode(row.data())), wanted);
+            assert_eq!(space.get(IndexId(index_id), &key(value), 1).map(|row| decode(row.data())), wanted);
         }
     }
     let mut hashed = ids(space, 3, IteratorKind::All, &[], 0);
@@ -139,7 +139,7 @@ fn check(kind: IndexKind, when: When, before: Vec<Row>, steps: Vec<Step>) {
                 }
             }
             Step::Delete(id) => {
-                if let Some(old) = space.get(0, &key(id), 1) {
+                if let Some(old) = space.get(IndexId::PRIMARY, &key(id), 1) {
                     changes.push((space.delete(old), model.clone()));
                     model.rows.remove(&id);
                 }
@@ -170,7 +170,7 @@ fn check(kind: IndexKind, when: When, before: Vec<Row>, steps: Vec<Step>) {
         assert!(space.end_build().is_empty());
     }
     compare(&space, &model);
-    assert!(model.rows.is_empty() || space.random(1, 7).is_some() || model.entries(1).is_empty());
+    assert!(model.rows.is_empty() || space.random(IndexId(1), 7).is_some() || model.entries(1).is_empty());
     let emptied = space.take_all();
     assert!(space.is_empty() && ids(&space, 1, IteratorKind::All, &[], 0).is_empty());
     compare(&emptied, &model);
@@ -208,7 +208,7 @@ proptest! {
             space.replace(Tuple::new(&arena, 0, &encode(*row)).unwrap(), Mode::Insert).unwrap();
         }
         let kind = if is_reverse { IteratorKind::Req } else { IteratorKind::All };
-        let mut iterator = MemoryIterator::new(1, kind, &[], 0);
+        let mut iterator = MemoryIterator::new(IndexId(1), kind, &[], 0);
         let mut last: Option<(u64, u64)> = None;
         let mut changes = changes.into_iter();
         loop {
@@ -225,7 +225,7 @@ proptest! {
             last = Some(expected);
             if let Some((row, is_delete)) = changes.next() {
                 if is_delete {
-                    if let Some(old) = space.get(0, &key(row.0), 1) {
+                    if let Some(old) = space.get(IndexId::PRIMARY, &key(row.0), 1) {
                         space.delete(old);
                     }
                     model.rows.remove(&row.0);
@@ -254,13 +254,13 @@ fn two_rows_with_one_key_in_any_of_their_entries_end_a_build_and_a_load() {
             }
             if is_load {
                 let refused = space.complete_indexes();
-                assert!(matches!(refused, Err(StorageError::Duplicate { index_id: 2, .. })));
+                assert!(matches!(refused, Err(StorageError::Duplicate { index_id: IndexId(2), .. })));
                 continue;
             }
             space.begin_build(Rc::new(format()), vec![secondary(2, kind)]);
             let refused = space.build_some(10);
             assert!(
-                matches!(&refused, Err(BuildError::Duplicate { index_id: 2, existing }) if decode(existing.data()).0 == 1)
+                matches!(&refused, Err(BuildError::Duplicate { index_id: IndexId(2), existing }) if decode(existing.data()).0 == 1)
             );
             drop(refused);
             space.abandon_build();
@@ -279,9 +279,9 @@ fn an_index_with_entries_taken_out_of_its_space_is_freed_in_slices() {
         let row = (id, [Some(id % 5), Some(id % 7)], [None; 2]);
         space.replace(Tuple::new(&arena, 0, &encode(row)).unwrap(), Mode::Insert).unwrap();
     }
-    assert!(space.index_bytes(1) > space.index_bytes(0));
+    assert!(space.index_bytes(IndexId(1)) > space.index_bytes(IndexId::PRIMARY));
     let before = arena.charged();
-    let mut index = space.drop_index(1).unwrap();
+    let mut index = space.drop_index(IndexId(1)).unwrap();
     assert!(arena.charged() < before / 2);
     while index.release_some() {}
     drop(index);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use storage::lsm::{
     Edit, Entry, EntryKind, FileReport, FileRole, Manifest, Run, RunOptions, RunWriter, check_directory,
 };
-use tuple::{FieldType, KeyDef, KeyPart, msgpack};
+use tuple::{FieldType, IndexId, KeyDef, KeyPart, Lsn, SpaceId, msgpack};
 
 const DIR: &str = "/db/lsm";
 
@@ -40,8 +40,9 @@ fn sample() -> SimulatedFiles {
             writer.add(Entry { key: &key, kind, value }, prefix.len()).unwrap();
         }
         writer.finish().unwrap();
-        let create = Edit::CreateTree { tree_id, space_id: 512, index_id: 0, created_lsn: 1 };
-        let dumped = Edit::Dumped { tree_id, dumped_lsn: 9, run_id: Some(run_id), ranges: vec![0] };
+        let create =
+            Edit::CreateTree { tree_id, space_id: SpaceId(512), index_id: IndexId::PRIMARY, created_lsn: Lsn(1) };
+        let dumped = Edit::Dumped { tree_id, dumped_lsn: Lsn(9), run_id: Some(run_id), ranges: vec![0] };
         manifest.append(&[create]).unwrap();
         manifest.append(&[dumped]).unwrap();
     }
@@ -120,7 +121,14 @@ fn every_flipped_bit_is_found_and_placed() {
 fn a_filter_that_lacks_a_key_is_found() {
     let files = SimulatedFiles::default();
     let (mut manifest, _) = Manifest::open(Arc::new(files.clone()), Path::new(DIR)).unwrap();
-    manifest.append(&[Edit::CreateTree { tree_id: 1, space_id: 512, index_id: 0, created_lsn: 1 }]).unwrap();
+    manifest
+        .append(&[Edit::CreateTree {
+            tree_id: 1,
+            space_id: SpaceId(512),
+            index_id: IndexId::PRIMARY,
+            created_lsn: Lsn(1),
+        }])
+        .unwrap();
     let mut writer = RunWriter::create(Arc::new(files.clone()), Path::new(DIR), 2, RunOptions::default()).unwrap();
     for number in 0..100u8 {
         // The filter is told of whole keys, and then of what is none.
@@ -128,7 +136,7 @@ fn a_filter_that_lacks_a_key_is_found() {
         writer.add(Entry { key: &[7, number], kind: EntryKind::Put, value: b"" }, told).unwrap();
     }
     let run = writer.finish().unwrap().unwrap();
-    manifest.append(&[Edit::Dumped { tree_id: 1, dumped_lsn: 3, run_id: Some(2), ranges: vec![0] }]).unwrap();
+    manifest.append(&[Edit::Dumped { tree_id: 1, dumped_lsn: Lsn(3), run_id: Some(2), ranges: vec![0] }]).unwrap();
     let reports = check(&files);
     let found: Vec<&str> =
         reports.iter().flat_map(|report| &report.damage).map(|damage| damage.what.as_str()).collect();

@@ -14,7 +14,7 @@ use storage::IteratorKind;
 use storage::lsm::{
     DetachedTrees, DiskKey, FileRole, LsmConfig, LsmEngine, LsmSpace, Stop, TreeOptions, check_directory,
 };
-use tuple::msgpack;
+use tuple::{IndexId, Lsn, SpaceId, msgpack};
 
 /// With a secondary index, so that rows are looked at before they are written.
 const SEEN: u32 = 512;
@@ -84,7 +84,8 @@ impl Life {
         let engine = lsm_rig::open(config, files, &clock).map_err(|error| error.to_string())?;
         let mut spaces = BTreeMap::new();
         for (space_id, index_id, lsn) in CREATED {
-            let space = spaces.entry(space_id).or_insert_with(|| LsmSpace::new(&engine, space_id, format(space_id)));
+            let space =
+                spaces.entry(space_id).or_insert_with(|| LsmSpace::new(&engine, SpaceId(space_id), format(space_id)));
             let options = TreeOptions {
                 page_size: 400,
                 range_size: 12_000,
@@ -92,10 +93,10 @@ impl Life {
                 run_size_ratio: 3.0,
                 bloom_fpr: 0.1,
             };
-            let with_primary = (index_id != 0).then(|| space.primary_dumped_lsn().unwrap_or(-1));
-            let state = engine.claim(space_id, index_id, lsn, true, with_primary);
+            let with_primary = (index_id != 0).then(|| space.primary_dumped_lsn().unwrap_or(Lsn(-1)));
+            let state = engine.claim(SpaceId(space_id), IndexId(index_id), Lsn(lsn), true, with_primary);
             space.create_index(def(index_id), options, state).map_err(|error| error.to_string())?;
-            space.set_created(Some(index_id), lsn);
+            space.set_created(Some(IndexId(index_id)), Lsn(lsn));
         }
         Ok(Life { engine, clock, spaces, detached: RefCell::default() })
     }
@@ -103,7 +104,7 @@ impl Life {
     /// The start's second half: the log from where the runs end.
     fn replay(&self, log: &[(u32, Operation)]) -> Result<(), String> {
         for (at, (space_id, operation)) in log.iter().enumerate() {
-            if position(at) > self.spaces[space_id].dumped_lsn() {
+            if Lsn(position(at)) > self.spaces[space_id].dumped_lsn() {
                 self.write(*space_id, *operation, position(at))?;
             }
         }
@@ -119,13 +120,13 @@ impl Life {
             Operation::Truncate => {
                 let dumped_lsn = Cell::new(None);
                 let state = |index_id| {
-                    let wanted = dumped_lsn.get().or((index_id != 0).then_some(-1));
-                    let state = self.engine.claim(space_id, index_id, lsn, true, wanted)?;
+                    let wanted = dumped_lsn.get().or((index_id != 0).then_some(Lsn(-1)));
+                    let state = self.engine.claim(SpaceId(space_id), index_id, Lsn(lsn), true, wanted)?;
                     dumped_lsn.set(Some(state.dumped_lsn));
                     Some(state)
                 };
                 let detached = space.truncate(state).map_err(|error| error.to_string())?;
-                space.set_created(None, lsn);
+                space.set_created(None, Lsn(lsn));
                 self.detached.borrow_mut().push((space_id, lsn, detached));
                 return Ok(());
             }
@@ -151,7 +152,7 @@ impl Life {
     /// Rows of an index, in its order.
     fn rows(&self, space_id: u32, index_id: u32) -> Result<Vec<(u64, u64)>, String> {
         let key = DiskKey { parts: &[], part_count: 0 };
-        let mut scan = self.spaces[&space_id].scan(index_id, IteratorKind::All, key);
+        let mut scan = self.spaces[&space_id].scan(IndexId(index_id), IteratorKind::All, key);
         let mut found = Vec::new();
         while let Some(row) = scan.next_row().map_err(in_words)? {
             found.push(row.with(numbers_of));
@@ -176,8 +177,8 @@ impl Life {
         let detached = self.detached.take();
         let (gone, waiting): (Vec<_>, Vec<_>) = detached.into_iter().partition(|(_, lsn, _)| *lsn <= durable);
         *self.detached.borrow_mut() = waiting;
-        gone.into_iter().for_each(|(space_id, lsn, trees)| self.spaces[&space_id].discard(trees, lsn));
-        self.engine.poll(appended, durable);
+        gone.into_iter().for_each(|(space_id, lsn, trees)| self.spaces[&space_id].discard(trees, Lsn(lsn)));
+        self.engine.poll(Lsn(appended), Lsn(durable));
     }
 }
 
@@ -241,7 +242,7 @@ fn watched_work(
         }
         let appended = position(log.len()) - 1;
         if below(3) == 0 {
-            life.engine.begin_checkpoint(appended);
+            life.engine.begin_checkpoint(Lsn(appended));
         }
         for _ in 0..below(6) {
             durable += below((log.len() - durable) as u64 + 1) as usize;
@@ -271,9 +272,13 @@ fn check_start(files: &SimulatedFiles, log: &[(u32, Operation)], context: &str) 
     life.assert_rows(&rows_after(log), context);
     // And after all of it was written and merged.
     let end = position(log.len());
-    life.engine.begin_checkpoint(end);
+    life.engine.begin_checkpoint(Lsn(end));
     (0..30).for_each(|_| life.turn(end, end));
-    assert!(life.engine.failure().is_none() && life.engine.is_dumped(end), "{context}: {:?}", life.engine.failure());
+    assert!(
+        life.engine.failure().is_none() && life.engine.is_dumped(Lsn(end)),
+        "{context}: {:?}",
+        life.engine.failure()
+    );
     life.assert_rows(&rows_after(log), context);
     for report in check_directory(files, Path::new(DIR)).unwrap() {
         assert!(report.damage.is_empty() && report.role != FileRole::Orphan, "{context}: {report:?}");
@@ -331,7 +336,7 @@ fn a_disk_that_stays_full_is_not_filled_further() {
             // Space that is given back counts again.
             files.set_fault(Fault { space_left: Some(space_left), ..Fault::default() });
             if attempt == 0 {
-                life.engine.begin_checkpoint(end);
+                life.engine.begin_checkpoint(Lsn(end));
             }
             life.turn(end, end);
             if life.engine.failure().is_some() {
@@ -343,7 +348,7 @@ fn a_disk_that_stays_full_is_not_filled_further() {
         }
         files.set_fault(Fault::default());
         (0..5).for_each(|_| life.turn(end, end));
-        assert!(life.engine.is_dumped(end));
+        assert!(life.engine.is_dumped(Lsn(end)));
         life.assert_rows(&rows_after(&log), "with space again");
     }
     assert!(failed > 20, "{failed}");

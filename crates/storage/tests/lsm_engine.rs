@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use storage::lsm::{DiskKey, DiskRow, LsmEngine, LsmSpace, TreeOptions};
 use storage::{IndexDef, IteratorKind};
-use tuple::msgpack;
+use tuple::{IndexId, Lsn, SpaceId, msgpack};
 
 const SPACE: u32 = 512;
 
@@ -47,30 +47,34 @@ impl Machine {
         let clock = Arc::new(ManualClock::default());
         let files = SimulatedFiles::default();
         let engine = lsm_rig::open(config(), &files, &clock).unwrap();
-        let space = LsmSpace::new(&engine, SPACE, format(SPACE));
+        let space = LsmSpace::new(&engine, SpaceId(SPACE), format(SPACE));
         space.create_index(def(0), OPTIONS, None).unwrap();
-        space.set_created(None, 1);
+        space.set_created(None, Lsn(1));
         Machine { engine, space, clock, files }
     }
 
     /// Everything up to this position becomes runs.
     fn dump(&self, lsn: i64) {
-        self.engine.begin_checkpoint(lsn);
+        self.engine.begin_checkpoint(Lsn(lsn));
         self.turns(lsn);
-        assert!(self.engine.failure().is_none() && self.engine.is_dumped(lsn));
+        assert!(self.engine.failure().is_none() && self.engine.is_dumped(Lsn(lsn)));
     }
 
     fn turns(&self, lsn: i64) {
         for _ in 0..20 {
             self.clock.advance(5_000_000);
-            self.engine.poll(lsn, lsn);
+            self.engine.poll(Lsn(lsn), Lsn(lsn));
         }
     }
 
     fn number(&self, id: u64) -> Option<u64> {
         let mut key = Vec::new();
         msgpack::encode_uint(&mut key, id);
-        self.space.get(0, DiskKey { parts: &key, part_count: 1 }).ok().unwrap().map(|row| number_of(&row))
+        self.space
+            .get(IndexId::PRIMARY, DiskKey { parts: &key, part_count: 1 })
+            .ok()
+            .unwrap()
+            .map(|row| number_of(&row))
     }
 
     /// Adds to the number of a row without a look at it.
@@ -84,7 +88,7 @@ impl Machine {
             _ = build.build_some(10);
         }
         build.end();
-        self.space.set_created(Some(1), 50);
+        self.space.set_created(Some(IndexId(1)), Lsn(50));
     }
 }
 
@@ -180,18 +184,18 @@ fn an_index_that_was_built_when_there_was_no_row_left_can_be_dumped() {
 fn a_scan_goes_on_in_the_rows_that_came_after_a_truncation() {
     let machine = Machine::new();
     (0..10).for_each(|id| _ = machine.space.put(None, Some(&row(id, 1))));
-    let mut scan = machine.space.scan(0, IteratorKind::All, DiskKey { parts: &[], part_count: 0 });
+    let mut scan = machine.space.scan(IndexId::PRIMARY, IteratorKind::All, DiskKey { parts: &[], part_count: 0 });
     assert_eq!(scan.next_row().ok().unwrap().map(|row| number_of(&row)), Some(1));
     let old = machine.space.truncate(|_| None).unwrap();
-    machine.space.set_created(None, 20);
-    machine.space.discard(old, 0);
+    machine.space.set_created(None, Lsn(20));
+    machine.space.discard(old, Lsn(0));
     machine.turns(20);
     machine.space.put(None, Some(&row(5, 2)));
     scan.seek_again();
     assert_eq!(scan.next_row().ok().unwrap().map(|row| number_of(&row)), Some(2));
     assert!(scan.next_row().ok().unwrap().is_none());
     // And without a tree in its place there is nothing more.
-    machine.space.drop_index(0).into_iter().for_each(|(_, trees)| machine.space.discard(trees, 0));
+    machine.space.drop_index(IndexId::PRIMARY).into_iter().for_each(|(_, trees)| machine.space.discard(trees, Lsn(0)));
     scan.seek_again();
     assert!(scan.next_row().ok().unwrap().is_none());
 }
@@ -209,7 +213,7 @@ impl Machine {
     }
 
     fn merges(&self) -> (u64, u64) {
-        let all = self.space.statistics(0).unwrap();
+        let all = self.space.statistics(IndexId::PRIMARY).unwrap();
         (all.counts.compactions, all.merges_failed)
     }
 }
@@ -223,7 +227,7 @@ fn a_run_that_cannot_be_read_is_merged_again_when_it_can() {
     machine.files.add_read_fault(&path, ReadFault::Unreadable(0..1));
     machine.replace_all(2, 20);
     assert_eq!(machine.merges(), (0, 1));
-    let all = machine.space.statistics(0).unwrap();
+    let all = machine.space.statistics(IndexId::PRIMARY).unwrap();
     assert_eq!(all.unreadable_runs, 1);
     assert!(all.merge_error.unwrap().contains(&path.display().to_string()));
     // What lies above it is merged meanwhile.
@@ -238,7 +242,7 @@ fn a_run_that_cannot_be_read_is_merged_again_when_it_can() {
     }
     machine.files.clear_read_faults();
     machine.wait(8, 40);
-    let all = machine.space.statistics(0).unwrap();
+    let all = machine.space.statistics(IndexId::PRIMARY).unwrap();
     assert_eq!((all.run_count, all.unreadable_runs, all.merge_error), (1, 0, None));
     assert_eq!(machine.number(7), Some(4));
 }
@@ -246,9 +250,9 @@ fn a_run_that_cannot_be_read_is_merged_again_when_it_can() {
 #[test]
 fn a_merge_that_fails_does_not_hold_up_those_of_other_spaces() {
     let machine = Machine::new();
-    let other = LsmSpace::new(&machine.engine, SPACE + 1, format(SPACE));
+    let other = LsmSpace::new(&machine.engine, SpaceId(SPACE + 1), format(SPACE));
     other.create_index(def(0), OPTIONS, None).unwrap();
-    other.set_created(None, 2);
+    other.set_created(None, Lsn(2));
     machine.replace_all(1, 10);
     let name = machine.files.list(Path::new(DIR)).unwrap().into_iter().find(|name| name.ends_with(".run")).unwrap();
     machine.files.add_read_fault(&Path::new(DIR).join(name), ReadFault::Unreadable(0..1));
@@ -256,7 +260,7 @@ fn a_merge_that_fails_does_not_hold_up_those_of_other_spaces() {
         (0..50).for_each(|id| _ = other.put(None, Some(&row(id, round))));
         machine.replace_all(round, round as i64 * 10);
     }
-    assert!(other.statistics(0).unwrap().counts.compactions > 0);
+    assert!(other.statistics(IndexId::PRIMARY).unwrap().counts.compactions > 0);
     assert_eq!(machine.merges().1, 1);
 }
 
@@ -267,14 +271,14 @@ fn the_look_for_a_unique_key_passes_many_deleted_entries_in_steps() {
     let machine = Machine::new();
     let unique = IndexDef { is_unique: true, ..def(1) };
     machine.space.create_index(unique, OPTIONS, None).unwrap();
-    machine.space.set_created(None, 1);
+    machine.space.set_created(None, Lsn(1));
     for id in 0..9_000 {
         machine.space.put(None, Some(&row(id, 7)));
         machine.space.put(Some(&row(id, 7)), None);
     }
     let mut key = Vec::new();
     msgpack::encode_uint(&mut key, 7);
-    let look = || machine.space.get(1, DiskKey { parts: &key, part_count: 1 }).map(|row| row.is_some());
+    let look = || machine.space.get(IndexId(1), DiskKey { parts: &key, part_count: 1 }).map(|row| row.is_some());
     assert!(look().is_err() && look().is_err());
     assert_eq!(look().ok(), Some(false));
     assert!(look().is_err());
@@ -296,9 +300,9 @@ fn runs_become_one_when_that_is_asked_for() {
     machine.dump(10);
     machine.space.put(None, Some(&row(7, 2)));
     machine.dump(11);
-    let runs = || machine.space.statistics(0).unwrap().runs_of_ranges;
+    let runs = || machine.space.statistics(IndexId::PRIMARY).unwrap().runs_of_ranges;
     assert!(runs().contains(&2), "{:?}", runs());
-    machine.space.compact(0);
+    machine.space.compact(IndexId::PRIMARY);
     machine.turns(11);
     assert!(runs().iter().all(|&count| count == 1), "{:?}", runs());
     assert_eq!((machine.number(7), machine.number(8)), (Some(2), Some(1)));
@@ -306,7 +310,7 @@ fn runs_become_one_when_that_is_asked_for() {
     machine.space.put(None, Some(&row(7, 3)));
     machine.dump(12);
     assert!(runs().contains(&2), "{:?}", runs());
-    machine.space.compact(9);
+    machine.space.compact(IndexId(9));
 }
 
 #[test]
@@ -314,12 +318,12 @@ fn a_start_dumps_one_space_while_another_is_in_runs_beyond_it() {
     let machine = Machine::new();
     machine.space.put(None, Some(&row(1, 10)));
     machine.dump(20);
-    let other = LsmSpace::new(&machine.engine, SPACE + 1, format(SPACE + 1));
+    let other = LsmSpace::new(&machine.engine, SpaceId(SPACE + 1), format(SPACE + 1));
     other.create_index(def(0), OPTIONS, None).unwrap();
-    other.set_created(None, 1);
+    other.set_created(None, Lsn(1));
     other.put(None, Some(&row(2, 11)));
-    machine.engine.dump_all(15).unwrap();
-    assert_eq!((machine.space.dumped_lsn(), other.dumped_lsn()), (20, 15));
+    machine.engine.dump_all(Lsn(15)).unwrap();
+    assert_eq!((machine.space.dumped_lsn(), other.dumped_lsn()), (Lsn(20), Lsn(15)));
     assert_eq!(machine.engine.statistics().memtable_bytes, 0);
 }
 
@@ -332,18 +336,22 @@ fn an_index_that_lacks_rows_does_not_pass_for_whole_after_the_next_crash() {
         // As a start finds it whose log has the index, and whose manifest has not.
         machine.space.create_index(def(1), OPTIONS, None).unwrap();
         if is_incomplete {
-            machine.space.set_incomplete(1);
+            machine.space.set_incomplete(IndexId(1));
         }
-        machine.space.set_created(Some(1), 11);
+        machine.space.set_created(Some(IndexId(1)), Lsn(11));
         machine.space.begin_with_primary();
         machine.space.put(None, Some(&row(2, 20)));
         // There is no room for what the log has more.
-        machine.engine.dump_all(12).unwrap();
-        assert_eq!((machine.space.dumped_lsn(), machine.engine.statistics().memtable_bytes), (12, 0));
+        machine.engine.dump_all(Lsn(12)).unwrap();
+        assert_eq!((machine.space.dumped_lsn(), machine.engine.statistics().memtable_bytes), (Lsn(12), 0));
         machine.engine.close();
         let engine = lsm_rig::open(config(), &machine.files, &machine.clock).unwrap();
-        assert!(engine.claim(SPACE, 0, 1, true, None).is_some_and(|tree| tree.dumped_lsn == 12));
-        assert_eq!(engine.claim(SPACE, 1, 11, true, Some(12)).is_none(), is_incomplete);
+        assert!(
+            engine
+                .claim(SpaceId(SPACE), IndexId::PRIMARY, Lsn(1), true, None)
+                .is_some_and(|tree| tree.dumped_lsn == 12)
+        );
+        assert_eq!(engine.claim(SpaceId(SPACE), IndexId(1), Lsn(11), true, Some(Lsn(12))).is_none(), is_incomplete);
         engine.close();
     }
 }

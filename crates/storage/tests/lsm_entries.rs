@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use storage::lsm::{BuildStop, DiskChange, DiskKey, DiskScan, LsmEngine, LsmSpace, TreeOptions};
 use storage::{IndexDef, IndexKind, IteratorKind};
+use tuple::{IndexId, Lsn, SpaceId};
 
 const SPACE: u32 = 512;
 const OPTIONS: TreeOptions =
@@ -71,15 +72,15 @@ impl World {
     fn new(indexes: usize) -> Self {
         let (files, clock) = (SimulatedFiles::default(), Arc::new(ManualClock::default()));
         let engine = lsm_rig::open(lsm_rig::config(), &files, &clock).unwrap();
-        let space = LsmSpace::new(&engine, SPACE, format());
+        let space = LsmSpace::new(&engine, SpaceId(SPACE), format());
         defs().into_iter().take(indexes).for_each(|def| space.create_index(def, OPTIONS, None).unwrap());
-        space.set_created(None, 1);
+        space.set_created(None, Lsn(1));
         World { files, clock, engine, space, lsn: 1, model: Model::default() }
     }
 
     fn old(&self, id: u64) -> Option<Vec<u8>> {
         let key = key(id);
-        let found = self.space.get(0, DiskKey { parts: &key, part_count: 1 }).ok().unwrap();
+        let found = self.space.get(IndexId::PRIMARY, DiskKey { parts: &key, part_count: 1 }).ok().unwrap();
         found.map(|row| row.with(<[u8]>::to_vec))
     }
 
@@ -109,20 +110,20 @@ impl World {
     fn turns(&self) {
         for _ in 0..20 {
             self.clock.advance(5_000_000);
-            self.engine.poll(self.lsn, self.lsn);
+            self.engine.poll(Lsn(self.lsn), Lsn(self.lsn));
         }
     }
 
     fn dump(&self) {
-        self.engine.begin_checkpoint(self.lsn);
+        self.engine.begin_checkpoint(Lsn(self.lsn));
         self.turns();
-        assert!(self.engine.failure().is_none() && self.engine.is_dumped(self.lsn));
+        assert!(self.engine.failure().is_none() && self.engine.is_dumped(Lsn(self.lsn)));
     }
 
     fn compact(&self) {
         self.dump();
         for index_id in 0..3 {
-            self.space.compact(index_id);
+            self.space.compact(IndexId(index_id));
         }
         self.turns();
     }
@@ -132,10 +133,10 @@ impl World {
         self.dump();
         self.engine.close();
         self.engine = lsm_rig::open(lsm_rig::config(), &self.files, &self.clock).unwrap();
-        self.space = LsmSpace::new(&self.engine, SPACE, format());
+        self.space = LsmSpace::new(&self.engine, SpaceId(SPACE), format());
         for def in defs() {
             let with_primary = (def.id != 0).then(|| self.space.primary_dumped_lsn().unwrap());
-            let state = self.engine.claim(SPACE, def.id, i64::MAX, false, with_primary);
+            let state = self.engine.claim(SpaceId(SPACE), def.id, Lsn(i64::MAX), false, with_primary);
             assert!(state.is_some(), "the manifest knows it");
             self.space.create_index(def, OPTIONS, state).unwrap();
         }
@@ -145,7 +146,10 @@ impl World {
 
     fn compare(&self) {
         let Model { rows } = &self.model;
-        assert_eq!(ids(&mut self.space.scan(0, IteratorKind::All, WHOLE)), rows.keys().copied().collect::<Vec<_>>());
+        assert_eq!(
+            ids(&mut self.space.scan(IndexId::PRIMARY, IteratorKind::All, WHOLE)),
+            rows.keys().copied().collect::<Vec<_>>()
+        );
         for index_id in [1, 2] {
             let entries = self.model.entries(index_id);
             let expect = |kind: IteratorKind, parts: Option<u64>, wanted: &dyn Fn(u64) -> bool| {
@@ -156,13 +160,17 @@ impl World {
                 if kind.is_reverse() {
                     expected.reverse();
                 }
-                assert_eq!(ids(&mut self.space.scan(index_id, kind, key)), expected, "index {index_id} {kind:?}");
+                assert_eq!(
+                    ids(&mut self.space.scan(IndexId(index_id), kind, key)),
+                    expected,
+                    "index {index_id} {kind:?}"
+                );
                 // Piece by piece, each behind the place of the last entry.
                 let (mut pieces, mut place) = (Vec::new(), None::<Vec<u8>>);
                 loop {
                     let mut scan = match &place {
-                        None => self.space.scan(index_id, kind, key),
-                        Some(place) => self.space.scan_behind(index_id, kind, key, place),
+                        None => self.space.scan(IndexId(index_id), kind, key),
+                        Some(place) => self.space.scan_behind(IndexId(index_id), kind, key, place),
                     };
                     let Some(row) = scan.next_row().ok().unwrap() else { break };
                     pieces.push(row.with(decode).0);
@@ -181,7 +189,7 @@ impl World {
         for value in 0..60 {
             let wanted = self.model.entries(2).into_iter().find(|entry| entry.0 == value).map(|(_, id)| rows[&id]);
             let key = key(value);
-            let found = self.space.get(2, DiskKey { parts: &key, part_count: 1 }).ok().unwrap();
+            let found = self.space.get(IndexId(2), DiskKey { parts: &key, part_count: 1 }).ok().unwrap();
             assert_eq!(found.map(|row| row.with(decode)), wanted);
         }
     }
@@ -215,8 +223,8 @@ fn check(before: Vec<Row>, steps: Vec<Step>, is_built: bool) {
         }
         assert!(build.end().iter().all(|(_, replaced)| replaced.is_none()));
         world.lsn += 1;
-        world.space.set_created(None, world.lsn);
-        world.engine.seal(&[Rc::clone(&world.space)], world.lsn);
+        world.space.set_created(None, Lsn(world.lsn));
+        world.engine.seal(&[Rc::clone(&world.space)], Lsn(world.lsn));
         world.compare();
     }
     for step in steps {
@@ -253,7 +261,7 @@ fn check(before: Vec<Row>, steps: Vec<Step>, is_built: bool) {
                 world.compare();
             }
             Step::Hold(passed) => {
-                let mut scan = world.space.scan(1, IteratorKind::All, WHOLE);
+                let mut scan = world.space.scan(IndexId(1), IteratorKind::All, WHOLE);
                 let mut found = Vec::new();
                 for _ in 0..passed {
                     found.extend(scan.next_row().ok().unwrap().map(|row| row.with(decode).0));
@@ -305,7 +313,7 @@ fn two_rows_with_one_key_in_any_of_their_entries_end_a_build() {
             Err(stop) => break stop,
         }
     };
-    assert!(matches!(refused, BuildStop::Duplicate { index_id: 2 }));
+    assert!(matches!(refused, BuildStop::Duplicate { index_id: IndexId(2) }));
     drop(build);
     world.engine.close();
 }

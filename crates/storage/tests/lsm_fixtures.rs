@@ -7,6 +7,7 @@ use std::sync::Arc;
 use storage::lsm::{
     EntryKind, FileRole, LsmError, Manifest, RangeState, Run, RunSource, Source, TreeState, check_directory, key_hash,
 };
+use tuple::{IndexId, Lsn, SpaceId};
 
 const DIR: &str = "/db/lsm";
 const FILES: [(&str, &[u8]); 3] = [
@@ -46,17 +47,23 @@ fn a_manifest_of_version_1_says_what_it_said() {
     let (mut manifest, trees) = Manifest::open(Arc::new(fixture()), Path::new(DIR)).unwrap();
     let tree = |tree_id, index_id, dumped_lsn, ranges| TreeState {
         tree_id,
-        space_id: 512,
+        space_id: SpaceId(512),
         index_id,
-        created_lsn: 7,
+        created_lsn: Lsn(7),
         dropped_lsn: None,
         dumped_lsn,
         ranges,
     };
     let expected = [
-        tree(1, 0, 90, vec![range(5, b"", &[2]), range(6, &key(30), &[2])]),
-        tree(3, 1, 90, vec![range(0, b"", &[4])]),
-        TreeState { dropped_lsn: Some(99), dumped_lsn: 8, created_lsn: 8, ranges: vec![], ..tree(9, 2, 0, vec![]) },
+        tree(1, IndexId::PRIMARY, Lsn(90), vec![range(5, b"", &[2]), range(6, &key(30), &[2])]),
+        tree(3, IndexId(1), Lsn(90), vec![range(0, b"", &[4])]),
+        TreeState {
+            dropped_lsn: Some(Lsn(99)),
+            dumped_lsn: Lsn(8),
+            created_lsn: Lsn(8),
+            ranges: vec![],
+            ..tree(9, IndexId(2), Lsn(0), vec![])
+        },
     ];
     assert_eq!(trees, expected);
     assert!(manifest.next_id() >= 1 << 32);

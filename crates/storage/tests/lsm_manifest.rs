@@ -8,6 +8,7 @@ use std::sync::Arc;
 use storage::lsm::{
     Edit, Entry, EntryKind, LsmError, Manifest, RangeState, Run, RunOptions, RunWriter, TreeState, remove_orphans,
 };
+use tuple::{IndexId, Lsn, SpaceId};
 
 const DIR: &str = "/db/lsm";
 
@@ -70,22 +71,27 @@ impl Script {
         match self.below(10) {
             0 | 1 if live.len() < 4 => {
                 let tree_id = self.id(manifest);
-                edits.push(Edit::CreateTree { tree_id, space_id: 512, index_id: 3, created_lsn: lsn });
+                edits.push(Edit::CreateTree {
+                    tree_id,
+                    space_id: SpaceId(512),
+                    index_id: IndexId(3),
+                    created_lsn: Lsn(lsn),
+                });
                 trees.push(TreeState {
                     tree_id,
-                    space_id: 512,
-                    index_id: 3,
-                    created_lsn: lsn,
+                    space_id: SpaceId(512),
+                    index_id: IndexId(3),
+                    created_lsn: Lsn(lsn),
                     dropped_lsn: None,
-                    dumped_lsn: lsn,
+                    dumped_lsn: Lsn(lsn),
                     ranges: vec![RangeState { range_id: 0, begin: vec![], slices: vec![] }],
                 });
             }
             2 if live.len() > 2 => {
                 let tree = &mut trees[live[self.below(live.len())]];
-                edits.push(Edit::DropTree { tree_id: tree.tree_id, dropped_lsn: lsn });
+                edits.push(Edit::DropTree { tree_id: tree.tree_id, dropped_lsn: Lsn(lsn) });
                 old_runs = slices(tree);
-                tree.dropped_lsn = Some(lsn);
+                tree.dropped_lsn = Some(Lsn(lsn));
                 tree.ranges.clear();
             }
             3 if live.len() < trees.len() => {
@@ -121,11 +127,11 @@ impl Script {
                 for at in live {
                     let run = self.run(files, manifest)?;
                     let tree = &mut trees[at];
-                    tree.dumped_lsn = lsn;
+                    tree.dumped_lsn = Lsn(lsn);
                     let ranges = tree.ranges.iter().map(|range| range.range_id).collect();
                     tree.ranges.iter_mut().for_each(|range| range.slices.insert(0, run));
                     let tree_id = tree.tree_id;
-                    edits.push(Edit::Dumped { tree_id, dumped_lsn: lsn, run_id: Some(run), ranges });
+                    edits.push(Edit::Dumped { tree_id, dumped_lsn: Lsn(lsn), run_id: Some(run), ranges });
                 }
             }
         }
@@ -256,7 +262,9 @@ fn power_loss_while_a_new_file_takes_the_place_of_the_old_one_loses_nothing() {
     let files = SimulatedFiles::default();
     let (mut manifest, _) = open(&files).unwrap();
     let tree_id = manifest.next_id();
-    manifest.append(&[Edit::CreateTree { tree_id, space_id: 1, index_id: 2, created_lsn: 3 }]).unwrap();
+    manifest
+        .append(&[Edit::CreateTree { tree_id, space_id: SpaceId(1), index_id: IndexId(2), created_lsn: Lsn(3) }])
+        .unwrap();
     files.keep_points();
     let (_, trees) = open(&files.fork()).unwrap();
     let mut lives = vec![trees];
@@ -356,7 +364,9 @@ fn a_new_file_that_fails_leaves_the_old_one_in_force() {
         let files = SimulatedFiles::default();
         let (mut manifest, _) = open(&files).unwrap();
         let tree_id = manifest.next_id();
-        manifest.append(&[Edit::CreateTree { tree_id, space_id: 1, index_id: 2, created_lsn: 3 }]).unwrap();
+        manifest
+            .append(&[Edit::CreateTree { tree_id, space_id: SpaceId(1), index_id: IndexId(2), created_lsn: Lsn(3) }])
+            .unwrap();
         let mut lives = vec![open(&files.fork()).unwrap().1];
         // The seventh edit begins a new file.
         let mut edits = 0;
@@ -455,22 +465,23 @@ fn a_next_number_that_no_server_can_have_come_to_is_refused() {
 fn edits_that_contradict_what_is_known_are_refused_and_change_nothing() {
     let files = SimulatedFiles::default();
     let (mut manifest, _) = open(&files).unwrap();
-    let create = |tree_id| Edit::CreateTree { tree_id, space_id: 1, index_id: 0, created_lsn: 10 };
+    let create =
+        |tree_id| Edit::CreateTree { tree_id, space_id: SpaceId(1), index_id: IndexId::PRIMARY, created_lsn: Lsn(10) };
     manifest.append(&[create(1)]).unwrap();
     let range = |range_id, begin: &[u8]| RangeState { range_id, begin: begin.to_vec(), slices: vec![] };
     let refused = [
         vec![create(1)],
         vec![create(5), create(1)],
-        vec![Edit::Dumped { tree_id: 1, dumped_lsn: 9, run_id: None, ranges: vec![] }],
-        vec![Edit::Dumped { tree_id: 1, dumped_lsn: 11, run_id: Some(4), ranges: vec![7] }],
-        vec![Edit::Dumped { tree_id: 1, dumped_lsn: 11, run_id: Some(4), ranges: vec![0, 0] }],
-        vec![Edit::Dumped { tree_id: 2, dumped_lsn: 11, run_id: None, ranges: vec![] }],
+        vec![Edit::Dumped { tree_id: 1, dumped_lsn: Lsn(9), run_id: None, ranges: vec![] }],
+        vec![Edit::Dumped { tree_id: 1, dumped_lsn: Lsn(11), run_id: Some(4), ranges: vec![7] }],
+        vec![Edit::Dumped { tree_id: 1, dumped_lsn: Lsn(11), run_id: Some(4), ranges: vec![0, 0] }],
+        vec![Edit::Dumped { tree_id: 2, dumped_lsn: Lsn(11), run_id: None, ranges: vec![] }],
         vec![Edit::SetRanges { tree_id: 1, remove: vec![0], add: vec![] }],
         vec![Edit::SetRanges { tree_id: 1, remove: vec![0], add: vec![range(2, b"a")] }],
         vec![Edit::SetRanges { tree_id: 1, remove: vec![], add: vec![range(2, b"")] }],
         vec![Edit::SetRanges { tree_id: 1, remove: vec![], add: vec![range(0, b"a")] }],
         vec![Edit::ForgetTree { tree_id: 1 }],
-        vec![Edit::DropTree { tree_id: 1, dropped_lsn: 12 }, Edit::DropTree { tree_id: 1, dropped_lsn: 12 }],
+        vec![Edit::DropTree { tree_id: 1, dropped_lsn: Lsn(12) }, Edit::DropTree { tree_id: 1, dropped_lsn: Lsn(12) }],
     ];
     let before = files.fingerprint();
     for edits in refused {
@@ -479,6 +490,6 @@ fn edits_that_contradict_what_is_known_are_refused_and_change_nothing() {
         assert_eq!(source.kind(), std::io::ErrorKind::InvalidInput, "{error}");
         assert_eq!(files.fingerprint(), before);
     }
-    manifest.append(&[Edit::Dumped { tree_id: 1, dumped_lsn: 12, run_id: None, ranges: vec![] }]).unwrap();
+    manifest.append(&[Edit::Dumped { tree_id: 1, dumped_lsn: Lsn(12), run_id: None, ranges: vec![] }]).unwrap();
     assert_eq!(open(&files).unwrap().1[0].dumped_lsn, 12);
 }

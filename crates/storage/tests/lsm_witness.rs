@@ -10,6 +10,7 @@ use storage::lsm::{
     Edit, Entry, EntryKind, FileRole, LsmConfig, LsmEngine, LsmEnvironment, LsmError, Manifest, RunOptions, RunWriter,
     TreeState, check_directory,
 };
+use tuple::{IndexId, Lsn, SpaceId};
 
 const DIR: &str = "/db/lsm";
 const WITNESS: &str = "/db/lsm.confirmed";
@@ -51,10 +52,17 @@ fn sample() -> (SimulatedFiles, Vec<TreeState>) {
     let (mut manifest, _) = Manifest::open(shared(&files), Path::new(DIR)).unwrap();
     for at in 0..3u32 {
         let (tree_id, run_id) = (manifest.next_id(), manifest.next_id());
-        manifest.append(&[Edit::CreateTree { tree_id, space_id: 512 + at, index_id: 0, created_lsn: 1 }]).unwrap();
+        manifest
+            .append(&[Edit::CreateTree {
+                tree_id,
+                space_id: SpaceId(512 + at),
+                index_id: IndexId::PRIMARY,
+                created_lsn: Lsn(1),
+            }])
+            .unwrap();
         write_run(&files, run_id);
         let ranges = vec![0];
-        manifest.append(&[Edit::Dumped { tree_id, dumped_lsn: 9, run_id: Some(run_id), ranges }]).unwrap();
+        manifest.append(&[Edit::Dumped { tree_id, dumped_lsn: Lsn(9), run_id: Some(run_id), ranges }]).unwrap();
         if at == 1 {
             manifest.set_switch_bytes(0);
             manifest.append(&[]).unwrap();
@@ -101,7 +109,9 @@ fn forced(files: &SimulatedFiles) -> (Vec<u32>, usize) {
     let mut found = Vec::new();
     for life in 0..2 {
         let engine = open(&copy, life == 0).unwrap();
-        let left: Vec<u32> = (512..515).filter(|space| engine.claim(*space, 0, 9, false, None).is_some()).collect();
+        let left: Vec<u32> = (512..515)
+            .filter(|space| engine.claim(SpaceId(*space), IndexId::PRIMARY, Lsn(9), false, None).is_some())
+            .collect();
         assert!(life == 0 || found == left, "the start behind it finds the same");
         found = left;
         engine.close();
@@ -220,7 +230,8 @@ fn an_edit_that_no_witness_could_take_is_refused_and_the_next_begins_a_new_file(
         let (mut manifest, _) = Manifest::open(shared(&files), Path::new(DIR)).unwrap();
         files.set_fault(Fault { operations_until_error: Some(fail_at), ..Fault::default() });
         let tree_id = manifest.next_id();
-        let edit = Edit::CreateTree { tree_id, space_id: 900, index_id: 0, created_lsn: 3 };
+        let edit =
+            Edit::CreateTree { tree_id, space_id: SpaceId(900), index_id: IndexId::PRIMARY, created_lsn: Lsn(3) };
         let first = manifest.append(std::slice::from_ref(&edit));
         files.set_fault(Fault::default());
         if first.is_err() {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use storage::{Change, IndexDef, IndexKind, IteratorKind, KeySource, MemoryIterator, MemorySpace, Mode, StorageError};
-use tuple::{Arena, FieldType, KeyDef, KeyPart, Tuple, msgpack};
+use tuple::{Arena, FieldType, IndexId, KeyDef, KeyPart, Tuple, msgpack};
 
 /// Rows are [id, group, unique value or nil].
 type Row = (u64, u64, Option<u64>);
@@ -42,9 +42,9 @@ fn space(arena: &Arena, primary: IndexKind) -> MemorySpace {
         compare_def: compare,
         source: KeySource::Fields,
     };
-    space.create_index(def(0, primary, true, &id, Rc::clone(&id)));
-    space.create_index(def(1, IndexKind::Tree, false, &group, Rc::new(KeyDef::merge(&group, &id))));
-    space.create_index(def(2, IndexKind::Tree, true, &value, Rc::new(KeyDef::merge(&value, &id))));
+    space.create_index(def(IndexId::PRIMARY, primary, true, &id, Rc::clone(&id)));
+    space.create_index(def(IndexId(1), IndexKind::Tree, false, &group, Rc::new(KeyDef::merge(&group, &id))));
+    space.create_index(def(IndexId(2), IndexKind::Tree, true, &value, Rc::new(KeyDef::merge(&value, &id))));
     space
 }
 
@@ -72,7 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn rows(space: &MemorySpace, index_id: u32) -> Vec<Row> {
     let mut all = Vec::new();
-    space.scan(index_id, IteratorKind::All, &[], 0, |row| {
+    space.scan(IndexId(index_id), IteratorKind::All, &[], 0, |row| {
         all.push(decode(row));
         true
     });
@@ -108,7 +108,7 @@ fn check(kind: IndexKind, steps: Vec<Step>) {
             Step::Delete(id) => {
                 let mut key = Vec::new();
                 msgpack::encode_uint(&mut key, id);
-                let found = space.get(0, &key, 1);
+                let found = space.get(IndexId::PRIMARY, &key, 1);
                 assert_eq!(found.as_ref().map(|tuple| decode(tuple.data())), model.get(&id).copied());
                 if let Some(tuple) = found {
                     changes.push((space.delete(tuple), model.clone()));
@@ -149,17 +149,17 @@ fn check(kind: IndexKind, steps: Vec<Step>) {
         let mut key = Vec::new();
         msgpack::encode_uint(&mut key, group);
         let count = expected.iter().filter(|row| row.1 == group).count();
-        assert_eq!(space.count(1, IteratorKind::Eq, &key, 1), count);
+        assert_eq!(space.count(IndexId(1), IteratorKind::Eq, &key, 1), count);
         let mut backwards = Vec::new();
-        let mut iterator = MemoryIterator::new(1, IteratorKind::Req, &key, 1);
+        let mut iterator = MemoryIterator::new(IndexId(1), IteratorKind::Req, &key, 1);
         while let Some(tuple) = iterator.next(&space) {
             backwards.push(decode(tuple.data()).0);
         }
         assert!(backwards.is_sorted_by(|a, b| a > b) && backwards.len() == count);
         let below = expected.iter().filter(|row| row.1 < group).count();
-        assert_eq!(space.count(1, IteratorKind::Lt, &key, 1), below);
+        assert_eq!(space.count(IndexId(1), IteratorKind::Lt, &key, 1), below);
         let above = expected.iter().filter(|row| row.1 > group).count();
-        assert_eq!(space.count(1, IteratorKind::Gt, &key, 1), above);
+        assert_eq!(space.count(IndexId(1), IteratorKind::Gt, &key, 1), above);
     }
     for (view, then) in views {
         check_view(&view, &then);
@@ -204,7 +204,7 @@ fn an_iterator_goes_on_behind_its_last_row_whatever_changes() {
     for id in 0..100 {
         space.replace(Tuple::new(&arena, 0, &encode((id, 0, None))).unwrap(), Mode::Insert).unwrap();
     }
-    let mut iterator = MemoryIterator::new(0, IteratorKind::Ge, &[10], 1);
+    let mut iterator = MemoryIterator::new(IndexId::PRIMARY, IteratorKind::Ge, &[10], 1);
     let mut seen = Vec::new();
     while let Some(tuple) = iterator.next(&space) {
         seen.push(decode(tuple.data()).0);
@@ -219,7 +219,7 @@ fn check_loading(kind: IndexKind, loaded: Vec<Step>, later: Vec<Step>) {
     let mut space = space(&arena, kind);
     let mut model: BTreeMap<u64, Row> = BTreeMap::new();
     space.defer_secondary_indexes();
-    assert!(space.is_deferring() && space.index_def(1).is_none());
+    assert!(space.is_deferring() && space.index_def(IndexId(1)).is_none());
     for step in loaded {
         match step {
             Step::Put(row, is_insert) => {
@@ -234,7 +234,7 @@ fn check_loading(kind: IndexKind, loaded: Vec<Step>, later: Vec<Step>) {
             Step::Delete(id) if model.remove(&id).is_some() => {
                 let mut key = Vec::new();
                 msgpack::encode_uint(&mut key, id);
-                let old = space.get(0, &key, 1).unwrap();
+                let old = space.get(IndexId::PRIMARY, &key, 1).unwrap();
                 space.delete(old);
             }
             _ => {}
@@ -267,7 +267,7 @@ fn check_loading(kind: IndexKind, loaded: Vec<Step>, later: Vec<Step>) {
             Step::Delete(id) if model.remove(&id).is_some() => {
                 let mut key = Vec::new();
                 msgpack::encode_uint(&mut key, id);
-                let old = space.get(0, &key, 1).unwrap();
+                let old = space.get(IndexId::PRIMARY, &key, 1).unwrap();
                 space.delete(old);
             }
             _ => {}

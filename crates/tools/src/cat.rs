@@ -66,7 +66,7 @@ fn row_to_json(row: &Row<'_>) -> Value {
     let header = &row.header;
     let mut head = Map::new();
     head.insert("type".into(), type_name(header.kind).into());
-    head.insert("lsn".into(), header.lsn.into());
+    head.insert("lsn".into(), header.lsn.0.into());
     if header.replica_id != 0 {
         head.insert("replica_id".into(), header.replica_id.into());
     }
@@ -75,7 +75,7 @@ fn row_to_json(row: &Row<'_>) -> Value {
     }
     head.insert("timestamp".into(), header.timestamp.into());
     if !header.is_commit || header.tsn != header.lsn {
-        head.insert("tsn".into(), header.tsn.into());
+        head.insert("tsn".into(), header.tsn.0.into());
     }
     let mut body = Map::new();
     let mut reader = Reader::new(row.body);
@@ -174,7 +174,7 @@ pub fn run(options: &Options) -> Result<i32, String> {
 fn cat_rows(path: &Path, options: &Options) -> Result<(), String> {
     let mut reader = XlogReader::open(&SystemFiles, path).map_err(|error| error.to_string())?;
     let outcome = reader.for_each_row(|row, _| {
-        if !options.wants_lsn(row.header.lsn) {
+        if !options.wants_lsn(row.header.lsn.0) {
             return;
         }
         let value = row_to_json(row);
@@ -208,8 +208,8 @@ fn cat_run(run: &Run, options: &Options) -> Result<(), LsmError> {
             };
             head.insert("type".into(), kind.into());
             if let Some(tree) = owner {
-                head.insert("space_id".into(), tree.space_id.into());
-                head.insert("index_id".into(), tree.index_id.into());
+                head.insert("space_id".into(), tree.space_id.0.into());
+                head.insert("index_id".into(), tree.index_id.0.into());
             }
             let mut body = Map::new();
             body.insert("key".into(), hex(entry.key).into());
@@ -239,9 +239,10 @@ fn cat_tree(tree: &TreeState, options: &Options) {
         .iter()
         .map(|range| json!({ "range_id": range.range_id, "begin": hex(&range.begin), "runs": range.slices }))
         .collect();
-    let head = json!({ "type": "TREE", "tree_id": tree.tree_id, "space_id": tree.space_id, "index_id": tree.index_id });
+    let head =
+        json!({ "type": "TREE", "tree_id": tree.tree_id, "space_id": tree.space_id.0, "index_id": tree.index_id.0 });
     let body = json!({
-        "created_lsn": tree.created_lsn, "dropped_lsn": tree.dropped_lsn, "dumped_lsn": tree.dumped_lsn, "ranges": ranges,
+        "created_lsn": tree.created_lsn.0, "dropped_lsn": tree.dropped_lsn.map(|lsn| lsn.0), "dumped_lsn": tree.dumped_lsn.0, "ranges": ranges,
     });
     options.print(&json!({ "HEADER": head, "BODY": body }));
 }

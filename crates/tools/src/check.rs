@@ -41,12 +41,12 @@ fn loss_to_json(loss: &Loss) -> Value {
     object.insert("concerned".into(), loss.lost.to_string().into());
     match &loss.lost {
         Lost::Rows(rows) => {
-            let rows = rows.iter().map(|row| json!({ "lsn": row.lsn, "row": row.what })).collect();
+            let rows = rows.iter().map(|row| json!({ "lsn": row.lsn.0, "row": row.what })).collect();
             object.insert("rows".into(), rows);
         }
         Lost::Lsns(from, to) => {
-            object.insert("lsn_first".into(), (*from).into());
-            object.insert("lsn_last".into(), (*to).into());
+            object.insert("lsn_first".into(), from.0.into());
+            object.insert("lsn_last".into(), to.0.into());
         }
         Lost::Behind(lsn) => {
             object.insert("lsn_first".into(), (*lsn + 1).into());

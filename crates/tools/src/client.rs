@@ -161,7 +161,7 @@ impl Client {
         Self::open(&Target::parse(uri)?.with_password(|_| None), Patience::default())
     }
 
-    /// The same to a target that is known.
+    /// The same to a target that is known. Errors: the server cannot be reached, or refuses the login; in words.
     pub fn open(target: &Target, patience: Patience) -> Result<Self, String> {
         let address = &target.address;
         let failed = |error: std::io::Error| format!("{address}: {error}");
@@ -200,7 +200,7 @@ impl Client {
         self.connection.stream().stream.is_idle()
     }
 
-    /// Runs source text with one argument; the first result.
+    /// Runs source text with one argument; the first result. Errors: the connection is lost; what the text raises.
     pub fn eval(&mut self, source: &str, argument: &str) -> Result<Value, String> {
         let values = self.eval_all(source, &[argument]).map_err(|error| error.to_string())??;
         Ok(values.into_iter().next().unwrap_or(Value::Null))

@@ -1,6 +1,7 @@
 //! Which engine keeps the rows of each space of a run.
 
 use crate::operation::Space;
+use tuple::SpaceId;
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,12 +17,12 @@ pub enum Engines {
 
 impl Engines {
     /// The option of a space with this number.
-    pub fn of(self, space_id: u32) -> &'static str {
+    pub fn of(self, space_id: SpaceId) -> &'static str {
         if self.is_disk(space_id) { "vinyl" } else { "memtx" }
     }
 
     /// True if the rows of a space are on disk.
-    pub(crate) fn is_disk(self, space_id: u32) -> bool {
+    pub(crate) fn is_disk(self, space_id: SpaceId) -> bool {
         match self {
             Engines::Memory => false,
             Engines::Disk => true,
@@ -33,7 +34,7 @@ impl Engines {
     /// True if a delete from a space shows nothing: what it removed is not looked for on disk.
     pub(crate) fn hides_deleted(self, space: Space) -> bool {
         match space {
-            Space::Id(id) => self.is_disk(id),
+            Space::Id(id) => self.is_disk(SpaceId(id)),
             Space::Name(_) => false,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::engines::Engines;
 use crate::value::Value;
+use tuple::SpaceId;
 
 /// A space, by either of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,6 @@ impl Operation {
                       if box.space[id] ~= nil then box.space[id]:drop() end\n\
                       box.schema.space.create(name, { id = id, engine = engine })\n\
                       box.space[id]:create_index('primary', { parts = { { 1, 'unsigned' } } })";
-        Operation::Eval { source, arguments: vec![u64::from(id).into(), name.into(), engines.of(id).into()] }
+        Operation::Eval { source, arguments: vec![u64::from(id).into(), name.into(), engines.of(SpaceId(id)).into()] }
     }
 }

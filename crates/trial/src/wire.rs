@@ -42,6 +42,8 @@ impl Body {
 
 impl Operation {
     /// The type of the request and its body. `space_id` finds the number of a space that is known by name.
+    ///
+    /// Errors: what `space_id` says of a name that it does not find.
     pub fn encode(
         &self,
         space_id: &mut dyn FnMut(&'static str) -> Result<u64, Outcome>,

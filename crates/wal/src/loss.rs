@@ -3,6 +3,7 @@
 use crate::row::Row;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use tuple::Lsn;
 
 /// Number of rows that an announcement names one by one; of the rest it gives only the count.
 const ROWS_NAMED_MAX: usize = 20;
@@ -65,7 +66,7 @@ impl<F: FnMut(&Row<'_>) -> Result<(), String>> Replay for Applied<F> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostRow {
     /// Its lsn; in a snapshot its number.
-    pub lsn: i64,
+    pub lsn: Lsn,
     /// What it is, as far as that could be found out.
     pub what: String,
 }
@@ -76,7 +77,7 @@ pub enum Lost {
     /// Exactly these; none if no row is concerned.
     Rows(Vec<LostRow>),
     /// All rows from one lsn to another, both included.
-    Lsns(i64, i64),
+    Lsns(Lsn, Lsn),
     /// Unknown content of this many bytes: no good block behind them says what it was.
     Bytes(u64),
     /// All rows behind this lsn, as many as there were.

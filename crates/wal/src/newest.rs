@@ -11,6 +11,7 @@ use crate::xlog::file_name;
 use runtime::{FileSystem, SlotFile, Slots};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use tuple::Lsn;
 
 const NAME: &str = "lycosa.newest";
 const CONTENT_BYTES: usize = 16;
@@ -70,7 +71,7 @@ impl Newest {
             file: dir.join(file_name(begin, "xlog")),
             offset: 0,
             what: "the newest log is not there".to_string(),
-            lost: end.map_or(Lost::Behind(begin), |end| Lost::Lsns(begin + 1, end)),
+            lost: end.map_or(Lost::Behind(begin), |end| Lost::Lsns(Lsn(begin + 1), Lsn(end))),
         })
     }
 }

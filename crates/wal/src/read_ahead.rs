@@ -1,4 +1,4 @@
-//! Reading ahead: blocks of a file are read, checked and unpacked on another thread while their rows are put in force.
+//! Reading ahead: blocks of a file are read, checked and unpacked on another thread while their rows are applied.
 //!
 //! The idea. The reader's thread goes through the file from block to block and keeps a few of them ready, in order. Unpacking costs more
 //! than anything else here and about as much as applying the rows, so it is shared: who waits for a block that nobody has

@@ -17,11 +17,12 @@ use crate::xlog::{Block, Damage, FileMeta, Unpacked, XlogReader, logs, signature
 use runtime::{FileSystem, OpenMode, PAGE_BYTES};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use tuple::Lsn;
 use tuple::msgpack::Reader;
 
 /// Rows that are foreseen at once.
 const FORESEEN_ROWS: usize = 16;
-/// Damaged places that are kept in mind; what is behind them counts, but is not told.
+/// Damaged places that a report lists; further ones are only counted.
 const LOSSES_MAX: usize = 1000;
 
 /// A torn end that was cut off.
@@ -84,7 +85,7 @@ pub enum OnDamage {
 
 /// Replays all log files from `start` (a snapshot's vclock) on. `apply` gets the rows that `start` does not cover.
 ///
-/// With `force`, damage is passed over and reported instead of refused. Cuts torn ends off the files; completes the newest file.
+/// With `force`, recovery skips damage and reports it instead of refusing to start. Cuts torn ends off the files; completes the newest file.
 ///
 /// Errors: `Corrupt`, `Gap`, `Io`, and `Refused` with the words of `apply`.
 pub fn recover(
@@ -100,7 +101,8 @@ pub fn recover(
 
 /// As [`recover`], with a say in what is done about damage, and rows described in the words of `replay`.
 ///
-/// What a refusal announces is found by going on, so after it `replay` holds what a forced start would have, and is of no other use.
+/// A refusal tells what a forced start would lose. To find that out recovery reads on, so afterwards `replay` holds what a forced start would
+/// have, and must not be used.
 ///
 /// Errors: as `recover`.
 pub fn recover_into(
@@ -126,7 +128,7 @@ pub fn recover_into(
         let (mut reader, damage) = XlogReader::open_damaged(files, path)?;
         let is_nothing = reader.meta.bytes == 0 && reader.offset() >= reader.len();
         if let Some(damage) = damage {
-            // Nobody is promised anything by a file without rows, but a log gets its name when its header is on the disk: this one had more.
+            // A file without rows promises nothing. But a log gets its name only when its header is on disk, so this one once had more.
             let lost = if is_nothing { Lost::Behind(*begin) } else { Lost::Rows(Vec::new()) };
             report.lose(path, damage.offset, damage.to_string(), lost);
             replay.damaged();
@@ -183,12 +185,17 @@ pub fn recover_into(
     }
 }
 
-/// What a log lacks that a clean stop has completed. Whatever takes the rest of it shows only in that.
+/// The rows missing at the end of a log that a clean stop completed. Nothing else shows that the end was cut off.
 fn short_end(noted: Option<Newest>, report: &RecoveryReport, path: &Path, begin: i64, len: u64) -> Option<Loss> {
     let end = noted.filter(|noted| noted.begin == begin)?.end?;
     let known = report.vclock.or(&report.told).signature();
     let what = format!("the log ends behind lsn {known}, and a clean stop has noted lsn {end}");
-    (known < end).then(|| Loss { file: path.to_path_buf(), offset: len, what, lost: Lost::Lsns(known + 1, end) })
+    (known < end).then(|| Loss {
+        file: path.to_path_buf(),
+        offset: len,
+        what,
+        lost: Lost::Lsns(Lsn(known + 1), Lsn(end)),
+    })
 }
 
 /// What is lost because the newest log of a directory is not there although a note says that it was. `start`: what the newest snapshot covers.
@@ -210,8 +217,8 @@ pub fn refusal(first: &Loss, losses: &[Loss]) -> WalError {
 fn missing_between(from: &Vclock, to: &Vclock) -> Lost {
     let mut changed = to.components().filter(|(id, lsn)| from.get(*id) < *lsn);
     match (changed.next(), changed.next()) {
-        (Some((id, lsn)), None) => Lost::Lsns(from.get(id) + 1, lsn),
-        _ => Lost::Lsns(from.signature() + 1, to.signature()),
+        (Some((id, lsn)), None) => Lost::Lsns(from.get(id).next(), lsn),
+        _ => Lost::Lsns(Lsn(from.signature() + 1), Lsn(to.signature())),
     }
 }
 
@@ -245,7 +252,7 @@ impl Place {
         })
     }
 
-    /// The last log that is there. One that a clean stop has completed ends where that has noted, as if another followed.
+    /// The newest log. One that a clean stop completed must end where the note says, as if another log followed.
     fn last(begin: i64, noted: Option<Newest>, is_next_missing: bool) -> Self {
         match noted {
             Some(noted) if is_next_missing => Place::Before(noted.begin),
@@ -296,7 +303,7 @@ pub fn check_file(files: &dyn FileSystem, path: &Path, replay: &mut dyn Replay) 
     if place == Place::Snapshot {
         // Rows of a snapshot are numbered from 0, all of no replica.
         known = Vclock::default();
-        known.set(0, -1);
+        known.set(0, Lsn(-1));
     }
     let end = read_on(&mut reader, place, &mut known, OnDamage::Survey, &mut report, replay)?;
     if !end.is_complete && !end.is_told && !end_is_told && place != Place::Newest && !place.ends_with(&known) {
@@ -326,7 +333,7 @@ impl RecoveryReport {
     }
 }
 
-/// A file of which nothing can be read gets a name by which nobody takes it for a log.
+/// Nothing of this file can be read: it is renamed so that nobody takes it for a log.
 fn set_aside(files: &dyn FileSystem, dir: &Path, path: &Path) -> Result<(), WalError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lost");
@@ -350,7 +357,7 @@ struct End {
     is_paged: bool,
 }
 
-/// Reads the blocks of a file that has been opened. `known` goes along with the rows.
+/// Reads the blocks of a file that has been opened. `known` follows the rows.
 fn read_on(
     reader: &mut XlogReader,
     place: Place,
@@ -409,8 +416,8 @@ fn read_on(
     Ok(end)
 }
 
-/// A group is not where it should be, and a later one, which was just read, is: several were being written when the machine stopped, and
-/// prepared space shows where the missing one was to go. If it was acknowledged its rows are lost; otherwise the log ends before it. True
+/// A group is missing, and a later one was just read: several were being written when the machine stopped, and prepared space is left where the
+/// missing one belongs. If it was acknowledged its rows are lost; otherwise the log ends before it. True
 /// if reading goes on. Errors: `Io`.
 fn pass_hole(
     reader: &mut XlogReader,
@@ -510,8 +517,8 @@ fn pass_over(
     }
 }
 
-/// True if a synced log ends within a group, and not at the end of a page. Its pages are there before anything is written to them, so no crash
-/// leaves it so: only prepared space may be there in part, where the disk was full.
+/// True if a synced log ends inside a group and not at a page boundary. Pages are allocated before they are written, so no crash does that; only
+/// prepared space may be there in part, where the disk was full.
 fn is_cut(reader: &XlogReader, damage: Damage, end: &End) -> bool {
     let page = PAGE_BYTES as u64;
     if !end.is_paged || reader.len().is_multiple_of(page) || !damage.offset.is_multiple_of(page) {
@@ -551,7 +558,7 @@ fn lost_before(rows: &[u8], known: &Vclock) -> Option<Lost> {
         return None;
     }
     let (last, next) = (known.get(component), row.header.lsn);
-    Some(if next > last + 1 { Lost::Lsns(last + 1, next - 1) } else { Lost::Rows(Vec::new()) })
+    Some(if next > last.next() { Lost::Lsns(last.next(), next.previous()) } else { Lost::Rows(Vec::new()) })
 }
 
 /// The part of the vclock that a row moves.
@@ -579,7 +586,7 @@ fn replay_block(
     report: &mut RecoveryReport,
     replay: &mut dyn Replay,
 ) -> Result<(), WalError> {
-    // In a snapshot rows that lie about their number are rows all the same.
+    // In a snapshot, rows whose count is wrong are still rows.
     let is_snapshot = is_snapshot(path);
     for at in 0..rows.len() {
         if at % FORESEEN_ROWS == 0 && !is_snapshot {

@@ -1,5 +1,6 @@
 //! Rows of logs and snapshots: a header map and a body map.
 
+use tuple::Lsn;
 use tuple::msgpack::{self, Kind, MsgpackError, Reader};
 use wire::key;
 
@@ -16,11 +17,11 @@ pub struct RowHeader {
     /// 1 for rows that stay on their instance.
     pub group_id: u32,
     /// Number among the rows of its replica.
-    pub lsn: i64,
+    pub lsn: Lsn,
     /// Seconds since 1970.
     pub timestamp: f64,
     /// Number of the transaction: the lsn of its first row.
-    pub tsn: i64,
+    pub tsn: Lsn,
     /// True on the last row of a transaction.
     pub is_commit: bool,
 }
@@ -56,13 +57,13 @@ pub(crate) fn encode(out: &mut Vec<u8>, header: &RowHeader, is_single: bool, bod
         pair(key::GROUP_ID, u64::from(header.group_id));
     }
     if header.lsn != 0 {
-        pair(key::LSN, header.lsn as u64);
+        pair(key::LSN, header.lsn.0 as u64);
     }
     msgpack::encode_uint(out, key::TIMESTAMP);
     msgpack::encode_f64(out, header.timestamp);
     if !is_single {
         msgpack::encode_uint(out, key::TSN);
-        msgpack::encode_uint(out, header.lsn.abs_diff(header.tsn));
+        msgpack::encode_uint(out, header.lsn.0.abs_diff(header.tsn.0));
         if header.is_commit {
             msgpack::encode_uint(out, key::FLAGS);
             msgpack::encode_uint(out, u64::from(FLAG_COMMIT));
@@ -82,7 +83,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Row<'a>, MsgpackErro
             key::REQUEST_TYPE => header.kind = reader.read_uint()?.min(u64::from(u16::MAX)) as u16,
             key::REPLICA_ID => header.replica_id = reader.read_uint()?.min(u64::from(u32::MAX)) as u32,
             key::GROUP_ID => header.group_id = reader.read_uint()?.min(u64::from(u32::MAX)) as u32,
-            key::LSN => header.lsn = reader.read_int()?,
+            key::LSN => header.lsn = Lsn(reader.read_int()?),
             key::TIMESTAMP => header.timestamp = reader.read_double()?,
             key::TSN => tsn = Some(reader.read_int()?),
             key::FLAGS => flags = reader.read_uint()?,
@@ -92,7 +93,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Row<'a>, MsgpackErro
             }
         }
     }
-    header.tsn = header.lsn - tsn.unwrap_or(0);
+    header.tsn = Lsn(header.lsn.0 - tsn.unwrap_or(0));
     header.is_commit = tsn.is_none() || flags & u64::from(FLAG_COMMIT) != 0;
     let has_body = !reader.is_empty() && header.kind != 12 && reader.kind()? == Kind::Map;
     let body = if has_body { read_body(reader)? } else { &[] };
@@ -115,12 +116,19 @@ mod tests {
 
     #[test]
     fn rows_come_back_as_written() {
-        let header =
-            RowHeader { kind: 2, replica_id: 1, group_id: 0, lsn: 12, timestamp: 1.5, tsn: 11, is_commit: true };
+        let header = RowHeader {
+            kind: 2,
+            replica_id: 1,
+            group_id: 0,
+            lsn: Lsn(12),
+            timestamp: 1.5,
+            tsn: Lsn(11),
+            is_commit: true,
+        };
         let body = [0x81, 0x10, 0x05];
         let mut out = Vec::new();
         encode(&mut out, &header, false, &body);
-        let single = RowHeader { lsn: 13, tsn: 13, ..header };
+        let single = RowHeader { lsn: Lsn(13), tsn: Lsn(13), ..header };
         encode(&mut out, &single, true, &body);
         let mut reader = Reader::new(&out);
         let first = decode(&mut reader).expect("a row");

@@ -8,6 +8,7 @@ use crate::xlog::{FileMeta, file_name, numbered};
 use runtime::{Clock, File, FileSystem, OpenMode, pause};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tuple::Lsn;
 
 /// Rows of one block before it is compressed.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -113,7 +114,8 @@ impl SnapshotWriter {
             self.timestamp = self.clock.wall_ns() as f64 / 1e9;
         }
         let (lsn, timestamp) = (self.row_count, self.timestamp);
-        let header = RowHeader { kind, replica_id: 0, group_id, lsn, timestamp, tsn: lsn, is_commit: true };
+        let header =
+            RowHeader { kind, replica_id: 0, group_id, lsn: Lsn(lsn), timestamp, tsn: Lsn(lsn), is_commit: true };
         row::encode(&mut self.rows, &header, true, body);
         self.row_count += 1;
         if self.rows.len() >= BLOCK_BYTES {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use tuple::Lsn;
 
 /// Components of a vclock; number 0 counts rows that stay on their instance.
 pub const REPLICA_MAX: usize = 32;
@@ -9,23 +10,23 @@ pub const REPLICA_MAX: usize = 32;
 /// One lsn for each replica.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Vclock {
-    lsns: [i64; REPLICA_MAX],
+    lsns: [Lsn; REPLICA_MAX],
 }
 
 impl Default for Vclock {
     fn default() -> Self {
-        Vclock { lsns: [0; REPLICA_MAX] }
+        Vclock { lsns: [Lsn(0); REPLICA_MAX] }
     }
 }
 
 impl Vclock {
     /// The lsn of a replica; 0 if nothing is known of it.
-    pub fn get(&self, replica: u32) -> i64 {
-        self.lsns.get(replica as usize).copied().unwrap_or(0)
+    pub fn get(&self, replica: u32) -> Lsn {
+        self.lsns.get(replica as usize).copied().unwrap_or(Lsn(0))
     }
 
     /// Sets the lsn of a replica; ids out of range are ignored.
-    pub fn set(&mut self, replica: u32, lsn: i64) {
+    pub fn set(&mut self, replica: u32, lsn: Lsn) {
         if let Some(slot) = self.lsns.get_mut(replica as usize) {
             *slot = lsn;
         }
@@ -33,7 +34,7 @@ impl Vclock {
 
     /// The sum of all components, local ones included: the number in file names.
     pub fn signature(&self) -> i64 {
-        self.lsns.iter().sum()
+        self.lsns.iter().map(|lsn| lsn.0).sum()
     }
 
     /// True if no component is behind `other`'s.
@@ -49,7 +50,7 @@ impl Vclock {
     }
 
     /// Replicas with an lsn, in order.
-    pub fn components(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
+    pub fn components(&self) -> impl Iterator<Item = (u32, Lsn)> + '_ {
         self.lsns.iter().enumerate().filter(|(_, lsn)| **lsn != 0).map(|(id, lsn)| (id as u32, *lsn))
     }
 }
@@ -80,7 +81,7 @@ impl FromStr for Vclock {
         for part in inner.split(',').filter(|part| !part.trim().is_empty()) {
             let (id, lsn) = part.split_once(':').ok_or(())?;
             let id: u32 = id.trim().parse().map_err(|_| ())?;
-            let lsn: i64 = lsn.trim().parse().map_err(|_| ())?;
+            let lsn = Lsn(lsn.trim().parse().map_err(|_| ())?);
             if id as usize >= REPLICA_MAX || lsn < 0 {
                 return Err(());
             }

@@ -11,6 +11,7 @@ use runtime::FileSystem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tuple::msgpack::{MsgpackError, Reader};
+use tuple::{IndexId, Lsn, SpaceId};
 
 /// Types of records of a `.vylog`.
 mod record {
@@ -43,8 +44,8 @@ struct Record {
     index_id: u64,
     space_id: u64,
     slice: u64,
-    dump_lsn: i64,
-    create_lsn: i64,
+    dump_lsn: Lsn,
+    create_lsn: Lsn,
 }
 
 impl Record {
@@ -74,8 +75,8 @@ impl Record {
                     5 => record.index_id = number()?,
                     6 => record.space_id = number()?,
                     8 => record.slice = number()?,
-                    9 => record.dump_lsn = number()? as i64,
-                    12 => record.create_lsn = number()? as i64,
+                    9 => record.dump_lsn = Lsn(number()? as i64),
+                    12 => record.create_lsn = Lsn(number()? as i64),
                     _ => {}
                 }
             }
@@ -88,13 +89,13 @@ impl Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VinylIndex {
     /// The space.
-    pub space_id: u32,
+    pub space_id: SpaceId,
     /// The index of the space.
-    pub index_id: u32,
+    pub index_id: IndexId,
     /// The lsn of the row that made it.
-    pub created_lsn: i64,
+    pub created_lsn: Lsn,
     /// Rows of the log up to here are in its runs.
-    pub dumped_lsn: i64,
+    pub dumped_lsn: Lsn,
     /// Its runs, those with older statements first.
     pub runs: Vec<VinylRun>,
 }
@@ -109,7 +110,7 @@ pub struct VinylRun {
     pub path: PathBuf,
     /// The parts of it that count: from a key on, and up to one that does not belong to it. Keys are msgpack arrays; none: without a bound.
     pub slices: Vec<(Bound, Bound)>,
-    max_lsn: i64,
+    max_lsn: Lsn,
 }
 
 /// The newest `.vylog` of a directory and the indexes that it says are in use; none if there is no such file. Blocks.
@@ -131,8 +132,8 @@ pub fn vinyl_indexes(files: &dyn FileSystem, dir: &Path) -> Result<Option<(PathB
                 let known = indexes.entry(record.index).or_default();
                 // One that was prepared has said whose it is.
                 if record.space_id != 0 {
-                    known.space_id = record.space_id as u32;
-                    known.index_id = record.index_id as u32;
+                    known.space_id = SpaceId(record.space_id as u32);
+                    known.index_id = IndexId(record.index_id as u32);
                 }
                 if record.kind == record::PREPARE_INDEX {
                     return;
@@ -166,7 +167,7 @@ pub fn vinyl_indexes(files: &dyn FileSystem, dir: &Path) -> Result<Option<(PathB
         for (_, record) in slices.values().filter(|(range, _)| own.contains(range)) {
             let name = format!("{:020}.run", record.run);
             let path = dir.join(index.space_id.to_string()).join(index.index_id.to_string()).join(name);
-            let run = runs.entry(record.run).or_insert(VinylRun { path, slices: Vec::new(), max_lsn: 0 });
+            let run = runs.entry(record.run).or_insert(VinylRun { path, slices: Vec::new(), max_lsn: Lsn(0) });
             run.slices.push((record.begin.clone(), record.end.clone()));
         }
         index.runs = runs.into_values().collect();
@@ -194,7 +195,7 @@ pub fn for_each_statement(
 }
 
 /// The greatest lsn of the statements of a run.
-fn max_lsn(files: &dyn FileSystem, path: &Path) -> Result<i64, WalError> {
+fn max_lsn(files: &dyn FileSystem, path: &Path) -> Result<Lsn, WalError> {
     let mut found = None;
     for_each_row(files, path, |row, _| {
         if row.header.kind == RUN_INFO {
@@ -202,7 +203,7 @@ fn max_lsn(files: &dyn FileSystem, path: &Path) -> Result<i64, WalError> {
         }
     })?;
     let what = "it does not say which lsns are in its run".to_string();
-    found.map(|lsn| lsn as i64).ok_or_else(|| WalError::Corrupt { file: path.to_path_buf(), offset: 0, what })
+    found.map(|lsn| Lsn(lsn as i64)).ok_or_else(|| WalError::Corrupt { file: path.to_path_buf(), offset: 0, what })
 }
 
 fn find_uint(body: &[u8], wanted: u64) -> Result<Option<u64>, MsgpackError> {

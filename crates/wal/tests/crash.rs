@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tuple::msgpack;
+use tuple::{Lsn, msgpack};
 use wal::{
     Journal, JournalConfig, Position, Refusal, Replay, Row, SnapshotWriter, Vclock, WalError, WalMode, XlogReader,
     check_file, logs, recover, remove_unfinished,
@@ -64,7 +64,7 @@ fn recovered(files: &dyn FileSystem, dir: &Path) -> Result<(i64, wal::RecoveryRe
     let mut whole = 0;
     let report = recover(files, dir, &Vclock::default(), false, |row| {
         assert_eq!(row.header.lsn, last + 1);
-        last = row.header.lsn;
+        last = row.header.lsn.0;
         if row.header.is_commit {
             whole = last;
         }
@@ -139,7 +139,7 @@ fn files_follow_each_other(mode: WalMode) {
 
     // Another life, ended well: everything is there, in whole files, and nothing else.
     let mut vclock = Vclock::default();
-    vclock.set(1, last);
+    vclock.set(1, Lsn(last));
     let mut journal = Journal::open(config, vclock).unwrap();
     let appended = (0..1000).map(|value| commit(&mut journal, value, 1, 100).unwrap()).last().unwrap();
     journal.close().unwrap();
@@ -497,7 +497,7 @@ fn a_damaged_group_that_was_acknowledged_is_refused_and_one_that_was_not_is_cut(
 fn a_snapshot_cut_anywhere_is_not_taken_for_a_complete_one() {
     let files: Arc<dyn FileSystem> = Arc::new(SimulatedFiles::default());
     let mut vclock = Vclock::default();
-    vclock.set(1, 77);
+    vclock.set(1, Lsn(77));
     let clock = Arc::new(ManualClock::default());
     let mut writer = SnapshotWriter::create(Arc::clone(&files), clock, Path::new(DIR), &vclock, "uuid", 0).unwrap();
     for value in 0..100 {

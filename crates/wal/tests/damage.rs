@@ -4,7 +4,7 @@
 use runtime::{File, FileSystem, ManualClock, OpenMode, SimulatedFiles};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tuple::msgpack;
+use tuple::{Lsn, msgpack};
 use wal::{
     FileReport, Journal, JournalConfig, Lost, OnDamage, Refusal, Replay, Row, SnapshotWriter, Vclock, WalError,
     WalMode, check_file, recover, recover_into,
@@ -21,7 +21,7 @@ struct Lsns(Vec<i64>);
 
 impl Replay for Lsns {
     fn apply(&mut self, row: &Row<'_>) -> Result<(), Refusal> {
-        self.0.push(row.header.lsn);
+        self.0.push(row.header.lsn.0);
         Ok(())
     }
 }
@@ -101,8 +101,8 @@ fn lost_lsns(losses: &[wal::Loss]) -> Vec<i64> {
     let mut lsns = Vec::new();
     for loss in losses {
         match &loss.lost {
-            Lost::Rows(rows) => lsns.extend(rows.iter().map(|row| row.lsn)),
-            Lost::Lsns(from, to) => lsns.extend(*from..=*to),
+            Lost::Rows(rows) => lsns.extend(rows.iter().map(|row| row.lsn.0)),
+            Lost::Lsns(from, to) => lsns.extend(from.0..=to.0),
             Lost::Bytes(_) | Lost::Behind(_) => panic!("what is lost cannot be told: {loss:?}"),
         }
     }
@@ -184,7 +184,7 @@ fn wider_damage_between_good_rows_is_told_by_the_lsns_around_it() {
     file.write_all_at(b"nothing of ours", 4096 + 30).unwrap();
     let found = look(&files, &paths[1]);
     assert_eq!(found.losses.len(), 1, "{found:?}");
-    assert_eq!((found.losses[0].offset, &found.losses[0].lost), (4096, &Lost::Lsns(1, 1)));
+    assert_eq!((found.losses[0].offset, &found.losses[0].lost), (4096, &Lost::Lsns(Lsn(1), Lsn(1))));
 }
 
 /// What a start is refused for, or none; then one by force, which has to lose what was announced, and one behind it, which has to go on.
@@ -244,7 +244,7 @@ fn stopped(mode: WalMode) -> (SimulatedFiles, Vec<PathBuf>) {
     let (files, paths) = sample(mode);
     files.remove(&paths[2]).unwrap();
     let mut vclock = Vclock::default();
-    vclock.set(1, 3);
+    vclock.set(1, Lsn(3));
     let mut log = journal(&files, vclock, mode);
     commit(&mut log, 1);
     commit(&mut log, 1);
@@ -299,7 +299,7 @@ fn a_newest_log_that_is_missing_is_refused() {
         assert!(file == paths[2] && what.ends_with("the rows with lsn 4 to 5"), "{what}");
         // A snapshot has what was in it.
         let mut behind = Vclock::default();
-        behind.set(1, 5);
+        behind.set(1, Lsn(5));
         recover(&stopped, Path::new(DIR), &behind, false, |_| Ok(())).unwrap();
         assert_eq!(wal::check_newest(&stopped, Path::new(DIR), 5).unwrap(), None);
     }

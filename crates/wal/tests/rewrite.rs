@@ -5,7 +5,7 @@
 use runtime::{Fault, File, FileSystem, ManualClock, OpenMode, SimulatedFiles};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tuple::msgpack;
+use tuple::{Lsn, msgpack};
 use wal::{
     Journal, JournalConfig, Refusal, Replay, Rewritten, Row, Vclock, WalMode, check_file, logs, recover,
     remove_unfinished, rewrite,
@@ -73,7 +73,7 @@ fn rows(files: &SimulatedFiles) -> Rows {
     let files = files.fork();
     remove_unfinished(&files, Path::new(DIR)).unwrap();
     let report = recover(&files, Path::new(DIR), &Vclock::default(), false, |row| {
-        found.push((row.header.lsn, row.header.tsn, row.header.is_commit, row.body.to_vec()));
+        found.push((row.header.lsn.0, row.header.tsn.0, row.header.is_commit, row.body.to_vec()));
         Ok(())
     });
     let report = report.unwrap();
@@ -121,7 +121,7 @@ fn a_log_of_small_groups_takes_what_its_rows_take() {
     assert_eq!(rows(&files), before);
     // The log goes on behind it.
     let mut vclock = Vclock::default();
-    vclock.set(1, before.len() as i64);
+    vclock.set(1, Lsn(before.len() as i64));
     let mut journal = Journal::open(config(&files, 0, u64::MAX), vclock).unwrap();
     fill(&mut journal, 3);
     journal.close().unwrap();
@@ -249,7 +249,7 @@ fn a_journal_rewrites_what_it_has_completed_but_not_while_files_are_held() {
     assert_eq!(expected, 150 * 2 + 99);
     // The next start does the rest.
     let mut vclock = Vclock::default();
-    vclock.set(1, expected as i64);
+    vclock.set(1, Lsn(expected as i64));
     let journal = Journal::open(config(&files, 4, 1), vclock).unwrap();
     let is_done = || held[..held.len() - 1].iter().all(|path| bytes(&files, path).len() % 4096 != 4);
     while !is_done() {

@@ -21,3 +21,7 @@ pub const PING: u64 = 64;
 pub const JOIN: u64 = 65;
 pub const SUBSCRIBE: u64 = 66;
 pub const ID: u64 = 73;
+pub const WATCH: u64 = 74;
+pub const UNWATCH: u64 = 75;
+pub const EVENT: u64 = 76;
+pub const WATCH_ONCE: u64 = 77;

@@ -10,9 +10,9 @@ use runtime::{ManualClock, SeededRandomness, SimulatedFiles};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::msgpack;
+use tuple::{IndexId, SpaceId, msgpack};
 
-const SPACES: [u32; 10] = [
+const SPACES: [SpaceId; 10] = [
     SPACE_ID,
     INDEX_ID,
     SEQUENCE_ID,
@@ -53,7 +53,7 @@ fn count(database: &Database) -> Vec<u64> {
     let mut counts = vec![spaces.len() as u64, database.catalog.users().len() as u64];
     for space in &spaces {
         let mut rows = 0;
-        if space.has_index(0) {
+        if space.has_index(IndexId::PRIMARY) {
             rows = space.rows.len();
         }
         counts.push(rows);
@@ -82,7 +82,7 @@ pub fn run(input: &[u8]) {
     let operation = if choice & 0x40 == 0 {
         Operation::Replace { tuple: bytes }
     } else {
-        Operation::Delete { index_id: 0, key: bytes }
+        Operation::Delete { index_id: IndexId::PRIMARY, key: bytes }
     };
     database.begin(&context).expect("none is open");
     let result = database.execute(&context, &space, operation);

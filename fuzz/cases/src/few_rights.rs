@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use storage::IteratorKind;
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, SpaceId};
 
 const MEMORY: u64 = 16 << 20;
 /// The user with few rights.
@@ -29,7 +30,7 @@ const TRUNCATE: u32 = 330;
 fn insert(database: &Database, context: &Context, space: u32, row: &serde_json::Value) {
     let mut bytes = Vec::new();
     database::encode_json(row, &mut bytes);
-    let space = database.space(space).expect("it is there");
+    let space = database.space(SpaceId(space)).expect("it is there");
     database.execute(context, &space, Operation::Insert { tuple: &bytes }).expect("the administrator may do this");
 }
 
@@ -72,12 +73,12 @@ fn open() -> Rc<Database> {
 fn contents(database: &Database) -> BTreeMap<u32, Vec<Vec<u8>>> {
     let mut all = BTreeMap::new();
     for space in database.catalog.spaces() {
-        if matches!(space.id, OPEN | OWN) || !space.has_index(0) {
+        if matches!(space.id.0, OPEN | OWN) || !space.has_index(IndexId::PRIMARY) {
             continue;
         }
         let mut rows = Vec::new();
         let Some(kept) = space.rows.memory() else { continue };
-        kept.borrow().scan(0, IteratorKind::All, &[], 0, |row| {
+        kept.borrow().scan(IndexId::PRIMARY, IteratorKind::All, &[], 0, |row| {
             // He may empty his own space, and the one that he may write to.
             let named = Reader::new(row).read_array().ok().and_then(|_| Reader::new(&row[1..]).read_uint().ok());
             if space.id != TRUNCATE || !matches!(named, Some(514 | 515)) {
@@ -85,7 +86,7 @@ fn contents(database: &Database) -> BTreeMap<u32, Vec<Vec<u8>>> {
             }
             true
         });
-        all.insert(space.id, rows);
+        all.insert(space.id.0, rows);
     }
     all
 }
@@ -95,8 +96,8 @@ fn write(database: &Database, context: &Context, space: &Rc<Space>, kind: u8, in
     let operation = match kind % 5 {
         0 => Operation::Insert { tuple: row },
         1 => Operation::Replace { tuple: row },
-        2 => Operation::Update { index_id, key: row, ops, index_base },
-        3 => Operation::Delete { index_id, key: row },
+        2 => Operation::Update { index_id: IndexId(index_id), key: row, ops, index_base },
+        3 => Operation::Delete { index_id: IndexId(index_id), key: row },
         _ => Operation::Upsert { tuple: row, ops, index_base },
     };
     if let Err(error) = database.execute(context, space, operation) {
@@ -107,7 +108,7 @@ fn write(database: &Database, context: &Context, space: &Rc<Space>, kind: u8, in
 fn read(database: &Database, context: &Context, space: &Rc<Space>, index_id: u32, iterator: u8, key: &[u8]) {
     let (Ok(key), Some(kind)) = (Key::decode(key), IteratorKind::from_code(u64::from(iterator) % 8)) else { return };
     let mut shown = 0;
-    let request = ScanRequest { index_id, kind, key, offset: 0, limit: 100 };
+    let request = ScanRequest { index_id: IndexId(index_id), kind, key, offset: 0, limit: 100 };
     let result = database.select(context, space, &request, |_| {
         shown += 1;
         true

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use storage::IteratorKind;
+use tuple::{IndexId, SpaceId};
 use wal::{WalError, for_each_statement, vinyl_indexes};
 
 const DIR: &str = "/db";
@@ -89,10 +90,10 @@ fn open(files: &SimulatedFiles) -> database::Result<Rc<Database>> {
 fn found(files: &SimulatedFiles) -> Result<Vec<Vec<u8>>, String> {
     let database = open(files).map_err(|error| error.message().to_string())?;
     let mut rows = Vec::new();
-    let space = database.space(SPACE).expect("the snapshot has it");
+    let space = database.space(SpaceId(SPACE)).expect("the snapshot has it");
     let context = database.admin_context();
     database
-        .select(&context, &space, &ScanRequest::new(0, IteratorKind::All, Key::EMPTY), |row| {
+        .select(&context, &space, &ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY), |row| {
             rows.push(row.to_vec());
             true
         })

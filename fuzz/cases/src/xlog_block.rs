@@ -24,7 +24,7 @@ fn block(magic: u8, content: &[u8]) -> Vec<u8> {
 fn recovered(files: &SimulatedFiles, force: bool) -> Option<Vec<i64>> {
     let mut lsns = Vec::new();
     let report = recover(files, Path::new(DIR), &Vclock::default(), force, |row| {
-        lsns.push(row.header.lsn);
+        lsns.push(row.header.lsn.0);
         Ok(())
     });
     report.ok().map(|report| {

@@ -9,6 +9,7 @@ use runtime::fiber;
 use std::rc::Rc;
 use storage::IteratorKind;
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, SpaceId};
 use wal::Position;
 
 /// Longest line, with its end.
@@ -39,15 +40,15 @@ fn put(connection: &Connection, context: &Context, key: &str, value: &str) -> Re
     msgpack::encode_str(&mut row, key.as_bytes());
     msgpack::encode_str(&mut row, value.as_bytes());
     context.seen.set(Position::default());
-    database.execute(context, &database.space(SPACE)?, Operation::Replace { tuple: &row })?;
+    database.execute(context, &database.space(SpaceId(SPACE))?, Operation::Replace { tuple: &row })?;
     answer(connection, context.seen.get(), "stored")
 }
 
 fn get(connection: &Connection, context: &Context, key: &str) -> Result<()> {
     let database = connection.database();
-    let space = database.space(SPACE)?;
+    let space = database.space(SpaceId(SPACE))?;
     let (key, mut found) = (key_of(key), "nothing".to_string());
-    let request = ScanRequest::new(0, IteratorKind::Eq, Key::decode(&key)?);
+    let request = ScanRequest::new(IndexId::PRIMARY, IteratorKind::Eq, Key::decode(&key)?);
     database.select(context, &space, &request, |row| {
         let mut reader = Reader::new(row);
         let value = reader.read_array().and_then(|_| reader.read_str()).and_then(|_| reader.read_str());

@@ -11,8 +11,8 @@ use crate::session::{ADMIN, Context, GUEST, NOBODY, PUBLIC, SUPER, UserId};
 use crate::txn::Effect;
 use base64::Engine;
 use std::rc::Rc;
-use tuple::Tuple;
 use tuple::msgpack::{Kind, Reader};
+use tuple::{SpaceId, Tuple};
 
 /// Users and roles in all.
 const USER_MAX: usize = 32;
@@ -167,7 +167,7 @@ fn check_grant(database: &Database, context: &Context, grant: &Grant, wanted: u3
     let (owner, name) = match (grant.object_type, grant.object_id) {
         (ObjectType::Universe | ObjectType::Collation, _) | (_, None) => (ADMIN, String::new()),
         (ObjectType::Space, Some(id)) => {
-            let space = database.space(id)?;
+            let space = database.space(SpaceId(id))?;
             (space.owner(), space.name())
         }
         (ObjectType::Function, Some(id)) => {

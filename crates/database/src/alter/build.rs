@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use storage::{BuildError, DetachedIndex, IndexDef, MemorySpace};
 use tuple::msgpack::Reader;
-use tuple::{Format, Tuple};
+use tuple::{Format, SpaceId, Tuple};
 
 /// Rows between two looks at the clock.
 const STEP_ROWS: usize = 32;
@@ -148,7 +148,7 @@ impl Database {
         let mut reader = Reader::new(list);
         let named = reader.read_array().ok().filter(|count| *count > 0).and_then(|_| reader.read_uint().ok());
         match named.and_then(|id| u32::try_from(id).ok()) {
-            Some(id) => self.wait_for_change(context, id),
+            Some(id) => self.wait_for_change(context, SpaceId(id)),
             None => Ok(()),
         }
     }
@@ -156,7 +156,7 @@ impl Database {
     /// Waits while the rows of a space are looked at for a change of its definition, if waiting can make nothing wrong. Yields.
     ///
     /// Errors: the fiber was cancelled; nothing can be written any more.
-    pub fn wait_for_change(&self, context: &Context, id: u32) -> Result<()> {
+    pub fn wait_for_change(&self, context: &Context, id: SpaceId) -> Result<()> {
         if fiber::current().is_none() || !context.may_wait() {
             return Ok(());
         }

@@ -18,12 +18,12 @@ use std::rc::Rc;
 use storage::lsm::{BuildStop, DetachedTrees, DiskBuild, LsmEngine, LsmSpace, Stop, TreeOptions, TreeState};
 use storage::{IndexDef, IndexKind};
 use tuple::msgpack::Reader;
-use tuple::{Format, KeyDef, KeyPart, Tuple};
+use tuple::{Format, IndexId, KeyDef, KeyPart, Lsn, SpaceId, Tuple};
 
 /// Rows between two looks at the clock.
 const STEP_ROWS: usize = 32;
 /// No tree of the manifest is there.
-const NEVER_DUMPED: i64 = -1;
+const NEVER_DUMPED: Lsn = Lsn(-1);
 /// Interval at which a build asks whether its run is written.
 const BUSY_WAIT_NS: u64 = 1_000_000;
 
@@ -38,7 +38,7 @@ pub(super) struct ReadyIndexes {
 pub(super) type Detached = Rc<RefCell<Vec<(IndexDef, Option<DetachedTrees>)>>>;
 
 /// The disk half of a new space.
-pub(super) fn open_space(database: &Database, id: u32, format: &Format) -> Result<Rc<LsmSpace>> {
+pub(super) fn open_space(database: &Database, id: SpaceId, format: &Format) -> Result<Rc<LsmSpace>> {
     let engine = database
         .disk_engine()
         .ok_or_else(|| Error::new(ErrorCode::Unsupported, &[&"a database without files", &"the vinyl engine"]))?;
@@ -101,7 +101,7 @@ pub(super) fn check_options(options: &TreeOptions) -> std::result::Result<(), St
 }
 
 /// Runs of an index are written and merged like this from now on.
-pub(super) fn set_options(space: &Space, index_id: u32, options: TreeOptions) {
+pub(super) fn set_options(space: &Space, index_id: IndexId, options: TreeOptions) {
     if let Some(disk) = space.disk() {
         disk.set_options(index_id, options);
     }
@@ -166,22 +166,22 @@ pub(super) fn create_index(
 }
 
 /// The tree that the manifest has for an index.
-fn claim(engine: &LsmEngine, disk: &LsmSpace, index_id: u32, lsn: i64, is_made_then: bool) -> Option<TreeState> {
+fn claim(engine: &LsmEngine, disk: &LsmSpace, index_id: IndexId, lsn: Lsn, is_made_then: bool) -> Option<TreeState> {
     let with_primary = (index_id != 0).then(|| disk.primary_dumped_lsn().unwrap_or(NEVER_DUMPED));
     engine.claim(disk.id(), index_id, lsn, is_made_then, with_primary)
 }
 
 /// What was to be built for an index of this number is out of date.
-fn forget_unbuilt(database: &Database, space: &Rc<Space>, index_id: u32) {
+fn forget_unbuilt(database: &Database, space: &Rc<Space>, index_id: IndexId) {
     database.disk.unbuilt.borrow_mut().retain(|(other, def, _)| !Rc::ptr_eq(other, space) || def.id != index_id);
 }
 
 /// Tells new trees their position, and has indexes that were built recorded soon.
-fn placing(space: &Rc<Space>, index_id: Option<u32>) -> Option<Placed> {
+fn placing(space: &Rc<Space>, index_id: Option<IndexId>) -> Option<Placed> {
     let space = Rc::clone(space);
     Some(Box::new(move |database, lsn| {
         if let Some(disk) = space.disk() {
-            disk.set_created(index_id, lsn);
+            disk.set_created(index_id, Lsn(lsn));
             let mut seal_soon = database.disk.seal_soon.borrow_mut();
             // Each index of a transaction says so, and a space is sealed once.
             if !disk.is_empty() && !seal_soon.iter().any(|other| Rc::ptr_eq(other, disk)) {
@@ -192,16 +192,16 @@ fn placing(space: &Rc<Space>, index_id: Option<u32>) -> Option<Placed> {
 }
 
 /// The statement that made an index is rolled back.
-pub(super) fn forget_index(space: &Space, index_id: u32) {
+pub(super) fn forget_index(space: &Space, index_id: IndexId) {
     if let Some(disk) = space.disk()
         && let Some((_, trees)) = disk.drop_index(index_id)
     {
-        disk.discard(trees, 0);
+        disk.discard(trees, Lsn(0));
     }
 }
 
 /// Takes an index out of its place.
-pub(super) fn detach_index(space: &Space, index_id: u32) -> Detached {
+pub(super) fn detach_index(space: &Space, index_id: IndexId) -> Detached {
     let taken = space.disk().and_then(|disk| disk.drop_index(index_id));
     Rc::new(RefCell::new(taken.into_iter().map(|(def, trees)| (def, Some(trees))).collect()))
 }
@@ -214,7 +214,7 @@ pub(super) fn reattach_index(space: &Space, detached: &Detached) {
             Some(trees) => disk.restore_index(&def, trees),
             None => disk.drop_index(def.id).map(|(_, trees)| trees),
         };
-        unused.into_iter().for_each(|trees| disk.discard(trees, 0));
+        unused.into_iter().for_each(|trees| disk.discard(trees, Lsn(0)));
     }
 }
 
@@ -222,7 +222,7 @@ pub(super) fn reattach_index(space: &Space, detached: &Detached) {
 pub(super) fn discard(space: &Space, detached: &Detached) {
     let Some(disk) = space.disk() else { return };
     for (_, trees) in detached.take() {
-        trees.into_iter().for_each(|trees| disk.discard(trees, 0));
+        trees.into_iter().for_each(|trees| disk.discard(trees, Lsn(0)));
     }
 }
 
@@ -342,12 +342,12 @@ pub(super) fn truncate(database: &Database, origin: Origin, space: &Rc<Space>) -
         Effect::new(move |_| {
             if let Some(trees) = taken.borrow_mut().take() {
                 let empty = disk_there.exchange(trees);
-                disk_there.discard(empty, 0);
+                disk_there.discard(empty, Lsn(0));
             }
         })
         .and_finish(move |_| {
             if let Some(trees) = kept.borrow_mut().take() {
-                owner.discard(trees, 0);
+                owner.discard(trees, Lsn(0));
             }
         })
         .and_placed(placing(space, None)),
@@ -474,7 +474,7 @@ impl Database {
             self.build_in_slices(context, &space, &mut build, &name)?;
             let created_lsn = disk.created_lsn(def_id);
             for (_, trees) in build.end() {
-                trees.into_iter().for_each(|trees| disk.discard(trees, 0));
+                trees.into_iter().for_each(|trees| disk.discard(trees, Lsn(0)));
             }
             disk.set_created(Some(def_id), created_lsn);
             disk.begin_with_primary();

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use storage::{DetachedIndex, IndexDef, IndexKind, KeySource, MemorySpace};
 use tuple::msgpack::{Kind, Reader};
-use tuple::{Collation, FieldType, KeyDef, KeyPart, Tuple};
+use tuple::{Collation, FieldType, IndexId, KeyDef, KeyPart, SpaceId, Tuple};
 
 /// Number of indexes of a space.
 const INDEX_MAX: u32 = 128;
@@ -28,7 +28,7 @@ const FIELD_NO_MAX: u32 = 0x7fff;
 
 /// A row of `_index`, understood.
 pub(crate) struct ParsedIndex {
-    pub(crate) space_id: u32,
+    pub(crate) space_id: SpaceId,
     pub(crate) info: IndexInfo,
     pub(super) kind: IndexKind,
     pub(super) is_unique: bool,
@@ -43,7 +43,7 @@ pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Re
     let type_name = fields.str()?;
     let opts = fields.raw()?;
     let parts = fields.raw()?;
-    let space = database.space(space_id)?;
+    let space = database.space(SpaceId(space_id))?;
     check_name(&name)?;
     let refuse = |why: &str| Error::new(ErrorCode::ModifyIndex, &[&name, &space.name(), &why]);
     let kind = match type_name.to_ascii_lowercase().as_str() {
@@ -122,7 +122,12 @@ pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Re
     if space.disk().is_some() {
         disk::check_index(&space, &name, kind, &parts)?;
     }
-    Ok(ParsedIndex { space_id, info: IndexInfo { id, name, parts, tree }, kind, is_unique })
+    Ok(ParsedIndex {
+        space_id: SpaceId(space_id),
+        info: IndexInfo { id: IndexId(id), name, parts, tree },
+        kind,
+        is_unique,
+    })
 }
 
 /// Reads the parts: `[[0, 'unsigned'], ...]` or `[{field: 0, type: 'unsigned', ...}, ...]`. Errors: `WrongIndexParts`,
@@ -235,7 +240,7 @@ fn engine_def(parsed_kind: IndexKind, info: &IndexInfo, is_unique: bool, primary
 
 /// Adds an index to a space whose rows it then covers. For built-in spaces at start.
 pub(crate) fn define_engine_indexes(database: &Database, space: &Rc<Space>, parsed: ParsedIndex) -> Result<()> {
-    let primary = if parsed.info.id == 0 { None } else { space.index(0) };
+    let primary = if parsed.info.id == 0 { None } else { space.index(IndexId::PRIMARY) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
     if let Some(rows) = space.rows.memory() {
         rows.borrow_mut().create_index(def.clone());
@@ -262,7 +267,7 @@ pub(super) fn on_index(
 }
 
 fn check_alter(database: &Database, context: &Context, space: &Space) -> Result<()> {
-    check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id, space.owner(), &space.name())
+    check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id.0, space.owner(), &space.name())
 }
 
 /// The look at all rows that a new or changed index needs.
@@ -287,16 +292,16 @@ fn plan_create(database: &Database, context: &Context, space: &Rc<Space>, parsed
     if space.owner() == context.user(&database.catalog) {
         wanted = Privileges::ALTER;
     }
-    check_change(database, context, wanted, ObjectType::Space, space.id, space.owner(), &space.name())?;
+    check_change(database, context, wanted, ObjectType::Space, space.id.0, space.owner(), &space.name())?;
     if let SpaceKind::View { .. } = space.kind
         && !context.origin.is_replay()
     {
         return Err(Error::new(ErrorCode::Unsupported, &[&"sysview", &"create index"]));
     }
-    if id != 0 && !space.has_index(0) {
+    if id != 0 && !space.has_index(IndexId::PRIMARY) {
         return Err(Error::new(ErrorCode::AlterSpace, &[&space.name(), &"can not add a secondary key before primary"]));
     }
-    let primary = if id == 0 { None } else { space.index(0) };
+    let primary = if id == 0 { None } else { space.index(IndexId::PRIMARY) };
     let def = engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref());
     let format = rows_format(database, context.origin, &space.def(), &parts_with(space, &parsed.info))?;
     let name = parsed.info.name.clone();
@@ -347,9 +352,9 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
 fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Option<Effect>> {
     let mut fields = Fields::new(old.data())?;
     let (space_id, id) = (fields.uint()?, fields.uint()?);
-    let space = database.space(space_id)?;
+    let space = database.space(SpaceId(space_id))?;
     let wanted = if space.owner() == context.user(&database.catalog) { Privileges::ALTER } else { Privileges::DROP };
-    check_change(database, context, wanted, ObjectType::Space, space.id, space.owner(), &space.name())?;
+    check_change(database, context, wanted, ObjectType::Space, space.id.0, space.owner(), &space.name())?;
     check_not_building(&space)?;
     if id == 0 {
         if space.is_system() {
@@ -365,18 +370,19 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
             ));
         }
     }
-    let (info, def) = (space.set_index(id, None), space.remove_index_def(id));
-    let detached = disk::detach_index(&space, id);
+    let (info, def) = (space.set_index(IndexId(id), None), space.remove_index_def(IndexId(id)));
+    let detached = disk::detach_index(&space, IndexId(id));
     let (kept_trees, owner) = (Rc::clone(&detached), Rc::clone(&space));
     let old_format = space.format();
     let format = make_format(database, &space.def(), &all_parts(&space))?;
     database.catalog.set_format(&space, format);
     database.catalog.note_change(SchemaObject::Space(space.id));
-    let taken = Rc::new(RefCell::new(space.rows.memory().and_then(|rows| Taken::from(&mut rows.borrow_mut(), id))));
+    let taken =
+        Rc::new(RefCell::new(space.rows.memory().and_then(|rows| Taken::from(&mut rows.borrow_mut(), IndexId(id)))));
     let kept = Rc::clone(&taken);
     Ok(Some(
         Effect::new(move |database| {
-            space.set_index(id, info);
+            space.set_index(IndexId(id), info);
             put_defs(&space, def);
             disk::reattach_index(&space, &detached);
             database.catalog.set_format(&space, old_format);
@@ -401,12 +407,12 @@ enum Taken {
 }
 
 impl Taken {
-    fn from(rows: &mut MemorySpace, index_id: u32) -> Option<Self> {
+    fn from(rows: &mut MemorySpace, index_id: IndexId) -> Option<Self> {
         if index_id != 0 {
             return rows.drop_index(index_id).map(Taken::Index);
         }
         let taken = rows.take_all();
-        drop(rows.drop_index(0));
+        drop(rows.drop_index(IndexId::PRIMARY));
         Some(Taken::Rows(taken))
     }
 
@@ -437,7 +443,7 @@ fn plan_alter(database: &Database, context: &Context, space: &Rc<Space>, parsed:
         return Err(Error::new(ErrorCode::LastDrop, &[&space.name()]));
     }
     let id = parsed.info.id;
-    let primary = if id == 0 { None } else { space.index(0) };
+    let primary = if id == 0 { None } else { space.index(IndexId::PRIMARY) };
     let mut defs = vec![engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref())];
     if id == 0 {
         for other in space.index_defs().iter().filter(|other| other.id != 0) {

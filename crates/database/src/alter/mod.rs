@@ -20,42 +20,42 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::session::{ADMIN, Context, UserId};
 use crate::txn::Effect;
 use std::rc::Rc;
-use tuple::Tuple;
+use tuple::{SpaceId, Tuple};
 
 /// `_vinyl_deferred_delete`.
-const DEFERRED_DELETE_ID: u32 = 257;
+const DEFERRED_DELETE_ID: SpaceId = SpaceId(257);
 /// `_schema`.
-pub const SCHEMA_ID: u32 = 272;
+pub const SCHEMA_ID: SpaceId = SpaceId(272);
 /// `_collation`.
-pub const COLLATION_ID: u32 = 276;
+pub const COLLATION_ID: SpaceId = SpaceId(276);
 /// `_space`.
-pub const SPACE_ID: u32 = 280;
+pub const SPACE_ID: SpaceId = SpaceId(280);
 /// `_sequence`.
-pub const SEQUENCE_ID: u32 = 284;
+pub const SEQUENCE_ID: SpaceId = SpaceId(284);
 /// `_sequence_data`.
-pub const SEQUENCE_DATA_ID: u32 = 285;
+pub const SEQUENCE_DATA_ID: SpaceId = SpaceId(285);
 /// `_index`.
-pub const INDEX_ID: u32 = 288;
+pub const INDEX_ID: SpaceId = SpaceId(288);
 /// `_func`.
-pub const FUNC_ID: u32 = 296;
+pub const FUNC_ID: SpaceId = SpaceId(296);
 /// `_user`.
-pub const USER_ID: u32 = 304;
+pub const USER_ID: SpaceId = SpaceId(304);
 /// `_priv`.
-pub const PRIV_ID: u32 = 312;
+pub const PRIV_ID: SpaceId = SpaceId(312);
 /// `_cluster`.
-pub const CLUSTER_ID: u32 = 320;
+pub const CLUSTER_ID: SpaceId = SpaceId(320);
 /// `_trigger`.
-const TRIGGER_ID: u32 = 328;
+const TRIGGER_ID: SpaceId = SpaceId(328);
 /// `_truncate`.
-pub const TRUNCATE_ID: u32 = 330;
+pub const TRUNCATE_ID: SpaceId = SpaceId(330);
 /// `_space_sequence`.
-pub const SPACE_SEQUENCE_ID: u32 = 340;
+pub const SPACE_SEQUENCE_ID: SpaceId = SpaceId(340);
 /// `_fk_constraint`.
-const FK_CONSTRAINT_ID: u32 = 356;
+const FK_CONSTRAINT_ID: SpaceId = SpaceId(356);
 /// `_ck_constraint`.
-const CK_CONSTRAINT_ID: u32 = 364;
+const CK_CONSTRAINT_ID: SpaceId = SpaceId(364);
 /// `_func_index`.
-const FUNC_INDEX_ID: u32 = 372;
+const FUNC_INDEX_ID: SpaceId = SpaceId(372);
 
 pub(crate) use build::Ready;
 pub(crate) use index::{define_engine_indexes, parse_index};

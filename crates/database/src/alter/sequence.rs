@@ -10,8 +10,8 @@ use crate::fields::Fields;
 use crate::session::Context;
 use crate::txn::Effect;
 use std::rc::Rc;
-use tuple::Tuple;
 use tuple::msgpack::Reader;
+use tuple::{IndexId, SpaceId, Tuple};
 
 fn parse(row: &[u8], failure: ErrorCode) -> Result<SequenceDef> {
     let mut fields = Fields::new(row)?;
@@ -61,10 +61,10 @@ pub(super) fn on_sequence(
         let def = parse(old.data(), ErrorCode::DropSequence)?;
         check_change(database, context, Privileges::DROP, ObjectType::Sequence, def.id, def.owner, &def.name)?;
         let refuse = |why: &str| Err(Error::new(ErrorCode::DropSequence, &[&def.name, &why]));
-        if has_row(database, super::SPACE_SEQUENCE_ID, 1, def.id)? {
+        if has_row(database, super::SPACE_SEQUENCE_ID, IndexId(1), def.id)? {
             return refuse("the sequence is in use");
         }
-        if has_row(database, super::SEQUENCE_DATA_ID, 0, def.id)? {
+        if has_row(database, super::SEQUENCE_DATA_ID, IndexId::PRIMARY, def.id)? {
             return refuse("the sequence has data");
         }
         if database.catalog.has_grants(ObjectType::Sequence, def.id) {
@@ -166,30 +166,30 @@ pub(super) fn on_space_sequence(
 ) -> Result<Option<Effect>> {
     let Some(row) = new.or(old) else { return Ok(None) };
     let mut fields = Fields::new(row.data())?;
-    let space = database.space(fields.uint()?)?;
+    let space = database.space(SpaceId(fields.uint()?))?;
     let sequence_id = fields.uint()?;
     let is_generated = fields.bool()?;
     let field_no = if fields.has_more() {
         fields.uint()?
     } else {
-        space.index(0).map_or(0, |primary| primary.parts.first().map_or(0, |part| part.field_no))
+        space.index(IndexId::PRIMARY).map_or(0, |primary| primary.parts.first().map_or(0, |part| part.field_no))
     };
     let Some(sequence) = database.catalog.sequence(sequence_id) else {
         return Err(Error::new(ErrorCode::NoSuchSequence, &[&sequence_id]));
     };
-    check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id, space.owner(), &space.name())?;
+    check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id.0, space.owner(), &space.name())?;
     if new.is_some() && !context.origin.is_replay() {
         check_attached(database, context, &sequence, is_generated)?;
     }
     if new.is_some() && !context.origin.is_replay() {
-        let covers = space.index(0).is_some_and(|primary| {
+        let covers = space.index(IndexId::PRIMARY).is_some_and(|primary| {
             primary.parts.iter().any(|part| {
                 part.field_no == field_no
                     && matches!(part.field_type, tuple::FieldType::Unsigned | tuple::FieldType::Integer)
             })
         });
         if !covers {
-            let name = space.index_name(0);
+            let name = space.index_name(IndexId::PRIMARY);
             return Err(Error::new(
                 ErrorCode::ModifyIndex,
                 &[&name, &space.name(), &"sequence cannot be used with a non-integer key"],

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use storage::{IteratorKind, MemorySpace, Rows};
 use tuple::msgpack::{Kind, Reader};
-use tuple::{Collation, FieldDef, FieldType, Format, KeyPart, Tuple};
+use tuple::{Collation, FieldDef, FieldType, Format, IndexId, KeyPart, SpaceId, Tuple};
 
 /// Longest name of an object.
 const NAME_MAX: usize = 65_000;
@@ -81,7 +81,8 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
     match engine.as_str() {
         // What stands behind these is known by their numbers.
         "sysview" | "service"
-            if !origin.is_replay() && database.catalog.space(id).is_none_or(|space| space.def().engine != engine) =>
+            if !origin.is_replay()
+                && database.catalog.space(SpaceId(id)).is_none_or(|space| space.def().engine != engine) =>
         {
             let why = format!("spaces of the engine '{engine}' are the server's own");
             return Err(Error::new(failure, &[&name, &why]));
@@ -93,7 +94,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         "vinyl" => {}
         other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),
     }
-    Ok(SpaceDef { id, owner, name, engine, field_count, fields, group_id, is_temporary })
+    Ok(SpaceDef { id: SpaceId(id), owner, name, engine, field_count, fields, group_id, is_temporary })
 }
 
 /// Reads the format of a space. Errors: `failure`, `WrongSpaceFormat`, `SpaceFieldIsDuplicate`.
@@ -203,8 +204,8 @@ pub(super) fn rows_format(
 }
 
 /// The space that a view shows. `_vsequence` is the one that does not stand right behind its space.
-pub(crate) fn view_base(view: u32) -> u32 {
-    if view == SEQUENCE_ID + 2 { SEQUENCE_ID } else { view - 1 }
+pub(crate) fn view_base(view: SpaceId) -> SpaceId {
+    if view == SEQUENCE_ID.0 + 2 { SEQUENCE_ID } else { SpaceId(view.0 - 1) }
 }
 
 /// How the rows of a space are kept, by its engine.
@@ -219,7 +220,7 @@ pub(crate) fn kind_of(def: &SpaceDef) -> SpaceKind {
 }
 
 /// No rows yet, where those of such a space belong.
-pub(crate) fn rows_of_kind(database: &Database, kind: SpaceKind, id: u32, format: &Format) -> Result<Rows> {
+pub(crate) fn rows_of_kind(database: &Database, kind: SpaceKind, id: SpaceId, format: &Format) -> Result<Rows> {
     Ok(match kind {
         SpaceKind::Memory => Rows::Memory(RefCell::new(MemorySpace::new(&database.arena))),
         SpaceKind::Disk => Rows::Disk(disk::open_space(database, id, format)?, database.loose_rows.clone()),
@@ -247,7 +248,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
         // The built-in definition of a system space: its row has come.
         return alter_in_place(database, &def).map(|()| None);
     }
-    check_change(database, context, Privileges::CREATE, ObjectType::Space, def.id, def.owner, &def.name)?;
+    check_change(database, context, Privileges::CREATE, ObjectType::Space, def.id.0, def.owner, &def.name)?;
     let format = make_format(database, &def, &[])?;
     let id = def.id;
     let kind = kind_of(&def);
@@ -260,7 +261,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
 
 fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Option<Effect>> {
     let id = Fields::new(old.data())?.uint()?;
-    let space = database.space(id)?;
+    let space = database.space(SpaceId(id))?;
     let name = space.name();
     check_change(database, context, Privileges::DROP, ObjectType::Space, id, space.owner(), &name)?;
     let refuse = |why: &str| Err(Error::new(ErrorCode::DropSpace, &[&name, &why]));
@@ -273,13 +274,13 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     if database.catalog.has_grants(ObjectType::Space, id) {
         return refuse("the space has grants");
     }
-    if has_row(database, super::TRUNCATE_ID, 0, id)? {
+    if has_row(database, super::TRUNCATE_ID, IndexId::PRIMARY, id)? {
         return refuse("the space has truncate record");
     }
     if space.sequence.borrow().is_some() {
         return refuse("the space has attached sequence");
     }
-    database.catalog.remove_space(id);
+    database.catalog.remove_space(SpaceId(id));
     space.is_dropped.set(true);
     Ok(Some(Effect::new(move |database| {
         space.is_dropped.set(false);
@@ -288,7 +289,7 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
 }
 
 /// True if a system space has a row with `id` as the first part of an index.
-pub(super) fn has_row(database: &Database, space_id: u32, index_id: u32, id: u32) -> Result<bool> {
+pub(super) fn has_row(database: &Database, space_id: SpaceId, index_id: IndexId, id: u32) -> Result<bool> {
     let mut key = Vec::new();
     tuple::msgpack::encode_uint(&mut key, u64::from(id));
     let space = database.space(space_id)?;
@@ -309,7 +310,7 @@ pub(super) fn plan_work(
 
 fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Result<(SpaceDef, Work)> {
     let id = Fields::new(old.data())?.uint()?;
-    let space = database.space(id)?;
+    let space = database.space(SpaceId(id))?;
     let old_def = space.def();
     let def = parse_space(database, context.origin, new.data(), ErrorCode::AlterSpace)?;
     check_change(database, context, Privileges::ALTER, ObjectType::Space, id, old_def.owner, &old_def.name)?;
@@ -389,7 +390,7 @@ pub(super) fn on_truncate(
 ) -> Result<Option<Effect>> {
     // Everybody may write to this space: what matters is the right on the one that it names.
     if let Some(row) = new.or(old)
-        && let Some(named) = database.catalog.space(Fields::new(row.data())?.uint()?)
+        && let Some(named) = database.catalog.space(SpaceId(Fields::new(row.data())?.uint()?))
         && !context.origin.is_replay()
     {
         database.check_space_access(context, &named, Privileges::WRITE)?;
@@ -399,7 +400,7 @@ pub(super) fn on_truncate(
     };
     let mut fields = Fields::new(new.data())?;
     let id = fields.uint()?;
-    let Some(space) = database.catalog.space(id) else {
+    let Some(space) = database.catalog.space(SpaceId(id)) else {
         // A truncation that a snapshot remembers of a space that is created later in it.
         return if context.origin.is_replay() { Ok(None) } else { Err(Error::new(ErrorCode::NoSuchSpace, &[&id])) };
     };

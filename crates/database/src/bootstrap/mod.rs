@@ -12,15 +12,15 @@ use crate::session::{Context, Origin};
 use crate::statement::Operation;
 use serde_json::Value;
 use std::rc::Rc;
-use tuple::msgpack;
+use tuple::{SpaceId, msgpack};
 
 const ROWS: &str = include_str!("rows.jsonl");
 
 /// The recorded rows: space id and encoded row.
-fn rows() -> impl Iterator<Item = (u32, Vec<u8>)> {
+fn rows() -> impl Iterator<Item = (SpaceId, Vec<u8>)> {
     ROWS.lines().filter_map(|line| {
         let value: Value = serde_json::from_str(line).ok()?;
-        let id = value.get(0)?.as_u64()? as u32;
+        let id = SpaceId(value.get(0)?.as_u64()? as u32);
         let mut row = Vec::new();
         encode_json(value.get(1)?, &mut row);
         Some((id, row))
@@ -88,7 +88,7 @@ pub(crate) fn fill(database: &Database) -> Result<()> {
 }
 
 /// Applies a row without logging it: for rows of bootstrap and snapshot.
-pub(crate) fn insert(database: &Database, context: &Context, space_id: u32, row: &[u8]) -> Result<()> {
+pub(crate) fn insert(database: &Database, context: &Context, space_id: SpaceId, row: &[u8]) -> Result<()> {
     let space = database.space(space_id)?;
     database
         .replay(context, &space, Operation::Insert { tuple: row })

@@ -20,13 +20,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::{Collation, Format};
+use tuple::{Collation, Format, SpaceId};
 
 /// An object whose definition has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaObject {
     /// A space, its format, its indexes or the sequence of its rows; by number.
-    Space(u32),
+    Space(SpaceId),
     /// A sequence, by number.
     Sequence(u32),
     /// A function, by number.
@@ -44,8 +44,8 @@ const CHANGES_MAX: usize = 1024;
 /// The catalog.
 pub struct Catalog {
     /// Ordered, because checkpoints write spaces in the order of their ids.
-    spaces: RefCell<BTreeMap<u32, Rc<Space>>>,
-    space_names: RefCell<HashMap<String, u32>>,
+    spaces: RefCell<BTreeMap<SpaceId, Rc<Space>>>,
+    space_names: RefCell<HashMap<String, SpaceId>>,
     /// The last space looked up by id: requests come in runs.
     recent_space: RefCell<Option<Rc<Space>>>,
     users: RefCell<BTreeMap<UserId, Rc<User>>>,
@@ -130,7 +130,7 @@ impl Catalog {
     }
 
     /// A space by number.
-    pub fn space(&self, id: u32) -> Option<Rc<Space>> {
+    pub fn space(&self, id: SpaceId) -> Option<Rc<Space>> {
         if let Some(space) = &*self.recent_space.borrow()
             && space.id == id
         {
@@ -160,7 +160,7 @@ impl Catalog {
         self.note_change(SchemaObject::Space(id));
     }
 
-    pub(crate) fn remove_space(&self, id: u32) -> Option<Rc<Space>> {
+    pub(crate) fn remove_space(&self, id: SpaceId) -> Option<Rc<Space>> {
         *self.recent_space.borrow_mut() = None;
         let space = self.spaces.borrow_mut().remove(&id)?;
         let mut names = self.space_names.borrow_mut();
@@ -171,7 +171,7 @@ impl Catalog {
         Some(space)
     }
 
-    pub(crate) fn rename_space(&self, old_name: &str, new_name: &str, id: u32) {
+    pub(crate) fn rename_space(&self, old_name: &str, new_name: &str, id: SpaceId) {
         let mut names = self.space_names.borrow_mut();
         names.remove(old_name);
         names.insert(new_name.to_string(), id);

@@ -7,7 +7,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use storage::lsm::LsmSpace;
 use storage::{IndexDef, Rows};
-use tuple::{FieldDef, Format, KeyPart, Tuple};
+use tuple::{FieldDef, Format, IndexId, KeyPart, SpaceId, Tuple};
 use wal::Position;
 
 /// What stands behind a space's name.
@@ -20,7 +20,7 @@ pub enum SpaceKind {
     /// The rows of another space that the user may know of.
     View {
         /// The space whose rows are shown.
-        base: u32,
+        base: SpaceId,
     },
     /// Writes are logged and forgotten.
     Blackhole,
@@ -32,7 +32,7 @@ pub enum SpaceKind {
 #[derive(Clone, Debug)]
 pub struct SpaceDef {
     /// Number; below 512 are the system's.
-    pub id: u32,
+    pub id: SpaceId,
     /// Who made it.
     pub owner: UserId,
     /// Name.
@@ -53,7 +53,7 @@ pub struct SpaceDef {
 #[derive(Clone, Debug)]
 pub struct IndexInfo {
     /// Number within the space.
-    pub id: u32,
+    pub id: IndexId,
     /// Name.
     pub name: String,
     /// Parts as declared.
@@ -90,7 +90,7 @@ pub trait ReplaceTrigger {
 /// A space: definition, rows, triggers. Changed in place when it is altered.
 pub struct Space {
     /// Number.
-    pub id: u32,
+    pub id: SpaceId,
     /// What stands behind it.
     pub kind: SpaceKind,
     def: RefCell<Rc<SpaceDef>>,
@@ -175,7 +175,7 @@ impl Space {
 
     /// True for the spaces that hold the schema.
     pub fn is_system(&self) -> bool {
-        (256..512).contains(&self.id)
+        (256..512).contains(&self.id.0)
     }
 
     /// True if a statement may wait, so that it needs a fiber: in a trigger, or because it changes what all rows of a space must be like.
@@ -200,7 +200,7 @@ impl Space {
     }
 
     /// An index by number.
-    pub fn index(&self, id: u32) -> Option<Rc<IndexInfo>> {
+    pub fn index(&self, id: IndexId) -> Option<Rc<IndexInfo>> {
         self.indexes.borrow().iter().find(|index| index.id == id).cloned()
     }
 
@@ -210,7 +210,7 @@ impl Space {
     }
 
     /// Name of an index for messages.
-    pub fn index_name(&self, id: u32) -> String {
+    pub fn index_name(&self, id: IndexId) -> String {
         self.index(id).map_or_else(|| id.to_string(), |index| index.name.clone())
     }
 
@@ -233,8 +233,8 @@ impl Space {
 
     /// Definition of one index.
     #[inline]
-    pub fn index_def(&self, id: u32) -> Option<Ref<'_, IndexDef>> {
-        Ref::filter_map(self.defs.borrow(), |defs| match defs.get(id as usize) {
+    pub fn index_def(&self, id: IndexId) -> Option<Ref<'_, IndexDef>> {
+        Ref::filter_map(self.defs.borrow(), |defs| match defs.get(id.0 as usize) {
             Some(def) if def.id == id => Some(def),
             _ => defs.iter().find(|def| def.id == id),
         })
@@ -242,7 +242,7 @@ impl Space {
     }
 
     /// True if there is an index with this number.
-    pub fn has_index(&self, id: u32) -> bool {
+    pub fn has_index(&self, id: IndexId) -> bool {
         self.index_def(id).is_some()
     }
 
@@ -259,13 +259,13 @@ impl Space {
         }
     }
 
-    pub(crate) fn remove_index_def(&self, id: u32) -> Option<IndexDef> {
+    pub(crate) fn remove_index_def(&self, id: IndexId) -> Option<IndexDef> {
         let mut defs = self.defs.borrow_mut();
         let at = defs.iter().position(|def| def.id == id)?;
         Some(defs.remove(at))
     }
 
-    pub(crate) fn set_index(&self, id: u32, index: Option<Rc<IndexInfo>>) -> Option<Rc<IndexInfo>> {
+    pub(crate) fn set_index(&self, id: IndexId, index: Option<Rc<IndexInfo>>) -> Option<Rc<IndexInfo>> {
         let mut indexes = self.indexes.borrow_mut();
         let at = indexes.partition_point(|other| other.id < id);
         let old = if indexes.get(at).is_some_and(|other| other.id == id) { Some(indexes.remove(at)) } else { None };

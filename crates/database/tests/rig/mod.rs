@@ -5,6 +5,7 @@ use runtime::{ManualClock, SeededRandomness, SimulatedFiles};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use tuple::SpaceId;
 
 /// All files in one directory, nothing in a cache, nothing by itself.
 pub(crate) fn config() -> Config {
@@ -52,6 +53,6 @@ pub(crate) fn encode(text: &str) -> Vec<u8> {
 }
 
 pub(crate) fn insert(database: &Database, context: &Context, space: u32, row: &str) -> database::Result<()> {
-    let space = database.space(space)?;
+    let space = database.space(SpaceId(space))?;
     database.execute(context, &space, Operation::Insert { tuple: &encode(row) }).map(|_| ())
 }

@@ -238,49 +238,37 @@ function internal.values.shutdown()
 end
 
 -- Keys and who watches them -----------------------------------------------------------------------------------------
-local watchers, watched_values = {}, {}
+local watch_handle = {}
+watch_handle.__index = watch_handle
 
-local function notify(watcher, key)
-    if watcher.is_running or watcher.is_gone then
-        watcher.has_news = true
-        return
+function watch_handle:unregister()
+    if type(self) ~= 'table' or getmetatable(self) ~= watch_handle then
+        error('Usage: watcher:unregister()', 2)
     end
-    watcher.is_running = true
-    require('fiber').new(function()
-        repeat
-            watcher.has_news = false
-            local ok, reason = pcall(watcher.callback, key, watched_values[key])
-            if not ok then
-                internal.log('error', 'box.watch: ' .. tostring(reason))
-            end
-        until not watcher.has_news or watcher.is_gone
-        watcher.is_running = false
-    end)
+    if not internal.unwatch(self.number) then
+        error('Watcher is already unregistered', 2)
+    end
 end
+watch_handle.__serialize = function() return 'box.watcher' end
+watch_handle.__tostring = watch_handle.__serialize
 
 function box.watch(key, callback)
     if type(key) ~= 'string' or type(callback) ~= 'function' then
         error('Usage: box.watch(key, function)', 2)
     end
-    local watcher = { callback = callback }
-    watchers[key] = watchers[key] or {}
-    watchers[key][watcher] = true
-    notify(watcher, key)
-    return { unregister = function()
-        if watcher.is_gone then
-            error('Watcher is already unregistered', 2)
-        end
-        watcher.is_gone = true
-        watchers[key][watcher] = nil
-    end }
+    return setmetatable({ number = internal.watch(key, callback) }, watch_handle)
+end
+
+function box.watch_once(key)
+    if type(key) ~= 'string' then
+        error('Usage: box.watch_once(key)', 2)
+    end
+    return internal.event(key)
 end
 
 function box.broadcast(key, value)
     if type(key) ~= 'string' then
         error('Usage: box.broadcast(key, value)', 2)
     end
-    watched_values[key] = value
-    for watcher in pairs(watchers[key] or {}) do
-        notify(watcher, key)
-    end
+    internal.broadcast(key, value)
 end

@@ -123,7 +123,7 @@ local net_stat = setmetatable({}, {
         end
         return {
             CONNECTIONS = of('CONNECTIONS', counts.connections_open), REQUESTS = of('REQUESTS', counts.requests_open),
-            SENT = of('SENT'), RECEIVED = of('RECEIVED'),
+            STREAMS = of('STREAMS', counts.streams_open), WATCHERS = { current = internal.watchers() }, SENT = of('SENT'), RECEIVED = of('RECEIVED'),
         }
     end,
 })

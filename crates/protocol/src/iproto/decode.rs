@@ -60,6 +60,8 @@ fn is_read(request_type: u64, name: u64) -> bool {
 
 impl<'a> Request<'a> {
     /// Reads the body of a request (any bytes). No body at all is an empty one.
+    ///
+    /// Errors: what is not as the protocol has it: the bytes, the kind of a value, a field that is missing.
     pub fn decode(request_type: u64, body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut request = Request::default();
         let bad = |_| DecodeError::Body("packet body");
@@ -153,6 +155,44 @@ impl<'a> Request<'a> {
         };
         is_missing.then_some(word)
     }
+}
+
+/// How a transaction is to be begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Begin {
+    /// Seconds.
+    pub(super) timeout: Option<f64>,
+    /// Number of the level.
+    pub(super) isolation: u64,
+}
+
+/// Reads the body of BEGIN (any bytes). No body at all is an empty one.
+pub(super) fn read_begin(body: &[u8]) -> Result<Begin, DecodeError> {
+    let bad = |_| DecodeError::Body("request body");
+    let mut begin = Begin::default();
+    if body.is_empty() {
+        return Ok(begin);
+    }
+    let mut reader = Reader::new(body);
+    for _ in 0..reader.read_map().map_err(bad)? {
+        let name = match reader.kind().map_err(bad)? {
+            Kind::Uint => reader.read_uint().map_err(bad)?,
+            _ => {
+                reader.read_value().map_err(bad)?;
+                u64::MAX
+            }
+        };
+        match name {
+            key::TIMEOUT if reader.kind() == Ok(Kind::Uint) => {
+                begin.timeout = Some(reader.read_uint().map_err(bad)? as f64);
+            }
+            key::TIMEOUT => begin.timeout = Some(reader.read_double().map_err(bad)?),
+            key::TXN_ISOLATION => begin.isolation = reader.read_uint().map_err(bad)?,
+            key::IS_SYNC if reader.kind() != Ok(Kind::Bool) => return Err(DecodeError::Body("request body")),
+            _ => _ = reader.read_value().map_err(bad)?,
+        }
+    }
+    Ok(begin)
 }
 
 #[cfg(test)]

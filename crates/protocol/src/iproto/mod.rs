@@ -4,6 +4,8 @@ mod decode;
 mod encode;
 mod login;
 mod request;
+mod streams;
+mod watches;
 
 pub use decode::Request;
 pub use encode::encode_error;
@@ -13,6 +15,8 @@ use crate::door::{Door, Split};
 use database::{Database, Error, Result, SessionKind};
 use request::{Decoded, decode_error, decode_packet};
 use std::rc::Rc;
+use streams::Streams;
+use watches::Watches;
 use wire::{Packet, SALT_BYTES, announced_bytes, next_packet};
 
 /// The door of the binary protocol.
@@ -22,6 +26,8 @@ pub struct Iproto;
 pub struct State {
     /// Sent in the greeting, for proofs of passwords.
     salt: [u8; SALT_BYTES],
+    streams: Streams,
+    watches: Watches,
 }
 
 impl Door for Iproto {
@@ -35,7 +41,7 @@ impl Door for Iproto {
         let mut salt = [0; SALT_BYTES];
         database.environment().randomness.fill(&mut salt);
         out.extend_from_slice(&wire::greeting(&database.instance_uuid(), &salt));
-        State { salt }
+        State { salt, streams: Streams::default(), watches: Watches::default() }
     }
 
     #[inline]
@@ -56,8 +62,13 @@ impl Door for Iproto {
     }
 
     #[inline]
-    fn serve(&self, connection: &Rc<Connection>, _state: &State, request: &Decoded<'_>) -> Result<()> {
-        request::serve(connection, request)
+    fn serve(&self, connection: &Rc<Connection>, state: &State, request: &Decoded<'_>) -> Result<()> {
+        request::serve(connection, state, request)
+    }
+
+    fn close(&self, connection: &Rc<Connection>, state: &State) {
+        streams::close(connection, &state.streams);
+        watches::close(connection, &state.watches);
     }
 
     fn tag(request: &Decoded<'_>) -> u64 {
@@ -87,5 +98,6 @@ impl Door for Iproto {
 
 /// The protocol version told by ID.
 pub const PROTOCOL_VERSION: u64 = 6;
-/// Features told by ID: 2 error extension, 5 space and index names. Only what works.
-pub const FEATURES: [u64; 2] = [2, 5];
+/// Features told by ID: 0 streams, 1 transactions in them, 2 error extension, 3 watchers, 5 space and index names, 6 watching once. Only
+/// what works.
+pub const FEATURES: [u64; 6] = [0, 1, 2, 3, 5, 6];

@@ -5,7 +5,8 @@
 
 use super::decode::Request;
 use super::encode::{begin_data, encode_ok, end_data};
-use super::{FEATURES, PROTOCOL_VERSION};
+use super::{FEATURES, PROTOCOL_VERSION, State};
+use super::{streams, watches};
 use crate::connection::Connection;
 use database::{
     Context, Database, Error, ErrorCode, Key, Operation, Result, ScanRequest, Space, index_by_name, no_such_index,
@@ -13,6 +14,7 @@ use database::{
 use std::rc::Rc;
 use storage::{IteratorKind, PREFETCH_MAX, Prefetch};
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, SpaceId};
 use wal::Position;
 use wire::{AUTH_METHOD, DecodeError, Header, begin_answer, end_packet, key, request_type};
 
@@ -28,9 +30,9 @@ pub(super) fn decode_error(error: DecodeError) -> Error {
 
 /// A packet whose header could be read. A request that is no good is kept as such until its turn comes.
 pub struct Decoded<'a> {
-    header: Header,
-    body: &'a [u8],
-    request: std::result::Result<Request<'a>, DecodeError>,
+    pub(super) header: Header,
+    pub(super) body: &'a [u8],
+    pub(super) request: std::result::Result<Request<'a>, DecodeError>,
 }
 
 /// Reads a packet. Errors: it has no readable header.
@@ -91,7 +93,7 @@ pub(super) fn prefetch(database: &Database, group: &[Decoded<'_>]) {
     }
     if count > 1
         && let Some(Some(space_id)) = space_id
-        && let Some(space) = database.catalog.space(space_id)
+        && let Some(space) = database.catalog.space(SpaceId(space_id))
         && space.key_starts_rows()
     {
         let wanted = Prefetch { values: &values[..count], new_rows: &rows[..row_count], reads_rows, changes_rows };
@@ -104,7 +106,7 @@ pub(super) fn missing(name: &str) -> Error {
 }
 
 /// Serves a request. The answer goes to the connection's output now or, from a fiber, later. Errors: nothing was answered.
-pub(super) fn serve(connection: &Rc<Connection>, decoded: &Decoded<'_>) -> Result<()> {
+pub(super) fn serve(connection: &Rc<Connection>, state: &State, decoded: &Decoded<'_>) -> Result<()> {
     let database = &**connection.database();
     let (header, body) = (decoded.header, decoded.body);
     connection.session().sync.set(header.sync);
@@ -114,16 +116,32 @@ pub(super) fn serve(connection: &Rc<Connection>, decoded: &Decoded<'_>) -> Resul
         return Err(Error::new(ErrorCode::WrongSchemaVersion, &[&schema_version, &header.schema_version]));
     }
     if header.stream_id != 0 {
-        return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"streams yet"]));
+        return streams::serve(connection, &state.streams, decoded, request);
     }
+    serve_alone(connection, header, body, request)
+}
+
+/// Serves a request for itself: it is in no stream, or in one without a transaction and with nothing before it.
+pub(super) fn serve_alone(
+    connection: &Rc<Connection>,
+    header: Header,
+    body: &[u8],
+    request: &Request<'_>,
+) -> Result<()> {
+    let database = &**connection.database();
+    let schema_version = database.catalog.schema_version();
     match header.request_type {
-        request_type::SELECT => match select(database, connection, header.sync, request) {
-            Err(error) if error.is_needs_fiber() => {
-                select_in_fiber(connection, header.sync, body);
-                Ok(())
+        request_type::SELECT => {
+            let context = connection.context();
+            context.seen.set(Position::default());
+            match select(database, connection, context, header.sync, request) {
+                Err(error) if error.is_needs_fiber() => {
+                    select_in_fiber(connection, header.sync, body);
+                    Ok(())
+                }
+                result => result,
             }
-            result => result,
-        },
+        }
         request_type::INSERT
         | request_type::REPLACE
         | request_type::UPDATE
@@ -155,13 +173,16 @@ pub(super) fn serve(connection: &Rc<Connection>, decoded: &Decoded<'_>) -> Resul
         request_type::COMMIT => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"COMMIT"])),
         request_type::ROLLBACK => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"ROLLBACK"])),
         request_type::JOIN..=72 => Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"replication yet"])),
+        request_type::WATCH | request_type::UNWATCH | request_type::WATCH_ONCE => {
+            watches::serve(connection, header.request_type, header.sync, body)
+        }
         other => Err(Error::new(ErrorCode::UnknownRequestType, &[&other])),
     }
 }
 
 fn find_space(database: &Database, request: &Request<'_>) -> Result<Rc<Space>> {
     match (request.space_id, request.space_name) {
-        (Some(id), _) => database.space(id),
+        (Some(id), _) => database.space(SpaceId(id)),
         (None, Some(name)) => {
             let name = String::from_utf8_lossy(name);
             database.catalog.space_by_name(&name).ok_or_else(|| Error::new(ErrorCode::NoSuchSpace, &[&name]))
@@ -170,14 +191,21 @@ fn find_space(database: &Database, request: &Request<'_>) -> Result<Rc<Space>> {
     }
 }
 
-fn find_index(space: &Space, request: &Request<'_>) -> Result<u32> {
+fn find_index(space: &Space, request: &Request<'_>) -> Result<IndexId> {
     match (request.index_id, request.index_name) {
         (None, Some(name)) => Ok(index_by_name(space, &String::from_utf8_lossy(name))?.id),
-        (id, _) => Ok(id.unwrap_or(0)),
+        (id, _) => Ok(IndexId(id.unwrap_or(0))),
     }
 }
 
-fn select(database: &Database, connection: &Connection, sync: u64, request: &Request<'_>) -> Result<()> {
+/// Reads rows and answers with them. Errors: as [`Error::needs_fiber`] if it must wait; nothing was answered.
+pub(super) fn select(
+    database: &Database,
+    connection: &Connection,
+    context: &Context,
+    sync: u64,
+    request: &Request<'_>,
+) -> Result<()> {
     let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
     let space = find_space(database, request)?;
     let index_id = find_index(&space, request)?;
@@ -186,8 +214,7 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
     if !space.has_index(index_id) {
         return Err(no_such_index(&space, index_id));
     }
-    let context = connection.context();
-    context.seen.set(database.written(&space));
+    context.see(database.written(&space));
     connection.answer(context.seen.get(), sync, |out| {
         let start = begin_answer(out, 0, sync, database.catalog.schema_version());
         let at = begin_data(out);
@@ -204,7 +231,7 @@ fn select(database: &Database, connection: &Connection, sync: u64, request: &Req
     })
 }
 
-fn operation<'a>(request_type: u64, index_id: u32, request: &Request<'a>) -> Result<Operation<'a>> {
+fn operation<'a>(request_type: u64, index_id: IndexId, request: &Request<'a>) -> Result<Operation<'a>> {
     let tuple = || request.tuple.ok_or_else(|| missing("tuple"));
     let key = || request.key.ok_or_else(|| missing("key"));
     let index_base = request.index_base;
@@ -231,14 +258,14 @@ fn write(
     let index_id = find_index(&space, request)?;
     let operation = operation(header.request_type, index_id, request)?;
     if space.may_wait() {
-        write_in_fiber(connection, header, index_id, body);
+        write_in_fiber(connection, header, body);
         return Ok(());
     }
     let context = connection.context();
     context.seen.set(Position::default());
     let row = match database.execute(context, &space, operation) {
         Err(error) if error.is_needs_fiber() => {
-            write_in_fiber(connection, header, index_id, body);
+            write_in_fiber(connection, header, body);
             return Ok(());
         }
         result => result?,
@@ -247,44 +274,98 @@ fn write(
     answer_data(connection, header.sync, context.seen.get(), u32::from(row.is_some()), row.unwrap_or(&[]))
 }
 
+/// Writes in the open transaction of a context and answers. Errors: as [`Error::needs_fiber`] if it may have to wait; nothing was done then.
+pub(super) fn write_in(
+    database: &Database,
+    connection: &Connection,
+    context: &Context,
+    header: Header,
+    request: &Request<'_>,
+) -> Result<()> {
+    let space = find_space(database, request)?;
+    if space.may_wait() {
+        return Err(Error::needs_fiber());
+    }
+    let operation = operation(header.request_type, find_index(&space, request)?, request)?;
+    let row = database.execute(context, &space, operation)?;
+    let row = row.as_ref().map(|row| row.data());
+    answer_data(connection, header.sync, context.seen.get(), u32::from(row.is_some()), row.unwrap_or(&[]))
+}
+
 /// A write that may have to wait: it runs triggers, looks at all rows of a space, or needs what is on disk.
-fn write_in_fiber(connection: &Rc<Connection>, header: Header, index_id: u32, body: &[u8]) {
+fn write_in_fiber(connection: &Rc<Connection>, header: Header, body: &[u8]) {
     let subject = ((header.request_type, body.to_vec()), describe_rows as fn(&(u64, Vec<u8>)) -> String);
     answer_in_fiber(connection, header.sync, subject, move |database, context, (_, body), out| {
-        let request = Request::decode(header.request_type, body).map_err(decode_error)?;
-        let space = find_space(database, &request)?;
-        let operation = self::operation(header.request_type, index_id, &request)?;
-        let row = database.execute(context, &space, operation)?;
-        Ok(row.map_or(0, |row| {
-            out.extend_from_slice(row.data());
-            1
-        }))
+        run_write(database, context, header, body, out)
     });
+}
+
+/// Writes and appends the row that a write answers with. May wait.
+fn run_write(database: &Database, context: &Context, header: Header, body: &[u8], out: &mut Vec<u8>) -> Result<u32> {
+    let request = Request::decode(header.request_type, body).map_err(decode_error)?;
+    let space = find_space(database, &request)?;
+    let operation = operation(header.request_type, find_index(&space, &request)?, &request)?;
+    let row = database.execute(context, &space, operation)?;
+    Ok(row.map_or(0, |row| {
+        out.extend_from_slice(row.data());
+        1
+    }))
 }
 
 /// A read that has to wait for the disk.
 fn select_in_fiber(connection: &Rc<Connection>, sync: u64, body: &[u8]) {
     let subject = ((request_type::SELECT, body.to_vec()), describe_rows as fn(&(u64, Vec<u8>)) -> String);
     answer_in_fiber(connection, sync, subject, move |database, context, (_, body), out| {
-        let request = Request::decode(request_type::SELECT, body).map_err(decode_error)?;
-        let space = find_space(database, &request)?;
-        let index_id = find_index(&space, &request)?;
-        let limit = request.limit.ok_or_else(|| missing("limit"))?;
-        let key = Key::decode(request.key.ok_or_else(|| missing("key"))?)?;
-        let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
-        let mut count = 0;
-        let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
-        database.select(context, &space, &scan, |row| {
-            out.extend_from_slice(row);
-            count += 1;
-            true
-        })?;
-        Ok(count)
+        run_select(database, context, body, out)
     });
 }
 
+/// Reads rows, appends them and returns how many they are. May wait.
+fn run_select(database: &Database, context: &Context, body: &[u8], out: &mut Vec<u8>) -> Result<u32> {
+    let request = Request::decode(request_type::SELECT, body).map_err(decode_error)?;
+    let space = find_space(database, &request)?;
+    let index_id = find_index(&space, &request)?;
+    let limit = request.limit.ok_or_else(|| missing("limit"))?;
+    let key = Key::decode(request.key.ok_or_else(|| missing("key"))?)?;
+    let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
+    let mut count = 0;
+    let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
+    database.select(context, &space, &scan, |row| {
+        out.extend_from_slice(row);
+        count += 1;
+        true
+    })?;
+    Ok(count)
+}
+
+/// Serves a request of a stream in the fiber that calls: on rows, a call or an evaluation. May wait. Returns the number of values it has
+/// appended.
+pub(super) fn run(
+    database: &Rc<Database>,
+    context: &Rc<Context>,
+    header: Header,
+    body: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<u32> {
+    match header.request_type {
+        request_type::SELECT => run_select(database, context, body, out),
+        request_type::CALL | request_type::CALL_16 | request_type::EVAL => {
+            let request = Request::decode(header.request_type, body).map_err(decode_error)?;
+            let arguments = request.tuple.unwrap_or(&[0x90]);
+            if header.request_type == request_type::EVAL {
+                let source = request.expression.ok_or_else(|| missing("expression"))?;
+                return database.eval(context, &String::from_utf8_lossy(source), arguments, out);
+            }
+            let name = request.function_name.ok_or_else(|| missing("function name"))?;
+            let is_old_style = header.request_type == request_type::CALL_16;
+            database.call(context, &String::from_utf8_lossy(name), arguments, is_old_style, out)
+        }
+        _ => run_write(database, context, header, body, out),
+    }
+}
+
 /// An answer with encoded values that depends on a log position.
-fn answer_data(connection: &Connection, sync: u64, seen: Position, count: u32, values: &[u8]) -> Result<()> {
+pub(super) fn answer_data(connection: &Connection, sync: u64, seen: Position, count: u32, values: &[u8]) -> Result<()> {
     let database = connection.database();
     connection.answer(seen.max(database.schema_written()), sync, |out| {
         let start = begin_answer(out, 0, sync, database.catalog.schema_version());
@@ -331,7 +412,7 @@ fn answer_in_fiber<S: 'static>(
     });
 }
 
-fn type_name(request_type: u64) -> &'static str {
+pub(super) fn type_name(request_type: u64) -> &'static str {
     match request_type {
         request_type::SELECT => "SELECT",
         request_type::INSERT => "INSERT",
@@ -342,6 +423,16 @@ fn type_name(request_type: u64) -> &'static str {
         request_type::CALL | request_type::CALL_16 => "CALL",
         request_type::EVAL => "EVAL",
         request_type::AUTH => "AUTH",
+        request_type::BEGIN => "BEGIN",
+        request_type::COMMIT => "COMMIT",
+        request_type::ROLLBACK => "ROLLBACK",
+        request_type::EXECUTE => "EXECUTE",
+        request_type::PREPARE => "PREPARE",
+        request_type::PING => "PING",
+        request_type::ID => "ID",
+        request_type::WATCH => "WATCH",
+        request_type::UNWATCH => "UNWATCH",
+        request_type::WATCH_ONCE => "WATCH_ONCE",
         _ => "request",
     }
 }
@@ -359,7 +450,7 @@ fn describe_eval(source: &String) -> String {
 }
 
 /// What a request on rows was, from its body.
-fn describe_rows((request_type, body): &(u64, Vec<u8>)) -> String {
+pub(super) fn describe_rows((request_type, body): &(u64, Vec<u8>)) -> String {
     let request = Request::decode(*request_type, body).ok();
     let space = request.and_then(|request| request.space_id).map_or_else(String::new, |id| format!(" of space {id}"));
     format!("{}{space}", type_name(*request_type))

@@ -28,17 +28,17 @@ pub struct FileDescription {
     pub modified_at: f64,
 }
 
-/// A whole file of the machine.
+/// A whole file of the machine. Errors: the system's.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
-/// Writes a whole regular file of the machine, without syncing it.
+/// Writes a whole regular file of the machine, without syncing it. Errors: the system's.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     SystemFiles.open(path, OpenMode::CREATE)?.write_all_at(bytes, 0)
 }
 
-/// Makes a directory the one that relative paths begin at.
+/// Makes a directory the one that relative paths begin at. Errors: the system's.
 pub fn enter_directory(path: &Path) -> io::Result<()> {
     std::env::set_current_dir(path)
 }
@@ -54,7 +54,7 @@ pub enum FileKind {
     Other,
 }
 
-/// Describes a file of the machine, or the link to it.
+/// Describes a file of the machine, or the link to it. Errors: the system's; there is no such file.
 pub fn describe(path: &Path, follows_links: bool) -> io::Result<FileDescription> {
     use std::os::unix::fs::MetadataExt;
     let found = if follows_links { std::fs::metadata(path)? } else { std::fs::symlink_metadata(path)? };

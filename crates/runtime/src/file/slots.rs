@@ -53,7 +53,7 @@ pub struct SlotFile {
 }
 
 impl SlotFile {
-    /// Opens a file, or makes one that holds `content`, durably, if there is none or neither of its copies is good.
+    /// Opens a file, or makes one that holds `content`, durably, if there is none or neither of its copies is good. Errors: the system's.
     pub fn open(files: &dyn FileSystem, path: &Path, content: &[u8]) -> io::Result<Self> {
         if files.exists(path) {
             let file = files.open(path, OpenMode::MODIFY)?;

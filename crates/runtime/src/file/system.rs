@@ -98,7 +98,7 @@ fn open_regular(path: &Path, mode: OpenMode) -> io::Result<fs::File> {
     if is_set { Ok(file) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Opens whatever has this name: a pipe or a device too. For what is no data file. May block.
+/// Opens whatever has this name: a pipe or a device too. For what is no data file. May block. Errors: the system's.
 pub fn open_any(path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
     Ok(Arc::new(at(path, open_with(path, mode, 0))?))
 }

@@ -69,7 +69,7 @@ impl BlockingStream {
         }
     }
 
-    /// The same for room to write.
+    /// The same for room to write. Errors: the system's.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             BlockingStream::Tcp(stream) => stream.set_write_timeout(timeout),
@@ -77,7 +77,7 @@ impl BlockingStream {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Says that nothing more will be sent. Errors: the system's.
     pub fn close_write(&self) -> io::Result<()> {
         match self {
             BlockingStream::Tcp(stream) => stream.shutdown(std::net::Shutdown::Write),
@@ -98,7 +98,7 @@ impl BlockingStream {
         got < 0 && io::Error::last_os_error().kind() == ErrorKind::WouldBlock
     }
 
-    /// The same connection, which blocks no longer.
+    /// The same connection, which blocks no longer. Errors: the system's.
     pub fn into_nonblocking(self) -> io::Result<Stream> {
         Ok(match self {
             BlockingStream::Tcp(stream) => {

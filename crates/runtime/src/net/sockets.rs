@@ -110,7 +110,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens.
+    /// Where it listens. Errors: the system's.
     pub fn local_address(&self) -> io::Result<Address> {
         match self {
             Listener::Tcp(listener) => listener.local_addr().map(Address::Tcp),
@@ -161,7 +161,7 @@ impl Stream {
         }
     }
 
-    /// Small packets leave at once.
+    /// Small packets leave at once. Errors: the system's.
     pub fn set_nodelay(&self, is_on: bool) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.set_nodelay(is_on),
@@ -169,7 +169,7 @@ impl Stream {
         }
     }
 
-    /// The address of the other side.
+    /// The address of the other side. Errors: the system's.
     pub fn peer_address(&self) -> io::Result<Address> {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().map(Address::Tcp),
@@ -178,7 +178,7 @@ impl Stream {
         }
     }
 
-    /// Ends the direction to the other side, behind what was written.
+    /// Ends the direction to the other side, behind what was written. Errors: the system's.
     pub fn close_write(&self) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
@@ -187,7 +187,7 @@ impl Stream {
         }
     }
 
-    /// Ends both directions.
+    /// Ends both directions. Errors: the system's.
     pub fn close(&self) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),

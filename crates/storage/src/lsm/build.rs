@@ -22,7 +22,7 @@ use crate::entries::KeySource;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::{Format, TupleError};
+use tuple::{Format, IndexId, TupleError};
 
 /// Bytes of entries that are collected for a run, at most.
 const COLLECTION_BYTES_MAX: usize = 16 << 20;
@@ -38,7 +38,7 @@ pub enum BuildStop {
     /// Two rows have one key of a unique index.
     Duplicate {
         /// The index.
-        index_id: u32,
+        index_id: IndexId,
     },
     /// A row does not fit the format.
     Format(TupleError),
@@ -112,7 +112,7 @@ impl LsmSpace {
         let building =
             Rc::new(Building { indexes, format, is_complete: Cell::new(false), refused: RefCell::new(None) });
         self.set_building(Some(Rc::clone(&building)));
-        let mut scan = self.scan(0, IteratorKind::All, DiskKey { parts: &[], part_count: 0 });
+        let mut scan = self.scan(IndexId::PRIMARY, IteratorKind::All, DiskKey { parts: &[], part_count: 0 });
         scan.hold();
         let collections = building.indexes.iter().map(|index| index.tree.new_memtable()).collect();
         let runs = building.indexes.iter().map(|_| Vec::new()).collect();

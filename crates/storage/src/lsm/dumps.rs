@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
+use tuple::Lsn;
 
 /// The part of `vinyl_memory` at which memtables are dumped: the rest is written meanwhile.
 const DUMP_PART: f64 = 0.4;
@@ -36,7 +37,7 @@ const DELETES_MAX: u64 = 25_000;
 
 /// Memtables of one moment, on their way to runs.
 pub(super) struct Dump {
-    pub(super) lsn: i64,
+    pub(super) lsn: Lsn,
     pub(super) trees: Vec<(Rc<LsmTree>, Option<Rc<Memtable>>)>,
     /// None while it waits its turn or has ended.
     pub(super) job: Option<Job<DumpOutcome>>,
@@ -57,7 +58,7 @@ impl LsmEngine {
     }
 
     /// Seals the largest space when memory is short of room for what comes during a dump.
-    pub(super) fn seal_due(&self, appended: i64) {
+    pub(super) fn seal_due(&self, appended: Lsn) {
         let now = self.environment.clock.monotonic_ns();
         if now < self.look_at_ns.get() || !self.dump_retry.is_due(now) || !self.dumps.borrow().is_empty() {
             return;
@@ -84,7 +85,7 @@ impl LsmEngine {
 
     /// Closes the active memtables of spaces; they become runs in time. Between transactions only. Those of indexes that are being built wait until
     /// these have their places.
-    pub fn seal(&self, spaces: &[Rc<LsmSpace>], lsn: i64) {
+    pub fn seal(&self, spaces: &[Rc<LsmSpace>], lsn: Lsn) {
         let mut trees = Vec::new();
         for space in spaces {
             for tree in space.trees() {
@@ -102,18 +103,18 @@ impl LsmEngine {
     }
 
     /// Closes the active memtables of all spaces that a checkpoint at this position is to cover. `is_dumped` tells when it does.
-    pub fn begin_checkpoint(&self, lsn: i64) {
+    pub fn begin_checkpoint(&self, lsn: Lsn) {
         self.seal(&self.behind(lsn), lsn);
         self.begin_dump();
     }
 
     /// Spaces that do not have everything up to this position in runs.
-    fn behind(&self, lsn: i64) -> Vec<Rc<LsmSpace>> {
+    fn behind(&self, lsn: Lsn) -> Vec<Rc<LsmSpace>> {
         self.spaces().into_iter().filter(|space| space.dumped_lsn() < lsn).collect()
     }
 
     /// True if everything up to this position is in runs.
-    pub fn is_dumped(&self, lsn: i64) -> bool {
+    pub fn is_dumped(&self, lsn: Lsn) -> bool {
         self.dumps.borrow().iter().all(|dump| dump.lsn > lsn)
     }
 
@@ -126,7 +127,7 @@ impl LsmEngine {
     /// life before, and then has nothing in memory.
     ///
     /// Errors: it cannot be written.
-    pub fn dump_all(&self, lsn: i64) -> Result<(), Rc<LsmError>> {
+    pub fn dump_all(&self, lsn: Lsn) -> Result<(), Rc<LsmError>> {
         self.seal(&self.behind(lsn), lsn);
         while !self.dumps.borrow().is_empty() {
             self.begin_dump();
@@ -211,14 +212,14 @@ impl LsmEngine {
         let trees: Vec<_> = trees.collect();
         // Their runs are among those that are given.
         trees.iter().for_each(|tree| tree.set_ranges(self.empty_ranges()));
-        self.drop_trees(trees, 0);
+        self.drop_trees(trees, Lsn(0));
         let mut obsolete = self.obsolete.borrow_mut();
         obsolete.extend(runs.iter().flatten().cloned());
         obsolete.sort_by_key(|run| run.id());
         obsolete.dedup_by_key(|run| run.id());
     }
 
-    pub(super) fn poll_dumps(&self, durable: i64) {
+    pub(super) fn poll_dumps(&self, durable: Lsn) {
         let ended = {
             let mut dumps = self.dumps.borrow_mut();
             let Some(dump) = dumps.front_mut() else { return };

@@ -27,6 +27,7 @@ use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, TryLockError};
+use tuple::{IndexId, Lsn, SpaceId};
 
 /// Longest time before a failed dump or record is tried again: writers may be waiting.
 const RETRY_MAX_NS: u64 = 4_000_000_000;
@@ -78,7 +79,7 @@ pub struct LsmEngine {
     pub(super) manifest: Arc<Mutex<Manifest>>,
     /// Trees of the manifest that no index has claimed yet.
     pub(super) recovered: RefCell<Vec<TreeState>>,
-    pub(super) spaces: RefCell<BTreeMap<u32, Weak<LsmSpace>>>,
+    pub(super) spaces: RefCell<BTreeMap<SpaceId, Weak<LsmSpace>>>,
     pub(super) dumps: RefCell<VecDeque<Dump>>,
     pub(super) compactions: RefCell<Vec<RunningCompaction>>,
     /// Records that wait for their turn.
@@ -218,11 +219,11 @@ impl LsmEngine {
     /// dumped together; one that is elsewhere belongs to rows that were on their way out.
     pub fn claim(
         &self,
-        space_id: u32,
-        index_id: u32,
-        lsn: i64,
+        space_id: SpaceId,
+        index_id: IndexId,
+        lsn: Lsn,
         is_made_then: bool,
-        dumped_lsn: Option<i64>,
+        dumped_lsn: Option<Lsn>,
     ) -> Option<TreeState> {
         let mut recovered = self.recovered.borrow_mut();
         let fits = |tree: &TreeState| {
@@ -260,7 +261,7 @@ impl LsmEngine {
             .collect();
         let place = self.place.clone();
         self.record(
-            Box::new(move || ids.iter().flat_map(|&tree_id| forget(tree_id, 0)).collect()),
+            Box::new(move || ids.iter().flat_map(|&tree_id| forget(tree_id, Lsn(0))).collect()),
             Box::new(move |_, result| {
                 if result.is_ok() {
                     for run_id in runs {
@@ -381,7 +382,7 @@ impl LsmEngine {
     /// Collects finished work and begins what is due. `appended`: position of the newest transaction, all of which is in the memtables;
     /// `durable`: what a crash cannot take back. Called in every turn of the event loop, between transactions. Returns true if it wants to be called
     /// again soon.
-    pub fn poll(&self, appended: i64, durable: i64) -> bool {
+    pub fn poll(&self, appended: Lsn, durable: Lsn) -> bool {
         self.reader.poll();
         self.poll_record();
         self.poll_dumps(durable);
@@ -419,7 +420,7 @@ impl LsmEngine {
     }
 
     /// Space and index whose file cannot be read.
-    pub fn owner_of(&self, error: &LsmError) -> Option<(u32, u32)> {
+    pub fn owner_of(&self, error: &LsmError) -> Option<(SpaceId, IndexId)> {
         let (file, _) = error.place()?;
         let trees = self.spaces().into_iter().flat_map(|space| space.trees());
         let names = |tree: &Rc<LsmTree>| tree.runs().iter().any(|run| run.path() == file);
@@ -453,7 +454,7 @@ impl LsmEngine {
     }
 
     /// Trees are out of use for good: at `lsn` they were dropped or truncated, and that is durable. One record forgets them all.
-    pub(crate) fn drop_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: i64) {
+    pub(crate) fn drop_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: Lsn) {
         for tree in &trees {
             tree.is_dropped.set(true);
             for memtable in tree.memtables() {
@@ -466,7 +467,7 @@ impl LsmEngine {
         self.forget_trees(trees, lsn);
     }
 
-    fn forget_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: i64) {
+    fn forget_trees(&self, trees: Vec<Rc<LsmTree>>, lsn: Lsn) {
         let there = trees.clone();
         let make = move || {
             let recorded = there.iter().filter(|tree| tree.is_recorded.get());

@@ -4,6 +4,7 @@ use super::run::Run;
 use super::space::LsmSpace;
 use super::tree::LsmTree;
 use std::ops::AddAssign;
+use tuple::IndexId;
 
 /// Rows that statements deal with.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -208,7 +209,7 @@ impl LsmTree {
 
 impl LsmSpace {
     /// What is known of an index.
-    pub fn statistics(&self, index_id: u32) -> Option<IndexStatistics> {
+    pub fn statistics(&self, index_id: IndexId) -> Option<IndexStatistics> {
         self.trees().iter().find(|tree| tree.index_id == index_id).map(|tree| tree.statistics())
     }
 }

@@ -9,6 +9,7 @@ use super::manifest::{Edit, RangeState};
 use super::tree::{LsmTree, Range};
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
+use tuple::Lsn;
 
 /// A record that is being written, and what follows.
 pub(super) type Recording = (Job<Result<(), LsmError>>, Then);
@@ -85,6 +86,6 @@ pub(super) fn tree_edit(tree: &LsmTree) -> Vec<Edit> {
 
 /// A tree ends and leaves nothing. Nobody asks for it again: a start that reads the log from before makes an empty one in its place, and
 /// empties it at the same row.
-pub(super) fn forget(tree_id: u64, lsn: i64) -> Vec<Edit> {
+pub(super) fn forget(tree_id: u64, lsn: Lsn) -> Vec<Edit> {
     vec![Edit::DropTree { tree_id, dropped_lsn: lsn }, Edit::ForgetTree { tree_id }]
 }

@@ -19,7 +19,7 @@ use crate::entries::{Entries, KeySource};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::{Format, KeyDef, msgpack};
+use tuple::{Format, IndexId, KeyDef, Lsn, SpaceId, msgpack};
 
 /// Statements whose operations one merge operand takes. The next one looks for its row.
 const OPERAND_STATEMENTS_MAX: usize = 32;
@@ -63,7 +63,7 @@ impl DiskChange {
 
     /// Hands over the keys that were written: number of the index, whether it is unique, ordered bytes of the index's own parts, and of its
     /// whole order.
-    pub fn for_each_key(&self, mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
+    pub fn for_each_key(&self, mut visit: impl FnMut(IndexId, bool, &[u8], &[u8])) {
         for (tree, change) in &self.changes {
             change.memtable.read(change.new, |entry, own| {
                 visit(tree.index_id, tree.is_unique, &entry.key[..own], entry.key);
@@ -80,7 +80,7 @@ pub struct DetachedTrees {
 /// See the head of this file.
 pub struct LsmSpace {
     engine: Rc<LsmEngine>,
-    id: u32,
+    id: SpaceId,
     /// By index id; the primary first.
     indexes: RefCell<Vec<DiskIndex>>,
     format: RefCell<Arc<Format>>,
@@ -124,7 +124,7 @@ impl DiskIndex {
 impl LsmSpace {
     /// Has all runs of an index that there are become one in each range, in the background. What is in memory stays there. Nothing happens without
     /// such an index.
-    pub fn compact(&self, index_id: u32) {
+    pub fn compact(&self, index_id: IndexId) {
         if let Some(tree) = self.trees().iter().find(|tree| tree.index_id == index_id) {
             tree.compact_below.set(self.engine.place.next_id());
             self.engine.has_news.set(true);
@@ -133,7 +133,7 @@ impl LsmSpace {
     }
 
     /// A space without indexes. Rows are of this format.
-    pub fn new(engine: &Rc<LsmEngine>, id: u32, format: Format) -> Rc<Self> {
+    pub fn new(engine: &Rc<LsmEngine>, id: SpaceId, format: Format) -> Rc<Self> {
         let space = Rc::new(LsmSpace {
             engine: Rc::clone(engine),
             id,
@@ -148,7 +148,7 @@ impl LsmSpace {
     }
 
     /// Number of the space.
-    pub fn id(&self) -> u32 {
+    pub fn id(&self) -> SpaceId {
         self.id
     }
 
@@ -204,13 +204,13 @@ impl LsmSpace {
     }
 
     /// Position up to which the primary index has everything in runs, if the manifest knows it.
-    pub fn primary_dumped_lsn(&self) -> Option<i64> {
+    pub fn primary_dumped_lsn(&self) -> Option<Lsn> {
         self.primary().filter(|primary| primary.is_recorded.get()).map(|primary| primary.dumped_lsn.get())
     }
 
     /// Position up to which everything is in runs.
-    pub fn dumped_lsn(&self) -> i64 {
-        self.indexes.borrow().iter().map(|index| index.tree.dumped_lsn.get()).min().unwrap_or(i64::MAX)
+    pub fn dumped_lsn(&self) -> Lsn {
+        self.indexes.borrow().iter().map(|index| index.tree.dumped_lsn.get()).min().unwrap_or(Lsn(i64::MAX))
     }
 
     /// Memory that a dump of the space would free.
@@ -273,7 +273,7 @@ impl LsmSpace {
     }
 
     /// An index that `create_index` has made without its rows is one to be built anew. Until it is, it goes to no disk.
-    pub fn set_incomplete(&self, index_id: u32) {
+    pub fn set_incomplete(&self, index_id: IndexId) {
         if let Some(tree) = self.index(index_id) {
             tree.is_incomplete.set(true);
         }
@@ -312,14 +312,14 @@ impl LsmSpace {
     }
 
     /// Runs of an index are like this from now on.
-    pub fn set_options(&self, index_id: u32, options: TreeOptions) {
+    pub fn set_options(&self, index_id: IndexId, options: TreeOptions) {
         if let Some(tree) = self.index(index_id) {
             tree.options.set(options);
         }
     }
 
     /// The transaction that made an index, or all of them anew, is at this position.
-    pub fn set_created(&self, index_id: Option<u32>, lsn: i64) {
+    pub fn set_created(&self, index_id: Option<IndexId>, lsn: Lsn) {
         for index in self.indexes.borrow().iter() {
             if index_id.is_none_or(|id| id == index.def.id) && index.tree.created_lsn.get() == 0 {
                 index.tree.created_lsn.set(lsn);
@@ -328,8 +328,8 @@ impl LsmSpace {
     }
 
     /// Position of the transaction that made an index.
-    pub fn created_lsn(&self, index_id: u32) -> i64 {
-        self.index(index_id).map_or(0, |tree| tree.created_lsn.get())
+    pub fn created_lsn(&self, index_id: IndexId) -> Lsn {
+        self.index(index_id).map_or(Lsn(0), |tree| tree.created_lsn.get())
     }
 
     /// Indexes that the manifest does not know begin where the primary is: what that has in runs is not read from the log again, and what they
@@ -342,7 +342,7 @@ impl LsmSpace {
     }
 
     /// Takes an index away. Its rows go with what is returned.
-    pub fn drop_index(&self, index_id: u32) -> Option<(IndexDef, DetachedTrees)> {
+    pub fn drop_index(&self, index_id: IndexId) -> Option<(IndexDef, DetachedTrees)> {
         let mut indexes = self.indexes.borrow_mut();
         let at = indexes.iter().position(|index| index.def.id == index_id)?;
         let DiskIndex { def, tree } = indexes.remove(at);
@@ -359,7 +359,7 @@ impl LsmSpace {
     /// Removes all rows: the indexes get new trees, `state` tells which the manifest knows. The old ones are returned.
     ///
     /// Errors: a run cannot be read.
-    pub fn truncate(&self, state: impl Fn(u32) -> Option<TreeState>) -> Result<DetachedTrees, LsmError> {
+    pub fn truncate(&self, state: impl Fn(IndexId) -> Option<TreeState>) -> Result<DetachedTrees, LsmError> {
         let defs: Vec<_> =
             self.indexes.borrow().iter().map(|index| (index.def.clone(), index.tree.options.get())).collect();
         let mut new = Vec::new();
@@ -382,13 +382,13 @@ impl LsmSpace {
     }
 
     /// Trees are out of use for good since `lsn`, which is durable.
-    pub fn discard(&self, detached: DetachedTrees, lsn: i64) {
+    pub fn discard(&self, detached: DetachedTrees, lsn: Lsn) {
         self.engine.drop_trees(detached.trees, lsn);
     }
 
     // --- Looking ---
 
-    fn index(&self, index_id: u32) -> Option<Rc<LsmTree>> {
+    fn index(&self, index_id: IndexId) -> Option<Rc<LsmTree>> {
         let indexes = self.indexes.borrow();
         indexes.iter().find(|index| index.def.id == index_id).map(|index| Rc::clone(&index.tree))
     }
@@ -400,7 +400,7 @@ impl LsmSpace {
     /// The row of a unique index with this key (all parts).
     ///
     /// Errors: `Wait` for what is not in memory; `Failed` if a block cannot be read or is damaged.
-    pub fn get(&self, index_id: u32, key: DiskKey<'_>) -> Result<Option<DiskRow>, Stop> {
+    pub fn get(&self, index_id: IndexId, key: DiskKey<'_>) -> Result<Option<DiskRow>, Stop> {
         let Some(tree) = self.index(index_id) else { return Ok(None) };
         let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().key);
         bytes.clear();
@@ -494,7 +494,7 @@ impl LsmSpace {
     /// A row that has the key of `new` in a unique secondary index and is not `old`, with the number of the index.
     ///
     /// Errors: as `get`.
-    pub fn conflict(&self, new: &[u8], old: Option<&[u8]>) -> Result<Option<(u32, DiskRow)>, Stop> {
+    pub fn conflict(&self, new: &[u8], old: Option<&[u8]>) -> Result<Option<(IndexId, DiskRow)>, Stop> {
         let is_asked = |index: &&DiskIndex| index.def.is_unique && index.def.id != 0;
         let pair = |index: &DiskIndex| (index.def.clone(), Rc::clone(&index.tree));
         let mut indexes: Vec<_> = self.indexes.borrow().iter().filter(is_asked).map(pair).collect();
@@ -549,7 +549,7 @@ impl LsmSpace {
     }
 
     /// Bytes of one index: keys and values in memtables, and runs.
-    pub fn index_bytes(&self, index_id: u32) -> u64 {
+    pub fn index_bytes(&self, index_id: IndexId) -> u64 {
         self.index(index_id).map_or(0, |tree| {
             tree.memtables().iter().map(|memtable| memtable.written_bytes()).sum::<u64>()
                 + tree.runs().iter().map(|run| run.bytes()).sum::<u64>()
@@ -559,7 +559,7 @@ impl LsmSpace {
     // --- Scans ---
 
     /// Begins a scan. `part_count` 0 means the whole index.
-    pub fn scan(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>) -> DiskScan {
+    pub fn scan(self: &Rc<Self>, index_id: IndexId, kind: IteratorKind, key: DiskKey<'_>) -> DiskScan {
         let tree = self.index(index_id);
         let scan = tree.map(|tree| {
             let bounds = bounds_of(&tree.order, kind, key);
@@ -569,7 +569,13 @@ impl LsmSpace {
     }
 
     /// Begins a scan behind an entry, of which this is the place; see [`DiskScan::place`].
-    pub fn scan_behind(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, place: &[u8]) -> DiskScan {
+    pub fn scan_behind(
+        self: &Rc<Self>,
+        index_id: IndexId,
+        kind: IteratorKind,
+        key: DiskKey<'_>,
+        place: &[u8],
+    ) -> DiskScan {
         let tree = self.index(index_id);
         let scan = tree.map(|tree| {
             let bounds = bounds_of(&tree.order, kind, key).behind(place);
@@ -579,7 +585,13 @@ impl LsmSpace {
     }
 
     /// Begins a scan behind a row. For an ordinary index: elsewhere a row may be found in several places.
-    pub fn scan_after(self: &Rc<Self>, index_id: u32, kind: IteratorKind, key: DiskKey<'_>, last: &[u8]) -> DiskScan {
+    pub fn scan_after(
+        self: &Rc<Self>,
+        index_id: IndexId,
+        kind: IteratorKind,
+        key: DiskKey<'_>,
+        last: &[u8],
+    ) -> DiskScan {
         let indexes = self.indexes.borrow();
         let index = indexes.iter().find(|index| index.def.id == index_id);
         assert!(index.is_none_or(|index| matches!(index.def.source, KeySource::Fields)), "a row has one place");
@@ -672,7 +684,7 @@ impl LsmSpace {
     }
 
     /// Hands over the keys of a row in all indexes, those too that a change of it has left as they were; as [`DiskChange::for_each_key`].
-    pub fn for_each_key_of(&self, row: &[u8], mut visit: impl FnMut(u32, bool, &[u8], &[u8])) {
+    pub fn for_each_key_of(&self, row: &[u8], mut visit: impl FnMut(IndexId, bool, &[u8], &[u8])) {
         let mut scratch = Vec::new();
         for index in self.indexes.borrow().iter() {
             let visited = index.for_each_entry(row, &mut scratch, |key| {

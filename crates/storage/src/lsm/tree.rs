@@ -22,7 +22,7 @@ use super::{block::Block, cache::CachedRow};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::{FieldType, KeyDef, msgpack};
+use tuple::{FieldType, IndexId, KeyDef, Lsn, SpaceId, msgpack};
 
 /// A stretch of keys and the runs that know something of them.
 #[derive(Clone)]
@@ -162,12 +162,12 @@ const BARREN_MAX: usize = 256;
 /// See the head of this file.
 pub(crate) struct LsmTree {
     pub(crate) id: u64,
-    pub(crate) space_id: u32,
-    pub(crate) index_id: u32,
+    pub(crate) space_id: SpaceId,
+    pub(crate) index_id: IndexId,
     /// Position of the transaction that made it; 0 until it is known.
-    pub(crate) created_lsn: Cell<i64>,
+    pub(crate) created_lsn: Cell<Lsn>,
     /// Position up to which everything is in runs.
-    pub(crate) dumped_lsn: Cell<i64>,
+    pub(crate) dumped_lsn: Cell<Lsn>,
     /// The manifest knows it.
     pub(crate) is_recorded: Cell<bool>,
     /// It was dropped or its rows were truncated; nothing is dumped or merged any more.
@@ -206,8 +206,8 @@ pub(crate) fn own_prefix(key: &[u8], parts: u32) -> usize {
 
 /// What a new tree is like.
 pub(crate) struct TreeDef {
-    pub(crate) space_id: u32,
-    pub(crate) index_id: u32,
+    pub(crate) space_id: SpaceId,
+    pub(crate) index_id: IndexId,
     pub(crate) order: Rc<KeyDef>,
     pub(crate) own_parts: u32,
     pub(crate) is_unique: bool,
@@ -230,8 +230,8 @@ impl LsmTree {
             id,
             space_id,
             index_id,
-            created_lsn: Cell::new(0),
-            dumped_lsn: Cell::new(0),
+            created_lsn: Cell::new(Lsn(0)),
+            dumped_lsn: Cell::new(Lsn(0)),
             is_recorded: Cell::new(false),
             is_dropped: Cell::new(false),
             order,
@@ -255,7 +255,7 @@ impl LsmTree {
     }
 
     /// Everything up to a position is in runs. The position only grows.
-    pub(crate) fn set_dumped(&self, lsn: i64) {
+    pub(crate) fn set_dumped(&self, lsn: Lsn) {
         assert!(self.dumped_lsn.get() <= lsn, "what is in runs stays in runs");
         self.dumped_lsn.set(lsn);
     }

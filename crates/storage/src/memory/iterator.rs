@@ -3,11 +3,11 @@
 use super::index::{Progress, Sought};
 use super::space::MemorySpace;
 use crate::engine::IteratorKind;
-use tuple::Tuple;
+use tuple::{IndexId, Tuple};
 
 /// A suspended scan. It holds a reference to the last row it gave, so it may be kept for ever at the price of that row.
 pub struct MemoryIterator {
-    index_id: u32,
+    index_id: IndexId,
     kind: IteratorKind,
     key: Vec<u8>,
     part_count: u32,
@@ -16,12 +16,12 @@ pub struct MemoryIterator {
 
 impl MemoryIterator {
     /// A scan over `index_id`; nothing is read yet.
-    pub fn new(index_id: u32, kind: IteratorKind, key: &[u8], part_count: u32) -> Self {
+    pub fn new(index_id: IndexId, kind: IteratorKind, key: &[u8], part_count: u32) -> Self {
         MemoryIterator { index_id, kind, key: key.to_vec(), part_count, progress: Progress::Start }
     }
 
     /// The index that is scanned.
-    pub fn index_id(&self) -> u32 {
+    pub fn index_id(&self) -> IndexId {
         self.index_id
     }
 

@@ -6,7 +6,7 @@ use super::view::MemoryView;
 use crate::engine::{BuildError, Change, IndexDef, IteratorKind, Mode, StorageError};
 use crate::entries::KeySource;
 use std::rc::Rc;
-use tuple::{Arena, Format, Tuple};
+use tuple::{Arena, Format, IndexId, Tuple};
 
 /// Rows and indexes of one space. See the crate's page for the invariants.
 pub struct MemorySpace {
@@ -19,7 +19,7 @@ pub struct MemorySpace {
     build: Option<Box<Build>>,
     row_bytes: usize,
     /// The index that lacked a row which was to go.
-    damaged: Option<u32>,
+    damaged: Option<IndexId>,
     /// Index bytes that the arena was charged for.
     charged: usize,
 }
@@ -77,17 +77,17 @@ impl MemorySpace {
     }
 
     /// Definition of one index.
-    pub fn index_def(&self, index_id: u32) -> Option<&IndexDef> {
+    pub fn index_def(&self, index_id: IndexId) -> Option<&IndexDef> {
         self.index(index_id).map(|index| &index.def)
     }
 
     /// Bytes of one index.
-    pub fn index_bytes(&self, index_id: u32) -> usize {
+    pub fn index_bytes(&self, index_id: IndexId) -> usize {
         self.index(index_id).map_or(0, MemoryIndex::bytes)
     }
 
-    pub(crate) fn index(&self, index_id: u32) -> Option<&MemoryIndex> {
-        match self.indexes.get(index_id as usize) {
+    pub(crate) fn index(&self, index_id: IndexId) -> Option<&MemoryIndex> {
+        match self.indexes.get(index_id.0 as usize) {
             Some(index) if index.def.id == index_id => Some(index),
             _ => self.indexes.iter().find(|index| index.def.id == index_id),
         }
@@ -102,7 +102,9 @@ impl MemorySpace {
             // One index: its place is looked for once.
             let old = match only.put_or_find(&new, mode) {
                 Ok(old) => old.map(tuple_of),
-                Err(existing) => return Err(StorageError::Duplicate { index_id: 0, existing: tuple_of(existing) }),
+                Err(existing) => {
+                    return Err(StorageError::Duplicate { index_id: IndexId::PRIMARY, existing: tuple_of(existing) });
+                }
             };
             self.follow(old.as_ref(), Some(&new));
             self.count_swap(old.as_ref(), Some(&new));
@@ -113,7 +115,7 @@ impl MemorySpace {
         };
         let old = primary.find_row(row);
         if let (Mode::Insert, Some(existing)) = (mode, old) {
-            return Err(StorageError::Duplicate { index_id: 0, existing: tuple_of(existing) });
+            return Err(StorageError::Duplicate { index_id: IndexId::PRIMARY, existing: tuple_of(existing) });
         }
         self.put(new, old)
     }
@@ -138,7 +140,7 @@ impl MemorySpace {
 
     /// The index that did not have a row which was to go since this was asked last. Nothing but a fault of the server or of its memory makes
     /// one, and whoever finds it rolls the change back and reports it.
-    pub fn take_damage(&mut self) -> Option<u32> {
+    pub fn take_damage(&mut self) -> Option<IndexId> {
         self.damaged.take()
     }
 
@@ -261,12 +263,18 @@ impl MemorySpace {
     }
 
     /// The row of a unique index with this key (all parts).
-    pub fn get(&self, index_id: u32, key: &[u8], part_count: u32) -> Option<Tuple> {
+    pub fn get(&self, index_id: IndexId, key: &[u8], part_count: u32) -> Option<Tuple> {
         self.index(index_id)?.find_key(key, part_count).map(tuple_of)
     }
 
     /// As `get`, without taking a reference: the bytes are handed to `read`.
-    pub fn get_row<R>(&self, index_id: u32, key: &[u8], part_count: u32, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    pub fn get_row<R>(
+        &self,
+        index_id: IndexId,
+        key: &[u8],
+        part_count: u32,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
         self.index(index_id)?.find_key(key, part_count).map(|item| read(row_of(item)))
     }
 
@@ -278,7 +286,7 @@ impl MemorySpace {
     /// Hands the rows of a scan to `visit` until it returns false.
     pub fn scan(
         &self,
-        index_id: u32,
+        index_id: IndexId,
         kind: IteratorKind,
         key: &[u8],
         part_count: u32,
@@ -292,7 +300,7 @@ impl MemorySpace {
     /// As `scan`, with references to the rows.
     pub fn scan_tuples(
         &self,
-        index_id: u32,
+        index_id: IndexId,
         kind: IteratorKind,
         key: &[u8],
         part_count: u32,
@@ -304,7 +312,7 @@ impl MemorySpace {
     }
 
     /// Number of rows of a scan, each counted once for each of its entries.
-    pub fn count(&self, index_id: u32, kind: IteratorKind, key: &[u8], part_count: u32) -> usize {
+    pub fn count(&self, index_id: IndexId, kind: IteratorKind, key: &[u8], part_count: u32) -> usize {
         if part_count == 0 {
             return self.index(index_id).map_or(0, MemoryIndex::len);
         }
@@ -317,7 +325,7 @@ impl MemorySpace {
     }
 
     /// Some row, chosen by `seed`.
-    pub fn random(&self, index_id: u32, seed: u64) -> Option<Tuple> {
+    pub fn random(&self, index_id: IndexId, seed: u64) -> Option<Tuple> {
         self.index(index_id)?.random(seed)
     }
 
@@ -388,7 +396,7 @@ impl MemorySpace {
     }
 
     /// Takes a secondary index away, or the primary of an empty space. Its memory is freed with the returned value.
-    pub fn drop_index(&mut self, index_id: u32) -> Option<DetachedIndex> {
+    pub fn drop_index(&mut self, index_id: IndexId) -> Option<DetachedIndex> {
         let at = self.indexes.iter().position(|index| index.def.id == index_id)?;
         assert!(at != 0 || self.indexes.len() == 1 && self.is_empty(), "rows need their primary index");
         let index = self.indexes.remove(at);

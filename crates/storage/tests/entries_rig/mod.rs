@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use storage::{EntrySource, IndexDef, IndexKind, KeySource};
 use tuple::msgpack::{self, Reader};
-use tuple::{FieldType, Format, KeyDef, KeyPart};
+use tuple::{FieldType, Format, IndexId, KeyDef, KeyPart};
 
 /// An id, two values that rows may share, two that they may not.
 pub(crate) type Row = (u64, [Option<u64>; 2], [Option<u64>; 2]);
@@ -62,14 +62,21 @@ pub(crate) fn parts(field_no: u32) -> Vec<KeyPart> {
 
 pub(crate) fn primary(kind: IndexKind) -> IndexDef {
     let key_def = Rc::new(KeyDef::new(parts(0)));
-    IndexDef { id: 0, kind, is_unique: true, compare_def: Rc::clone(&key_def), key_def, source: KeySource::Fields }
+    IndexDef {
+        id: IndexId::PRIMARY,
+        kind,
+        is_unique: true,
+        compare_def: Rc::clone(&key_def),
+        key_def,
+        source: KeySource::Fields,
+    }
 }
 
 /// 1: by the values that are shared. 2: by those that are not. 3: as 2, a hash where there can be one.
 pub(crate) fn secondary(id: u32, kind: IndexKind) -> IndexDef {
     let first = if id == 1 { 1 } else { 3 };
     let primary = Rc::new(KeyDef::new(parts(0)));
-    IndexDef::with_entries(id, kind, id != 1, &parts(first), primary, Box::new(TwoFields { first }))
+    IndexDef::with_entries(IndexId(id), kind, id != 1, &parts(first), primary, Box::new(TwoFields { first }))
 }
 
 pub(crate) fn format() -> Format {

@@ -5,7 +5,7 @@ use crate::rows::{IndexModel, key_def, parts};
 use std::rc::Rc;
 use storage::lsm::{BuildStop, DiskBuild};
 use storage::{IndexDef, IndexKind, KeySource};
-use tuple::Format;
+use tuple::{Format, IndexId, Lsn};
 
 pub(super) struct Building {
     pub(super) build: DiskBuild,
@@ -22,7 +22,7 @@ impl World {
         let key_def = key_def(own);
         let order = IndexModel::new(own, primary, is_unique).order;
         IndexDef {
-            id: index_id,
+            id: IndexId(index_id),
             kind: IndexKind::Tree,
             is_unique,
             key_def,
@@ -76,10 +76,10 @@ impl World {
                 }
                 let lsn = self.append(Logged::Create(space_id, index_id));
                 let space = self.space(space_id);
-                space.set_created(Some(index_id), lsn);
+                space.set_created(Some(IndexId(index_id)), Lsn(lsn));
                 self.models.get_mut(&space_id).unwrap().indexes.insert(index_id, index);
                 if !space.is_empty() {
-                    self.engine().seal(&[space], lsn);
+                    self.engine().seal(&[space], Lsn(lsn));
                 }
             }
             Err(BuildStop::Stop(stop)) => {
@@ -100,7 +100,7 @@ impl World {
         let there = ids.into_iter().find(|id| self.models[&space_id].indexes.contains_key(id));
         let Some(index_id) = there.filter(|_| !is_building) else { return };
         let space = self.space(space_id);
-        let (def, trees) = space.drop_index(index_id).unwrap();
+        let (def, trees) = space.drop_index(IndexId(index_id)).unwrap();
         if self.one_in(3) {
             // The statement fails.
             assert!(space.restore_index(&def, trees).is_none());
@@ -121,10 +121,10 @@ impl World {
         if self.one_in(3) {
             // The statement fails.
             let empty = space.exchange(old);
-            return space.discard(empty, 0);
+            return space.discard(empty, Lsn(0));
         }
         let lsn = self.append(Logged::Truncate(space_id));
-        space.set_created(None, lsn);
+        space.set_created(None, Lsn(lsn));
         self.detached.push((lsn, space_id, old));
         self.models.get_mut(&space_id).unwrap().indexes.values_mut().for_each(|index| index.rows.clear());
     }

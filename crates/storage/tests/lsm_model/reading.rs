@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use storage::IteratorKind;
 use storage::lsm::DiskScan;
+use tuple::IndexId;
 
 const KINDS: [IteratorKind; 7] = [
     IteratorKind::Eq,
@@ -63,7 +64,7 @@ impl World {
             }
             let expected = index.with_prefix(&key).next().cloned();
             let encoded = encode_key(&key);
-            let found = self.until_ready(|_| Ok(space.get(index_id, encoded.key())?.map(decoded)));
+            let found = self.until_ready(|_| Ok(space.get(IndexId(index_id), encoded.key())?.map(decoded)));
             assert_eq!(found.as_ref(), expected.as_deref(), "seed {}: get {key:?} of {index_id}", self.seed);
             return;
         }
@@ -78,8 +79,8 @@ impl World {
         let expected = index.scan(kind, &prefix, last_key.as_ref());
         let encoded = encode_key(&prefix);
         let mut scan = match &last {
-            Some(last) => space.scan_after(index_id, kind, encoded.key(), &last.encode()),
-            None => space.scan(index_id, kind, encoded.key()),
+            Some(last) => space.scan_after(IndexId(index_id), kind, encoded.key(), &last.encode()),
+            None => space.scan(IndexId(index_id), kind, encoded.key()),
         };
         let count = if self.one_in(20) { usize::MAX } else { 1 + self.pick(12) as usize };
         for at in 0..count {
@@ -121,7 +122,7 @@ impl World {
         let (space_id, index_id) = self.random_index();
         let index = &self.models[&space_id].indexes[&index_id];
         let (kind, prefix) = self.random_prefix(index);
-        let mut scan = self.space(space_id).scan(index_id, kind, encode_key(&prefix).key());
+        let mut scan = self.space(space_id).scan(IndexId(index_id), kind, encode_key(&prefix).key());
         let held = self.one_in(2).then(|| {
             scan.hold();
             index.scan(kind, &prefix, None).into()
@@ -218,7 +219,7 @@ impl World {
             for index_id in indexes {
                 let kind = if self.one_in(2) { IteratorKind::All } else { IteratorKind::Le };
                 let expected = self.models[&space_id].indexes[&index_id].scan(kind, &[], None);
-                let mut scan = self.space(space_id).scan(index_id, kind, encode_key(&[]).key());
+                let mut scan = self.space(space_id).scan(IndexId(index_id), kind, encode_key(&[]).key());
                 for row in expected {
                     let found = self.next_of(&mut scan, true);
                     assert_eq!(found.as_ref(), Some(&*row), "seed {}: all of {space_id}.{index_id}", self.seed);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::lsm::{BuildStop, FileRole, LsmEngine, LsmEnvironment, LsmSpace, check_directory};
-use tuple::Format;
+use tuple::{Format, IndexId, Lsn, SpaceId};
 
 impl World {
     /// Ends a life and begins another; in between the directory is looked through.
@@ -31,17 +31,17 @@ impl World {
         self.building = None;
         let end = self.shared.appended.get();
         self.set_durable(end);
-        self.engine().begin_checkpoint(end);
+        self.engine().begin_checkpoint(Lsn(end));
         let is_at_rest = |world: &World| {
             let statistics = world.engine().statistics();
             let reports = check_directory(&world.files, Path::new(DIR)).unwrap();
-            world.engine().is_dumped(end)
+            world.engine().is_dumped(Lsn(end))
                 && statistics.memtable_bytes == 0
                 && reports.iter().all(|report| report.role != FileRole::Orphan)
         };
         for turn in 0.. {
             self.clock.advance(10_000_000);
-            self.engine().poll(end, end);
+            self.engine().poll(Lsn(end), Lsn(end));
             if turn % 50 == 0 && is_at_rest(self) {
                 break;
             }
@@ -84,7 +84,7 @@ impl World {
         *self.shared.engine.borrow_mut() = Some(Rc::clone(&engine));
         for space_id in SPACES {
             let format = Format::new(space_id, Vec::new(), 0, &parts()).unwrap();
-            self.spaces.insert(space_id, LsmSpace::new(&engine, space_id, format));
+            self.spaces.insert(space_id, LsmSpace::new(&engine, SpaceId(space_id), format));
         }
         let mut unbuilt = Vec::new();
         let (lsn, indexes) = self.snapshot.clone();
@@ -105,14 +105,14 @@ impl World {
 
     fn replay_create(&self, space_id: u32, index_id: u32, lsn: i64, is_log: bool, unbuilt: &mut Vec<(u32, u32)>) {
         let space = &self.spaces[&space_id];
-        let with_primary = (index_id != 0).then(|| space.primary_dumped_lsn().unwrap_or(-1));
-        let state = self.engine().claim(space_id, index_id, lsn, is_log, with_primary);
+        let with_primary = (index_id != 0).then(|| space.primary_dumped_lsn().unwrap_or(Lsn(-1)));
+        let state = self.engine().claim(SpaceId(space_id), IndexId(index_id), Lsn(lsn), is_log, with_primary);
         unbuilt.retain(|other| *other != (space_id, index_id));
         if state.is_none() && index_id != 0 && !space.is_empty() {
             unbuilt.push((space_id, index_id));
         }
         space.create_index(Self::def(space_id, index_id), self.options, state).unwrap();
-        space.set_created(Some(index_id), lsn);
+        space.set_created(Some(IndexId(index_id)), Lsn(lsn));
         space.begin_with_primary();
     }
 
@@ -122,29 +122,29 @@ impl World {
             Logged::Create(space_id, index_id) => self.replay_create(space_id, index_id, lsn, true, unbuilt),
             Logged::Drop(space_id, index_id) => {
                 unbuilt.retain(|other| *other != (space_id, index_id));
-                let (_, trees) = self.spaces[&space_id].drop_index(index_id).unwrap();
-                self.spaces[&space_id].discard(trees, 0);
+                let (_, trees) = self.spaces[&space_id].drop_index(IndexId(index_id)).unwrap();
+                self.spaces[&space_id].discard(trees, Lsn(0));
             }
             Logged::Truncate(space_id) => {
                 let space = &self.spaces[&space_id];
                 let dumped_lsn = Cell::new(None);
                 let claim = |index_id| {
-                    let wanted = dumped_lsn.get().or((index_id != 0).then_some(-1));
-                    let state = engine.claim(space_id, index_id, lsn, true, wanted)?;
+                    let wanted = dumped_lsn.get().or((index_id != 0).then_some(Lsn(-1)));
+                    let state = engine.claim(SpaceId(space_id), index_id, Lsn(lsn), true, wanted)?;
                     dumped_lsn.set(Some(state.dumped_lsn));
                     Some(state)
                 };
                 let old = space.truncate(claim).unwrap();
-                space.set_created(None, lsn);
+                space.set_created(None, Lsn(lsn));
                 space.begin_with_primary();
-                space.discard(old, 0);
+                space.discard(old, Lsn(0));
             }
             Logged::Put(space_id, _) | Logged::Delete(space_id, _) | Logged::Add(space_id, ..)
-                if lsn > self.spaces[&space_id].dumped_lsn() =>
+                if Lsn(lsn) > self.spaces[&space_id].dumped_lsn() =>
             {
                 self.replay_statement(space_id, logged);
                 if engine.is_full() {
-                    engine.dump_all(lsn).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+                    engine.dump_all(Lsn(lsn)).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
                 }
             }
             _ => {}
@@ -201,16 +201,16 @@ impl World {
                 Err(BuildStop::Busy) => {
                     runtime::pause(100_000);
                     let end = self.shared.appended.get();
-                    self.engine().poll(end, end);
+                    self.engine().poll(Lsn(end), Lsn(end));
                 }
                 Err(_) => panic!("seed {}: an index that was there cannot be built", self.seed),
             }
         }
-        let created_lsn = space.created_lsn(index_id);
+        let created_lsn = space.created_lsn(IndexId(index_id));
         for (_, trees) in build.end() {
-            trees.into_iter().for_each(|trees| space.discard(trees, 0));
+            trees.into_iter().for_each(|trees| space.discard(trees, Lsn(0)));
         }
-        space.set_created(Some(index_id), created_lsn);
+        space.set_created(Some(IndexId(index_id)), created_lsn);
         space.begin_with_primary();
     }
 }

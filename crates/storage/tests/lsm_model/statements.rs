@@ -152,10 +152,10 @@ impl World {
             Some((index_id, other)) => {
                 let of_building = self.building.as_ref().filter(|building| {
                     building.space_id == space_id
-                        && building.index_id == index_id
+                        && building.index_id == index_id.0
                         && is_taken(&building.index, new, old)
                 });
-                let is_right = expected.contains(&index_id) || of_building.is_some();
+                let is_right = expected.contains(&index_id.0) || of_building.is_some();
                 assert!(is_right, "seed {}: {other:?} is not in the way of {new:?}", self.seed);
                 None
             }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use storage::lsm::{
     DetachedTrees, DiskChange, DiskKey, DiskRow, Fetched, LsmConfig, LsmEngine, LsmSpace, Need, Stop, TreeOptions,
 };
-use tuple::msgpack;
+use tuple::{Lsn, msgpack};
 
 const DIR: &str = "/db/lsm";
 /// With many indexes.
@@ -141,7 +141,7 @@ pub(crate) fn run(seed: u64, plan: Plan) {
         let engine = shared.engine.borrow().clone();
         if let Some(engine) = engine {
             notifier.clear();
-            engine.poll(shared.appended.get(), shared.durable.get());
+            engine.poll(Lsn(shared.appended.get()), Lsn(shared.durable.get()));
         }
         if fiber::next_deadline() != Some(0) && !shared.is_over.get() {
             idle += 1;
@@ -330,18 +330,18 @@ impl World {
         let (gone, waiting) = std::mem::take(&mut self.detached).into_iter().partition(|(lsn, ..)| *lsn <= durable);
         self.detached = waiting;
         let gone: Vec<(i64, u32, DetachedTrees)> = gone;
-        gone.into_iter().for_each(|(_, space_id, trees)| self.spaces[&space_id].discard(trees, 0));
+        gone.into_iter().for_each(|(_, space_id, trees)| self.spaces[&space_id].discard(trees, Lsn(0)));
     }
 
     fn turn(&mut self) {
         self.catch_up();
         self.clock.advance(self.pick(4_000_000));
-        self.engine().poll(self.shared.appended.get(), self.shared.durable.get());
+        self.engine().poll(Lsn(self.shared.appended.get()), Lsn(self.shared.durable.get()));
         let statistics = self.engine().statistics();
         self.runs_max = self.runs_max.max(statistics.run_count);
         self.ranges_max = self.ranges_max.max(statistics.range_count);
         let snapshot = self.checkpoint.take_if(|(lsn, _)| {
-            *lsn <= self.shared.durable.get() && self.shared.engine.borrow().as_ref().unwrap().is_dumped(*lsn)
+            *lsn <= self.shared.durable.get() && self.shared.engine.borrow().as_ref().unwrap().is_dumped(Lsn(*lsn))
         });
         if let Some(snapshot) = snapshot {
             self.log.retain(|(lsn, _)| *lsn > snapshot.0);
@@ -387,14 +387,14 @@ impl World {
     fn begin_checkpoint(&mut self) {
         if self.checkpoint.is_none() {
             let lsn = self.shared.appended.get();
-            self.engine().begin_checkpoint(lsn);
+            self.engine().begin_checkpoint(Lsn(lsn));
             self.checkpoint = Some((lsn, self.schema()));
         }
     }
 
     fn seal_one(&mut self) {
         let space = self.space(SPACES[self.pick(3) as usize]);
-        self.engine().seal(&[space], self.shared.appended.get());
+        self.engine().seal(&[space], Lsn(self.shared.appended.get()));
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use storage::lsm::{LsmConfig, LsmEngine, LsmEnvironment, LsmError};
 use storage::{IndexDef, IndexKind, KeySource};
 use tuple::msgpack::{self, Reader};
-use tuple::{FieldType, Format, KeyDef, KeyPart};
+use tuple::{FieldType, Format, IndexId, KeyDef, KeyPart};
 
 pub(crate) const DIR: &str = "/db/lsm";
 
@@ -46,7 +46,7 @@ fn key_def(fields: &[u32]) -> Rc<KeyDef> {
 pub(crate) fn def(id: u32) -> IndexDef {
     let (own, all): (&[u32], &[u32]) = if id == 0 { (&[0], &[0]) } else { (&[1], &[1, 0]) };
     IndexDef {
-        id,
+        id: IndexId(id),
         kind: IndexKind::Tree,
         is_unique: id == 0,
         key_def: key_def(own),

@@ -6,6 +6,7 @@ use crate::operation::{Operation, Space};
 use crate::value::Value;
 use crate::workload::{Client, Dice, Unique, View, Workload, rows};
 use std::collections::BTreeMap;
+use tuple::SpaceId;
 
 const SPACE: u32 = 3030;
 const NUMBERED: Space = Space::Id(SPACE);
@@ -38,7 +39,10 @@ impl Workload for Sequences {
                          local space = box.schema.space.create('trial_numbered', { id = id, engine = engine })\n\
                          space:create_index('primary', { parts = { { 1, 'unsigned' } }, sequence = 'trial_row' })";
         vec![
-            Operation::Eval { source: sequences, arguments: vec![u64::from(SPACE).into(), engines.of(SPACE).into()] },
+            Operation::Eval {
+                source: sequences,
+                arguments: vec![u64::from(SPACE).into(), engines.of(SpaceId(SPACE)).into()],
+            },
             Operation::define(NEXT, "function() return box.sequence.trial_bare:next() end"),
         ]
     }

@@ -7,6 +7,7 @@ use crate::linear::Action;
 use crate::operation::{Operation, Space};
 use crate::value::Value;
 use crate::workload::{Client, Dice, Unique, View, Workload};
+use tuple::SpaceId;
 
 const SPACE: u32 = 3040;
 const KEYS: u64 = 25;
@@ -41,7 +42,7 @@ impl Workload for Truncate {
 
     fn setup(&self, engines: Engines) -> Vec<Operation> {
         // Each step may be the last one before a crash, so each looks at what is there.
-        let engine = engines.of(SPACE);
+        let engine = engines.of(SpaceId(SPACE));
         let renew = format!(
             "function()\n\
                          local space = box.space.trial_truncated\n\

@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tuple::Lsn;
 
 /// A group with this many bytes is handed over without waiting for the end of the turn.
 const GROUP_BYTES_MAX: usize = 4 << 20;
@@ -169,10 +170,10 @@ impl Journal {
         }
         let is_single = self.rows.len() == 1;
         let mut start = 0;
-        let mut tsn = 0;
+        let mut tsn = Lsn(0);
         for (at, pending) in self.rows.iter().enumerate() {
             let component = if pending.group_id == 1 { 0 } else { self.config.replica_id };
-            let lsn = self.vclock.get(component) + 1;
+            let lsn = self.vclock.get(component).next();
             self.vclock.set(component, lsn);
             if at == 0 {
                 tsn = lsn;

@@ -5,6 +5,7 @@ use crate::lsm::cursor::Cursor;
 use crate::lsm::error::LsmError;
 use std::collections::BTreeMap;
 use std::path::Path;
+use tuple::{IndexId, Lsn, SpaceId};
 
 /// A tree: one index of a space, from its creation or truncation to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,15 +13,15 @@ pub struct TreeState {
     /// Its number, never used for another.
     pub tree_id: u64,
     /// The space.
-    pub space_id: u32,
+    pub space_id: SpaceId,
     /// The index of the space.
-    pub index_id: u32,
+    pub index_id: IndexId,
     /// The position of the row of the log that made it.
-    pub created_lsn: i64,
+    pub created_lsn: Lsn,
     /// The position of the row that ended it. It has no ranges then.
-    pub dropped_lsn: Option<i64>,
+    pub dropped_lsn: Option<Lsn>,
     /// Rows of the log up to here are in its runs.
-    pub dumped_lsn: i64,
+    pub dumped_lsn: Lsn,
     /// They cover all keys, in ascending order; the first begins with the empty key.
     pub ranges: Vec<RangeState>,
 }
@@ -44,18 +45,18 @@ pub enum Edit {
         /// Its number.
         tree_id: u64,
         /// The space.
-        space_id: u32,
+        space_id: SpaceId,
         /// The index of the space.
-        index_id: u32,
+        index_id: IndexId,
         /// The row of the log that makes it; rows up to there count as dumped.
-        created_lsn: i64,
+        created_lsn: Lsn,
     },
     /// A dump of a tree is complete.
     Dumped {
         /// The tree.
         tree_id: u64,
         /// Rows of the log up to here are in its runs now.
-        dumped_lsn: i64,
+        dumped_lsn: Lsn,
         /// The run that was written, if there was anything to write.
         run_id: Option<u64>,
         /// Ranges that have keys of the run: it becomes their newest slice.
@@ -75,7 +76,7 @@ pub enum Edit {
         /// The tree.
         tree_id: u64,
         /// The row of the log that ends it.
-        dropped_lsn: i64,
+        dropped_lsn: Lsn,
     },
     /// A dropped tree is not asked for any more.
     ForgetTree {
@@ -209,7 +210,7 @@ impl State {
     }
 }
 
-fn dump(tree: &mut TreeState, dumped_lsn: i64, run_id: Option<u64>, ranges: &[u64]) -> Result<(), String> {
+fn dump(tree: &mut TreeState, dumped_lsn: Lsn, run_id: Option<u64>, ranges: &[u64]) -> Result<(), String> {
     let id = tree.tree_id;
     if dumped_lsn < tree.dumped_lsn {
         return Err(format!("tree {id} was dumped up to {} before, now up to {dumped_lsn}", tree.dumped_lsn));
@@ -310,22 +311,22 @@ impl Item {
             }
             Item::Tree(tree) => {
                 begin(TREE, tree.tree_id);
-                out.extend_from_slice(&tree.space_id.to_le_bytes());
-                out.extend_from_slice(&tree.index_id.to_le_bytes());
-                out.extend_from_slice(&tree.created_lsn.to_le_bytes());
-                put_option(tree.dropped_lsn.map(i64::to_le_bytes), out);
-                out.extend_from_slice(&tree.dumped_lsn.to_le_bytes());
+                out.extend_from_slice(&tree.space_id.0.to_le_bytes());
+                out.extend_from_slice(&tree.index_id.0.to_le_bytes());
+                out.extend_from_slice(&tree.created_lsn.0.to_le_bytes());
+                put_option(tree.dropped_lsn.map(|lsn| lsn.0.to_le_bytes()), out);
+                out.extend_from_slice(&tree.dumped_lsn.0.to_le_bytes());
                 put_ranges(&tree.ranges, out);
             }
             Item::Edit(Edit::CreateTree { tree_id, space_id, index_id, created_lsn }) => {
                 begin(CREATE_TREE, *tree_id);
-                out.extend_from_slice(&space_id.to_le_bytes());
-                out.extend_from_slice(&index_id.to_le_bytes());
-                out.extend_from_slice(&created_lsn.to_le_bytes());
+                out.extend_from_slice(&space_id.0.to_le_bytes());
+                out.extend_from_slice(&index_id.0.to_le_bytes());
+                out.extend_from_slice(&created_lsn.0.to_le_bytes());
             }
             Item::Edit(Edit::Dumped { tree_id, dumped_lsn, run_id, ranges }) => {
                 begin(DUMPED, *tree_id);
-                out.extend_from_slice(&dumped_lsn.to_le_bytes());
+                out.extend_from_slice(&dumped_lsn.0.to_le_bytes());
                 put_option(run_id.map(u64::to_le_bytes), out);
                 put_numbers(ranges, out);
             }
@@ -336,7 +337,7 @@ impl Item {
             }
             Item::Edit(Edit::DropTree { tree_id, dropped_lsn }) => {
                 begin(DROP_TREE, *tree_id);
-                out.extend_from_slice(&dropped_lsn.to_le_bytes());
+                out.extend_from_slice(&dropped_lsn.0.to_le_bytes());
             }
             Item::Edit(Edit::ForgetTree { tree_id }) => begin(FORGET_TREE, *tree_id),
         }
@@ -355,28 +356,28 @@ impl Item {
             TREE => {
                 return Some(Item::Tree(TreeState {
                     tree_id: number,
-                    space_id: cursor.u32()?,
-                    index_id: cursor.u32()?,
-                    created_lsn: cursor.i64()?,
-                    dropped_lsn: take_option(cursor)?.map(i64::from_le_bytes),
-                    dumped_lsn: cursor.i64()?,
+                    space_id: SpaceId(cursor.u32()?),
+                    index_id: IndexId(cursor.u32()?),
+                    created_lsn: Lsn(cursor.i64()?),
+                    dropped_lsn: take_option(cursor)?.map(|bytes| Lsn(i64::from_le_bytes(bytes))),
+                    dumped_lsn: Lsn(cursor.i64()?),
                     ranges: take_ranges(cursor)?,
                 }));
             }
             CREATE_TREE => Edit::CreateTree {
                 tree_id: number,
-                space_id: cursor.u32()?,
-                index_id: cursor.u32()?,
-                created_lsn: cursor.i64()?,
+                space_id: SpaceId(cursor.u32()?),
+                index_id: IndexId(cursor.u32()?),
+                created_lsn: Lsn(cursor.i64()?),
             },
             DUMPED => Edit::Dumped {
                 tree_id: number,
-                dumped_lsn: cursor.i64()?,
+                dumped_lsn: Lsn(cursor.i64()?),
                 run_id: take_option(cursor)?.map(u64::from_le_bytes),
                 ranges: take_numbers(cursor)?,
             },
             SET_RANGES => Edit::SetRanges { tree_id: number, remove: take_numbers(cursor)?, add: take_ranges(cursor)? },
-            DROP_TREE => Edit::DropTree { tree_id: number, dropped_lsn: cursor.i64()? },
+            DROP_TREE => Edit::DropTree { tree_id: number, dropped_lsn: Lsn(cursor.i64()?) },
             FORGET_TREE => Edit::ForgetTree { tree_id: number },
             _ => return None,
         };
