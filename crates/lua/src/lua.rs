@@ -5,7 +5,7 @@ use crate::error::take_error;
 use crate::modules::MODULES;
 use crate::registry::{self, Thread, database, registry};
 use crate::state::{Raise, State, new_state};
-use crate::{api, decimals, error, fibers, json, library, sockets, tuples, utf8, watchdog, yaml};
+use crate::{api, decimals, error, fibers, json, library, remote, sockets, tuples, utf8, watchdog, yaml};
 use database::{
     Context, Database, Error, ErrorCode, Function, Procedures, Result, SchemaObject, SessionEvent, SessionKind,
 };
@@ -77,6 +77,7 @@ impl Lua {
             library::FUNCTIONS,
             crate::watches::FUNCTIONS,
             sockets::FUNCTIONS,
+            remote::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);
