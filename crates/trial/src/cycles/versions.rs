@@ -3,6 +3,7 @@
 use super::anomaly::{Anomaly, Phenomenon};
 use super::graph::{Edge, Kind};
 use super::transaction::{Fate, Key, Step, Transaction};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What is broken is broken in many places; so many of one kind are told.
@@ -166,30 +167,39 @@ impl<'a> Comparison<'a> {
 
     /// Compares each read with what its own transaction did before, and keeps the first one of each key.
     fn read_steps(&mut self, by: u32, steps: &'a [Step]) {
-        for (at, step) in steps.iter().enumerate() {
+        let last_writes: BTreeMap<Key, u64> = steps.iter().filter_map(Step::written).collect();
+        // What this transaction must see in a list: what it read there, if it did, and what it appended.
+        let mut lists: BTreeMap<u64, (bool, Vec<u64>)> = BTreeMap::new();
+        let mut registers: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+        for step in steps {
             match step {
-                Step::List { key, values, by_range } => self.read_list(by, steps, at, *key, values, *by_range),
-                Step::Register { key, value, by_range } => self.read_register(by, steps, at, *key, *value, *by_range),
-                Step::Append { .. } | Step::Write { .. } => {}
+                Step::Append { key, value } => lists.entry(*key).or_default().1.push(*value),
+                Step::Write { key, value } => drop(registers.insert(*key, Some(*value))),
+                Step::List { key, values, by_range } => {
+                    let known = lists.entry(*key).or_default();
+                    self.read_list(by, *key, (known.0, &known.1), values, *by_range);
+                    *known = (true, values.clone());
+                }
+                Step::Register { key, value, by_range } => match registers.insert(*key, *value) {
+                    Some(expected) if expected != *value => {
+                        let text =
+                            format!("read register {key} as {value:?}; after its own steps it must be {expected:?}");
+                        self.report(Phenomenon::Internal, &[by], text);
+                    }
+                    Some(_) => {}
+                    None => {
+                        let (key, value, by_range) = (Key::register(*key), *value, *by_range);
+                        let overwrites = last_writes.get(&key).copied();
+                        self.registers.push(RegisterRead { key, by, value, by_range, overwrites });
+                    }
+                },
             }
         }
     }
 
-    fn read_list(&mut self, by: u32, steps: &'a [Step], at: usize, key: u64, values: &'a [u64], by_range: bool) {
-        // What this transaction must see after the last read of the list: that, and what it appended since.
-        let mut expected: Vec<u64> = Vec::new();
-        let mut has_read = false;
-        for step in &steps[..at] {
-            match step {
-                Step::List { key: other, values, .. } if *other == key => {
-                    has_read = true;
-                    expected.clone_from(values);
-                }
-                Step::Append { key: other, value } if *other == key => expected.push(*value),
-                _ => {}
-            }
-        }
-        let is_kept = if has_read { *values == expected } else { values.ends_with(&expected) };
+    fn read_list(&mut self, by: u32, key: u64, known: (bool, &[u64]), values: &'a [u64], by_range: bool) {
+        let (has_read, expected) = known;
+        let is_kept = if has_read { *values == *expected } else { values.ends_with(expected) };
         if !is_kept {
             let must = if has_read { "must be" } else { "must end with" };
             let text = format!("read list {key} as {values:?}; after its own steps it {must} {expected:?}");
@@ -197,30 +207,6 @@ impl<'a> Comparison<'a> {
         } else if !has_read {
             let values = &values[..values.len() - expected.len()];
             self.lists.push(ListRead { key: Key::list(key), by, values, by_range });
-        }
-    }
-
-    fn read_register(&mut self, by: u32, steps: &[Step], at: usize, key: u64, value: Option<u64>, by_range: bool) {
-        let mut expected = None;
-        for step in &steps[..at] {
-            match step {
-                Step::Register { key: other, value, .. } if *other == key => expected = Some(*value),
-                Step::Write { key: other, value } if *other == key => expected = Some(Some(*value)),
-                _ => {}
-            }
-        }
-        match expected {
-            Some(expected) if expected != value => {
-                let text = format!("read register {key} as {value:?}; after its own steps it must be {expected:?}");
-                self.report(Phenomenon::Internal, &[by], text);
-            }
-            Some(_) => {}
-            None => {
-                let key = Key::register(key);
-                let overwrites = steps.iter().filter_map(Step::written).rev().find(|(other, _)| *other == key);
-                let overwrites = overwrites.map(|(_, value)| value);
-                self.registers.push(RegisterRead { key, by, value, by_range, overwrites });
-            }
         }
     }
 
