@@ -64,6 +64,8 @@ fn remote_announced(state: State) -> Outcome {
     let is_length = matches!(bytes[0], 0..=0x7f | 0xcc..=0xcf);
     match announced_bytes(bytes) {
         _ if !is_length => Err("Invalid MsgPack - packet length".into()),
+        // A length beyond 64 bits is none.
+        None if bytes.len() > 8 => Err("Invalid MsgPack - packet length".into()),
         None => Ok(0),
         Some(total) if total > wire::PACKET_BYTES_MAX => Err("Invalid MsgPack - packet length".into()),
         Some(total) => {
