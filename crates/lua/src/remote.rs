@@ -76,7 +76,7 @@ fn remote_announced(state: State) -> Outcome {
 }
 
 /// The value of a key of a body; nothing if it is not there.
-fn part_of<'a>(body: &'a [u8], wanted: u64) -> Result<Option<&'a [u8]>, Raise> {
+fn part_of(body: &[u8], wanted: u64) -> Result<Option<&[u8]>, Raise> {
     let bad = |_| Raise::from("Invalid MsgPack - packet body");
     let mut reader = Reader::new(body);
     for _ in 0..reader.read_map().map_err(bad)? {
