@@ -64,6 +64,8 @@ fn remote_announced(state: State) -> Outcome {
     let is_length = matches!(bytes[0], 0..=0x7f | 0xcc..=0xcf);
     match announced_bytes(bytes) {
         _ if !is_length => Err("Invalid MsgPack - packet length".into()),
+        // A length beyond 64 bits is none.
+        None if bytes.len() > 8 => Err("Invalid MsgPack - packet length".into()),
         None => Ok(0),
         Some(total) if total > wire::PACKET_BYTES_MAX => Err("Invalid MsgPack - packet length".into()),
         Some(total) => {
@@ -74,7 +76,7 @@ fn remote_announced(state: State) -> Outcome {
 }
 
 /// The value of a key of a body; nothing if it is not there.
-fn part_of<'a>(body: &'a [u8], wanted: u64) -> Result<Option<&'a [u8]>, Raise> {
+fn part_of(body: &[u8], wanted: u64) -> Result<Option<&[u8]>, Raise> {
     let bad = |_| Raise::from("Invalid MsgPack - packet body");
     let mut reader = Reader::new(body);
     for _ in 0..reader.read_map().map_err(bad)? {

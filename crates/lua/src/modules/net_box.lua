@@ -241,6 +241,37 @@ local function write_all(transport, stream)
     end
 end
 
+-- Takes more bytes of a stream; waits for them. Raises what goes wrong.
+local function fill(transport, stream, deadline)
+    local input = transport.input
+    local size = input.last - input.first
+    if input.first > 0 then
+        ffi.copy(input.bytes, input.bytes + input.first, size)
+        input.first, input.last = 0, size
+    end
+    if input.last == input.size then
+        -- Doubled, whatever was announced: memory is taken for what has come.
+        local bytes = ffi.new('char[?]', input.size * 2)
+        ffi.copy(bytes, input.bytes, size)
+        input.keep, input.size = bytes, input.size * 2
+        input.bytes = ffi.cast('char *', bytes)
+    end
+    local count = stream:sysread(input.bytes + input.last, input.size - input.last)
+    if count == 0 then
+        error('Peer closed', 0)
+    elseif count ~= nil then
+        input.last = input.last + count
+    elseif stream:errno() ~= fun_errno.EAGAIN and stream:errno() ~= fun_errno.EINTR then
+        error(stream:error(), 0)
+    else
+        local left = deadline and deadline - fiber.clock() or nil
+        if left and left <= 0 then
+            error('Connection timed out', 0)
+        end
+        stream:readable(left)
+    end
+end
+
 -- The next packet: its header, and where its body is until the next call. Raises what goes wrong.
 local function read_packet(transport, stream, deadline)
     local input = transport.input
@@ -258,31 +289,7 @@ local function read_packet(transport, stream, deadline)
             end
             return header, body, tonumber(stop - body)
         end
-        if input.first > 0 then
-            ffi.copy(input.bytes, input.bytes + input.first, size)
-            input.first, input.last = 0, size
-        end
-        if input.last == input.size then
-            -- Doubled, whatever was announced: memory is taken for what has come.
-            local bytes = ffi.new('char[?]', input.size * 2)
-            ffi.copy(bytes, input.bytes, size)
-            input.keep, input.size = bytes, input.size * 2
-            input.bytes = ffi.cast('char *', bytes)
-        end
-        local count = stream:sysread(input.bytes + input.last, input.size - input.last)
-        if count == 0 then
-            error('Peer closed', 0)
-        elseif count ~= nil then
-            input.last = input.last + count
-        elseif stream:errno() ~= fun_errno.EAGAIN and stream:errno() ~= fun_errno.EINTR then
-            error(stream:error(), 0)
-        else
-            local left = deadline and deadline - fiber.clock() or nil
-            if left and left <= 0 then
-                error('Connection timed out', 0)
-            end
-            stream:readable(left)
-        end
+        fill(transport, stream, deadline)
     end
 end
 
@@ -530,12 +537,12 @@ local function check_features(transport, options)
 end
 
 local function handshake(transport, stream, deadline)
-    local greeting = stream:read(GREETING_BYTES, math.max(deadline - fiber.clock(), 0))
-    if greeting == nil then
-        error(stream:error() or 'Connection timed out', 0)
-    elseif #greeting < GREETING_BYTES then
-        error('Peer closed', 0)
+    local input = transport.input
+    while input.last - input.first < GREETING_BYTES do
+        fill(transport, stream, deadline)
     end
+    local greeting = ffi.string(input.bytes + input.first, GREETING_BYTES)
+    input.first = input.first + GREETING_BYTES
     local major, minor, patch, protocol, instance = greeting:match('^Tarantool (%d+)%.(%d+)%.(%d+)%S* %((.-)%) ?(%S*)')
     if major == nil then
         error("Can't decode handshake", 0)
