@@ -69,7 +69,7 @@ pub use damage::{Names, advice, older_snapshot};
 pub use database::{Database, Environment, Limits, State};
 pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
 pub use events::{Event, SHUTDOWN_KEY, Watcher};
-pub use hooks::{Procedures, SessionEvent};
+pub use hooks::{Channel, Procedures, SessionEvent};
 pub use ledger::log_error;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};
 pub use statement::{Operation, index_by_name, no_such_index, row_kind};

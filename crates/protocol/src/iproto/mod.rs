@@ -17,7 +17,7 @@ use request::{Decoded, decode_error, decode_packet};
 use std::rc::Rc;
 use streams::Streams;
 use watches::Watches;
-use wire::{Packet, SALT_BYTES, announced_bytes, next_packet};
+use wire::{Packet, SALT_BYTES, announced_bytes, next_packet, request_type};
 
 /// The door of the binary protocol.
 pub struct Iproto;
@@ -64,6 +64,15 @@ impl Door for Iproto {
     #[inline]
     fn serve(&self, connection: &Rc<Connection>, state: &State, request: &Decoded<'_>) -> Result<()> {
         request::serve(connection, state, request)
+    }
+
+    fn encode_push(&self, database: &Database, out: &mut Vec<u8>, sync: u64, value: &[u8]) -> Result<()> {
+        let start = wire::begin_answer(out, request_type::CHUNK as u32, sync, database.catalog.schema_version());
+        let at = encode::begin_data(out);
+        out.extend_from_slice(value);
+        encode::end_data(out, at, 1);
+        wire::end_packet(out, start);
+        Ok(())
     }
 
     fn close(&self, connection: &Rc<Connection>, state: &State) {

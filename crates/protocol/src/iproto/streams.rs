@@ -325,6 +325,7 @@ fn serve_queued(connection: &Connection, stream: &Stream, request: &Queued) {
     let (database, context) = (connection.database(), &stream.context);
     database.act_for_session(context);
     connection.session().sync.set(header.sync);
+    context.sync.set(header.sync);
     let work = || match header.request_type {
         request_type::BEGIN | request_type::COMMIT | request_type::ROLLBACK => {
             control(connection, context, header, &request.body)

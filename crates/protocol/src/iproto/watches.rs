@@ -7,7 +7,7 @@
 use super::State;
 use super::encode::{begin_data, end_data};
 use super::request::{decode_error, missing};
-use crate::connection::Connection;
+use crate::connection::{Connection, LOOK_AGAIN_NS};
 use database::{Error, ErrorCode, Event, Result, Watcher};
 use hashbrown::HashMap;
 use runtime::fiber;
@@ -18,8 +18,6 @@ use wire::{DecodeError, begin_answer, end_packet, key, request_type};
 
 /// Keys that one connection watches.
 const WATCHES_MAX: usize = 10_000;
-/// Interval between looks whether a client has read enough to be sent events again.
-const LOOK_AGAIN_NS: u64 = 10_000_000;
 
 /// The keys that a connection watches.
 #[derive(Default)]
