@@ -37,6 +37,7 @@ mod moving_in;
 mod notes;
 pub mod options;
 mod pacer;
+mod pages;
 mod prepare;
 mod private;
 mod reads;
@@ -71,6 +72,7 @@ pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fil
 pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use hooks::{Channel, Procedures, SessionEvent};
 pub use ledger::log_error;
+pub use pages::After;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};
 pub use statement::{Operation, index_by_name, no_such_index, row_kind};
 pub use statistics::{Statistics, add, increment};

@@ -421,6 +421,8 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("check_key", scans::check_key),
     ("check_row", statements::check_row),
     ("select", scans::select),
+    ("select_page", scans::select_page),
+    ("tuple_position", scans::tuple_position),
     ("iterator", scans::iterator),
     ("iterator_next", scans::iterator_next),
     ("iterator_close", scans::iterator_close),
