@@ -1,6 +1,6 @@
 //! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
 //!
-//! Three are a double of the file system. Ten need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! Three are a double of the file system. Fifteen need a place in the product, which the feature `planted-bugs` compiles in; README.md
 //! names the places.
 
 use crate::check::Finding;
@@ -55,6 +55,21 @@ pub enum Bug {
     /// Nobody compares the newest log and the manifest with what is noted of them.
     #[cfg(feature = "planted-bugs")]
     IgnoreWitness,
+    /// A transaction that waits does not remember the keys that it has read.
+    #[cfg(feature = "planted-bugs")]
+    ForgetReads,
+    /// It does not remember the ranges.
+    #[cfg(feature = "planted-bugs")]
+    ForgetRanges,
+    /// A transaction that has only read sees two moments.
+    #[cfg(feature = "planted-bugs")]
+    ReaderGoesOn,
+    /// A change of a transaction that waits is gone when it goes on.
+    #[cfg(feature = "planted-bugs")]
+    LosePrivateWrite,
+    /// A locked row is given to a second transaction.
+    #[cfg(feature = "planted-bugs")]
+    GrantLockTwice,
 }
 
 impl Bug {
@@ -83,6 +98,16 @@ impl Bug {
         Bug::FilterDenies,
         #[cfg(feature = "planted-bugs")]
         Bug::IgnoreWitness,
+        #[cfg(feature = "planted-bugs")]
+        Bug::ForgetReads,
+        #[cfg(feature = "planted-bugs")]
+        Bug::ForgetRanges,
+        #[cfg(feature = "planted-bugs")]
+        Bug::ReaderGoesOn,
+        #[cfg(feature = "planted-bugs")]
+        Bug::LosePrivateWrite,
+        #[cfg(feature = "planted-bugs")]
+        Bug::GrantLockTwice,
     ];
 
     /// As it is written on the command line.
@@ -111,6 +136,16 @@ impl Bug {
             Bug::FilterDenies => "filter-denies",
             #[cfg(feature = "planted-bugs")]
             Bug::IgnoreWitness => "ignore-witness",
+            #[cfg(feature = "planted-bugs")]
+            Bug::ForgetReads => "forget-reads",
+            #[cfg(feature = "planted-bugs")]
+            Bug::ForgetRanges => "forget-ranges",
+            #[cfg(feature = "planted-bugs")]
+            Bug::ReaderGoesOn => "reader-goes-on",
+            #[cfg(feature = "planted-bugs")]
+            Bug::LosePrivateWrite => "lose-private-write",
+            #[cfg(feature = "planted-bugs")]
+            Bug::GrantLockTwice => "grant-lock-twice",
         }
     }
 
@@ -131,10 +166,19 @@ impl Bug {
         return self == Bug::IgnoreWriteBehind;
     }
 
-    /// True if only what happens to files at rest shows it: a bit that flips, a file that is cut or gone. Nothing does in the exhaustive tools.
-    pub fn needs_flip(self) -> bool {
+    /// True if only seeds can show it: the exhaustive tools have no file that is damaged at rest, and no transactions beside each other.
+    pub fn needs_seeds(self) -> bool {
         #[cfg(feature = "planted-bugs")]
-        return matches!(self, Bug::IgnoreBlockChecksum | Bug::IgnoreWitness);
+        return matches!(
+            self,
+            Bug::IgnoreBlockChecksum
+                | Bug::IgnoreWitness
+                | Bug::ForgetReads
+                | Bug::ForgetRanges
+                | Bug::ReaderGoesOn
+                | Bug::LosePrivateWrite
+                | Bug::GrantLockTwice
+        );
         #[cfg(not(feature = "planted-bugs"))]
         false
     }
@@ -170,6 +214,11 @@ impl Bug {
             Bug::DropTombstones => Some(Plant::DropTombstones),
             Bug::FilterDenies => Some(Plant::FilterDenies),
             Bug::IgnoreWitness => Some(Plant::IgnoreWitness),
+            Bug::ForgetReads => Some(Plant::ForgetReads),
+            Bug::ForgetRanges => Some(Plant::ForgetRanges),
+            Bug::ReaderGoesOn => Some(Plant::ReaderGoesOn),
+            Bug::LosePrivateWrite => Some(Plant::LosePrivateWrite),
+            Bug::GrantLockTwice => Some(Plant::GrantLockTwice),
             _ => None,
         });
         Planted(())

@@ -12,6 +12,7 @@ pub(crate) mod requests;
 mod size;
 mod stalls;
 mod stock;
+mod transfers;
 
 use crate::compare::Settings;
 use crate::results::Recorder;
@@ -40,6 +41,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     pipeline::SECTION,
     connect::SECTION,
     stock::SECTION,
+    transfers::SECTION,
     key_value::SECTION,
     inserts::SECTION,
     size::SECTION,

@@ -38,6 +38,8 @@ pub struct Config {
     pub too_long_threshold_ns: u64,
     /// A transaction that is open for longer is ended when it waits; 0 for no bound.
     pub txn_timeout_ns: u64,
+    /// Who waits longer for a row that another transaction has locked is refused; 0 for no bound.
+    pub lock_timeout_ns: u64,
     /// Rows that long work on the transaction thread (building an index, freeing a dropped space) handles at most before requests have their
     /// turn.
     pub slice_rows: usize,
@@ -96,6 +98,7 @@ impl Default for Config {
             snap_io_rate_limit: 0,
             too_long_threshold_ns: 500_000_000,
             txn_timeout_ns: 0,
+            lock_timeout_ns: 0,
             slice_rows: 2_000,
             force_recovery: false,
             read_only: false,

@@ -15,6 +15,7 @@ use crate::events::Events;
 use crate::hooks::Procedures;
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
+use crate::locks::Locks;
 use crate::private::IN_PLACE_MAX;
 use crate::session::{Context, Sessions};
 use crate::statistics::Statistics;
@@ -48,6 +49,8 @@ pub struct Limits {
     pub too_long_ns: Cell<u64>,
     /// A transaction that waits for longer is ended; 0 for no bound.
     pub(crate) txn_timeout_ns: Cell<u64>,
+    /// Who waits longer for a locked row is refused; 0 for no bound.
+    pub(crate) lock_timeout_ns: Cell<u64>,
     /// A transaction with more statements than this keeps them to itself once it has waited.
     pub in_place_max: Cell<usize>,
 }
@@ -58,6 +61,7 @@ impl Limits {
         self.disk_tuple_bytes.set(config.vinyl_max_tuple_size as usize);
         self.too_long_ns.set(config.too_long_threshold_ns);
         self.txn_timeout_ns.set(config.txn_timeout_ns);
+        self.lock_timeout_ns.set(config.lock_timeout_ns);
     }
 }
 
@@ -101,6 +105,7 @@ pub struct Database {
     pub(crate) ready: Ready,
     pub(crate) scratch: RefCell<Vec<u8>>,
     pub(crate) isolation: Isolation,
+    pub(crate) locks: Rc<Locks>,
     pub(crate) sessions: Sessions,
     pub(crate) events: Events,
     pub(crate) identity: Identity,
@@ -148,6 +153,7 @@ impl Database {
             ready: Ready::default(),
             scratch: RefCell::default(),
             isolation: Isolation::default(),
+            locks: Rc::default(),
             sessions: Sessions::default(),
             events: Events::default(),
             identity: Identity::default(),

@@ -80,6 +80,10 @@ pub(crate) fn seen_by(def: &IndexDef, kind: IteratorKind, key: Key<'_>, last: Op
 }
 
 fn add_seen(reads: &Rc<Reads>, space_id: SpaceId, index_id: IndexId, seen: Seen) {
+    #[cfg(feature = "planted-bugs")]
+    if matches!(seen, Seen::Range(..)) && runtime::planted::is_planted(runtime::planted::Plant::ForgetRanges) {
+        return reads.touch(space_id);
+    }
     match seen {
         Seen::Key(key) => reads.add_key(space_id, index_id, key),
         Seen::Range(low, high) => reads.add_range(space_id, index_id, low, high),
@@ -182,6 +186,11 @@ impl Database {
             return Err(Error::new(code, &[]));
         }
         let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
+        #[cfg(feature = "planted-bugs")]
+        let is_alive = is_alive
+            || txn.is_suspended
+                && txn.statements().is_empty()
+                && runtime::planted::is_planted(runtime::planted::Plant::ReaderGoesOn);
         if is_alive {
             if txn.private.is_none() && !self.make_private(&mut txn) {
                 txn.apply_again();
@@ -341,6 +350,10 @@ impl Database {
     /// The open transaction depends on the row that a full key of an index names, or on its absence.
     #[inline]
     pub(crate) fn remember_key(&self, context: &Context, space: &Rc<Space>, index_id: IndexId, key: Key<'_>) {
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::ForgetReads) {
+            return self.remember_space(context, space);
+        }
         if !space.rows.may_wait() {
             return self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
         }

@@ -33,6 +33,7 @@ mod hooks;
 mod interval_set;
 mod isolation;
 mod ledger;
+mod locks;
 mod moving_in;
 mod notes;
 pub mod options;

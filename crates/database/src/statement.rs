@@ -157,6 +157,11 @@ impl Database {
         if let SpaceKind::View { .. } = space.kind {
             return Err(Error::new(ErrorCode::ViewIsRo, &[&space.name()]));
         }
+        // Kept until the statement is applied or refused.
+        let _lock = match self.locks.are_any() {
+            true => self.wait_for_lock(context, space, operation)?,
+            false => None,
+        };
         let is_alone = space.id >= 512
             && context.answers_wait
             && space.has_rows()

@@ -73,6 +73,7 @@ impl Database {
         for ((_, txn_id), context) in ended {
             if let Some(context) = context.upgrade().filter(|context| self.txn_id(context) == Some(txn_id)) {
                 self.abort_txn(&context, ErrorCode::TransactionTimeout);
+                self.locks.wake(txn_id);
             }
         }
     }

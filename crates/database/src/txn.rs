@@ -10,6 +10,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
+use crate::locks::Held;
 use crate::notes::Notes;
 use crate::private::Private;
 use crate::reads::Reads;
@@ -169,6 +170,8 @@ pub struct Txn {
     pub(crate) is_suspended: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
+    /// The rows that it has locked; free when it ends.
+    locks: Option<Held>,
 }
 
 impl Txn {
@@ -202,6 +205,11 @@ impl Txn {
 
     /// Applies its statements again, which are rolled back or private.
     pub(crate) fn apply_again(&mut self) {
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::LosePrivateWrite) && self.statements.len() > 1 {
+            self.statements.pop();
+            self.remembered = self.remembered.min(self.statements.len());
+        }
         for Statement { space, change, .. } in &mut self.statements {
             debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
             space.rows.redo(change);
@@ -212,6 +220,14 @@ impl Txn {
     pub(crate) fn take_unremembered(&mut self) -> &[Statement] {
         let from = std::mem::replace(&mut self.remembered, self.statements.len());
         &self.statements[from..]
+    }
+
+    /// Keeps locks until its end.
+    pub(crate) fn hold(&mut self, locks: Held) {
+        match &mut self.locks {
+            Some(held) => held.join(locks),
+            None => self.locks = Some(locks),
+        }
     }
 
     pub(crate) fn is_implicit(&self) -> bool {
@@ -357,6 +373,8 @@ impl Database {
                 return Err(error);
             }
         };
+        // Whoever gets them sees what was written, and its answer waits for the log.
+        txn.locks = None;
         if txn.touches_disk {
             increment(&self.statistics.disk_commits);
         }
@@ -441,14 +459,18 @@ impl Database {
         let taken = context.txn.borrow_mut().take();
         if let Some(mut txn) = taken {
             // A transaction that has done nothing has nothing to lose, but its time.
-            let has_something = !txn.statements.is_empty() || txn.has_read || txn.is_suspended;
+            let has_seen = txn.has_read || txn.reads.is_some() || txn.locks.is_some();
+            let has_something = !txn.statements.is_empty() || has_seen || txn.is_suspended;
             if txn.aborted.is_none() && (has_something || code == ErrorCode::TransactionTimeout) {
                 txn.undo_to(self, 0, 0);
                 txn.is_suspended = false;
                 txn.reads = None;
                 txn.notes = Notes::default();
                 txn.private = None;
+                txn.locks = None;
                 txn.aborted = Some(code);
+                // Whatever is tried next is told.
+                context.must_resume.set(true);
             }
             *context.txn.borrow_mut() = Some(txn);
         }

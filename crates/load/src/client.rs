@@ -156,6 +156,41 @@ impl Client {
         id.ok_or_else(|| ClientError::Absurd(format!("there is no space `{name}`")))
     }
 
+    /// The requests that follow belong to this stream of the connection; 0 for none.
+    pub fn set_stream(&mut self, stream_id: u64) {
+        self.connection.set_stream(stream_id);
+    }
+
+    /// BEGIN, COMMIT or ROLLBACK. Errors: the connection is lost or its time is up; what the server refuses, in its words.
+    pub fn control(&mut self, request_type: u64) -> Result<(), ClientError> {
+        self.connection.request(request_type, |out| msgpack::encode_map(out, 0)).map(|_| ())
+    }
+
+    /// The row with an unsigned primary key. Errors: the connection is lost or its time is up; what the server refuses, in its words.
+    pub fn get(&mut self, space: u64, id: u64) -> Result<Option<Value>, ClientError> {
+        Ok(self.select(space, 0, Order::Equal, 1, |out| put_numbers(out, &[id]))?.into_iter().next())
+    }
+
+    /// Adds to the second field of the row with an unsigned primary key.
+    ///
+    /// Errors: the connection is lost or its time is up; what the server refuses, in its words.
+    pub fn add(&mut self, space: u64, id: u64, amount: i64) -> Result<(), ClientError> {
+        let body = |out: &mut Vec<u8>| {
+            msgpack::encode_map(out, 3);
+            msgpack::encode_uint(out, key::SPACE_ID);
+            msgpack::encode_uint(out, space);
+            msgpack::encode_uint(out, key::KEY);
+            put_numbers(out, &[id]);
+            msgpack::encode_uint(out, key::TUPLE);
+            msgpack::encode_array(out, 1);
+            msgpack::encode_array(out, 3);
+            msgpack::encode_str(out, b"+");
+            msgpack::encode_uint(out, 1);
+            msgpack::encode_int(out, amount);
+        };
+        self.connection.request(request_type::UPDATE, body).map(|_| ())
+    }
+
     /// Asks for a sign of life. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn ping(&mut self) -> Result<(), ClientError> {
         self.connection.ping()

@@ -16,8 +16,9 @@ pub(crate) type Outcome = Result<c_int, Raise>;
 
 pub(crate) fn space_at(state: State, index: c_int) -> Result<Rc<Space>, Raise> {
     let id = state.check_number(index, "space id")?;
-    let space = database().space(SpaceId(id as u32))?;
-    if space.rows.may_wait() {
+    let database = database();
+    let space = database.space(SpaceId(id as u32))?;
+    if space.rows.may_wait() || database.has_locks() {
         // Whatever is done to it may have to be waited for.
         state.check_may_wait()?;
     }
@@ -418,6 +419,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("upsert", statements::upsert),
     ("delete", statements::delete),
     ("get", scans::get),
+    ("get_for_update", scans::get_for_update),
     ("check_key", scans::check_key),
     ("check_row", statements::check_row),
     ("select", scans::select),

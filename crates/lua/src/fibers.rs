@@ -38,8 +38,10 @@ fn fiber_spawn(state: State) -> Outcome {
         let thread: Thread = thread;
         fiber::set_local(Rc::clone(&new_context) as Rc<dyn Any>);
         let outcome = thread.state.call_root(count - 1, ffi::LUA_MULTRET);
-        if new_context.is_in_txn() {
-            database().abandon(&new_context);
+        // It may have gone over to a session of its own meanwhile.
+        let last_context = context();
+        if last_context.is_in_txn() {
+            database().abandon(&last_context);
         }
         // What the fiber returned goes to who joins it.
         let arguments = thread.state.top();

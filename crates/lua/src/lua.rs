@@ -5,7 +5,7 @@ use crate::error::take_error;
 use crate::modules::MODULES;
 use crate::registry::{self, Thread, database, registry};
 use crate::state::{Raise, State, new_state};
-use crate::{api, decimals, error, fibers, json, library, tuples, utf8, watchdog, yaml};
+use crate::{api, decimals, error, fibers, json, library, remote, sockets, tuples, utf8, watchdog, yaml};
 use database::{
     Context, Database, Error, ErrorCode, Function, Procedures, Result, SchemaObject, SessionEvent, SessionKind,
 };
@@ -76,6 +76,8 @@ impl Lua {
             decimals::FUNCTIONS,
             library::FUNCTIONS,
             crate::watches::FUNCTIONS,
+            sockets::FUNCTIONS,
+            remote::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);

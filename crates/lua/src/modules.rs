@@ -18,6 +18,9 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("fun", include_str!("modules/fun.lua")),
     ("fiber", include_str!("modules/fiber.lua")),
     ("fio", include_str!("modules/fio.lua")),
+    ("socket", include_str!("modules/socket.lua")),
+    ("trigger", include_str!("modules/trigger.lua")),
+    ("tap", include_str!("modules/tap.lua")),
     ("loading", include_str!("modules/loading.lua")),
     ("space", include_str!("modules/space.lua")),
     ("schema", include_str!("modules/schema.lua")),
@@ -27,6 +30,8 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("session", include_str!("modules/session.lua")),
     ("box", include_str!("modules/box.lua")),
     ("info", include_str!("modules/info.lua")),
+    ("net_box", include_str!("modules/net_box.lua")),
     ("cfg", include_str!("modules/cfg.lua")),
     ("console", include_str!("modules/console.lua")),
+    ("console_server", include_str!("modules/console_server.lua")),
 ];

@@ -48,6 +48,18 @@ pub(crate) fn get(state: State) -> Outcome {
     Ok(push_found(state, result))
 }
 
+/// get_for_update(space, index, key, seconds to wait at most or nil)
+pub(crate) fn get_for_update(state: State) -> Outcome {
+    let mut key = buffer();
+    let (space, index_id) = place_and_key(state, 3, &mut key)?;
+    let space = space?;
+    state.check_may_wait()?;
+    let timeout_ns = state.number(4).map(|seconds| (seconds * 1e9) as u64);
+    let key = Key::decode(&key)?;
+    let result = database().get_for_update(&context(), &space, IndexId(index_id), key, timeout_ns)?;
+    Ok(push_found(state, result))
+}
+
 /// An iterator's code; nil means ALL for an empty key and EQ for any other.
 fn iterator_at(state: State, index: c_int, key: &Key<'_>) -> Result<IteratorKind, Raise> {
     if state.is_nil(index) {

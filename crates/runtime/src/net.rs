@@ -172,6 +172,14 @@ impl Registry {
         }
     }
 
+    /// Has the poll report anew what a watched descriptor is ready for. Errors: it is not watched.
+    pub(crate) fn renew_descriptor(&self, fd: RawFd, token: Token) -> io::Result<()> {
+        match self {
+            Registry::System(registry) => registry.reregister(&mut mio::unix::SourceFd(&fd), mio::Token(token.0), BOTH),
+            Registry::Simulated(_) => Err(mixed()),
+        }
+    }
+
     /// Watches a descriptor no longer.
     pub(crate) fn deregister_descriptor(&self, fd: RawFd) -> io::Result<()> {
         match self {

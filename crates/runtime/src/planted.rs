@@ -26,6 +26,16 @@ pub enum Plant {
     FilterDenies,
     /// Nobody compares the newest log and the manifest with what is noted of them.
     IgnoreWitness,
+    /// A transaction that waits does not remember the keys that it has read.
+    ForgetReads,
+    /// It does not remember the ranges.
+    ForgetRanges,
+    /// A transaction that has only read goes on although what it read has changed, so it sees two moments.
+    ReaderGoesOn,
+    /// The last of the changes that were rolled back for a wait is not applied again.
+    LosePrivateWrite,
+    /// A locked row is given to whoever asks next, too.
+    GrantLockTwice,
 }
 
 thread_local! {

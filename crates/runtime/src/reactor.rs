@@ -56,6 +56,31 @@ impl Source {
             Interest::Writable => &self.is_writable,
         }
     }
+
+    /// Parks the running fiber until the next event of this source, or its deadline. Errors: as those of `park`.
+    fn park(&self, deadline_ns: Option<u64>) -> io::Result<()> {
+        let own = fiber::current();
+        self.waiting.borrow_mut().extend(own);
+        let parked = park(deadline_ns);
+        self.waiting.borrow_mut().retain(|id| Some(*id) != own);
+        parked
+    }
+}
+
+/// A descriptor in the poll: any number of fibers may wait for it.
+struct Watch {
+    token: usize,
+    source: Rc<Source>,
+    waiters: usize,
+}
+
+/// Ways in which something is waited for, or is ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// There is something to read, or the end.
+    pub is_readable: bool,
+    /// There is room to write.
+    pub is_writable: bool,
 }
 
 /// The reactor of a thread.
@@ -63,6 +88,8 @@ struct Reactor {
     registry: Registry,
     waker: Arc<Waker>,
     sources: RefCell<HashMap<usize, Rc<Source>>>,
+    /// Descriptors that fibers wait for.
+    descriptors: RefCell<HashMap<RawFd, Watch>>,
     next_token: Cell<usize>,
     /// Threads that resolve names.
     resolvers: Cell<usize>,
@@ -82,6 +109,7 @@ pub fn install(registry: Registry, waker: Arc<Waker>) {
         registry,
         waker,
         sources: RefCell::default(),
+        descriptors: RefCell::default(),
         next_token: Cell::new(FIRST_TOKEN),
         resolvers: Cell::new(0),
         queue: RefCell::default(),
@@ -107,8 +135,13 @@ pub fn note(event: &Event) {
     if event.is_readable || event.is_read_closed {
         source.is_readable.set(true);
     }
-    if event.is_writable {
+    // An error alone is found by trying, either way.
+    let is_error = !(event.is_readable || event.is_read_closed || event.is_writable);
+    if event.is_writable || is_error {
         source.is_writable.set(true);
+    }
+    if is_error {
+        source.is_readable.set(true);
     }
     for id in source.waiting.take() {
         fiber::wake(id);
@@ -156,6 +189,53 @@ impl Reactor {
         source.into_iter().flat_map(|source| source.waiting.take()).for_each(fiber::wake);
     }
 
+    /// Puts a descriptor into the poll, or has the poll say anew what it is ready for.
+    fn watch(&self, fd: RawFd) -> io::Result<(usize, Rc<Source>)> {
+        if let Some(watch) = self.descriptors.borrow_mut().get_mut(&fd) {
+            // Forgotten before the poll looks again: what is still so is an event again.
+            watch.source.is_readable.set(false);
+            watch.source.is_writable.set(false);
+            if self.registry.renew_descriptor(fd, Token(watch.token)).is_ok() {
+                watch.waiters += 1;
+                return Ok((watch.token, Rc::clone(&watch.source)));
+            }
+        }
+        // Closed behind our back, and the number given to another one: who waited for that finds out by trying.
+        if let Some(watch) = self.descriptors.borrow_mut().remove(&fd) {
+            self.give_up(&watch);
+        }
+        let (token, source) = self.add();
+        if let Err(error) = self.registry.register_descriptor(fd, Token(token)) {
+            self.forget(token);
+            return Err(error);
+        }
+        let watch = Watch { token, source: Rc::clone(&source), waiters: 1 };
+        self.descriptors.borrow_mut().insert(fd, watch);
+        Ok((token, source))
+    }
+
+    /// A fiber waits no longer; the last one takes the descriptor out of the poll.
+    fn unwatch(&self, fd: RawFd, token: usize) {
+        let mut descriptors = self.descriptors.borrow_mut();
+        let Some(watch) = descriptors.get_mut(&fd).filter(|watch| watch.token == token) else { return };
+        watch.waiters -= 1;
+        if watch.waiters > 0 {
+            return;
+        }
+        descriptors.remove(&fd);
+        drop(descriptors);
+        // It may be closed by now, which ends the watch as well.
+        let _ = self.registry.deregister_descriptor(fd);
+        self.forget(token);
+    }
+
+    /// Lets everybody who waits for a descriptor try.
+    fn give_up(&self, watch: &Watch) {
+        watch.source.is_readable.set(true);
+        watch.source.is_writable.set(true);
+        self.forget(watch.token);
+    }
+
     /// Waits for an event of a source that was registered just now, which the poll reports if it is ready already.
     fn wait_once(&self, token: usize, source: &Source, interest: Interest, deadline_ns: Option<u64>) -> io::Result<()> {
         let waited = wait(source, interest, deadline_ns);
@@ -167,37 +247,51 @@ impl Reactor {
 /// Waits until a source is ready as far as is known.
 fn wait(source: &Source, interest: Interest, deadline_ns: Option<u64>) -> io::Result<()> {
     while !source.flag(interest).get() {
-        if let Some(id) = fiber::current() {
-            source.waiting.borrow_mut().push(id);
-        }
-        let parked = park(deadline_ns);
-        let own = fiber::current();
-        source.waiting.borrow_mut().retain(|id| Some(*id) != own);
-        parked?;
+        source.park(deadline_ns)?;
     }
     Ok(())
 }
 
-/// Waits until a descriptor is ready; nobody else may watch it in the loop's poll. Yields.
+/// Waits until a descriptor is ready in one of the wanted ways, and says in which. Several fibers may wait for the same descriptor. Yields.
 ///
 /// Errors: `TimedOut`; the fiber was cancelled; the descriptor cannot be watched, as those of files; inside a simulation, which has none.
-pub fn wait_descriptor(fd: RawFd, interest: Interest, deadline_ns: Option<u64>) -> io::Result<()> {
+pub fn wait_descriptor(fd: RawFd, wanted: Readiness, deadline_ns: Option<u64>) -> io::Result<Readiness> {
     let reactor = installed()?;
-    let (token, source) = reactor.add();
-    if let Err(error) = reactor.registry.register_descriptor(fd, Token(token)) {
-        reactor.forget(token);
-        return Err(error);
-    }
-    let waited = reactor.wait_once(token, &source, interest, deadline_ns);
-    // The descriptor may be closed by now, which ends the watch as well.
+    let (token, source) = reactor.watch(fd)?;
+    let found = loop {
+        let found = Readiness {
+            is_readable: wanted.is_readable && source.is_readable.get(),
+            is_writable: wanted.is_writable && source.is_writable.get(),
+        };
+        if found.is_readable || found.is_writable {
+            break Ok(found);
+        }
+        if let Err(error) = source.park(deadline_ns) {
+            break Err(error);
+        }
+    };
+    reactor.unwatch(fd, token);
+    found
+}
+
+/// Ends all waits for a descriptor, which is about to be closed: each says that it is ready.
+pub fn forget_descriptor(fd: RawFd) {
+    let Ok(reactor) = installed() else { return };
+    let Some(watch) = reactor.descriptors.borrow_mut().remove(&fd) else { return };
     let _ = reactor.registry.deregister_descriptor(fd);
-    waited
+    reactor.give_up(&watch);
+}
+
+/// Number of descriptors that fibers wait for.
+pub fn watched_descriptors() -> usize {
+    installed().map_or(0, |reactor| reactor.descriptors.borrow().len())
 }
 
 /// Waits until a notifier is readable. A notifier is watched for good. Yields. Errors: as those of [`wait_descriptor`].
 pub fn wait_notified(notifier: &Notifier, deadline_ns: Option<u64>) -> io::Result<()> {
     if let Some(fd) = notifier.raw_fd() {
-        return wait_descriptor(fd, Interest::Readable, deadline_ns);
+        let wanted = Readiness { is_readable: true, is_writable: false };
+        return wait_descriptor(fd, wanted, deadline_ns).map(|_| ());
     }
     let reactor = installed()?;
     let (token, source) = reactor.add();

@@ -4,6 +4,7 @@ use crate::console;
 use crate::options::Options;
 use crate::process::Process;
 use lua::Lua;
+use runtime::{fiber, reactor};
 use std::io::{IsTerminal, Read};
 use std::rc::Rc;
 
@@ -117,15 +118,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<i32, String> {
     process.run()
 }
 
-/// Runs chunks one after the other. Once they are over the process stays if there is something to serve.
+/// Runs chunks one after the other. Once they are over the process stays if there is something to serve: a database, or fibers that wait for
+/// sockets or for a time.
 fn run_chunks(
     host: Rc<crate::process::ProcessHost>,
     mut chunks: std::vec::IntoIter<(String, Vec<u8>, Vec<String>)>,
     stays: bool,
 ) {
     let Some((name, source, arguments)) = chunks.next() else {
-        if !stays && !host.is_open() {
-            host.end_with(0);
+        if !stays {
+            // Others that are ready run until they wait.
+            fiber::spawn("end of the script", move || {
+                let _ = fiber::yield_now();
+                let is_waiting = reactor::watched_descriptors() > 0 || fiber::next_deadline().is_some();
+                if !host.is_open() && !is_waiting {
+                    host.end_with(0);
+                }
+            });
         }
         return;
     };

@@ -12,6 +12,7 @@
 //! * What every checker holds to: an acknowledged operation is there after any crash; one without an answer happened wholly or not at all; a
 //!   refused one did not happen; and nothing that an answer showed is gone later.
 
+mod cycles;
 mod engines;
 mod history;
 mod journal;
@@ -23,6 +24,7 @@ mod wire;
 mod workload;
 mod workloads;
 
+pub use cycles::{Anomaly, Fate, Phenomenon, Promise, Step, Transaction, anomalies};
 pub use engines::Engines;
 pub use history::{History, Kind, Outcome, Record, Refusal, Violation};
 pub use linear::{Action, Single, first_impossible};

@@ -4,7 +4,7 @@
 //! last, too: its errors end the connection.
 
 use crate::answer::{Answer, Malformed, next_answer};
-use crate::framing::{begin_packet, end_packet};
+use crate::framing::{begin_stream_packet, end_packet};
 use crate::greeting::{GREETING_BYTES, read_salt};
 use crate::scramble::{AUTH_METHOD, scramble};
 use crate::{key, request_type};
@@ -66,6 +66,8 @@ pub struct Client<S> {
     filled: usize,
     /// Of the last request.
     sync: u64,
+    /// The stream that requests belong to; 0 for none.
+    stream_id: u64,
 }
 
 impl<S: Read + Write> Client<S> {
@@ -73,7 +75,7 @@ impl<S: Read + Write> Client<S> {
     pub fn greet(mut stream: S) -> Result<Self, ClientError> {
         let mut greeting = Box::new([0; GREETING_BYTES]);
         stream.read_exact(&mut greeting[..])?;
-        Ok(Client { stream, greeting, out: Vec::new(), input: Vec::new(), used: 0, filled: 0, sync: 0 })
+        Ok(Client { stream, greeting, out: Vec::new(), input: Vec::new(), used: 0, filled: 0, sync: 0, stream_id: 0 })
     }
 
     /// What the server said first.
@@ -116,10 +118,15 @@ impl<S: Read + Write> Client<S> {
         Some(body)
     }
 
+    /// The requests that follow belong to this stream; 0 for none.
+    pub fn set_stream(&mut self, stream_id: u64) {
+        self.stream_id = stream_id;
+    }
+
     /// Makes a request that leaves with the next `send`; `body` appends a map. Returns the sync that its answer will have.
     pub fn put(&mut self, request_type: u64, body: impl FnOnce(&mut Vec<u8>)) -> u64 {
         self.sync += 1;
-        let start = begin_packet(&mut self.out, request_type, self.sync);
+        let start = begin_stream_packet(&mut self.out, request_type, self.sync, self.stream_id);
         body(&mut self.out);
         end_packet(&mut self.out, start);
         self.sync

@@ -129,10 +129,17 @@ impl Header {
 
 /// Begins a packet with the header of a request; the body follows, and [`end_packet`] with the result completes it.
 pub fn begin_packet(out: &mut Vec<u8>, request_type: u64, sync: u64) -> usize {
+    begin_stream_packet(out, request_type, sync, 0)
+}
+
+/// The same for a request of a stream; 0 is none.
+pub fn begin_stream_packet(out: &mut Vec<u8>, request_type: u64, sync: u64, stream_id: u64) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0xce, 0, 0, 0, 0]);
-    msgpack::encode_map(out, 2);
-    for value in [key::REQUEST_TYPE, request_type, key::SYNC, sync] {
+    let stream = (stream_id != 0).then_some([key::STREAM_ID, stream_id]);
+    msgpack::encode_map(out, 2 + u32::from(stream.is_some()));
+    let values = [key::REQUEST_TYPE, request_type, key::SYNC, sync];
+    for value in values.into_iter().chain(stream.into_iter().flatten()) {
         msgpack::encode_uint(out, value);
     }
     start

@@ -22,7 +22,7 @@ pub use answer::{Answer, ErrorPart, Malformed, encode_error, next_answer};
 pub use client::{Client, ClientError};
 pub use framing::{
     DecodeError, ERROR_FLAG, HEADER_BYTES, Header, PACKET_BYTES_MAX, Packet, SYNC_OFFSET, announced_bytes,
-    begin_answer, begin_packet, end_packet, next_packet, put_packet,
+    begin_answer, begin_packet, begin_stream_packet, end_packet, next_packet, put_packet,
 };
 pub use greeting::{GREETING_BYTES, GREETING_VERSION, SALT_BYTES, greeting, read_salt};
 pub use scramble::{AUTH_METHOD, SCRAMBLE_BYTES, is_proof, password_hash, scramble};

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use runtime::net::{Address, Event, Listener, Poll, SocketAddr, Stream, Token, Waker};
-use runtime::reactor::{self, Interest, Socket};
+use runtime::reactor::{self, Readiness, Socket};
 use runtime::{Clock, MachineConfig, Notifier, Simulation, SystemClock, fiber};
 use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Read, Write};
@@ -246,7 +246,8 @@ fn a_notifier_and_a_descriptor_are_waited_for() {
             assert_eq!(late.kind(), ErrorKind::TimedOut);
             reactor::wait_notified(&waited, None).unwrap();
             if let Some(fd) = waited.raw_fd() {
-                reactor::wait_descriptor(fd, Interest::Writable, None).unwrap();
+                let wanted = Readiness { is_readable: false, is_writable: true };
+                reactor::wait_descriptor(fd, wanted, None).unwrap();
             }
         });
         spawn("notifier", move || {

@@ -15,7 +15,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
     let mut figures = Vec::new();
     let mut found_all = true;
     for &bug in Bug::ALL {
-        let found = if bug.needs_flip() { None } else { planted::find(bug, &progress("planted")) };
+        let found = if bug.needs_seeds() { None } else { planted::find(bug, &progress("planted")) };
         let options = Options {
             program: std::env::current_exe()?,
             first: 0,
@@ -25,7 +25,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
             until_found: true,
         };
         let by_seeds = runs::find_planted(&options, &progress("planted"))?;
-        found_all &= (found.is_some() || bug.needs_flip()) && by_seeds.is_some();
+        found_all &= (found.is_some() || bug.needs_seeds()) && by_seeds.is_some();
         if is_json {
             figures.push(json!({
                 "bug": format!("{bug:?}"),
@@ -41,7 +41,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
             Some(found) => {
                 println!("{bug:?}: found by {} after {} states\n{}", found.tool, found.states, found.finding)
             }
-            None if bug.needs_flip() => {}
+            None if bug.needs_seeds() => {}
             None => println!("{bug:?}: NOT FOUND by the exhaustive tools"),
         }
         match by_seeds {
@@ -52,7 +52,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
     if is_json {
         println!("{}", json!({ "planted": figures }));
     } else if !cfg!(feature = "planted-bugs") {
-        println!("nine more need `--features planted-bugs`");
+        println!("fifteen more need `--features planted-bugs`");
     }
     Ok(found_all)
 }

@@ -45,6 +45,8 @@ pub(super) struct Settings {
     pub(super) checkpoint_count: usize,
     pub(super) memory: u64,
     pub(super) slice_rows: usize,
+    /// A transaction with more statements than this keeps them to itself once it has waited.
+    pub(super) in_place_max: usize,
     pub(super) wall_offset_ns: Arc<AtomicU64>,
     pub(super) disk: DiskSettings,
 }
@@ -144,6 +146,7 @@ impl Process {
             ..Config::default()
         };
         let database = Database::new(config, environment).map_err(|error| error.to_string())?;
+        database.limits.in_place_max.set(settings.in_place_max);
         let mut event_loop = EventLoop::new(poll, waker, Rc::clone(&database), NetConfig::default(), protocol::doors())
             .map_err(|error| error.to_string())?;
         Lua::start(&database, Rc::new(NoHost), LuaConfig { memory: 256 << 20, slice_max_ms: 0 })?;

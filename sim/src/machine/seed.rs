@@ -323,6 +323,8 @@ impl<'a> Run<'a> {
             },
             // Few, so that small spaces take several slices.
             slice_rows: 3 + plan.seed as usize % 23,
+            // Few, so that short transactions have private writes, too.
+            in_place_max: [16, 0, 2][plan.seed as usize % 3],
             wall_offset_ns: Arc::new(AtomicU64::new(0)),
             disk,
         };

@@ -239,6 +239,15 @@ pub static OPTIONS: &[Spec] = &[
         .cfg_text("none; Tarantool: 100 years")
         .cfg_bounds(f64::MIN_POSITIVE, f64::INFINITY, "must be greater than 0")
         .field(|config| Field::Seconds(&mut config.txn_timeout_ns)),
+    Spec::new("lock_timeout", Kind::Seconds)
+        .flag("Seconds after which whoever waits for a locked row is refused with error 78 (ER_TIMEOUT)")
+        .more("`index:get(key, {for_update = true, timeout = ...})` may ask for another; see [isolation](isolation.md#locks)")
+        .default("no bound")
+        .cfg(AtOnce)
+        .cfg_default(CfgDefault::Absent)
+        .cfg_text("none; Lycosa's own")
+        .cfg_bounds(f64::MIN_POSITIVE, f64::INFINITY, "must be greater than 0")
+        .field(|config| Field::Seconds(&mut config.lock_timeout_ns)),
     Spec::new("pid_file", Kind::Path)
         .flag("File that gets the number of the process; removed at a clean stop")
         .default("none")

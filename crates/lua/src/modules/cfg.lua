@@ -91,7 +91,7 @@ local function check_cfg(changes)
 end
 
 
-local guarded = { 'space', 'sequence', 'func', 'schema', 'session', 'slab', 'stat', 'info', 'begin', 'commit', 'rollback',
+local guarded = { 'space', 'sequence', 'func', 'schema', 'slab', 'stat', 'info', 'begin', 'commit', 'rollback',
     'snapshot', 'atomic', 'savepoint', 'rollback_to_savepoint', 'on_commit', 'on_rollback', 'once', 'is_in_txn', 'txn_id' }
 local hidden = {}
 

@@ -64,6 +64,8 @@ local function yaml_of(values, count)
     return fine and text or ('---\n- error: %s\n...\n'):format(tostring(text))
 end
 
+console.yaml_of = yaml_of
+
 -- Lua ---------------------------------------------------------------------------------------------------------------
 local function lua_of(value)
     if value == nil then
@@ -335,14 +337,6 @@ local function run(text, form, name)
         return show(form, ...)
     end
     return finish(pcall(setfenv(chunk, environment)))
-end
-
--- Runs a text and gives its answer as text.
-function console.eval(text)
-    if type(text) ~= 'string' then
-        error('Usage: console.eval(code)', 2)
-    end
-    return (run(text, 'yaml'))
 end
 
 function console.is_incomplete(text)

@@ -8,13 +8,19 @@ local fail, as_admin = internal.fail, internal.as_admin
 local storages = {}
 local session = {}
 
+-- Descriptors of the sockets of consoles, by session.
+internal.session_fds = {}
+
 function session.id() return (internal.session()) end
 function session.uid() return (select(2, internal.session())) end
 function session.euid() return (select(3, internal.session())) end
 function session.type() return (select(4, internal.session())) end
 function session.sync() return (select(6, internal.session())) end
-function session.user() return internal.user_name((select(2, internal.session()))) end
-function session.effective_user() return internal.user_name((select(3, internal.session()))) end
+-- Before the database is open nobody but these two is there.
+local first_users = { [0] = 'guest', [1] = 'admin' }
+local function name_of(id) return first_users[id] or internal.user_name(id) end
+function session.user() return name_of((select(2, internal.session()))) end
+function session.effective_user() return name_of((select(3, internal.session()))) end
 -- The number of a session that a call is given; nothing of it if the call is given none.
 local function session_of(name, refusal, ...)
     local count = select('#', ...)
@@ -36,8 +42,8 @@ local function session_of(name, refusal, ...)
     return id
 end
 function session.fd(...)
-    session_of('fd', 'expected int64_t as -1 argument', ...)
-    return -1
+    local id = session_of('fd', 'expected int64_t as -1 argument', ...)
+    return internal.session_fds[id or session.id()] or -1
 end
 function session.exists(...)
     local id = session_of('exists', 'expected int64_t as -1 argument', ...)

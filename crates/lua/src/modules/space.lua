@@ -144,9 +144,9 @@ function space_methods.delete(space, key)
     return primary(space):delete(key)
 end
 
-function space_methods.get(space, key)
+function space_methods.get(space, key, options)
     check_space(space, 'get')
-    return primary(space):get(key)
+    return primary(space):get(key, options)
 end
 
 function space_methods.select(space, key, options)
@@ -296,8 +296,31 @@ trigger_setter('on_replace', false)
 trigger_setter('before_replace', true)
 
 -- Index methods -----------------------------------------------------------------------------------------------------
-function index_methods.get(index, key)
+-- get(key, {for_update = true, timeout = seconds}): the row is locked until the transaction ends.
+local function get_with(index, key, options)
+    if type(options) ~= 'table' then
+        internal.illegal('options should be a table')
+    end
+    for name in pairs(options) do
+        if name ~= 'for_update' and name ~= 'timeout' then
+            internal.illegal(("unexpected option '%s'"):format(tostring(name)))
+        end
+    end
+    local timeout = options.timeout
+    if timeout ~= nil and (type(timeout) ~= 'number' or not (timeout >= 0)) then
+        internal.illegal('timeout must be a number of seconds')
+    end
+    if not options.for_update then
+        return internal.get(index.space_id, index.id, key)
+    end
+    return internal.get_for_update(index.space_id, index.id, key, timeout)
+end
+
+function index_methods.get(index, key, options)
     check_index(index, 'get')
+    if options ~= nil then
+        return get_with(index, key, options)
+    end
     return internal.get(index.space_id, index.id, key)
 end
 

@@ -233,4 +233,40 @@ end, function(notation)
     notation.decode_array_header = header_decoder('array', false)
     notation.decode_map_header = header_decoder('map', true)
 end)
+
+-- Objects: values that stay encoded until somebody wants them.
+local object_methods = {}
+local object_metatable = {
+    __index = object_methods, __name = 'msgpack.object',
+    __tostring = function() return 'msgpack.object' end,
+    __serialize = function(self) return self:decode() end,
+}
+
+function object_methods.decode(self)
+    return (package.loaded.msgpack.decode(self.raw__))
+end
+
+local function new_object(raw)
+    return setmetatable({ raw__ = raw }, object_metatable)
+end
+
+function package.loaded.msgpack.object(value)
+    return new_object(package.loaded.msgpack.encode(value))
+end
+
+function package.loaded.msgpack.object_from_raw(raw, size)
+    if type(raw) == 'cdata' then
+        raw = ffi.string(raw, size)
+    end
+    local _, behind = package.loaded.msgpack.decode(raw)
+    if behind ~= #raw + 1 then
+        error('msgpack.object_from_raw: invalid MsgPack', 2)
+    end
+    return new_object(raw)
+end
+
+function package.loaded.msgpack.is_object(value)
+    return type(value) == 'table' and getmetatable(value) == object_metatable
+end
+
 package.loaded.msgpackffi = package.loaded.msgpack

@@ -28,6 +28,9 @@ end
 local function parse_unix(rest, result)
     local socket, path = rest:match('^unix/:(/[^:]+)(.*)$')
     if socket == nil then
+        socket, path = rest:match('^unix/:(%./[^:]+)(.*)$')
+    end
+    if socket == nil then
         socket, path = rest:match('^(/[^/:][^:]*)(.*)$')
         if rest == '/' then
             socket, path = '/', ''

@@ -13,6 +13,7 @@ mod secondary;
 mod sequences;
 #[cfg(test)]
 mod tests;
+mod transactions;
 mod truncate;
 mod unique;
 
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Box<dyn Workload>> {
         Box::new(ring::Ring),
         Box::new(secondary::Secondary),
         Box::new(sequences::Sequences),
+        Box::new(transactions::Transactions),
         Box::new(truncate::Truncate),
         Box::new(unique::UniqueKeys),
     ]

@@ -422,7 +422,8 @@ impl Journal {
             if runtime::planted::is_planted(runtime::planted::Plant::ReusePosition) {
                 // As if it could be trusted again.
                 self.failure = None;
-                self.vclock.set(self.config.replica_id, self.durable.0 - self.vclock.get(0));
+                let local = self.vclock.get(0).0;
+                self.vclock.set(self.config.replica_id, tuple::Lsn(self.durable.0 - local));
                 self.flushed = self.vclock;
                 self.appended = self.durable;
                 self.group.clear();

@@ -1,0 +1,388 @@
+//! Locks of rows, for transactions that would rather wait than conflict.
+//!
+//! A transaction locks a row by reading it for update. Until it ends, whoever else wants to lock or to write that row waits, in the order of
+//! arrival; who only reads does not. Without locks nothing here costs anything but the look whether there are any.
+//!
+//! ```text
+//! one:    begin  get 1 for update        put 1  commit
+//! other:         begin  get 1 for update | waits ..... | sees what one has put
+//! third:                put 1            | waits ................................... | until other has ended
+//! ```
+//!
+//! A row is locked by its primary key, whether it is there or not. Who waits in a circle would wait for ever: the one whose wait would close
+//! the circle is aborted instead, and the error names everybody in it.
+
+use crate::catalog::Space;
+use crate::database::Database;
+use crate::error::{Error, ErrorCode, Result};
+use crate::session::Context;
+use crate::statement::Operation;
+use hashbrown::HashMap;
+use runtime::fiber::{self, FiberId, Wake};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::rc::Rc;
+use storage::{Key, ordered_key};
+use tuple::{IndexId, SpaceId, Tuple, msgpack};
+
+/// Rows that may be locked at the same time.
+const LOCKS_MAX: usize = 1_000_000;
+/// Transactions of a circle that its error names.
+const NAMED_MAX: usize = 8;
+
+/// A row: its space, and its primary key as ordered bytes.
+type RowKey = (SpaceId, Rc<[u8]>);
+
+/// Who waits for a row.
+struct Waiter {
+    owner: u64,
+    fiber: FiberId,
+}
+
+struct Lock {
+    /// Number of the transaction that has the row, or of the statement of none.
+    owner: u64,
+    /// The key as a client writes it, for errors.
+    shown: String,
+    waiters: VecDeque<Waiter>,
+}
+
+/// All locks.
+#[derive(Default)]
+pub(crate) struct Locks {
+    rows: RefCell<HashMap<RowKey, Lock>>,
+    /// What each owner that waits is waiting for.
+    waits: RefCell<HashMap<u64, RowKey>>,
+    count: Cell<usize>,
+}
+
+/// The rows that one transaction, or a statement of none, has locked. They are free when this is dropped.
+pub(crate) struct Held {
+    locks: Rc<Locks>,
+    owner: u64,
+    rows: Vec<RowKey>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for row in self.rows.drain(..) {
+            self.locks.release(&row);
+        }
+    }
+}
+
+impl Locks {
+    /// True if a row of any space is locked.
+    #[inline]
+    pub(crate) fn are_any(&self) -> bool {
+        self.count.get() > 0
+    }
+
+    /// Number of rows that are locked, and of those who wait.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.count.get(), self.waits.borrow().len())
+    }
+
+    fn owner_of(&self, row: &RowKey) -> Option<u64> {
+        self.rows.borrow().get(row).map(|lock| lock.owner)
+    }
+
+    /// Gives a row to whoever has waited for it longest.
+    fn release(&self, row: &RowKey) {
+        let mut rows = self.rows.borrow_mut();
+        let Some(lock) = rows.get_mut(row) else { return };
+        match lock.waiters.pop_front() {
+            Some(next) => {
+                lock.owner = next.owner;
+                self.waits.borrow_mut().remove(&next.owner);
+                fiber::wake(next.fiber);
+            }
+            None => {
+                rows.remove(row);
+                self.count.set(rows.len());
+            }
+        }
+    }
+
+    /// Somebody waits no longer, without having got the row.
+    fn give_up(&self, row: &RowKey, owner: u64) {
+        self.waits.borrow_mut().remove(&owner);
+        if let Some(lock) = self.rows.borrow_mut().get_mut(row) {
+            lock.waiters.retain(|waiter| waiter.owner != owner);
+        }
+    }
+
+    /// Has an owner that waits look whether it still may.
+    pub(crate) fn wake(&self, owner: u64) {
+        let waits = self.waits.borrow();
+        let rows = self.rows.borrow();
+        let lock = waits.get(&owner).and_then(|row| rows.get(row));
+        lock.and_then(|lock| lock.waiters.iter().find(|waiter| waiter.owner == owner))
+            .iter()
+            .for_each(|waiter| fiber::wake(waiter.fiber));
+    }
+
+    /// The circle that `owner` would close by waiting for a row: each one in it and what it waits for, `owner` first.
+    fn circle(&self, owner: u64, row: &RowKey) -> Option<Vec<(u64, RowKey)>> {
+        let (waits, mut circle) = (self.waits.borrow(), vec![(owner, row.clone())]);
+        loop {
+            let (_, wanted) = circle.last()?;
+            let holder = self.owner_of(wanted)?;
+            if holder == owner {
+                return Some(circle);
+            }
+            circle.push((holder, waits.get(&holder)?.clone()));
+        }
+    }
+}
+
+impl Database {
+    /// The row that a full key of a unique index names, which nobody else locks or changes until the open transaction ends. If somebody else has
+    /// locked it, waits for at most `timeout_ns`, or as long as it takes. Checks the right to write.
+    ///
+    /// Errors: `NoTransaction` without a transaction; as `get`; `Timeout`; `TransactionConflict` if whoever has the row waits for this
+    /// transaction, which is rolled back then; there is no fiber that could wait.
+    pub fn get_for_update(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        index_id: IndexId,
+        key: Key<'_>,
+        timeout_ns: Option<u64>,
+    ) -> Result<Option<Tuple>> {
+        self.enter(context)?;
+        if !self.is_in_explicit_txn(context) {
+            return Err(Error::new(ErrorCode::NoTransaction, &[]));
+        }
+        self.check_space_access(context, space, crate::access::Privileges::WRITE)?;
+        self.check_exact_key(space, index_id, key)?;
+        self.check_lockable(space)?;
+        self.check_goes_on(context)?;
+        loop {
+            let Some((row, shown)) = self.row_key(context, space, index_id, key)? else {
+                // No row is there that could be locked; that it is absent counts.
+                return self.get(context, space, index_id, key);
+            };
+            self.lock(context, space, row.clone(), &shown, timeout_ns)?;
+            let found = self.get(context, space, index_id, key)?;
+            // Behind another index there may be another row by now.
+            let is_same = found.as_ref().is_none_or(|found| {
+                index_id == 0 || row_key_of(space, found.data()).is_some_and(|(key, _)| key == row)
+            });
+            if is_same {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn check_lockable(&self, space: &Space) -> Result<()> {
+        let primary = space
+            .index_def(IndexId::PRIMARY)
+            .ok_or_else(|| Error::new(ErrorCode::NoSuchIndexId, &[&0, &space.name()]))?;
+        if space.is_system() || primary.key_def.supports_ordered().is_err() {
+            return Err(Error::new(ErrorCode::Unsupported, &[&space.name(), &"locks of rows"]));
+        }
+        Ok(())
+    }
+
+    /// The row that a key names, and the key in words; none if there is no such row. What is looked at does not count: it may change before the
+    /// row is locked.
+    fn row_key(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        index_id: IndexId,
+        key: Key<'_>,
+    ) -> Result<Option<(RowKey, String)>> {
+        if index_id == 0 {
+            let Some(primary) = space.index_def(IndexId::PRIMARY) else { return Ok(None) };
+            let mut bytes = Vec::new();
+            primary.key_def.ordered_of_key(key.parts, key.part_count, &mut bytes);
+            return Ok(Some(((space.id, bytes.into()), show(key))));
+        }
+        let found = self.until_ready(context, || self.row_of_key(context, space, index_id, key))?;
+        Ok(found.and_then(|row| row_key_of(space, row.data())))
+    }
+
+    /// Locks a row for the open transaction. Errors: as `get_for_update`.
+    fn lock(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        row: RowKey,
+        shown: &str,
+        timeout_ns: Option<u64>,
+    ) -> Result<()> {
+        let Some(owner) = self.txn_id(context) else { return Err(Error::new(ErrorCode::NoTransaction, &[])) };
+        if self.locks.owner_of(&row) == Some(owner) {
+            return Ok(());
+        }
+        #[cfg(feature = "planted-bugs")]
+        if self.locks.owner_of(&row).is_some() && runtime::planted::is_planted(runtime::planted::Plant::GrantLockTwice)
+        {
+            return Ok(());
+        }
+        let held = self.acquire(context, space, owner, row, shown, timeout_ns)?;
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
+            txn.hold(held);
+        }
+        self.enter(context)
+    }
+
+    /// Gets a row, or waits for it.
+    fn acquire(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        owner: u64,
+        row: RowKey,
+        shown: &str,
+        timeout_ns: Option<u64>,
+    ) -> Result<Held> {
+        let locks = &self.locks;
+        let held = |row| Held { locks: Rc::clone(locks), owner, rows: vec![row] };
+        if locks.owner_of(&row).is_none() {
+            if locks.count.get() >= LOCKS_MAX {
+                return Err(Error::new(
+                    ErrorCode::MemoryIssue,
+                    &[&LOCKS_MAX, &"rows that are locked", &"another lock"],
+                ));
+            }
+            let lock = Lock { owner, shown: shown.to_string(), waiters: VecDeque::new() };
+            locks.rows.borrow_mut().insert(row.clone(), lock);
+            locks.count.set(locks.count.get() + 1);
+            return Ok(held(row));
+        }
+        if let Some(circle) = locks.circle(owner, &row) {
+            let error = self.deadlock(&circle);
+            self.abort_txn(context, ErrorCode::TransactionConflict);
+            return Err(error);
+        }
+        let Some(fiber) = fiber::current() else { return Err(Error::needs_fiber()) };
+        let timeout_ns = timeout_ns.or(Some(self.limits.lock_timeout_ns.get()).filter(|&ns| ns > 0));
+        let deadline = timeout_ns.map(|ns| fiber::now_ns().saturating_add(ns));
+        if let Some(lock) = locks.rows.borrow_mut().get_mut(&row) {
+            lock.waiters.push_back(Waiter { owner, fiber });
+        }
+        locks.waits.borrow_mut().insert(owner, row.clone());
+        loop {
+            let woken = fiber::park_until(deadline);
+            if locks.owner_of(&row) == Some(owner) {
+                return Ok(held(row));
+            }
+            let aborted = context.txn.borrow().as_ref().and_then(|txn| txn.aborted());
+            let error = match woken {
+                Wake::Cancelled => Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]),
+                _ if let Some(code) = aborted => Error::new(code, &[]),
+                _ if deadline.is_some_and(|deadline| fiber::now_ns() >= deadline) => {
+                    Error::new(ErrorCode::Timeout, &[]).with("space", space.name()).with("locked_key", shown)
+                }
+                _ => continue,
+            };
+            locks.give_up(&row, owner);
+            return Err(error);
+        }
+    }
+
+    /// What is said to the one whose wait would close a circle.
+    fn deadlock(&self, circle: &[(u64, RowKey)]) -> Error {
+        let rows = self.locks.rows.borrow();
+        let mut text = String::from("Transaction has been aborted by conflict: a deadlock.");
+        for (at, (owner, row)) in circle.iter().take(NAMED_MAX).enumerate() {
+            let space = self.catalog.space(row.0).map_or_else(|| row.0.to_string(), |space| space.name());
+            let Some(lock) = rows.get(row) else { continue };
+            let verb = if at == 0 { "would wait" } else { "waits" };
+            let _ = write!(
+                text,
+                " Transaction {owner} {verb} for row {} of space '{space}', which transaction {} has locked{}",
+                lock.shown,
+                lock.owner,
+                if at + 1 == circle.len() { "." } else { ";" }
+            );
+        }
+        if circle.len() > NAMED_MAX {
+            let _ = write!(text, " and {} more.", circle.len() - NAMED_MAX);
+        }
+        let mut error = Error::new(ErrorCode::TransactionConflict, &[]);
+        error.body_mut().message = text;
+        error
+    }
+
+    /// A statement is about to write a row: if another transaction has locked it, waits until it is free. What is returned keeps it for the
+    /// statement; a transaction keeps it until its end.
+    ///
+    /// Errors: as `get_for_update`. What the statement would be refused for is left to it.
+    #[cold]
+    pub(crate) fn wait_for_lock(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        operation: Operation<'_>,
+    ) -> Result<Option<Held>> {
+        self.enter(context)?;
+        let named = match operation {
+            Operation::Insert { tuple } | Operation::Replace { tuple } | Operation::Upsert { tuple, .. } => {
+                let fits = space.format().check(tuple).is_ok();
+                fits.then(|| row_key_of(space, tuple)).flatten()
+            }
+            Operation::Update { index_id, key, .. } | Operation::Delete { index_id, key } => {
+                let Ok(key) = Key::decode(key) else { return Ok(None) };
+                match self.check_exact_key(space, index_id, key).and_then(|()| self.check_lockable(space)) {
+                    Ok(()) => self.row_key(context, space, index_id, key)?,
+                    Err(_) => None,
+                }
+            }
+        };
+        let Some((row, shown)) = named else { return Ok(None) };
+        match (self.locks.owner_of(&row), self.txn_id(context)) {
+            (None, _) => Ok(None),
+            (Some(owner), Some(own)) if owner == own => Ok(None),
+            (Some(_), Some(_)) if self.is_in_explicit_txn(context) => {
+                self.lock(context, space, row, &shown, None)?;
+                Ok(None)
+            }
+            (Some(_), _) => {
+                let ticket = self.isolation.next_txn_id();
+                self.acquire(context, space, ticket, row, &shown, None).map(Some)
+            }
+        }
+    }
+
+    /// True if a row of any space is locked, so that a write may have to wait.
+    pub fn has_locks(&self) -> bool {
+        self.locks.are_any()
+    }
+
+    /// Number of rows that are locked, and of those who wait for one.
+    pub fn lock_counts(&self) -> (usize, usize) {
+        self.locks.counts()
+    }
+}
+
+impl Held {
+    /// Takes over what another one of the same owner holds.
+    pub(crate) fn join(&mut self, mut other: Held) {
+        debug_assert_eq!(self.owner, other.owner, "locks stay with their owner");
+        self.rows.append(&mut other.rows);
+    }
+}
+
+fn row_key_of(space: &Space, row: &[u8]) -> Option<(RowKey, String)> {
+    let primary = space.index_def(IndexId::PRIMARY)?;
+    let bytes = ordered_key(&primary.key_def, row)?;
+    let mut key = Vec::new();
+    primary.key_def.extract_key(row, &mut key);
+    let mut shown = String::new();
+    msgpack::format_value(&key, &mut shown);
+    Some(((space.id, bytes.into()), shown))
+}
+
+fn show(key: Key<'_>) -> String {
+    let mut array = Vec::new();
+    msgpack::encode_array(&mut array, key.part_count);
+    array.extend_from_slice(key.parts);
+    let mut shown = String::new();
+    msgpack::format_value(&array, &mut shown);
+    shown
+}
