@@ -7,7 +7,7 @@ mod request;
 mod streams;
 mod watches;
 
-pub use decode::Request;
+pub use decode::{Begin, Page, Request, read_begin, read_event_key, read_page};
 pub use encode::encode_error;
 
 use crate::connection::Connection;
