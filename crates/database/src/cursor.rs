@@ -16,10 +16,11 @@ use crate::notes::NotePlace;
 use crate::private::{OwnRows, next_through};
 use crate::session::Context;
 use crate::statistics::increment;
+use std::cmp::Ordering;
 use std::rc::Rc;
 use storage::lsm::{DiskRow, DiskScan, Fetched, LsmSpace, Stop};
 use storage::{IndexKind, IteratorKind, Key, MemoryIterator, Rows, ScanRequest};
-use tuple::{IndexId, OutOfMemory, Tuple};
+use tuple::{IndexId, KeyDef, OutOfMemory, Tuple};
 
 /// More blocks than a look at one place of an index needs.
 const FETCHED_MAX: usize = 128;
@@ -372,6 +373,19 @@ impl Cursor {
             Place::Memory(place) => next_in_memory(database, context, &self.space, place),
             Place::Disk(place) => place.next(database, context, &self.space),
             Place::Copied(rows) => Ok(rows.next()),
+        }
+    }
+
+    /// Goes on behind a row, which need not be there. Nothing was taken yet.
+    pub(crate) fn go_behind(&mut self, row: &Tuple, order: &KeyDef, is_reverse: bool) {
+        match &mut self.place {
+            Place::Memory(place) => place.0.go_behind(row),
+            Place::Disk(place) => place.last = Some(row.clone()),
+            Place::Copied(rows) => {
+                let wanted = if is_reverse { Ordering::Less } else { Ordering::Greater };
+                let behind = rows.filter(|other| order.compare_rows(other.data(), row.data()) == wanted);
+                *rows = behind.collect::<Vec<_>>().into_iter();
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use crate::catalog::Function;
 use crate::error::Result;
 use crate::session::Context;
 use std::rc::Rc;
+use wal::Position;
 
 /// Stored procedures.
 pub trait Procedures {
@@ -34,6 +35,13 @@ pub trait Procedures {
 
     /// A session began, ended or has logged in. May wait.
     fn session_event(&self, _context: &Rc<Context>, _event: SessionEvent) {}
+}
+
+/// The way to the client of a session beside answers.
+pub trait Channel {
+    /// Sends an encoded value that belongs to a request, before the answer to it; `seen` as in answers. May wait until the client reads.
+    /// Errors: `SessionClosed`; `Unsupported` if its protocol has nothing of the kind.
+    fn push(&self, sync: u64, seen: Position, value: &[u8]) -> Result<()>;
 }
 
 /// What happens to a session.

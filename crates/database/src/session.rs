@@ -3,6 +3,7 @@
 use crate::access::Rights;
 use crate::catalog::Catalog;
 use crate::database::Database;
+use crate::hooks::Channel;
 use crate::settings::{self, Setting};
 use crate::txn::Txn;
 use hashbrown::HashMap;
@@ -60,6 +61,8 @@ pub struct Session {
     pub(crate) birth: Cell<(u64, u64)>,
     /// Identifier of the request being served.
     pub sync: Cell<u64>,
+    /// How its client is sent what is no answer, if that can be done.
+    pub channel: RefCell<Option<Rc<dyn Channel>>>,
     /// Cleared when the connection is gone.
     pub is_alive: Cell<bool>,
     /// Something was written to a space on disk: the event loop takes notice, and clears it.
@@ -89,6 +92,7 @@ impl Database {
             user: Cell::new(user),
             birth: Cell::default(),
             sync: Cell::new(0),
+            channel: RefCell::default(),
             is_alive: Cell::new(true),
             writes_disk: Cell::new(false),
             settings: RefCell::new(settings::defaults()),
@@ -163,6 +167,8 @@ impl Origin {
 pub struct Context {
     /// The session.
     pub session: Rc<Session>,
+    /// Identifier of the request that it is for; 0 if it is for none.
+    pub sync: Cell<u64>,
     /// Where the work comes from.
     pub(crate) origin: Origin,
     /// Who the work is checked as; differs from the session's user inside `box.session.su` and setuid functions.
@@ -207,6 +213,7 @@ impl Context {
         let acting = Cell::new(Acting { user: session.user.get(), birth: session.birth.get().0, checked: None });
         Context {
             session,
+            sync: Cell::new(0),
             origin,
             acting,
             txn: RefCell::new(None),

@@ -230,9 +230,27 @@ fn session(state: State) -> Outcome {
         Some(peer) => state.push_str(peer),
         None => state.push_nil(),
     }
-    state.push_number(session.sync.get() as f64);
+    let sync = if context.answers_wait { context.sync.get() } else { session.sync.get() };
+    state.push_number(sync as f64);
     state.push_bool(session.is_alive.get());
     Ok(7)
+}
+
+/// session_push(value): sends it to the client of the request
+fn session_push(state: State) -> Outcome {
+    state.check_may_wait()?;
+    let mut value = Vec::new();
+    crate::convert::encode(state, 1, &mut value)?;
+    let context = context();
+    let channel = context.session.channel.borrow().clone();
+    let Some(channel) = channel else {
+        let what = format!("Session '{}'", context.session.kind.name());
+        return Err(Error::new(ErrorCode::Unsupported, &[&what, &"push()"]).into());
+    };
+    let result = channel.push(context.sync.get(), context.seen.get(), &value);
+    crate::lua::sync_schema(state);
+    result?;
+    Ok(0)
 }
 
 /// set_user(id, is_session) -> id, birth: makes the context, or the whole session, another user's; whose it was
@@ -405,6 +423,8 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("check_key", scans::check_key),
     ("check_row", statements::check_row),
     ("select", scans::select),
+    ("select_page", scans::select_page),
+    ("tuple_position", scans::tuple_position),
     ("iterator", scans::iterator),
     ("iterator_next", scans::iterator_next),
     ("iterator_close", scans::iterator_close),
@@ -446,6 +466,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("check_su", check_su),
     ("session_exists", session_exists),
     ("session_peer", session_peer),
+    ("session_push", session_push),
     ("set_session_triggers", set_session_triggers),
     ("refresh_now", refresh_now),
     ("listen_address", listen_address),

@@ -1,14 +1,14 @@
 //! The C functions under `box` that read rows.
 
 use crate::api::{Outcome, buffer, id_at, push_found, space_at};
-use crate::convert::{encode_key, encode_listed_key, push_u64};
+use crate::convert::{encode_key, encode_listed_key, is_null, push_u64, tuple_at};
 use crate::registry::{context, database, registry};
 use crate::state::{Raise, State};
-use database::{Cursor, Error, ErrorCode, Key, Privileges, ScanRequest, Space};
+use database::{After, Cursor, Error, ErrorCode, Key, Privileges, ScanRequest, Space};
 use std::ffi::c_int;
 use std::rc::Rc;
 use storage::IteratorKind;
-use tuple::IndexId;
+use tuple::{IndexId, Tuple};
 
 /// What a read looks up in: the space, if it is there, and the number of the index. The key is refused before the space is.
 type Place = (Result<Rc<Space>, Raise>, u32);
@@ -70,6 +70,55 @@ fn iterator_at(state: State, index: c_int, key: &Key<'_>) -> Result<IteratorKind
     Ok(kind.ok_or_else(|| Error::illegal("Invalid iterator type"))?)
 }
 
+/// The place behind which a page begins: a position, or a row.
+fn after_at<'a>(state: State, index: c_int, row: &'a mut Vec<u8>) -> Result<Option<After<'a>>, Raise> {
+    if is_null(state, index) {
+        return Ok(None);
+    }
+    if let Some(tuple) = tuple_at(state, index) {
+        row.extend_from_slice(tuple.data());
+        return Ok(Some(After::Row(row)));
+    }
+    if let Some(position) = state.bytes(index) {
+        row.extend_from_slice(position);
+        return Ok(Some(After::Position(row)));
+    }
+    encode_listed_key(state, index, row)?;
+    Ok(Some(After::Row(row)))
+}
+
+/// select_page(space, index, iterator, key, offset, limit, after) -> rows, position
+pub(crate) fn select_page(state: State) -> Outcome {
+    state.check_may_wait()?;
+    let (mut key, mut row) = (buffer(), Vec::new());
+    let (space, index_id) = place_and_key(state, 4, &mut key)?;
+    let key = Key::decode(&key)?;
+    let kind = iterator_at(state, 3, &key)?;
+    let space = space?;
+    let offset = state.number(5).unwrap_or(0.0) as u64;
+    let limit = state.number(6).unwrap_or(4_294_967_295.0) as u64;
+    let after = after_at(state, 7, &mut row)?;
+    let request = ScanRequest { index_id: IndexId(index_id), kind, key, offset, limit };
+    let (rows, position) = database().select_page(&context(), &space, &request, after)?;
+    push_rows(state, rows)?;
+    match position.is_empty() {
+        true => state.push_nil(),
+        false => state.push_bytes(&position),
+    }
+    Ok(2)
+}
+
+/// tuple_position(space, index, row) -> position
+pub(crate) fn tuple_position(state: State) -> Outcome {
+    let (space, index_id) = (space_at(state, 1)?, id_at(state, 2)?);
+    let mut row = Vec::new();
+    let Some(After::Row(row)) = after_at(state, 3, &mut row)? else {
+        return Err("Usage: index:tuple_pos(tuple)".into());
+    };
+    state.push_bytes(&database().position_of(&space, IndexId(index_id), row)?);
+    Ok(1)
+}
+
 /// select(space, index, iterator, key, offset, limit)
 pub(crate) fn select(state: State) -> Outcome {
     let mut key = buffer();
@@ -81,6 +130,12 @@ pub(crate) fn select(state: State) -> Outcome {
     let limit = state.number(6).unwrap_or(4_294_967_295.0) as u64;
     let request = ScanRequest { index_id: IndexId(index_id), kind, key, offset, limit };
     let rows = database().select_tuples(&context(), &space, &request)?;
+    push_rows(state, rows)?;
+    Ok(1)
+}
+
+/// Pushes a list of rows.
+fn push_rows(state: State, rows: Vec<Tuple>) -> Result<(), Raise> {
     state.new_table(rows.len(), 0);
     let table = state.top();
     for (at, row) in rows.into_iter().enumerate() {
@@ -90,7 +145,7 @@ pub(crate) fn select(state: State) -> Outcome {
         state.push_row(row.into_raw());
         state.raw_set_index(table, at as c_int + 1);
     }
-    Ok(1)
+    Ok(())
 }
 
 /// iterator(space, index, iterator, key) -> handle

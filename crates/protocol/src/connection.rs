@@ -4,15 +4,18 @@ use crate::door::AnyDoor;
 use crate::output::Output;
 use crate::sender::Outlet;
 use crate::service::{Service, shutting_down};
-use database::{Context, Database, Error, Result, Session};
+use database::{Channel, Context, Database, Error, ErrorCode, Result, Session};
 use runtime::fiber;
 use runtime::net::{Stream, Token};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use wal::Position;
+
+/// Interval between looks whether a client has read enough to be sent more.
+pub(crate) const LOOK_AGAIN_NS: u64 = 10_000_000;
 
 /// One client. Shared between the event loop and the fibers that serve its requests.
 pub struct Connection {
@@ -160,6 +163,7 @@ impl Connection {
         let begun = self.group_began.get();
         fiber::run_now(self.door.name(), move || {
             let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
+            context.sync.set(tag);
             let database = connection.database();
             database.act_for_session(&context);
             fiber::set_local(Rc::clone(&context) as Rc<dyn Any>);
@@ -234,6 +238,30 @@ impl Connection {
         }
         output.shrink();
         self.outlet.unsent() > 0
+    }
+}
+
+/// The way to the client of a connection for what is no answer.
+pub(crate) struct ToClient(pub(crate) Weak<Connection>);
+
+impl Channel for ToClient {
+    fn push(&self, sync: u64, seen: Position, value: &[u8]) -> Result<()> {
+        let closed = || Error::new(ErrorCode::SessionClosed, &[]);
+        let find = || self.0.upgrade().filter(|connection| connection.session.is_alive.get()).ok_or_else(closed);
+        let mut connection = find()?;
+        while connection.unsent() > connection.service.unread_max() && fiber::current().is_some() {
+            connection.outlet.await_sent();
+            connection.service.mark(&connection);
+            drop(connection);
+            if fiber::sleep(LOOK_AGAIN_NS) == fiber::Wake::Cancelled {
+                return Err(closed());
+            }
+            connection = find()?;
+        }
+        let door = Rc::clone(&connection.door);
+        connection.answer(seen, sync, |out| door.push(connection.database(), out, sync, value))?;
+        connection.service.mark(&connection);
+        Ok(())
     }
 }
 

@@ -70,6 +70,12 @@ pub trait Door: 'static {
     /// Writes an error in the place of an answer.
     fn encode_failure(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error);
 
+    /// Writes a value that goes to the client of a request before its answer. Errors: the protocol has nothing of the kind.
+    fn encode_push(&self, _database: &Database, _out: &mut Vec<u8>, _tag: u64, _value: &[u8]) -> Result<()> {
+        let what = format!("Session '{}'", Self::SESSION.name());
+        Err(Error::new(ErrorCode::Unsupported, &[&what, &"push()"]))
+    }
+
     /// No more requests will come: what the door keeps for them ends. Some may still be in fibers, and their answers be wanted. May be
     /// called twice.
     fn close(&self, _connection: &Rc<Connection>, _state: &Self::State) {}
@@ -102,6 +108,8 @@ pub trait AnyDoor {
     fn serve_input(&self, connection: &Rc<Connection>, bytes: &[u8]);
     /// See [`Door::encode_failure`].
     fn fail(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error);
+    /// See [`Door::encode_push`].
+    fn push(&self, database: &Database, out: &mut Vec<u8>, tag: u64, value: &[u8]) -> Result<()>;
     /// See [`Door::close`].
     fn leave(&self, connection: &Rc<Connection>);
     /// See [`Door::authenticate`].
@@ -143,6 +151,10 @@ impl<D: Door> AnyDoor for D {
 
     fn fail(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error) {
         self.encode_failure(database, out, tag, error);
+    }
+
+    fn push(&self, database: &Database, out: &mut Vec<u8>, tag: u64, value: &[u8]) -> Result<()> {
+        self.encode_push(database, out, tag, value)
     }
 
     fn leave(&self, connection: &Rc<Connection>) {

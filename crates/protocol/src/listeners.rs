@@ -1,6 +1,6 @@
 //! Listeners, each behind a door, and the connections that they accept.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, ToClient};
 use crate::door::{AnyDoor, Doors};
 use crate::event_loop::EventLoop;
 use database::SessionEvent;
@@ -174,7 +174,9 @@ impl EventLoop {
         let session = database.open_session(door.session_kind(), Some(peer.to_string()));
         database.announce(&session, SessionEvent::Connect);
         let connection = Connection::new(token, stream, service, door, state, session);
-        self.connections.insert(token.0, Rc::new(connection));
+        let connection = Rc::new(connection);
+        *connection.session.channel.borrow_mut() = Some(Rc::new(ToClient(Rc::downgrade(&connection))));
+        self.connections.insert(token.0, connection);
         database::increment(&database.statistics.connections);
         database.statistics.connections_open.set(self.connections.len() as u64);
     }

@@ -25,3 +25,4 @@ pub const WATCH: u64 = 74;
 pub const UNWATCH: u64 = 75;
 pub const EVENT: u64 = 76;
 pub const WATCH_ONCE: u64 = 77;
+pub const CHUNK: u64 = 128;

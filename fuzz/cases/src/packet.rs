@@ -1,6 +1,6 @@
 //! Doubts that packets of the binary protocol are cut from a stream the same way however it arrives, and that whatever decoding accepts
 //! is well-formed.
-use protocol::iproto::Request;
+use protocol::iproto::{Request, read_begin, read_event_key, read_page};
 use tuple::msgpack;
 use wire::{Header, Packet, next_answer, next_packet};
 
@@ -29,6 +29,9 @@ pub fn run(input: &[u8]) {
                 check_value(request.key);
                 check_value(request.tuple);
                 check_value(request.ops);
+                if request.has_page {
+                    let _ = read_page(body);
+                }
             }
         }
         rest = &rest[length..];
@@ -42,4 +45,5 @@ pub fn run(input: &[u8]) {
     // Bodies and headers that no packet brought.
     let _ = Header::decode(input);
     let _ = Request::decode(1, input);
+    let _ = (read_begin(input), read_page(input), read_event_key(input));
 }

@@ -93,8 +93,15 @@ function session.su(...)
     return finish(pcall(work, select(3, ...)))
 end
 
-function session.push()
-    return nil, internal.values.make_error(5, 'ClientError', ("Session '%s' does not support push()"):format(session.type()))
+function session.push(...)
+    if select('#', ...) ~= 1 then
+        error('Usage: box.session.push(data)', 2)
+    end
+    local ok, reason = pcall(internal.session_push, (...))
+    if not ok then
+        return nil, reason
+    end
+    return true
 end
 
 setmetatable(session, {

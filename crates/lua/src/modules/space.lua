@@ -341,8 +341,28 @@ function index_methods.select(index, key, opts)
         -- What is negative is meant as very large.
         offset = offset < 0 and 4294967295 or offset
         limit = limit < 0 and 4294967295 or limit
+        if opts.after ~= nil or opts.fetch_pos ~= nil then
+            if type(opts.fetch_pos) ~= 'boolean' and opts.fetch_pos ~= nil then
+                error('select: fetch_pos must be a boolean', 2)
+            end
+            local rows, position =
+                internal.select_page(index.space_id, index.id, iterator, key, offset, limit, opts.after)
+            if opts.fetch_pos then
+                return rows, position
+            end
+            return rows
+        end
     end
     return internal.select(index.space_id, index.id, iterator, key, offset, limit)
+end
+
+-- Where a row stands in the index, for `after` of select.
+function index_methods.tuple_pos(index, tuple)
+    check_index(index, 'tuple_pos')
+    if type(tuple) ~= 'table' and not box.tuple.is(tuple) then
+        error('Usage: index:tuple_pos(tuple)', 2)
+    end
+    return internal.tuple_position(index.space_id, index.id, tuple)
 end
 
 local function scan_next(scan, state)

@@ -1,5 +1,6 @@
 //! Bytes to requests, borrowing the input.
 
+use database::After;
 use tuple::msgpack::{Kind, Reader};
 use wire::{DecodeError, key, request_type};
 
@@ -24,6 +25,8 @@ pub struct Request<'a> {
     pub function_name: Option<&'a [u8]>,
     pub user_name: Option<&'a [u8]>,
     pub expression: Option<&'a [u8]>,
+    /// Only a page of the rows is wanted, or its end: see `read_page`.
+    pub has_page: bool,
 }
 
 /// What a request needs, in the order in which the first one missing is named.
@@ -132,6 +135,10 @@ impl<'a> Request<'a> {
             key::USER_NAME => self.user_name = Some(reader.read_str().map_err(bad)?),
             key::EXPRESSION => self.expression = Some(reader.read_str().map_err(bad)?),
             key::SPACE_NAME => self.space_name = Some(reader.read_str().map_err(bad)?),
+            key::FETCH_POSITION | key::AFTER_POSITION | key::AFTER_TUPLE => {
+                self.has_page = true;
+                reader.read_value().map_err(bad)?;
+            }
             key::INDEX_NAME => self.index_name = Some(reader.read_str().map_err(bad)?),
             _ => {
                 reader.read_value().map_err(bad)?;
@@ -157,17 +164,54 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Which page of its rows a SELECT wants.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Page<'a> {
+    /// The position of its last row is wanted.
+    pub fetches_position: bool,
+    /// Where it begins.
+    pub after: Option<After<'a>>,
+}
+
+/// Reads what the body of a SELECT says of pages; of a row behind which one begins nothing is checked but that it is an array.
+pub fn read_page(body: &[u8]) -> Result<Page<'_>, DecodeError> {
+    let bad = |_| DecodeError::Body("packet body");
+    let mut page = Page::default();
+    let mut reader = Reader::new(body);
+    for _ in 0..reader.read_map().map_err(bad)? {
+        let name = match reader.kind().map_err(bad)? {
+            Kind::Uint => reader.read_uint().map_err(bad)?,
+            _ => {
+                reader.read_value().map_err(bad)?;
+                u64::MAX
+            }
+        };
+        match name {
+            key::FETCH_POSITION => page.fetches_position = reader.read_bool().map_err(bad)?,
+            key::AFTER_POSITION => page.after = Some(After::Position(reader.read_str().map_err(bad)?)),
+            key::AFTER_TUPLE => {
+                if reader.kind() != Ok(Kind::Array) {
+                    return Err(DecodeError::Body("packet body"));
+                }
+                page.after = Some(After::Row(reader.read_value().map_err(bad)?));
+            }
+            _ => _ = reader.read_value().map_err(bad)?,
+        }
+    }
+    Ok(page)
+}
+
 /// How a transaction is to be begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Begin {
+pub struct Begin {
     /// Seconds.
-    pub(super) timeout: Option<f64>,
+    pub timeout: Option<f64>,
     /// Number of the level.
-    pub(super) isolation: u64,
+    pub isolation: u64,
 }
 
 /// Reads the body of BEGIN (any bytes). No body at all is an empty one.
-pub(super) fn read_begin(body: &[u8]) -> Result<Begin, DecodeError> {
+pub fn read_begin(body: &[u8]) -> Result<Begin, DecodeError> {
     let bad = |_| DecodeError::Body("request body");
     let mut begin = Begin::default();
     if body.is_empty() {
@@ -195,6 +239,30 @@ pub(super) fn read_begin(body: &[u8]) -> Result<Begin, DecodeError> {
     Ok(begin)
 }
 
+/// The key in the body of WATCH and its like (any bytes).
+pub fn read_event_key(body: &[u8]) -> Result<Option<&[u8]>, DecodeError> {
+    let bad = |_| DecodeError::Body("packet body");
+    let mut found = None;
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let mut reader = Reader::new(body);
+    for _ in 0..reader.read_map().map_err(bad)? {
+        let name = match reader.kind().map_err(bad)? {
+            Kind::Uint => reader.read_uint().map_err(bad)?,
+            _ => {
+                reader.read_value().map_err(bad)?;
+                u64::MAX
+            }
+        };
+        match name {
+            key::EVENT_KEY => found = Some(reader.read_str().map_err(bad)?),
+            _ => _ = reader.read_value().map_err(bad)?,
+        }
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +279,7 @@ mod tests {
                 }
             }
             let _ = Header::decode(&bytes);
+            let _ = (read_begin(&bytes), read_page(&bytes), read_event_key(&bytes));
             for request_type in 0..16 {
                 let _ = Request::decode(request_type, &bytes);
             }

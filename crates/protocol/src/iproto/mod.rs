@@ -7,7 +7,7 @@ mod request;
 mod streams;
 mod watches;
 
-pub use decode::Request;
+pub use decode::{Begin, Page, Request, read_begin, read_event_key, read_page};
 pub use encode::encode_error;
 
 use crate::connection::Connection;
@@ -17,7 +17,7 @@ use request::{Decoded, decode_error, decode_packet};
 use std::rc::Rc;
 use streams::Streams;
 use watches::Watches;
-use wire::{Packet, SALT_BYTES, announced_bytes, next_packet};
+use wire::{Packet, SALT_BYTES, announced_bytes, next_packet, request_type};
 
 /// The door of the binary protocol.
 pub struct Iproto;
@@ -66,6 +66,15 @@ impl Door for Iproto {
         request::serve(connection, state, request)
     }
 
+    fn encode_push(&self, database: &Database, out: &mut Vec<u8>, sync: u64, value: &[u8]) -> Result<()> {
+        let start = wire::begin_answer(out, request_type::CHUNK as u32, sync, database.catalog.schema_version());
+        let at = encode::begin_data(out);
+        out.extend_from_slice(value);
+        encode::end_data(out, at, 1);
+        wire::end_packet(out, start);
+        Ok(())
+    }
+
     fn close(&self, connection: &Rc<Connection>, state: &State) {
         streams::close(connection, &state.streams);
         watches::close(connection, &state.watches);
@@ -98,6 +107,6 @@ impl Door for Iproto {
 
 /// The protocol version told by ID.
 pub const PROTOCOL_VERSION: u64 = 6;
-/// Features told by ID: 0 streams, 1 transactions in them, 2 error extension, 3 watchers, 5 space and index names, 6 watching once. Only
+/// Features told by ID: 0 streams, 1 transactions in them, 2 error extension, 3 watchers, 4 pagination, 5 space and index names, 6 watching once. Only
 /// what works.
-pub const FEATURES: [u64; 6] = [0, 1, 2, 3, 5, 6];
+pub const FEATURES: [u64; 7] = [0, 1, 2, 3, 4, 5, 6];

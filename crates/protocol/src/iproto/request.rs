@@ -3,7 +3,7 @@
 //! Reads and writes of rows run at once, on the stack of the event loop, and encode their answer straight into the connection's
 //! buffer. What may run Lua (calls, evaluation, spaces with triggers) gets a fiber.
 
-use super::decode::Request;
+use super::decode::{Request, read_page};
 use super::encode::{begin_data, encode_ok, end_data};
 use super::{FEATURES, PROTOCOL_VERSION, State};
 use super::{streams, watches};
@@ -206,6 +206,9 @@ pub(super) fn select(
     sync: u64,
     request: &Request<'_>,
 ) -> Result<()> {
+    if request.has_page {
+        return Err(Error::needs_fiber());
+    }
     let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
     let space = find_space(database, request)?;
     let index_id = find_index(&space, request)?;
@@ -301,13 +304,13 @@ fn write_in_fiber(connection: &Rc<Connection>, header: Header, body: &[u8]) {
 }
 
 /// Writes and appends the row that a write answers with. May wait.
-fn run_write(database: &Database, context: &Context, header: Header, body: &[u8], out: &mut Vec<u8>) -> Result<u32> {
+fn run_write(database: &Database, context: &Context, header: Header, body: &[u8], out: &mut Values) -> Result<u32> {
     let request = Request::decode(header.request_type, body).map_err(decode_error)?;
     let space = find_space(database, &request)?;
     let operation = operation(header.request_type, find_index(&space, &request)?, &request)?;
     let row = database.execute(context, &space, operation)?;
     Ok(row.map_or(0, |row| {
-        out.extend_from_slice(row.data());
+        out.bytes.extend_from_slice(row.data());
         1
     }))
 }
@@ -321,7 +324,7 @@ fn select_in_fiber(connection: &Rc<Connection>, sync: u64, body: &[u8]) {
 }
 
 /// Reads rows, appends them and returns how many they are. May wait.
-fn run_select(database: &Database, context: &Context, body: &[u8], out: &mut Vec<u8>) -> Result<u32> {
+fn run_select(database: &Database, context: &Context, body: &[u8], out: &mut Values) -> Result<u32> {
     let request = Request::decode(request_type::SELECT, body).map_err(decode_error)?;
     let space = find_space(database, &request)?;
     let index_id = find_index(&space, &request)?;
@@ -330,12 +333,28 @@ fn run_select(database: &Database, context: &Context, body: &[u8], out: &mut Vec
     let kind = IteratorKind::from_code(request.iterator).ok_or_else(|| Error::illegal("Invalid iterator type"))?;
     let mut count = 0;
     let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
+    if request.has_page {
+        let page = read_page(body).map_err(decode_error)?;
+        let (rows, position) = database.select_page(context, &space, &scan, page.after)?;
+        rows.iter().for_each(|row| out.bytes.extend_from_slice(row.data()));
+        out.position = Some(position).filter(|position| page.fetches_position && !position.is_empty());
+        return Ok(rows.len() as u32);
+    }
     database.select(context, &space, &scan, |row| {
-        out.extend_from_slice(row);
+        out.bytes.extend_from_slice(row);
         count += 1;
         true
     })?;
     Ok(count)
+}
+
+/// What a request is answered with.
+#[derive(Default)]
+pub(super) struct Values {
+    /// Encoded, one after the other.
+    pub(super) bytes: Vec<u8>,
+    /// Where the rows end, if that was asked for.
+    pub(super) position: Option<Vec<u8>>,
 }
 
 /// Serves a request of a stream in the fiber that calls: on rows, a call or an evaluation. May wait. Returns the number of values it has
@@ -345,7 +364,7 @@ pub(super) fn run(
     context: &Rc<Context>,
     header: Header,
     body: &[u8],
-    out: &mut Vec<u8>,
+    out: &mut Values,
 ) -> Result<u32> {
     match header.request_type {
         request_type::SELECT => run_select(database, context, body, out),
@@ -354,11 +373,11 @@ pub(super) fn run(
             let arguments = request.tuple.unwrap_or(&[0x90]);
             if header.request_type == request_type::EVAL {
                 let source = request.expression.ok_or_else(|| missing("expression"))?;
-                return database.eval(context, &String::from_utf8_lossy(source), arguments, out);
+                return database.eval(context, &String::from_utf8_lossy(source), arguments, &mut out.bytes);
             }
             let name = request.function_name.ok_or_else(|| missing("function name"))?;
             let is_old_style = header.request_type == request_type::CALL_16;
-            database.call(context, &String::from_utf8_lossy(name), arguments, is_old_style, out)
+            database.call(context, &String::from_utf8_lossy(name), arguments, is_old_style, &mut out.bytes)
         }
         _ => run_write(database, context, header, body, out),
     }
@@ -377,6 +396,31 @@ pub(super) fn answer_data(connection: &Connection, sync: u64, seen: Position, co
     })
 }
 
+/// The same, with the position of the last row if it was asked for.
+pub(super) fn answer_values(
+    connection: &Connection,
+    sync: u64,
+    seen: Position,
+    count: u32,
+    values: &Values,
+) -> Result<()> {
+    let Some(position) = &values.position else {
+        return answer_data(connection, sync, seen, count, &values.bytes);
+    };
+    let database = connection.database();
+    connection.answer(seen.max(database.schema_written()), sync, |out| {
+        let start = begin_answer(out, 0, sync, database.catalog.schema_version());
+        msgpack::encode_map(out, 2);
+        msgpack::encode_uint(out, key::DATA);
+        msgpack::encode_array(out, count);
+        out.extend_from_slice(&values.bytes);
+        msgpack::encode_uint(out, key::POSITION);
+        msgpack::encode_str(out, position);
+        end_packet(out, start);
+        Ok(())
+    })
+}
+
 fn call(connection: &Rc<Connection>, header: Header, request: &Request<'_>) -> Result<()> {
     let arguments = request.tuple.unwrap_or(&[0x90]).to_vec();
     if header.request_type == request_type::EVAL {
@@ -384,7 +428,7 @@ fn call(connection: &Rc<Connection>, header: Header, request: &Request<'_>) -> R
         let source = String::from_utf8_lossy(source).into_owned();
         let subject = (source, describe_eval as fn(&String) -> String);
         answer_in_fiber(connection, header.sync, subject, move |database, context, source, out| {
-            database.eval(context, source, &arguments, out)
+            database.eval(context, source, &arguments, &mut out.bytes)
         });
         return Ok(());
     }
@@ -393,7 +437,7 @@ fn call(connection: &Rc<Connection>, header: Header, request: &Request<'_>) -> R
     let is_old_style = header.request_type == request_type::CALL_16;
     let subject = (name, describe_call as fn(&String) -> String);
     answer_in_fiber(connection, header.sync, subject, move |database, context, name, out| {
-        database.call(context, name, &arguments, is_old_style, out)
+        database.call(context, name, &arguments, is_old_style, &mut out.bytes)
     });
     Ok(())
 }
@@ -403,12 +447,12 @@ fn answer_in_fiber<S: 'static>(
     connection: &Rc<Connection>,
     sync: u64,
     subject: (S, fn(&S) -> String),
-    work: impl FnOnce(&Rc<Database>, &Rc<Context>, &S, &mut Vec<u8>) -> Result<u32> + 'static,
+    work: impl FnOnce(&Rc<Database>, &Rc<Context>, &S, &mut Values) -> Result<u32> + 'static,
 ) {
     connection.in_fiber(sync, subject, move |connection, context, subject| {
-        let mut values = Vec::new();
+        let mut values = Values::default();
         let count = work(connection.database(), context, subject, &mut values)?;
-        answer_data(connection, sync, context.seen.get(), count, &values)
+        answer_values(connection, sync, context.seen.get(), count, &values)
     });
 }
 

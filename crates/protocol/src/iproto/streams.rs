@@ -22,7 +22,7 @@
 use super::decode::read_begin;
 use super::encode::encode_ok;
 use super::request::{
-    Decoded, answer_data, decode_error, describe_rows, run, select, serve_alone, type_name, write_in,
+    Decoded, Values, answer_values, decode_error, describe_rows, run, select, serve_alone, type_name, write_in,
 };
 use super::{Iproto, Request};
 use crate::connection::Connection;
@@ -325,14 +325,15 @@ fn serve_queued(connection: &Connection, stream: &Stream, request: &Queued) {
     let (database, context) = (connection.database(), &stream.context);
     database.act_for_session(context);
     connection.session().sync.set(header.sync);
+    context.sync.set(header.sync);
     let work = || match header.request_type {
         request_type::BEGIN | request_type::COMMIT | request_type::ROLLBACK => {
             control(connection, context, header, &request.body)
         }
         request_type::SELECT..=request_type::CALL_16 | request_type::EVAL..=request_type::CALL => {
-            let mut values = Vec::new();
+            let mut values = Values::default();
             let count = run(database, context, header, &request.body, &mut values)?;
-            answer_data(connection, header.sync, context.seen.get(), count, &values)
+            answer_values(connection, header.sync, context.seen.get(), count, &values)
         }
         request_type::PING => answer_ok(connection, context, header.sync),
         request_type::EXECUTE | request_type::PREPARE => {

@@ -5,21 +5,20 @@
 //! sent no events either.
 
 use super::State;
+use super::decode::read_event_key;
 use super::encode::{begin_data, end_data};
 use super::request::{decode_error, missing};
-use crate::connection::Connection;
+use crate::connection::{Connection, LOOK_AGAIN_NS};
 use database::{Error, ErrorCode, Event, Result, Watcher};
 use hashbrown::HashMap;
 use runtime::fiber;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
-use tuple::msgpack::{self, Kind, Reader};
-use wire::{DecodeError, begin_answer, end_packet, key, request_type};
+use tuple::msgpack;
+use wire::{begin_answer, end_packet, key, request_type};
 
 /// Keys that one connection watches.
 const WATCHES_MAX: usize = 10_000;
-/// Interval between looks whether a client has read enough to be sent events again.
-const LOOK_AGAIN_NS: u64 = 10_000_000;
 
 /// The keys that a connection watches.
 #[derive(Default)]
@@ -119,34 +118,10 @@ fn watches_of(connection: &Connection) -> &Watches {
     &connection.state.downcast_ref::<State>().expect("the door of a connection has made its state").watches
 }
 
-/// The key in the body of WATCH and its like (any bytes).
-pub(super) fn read_key(body: &[u8]) -> std::result::Result<Option<&[u8]>, DecodeError> {
-    let bad = |_| DecodeError::Body("packet body");
-    let mut found = None;
-    if body.is_empty() {
-        return Ok(None);
-    }
-    let mut reader = Reader::new(body);
-    for _ in 0..reader.read_map().map_err(bad)? {
-        let name = match reader.kind().map_err(bad)? {
-            Kind::Uint => reader.read_uint().map_err(bad)?,
-            _ => {
-                reader.read_value().map_err(bad)?;
-                u64::MAX
-            }
-        };
-        match name {
-            key::EVENT_KEY => found = Some(reader.read_str().map_err(bad)?),
-            _ => _ = reader.read_value().map_err(bad)?,
-        }
-    }
-    Ok(found)
-}
-
 /// Serves WATCH, UNWATCH and WATCH_ONCE. Errors: nothing was done; the client is told even where success is not answered.
 pub(super) fn serve(connection: &Rc<Connection>, request_type: u64, sync: u64, body: &[u8]) -> Result<()> {
     let watches = watches_of(connection);
-    let key = read_key(body).map_err(decode_error)?.ok_or_else(|| missing("event key"))?;
+    let key = read_event_key(body).map_err(decode_error)?.ok_or_else(|| missing("event key"))?;
     match request_type {
         request_type::WATCH => watch(connection, watches, key, sync),
         request_type::UNWATCH => {
