@@ -31,6 +31,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("box", include_str!("modules/box.lua")),
     ("info", include_str!("modules/info.lua")),
     ("net_box", include_str!("modules/net_box.lua")),
+    ("net_box_spaces", include_str!("modules/net_box_spaces.lua")),
     ("cfg", include_str!("modules/cfg.lua")),
     ("console", include_str!("modules/console.lua")),
     ("console_server", include_str!("modules/console_server.lua")),
