@@ -725,19 +725,6 @@ local function finish_rows(body, size)
     return internal.remote_data(body, size, 'rows') or {}
 end
 
-local function finish_row(body, size)
-    local rows = internal.remote_data(body, size, 'rows')
-    return rows and rows[1] or nil
-end
-
-local function finish_one(body, size)
-    local rows = internal.remote_data(body, size, 'rows') or {}
-    if rows[2] ~= nil then
-        return nil, new_error(codes.MORE_THAN_ONE_TUPLE, internal.error_text(codes.MORE_THAN_ONE_TUPLE))
-    end
-    return rows[1]
-end
-
 local function finish_value(body, size)
     local values = internal.remote_data(body, size, 'values')
     return values and values[1]
@@ -1036,8 +1023,7 @@ end
 -- What spaces and indexes of a connection can do is in net_box_spaces.lua.
 internal.net_box = {
     KEY = KEY, REQUEST = REQUEST, space_methods = space_methods, index_methods = index_methods, perform = perform,
-    decode_body = decode_body, finish_rows = finish_rows, finish_row = finish_row, finish_one = finish_one,
-    finish_value = finish_value,
+    decode_body = decode_body, finish_rows = finish_rows, finish_value = finish_value, new_error = new_error,
 }
 
 -- Connecting --------------------------------------------------------------------------------------------------------------------------

@@ -6,13 +6,26 @@ internal.net_box = nil
 local KEY, REQUEST = parts.KEY, parts.REQUEST
 local space_methods, index_methods = parts.space_methods, parts.index_methods
 local perform, decode_body = parts.perform, parts.decode_body
-local finish_rows, finish_row, finish_one, finish_value =
-    parts.finish_rows, parts.finish_row, parts.finish_one, parts.finish_value
+local finish_rows, finish_value, new_error = parts.finish_rows, parts.finish_value, parts.new_error
+local codes = box.error
 
 local ITERATORS = {
     EQ = 0, REQ = 1, ALL = 2, LT = 3, LE = 4, GE = 5, GT = 6, BITS_ALL_SET = 7, BITS_ANY_SET = 8, BITS_ALL_NOT_SET = 9,
     OVERLAPS = 10, NEIGHBOR = 11,
 }
+
+local function finish_row(body, size)
+    local rows = internal.remote_data(body, size, 'rows')
+    return rows and rows[1] or nil
+end
+
+local function finish_one(body, size)
+    local rows = internal.remote_data(body, size, 'rows') or {}
+    if rows[2] ~= nil then
+        return nil, new_error(codes.MORE_THAN_ONE_TUPLE, internal.error_text(codes.MORE_THAN_ONE_TUPLE))
+    end
+    return rows[1]
+end
 
 local function check_space(space, name)
     if type(space) ~= 'table' or space.connection == nil then
