@@ -18,9 +18,9 @@ use crate::workload::{Client, Dice, Unique, View, Workload, rows};
 use std::collections::BTreeMap;
 
 /// Keys with an even number are in the first space, others in the second.
-const LISTS: [u32; 2] = [3090, 3091];
-const CELLS: [u32; 2] = [3092, 3093];
-const LOCKED: u32 = 3094;
+const LISTS: [u32; 2] = [3100, 3101];
+const CELLS: [u32; 2] = [3102, 3103];
+const LOCKED: u32 = 3104;
 /// A register under a lock has its key from here on in histories.
 const LOCKED_KEYS: u64 = 1 << 40;
 /// What the procedure says when it is given a row that another one has.
@@ -447,9 +447,9 @@ mod tests {
     fn check(records: Vec<Record>, lists: [&[Value]; 2], cells: &[Value]) -> Result<(), Violation> {
         let history = History { records, ..History::default() };
         let mut view = |operation: Operation| match operation {
-            Operation::Select { space: Space::Id(3090), .. } => Ok(Value::Array(lists[0].to_vec())),
-            Operation::Select { space: Space::Id(3091), .. } => Ok(Value::Array(lists[1].to_vec())),
-            Operation::Select { space: Space::Id(3092), .. } => Ok(Value::Array(cells.to_vec())),
+            Operation::Select { space: Space::Id(3100), .. } => Ok(Value::Array(lists[0].to_vec())),
+            Operation::Select { space: Space::Id(3101), .. } => Ok(Value::Array(lists[1].to_vec())),
+            Operation::Select { space: Space::Id(3102), .. } => Ok(Value::Array(cells.to_vec())),
             _ => Ok(Value::Array(Vec::new())),
         };
         Transactions.check(0, &history, &mut view)
