@@ -15,10 +15,9 @@ use crate::error::Result;
 use crate::prepare::{Look, Prepared};
 use crate::session::Context;
 use crate::txn::{Statement, Txn};
-use hashbrown::HashMap;
 use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use storage::{Change, IndexDef, IndexKind, Key, MemoryIterator, MemorySpace, Mode, StorageError, ordered_key};
 use tuple::{IndexId, SpaceId, Tuple};
@@ -33,7 +32,7 @@ pub(crate) struct Layer {
     /// Rows that it has taken away, by the primary index.
     gone: MemorySpace,
     /// Primary keys that it has taken away without a look, as ordered bytes.
-    gone_keys: HashSet<Vec<u8>>,
+    gone_keys: BTreeSet<Vec<u8>>,
     /// Grows with every change.
     version: u64,
 }
@@ -50,7 +49,8 @@ pub(crate) struct LayerUndo {
 /// The private writes of one transaction.
 #[derive(Default)]
 pub(crate) struct Private {
-    layers: HashMap<SpaceId, Rc<RefCell<Layer>>>,
+    /// By number: the order in which they go must not be another in each process.
+    layers: BTreeMap<SpaceId, Rc<RefCell<Layer>>>,
     /// For each of its statements; none where the space keeps no rows.
     undo: Vec<Option<LayerUndo>>,
 }
@@ -64,7 +64,7 @@ impl Layer {
                 gone.create_index(def.clone());
             }
         }
-        Layer { puts, gone, gone_keys: HashSet::new(), version: 0 }
+        Layer { puts, gone, gone_keys: BTreeSet::new(), version: 0 }
     }
 
     /// True if a row of the space is not there for the transaction: it has taken it away, or put another in its place.

@@ -100,6 +100,8 @@ impl Process {
         files: Arc<dyn FileSystem>,
         settings: &Settings,
     ) -> Result<Self, String> {
+        // What an earlier machine has left on this thread.
+        fiber::abandon();
         let made = Self::open(simulation, files, settings);
         if made.is_err() {
             fiber::abandon();
