@@ -203,6 +203,16 @@ impl Database {
         self.state.borrow().clone()
     }
 
+    /// A number for each state, cheap to compare.
+    pub(crate) fn state_number(&self) -> u8 {
+        match *self.state.borrow() {
+            State::Loading => 0,
+            State::Running => 1,
+            State::LogFailed(_) => 2,
+            State::Stopped => 3,
+        }
+    }
+
     pub(crate) fn set_state(&self, state: State) {
         *self.state.borrow_mut() = state;
     }

@@ -25,6 +25,8 @@ const EVENT_BYTES_MAX: usize = 1 << 20;
 const EVENT_BYTES_TOTAL_MAX: usize = 64 << 20;
 /// Watchers of all keys.
 const WATCHERS_MAX: usize = 1_000_000;
+/// Bytes of the keys that they watch, each counted for each watcher.
+const WATCHED_BYTES_MAX: usize = 64 << 20;
 
 /// The key that announces that the server is about to stop.
 pub const SHUTDOWN_KEY: &[u8] = b"box.shutdown";
@@ -67,6 +69,7 @@ pub(crate) struct Events {
     keys: Cell<usize>,
     bytes: Cell<usize>,
     watchers: Cell<usize>,
+    watched_bytes: Cell<usize>,
     /// What the keys of the server were made of last: version of the schema, state, `read_only`.
     made_of: Cell<Option<(u64, u8, bool)>>,
 }
@@ -138,6 +141,10 @@ impl Database {
         if events.watchers.get() >= WATCHERS_MAX {
             return Err(unsupported(format!("more than {WATCHERS_MAX} watchers")));
         }
+        if events.watched_bytes.get() + key.len() > WATCHED_BYTES_MAX {
+            return Err(unsupported(format!("more than {WATCHED_BYTES_MAX} bytes of watched keys")));
+        }
+        events.watched_bytes.set(events.watched_bytes.get() + key.len());
         events.watchers.set(events.watchers.get() + 1);
         let number = events.next_number();
         events.entries.borrow_mut().entry(Rc::from(key)).or_default().watchers.insert(number, watcher);
@@ -151,6 +158,7 @@ impl Database {
         let Some(entry) = entries.get_mut(key) else { return };
         if entry.watchers.remove(&number).is_some() {
             events.watchers.set(events.watchers.get() - 1);
+            events.watched_bytes.set(events.watched_bytes.get() - key.len());
         }
         if entry.watchers.is_empty() && entry.event.value.is_none() {
             entries.remove(key);
@@ -172,13 +180,7 @@ impl Database {
     /// Announces what has changed of the server itself.
     #[inline]
     pub(crate) fn refresh_events(&self) {
-        let state = match self.state() {
-            State::Loading => 0,
-            State::Running => 1,
-            State::LogFailed(_) => 2,
-            State::Stopped => 3,
-        };
-        let now = Some((self.catalog.schema_version(), state, self.config.borrow().read_only));
+        let now = Some((self.catalog.schema_version(), self.state_number(), self.config.borrow().read_only));
         if self.events.made_of.get() != now {
             self.events.made_of.set(now);
             self.announce_changes();

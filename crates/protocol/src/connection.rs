@@ -172,6 +172,11 @@ impl Connection {
         });
     }
 
+    /// True if nobody has logged in and guest may do nothing but connect: whoever that is gets little to hold.
+    pub(crate) fn is_stranger(&self) -> bool {
+        self.session.user.get() == database::GUEST && !self.service.has_guest_grants()
+    }
+
     /// The same in the fiber that calls, for a request that has come at `begun`, by the clock of the fibers.
     pub(crate) fn serve_here(
         &self,

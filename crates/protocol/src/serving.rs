@@ -3,7 +3,7 @@
 use crate::connection::{Connection, log_slow};
 use crate::door::{Door, Split};
 use crate::service::shutting_down;
-use database::{Error, ErrorCode, GUEST};
+use database::{Error, ErrorCode};
 use runtime::fiber;
 use std::rc::Rc;
 use storage::PREFETCH_MAX;
@@ -171,7 +171,7 @@ fn is_too_large(connection: &Connection, announced: u64, come: usize) -> bool {
     if announced <= bound as u64 {
         return false;
     }
-    let error = if connection.session.user.get() == GUEST && !service.has_guest_grants() {
+    let error = if connection.is_stranger() {
         let what = format_args!("a request of {announced} bytes before login (at most {bound} bytes)");
         Error::new(ErrorCode::Unsupported, &[&"Lycosa", &what])
     } else if service.input_total.get() + come > service.config.input_total_max {

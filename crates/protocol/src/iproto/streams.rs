@@ -40,6 +40,9 @@ use wire::{Header, request_type};
 const STREAMS_MAX: usize = 1000;
 /// The same of all connections: each may hold rows that it has written.
 const STREAMS_TOTAL_MAX: usize = 50_000;
+/// The same two of connections that have not logged in, while guest may do nothing: they leave room for everybody else.
+const STRANGER_STREAMS_MAX: usize = 8;
+const STRANGER_STREAMS_TOTAL_MAX: usize = 5_000;
 /// Bytes of a queued request that weigh as much as another request.
 const QUEUED_BYTES: usize = 16 << 10;
 /// Time that the queue of a stream gets before other fibers have their turn.
@@ -247,11 +250,15 @@ impl Streams {
     /// Remembers a stream from now on. Errors: there are too many.
     fn open(&self, connection: &Connection, id: u64) -> Result<Rc<Stream>> {
         let total = &connection.database().statistics.streams_open;
+        let (max, total_max) = match connection.is_stranger() {
+            true => (STRANGER_STREAMS_MAX, STRANGER_STREAMS_TOTAL_MAX),
+            false => (STREAMS_MAX, STREAMS_TOTAL_MAX),
+        };
         let mut open = self.open.borrow_mut();
-        if open.len() >= STREAMS_MAX || total.get() >= STREAMS_TOTAL_MAX as u64 {
-            let what = match open.len() >= STREAMS_MAX {
-                true => format!("more than {STREAMS_MAX} open streams of one connection"),
-                false => format!("more than {STREAMS_TOTAL_MAX} open streams"),
+        if open.len() >= max || total.get() >= total_max as u64 {
+            let what = match open.len() >= max {
+                true => format!("more than {max} open streams of one connection"),
+                false => format!("more than {total_max} open streams"),
             };
             return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &what]));
         }

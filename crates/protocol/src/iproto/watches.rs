@@ -19,6 +19,9 @@ use wire::{begin_answer, end_packet, key, request_type};
 
 /// Keys that one connection watches.
 const WATCHES_MAX: usize = 10_000;
+/// The same of a connection that has not logged in, while guest may do nothing; and how many watchers there may be of all for it to get one more.
+const STRANGER_WATCHES_MAX: usize = 16;
+const STRANGER_WATCHERS_MAX: usize = 10_000;
 
 /// The keys that a connection watches.
 #[derive(Default)]
@@ -140,8 +143,11 @@ fn watch(connection: &Rc<Connection>, watches: &Watches, key: &[u8], sync: u64) 
     let watch = match known {
         Some(watch) => watch,
         None => {
-            if watches.by_key.borrow().len() >= WATCHES_MAX {
-                let what = format!("more than {WATCHES_MAX} watched keys of one connection");
+            let is_stranger = connection.is_stranger();
+            let max = if is_stranger { STRANGER_WATCHES_MAX } else { WATCHES_MAX };
+            let are_too_many = is_stranger && connection.database().watchers() >= STRANGER_WATCHERS_MAX;
+            if watches.by_key.borrow().len() >= max || are_too_many {
+                let what = format!("more than {max} watched keys of one connection, or so many watchers of others");
                 return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &what]));
             }
             let watch = Rc::new(Watch {
