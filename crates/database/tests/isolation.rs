@@ -380,8 +380,35 @@ fn replay(history: &History, engine: &str) -> Rc<Database> {
     database
 }
 
-/// Transactions of several clients, suspended whenever another one has its turn. Returns how many committed and how many met a conflict.
-fn run_seed(seed: u64, engine: &str) -> (usize, usize) {
+/// Which transactions read in a view, and the number of commits that their views show.
+struct Pins(Vec<(Rc<Context>, Cell<Option<usize>>)>);
+
+impl Pins {
+    fn of(contexts: impl Iterator<Item = Rc<Context>>) -> Self {
+        Pins(contexts.map(|context| (context, Cell::new(None))).collect())
+    }
+
+    /// The last of so many commits is just over: who has a view since shows the state before it.
+    fn note_commit(&self, database: &Database, committed: usize) {
+        for (context, pin) in &self.0 {
+            match database.is_in_view(context) {
+                true if pin.get().is_none() => pin.set(Some(committed - 1)),
+                true => {}
+                false => pin.set(None),
+            }
+        }
+    }
+
+    /// The number of commits before what a transaction saw, which has ended; without a view `seen`.
+    fn take(&self, client: usize, seen: usize) -> (usize, bool) {
+        let pin = self.0[client].1.take();
+        (pin.unwrap_or(seen), pin.is_some())
+    }
+}
+
+/// Transactions of several clients, suspended whenever another one has its turn. Returns how many committed, how many met a conflict, and how many
+/// committed what they had read in a view.
+fn run_seed(seed: u64, engine: &str) -> (usize, usize, usize) {
     let chooser = Chooser(SeededRandomness::new(seed));
     choose_in_place_max(seed);
     let database = open(&SimulatedFiles::default());
@@ -389,10 +416,12 @@ fn run_seed(seed: u64, engine: &str) -> (usize, usize) {
     let keys = if seed.is_multiple_of(2) { 6 } else { 24 };
     // With what each has done in its transaction, and how many had committed then.
     let mut clients: [_; 4] = std::array::from_fn(|_| (Client::new(&database), Vec::new(), 0));
+    let pins = Pins::of(clients.iter().map(|(client, ..)| Rc::clone(&client.context)));
     let mut history = History::default();
-    let mut conflicts = 0;
+    let (mut conflicts, mut views) = (0, 0);
     for _ in 0..400 {
-        let (client, done, seen) = &mut clients[chooser.below(4) as usize];
+        let at = chooser.below(4) as usize;
+        let (client, done, seen) = &mut clients[at];
         // A few statements in a turn.
         for _ in 0..1 + chooser.below(3) {
             if !client.context.is_in_txn() {
@@ -404,23 +433,35 @@ fn run_seed(seed: u64, engine: &str) -> (usize, usize) {
                     if !matches!(op, Op::Iterate(..) | Op::Next | Op::Savepoint | Op::RollbackTo) {
                         let outcome = client.run(&database, &op);
                         history.committed.push(vec![(op, outcome)]);
+                        pins.note_commit(&database, history.committed.len());
                     }
                     continue;
                 }
                 client.begin(&database);
+                pins.take(at, 0);
             }
             match chooser.below(12) {
                 0 | 1 => match database.commit(&client.context) {
-                    Ok(()) => history.committed.push(std::mem::take(done)),
+                    Ok(()) => match pins.take(at, 0) {
+                        // It comes where its view was.
+                        (shown, true) => {
+                            history.abandoned.push((shown, std::mem::take(done)));
+                            views += 1;
+                        }
+                        _ => {
+                            history.committed.push(std::mem::take(done));
+                            pins.note_commit(&database, history.committed.len());
+                        }
+                    },
                     Err(error) => {
                         assert_eq!(error.code(), CONFLICT);
-                        history.abandoned.push((*seen, std::mem::take(done)));
+                        history.abandoned.push((pins.take(at, *seen).0, std::mem::take(done)));
                         conflicts += 1;
                     }
                 },
                 2 => {
                     database.rollback(&client.context).unwrap();
-                    history.abandoned.push((*seen, std::mem::take(done)));
+                    history.abandoned.push((pins.take(at, *seen).0, std::mem::take(done)));
                 }
                 _ => {
                     let op = chooser.op(keys);
@@ -431,7 +472,7 @@ fn run_seed(seed: u64, engine: &str) -> (usize, usize) {
                         assert_eq!(again, Err(CONFLICT), "what it sees is not for use");
                         assert!(client.context.is_in_txn());
                         database.rollback(&client.context).unwrap();
-                        history.abandoned.push((*seen, std::mem::take(done)));
+                        history.abandoned.push((pins.take(at, *seen).0, std::mem::take(done)));
                     } else {
                         done.push((op, outcome));
                         *seen = history.committed.len();
@@ -447,19 +488,23 @@ fn run_seed(seed: u64, engine: &str) -> (usize, usize) {
     }
     clients.iter().for_each(|(client, ..)| database.abandon(&client.context));
     assert_eq!(database.suspended(), 0);
+    let counts = database.view_counts();
+    assert_eq!((counts.open, counts.bytes, counts.ended), (0, 0, 0), "nothing is left of views");
     assert_eq!(database.statistics.conflicts.get(), conflicts as u64);
     assert_eq!(contents(&database), contents(&replay(&history, engine)), "seed {seed}");
-    (history.committed.len(), conflicts)
+    (history.committed.len(), conflicts, views)
 }
 
 fn run_seeds(engine: &str) {
-    let (mut committed, mut conflicts) = (0, 0);
+    let (mut committed, mut conflicts, mut views) = (0, 0, 0);
     for seed in 0..150 {
-        let (more, other) = run_seed(seed, engine);
+        let (more, other, in_views) = run_seed(seed, engine);
         committed += more;
         conflicts += other;
+        views += in_views;
     }
     assert!(committed > 2 * conflicts && conflicts > 1000, "{committed} committed, {conflicts} conflicts");
+    assert!(views > 50, "{views} committed in views");
 }
 
 #[test]
@@ -473,11 +518,14 @@ fn so_are_those_on_disk() {
 }
 
 /// A client in a fiber, which waits wherever a statement does. `history` has what came of it.
-fn work(database: &Rc<Database>, seed: u64, history: &RefCell<History>) {
+fn work(database: &Rc<Database>, seed: u64, history: &RefCell<History>, pins: &RefCell<Pins>) {
     let chooser = Chooser(SeededRandomness::new(seed));
     let keys = 12;
     let mut client = Client::new(database);
     fiber::set_local(Rc::clone(&client.context) as Rc<dyn std::any::Any>);
+    let at = pins.borrow().0.len();
+    pins.borrow_mut().0.push((Rc::clone(&client.context), Cell::new(None)));
+    let note_commit = || pins.borrow().note_commit(database, history.borrow().committed.len());
     for _ in 0..12 {
         if chooser.below(4) == 0 {
             let op = chooser.op(keys);
@@ -488,10 +536,12 @@ fn work(database: &Rc<Database>, seed: u64, history: &RefCell<History>) {
             ) {
                 let outcome = client.run(database, &op);
                 history.borrow_mut().committed.push(vec![(op, outcome)]);
+                note_commit();
             }
             continue;
         }
         client.begin(database);
+        pins.borrow().take(at, 0);
         let (mut done, mut seen, mut is_doomed) = (Vec::new(), 0, false);
         for _ in 0..1 + chooser.below(6) {
             let op = chooser.op(keys);
@@ -506,12 +556,16 @@ fn work(database: &Rc<Database>, seed: u64, history: &RefCell<History>) {
                 fiber::sleep(chooser.below(200_000));
             }
         }
-        if !is_doomed && chooser.below(6) > 0 && database.commit(&client.context).is_ok() {
-            history.borrow_mut().committed.push(done);
-        } else {
+        let is_committed = !is_doomed && chooser.below(6) > 0 && database.commit(&client.context).is_ok();
+        if !is_committed {
             database.rollback(&client.context).unwrap();
-            history.borrow_mut().abandoned.push((seen, done));
         }
+        match (is_committed, pins.borrow().take(at, seen)) {
+            (true, (_, false)) => history.borrow_mut().committed.push(done),
+            // Where its view was, if it had one.
+            (_, (shown, _)) => history.borrow_mut().abandoned.push((shown, done)),
+        }
+        note_commit();
     }
 }
 
@@ -533,11 +587,13 @@ fn run_waiting_seed(seed: u64) -> (usize, u64) {
     simulation.enter(|| {
         let database = open_on_slow_disk(&simulation);
         let history = Rc::new(RefCell::new(History::default()));
+        let pins = Rc::new(RefCell::new(Pins(Vec::new())));
         let left = Rc::new(Cell::new(4));
         for client in 0..left.get() {
             let (database, history, left) = (Rc::clone(&database), Rc::clone(&history), Rc::clone(&left));
+            let pins = Rc::clone(&pins);
             fiber::spawn("client", move || {
-                work(&database, seed * 10 + client, &history);
+                work(&database, seed * 10 + client, &history, &pins);
                 left.set(left.get() - 1);
             });
         }
@@ -691,7 +747,11 @@ fn in_a_conflict_is_what_changes_something_that_was_seen(engine: &str) {
             }
             rival.run(&database, &other).unwrap();
             database.commit(&rival.context).unwrap();
+            // Who has only read goes on in a view.
+            let is_in_view = database.is_in_view(&client.context);
             let outcome = database.commit(&client.context).map_err(|error| error.code());
+            assert!(!is_in_view || outcome == Ok(()));
+            let outcome = if is_in_view { Err(CONFLICT) } else { outcome };
             assert_eq!(outcome, if is_conflict { Err(CONFLICT) } else { Ok(()) }, "{first:?} against {other:?}");
             assert_eq!(database.suspended(), 0);
         }
