@@ -291,13 +291,15 @@ impl Database {
     /// Ends views until the rest keeps to the bounds.
     pub(crate) fn bound_views(&self) {
         let views = &self.isolation.readers.views;
-        while views.passed.borrow().len() > PASSED_MAX
+        let max = self.config.borrow().read_view_memory as usize;
+        // A view holds each row once, however often it was changed; the list does not.
+        let is_long = |length: usize| length > PASSED_MAX || length > 0 && views.bytes() > max;
+        while is_long(views.passed.borrow().len())
             && let Some(view) = views.furthest_behind()
         {
             view.catch_up(self, CATCH_UP);
             views.trim();
         }
-        let max = self.config.borrow().read_view_memory as usize;
         while views.open.borrow().len() > VIEWS_MAX || views.bytes() > max {
             if !views.end_oldest() {
                 break;
