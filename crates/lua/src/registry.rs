@@ -66,6 +66,10 @@ pub(crate) struct Registry {
     /// Scans and savepoints that Lua holds, by address: any other pointer is refused.
     pub(crate) scans: RefCell<hashbrown::HashSet<usize>>,
     pub(crate) savepoints: RefCell<hashbrown::HashSet<usize>>,
+    /// Key definitions that Lua holds, by their numbers.
+    pub(crate) key_defs: RefCell<hashbrown::HashMap<u64, Rc<crate::key_defs::Definition>>>,
+    /// The number of the last one.
+    pub(crate) key_defs_made: Cell<u64>,
     /// Lua function: makes `box.space` and its like follow the schema.
     pub(crate) refresh: Cell<c_int>,
     /// The schema version that Lua's tables show.

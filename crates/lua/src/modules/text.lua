@@ -181,10 +181,16 @@ package.loaded.msgpack = new_notation(function(own, count, value, buffer)
     if count == 0 then
         error('msgpack.encode: a Lua object expected', 3)
     end
-    if count > 1 then
+    if count == 1 then
+        return internal.msgpack_encode(value, own())
+    end
+    if not internal.is_buffer(buffer) then
         error("msgpack.encode: argument 2 must be of type 'struct ibuf'", 3)
     end
-    return internal.msgpack_encode(value, own())
+    -- What cannot be encoded leaves the buffer as it is.
+    local text = internal.msgpack_encode(value, own())
+    ffi.copy(buffer:alloc(#text), text, #text)
+    return #text
 end, function(own, count, text, place)
     local options = own()
     if is_pointer(text) then
