@@ -79,6 +79,7 @@ impl Lua {
             sockets::FUNCTIONS,
             remote::FUNCTIONS,
             crate::key_defs::FUNCTIONS,
+            crate::xlogs::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);

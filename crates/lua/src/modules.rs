@@ -23,6 +23,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("key_def", include_str!("modules/key_def.lua")),
     ("merger", include_str!("modules/merger.lua")),
     ("pickle", include_str!("modules/pickle.lua")),
+    ("xlog", include_str!("modules/xlog.lua")),
     ("trigger", include_str!("modules/trigger.lua")),
     ("tap", include_str!("modules/tap.lua")),
     ("loading", include_str!("modules/loading.lua")),

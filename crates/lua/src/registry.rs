@@ -70,6 +70,10 @@ pub(crate) struct Registry {
     pub(crate) key_defs: RefCell<hashbrown::HashMap<u64, Rc<crate::key_defs::Definition>>>,
     /// The number of the last one.
     pub(crate) key_defs_made: Cell<u64>,
+    /// Logs and snapshots that Lua reads, by their numbers.
+    pub(crate) xlogs: RefCell<hashbrown::HashMap<u64, Rc<RefCell<wal::XlogReader>>>>,
+    /// The number of the last one.
+    pub(crate) xlogs_opened: Cell<u64>,
     /// Lua function: makes `box.space` and its like follow the schema.
     pub(crate) refresh: Cell<c_int>,
     /// The schema version that Lua's tables show.
