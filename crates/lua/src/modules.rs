@@ -3,6 +3,8 @@
 /// Name and source. A name that `require` finds is set by the module itself.
 pub(crate) const MODULES: &[(&str, &str)] = &[
     ("prelude", include_str!("modules/prelude.lua")),
+    ("compat", include_str!("modules/compat.lua")),
+    ("varbinary", include_str!("modules/varbinary.lua")),
     ("strings", include_str!("modules/strings.lua")),
     ("error", include_str!("modules/error.lua")),
     ("text", include_str!("modules/text.lua")),

@@ -19,6 +19,7 @@ pub(crate) struct CtypeIds {
     pub(crate) tuple: u32,
     pub(crate) uuid: u32,
     pub(crate) decimal: u32,
+    pub(crate) varbinary: u32,
     pub(crate) error: u32,
     /// `char *`
     pub(crate) bytes: u32,
@@ -31,6 +32,10 @@ pub(crate) struct CtypeIds {
 pub(crate) struct Registry {
     pub(crate) ids: Cell<CtypeIds>,
     pub(crate) null: Cell<c_int>,
+    /// Lua function: an object of binary data.
+    pub(crate) make_varbinary: Cell<c_int>,
+    /// Binary data become such objects, and not strings.
+    pub(crate) decodes_varbinary: Cell<bool>,
     pub(crate) array_metatable: Cell<c_int>,
     pub(crate) map_metatable: Cell<c_int>,
     /// Lua table: methods of tuple objects.

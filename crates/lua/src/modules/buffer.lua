@@ -22,6 +22,8 @@ typedef struct ibuf ibuf_t;
 ]]
 
 local READAHEAD = 16320
+-- More than any address has.
+local SIZE_MAX = 2 ^ 47
 -- What `static_alloc` gives holds until so many others were given.
 local STATIC_BLOCKS = 16
 
@@ -57,10 +59,10 @@ end
 -- Room for `size` more bytes at `wpos`: what was read makes way, or other memory is taken.
 local function reserve(buffer, size)
     -- What is no number raises here, as Tarantool's does.
-    if buffer.wpos + size <= buffer.epos then
-        if size < 0 then
-            error('size must not be negative', 3)
-        end
+    local behind = buffer.wpos + size
+    if not (size >= 0 and size < SIZE_MAX) then
+        error(size < 0 and 'size must not be negative' or 'not enough memory', 3)
+    elseif behind <= buffer.epos then
         return buffer.wpos
     end
     local used = tonumber(buffer.wpos - buffer.rpos)
@@ -114,7 +116,7 @@ function methods.unused(buffer)
 end
 
 function methods.checksize(buffer, size)
-    if size < 0 or buffer.rpos + size > buffer.wpos then
+    if not (size >= 0 and size <= tonumber(buffer.wpos - buffer.rpos)) then
         error(('Attempt to read out of range bytes: needed=%d size=%d'):format(tonumber(size),
             tonumber(buffer.wpos - buffer.rpos)), 3)
     end
@@ -159,7 +161,7 @@ ffi.metatype(buffer_type, {
 })
 
 local function new(size)
-    if size ~= nil and (type(size) ~= 'number' or not (size >= 0 and size < 2 ^ 47)) then
+    if size ~= nil and (type(size) ~= 'number' or not (size >= 0 and size < SIZE_MAX)) then
         error('Usage: ibuf([size])', 2)
     end
     local buffer = ffi.new(buffer_type, nil, nil, nil, nil, nil, READAHEAD)

@@ -51,7 +51,9 @@ local info_fields = {
     pid = function() return require('tarantool').pid() end,
     package = function() return 'Tarantool' end,
     version = function() return require('tarantool').version end,
-    cluster = function(now) return { uuid = now.cluster_uuid } end,
+    cluster = function(now)
+        return internal.tweaks.cluster_is_whole and { name = box.NULL } or { uuid = now.cluster_uuid }
+    end,
     replicaset = function(now) return { uuid = now.cluster_uuid } end,
     replication = function(now)
         return { { id = 1, uuid = now.uuid, lsn = now.lsn } }

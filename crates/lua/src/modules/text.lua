@@ -128,7 +128,8 @@ end
 
 package.loaded.json = new_notation(function(own, count, value, changes)
     check_options(count, changes)
-    return internal.json_encode(value, own(changes))
+    local text = internal.json_encode(value, own(changes))
+    return internal.tweaks.json_plain_slash and text:gsub('\\(.)', { ['/'] = '/' }) or text
 end, function(own, count, text, changes)
     check_options(count, changes)
     if type(text) ~= 'string' and type(text) ~= 'number' then
