@@ -262,8 +262,10 @@ function package.loaded.msgpack.object(value)
 end
 
 function package.loaded.msgpack.object_from_raw(raw, size)
-    if type(raw) == 'cdata' then
+    if is_pointer(raw) and type(size) == 'number' and size >= 0 then
         raw = ffi.string(raw, size)
+    elseif type(raw) ~= 'string' then
+        error('msgpack.object_from_raw: a Lua string or char * and a size expected', 2)
     end
     local _, behind = package.loaded.msgpack.decode(raw)
     if behind ~= #raw + 1 then
