@@ -1,12 +1,17 @@
 //! Modules of Lua that Tarantool 2.6 has not, so that no golden script can ask it: varbinary, compat, trigger; and what handles of key definitions,
-//! buffers and logs leave behind.
+//! buffers and logs leave behind; modules with a half in C; what shards of one instance ask of `box.cfg`.
 
+use std::path::Path;
 use std::process::Command;
 
 /// Runs a script, which raises what is wrong, as a program of its own.
 fn run(script: &str) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("script.lua");
+    run_in(tempfile::tempdir().expect("a directory").path(), script);
+}
+
+/// As `run`, in a directory where something may lie.
+fn run_in(dir: &Path, script: &str) {
+    let path = dir.join("script.lua");
     let text = format!(
         "box.cfg{{log_level = 2}}\n\
          local function is(got, wanted, what)\n\
@@ -21,8 +26,7 @@ fn run(script: &str) {
          os.exit(fine and 0 or 1)\n"
     );
     std::fs::write(&path, text).expect("the directory can be written");
-    let output =
-        Command::new(lycosa_tests::binary()).arg(&path).current_dir(dir.path()).output().expect("the server starts");
+    let output = Command::new(lycosa_tests::binary()).arg(&path).current_dir(dir).output().expect("the server starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("all is right"), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -168,4 +172,96 @@ fn handles_that_nobody_holds_are_freed() {
         while fine and #open < 300 do fine, open[#open + 1] = pcall(xlog.pairs, log) end
         is(fine, false) is(open[1]() ~= nil, true)
     "#);
+}
+
+/// The half of a rock that is C, as `http` has one.
+const C_HALF: &str = r#"
+    typedef struct lua_State lua_State;
+    typedef int (*function)(lua_State *);
+    extern double luaL_checknumber(lua_State *, int);
+    extern const char *luaL_checklstring(lua_State *, int, unsigned long *);
+    extern int luaL_error(lua_State *, const char *, ...);
+    extern void lua_pushnumber(lua_State *, double);
+    extern void lua_pushlstring(lua_State *, const char *, unsigned long);
+    extern void lua_createtable(lua_State *, int, int);
+    extern void lua_pushcclosure(lua_State *, function, int);
+    extern void lua_setfield(lua_State *, int, const char *);
+    extern void lua_pushvalue(lua_State *, int);
+    extern void lua_call(lua_State *, int, int);
+
+    static int add(lua_State *L) { lua_pushnumber(L, luaL_checknumber(L, 1) + luaL_checknumber(L, 2)); return 1; }
+    static int fail(lua_State *L) { return luaL_error(L, "no %s", luaL_checklstring(L, 1, 0)); }
+    static int call(lua_State *L) { lua_pushvalue(L, 1); lua_pushlstring(L, "a\0b", 3); lua_call(L, 1, 1); return 1; }
+    int luaopen_rock_half(lua_State *L)
+    {
+        lua_createtable(L, 0, 3);
+        lua_pushcclosure(L, add, 0); lua_setfield(L, -2, "add");
+        lua_pushcclosure(L, fail, 0); lua_setfield(L, -2, "fail");
+        lua_pushcclosure(L, call, 0); lua_setfield(L, -2, "call");
+        return 1;
+    }
+"#;
+
+#[test]
+fn a_module_in_c_finds_the_functions_of_lua() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let library = dir.path().join(".rocks/lib/tarantool/rock");
+    std::fs::create_dir_all(&library).expect("the directory can be written");
+    let source = dir.path().join("half.c");
+    std::fs::write(&source, C_HALF).expect("the directory can be written");
+    let compiled =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(library.join("half.so")).arg(&source).status();
+    assert!(compiled.expect("there is a C compiler").success());
+    run_in(
+        dir.path(),
+        r#"
+        local half = require('rock.half')
+        is(half.add(1, 2), 3) fails('bad argument #1', half.add, 'x') fails('no way', half.fail, 'way')
+        is(half.call(function(text) require('fiber').sleep(0) return #text end), 3)
+        fails('inside', half.call, function() error('inside') end)
+        local sum, fibers = 0, {}
+        for i = 1, 10 do
+            fibers[i] = require('fiber').new(function() sum = half.add(sum, half.call(function(text) require('fiber').yield() return #text end)) end)
+            fibers[i]:set_joinable(true)
+        end
+        for i = 1, 10 do fibers[i]:join() end
+        is(sum > 0, true)
+    "#,
+    );
+}
+
+#[test]
+fn an_instance_may_replicate_from_itself_only() {
+    let rig = |listen: &str, replication: &str, wanted: &str| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("script.lua");
+        let script = format!(
+            "print(type(box.cfg))\n\
+             print(pcall(box.cfg, {{log_level = 2, listen = {listen}, replication = {replication}}}))\n\
+             print(type(box.cfg)) os.exit()"
+        );
+        std::fs::write(&path, script).expect("the directory can be written");
+        let output = Command::new(lycosa_tests::binary()).arg(&path).current_dir(dir.path()).output();
+        let said = String::from_utf8_lossy(&output.expect("the server starts").stdout).into_owned();
+        assert!(said.starts_with("function\n") && said.contains(wanted), "{listen} {replication}: {said}");
+    };
+    for (listen, replication) in [
+        ("'unix/:./x.sock'", "'u:p@unix/:./x.sock'"),
+        ("'unix/:./x.sock'", "{'unix/:./x.sock'}"),
+        ("'unix/:./x.sock'", "{}"),
+        ("'unix/:./x.sock'", "{{uri = 'unix/:./x.sock'}}"),
+    ] {
+        rig(listen, replication, "true\ntable");
+    }
+    for (listen, replication) in [
+        ("'unix/:./x.sock'", "'unix/:./y.sock'"),
+        ("'unix/:./x.sock'", "{'unix/:./x.sock', 'unix/:./y.sock'}"),
+        ("nil", "'127.0.0.1:3301'"),
+        ("'127.0.0.1:0'", "'127.0.0.1:3301'"),
+        ("'127.0.0.1:0'", "'other:0'"),
+        ("'127.0.0.1:0'", "'%%%'"),
+        ("'127.0.0.1:0'", "{{}}"),
+    ] {
+        rig(listen, replication, "does not support replication from other instances yet\nfunction");
+    }
 }
