@@ -5,7 +5,6 @@ local ffi = require('ffi')
 
 ffi.cdef[[
 struct varbinary { char data[?]; };
-int memcmp(const void *a, const void *b, size_t size);
 ]]
 
 local varbinary = ffi.typeof('struct varbinary')
