@@ -193,6 +193,10 @@ impl Database {
         let code = match fate {
             Fate::Alive => {
                 txn.view = txn.reads.as_ref().and_then(|reads| reads.view());
+                if txn.view.is_some() {
+                    // What it has written was rolled back.
+                    txn.private = None;
+                }
                 if txn.private.is_none() && !self.make_private(&mut txn) {
                     txn.apply_again();
                 }

@@ -108,6 +108,24 @@ fn a_view_shows_the_state_before_a_whole_transaction() {
 }
 
 #[test]
+fn who_has_rolled_back_all_that_it_wrote_is_a_reader() {
+    on_each_engine(|engine| {
+        let (database, mut writer) = with_rows(engine, 64 << 20);
+        let before = all(&database, &mut writer);
+        let mut one = reader(&database);
+        one.run(&database, &Op::Savepoint).unwrap();
+        one.run(&database, &Op::Replace(TREES, json!([3, 3, 3, 3]))).unwrap();
+        one.run(&database, &Op::Replace(BLIND, json!([3, 3]))).unwrap();
+        database.suspend(&one.context);
+        one.run(&database, &Op::RollbackTo).unwrap();
+        database.suspend(&one.context);
+        fill(&database, &mut writer, 1);
+        assert!(all(&database, &mut one) == before, "{engine}");
+        database.commit(&one.context).unwrap();
+    });
+}
+
+#[test]
 fn a_scan_that_has_begun_goes_on_in_the_view() {
     on_each_engine(|engine| {
         let (database, mut writer) = with_rows(engine, 64 << 20);
