@@ -28,6 +28,35 @@ local has_type = {
     table = function(value) return type(value) == 'table' end,
 }
 
+local local_hosts = { ['localhost'] = true, ['127.0.0.1'] = true, ['::1'] = true }
+local any_hosts = { ['*'] = true, ['0.0.0.0'] = true, ['::'] = true }
+
+-- True if an address leads to where this instance listens.
+local function is_own(address, listen)
+    local uri = require('uri')
+    local peer, own = uri.parse(tostring(address)), uri.parse(tostring(listen))
+    if peer == nil or own == nil or peer.service ~= own.service or peer.unix ~= own.unix then
+        return false
+    end
+    local is_anywhere = own.host == nil or any_hosts[own.host]
+    return peer.host == own.host or local_hosts[peer.host] and (is_anywhere or local_hosts[own.host]) or false
+end
+
+-- An instance may be told to replicate from itself, as a shard of one instance is: there is nothing to do.
+local function check_replication(peers, listen)
+    if peers == nil then
+        return
+    end
+    for _, peer in pairs(type(peers) == 'table' and peers or { peers }) do
+        if type(peer) == 'table' then
+            peer = peer.uri or peer[1]
+        end
+        if listen == nil or type(listen) == 'table' or not is_own(peer, listen) then
+            fail('UNSUPPORTED', 'Lycosa', 'replication from other instances yet')
+        end
+    end
+end
+
 local function check_cfg(changes)
     if type(changes) ~= 'table' then
         error('Error: cfg should be a table', 3)
@@ -81,9 +110,7 @@ local function check_cfg(changes)
             fail('CFG', name, 'cannot decrease memory size at runtime')
         end
     end
-    if checked.replication ~= nil and not (type(checked.replication) == 'table' and next(checked.replication) == nil) then
-        fail('UNSUPPORTED', 'Lycosa', 'replication yet')
-    end
+    check_replication(checked.replication, checked.listen ~= nil and checked.listen or current.listen)
     if checked.hot_standby == true then
         fail('UNSUPPORTED', 'Lycosa', 'hot standby yet')
     end
@@ -192,9 +219,8 @@ setmetatable(box, {
     end,
 })
 
-box.cfg = setmetatable({}, {
-    __call = function(_, changes) return internal.apply_cfg(changes or {}) end,
-    __index = function() return nil end,
-    __newindex = function() error('Please call box.cfg{} first', 2) end,
-})
+-- A function until then: programs tell by its type whether it was called.
+function box.cfg(changes)
+    return internal.apply_cfg(changes or {})
+end
 package.loaded.box = box
