@@ -71,6 +71,33 @@ local function with_new_names(changes)
     return translated
 end
 
+-- Host and port of an address, without user, password and parameters.
+local function endpoint(address)
+    if type(address) == 'table' then
+        address = address.uri or address[1]
+    end
+    address = tostring(address):gsub('^.*@', ''):gsub('%?.*$', '')
+    local host, port = address:match('^(.*):(%d+)$')
+    return host or '', port or address
+end
+
+-- A list of replicas that names nobody but this server, which asks for nothing.
+local function replicates_itself(replicas, listen)
+    if type(replicas) ~= 'table' then
+        replicas = { replicas }
+    end
+    local own_host, own_port = endpoint(listen)
+    local is_any_host = own_host == '' or own_host == '*' or own_host == '0.0.0.0' or own_host == '[::]'
+    for _, replica in pairs(replicas) do
+        local host, port = endpoint(replica)
+        local is_own_host = host == own_host or is_any_host and (host == 'localhost' or host == '127.0.0.1' or host == '[::1]')
+        if listen == nil or port ~= own_port or not is_own_host then
+            return false
+        end
+    end
+    return true
+end
+
 local function check_cfg(changes)
     if type(changes) ~= 'table' then
         error('Error: cfg should be a table', 3)
@@ -125,7 +152,7 @@ local function check_cfg(changes)
             fail('CFG', name, 'cannot decrease memory size at runtime')
         end
     end
-    if checked.replication ~= nil and not (type(checked.replication) == 'table' and next(checked.replication) == nil) then
+    if checked.replication ~= nil and not replicates_itself(checked.replication, checked.listen or is_loaded and internal.listen_address() or nil) then
         fail('UNSUPPORTED', 'Lycosa', 'replication yet')
     end
     if checked.hot_standby == true then
