@@ -53,6 +53,8 @@ pub struct Config {
     pub vinyl_memory: u64,
     /// Bytes of memory for what was read of spaces on disk.
     pub vinyl_cache: u64,
+    /// What read views of transactions may hold, in bytes.
+    pub read_view_memory: u64,
     /// Bytes of a row of a space on disk.
     pub vinyl_max_tuple_size: u64,
     /// Bytes of a block before it is compressed, unless an index says otherwise.
@@ -105,6 +107,7 @@ impl Default for Config {
             vinyl_dir: PathBuf::from("."),
             vinyl_memory: 128 << 20,
             vinyl_cache: 128 << 20,
+            read_view_memory: 64 << 20,
             vinyl_max_tuple_size: 1 << 20,
             vinyl_page_size: 4096,
             vinyl_range_size: 0,

@@ -54,6 +54,7 @@ mod time_share;
 mod timeouts;
 mod triggers;
 mod txn;
+mod views;
 
 pub use access::{Grant, ObjectType, Privileges, Rights};
 pub use alter::{
@@ -80,3 +81,4 @@ pub use statistics::{Statistics, add, increment};
 pub use storage::{Key, ScanRequest};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};
 pub use txn::{TxnIsolation, TxnOptions};
+pub use views::ViewCounts;

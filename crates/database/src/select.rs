@@ -98,6 +98,7 @@ impl Database {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_exact_key(space, index_id, key)?;
+        self.check_shown(context, space)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
         match &space.rows {
             Rows::Memory(rows) => {

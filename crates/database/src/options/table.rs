@@ -109,6 +109,11 @@ pub static OPTIONS: &[Spec] = &[
         .cfg(AtOnce)
         .field(|config| Field::Number(&mut config.vinyl_cache))
         .check(check_cache),
+    Spec::new("read_view_memory", Kind::Size)
+        .flag("What transactions that only read may hold of rows that others have changed since")
+        .more("At the limit the oldest ends with error 130 (ER_READ_VIEW_ABORTED)")
+        .cfg(AtOnce)
+        .field(|config| Field::Number(&mut config.read_view_memory)),
     Spec::new("vinyl_max_tuple_size", Kind::Size)
         .flag("Largest row of a space on disk")
         .cfg(AtOnce)
