@@ -100,6 +100,8 @@ fn a_raised_error_keeps_its_own_type_and_its_details() {
     let length = rig.client.stream().read(&mut said).unwrap();
     let said = &said[..length];
     assert!(said.windows(11).any(|window| window == b"CustomError"), "{said:x?}");
+    // Where the script made it.
+    assert!(said.windows(10).any(|window| window == b"script.lua"), "{said:x?}");
     assert!(said.ends_with(b"\x06\x81\xabcustom_type\xa1B"), "{said:x?}");
 }
 

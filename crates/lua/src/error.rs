@@ -2,7 +2,7 @@
 
 use crate::registry::registry;
 use crate::state::{Raise, State, TYPE_CDATA};
-use database::{Error, ErrorCode, ErrorKind};
+use database::{Error, ErrorCode, ErrorKind, Place};
 use mlua_sys as ffi;
 
 /// Named details of errors, in the order in which a client is told them.
@@ -73,7 +73,7 @@ fn error_at_top(state: State, depth: u32) -> Error {
         TYPE_CDATA if state.cdata(top).is_some_and(|(_, id)| id == registry().ids.get().error) => {
             state.push_ref(registry().error_parts.get());
             state.push_value(top);
-            if state.pcall(1, 6).is_err() {
+            if state.pcall(1, 8).is_err() {
                 state.set_top(top);
                 return lua_error("an error object that cannot be read".to_string());
             }
@@ -100,6 +100,9 @@ fn error_at_top(state: State, depth: u32) -> Error {
                     }
                     state.pop(1);
                 }
+            }
+            if let Some(file) = state.string(top + 7) {
+                error.body_mut().place = Place::Script(file, state.number(top + 8).unwrap_or(0.0) as u32);
             }
             state.set_top(top + 4);
             if state.is_nil(-1) || depth >= CAUSES_MAX || !state.reserve(10) {

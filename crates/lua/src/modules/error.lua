@@ -53,7 +53,8 @@ function internal.values.error_parts(object)
     if code == nil or code == 0 and without_code[own.type] then
         code = 32
     end
-    return code, own.base_type or own.type, own.message, own.prev, own.base_type and own.type, own.fields
+    local place = own.trace and own.trace[1] or {}
+    return code, own.base_type or own.type, own.message, own.prev, own.base_type and own.type, own.fields, place.file, place.line
 end
 
 local ordered = { __serialize = 'ordered' }
