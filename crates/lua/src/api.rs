@@ -344,6 +344,19 @@ fn info(state: State) -> Outcome {
     Ok(1)
 }
 
+/// set_shutdown_timeout(seconds)
+fn set_shutdown_timeout(state: State) -> Outcome {
+    let seconds = state.number(1).unwrap_or(0.0).max(0.0);
+    registry().shutdown_timeout_ns.set(Some((seconds * 1e9) as u64));
+    Ok(0)
+}
+
+/// set_errors_as_text(boolean)
+fn set_errors_as_text(state: State) -> Outcome {
+    registry().errors_as_text.set(state.boolean(1));
+    Ok(0)
+}
+
 /// options() -> what `box.cfg` takes: {[name] = {types, default, is_dynamic, min, max, bounds_error, type_error}}
 fn options(state: State) -> Outcome {
     state.new_table(0, OPTIONS.len());
@@ -485,4 +498,6 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("options", options),
     ("configure", configure),
     ("exit", exit),
+    ("set_shutdown_timeout", set_shutdown_timeout),
+    ("set_errors_as_text", set_errors_as_text),
 ];

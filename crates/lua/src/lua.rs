@@ -169,6 +169,11 @@ impl Lua {
         registry::renew();
     }
 
+    /// How long a stop may wait for triggers and for clients, in nanoseconds, if `box.ctl.set_on_shutdown_timeout` has said so.
+    pub fn shutdown_timeout_ns() -> Option<u64> {
+        registry().shutdown_timeout_ns.get()
+    }
+
     /// Runs what `box.ctl.on_shutdown` holds, then `done`, in a fiber.
     pub fn shut_down(done: impl FnOnce() + 'static) {
         Self::in_fiber("shutdown", SessionKind::Background, true, move |state| {
@@ -271,7 +276,8 @@ fn call_and_encode(
         let before = prepare(state)?;
         let count = push_arguments(state, arguments)?;
         state.call_root(before + count, ffi::LUA_MULTRET)?;
-        encode_results(state, 1, is_old_style, out)
+        let errors_as_text = !crate::registry::context().session.takes_errors.get();
+        encode_results(state, 1, is_old_style, errors_as_text, out)
     };
     let memory = registry().memory();
     let depth = memory.exempt.replace(1);

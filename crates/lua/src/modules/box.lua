@@ -219,6 +219,12 @@ box.ctl = {
     demote = function() end,
     clear_synchro_queue = function() end,
     is_recovery_finished = function() return box.info.status == 'running' end,
+    set_on_shutdown_timeout = function(seconds)
+        if type(seconds) ~= 'number' or not (seconds >= 0) then
+            error('Usage: box.ctl.set_on_shutdown_timeout(number of seconds)', 2)
+        end
+        internal.set_shutdown_timeout(seconds)
+    end,
 }
 
 -- on_schema_init runs when the database has been read, before box.cfg returns; on_shutdown before the process ends; on_election never,

@@ -28,6 +28,49 @@ local has_type = {
     table = function(value) return type(value) == 'table' end,
 }
 
+local function negated(value) return not value end
+
+-- Options by the names of old versions: the name that they have now, and what makes the new value of the old one.
+local renamed = {
+    logger = { 'log' },
+    logger_nonblock = { 'log_nonblock' },
+    panic_on_snap_error = { 'force_recovery', negated },
+    panic_on_wal_error = { 'force_recovery', negated },
+    replication_source = { 'replication' },
+    slab_alloc_arena = { 'memtx_memory', function(gigabytes)
+        if type(gigabytes) ~= 'number' then
+            fail('CFG', 'slab_alloc_arena', 'should be of type number')
+        end
+        return math.floor(gigabytes * units.gib)
+    end },
+    slab_alloc_maximal = { 'memtx_max_tuple_size' },
+    slab_alloc_minimal = { 'memtx_min_tuple_size' },
+    snap_dir = { 'memtx_dir' },
+    snapshot_count = { 'checkpoint_count' },
+    snapshot_period = { 'checkpoint_interval' },
+}
+
+-- The options by the names that they have now; each old name gets a line in the log of events.
+local function with_new_names(changes)
+    local translated = {}
+    for name, value in pairs(changes) do
+        local new = renamed[name]
+        if new == nil then
+            translated[name] = value
+        else
+            package.loaded.log.warn('Deprecated option %s, please use %s instead', name, new[1])
+            if new[2] ~= nil and value ~= nil then
+                value = new[2](value)
+            end
+            if changes[new[1]] ~= nil and changes[new[1]] ~= value then
+                fail('CFG', name, 'can not override a value for a deprecated option')
+            end
+            translated[new[1]] = value
+        end
+    end
+    return translated
+end
+
 local local_hosts = { ['localhost'] = true, ['127.0.0.1'] = true, ['::1'] = true }
 local any_hosts = { ['*'] = true, ['0.0.0.0'] = true, ['::'] = true }
 
@@ -61,6 +104,7 @@ local function check_cfg(changes)
     if type(changes) ~= 'table' then
         error('Error: cfg should be a table', 3)
     end
+    changes = with_new_names(changes)
     local checked = {}
     for name, value in pairs(changes) do
         local option = known[name]

@@ -56,7 +56,7 @@ local info_fields = {
     end,
     replicaset = function(now) return { uuid = now.cluster_uuid } end,
     replication = function(now)
-        return { { id = 1, uuid = now.uuid, lsn = now.lsn } }
+        return setmetatable({ { id = 1, uuid = now.uuid, lsn = now.lsn } }, { __serialize = 'map' })
     end,
     replication_anon = function() return setmetatable({ count = 0 }, { __call = function() return {} end }) end,
     listen = function() return internal.listen_address() end,
