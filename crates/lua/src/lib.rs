@@ -26,6 +26,7 @@ mod registry;
 mod remote;
 mod scans;
 mod schema;
+mod secure;
 mod sockets;
 mod state;
 mod statements;

@@ -18,6 +18,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("fun", include_str!("modules/fun.lua")),
     ("fiber", include_str!("modules/fiber.lua")),
     ("fio", include_str!("modules/fio.lua")),
+    ("secure", include_str!("modules/secure.lua")),
     ("socket", include_str!("modules/socket.lua")),
     ("trigger", include_str!("modules/trigger.lua")),
     ("tap", include_str!("modules/tap.lua")),

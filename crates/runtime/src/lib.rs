@@ -25,6 +25,7 @@ pub mod signals;
 mod simulation;
 pub mod terminal;
 mod thread;
+pub mod tls;
 mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
