@@ -22,6 +22,7 @@ mod libyaml;
 mod lua;
 mod modules;
 mod msgpack;
+mod processes;
 mod registry;
 mod remote;
 mod scans;

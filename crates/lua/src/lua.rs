@@ -78,6 +78,7 @@ impl Lua {
             crate::watches::FUNCTIONS,
             sockets::FUNCTIONS,
             remote::FUNCTIONS,
+            crate::processes::FUNCTIONS,
             crate::secure::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {

@@ -20,6 +20,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("fio", include_str!("modules/fio.lua")),
     ("secure", include_str!("modules/secure.lua")),
     ("socket", include_str!("modules/socket.lua")),
+    ("popen", include_str!("modules/popen.lua")),
     ("trigger", include_str!("modules/trigger.lua")),
     ("tap", include_str!("modules/tap.lua")),
     ("loading", include_str!("modules/loading.lua")),

@@ -16,6 +16,7 @@ pub mod net;
 mod notify;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
+pub mod process;
 mod random;
 pub mod reactor;
 mod read_queue;
