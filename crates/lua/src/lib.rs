@@ -20,6 +20,7 @@ mod json;
 mod library;
 mod libyaml;
 mod lua;
+mod module_api;
 mod modules;
 mod msgpack;
 mod registry;
