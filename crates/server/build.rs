@@ -4,6 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() {
+    // The words are those of its linkers.
+    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system != "linux") {
+        return;
+    }
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let names = here.join("../lua/exports.txt");
     println!("cargo:rerun-if-changed={}", names.display());

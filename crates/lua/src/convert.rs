@@ -364,6 +364,7 @@ fn encode_cdata<const PLAIN: bool>(
                 let bytes = uuid_bytes(payload.cast::<[u8; 16]>().read_unaligned());
                 msgpack::encode_ext(out, msgpack::EXT_UUID, &bytes);
             }
+            id if id == ids.varbinary => msgpack::encode_bin(out, state.cdata_bytes(index).unwrap_or_default()),
             id if id == ids.decimal => {
                 let mut body = Vec::new();
                 if let Some(decimal) = payload.cast::<DecimalPayload>().read_unaligned().decimal() {
@@ -739,7 +740,15 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
         }
         Kind::Float | Kind::Double => state.push_number(reader.read_double().map_err(malformed)?),
         Kind::Str => state.push_bytes(reader.read_str().map_err(malformed)?),
-        Kind::Bin => state.push_bytes(reader.read_bin().map_err(malformed)?),
+        Kind::Bin => {
+            let bytes = reader.read_bin().map_err(malformed)?;
+            if registry.decodes_varbinary.get() {
+                state.push_ref(registry.make_varbinary.get());
+                state.push_bytes(bytes);
+                return state.pcall(1, 1);
+            }
+            state.push_bytes(bytes);
+        }
         Kind::Array => {
             let count = reader.read_array().map_err(malformed)?;
             state.new_table(count as usize, 0);

@@ -78,6 +78,8 @@ impl Lua {
             crate::watches::FUNCTIONS,
             sockets::FUNCTIONS,
             remote::FUNCTIONS,
+            crate::key_defs::FUNCTIONS,
+            crate::xlogs::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);

@@ -19,6 +19,7 @@ pub(crate) struct CtypeIds {
     pub(crate) tuple: u32,
     pub(crate) uuid: u32,
     pub(crate) decimal: u32,
+    pub(crate) varbinary: u32,
     pub(crate) error: u32,
     /// `char *`
     pub(crate) bytes: u32,
@@ -31,6 +32,10 @@ pub(crate) struct CtypeIds {
 pub(crate) struct Registry {
     pub(crate) ids: Cell<CtypeIds>,
     pub(crate) null: Cell<c_int>,
+    /// Lua function: an object of binary data.
+    pub(crate) make_varbinary: Cell<c_int>,
+    /// Binary data become such objects, and not strings.
+    pub(crate) decodes_varbinary: Cell<bool>,
     pub(crate) array_metatable: Cell<c_int>,
     pub(crate) map_metatable: Cell<c_int>,
     /// Lua table: methods of tuple objects.
@@ -66,6 +71,14 @@ pub(crate) struct Registry {
     /// Scans and savepoints that Lua holds, by address: any other pointer is refused.
     pub(crate) scans: RefCell<hashbrown::HashSet<usize>>,
     pub(crate) savepoints: RefCell<hashbrown::HashSet<usize>>,
+    /// Key definitions that Lua holds, by their numbers.
+    pub(crate) key_defs: RefCell<hashbrown::HashMap<u64, Rc<crate::key_defs::Definition>>>,
+    /// The number of the last one.
+    pub(crate) key_defs_made: Cell<u64>,
+    /// Logs and snapshots that Lua reads, by their numbers.
+    pub(crate) xlogs: RefCell<hashbrown::HashMap<u64, Rc<RefCell<wal::XlogReader>>>>,
+    /// The number of the last one.
+    pub(crate) xlogs_opened: Cell<u64>,
     /// Lua function: makes `box.space` and its like follow the schema.
     pub(crate) refresh: Cell<c_int>,
     /// The schema version that Lua's tables show.

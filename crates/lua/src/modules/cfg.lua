@@ -71,31 +71,33 @@ local function with_new_names(changes)
     return translated
 end
 
--- Host and port of an address, without user, password and parameters.
-local function endpoint(address)
-    if type(address) == 'table' then
-        address = address.uri or address[1]
+local local_hosts = { ['localhost'] = true, ['127.0.0.1'] = true, ['::1'] = true }
+local any_hosts = { ['*'] = true, ['0.0.0.0'] = true, ['::'] = true }
+
+-- True if an address leads to where this instance listens.
+local function is_own(address, listen)
+    local uri = require('uri')
+    local peer, own = uri.parse(tostring(address)), uri.parse(tostring(listen))
+    if peer == nil or own == nil or peer.service ~= own.service or peer.unix ~= own.unix then
+        return false
     end
-    address = tostring(address):gsub('^.*@', ''):gsub('%?.*$', '')
-    local host, port = address:match('^(.*):(%d+)$')
-    return host or '', port or address
+    local is_anywhere = own.host == nil or any_hosts[own.host]
+    return peer.host == own.host or local_hosts[peer.host] and (is_anywhere or local_hosts[own.host]) or false
 end
 
--- A list of replicas that names nobody but this server, which asks for nothing.
-local function replicates_itself(replicas, listen)
-    if type(replicas) ~= 'table' then
-        replicas = { replicas }
+-- An instance may be told to replicate from itself, as a shard of one instance is: there is nothing to do.
+local function check_replication(peers, listen)
+    if peers == nil then
+        return
     end
-    local own_host, own_port = endpoint(listen)
-    local is_any_host = own_host == '' or own_host == '*' or own_host == '0.0.0.0' or own_host == '[::]'
-    for _, replica in pairs(replicas) do
-        local host, port = endpoint(replica)
-        local is_own_host = host == own_host or is_any_host and (host == 'localhost' or host == '127.0.0.1' or host == '[::1]')
-        if listen == nil or port ~= own_port or not is_own_host then
-            return false
+    for _, peer in pairs(type(peers) == 'table' and peers or { peers }) do
+        if type(peer) == 'table' then
+            peer = peer.uri or peer[1]
+        end
+        if listen == nil or type(listen) == 'table' or not is_own(peer, listen) then
+            fail('UNSUPPORTED', 'Lycosa', 'replication from other instances yet')
         end
     end
-    return true
 end
 
 local function check_cfg(changes)
@@ -152,9 +154,7 @@ local function check_cfg(changes)
             fail('CFG', name, 'cannot decrease memory size at runtime')
         end
     end
-    if checked.replication ~= nil and not replicates_itself(checked.replication, checked.listen or is_loaded and internal.listen_address() or nil) then
-        fail('UNSUPPORTED', 'Lycosa', 'replication yet')
-    end
+    check_replication(checked.replication, checked.listen ~= nil and checked.listen or current.listen)
     if checked.hot_standby == true then
         fail('UNSUPPORTED', 'Lycosa', 'hot standby yet')
     end
@@ -263,9 +263,8 @@ setmetatable(box, {
     end,
 })
 
-box.cfg = setmetatable({}, {
-    __call = function(_, changes) return internal.apply_cfg(changes or {}) end,
-    __index = function() return nil end,
-    __newindex = function() error('Please call box.cfg{} first', 2) end,
-})
+-- A function until then: programs tell by its type whether it was called.
+function box.cfg(changes)
+    return internal.apply_cfg(changes or {})
+end
 package.loaded.box = box

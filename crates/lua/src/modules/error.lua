@@ -126,7 +126,9 @@ function methods.unpack(object)
         type = own.type, message = own.message, trace = own.trace, code = own.code, base_type = own.base_type or own.type,
         prev = own.prev,
     }
-    if own.base_type ~= nil then
+    if internal.tweaks.error_unpacks_less then
+        result.base_type, result.code = nil, own.code ~= 0 and own.code or nil
+    elseif own.base_type ~= nil then
         result.custom_type = own.type
     end
     if own.errno then

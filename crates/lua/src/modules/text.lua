@@ -138,7 +138,8 @@ end
 
 package.loaded.json = new_notation(function(own, count, value, changes)
     check_options(count, changes)
-    return internal.json_encode(value, own(changes))
+    local text = internal.json_encode(value, own(changes))
+    return internal.tweaks.json_plain_slash and text:gsub('\\(.)', { ['/'] = '/' }) or text
 end, function(own, count, text, changes)
     check_options(count, changes)
     if type(text) ~= 'string' and type(text) ~= 'number' then
@@ -191,10 +192,16 @@ package.loaded.msgpack = new_notation(function(own, count, value, buffer)
     if count == 0 then
         error('msgpack.encode: a Lua object expected', 3)
     end
-    if count > 1 then
+    if count == 1 then
+        return internal.msgpack_encode(value, own())
+    end
+    if not internal.is_buffer(buffer) then
         error("msgpack.encode: argument 2 must be of type 'struct ibuf'", 3)
     end
-    return internal.msgpack_encode(value, own())
+    -- What cannot be encoded leaves the buffer as it is.
+    local text = internal.msgpack_encode(value, own())
+    ffi.copy(buffer:alloc(#text), text, #text)
+    return #text
 end, function(own, count, text, place)
     local options = own()
     if is_pointer(text) then
@@ -265,8 +272,10 @@ function package.loaded.msgpack.object(value)
 end
 
 function package.loaded.msgpack.object_from_raw(raw, size)
-    if type(raw) == 'cdata' then
+    if is_pointer(raw) and type(size) == 'number' and size >= 0 then
         raw = ffi.string(raw, size)
+    elseif type(raw) ~= 'string' then
+        error('msgpack.object_from_raw: a Lua string or char * and a size expected', 2)
     end
     local _, behind = package.loaded.msgpack.decode(raw)
     if behind ~= #raw + 1 then
