@@ -154,7 +154,9 @@ local function check_cfg(changes)
             fail('CFG', name, 'cannot decrease memory size at runtime')
         end
     end
-    check_replication(checked.replication, checked.listen ~= nil and checked.listen or current.listen)
+    -- A port of 0 is known once somebody listens there.
+    local listen = is_loaded and internal.listen_address() or current.listen
+    check_replication(checked.replication, checked.listen ~= nil and checked.listen or listen)
     if checked.hot_standby == true then
         fail('UNSUPPORTED', 'Lycosa', 'hot standby yet')
     end
