@@ -48,6 +48,7 @@ EXPECTED = {
         (r"/(queue|crud)/as a whole", "needs the rock of that name"),
         (GO_SQL + "|/TestClientRequestObjects$", SQL),
         (r"/pool/TestConn_no_execute_unsupported$", VERSION),
+        (r"/pool/TestConnectionHandler", "depends on the time: on a busy machine it fails against Tarantool, too"),
     ],
     "asynctnt": [
         (r"test_op_sql_|through_sql", SQL),
