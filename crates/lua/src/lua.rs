@@ -23,7 +23,7 @@ pub trait Host {
     /// `os.exit`: ends the process soon; the caller's fiber does not go on.
     fn exit(&self, code: i32);
     /// Where the binary protocol listens.
-    fn listen_address(&self) -> Option<String>;
+    fn listen_addresses(&self) -> Vec<String>;
     /// Opens the log of events anew.
     fn rotate_log(&self);
     /// Changes what the log of events has (a level by name or number) and how its lines look (`plain` or `json`).
@@ -80,6 +80,8 @@ impl Lua {
             remote::FUNCTIONS,
             crate::key_defs::FUNCTIONS,
             crate::xlogs::FUNCTIONS,
+            crate::processes::FUNCTIONS,
+            crate::secure::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);

@@ -103,6 +103,8 @@ pub(crate) struct Registry {
     pub(crate) session_event: Cell<c_int>,
     /// Functions that watch keys, by the numbers of their watches.
     pub(crate) watchers: RefCell<hashbrown::HashMap<u64, Rc<crate::watches::LuaWatcher>>>,
+    /// Sockets with TLS.
+    pub(crate) secure: RefCell<crate::secure::SecureSockets>,
     /// Which triggers of sessions there are.
     pub(crate) session_triggers: RefCell<HashSet<String>>,
 }

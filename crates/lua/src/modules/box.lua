@@ -241,6 +241,7 @@ internal.on_schema_init = ctl_triggers.on_schema_init
 
 function internal.values.shutdown()
     internal.run_triggers_logged(ctl_triggers.on_shutdown, 'on_shutdown')
+    internal.end_programs()
 end
 
 -- Keys and who watches them -----------------------------------------------------------------------------------------
