@@ -69,6 +69,7 @@ fn main() {
     }
     let objects = shim
         .file("src/shim.c")
+        .file("src/module_api.c")
         .include(sources)
         .warnings(false)
         .opt_level(2)
@@ -84,6 +85,7 @@ fn main() {
     archiver("rs", &objects);
     artifacts.print_cargo_metadata();
     println!("cargo:rerun-if-changed=src/shim.c");
+    println!("cargo:rerun-if-changed=src/module_api.c");
     println!("cargo:rerun-if-changed=build.rs");
 }
 

@@ -11,6 +11,7 @@ from checks import check, equal, run
 HOST, PORT = sys.argv[1], int(sys.argv[2])
 
 DUPLICATE_KEY = 3
+TRANSACTION_CONFLICT = 97
 LUA_ERROR = 32
 NO_SUCH_PROCEDURE = 33
 WRONG_CREDENTIALS = (45, 47)
@@ -141,6 +142,86 @@ async def calls_and_eval():
         error = await refused((LUA_ERROR,), connection.call("fail", ["something is wrong"]))
         assert "something is wrong" in error.message, error.message
         await refused((NO_SUCH_PROCEDURE,), connection.call("no_such_function"))
+
+
+def has_streams(connection):
+    """Servers before 2.10 have none."""
+    return connection.features is not None and connection.features.streams
+
+
+@check
+async def a_stream_commits_rolls_back_and_is_nobody_elses_until_then():
+    async with Connected() as connection:
+        if not has_streams(connection):
+            return
+        for commits in (False, True):
+            stream = connection.stream()
+            await stream.begin()
+            await stream.insert("goods", [1, "nut", 1])
+            await refused((DUPLICATE_KEY,), stream.insert("goods", [1, "bolt", 1]))
+            equal(plain(await stream.select("goods")), [[1, "nut", 1]])
+            equal(plain(await connection.select("goods")), [])
+            if commits:
+                await stream.commit()
+                equal(plain(await connection.select("goods")), [[1, "nut", 1]])
+            else:
+                await stream.rollback()
+                equal(plain(await connection.select("goods")), [])
+
+
+@check
+async def of_two_streams_the_first_to_commit_wins():
+    async with Connected() as connection:
+        if not has_streams(connection):
+            return
+        await connection.insert("goods", [1, "nut", 1])
+        streams = [connection.stream(), connection.stream()]
+        for stream in streams:
+            await stream.begin()
+            await stream.update("goods", [1], [["+", 2, 1]])
+        await streams[0].commit()
+        await refused((TRANSACTION_CONFLICT,), streams[1].commit())
+        equal(plain(await connection.select("goods")), [[1, "nut", 2]])
+
+
+@check
+async def many_streams_beside_each_other_keep_the_sum():
+    async with Connected() as connection:
+        if not has_streams(connection):
+            return
+        for number in range(4):
+            await connection.insert("goods", [number, f"name {number}", 100])
+
+        async def move(source, target):
+            stream = connection.stream()
+            await stream.begin()
+            try:
+                await stream.update("goods", [source], [["-", 2, 1]])
+                await stream.update("goods", [target], [["+", 2, 1]])
+                await stream.commit()
+            except TarantoolDatabaseError as error:
+                equal(error.code, TRANSACTION_CONFLICT)
+                await stream.rollback()
+
+        await asyncio.gather(*(move(number % 4, (number + 1) % 4) for number in range(200)))
+        equal(sum(row[2] for row in await connection.select("goods")), 400)
+
+
+@check
+async def what_a_procedure_pushes_comes_before_its_result():
+    async with Connected() as connection:
+        future = connection.eval("for i = 1, 3 do box.session.push(i) end return 'end'", push_subscribe=True)
+        equal([pushed[0] async for pushed in asynctnt.PushIterator(future)], [1, 2, 3])
+        equal(list(await future), ["end"])
+
+
+@check
+async def an_error_tells_its_kind_and_its_cause():
+    async with Connected() as connection:
+        error = await refused((5,), connection.eval("box.error({code = 5, reason = 'A', type = 'B'})"))
+        if has_streams(connection):
+            frame = error.error.trace[0]
+            equal((frame.error_type, frame.message, frame.fields), ("CustomError", "A", {"custom_type": "B"}))
 
 
 @check

@@ -24,11 +24,13 @@ ROOT = HERE.parent.parent
 
 # Pinned: a new version is tried on purpose.
 PYTHON_PACKAGES = {"tarantool-python": "tarantool==1.3.0", "asynctnt": "asynctnt==2.4.0"}
+GO_PACKAGES = {"go-tarantool": "github.com/tarantool/go-tarantool/v2@v2.4.2"}
 NODE_PACKAGES = {"tarantool-driver": "tarantool-driver@3.1.0"}
 PROGRAMS = {
     "tarantool-python": "tarantool_python.py",
     "asynctnt": "asynctnt_program.py",
     "tarantool-driver": "tarantool_driver.js",
+    "go-tarantool": "go_tarantool.go",
 }
 
 START_MAX_S = 60
@@ -80,6 +82,23 @@ def install_node(directory, package):
         quietly([npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(modules), package])
         done.touch()
     return [node], {"NODE_PATH": str(modules / "node_modules")}
+
+
+def install_go(directory, package, program):
+    """A program built with one package. Returns the command that runs it."""
+    if not shutil.which("go"):
+        raise CannotInstall("go is not installed")
+    place = directory / package.replace("/", "-").replace("@", "-")
+    place.mkdir(parents=True, exist_ok=True)
+    source, built = place / "main.go", place / "program"
+    if not built.exists() or source.read_bytes() != (HERE / program).read_bytes():
+        built.unlink(missing_ok=True)
+        shutil.copy(HERE / program, source)
+        if not (place / "go.mod").exists():
+            quietly(["go", "mod", "init", "clients"], cwd=place)
+            quietly(["go", "get", package], cwd=place)
+        quietly(["go", "build", "-o", str(built), "."], cwd=place, env=dict(os.environ, GOFLAGS="-mod=mod"))
+    return [str(built)], {}
 
 
 class Server:
@@ -145,7 +164,8 @@ class Server:
 def run_program(name, command, environment, binary):
     """Returns True if all checks of a program held."""
     with Server(binary) as server:
-        command = command + [str(HERE / PROGRAMS[name]), "127.0.0.1", str(server.port)]
+        program = [] if name in GO_PACKAGES else [str(HERE / PROGRAMS[name])]
+        command = [*command, *program, "127.0.0.1", str(server.port)]
         try:
             done = subprocess.run(command, env=dict(os.environ, **environment), timeout=PROGRAM_MAX_S)
             code = done.returncode
@@ -173,6 +193,8 @@ def main():
         try:
             if name in PYTHON_PACKAGES:
                 command, environment = install_python(directory, PYTHON_PACKAGES[name])
+            elif name in GO_PACKAGES:
+                command, environment = install_go(directory, GO_PACKAGES[name], PROGRAMS[name])
             else:
                 command, environment = install_node(directory, NODE_PACKAGES[name])
         except CannotInstall as reason:

@@ -34,6 +34,11 @@ fn asynctnt_works() {
 }
 
 #[test]
+fn go_tarantool_works() {
+    run("go-tarantool");
+}
+
+#[test]
 fn node_tarantool_driver_works() {
     run("tarantool-driver");
 }

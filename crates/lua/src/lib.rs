@@ -21,6 +21,7 @@ mod key_defs;
 mod library;
 mod libyaml;
 mod lua;
+mod module_api;
 mod modules;
 mod msgpack;
 mod processes;

@@ -242,6 +242,7 @@ local function check_cfg(changes)
             fail('CFG', name, 'cannot decrease memory size at runtime')
         end
     end
+    -- A port of 0 is known once somebody listens there.
     check_replication(checked.replication, checked.listen or is_loaded and internal.listen_addresses() or current.listen)
     if checked.hot_standby == true then
         fail('UNSUPPORTED', 'Lycosa', 'hot standby yet')
