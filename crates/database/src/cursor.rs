@@ -50,7 +50,7 @@ impl Database {
             return Ok(());
         }
         self.check_shown(context, space)?;
-        context.see(self.written(space));
+        context.see(self.written_of(space, request));
         match space.rows.may_wait() {
             true => self.note_disk(context),
             false => self.note_read(context, space),
@@ -274,7 +274,7 @@ impl Database {
         if is_point {
             return self.until_ready(context, || {
                 self.remember_key(context, space, index_id, key);
-                context.see(self.written(space));
+                context.see(self.written_of(space, request));
                 // A wait may have made the writes of the transaction private, or have it read in a view.
                 if self.is_private(context) {
                     let row = self.row_of_key(context, space, index_id, key)?;

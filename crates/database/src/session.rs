@@ -179,6 +179,8 @@ pub struct Context {
     pub(crate) must_resume: Cell<bool>,
     /// The newest log position whose effect was seen or made here: an answer waits for it.
     pub seen: Cell<Position>,
+    /// Answers do not wait before the open transaction commits (`TxnIsolation::ReadCommitted`).
+    pub(crate) defers: Cell<bool>,
     /// True if commits return at once and the answer waits instead (requests of a connection).
     pub answers_wait: bool,
     /// True if a transaction that a request leaves open is gone on with by the next one (streams of a connection).
@@ -219,6 +221,7 @@ impl Context {
             txn: RefCell::new(None),
             must_resume: Cell::new(false),
             seen: Cell::new(Position::default()),
+            defers: Cell::new(false),
             answers_wait,
             keeps_txn: false,
             trigger_depth: Cell::new(0),
@@ -231,6 +234,12 @@ impl Context {
         if position > self.seen.get() {
             self.seen.set(position);
         }
+    }
+
+    /// The position that an answer waits for which is given now.
+    #[inline]
+    pub fn awaited(&self) -> Position {
+        if self.defers.get() { Position::default() } else { self.seen.get() }
     }
 
     /// True between `begin` and `commit`.

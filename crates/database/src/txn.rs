@@ -88,17 +88,17 @@ pub struct ChangedRow {
     pub new: Option<Tuple>,
 }
 
-/// What a transaction may see, by Tarantool's names. All are kept by one that is serializable and shows nothing that a crash could take back.
+/// What a transaction may see, by Tarantool's names. All are serializable; they differ in when an answer inside of the transaction leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TxnIsolation {
     /// As the configuration says.
     #[default]
     Default,
-    /// What is committed.
+    /// What is committed, durable or not: answers leave at once, and the commit waits for all that they have shown.
     ReadCommitted,
-    /// What is committed and durable.
+    /// What is committed and durable: an answer waits for what it shows.
     ReadConfirmed,
-    /// One of the two.
+    /// The same.
     BestEffort,
     /// What is committed anywhere.
     Linearizable,
@@ -117,6 +117,11 @@ impl TxnIsolation {
     /// By number, as IPROTO has it.
     pub fn from_code(code: u64) -> Option<Self> {
         Self::NAMES.get(usize::try_from(code).ok()?).map(|(_, level)| *level)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, level)| *level == self).map_or("default", |(name, _)| name)
     }
 
     /// By name, in small or capital letters, with `-` or `_`.
@@ -317,6 +322,9 @@ impl Database {
         let id = self.isolation.next_txn_id();
         let timeout_ns = options.timeout_ns.or(Some(self.limits.txn_timeout_ns.get()).filter(|&ns| ns > 0));
         let deadline_ns = timeout_ns.map(|ns| self.environment.clock.monotonic_ns().saturating_add(ns));
+        let configured = || self.config.borrow().txn_isolation;
+        let isolation = if options.isolation == TxnIsolation::Default { configured() } else { options.isolation };
+        context.defers.set(isolation == TxnIsolation::ReadCommitted);
         *context.txn.borrow_mut() = Some(Box::new(Txn { id, options, deadline_ns, ..Txn::default() }));
         Ok(())
     }
@@ -363,6 +371,7 @@ impl Database {
     fn take_txn(&self, context: &Context) -> Option<Box<Txn>> {
         let txn = context.txn.borrow_mut().take()?;
         context.must_resume.set(false);
+        context.defers.set(false);
         if let Some(deadline_ns) = txn.deadline_ns.filter(|_| txn.is_watched) {
             self.isolation.timeouts.forget(deadline_ns, txn.id);
         }

@@ -247,7 +247,7 @@ fn session_push(state: State) -> Outcome {
         let what = format!("Session '{}'", context.session.kind.name());
         return Err(Error::new(ErrorCode::Unsupported, &[&what, &"push()"]).into());
     };
-    let result = channel.push(context.sync.get(), context.seen.get(), &value);
+    let result = channel.push(context.sync.get(), context.awaited(), &value);
     crate::lua::sync_schema(state);
     result?;
     Ok(0)

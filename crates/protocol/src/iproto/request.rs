@@ -217,12 +217,12 @@ pub(super) fn select(
     if !space.has_index(index_id) {
         return Err(no_such_index(&space, index_id));
     }
-    context.see(database.written(&space));
-    connection.answer(context.seen.get(), sync, |out| {
+    let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
+    context.see(database.written_of(&space, &scan));
+    connection.answer(context.awaited(), sync, |out| {
         let start = begin_answer(out, 0, sync, database.catalog.schema_version());
         let at = begin_data(out);
         let mut count = 0;
-        let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
         database.select(context, &space, &scan, |row| {
             out.extend_from_slice(row);
             count += 1;
@@ -292,7 +292,7 @@ pub(super) fn write_in(
     let operation = operation(header.request_type, find_index(&space, request)?, request)?;
     let row = database.execute(context, &space, operation)?;
     let row = row.as_ref().map(|row| row.data());
-    answer_data(connection, header.sync, context.seen.get(), u32::from(row.is_some()), row.unwrap_or(&[]))
+    answer_data(connection, header.sync, context.awaited(), u32::from(row.is_some()), row.unwrap_or(&[]))
 }
 
 /// A write that may have to wait: it runs triggers, looks at all rows of a space, or needs what is on disk.
