@@ -70,7 +70,7 @@ pub use config::Config;
 pub use cursor::Cursor;
 pub use damage::{Names, advice, older_snapshot};
 pub use database::{Database, Environment, Limits, State};
-pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
+pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Place, Result, fill, name_of, text_of};
 pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use hooks::{Channel, Procedures, SessionEvent};
 pub use ledger::log_error;

@@ -65,6 +65,8 @@ pub struct Session {
     pub channel: RefCell<Option<Rc<dyn Channel>>>,
     /// Cleared when the connection is gone.
     pub is_alive: Cell<bool>,
+    /// Its client understands error objects among results.
+    pub takes_errors: Cell<bool>,
     /// Something was written to a space on disk: the event loop takes notice, and clears it.
     pub writes_disk: Cell<bool>,
     /// Rows of `_session_settings`, in the order of their names.
@@ -94,6 +96,7 @@ impl Database {
             sync: Cell::new(0),
             channel: RefCell::default(),
             is_alive: Cell::new(true),
+            takes_errors: Cell::new(false),
             writes_disk: Cell::new(false),
             settings: RefCell::new(settings::defaults()),
         });

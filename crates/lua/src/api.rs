@@ -98,11 +98,14 @@ fn refresh_now(state: State) -> Outcome {
     Ok(0)
 }
 
-/// listen_address() -> text or nil
-fn listen_address(state: State) -> Outcome {
-    match registry().host.borrow().as_ref().and_then(|host| host.listen_address()) {
-        Some(address) => state.push_str(&address),
-        None => state.push_nil(),
+/// listen_addresses() -> {text...}
+fn listen_addresses(state: State) -> Outcome {
+    let addresses = registry().host.borrow().as_ref().map(|host| host.listen_addresses()).unwrap_or_default();
+    state.new_table(addresses.len(), 0);
+    let table = state.top();
+    for (at, address) in addresses.iter().enumerate() {
+        state.push_str(address);
+        state.raw_set_index(table, at as c_int + 1);
     }
     Ok(1)
 }
@@ -344,6 +347,19 @@ fn info(state: State) -> Outcome {
     Ok(1)
 }
 
+/// set_shutdown_timeout(seconds)
+fn set_shutdown_timeout(state: State) -> Outcome {
+    let seconds = state.number(1).unwrap_or(0.0).max(0.0);
+    registry().shutdown_timeout_ns.set(Some((seconds * 1e9) as u64));
+    Ok(0)
+}
+
+/// set_errors_as_text(boolean)
+fn set_errors_as_text(state: State) -> Outcome {
+    registry().errors_as_text.set(state.boolean(1));
+    Ok(0)
+}
+
 /// options() -> what `box.cfg` takes: {[name] = {types, default, is_dynamic, min, max, bounds_error, type_error}}
 fn options(state: State) -> Outcome {
     state.new_table(0, OPTIONS.len());
@@ -469,7 +485,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("session_push", session_push),
     ("set_session_triggers", set_session_triggers),
     ("refresh_now", refresh_now),
-    ("listen_address", listen_address),
+    ("listen_addresses", listen_addresses),
     ("rotate_log", rotate_log),
     ("recovery_report", recovery_report),
     ("reset_statistics", reset_statistics),
@@ -485,4 +501,6 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("options", options),
     ("configure", configure),
     ("exit", exit),
+    ("set_shutdown_timeout", set_shutdown_timeout),
+    ("set_errors_as_text", set_errors_as_text),
 ];

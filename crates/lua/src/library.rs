@@ -338,6 +338,8 @@ fn setup(state: State) -> Outcome {
         ("map_metatable", &registry.map_metatable),
         ("tuple_methods", &registry.tuple_methods),
         ("to_plain", &registry.to_plain),
+        ("error_stack", &registry.error_stack),
+        ("error_of_stack", &registry.error_of_stack),
         ("make_error", &registry.make_error),
         ("error_parts", &registry.error_parts),
         ("call", &registry.call),

@@ -89,10 +89,22 @@ pub(crate) struct Registry {
     pub(crate) opened: Cell<c_int>,
     /// Lua function: runs what is to run before the process ends.
     pub(crate) shutdown: Cell<c_int>,
+    /// How long a stop may wait for triggers and for clients, in nanoseconds; None: as long as the process means to.
+    pub(crate) shutdown_timeout_ns: Cell<Option<u64>>,
+    /// Error objects in rows and results become text, as `msgpack.cfg` says.
+    pub(crate) errors_as_text: Cell<bool>,
+    /// How many error objects have become msgpack's extension.
+    pub(crate) errors_encoded: Cell<u64>,
+    /// Lua function: the stack of an error object, as msgpack has it.
+    pub(crate) error_stack: Cell<c_int>,
+    /// Lua function: an error object of such a stack.
+    pub(crate) error_of_stack: Cell<c_int>,
     /// Lua function: runs triggers of sessions.
     pub(crate) session_event: Cell<c_int>,
     /// Functions that watch keys, by the numbers of their watches.
     pub(crate) watchers: RefCell<hashbrown::HashMap<u64, Rc<crate::watches::LuaWatcher>>>,
+    /// Sockets with TLS.
+    pub(crate) secure: RefCell<crate::secure::SecureSockets>,
     /// Which triggers of sessions there are.
     pub(crate) session_triggers: RefCell<HashSet<String>>,
 }

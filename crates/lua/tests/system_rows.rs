@@ -19,8 +19,8 @@ impl Host for NoHost {
 
     fn exit(&self, _code: i32) {}
 
-    fn listen_address(&self) -> Option<String> {
-        None
+    fn listen_addresses(&self) -> Vec<String> {
+        Vec::new()
     }
 
     fn rotate_log(&self) {}

@@ -6,10 +6,10 @@ use crate::sender::Outlet;
 use crate::service::{Service, shutting_down};
 use database::{Channel, Context, Database, Error, ErrorCode, Result, Session};
 use runtime::fiber;
-use runtime::net::{Stream, Token};
+use runtime::net::Token;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::io::{self, Read};
+use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use wal::Position;
@@ -58,7 +58,7 @@ pub struct Connection {
 impl Connection {
     pub(crate) fn new(
         token: Token,
-        stream: Stream,
+        outlet: Arc<Outlet>,
         service: &Rc<Service>,
         door: Rc<dyn AnyDoor>,
         state: Box<dyn Any>,
@@ -67,7 +67,7 @@ impl Connection {
         let is_ordered = door.is_ordered();
         Connection {
             token,
-            outlet: Outlet::new(stream, Arc::clone(&service.unsent_total)),
+            outlet,
             service: Rc::clone(service),
             door,
             state,
@@ -203,9 +203,15 @@ impl Connection {
     /// Reads what is there, at most what `buffer` takes. Returns the number of bytes; 0 at the end of the stream.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match (&self.outlet.stream).read(buffer) {
+            match self.outlet.read(buffer) {
+                Ok((count, is_over)) => {
+                    if is_over {
+                        self.is_read_closed.set(true);
+                    }
+                    return Ok(count);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
+                Err(error) => return Err(error),
             }
         }
     }

@@ -19,6 +19,7 @@ impl EventLoop {
         self.service.is_draining.set(true);
         self.stop.store(false, Ordering::Release);
         self.listeners.close_all();
+        self.drop_handshakes();
         if !self.answer_all(deadline_ns)? {
             // Requests that still wait are cancelled.
             for connection in self.connections.values() {
@@ -32,7 +33,7 @@ impl EventLoop {
         // The end of the stream follows the last answer. Clients that send until they see it are still read: with unread bytes in a socket that
         // is closed, the system would drop the answers on their way.
         for connection in self.connections.values() {
-            let _ = connection.outlet.stream.close_write();
+            let _ = connection.outlet.close_write();
         }
         let linger = fiber::now_ns().saturating_add(LINGER_NS).min(deadline_ns.saturating_add(LINGER_NS));
         let mut buffer = vec![0; 64 << 10];

@@ -8,6 +8,7 @@
 use crate::connection::Connection;
 use crate::door::Doors;
 use crate::eagerness::Eagerness;
+use crate::handshakes::Handshakes;
 use crate::listeners::{ACCEPT_AGAIN_NS, FIRST_CONNECTION, Listeners, Refusing};
 use crate::sender::{Outlet, Sender};
 use crate::service::{NetConfig, Service};
@@ -45,6 +46,8 @@ pub struct EventLoop {
     pub(crate) connections: HashMap<usize, Rc<Connection>>,
     pub(crate) next_token: usize,
     pub(crate) refusing: Refusing,
+    /// Connections by TLS that are not clients yet.
+    pub(crate) handshakes: Handshakes,
     /// Connections whose sockets may have more.
     pub(crate) readable: Vec<Rc<Connection>>,
     /// Connections that a bound holds back; tried again in the next turn.
@@ -92,6 +95,7 @@ impl EventLoop {
             connections: HashMap::new(),
             next_token: FIRST_CONNECTION,
             refusing: Refusing::default(),
+            handshakes: Handshakes::default(),
             readable: Vec::new(),
             held_back: Vec::new(),
             sender,
@@ -156,7 +160,8 @@ impl EventLoop {
         let mut is_busy = false;
         while !self.stop.load(Ordering::Acquire) && !is_done() {
             self.watch_log()?;
-            let timeout = if is_busy || !self.readable.is_empty() { Duration::ZERO } else { self.sleep_time() };
+            let is_waited_for = is_busy || !self.readable.is_empty() || self.handshakes.has_ready();
+            let timeout = if is_waited_for { Duration::ZERO } else { self.sleep_time() };
             self.wait(timeout, &mut events)?;
             let mut has_log_news = false;
             for event in events.drain(..) {
@@ -169,6 +174,7 @@ impl EventLoop {
                 }
             }
             self.accept_again();
+            self.shake_hands();
             self.read();
             service.logins.answer_due(|connection| {
                 service.mark(connection);
@@ -188,7 +194,10 @@ impl EventLoop {
     }
 
     fn note_event(&mut self, token: usize, event: Event) {
-        let Some(connection) = self.connections.get(&token) else { return };
+        let Some(connection) = self.connections.get(&token) else {
+            self.handshakes.note(token);
+            return;
+        };
         if event.is_read_closed {
             connection.is_read_closed.set(true);
         }
@@ -216,7 +225,8 @@ impl EventLoop {
 
     fn sleep_time(&self) -> Duration {
         let now = fiber::now_ns();
-        let due = [fiber::next_deadline(), self.service.logins.next_due_ns()].into_iter().flatten().min();
+        let due = [fiber::next_deadline(), self.service.logins.next_due_ns(), self.handshakes.next_due_ns()];
+        let due = due.into_iter().flatten().min();
         let until = due.map_or(SLEEP_NS_MAX, |deadline| deadline.saturating_sub(now));
         let max = if self.refusing.is_empty() { SLEEP_NS_MAX } else { ACCEPT_AGAIN_NS };
         // Writers that wait for the disk are tried again soon.

@@ -15,6 +15,7 @@ mod door;
 mod drain;
 mod eagerness;
 mod event_loop;
+mod handshakes;
 pub mod iproto;
 mod listeners;
 mod logins;
@@ -27,7 +28,7 @@ mod settle;
 pub use connection::Connection;
 pub use door::{AnyDoor, Door, Doors, Split};
 pub use event_loop::EventLoop;
-pub use listeners::Listeners;
+pub use listeners::{Listeners, Place};
 pub use service::NetConfig;
 
 /// The table of doors: the protocols that Lycosa speaks.

@@ -6,10 +6,12 @@
 //!
 //! Invariant: the bytes of one connection leave in order. Everything goes through its [`Outlet`], and one thread at a time writes.
 
+use crate::handshakes::SocketOf;
 use runtime::net::{Stream, Waker};
+use runtime::tls::Session;
 use runtime::{Condvar, spawn_thread};
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +21,7 @@ const BUFFER_KEPT_MAX: usize = 64 << 10;
 /// The way out of a connection, shared with the sender.
 pub(crate) struct Outlet {
     pub(crate) stream: Stream,
+    tls: Option<Box<Secure>>,
     pending: Mutex<Pending>,
     /// Bytes that the socket has not taken.
     unsent: AtomicUsize,
@@ -31,6 +34,20 @@ pub(crate) struct Outlet {
     is_awaited: AtomicBool,
 }
 
+/// The TLS of a connection that has it.
+struct Secure {
+    /// Held by one thread at a time, for as long as its bytes go to or come from the socket.
+    session: Mutex<Session>,
+    /// Bytes that were accepted wait in the session for room in the socket.
+    has_sealed: AtomicBool,
+}
+
+impl Secure {
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[derive(Default)]
 struct Pending {
     /// What follows the bytes that are being written.
@@ -40,11 +57,16 @@ struct Pending {
 }
 
 impl Outlet {
-    pub(crate) fn new(stream: Stream, unsent_total: Arc<AtomicUsize>) -> Arc<Self> {
+    /// `session`: the connection is by TLS; its handshake is done.
+    pub(crate) fn new(stream: Stream, session: Option<Session>, unsent_total: Arc<AtomicUsize>) -> Arc<Self> {
+        let held = session.as_ref().map_or(0, Session::held);
+        unsent_total.fetch_add(held, Ordering::AcqRel);
+        let secure = |session| Box::new(Secure { session: Mutex::new(session), has_sealed: AtomicBool::new(held > 0) });
         Arc::new(Outlet {
             stream,
+            tls: session.map(secure),
             pending: Mutex::default(),
-            unsent: AtomicUsize::new(0),
+            unsent: AtomicUsize::new(held),
             unsent_total,
             has_failed: AtomicBool::new(false),
             is_queued: AtomicBool::new(false),
@@ -93,12 +115,12 @@ impl Outlet {
             return;
         }
         pending.is_writing = true;
-        while !pending.bytes.is_empty() {
+        while !pending.bytes.is_empty() || self.has_sealed() {
             std::mem::swap(&mut pending.bytes, &mut writing);
             drop(pending);
             let taken = self.write(&writing);
             pending = self.pending();
-            if taken < writing.len() {
+            if taken < writing.len() || self.has_sealed() {
                 writing.drain(..taken);
                 writing.append(&mut pending.bytes);
                 std::mem::swap(&mut pending.bytes, &mut writing);
@@ -113,8 +135,71 @@ impl Outlet {
         pending.is_writing = false;
     }
 
+    /// True if bytes that were taken wait for room in the socket.
+    #[inline]
+    fn has_sealed(&self) -> bool {
+        self.tls.as_ref().is_some_and(|secure| secure.has_sealed.load(Ordering::Acquire))
+    }
+
+    /// Reads what is there, at most what `buffer` takes; 0 at the end. The second value: the other side has said that it sends no more, so the
+    /// socket will not tell. Errors: the socket's, `WouldBlock` among them; what is wrong with what came.
+    #[inline]
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
+        match &self.tls {
+            None => (&self.stream).read(buffer).map(|count| (count, false)),
+            Some(secure) => {
+                let mut session = secure.session();
+                let count = session.read(SocketOf(&self.stream), buffer)?;
+                Ok((count, session.is_over()))
+            }
+        }
+    }
+
+    /// Says that nothing more will be sent. Errors: the socket's.
+    pub(crate) fn close_write(&self) -> io::Result<()> {
+        self.say_goodbye();
+        self.stream.close_write()
+    }
+
+    /// Ends the connection. Errors: the socket's.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        self.say_goodbye();
+        self.stream.close()
+    }
+
+    fn say_goodbye(&self) {
+        if let Some(secure) = &self.tls {
+            secure.session().say_goodbye(SocketOf(&self.stream));
+        }
+    }
+
     /// Writes until the socket takes no more. Returns how many bytes it took; of a connection that is gone it takes all.
     fn write(&self, bytes: &[u8]) -> usize {
+        match &self.tls {
+            None => self.write_plain(bytes),
+            Some(secure) => self.write_sealed(secure, bytes),
+        }
+    }
+
+    /// The same by TLS. What is sealed and has not gone counts as unsent.
+    fn write_sealed(&self, secure: &Secure, bytes: &[u8]) -> usize {
+        let mut session = secure.session();
+        let held = session.held();
+        let (accepted, gone) = match session.write(SocketOf(&self.stream), bytes) {
+            Ok(written) => (written.accepted, written.gone),
+            Err(_) => {
+                self.has_failed.store(true, Ordering::Release);
+                (bytes.len(), held + bytes.len())
+            }
+        };
+        let is_waiting = session.has_sealed() && !self.has_failed();
+        secure.has_sealed.store(is_waiting, Ordering::Release);
+        self.unsent.fetch_sub(gone, Ordering::AcqRel);
+        self.unsent_total.fetch_sub(gone, Ordering::AcqRel);
+        accepted
+    }
+
+    fn write_plain(&self, bytes: &[u8]) -> usize {
         let mut sent = 0;
         while sent < bytes.len() {
             match (&self.stream).write(&bytes[sent..]) {

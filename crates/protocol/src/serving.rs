@@ -139,6 +139,14 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
                 connection.is_stalled.set(true);
                 break;
             }
+            if runtime::tls::is_hello(&input[at..]) {
+                let peer = connection.session.peer.as_deref().unwrap_or("a client");
+                tracing::warn!(
+                    "{peer} speaks TLS at an address that is listened at without it: the connection is closed"
+                );
+                connection.end();
+                break;
+            }
             connection.add_failure(Position::default(), 0, &error);
             match length {
                 Some(length) => at += length,

@@ -79,9 +79,9 @@ impl EventLoop {
         service.database.close_session(&connection.session);
         // What had come of a request is given up.
         service.input_total.set(service.input_total.get() - connection.input.take().len());
-        let stream = &connection.outlet.stream;
-        let _ = self.listeners.registry.deregister_stream(stream, connection.token);
-        let _ = stream.close();
+        let outlet = &connection.outlet;
+        let _ = self.listeners.registry.deregister_stream(&outlet.stream, connection.token);
+        let _ = outlet.close();
         self.connections.remove(&connection.token.0);
         service.database.statistics.connections_open.set(self.connections.len() as u64);
     }

@@ -16,6 +16,7 @@ pub mod net;
 mod notify;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
+pub mod process;
 mod random;
 pub mod reactor;
 mod read_queue;
@@ -25,6 +26,7 @@ pub mod signals;
 mod simulation;
 pub mod terminal;
 mod thread;
+pub mod tls;
 mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};

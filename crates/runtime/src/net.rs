@@ -5,6 +5,7 @@
 
 mod address;
 mod dial;
+mod endpoint;
 mod sockets;
 mod unix;
 
@@ -12,6 +13,7 @@ use crate::notify::Notifier;
 use crate::simulation;
 pub use address::Address;
 pub use dial::{BlockingStream, connect};
+pub use endpoint::Endpoint;
 pub use sockets::{Listener, SimulatedListener, SimulatedStream, SocketAddr, Stream};
 use std::io;
 use std::os::fd::RawFd;

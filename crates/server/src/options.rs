@@ -6,9 +6,11 @@ use crate::logging;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use database::Config;
-use database::options::{Kind, OPTIONS, Spec, Value, Values, find};
+use database::options::{Kind, OPTIONS, Spec, Value, Values, find, split_addresses};
+use protocol::Place;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -54,6 +56,7 @@ fn argument(spec: &'static Spec, (flag, variable): &'static (String, String)) ->
         Kind::Path => arg.value_parser(value_parser!(PathBuf)),
         Kind::Number | Kind::Whole => arg.value_parser(value_parser!(u64)),
         Kind::Fraction | Kind::Seconds => arg.value_parser(value_parser!(f64)),
+        Kind::Addresses => arg.action(ArgAction::Append),
         Kind::Text | Kind::Word | Kind::Size | Kind::Inert(_) => arg,
     })
 }
@@ -75,6 +78,10 @@ fn value_of(spec: &Spec, matches: &ArgMatches) -> Option<Value> {
         // Who says nothing has not said that it is off.
         Kind::Switch => matches.get_flag(name).then_some(Value::Switch(true)),
         Kind::Path => matches.get_one(name).cloned().map(Value::Path),
+        Kind::Addresses => {
+            let texts = matches.get_many::<String>(name)?;
+            Some(Value::List(texts.flat_map(|text| split_addresses(text)).collect()))
+        }
         Kind::Number | Kind::Whole => matches.get_one(name).copied().map(Value::Whole),
         Kind::Fraction | Kind::Seconds => matches.get_one(name).copied().map(Value::Fraction),
         Kind::Text | Kind::Word | Kind::OneOf(_) | Kind::Size | Kind::Inert(_) => {
@@ -119,6 +126,71 @@ impl fmt::Display for TextOrNumber {
     }
 }
 
+/// Addresses in the file: one, or a list whose elements may be tables.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Addresses {
+    One(TextOrNumber),
+    Table(AddressTable),
+    Many(Vec<AddressEntry>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AddressEntry {
+    Plain(TextOrNumber),
+    Table(AddressTable),
+}
+
+/// An address and its parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddressTable {
+    uri: TextOrNumber,
+    #[serde(default)]
+    params: BTreeMap<String, TextOrNumber>,
+}
+
+impl Addresses {
+    fn into_list(self) -> Vec<String> {
+        match self {
+            Addresses::One(text) => split_addresses(&text.to_string()),
+            Addresses::Table(table) => vec![table.into_text()],
+            Addresses::Many(entries) => entries.into_iter().map(AddressEntry::into_text).collect(),
+        }
+    }
+}
+
+impl AddressEntry {
+    fn into_text(self) -> String {
+        match self {
+            AddressEntry::Plain(text) => text.to_string(),
+            AddressEntry::Table(table) => table.into_text(),
+        }
+    }
+}
+
+impl AddressTable {
+    /// With the parameters behind `?`.
+    fn into_text(self) -> String {
+        let mut text = self.uri.to_string();
+        for (name, value) in self.params {
+            text.push(if text.contains('?') { '&' } else { '?' });
+            text.push_str(&format!("{}={}", escaped(&name), escaped(&value.to_string())));
+        }
+        text
+    }
+}
+
+/// What separates parameters becomes `%xx`.
+fn escaped(text: &str) -> String {
+    let escape = |letter: char| match letter {
+        '%' | '&' | '=' | '?' | '#' | ',' => format!("%{:02X}", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
 /// Reads the name of an option. Errors: there is none of that name.
 struct Name;
 
@@ -150,6 +222,7 @@ impl<'de> Visitor<'de> for File {
             let value = match spec.kind {
                 Kind::Switch => Value::Switch(map.next_value()?),
                 Kind::Path => Value::Path(map.next_value()?),
+                Kind::Addresses => Value::List(map.next_value::<Addresses>()?.into_list()),
                 Kind::Number | Kind::Whole => Value::Whole(map.next_value()?),
                 Kind::Fraction | Kind::Seconds => Value::Fraction(map.next_value()?),
                 Kind::Text | Kind::OneOf(_) => Value::Text(map.next_value()?),
@@ -183,10 +256,8 @@ impl Options {
         self.number("lua_memory")?;
         logging::level(self.text_or_default("log_level"))?;
         logging::is_json(self.text_or_default("log_format"))?;
-        if let Some(address) = self.text("listen") {
-            let (_, host_and_port) = runtime::net::Address::split_login(address);
-            runtime::net::Address::resolve(host_and_port)
-                .map_err(|error| format!("cannot listen at {address}: {error}"))?;
+        for address in self.list("listen") {
+            Place::of(address).map_err(|error| format!("cannot listen at {address}: {error}"))?;
         }
         Ok(config)
     }

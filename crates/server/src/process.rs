@@ -6,7 +6,7 @@ use database::options::change;
 use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, SHUTDOWN_KEY, UserKind};
 use lua::{Host, Lua, LuaConfig};
 use protocol::iproto::Iproto;
-use protocol::{Door, EventLoop, Listeners, NetConfig};
+use protocol::{Door, EventLoop, Listeners, NetConfig, Place};
 use runtime::net::{Address, Waker};
 use runtime::signals::{
     HANG_UP, INTERRUPT, TERMINATE, USER_1, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
@@ -186,15 +186,19 @@ impl Process {
         let text = |error: std::io::Error| error.to_string();
         self.event_loop.run(|| flag.load(Ordering::Acquire)).map_err(text)?;
         let is_done = Rc::new(Cell::new(false));
-        let done = Rc::clone(&is_done);
-        Lua::shut_down(move || done.set(true));
+        let (done, stop) = (Rc::clone(&is_done), self.stop.clone());
+        Lua::shut_down(move || {
+            done.set(true);
+            stop.wake();
+        });
         self.event_loop.listeners().close_all();
         // Clients that watch for it finish what they are at and close their connections.
         if let Err(error) = self.database.broadcast(SHUTDOWN_KEY, Some(&[0xc3])) {
             tracing::warn!("the stop is not announced: {error}");
         }
         let begun = fiber::now_ns();
-        let (deadline, clients_deadline) = (begun + SHUTDOWN_NS, begun + CLIENTS_NS);
+        let deadline = begun.saturating_add(Lua::shutdown_timeout_ns().unwrap_or(SHUTDOWN_NS));
+        let clients_deadline = begun.saturating_add(Lua::shutdown_timeout_ns().unwrap_or(CLIENTS_NS));
         self.stop.wake();
         let database = Rc::clone(&self.database);
         let is_over = move || {
@@ -213,11 +217,9 @@ impl Process {
     }
 }
 
-/// The address that a text stands for. Errors: it is none.
-fn resolve(address: &str) -> Result<Address, Error> {
-    let (_, host_and_port) = Address::split_login(address);
-    let addresses = Address::resolve(host_and_port).map_err(|error| cannot_listen(address, &error))?;
-    addresses.into_iter().next().ok_or_else(|| Error::system(format!("cannot listen at {address}: no such address")))
+/// The place that a text stands for. Errors: it is none.
+fn place_of(address: &str) -> Result<Place, Error> {
+    Place::of(address).map_err(|error| cannot_listen(address, &error))
 }
 
 fn cannot_listen(address: &str, error: &std::io::Error) -> Error {
@@ -265,39 +267,54 @@ impl ProcessHost {
 
     /// Listens where the options say, if they do. Errors: as those of `listen`.
     pub(crate) fn listen_as_configured(&self) -> Result<(), Error> {
-        let address = self.options.borrow().text("listen").map(ToString::to_string);
-        match address {
-            Some(address) => self.listen(&address),
-            None => Ok(()),
-        }
+        let addresses = self.options.borrow().list("listen").to_vec();
+        if addresses.is_empty() { Ok(()) } else { self.listen(&addresses) }
     }
 
-    /// Looks whether the configured address can be had. Errors: as those of listening there.
-    pub(crate) fn check_address(&self) -> Result<(), Error> {
-        let options = self.options.borrow();
-        let Some(address) = options.text("listen") else { return Ok(()) };
-        let found = resolve(address)?;
-        self.listeners.try_address(&found).map_err(|error| cannot_listen(address, &error))
+    /// Looks whether the configured addresses can be had. Errors: as those of listening there.
+    pub(crate) fn check_addresses(&self) -> Result<(), Error> {
+        for address in self.options.borrow().list("listen") {
+            let place = place_of(address)?;
+            self.listeners.try_address(&place.address).map_err(|error| cannot_listen(address, &error))?;
+        }
+        Ok(())
     }
 
-    /// Listens at an address instead of where it listened. Errors: the address is taken or no address; it is open to the world and nobody
-    /// needs a password.
-    fn listen(&self, address: &str) -> Result<(), Error> {
-        let found = resolve(address)?;
-        if !found.is_local() && !self.has_password() {
-            if self.is_strict {
-                return Err(Error::system(format!(
-                    "refusing to listen at {found}: no user has a password, so anybody could try. Start at 127.0.0.1 and run\n  \
-                     box.schema.user.create('me', {{password = 'a secret'}})\n  \
-                     box.schema.user.grant('me', 'read,write,execute', 'universe')"
-                )));
-            }
-            tracing::warn!("listening at {found}, open to other machines, although no user has a password");
+    /// Listens at these addresses and no others. Errors: one is taken or no address; it is open to the world and nobody needs a password. Everything
+    /// is as before then.
+    fn listen(&self, addresses: &[String]) -> Result<(), Error> {
+        let places: Vec<Place> = addresses.iter().map(|address| place_of(address)).collect::<Result<_, _>>()?;
+        for Place { address, .. } in &places {
+            self.check_openness(address)?;
         }
-        self.listeners.close(Iproto::NAME);
-        let local = self.listeners.listen(Iproto::NAME, &found).map_err(|error| cannot_listen(address, &error))?;
+        let before = self.listeners.addresses(Iproto::NAME);
+        let outcome = self.listeners.listen_only(Iproto::NAME, &places);
+        outcome.map_err(|(at, error)| cannot_listen(&addresses[at], &error))?;
         let guest = if self.guest_may_nothing() { "; guest may do nothing until granted" } else { "" };
-        tracing::info!("ready: connect to {local} with any Tarantool connector{guest}");
+        // Places and addresses have one order.
+        let by_tls =
+            |at: usize| if places.get(at).is_some_and(|place| place.acceptor.is_some()) { " over TLS" } else { "" };
+        for (at, local) in self.listeners.addresses(Iproto::NAME).iter().enumerate() {
+            if !before.contains(local) {
+                tracing::info!("ready: connect to {local}{} with any Tarantool connector{guest}", by_tls(at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Errors: others may come to this address, and nobody needs a password.
+    fn check_openness(&self, address: &Address) -> Result<(), Error> {
+        if address.is_local() || self.has_password() {
+            return Ok(());
+        }
+        if self.is_strict {
+            return Err(Error::system(format!(
+                "refusing to listen at {address}: no user has a password, so anybody could try. Start at 127.0.0.1 and run\n  \
+                 box.schema.user.create('me', {{password = 'a secret'}})\n  \
+                 box.schema.user.grant('me', 'read,write,execute', 'universe')"
+            )));
+        }
+        tracing::warn!("listening at {address}, open to other machines, although no user has a password");
         Ok(())
     }
 
@@ -369,12 +386,20 @@ impl Host for ProcessHost {
             }
             return opened;
         }
-        let config = options.config().map_err(Error::illegal)?;
-        self.database.reconfigure(|current| change(current, &config));
-        if options.text("listen") != before.text("listen") {
-            match options.text("listen") {
-                Some(address) => self.listen(address)?,
-                None => self.listeners.close(Iproto::NAME),
+        // What may fail comes first.
+        let prepared = options.config().map_err(Error::illegal).and_then(|config| {
+            // An address with parameters names files, which may be others by now.
+            let listen = options.list("listen");
+            if listen != before.list("listen") || listen.iter().any(|address| address.contains('?')) {
+                self.listen(listen)?;
+            }
+            Ok(config)
+        });
+        match prepared {
+            Ok(config) => self.database.reconfigure(|current| change(current, &config)),
+            Err(error) => {
+                *self.options.borrow_mut() = before;
+                return Err(error);
             }
         }
         Ok(())
@@ -384,8 +409,8 @@ impl Host for ProcessHost {
         self.end_with(code);
     }
 
-    fn listen_address(&self) -> Option<String> {
-        self.listeners.addresses(Iproto::NAME).first().map(ToString::to_string)
+    fn listen_addresses(&self) -> Vec<String> {
+        self.listeners.addresses(Iproto::NAME).iter().map(ToString::to_string).collect()
     }
 
     fn rotate_log(&self) {

@@ -23,7 +23,7 @@ pub(crate) fn serve(options: &Options, has_console: bool) -> Result<i32, String>
     let options = options.for_serve();
     let mut process = Process::new(&options, true)?;
     // What can be seen to fail fails before a directory is made.
-    process.host.check_address().map_err(|error| error.to_string())?;
+    process.host.check_addresses().map_err(|error| error.to_string())?;
     if let Some(path) = options.path("script") {
         read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
     }

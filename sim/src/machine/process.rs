@@ -86,8 +86,8 @@ impl Host for NoHost {
 
     fn exit(&self, _code: i32) {}
 
-    fn listen_address(&self) -> Option<String> {
-        Some(address().to_string())
+    fn listen_addresses(&self) -> Vec<String> {
+        vec![address().to_string()]
     }
 
     fn rotate_log(&self) {}

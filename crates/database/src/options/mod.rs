@@ -8,7 +8,7 @@ mod table;
 mod values;
 
 pub use table::{OPTIONS, PAGE_SIZE_MAX};
-pub use values::{Value, Values, parse_size};
+pub use values::{Value, Values, parse_size, split_addresses};
 
 use crate::Config;
 use crate::txn::TxnIsolation;
@@ -22,6 +22,8 @@ pub enum Kind {
     Text,
     /// Free text; a number stands for itself.
     Word,
+    /// Addresses: a text with commas between them, or a list.
+    Addresses,
     /// A file or directory.
     Path,
     /// One of these words.
@@ -48,6 +50,7 @@ impl Kind {
         match self {
             Kind::Text | Kind::Path | Kind::OneOf(_) => "string",
             Kind::Word => "number, string",
+            Kind::Addresses => "string, number, table",
             Kind::Size | Kind::Number | Kind::Whole | Kind::Fraction | Kind::Seconds => "number",
             Kind::Switch => "boolean",
             Kind::Inert(types) => types,

@@ -11,6 +11,8 @@ use wal::WalMode;
 
 /// Whole numbers up to here are what they say as a double.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+/// Addresses that a server listens at.
+const ADDRESSES_MAX: usize = 1000;
 /// The data directory, if none is named.
 const WORK_DIR_DEFAULT: &str = "data";
 
@@ -19,6 +21,8 @@ const WORK_DIR_DEFAULT: &str = "data";
 pub enum Value {
     /// A text, or a size as it was written.
     Text(String),
+    /// Addresses, one at least.
+    List(Vec<String>),
     /// A file or directory.
     Path(PathBuf),
     /// A whole number.
@@ -34,6 +38,12 @@ impl Value {
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Value::Text(text) => msgpack::encode_str(out, text.as_bytes()),
+            Value::List(list) => {
+                if list.len() > 1 {
+                    msgpack::encode_array(out, list.len() as u32);
+                }
+                list.iter().for_each(|text| msgpack::encode_str(out, text.as_bytes()));
+            }
             Value::Path(path) => msgpack::encode_str(out, path.display().to_string().as_bytes()),
             Value::Whole(number) => msgpack::encode_uint(out, *number),
             Value::Fraction(number) => msgpack::encode_f64(out, *number),
@@ -46,6 +56,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Text(text) => f.write_str(text),
+            Value::List(list) => f.write_str(&list.join(", ")),
             Value::Path(path) => write!(f, "{}", path.display()),
             Value::Whole(number) => write!(f, "{number}"),
             Value::Fraction(number) => write!(f, "{number}"),
@@ -87,7 +98,7 @@ impl Values {
     pub fn for_serve(&self) -> Self {
         let mut values = self.clone();
         let listen = find("listen").and_then(|spec| spec.flag?.default).unwrap_or_default();
-        values.given.entry("listen").or_insert_with(|| Value::Text(listen.to_string()));
+        values.given.entry("listen").or_insert_with(|| Value::List(vec![listen.to_string()]));
         values.given.entry("work_dir").or_insert_with(|| Value::Path(PathBuf::from(WORK_DIR_DEFAULT)));
         values
     }
@@ -97,6 +108,14 @@ impl Values {
         match self.get(name)? {
             Value::Text(text) => Some(text),
             _ => None,
+        }
+    }
+
+    /// Addresses, if any were given.
+    pub fn list(&self, name: &str) -> &[String] {
+        match self.get(name) {
+            Some(Value::List(list)) => list,
+            _ => &[],
         }
     }
 
@@ -133,6 +152,13 @@ impl Values {
         let mut reader = Reader::new(changes);
         for _ in 0..reader.read_map().map_err(malformed)? {
             let name = String::from_utf8_lossy(reader.read_str().map_err(malformed)?).into_owned();
+            if find(&name).is_some_and(|spec| spec.kind == Kind::Addresses) && reader.kind() == Ok(msgpack::Kind::Array)
+            {
+                let list = read_list(&mut reader)
+                    .ok_or_else(|| (name.clone(), "should be a list of addresses".to_string()))?;
+                values.set_list(&name, list);
+                continue;
+            }
             let Some(text) = read_text(&mut reader).map_err(malformed)? else { continue };
             let Some((spec, cfg)) = find(&name).and_then(|spec| Some((spec, spec.cfg?))) else { continue };
             match text.map(|text| cfg_value(spec, &cfg, text)).transpose().map_err(|reason| (name, reason))?.flatten() {
@@ -143,6 +169,15 @@ impl Values {
             }
         }
         Ok(values)
+    }
+
+    fn set_list(&mut self, name: &str, list: Vec<String>) {
+        if let Some(spec) = find(name) {
+            match list.is_empty() {
+                true => self.given.remove(spec.name),
+                false => self.given.insert(spec.name, Value::List(list)),
+            };
+        }
     }
 
     /// What `box.cfg` shows of a server that `lycosa serve` has started: a msgpack map by Tarantool's names.
@@ -206,6 +241,20 @@ fn read_text(reader: &mut Reader<'_>) -> Result<Option<Option<String>>, msgpack:
     }))
 }
 
+/// A list of texts. None: it is another one, or longer than any.
+fn read_list(reader: &mut Reader<'_>) -> Option<Vec<String>> {
+    let count = reader.read_array().ok()?;
+    if count as usize > ADDRESSES_MAX {
+        return None;
+    }
+    (0..count).map(|_| Some(String::from_utf8_lossy(reader.read_str().ok()?).into_owned())).collect()
+}
+
+/// The addresses of a text with commas between them.
+pub fn split_addresses(text: &str) -> Vec<String> {
+    text.split(',').map(|part| part.trim().to_string()).collect()
+}
+
 /// A value that `box.cfg` was given. None stands for "not given". Errors: the reason.
 fn cfg_value(spec: &Spec, cfg: &Cfg, text: String) -> Result<Option<Value>, String> {
     let number = || match text.parse::<f64>() {
@@ -216,7 +265,8 @@ fn cfg_value(spec: &Spec, cfg: &Cfg, text: String) -> Result<Option<Value>, Stri
         Kind::Inert(_) => return Ok(None),
         Kind::Path => Value::Path(PathBuf::from(text)),
         Kind::Text | Kind::OneOf(_) => Value::Text(text),
-        Kind::Word if text.is_empty() => return Ok(None),
+        Kind::Word | Kind::Addresses if text.is_empty() => return Ok(None),
+        Kind::Addresses => Value::List(split_addresses(&text)),
         Kind::Word => Value::Text(text),
         Kind::Switch => Value::Switch(text == "true"),
         Kind::Size | Kind::Number => Value::Whole((number()? as u64).saturating_mul(cfg.unit)),

@@ -224,6 +224,12 @@ box.ctl = {
         end
     end,
     is_recovery_finished = function() return box.info.status == 'running' end,
+    set_on_shutdown_timeout = function(seconds)
+        if type(seconds) ~= 'number' or not (seconds >= 0) then
+            error('Usage: box.ctl.set_on_shutdown_timeout(number of seconds)', 2)
+        end
+        internal.set_shutdown_timeout(seconds)
+    end,
 }
 
 -- on_schema_init and on_recovery_state run when the database has been read, before box.cfg returns; on_shutdown before the process ends; on_election never,
@@ -241,6 +247,7 @@ internal.on_recovery_state = ctl_triggers.on_recovery_state
 
 function internal.values.shutdown()
     internal.run_triggers_logged(ctl_triggers.on_shutdown, 'on_shutdown')
+    internal.end_programs()
 end
 
 -- Keys and who watches them -----------------------------------------------------------------------------------------

@@ -28,6 +28,49 @@ local has_type = {
     table = function(value) return type(value) == 'table' end,
 }
 
+local function negated(value) return not value end
+
+-- Options by the names of old versions: the name that they have now, and what makes the new value of the old one.
+local renamed = {
+    logger = { 'log' },
+    logger_nonblock = { 'log_nonblock' },
+    panic_on_snap_error = { 'force_recovery', negated },
+    panic_on_wal_error = { 'force_recovery', negated },
+    replication_source = { 'replication' },
+    slab_alloc_arena = { 'memtx_memory', function(gigabytes)
+        if type(gigabytes) ~= 'number' then
+            fail('CFG', 'slab_alloc_arena', 'should be of type number')
+        end
+        return math.floor(gigabytes * units.gib)
+    end },
+    slab_alloc_maximal = { 'memtx_max_tuple_size' },
+    slab_alloc_minimal = { 'memtx_min_tuple_size' },
+    snap_dir = { 'memtx_dir' },
+    snapshot_count = { 'checkpoint_count' },
+    snapshot_period = { 'checkpoint_interval' },
+}
+
+-- The options by the names that they have now; each old name gets a line in the log of events.
+local function with_new_names(changes)
+    local translated = {}
+    for name, value in pairs(changes) do
+        local new = renamed[name]
+        if new == nil then
+            translated[name] = value
+        else
+            package.loaded.log.warn('Deprecated option %s, please use %s instead', name, new[1])
+            if new[2] ~= nil and value ~= nil then
+                value = new[2](value)
+            end
+            if changes[new[1]] ~= nil and changes[new[1]] ~= value then
+                fail('CFG', name, 'can not override a value for a deprecated option')
+            end
+            translated[new[1]] = value
+        end
+    end
+    return translated
+end
+
 local local_hosts = { ['localhost'] = true, ['127.0.0.1'] = true, ['::1'] = true }
 local any_hosts = { ['*'] = true, ['0.0.0.0'] = true, ['::'] = true }
 
@@ -47,20 +90,109 @@ local function check_replication(peers, listen)
     if peers == nil then
         return
     end
+    local function uri_of(address)
+        return type(address) == 'table' and (address.uri or address[1]) or address
+    end
+    local listeners = type(listen) == 'table' and listen.uri == nil and listen or { listen }
     for _, peer in pairs(type(peers) == 'table' and peers or { peers }) do
-        if type(peer) == 'table' then
-            peer = peer.uri or peer[1]
+        local is_here = false
+        for _, listener in ipairs(listeners) do
+            is_here = is_here or is_own(uri_of(peer), uri_of(listener))
         end
-        if listen == nil or type(listen) == 'table' or not is_own(peer, listen) then
+        if not is_here then
             fail('UNSUPPORTED', 'Lycosa', 'replication from other instances yet')
         end
     end
+end
+
+-- What separates parameters becomes `%xx`.
+local function escaped(text)
+    return (text:gsub('[%%&=?#,]', function(letter) return ('%%%02X'):format(letter:byte()) end))
+end
+
+-- An address of `listen` as a text, with its parameters behind `?`.
+local function address_text(value, defaults)
+    local parameters = {}
+    if type(value) == 'table' then
+        if value.params ~= nil and type(value.params) ~= 'table' then
+            fail('CFG', 'listen', "'params' of an address should be a table")
+        end
+        parameters = value.params or {}
+        value = value.uri ~= nil and value.uri or value[1]
+    end
+    if type(value) ~= 'string' and type(value) ~= 'number' then
+        fail('CFG', 'listen', 'an address should be a string, a number or a table of uri and params')
+    end
+    local text, names = tostring(value), {}
+    local given = text:match('%?(.*)$') or ''
+    for name in pairs(defaults) do
+        if parameters[name] == nil and not ('&' .. given):find('&' .. name .. '=', 1, true) then
+            names[#names + 1] = name
+        end
+    end
+    for name in pairs(parameters) do
+        names[#names + 1] = name
+    end
+    table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
+    for _, name in ipairs(names) do
+        local values = parameters[name]
+        if values == nil then
+            values = defaults[name]
+        end
+        for _, one in ipairs(type(values) == 'table' and values or { values }) do
+            if type(name) ~= 'string' or type(one) ~= 'string' and type(one) ~= 'number' then
+                fail('CFG', 'listen', 'parameters of an address should be strings by their names')
+            end
+            text = text .. (text:find('?', 1, true) and '&' or '?') .. escaped(name) .. '=' .. escaped(tostring(one))
+        end
+    end
+    return text
+end
+
+-- A table that `listen` was given, as a list of texts.
+local function address_list(value)
+    if value.uri ~= nil or type(value.params) == 'table' then
+        return { address_text(value, {}) }
+    end
+    local defaults = value.default_params
+    if defaults ~= nil and type(defaults) ~= 'table' then
+        fail('CFG', 'listen', "'default_params' should be a table")
+    end
+    local list = {}
+    for key, one in pairs(value) do
+        if key ~= 'default_params' and (type(key) ~= 'number' or key < 1 or key > #value or key % 1 ~= 0) then
+            fail('CFG', 'listen', 'should be a list of addresses')
+        end
+    end
+    for at, one in ipairs(value) do
+        list[at] = address_text(one, defaults or {})
+    end
+    return list
+end
+
+-- Options as the process takes them.
+local function for_process(values)
+    if type(values.listen) ~= 'table' then
+        return values
+    end
+    local result = {}
+    for name, value in pairs(values) do
+        result[name] = value
+    end
+    result.listen = setmetatable(address_list(values.listen), { __serialize = 'seq' })
+    return result
+end
+
+-- True if an option has a value that the one in force need not be the same as: files named in an address may have changed.
+local function may_differ(name, value)
+    return name == 'listen' and (type(value) == 'table' or type(value) == 'string' and value:find('?', 1, true) ~= nil)
 end
 
 local function check_cfg(changes)
     if type(changes) ~= 'table' then
         error('Error: cfg should be a table', 3)
     end
+    changes = with_new_names(changes)
     local checked = {}
     for name, value in pairs(changes) do
         local option = known[name]
@@ -167,7 +299,7 @@ function internal.apply_cfg(changes)
         for name, value in pairs(checked) do
             values[name] = value
         end
-        internal.configure(values)
+        internal.configure(for_process(values))
         internal.show_cfg(values)
         install()
         internal.refresh_now()
@@ -184,7 +316,7 @@ function internal.apply_cfg(changes)
     end
     local changed = {}
     for name, value in pairs(checked) do
-        if current[name] ~= value and not (value == nil and current[name] == nil) then
+        if may_differ(name, value) or current[name] ~= value and not (value == nil and current[name] == nil) then
             if not known[name].is_dynamic then
                 fail('RELOAD_CFG', name)
             end
@@ -192,7 +324,7 @@ function internal.apply_cfg(changes)
         end
     end
     if next(changed) ~= nil then
-        internal.configure(changed)
+        internal.configure(for_process(changed))
         if changed.log_level ~= nil then
             package.loaded.log.level(changed.log_level)
         end

@@ -26,6 +26,8 @@ local DEPTH_MAX = 64
 local DEFAULT_SOCKET = '/tmp/tarantool-console.sock'
 -- Until a connection to another console has answered.
 local CONNECT_S = 10
+-- Longest time for the TLS handshake of a client.
+local HANDSHAKE_S = 10
 
 local HELP = [[
 To get help, see the pages in docs, or type 'help' for a few words.
@@ -389,16 +391,31 @@ local function serve_client(client)
 end
 
 function console.listen(address)
-    local host, service = 'unix/', DEFAULT_SOCKET
+    local host, service, parsed = 'unix/', DEFAULT_SOCKET, nil
+    local parameters
+    if type(address) == 'table' then
+        address, parameters = address.uri or address[1], address.params
+    end
     if address ~= nil then
-        host, service = address_of(address, 'Usage: console.listen("[host:]port")')
+        host, service, parsed = address_of(address, 'Usage: console.listen("[host:]port")')
     end
     if service == nil then
         error('Usage: console.listen("[host:]port")', 2)
     end
+    local secure = internal.secure_of(true, parsed and parsed.query, parameters)
+    local handler = serve_client
+    if secure then
+        handler = function(client)
+            local fine, why = internal.secure_socket(client, secure, '', HANDSHAKE_S)
+            if fine then
+                return serve_client(client)
+            end
+            internal.log('warn', ('TLS handshake of a console with %s has failed: %s'):format(peer_of(client) or 'a client', why))
+        end
+    end
     -- A unix socket is its owner's from its first moment on.
     local mask = host == 'unix/' and C.umask(63) or nil
-    local server = socket.tcp_server(host, service, { handler = serve_client, name = 'console' })
+    local server = socket.tcp_server(host, service, { handler = handler, name = 'console' })
     local code = errno()
     if mask ~= nil then
         C.umask(mask)
@@ -486,11 +503,23 @@ function console.connect(address, options)
     if address == nil then
         error("Usage: console.connect('[login:password@][host:]port')", 2)
     end
-    local host, service, parsed = address_of(address, "Usage: console.connect('[login:password@][host:]port')")
+    local given, parameters = address, nil
+    if type(address) == 'table' then
+        given, parameters = address.uri or address[1], address.params
+    end
+    local host, service, parsed = address_of(given, "Usage: console.connect('[login:password@][host:]port')")
     options = options or {}
+    local secure = internal.secure_of(false, parsed.query, parameters)
     local connection = socket.tcp_connect(host, service, options.timeout or CONNECT_S)
     if connection == nil then
         error(('Connection is not established: %s'):format(errno.strerror()), 2)
+    end
+    if secure then
+        local fine, why = internal.secure_socket(connection, secure, host, options.timeout or CONNECT_S)
+        if not fine then
+            connection:close()
+            error(('Connection is not established: %s'):format(why), 2)
+        end
     end
     local hello = connection:read(128, options.timeout or CONNECT_S)
     if hello ~= nil and hello:match('%(Lua console%)') then

@@ -56,10 +56,14 @@ local info_fields = {
     end,
     replicaset = function(now) return { uuid = now.cluster_uuid } end,
     replication = function(now)
-        return { { id = 1, uuid = now.uuid, lsn = now.lsn } }
+        return setmetatable({ { id = 1, uuid = now.uuid, lsn = now.lsn } }, { __serialize = 'map' })
     end,
     replication_anon = function() return setmetatable({ count = 0 }, { __call = function() return {} end }) end,
-    listen = function() return internal.listen_address() end,
+    -- A list only if there are several.
+    listen = function()
+        local addresses = internal.listen_addresses()
+        return #addresses > 1 and addresses or addresses[1]
+    end,
     schema_version = function(now) return now.schema_version end,
     election = function() return { state = 'follower', vote = 0, leader = 0, term = 1 } end,
     synchro = function() return { queue = { owner = 0, term = 0, len = 0, busy = false }, quorum = 1 } end,

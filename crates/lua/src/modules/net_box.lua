@@ -600,6 +600,13 @@ local function live(transport)
         stream:close()
         error('Connection closed', 0)
     end
+    if transport.secure then
+        local fine, why = internal.secure_socket(stream, transport.secure, transport.host, math.max(deadline - fiber.clock(), 0))
+        if not fine then
+            stream:close()
+            error(why, 0)
+        end
+    end
     transport.stream = stream
     local bytes = ffi.new('char[?]', BUFFER_BYTES)
     transport.input = { keep = bytes, bytes = ffi.cast('char *', bytes), first = 0, last = 0, size = BUFFER_BYTES }
@@ -1080,9 +1087,7 @@ local function parse_address(address, options)
     if type(address) == 'table' then
         options.user = options.user or address.login
         options.password = options.password or address.password
-        if type(address.params) == 'table' and address.params.transport ~= nil and address.params.transport ~= 'plain' then
-            internal.fail('UNSUPPORTED', 'net.box', 'TLS yet')
-        end
+        options._params = address.params
         if address.uri == nil and address[1] == nil then
             return address.unix and 'unix/' or address.host, address.unix or address.service
         end
@@ -1094,6 +1099,7 @@ local function parse_address(address, options)
     end
     options.user = options.user or parsed.login
     options.password = options.password or parsed.password
+    options._query = parsed.query
     if parsed.unix then
         return 'unix/', parsed.unix
     elseif parsed.service == nil and tonumber(parsed.host) then
@@ -1126,12 +1132,11 @@ local function connect(first, second, third)
     if options.user == nil and options.password ~= nil then
         internal.fail('PROC_LUA', 'net.box: user is not defined')
     end
-    if options.transport ~= nil and options.transport ~= 'plain' then
-        internal.fail('UNSUPPORTED', 'net.box', 'TLS yet')
-    end
+    local secure = internal.secure_of_options(options)
     options.connect_timeout = tonumber(options.connect_timeout)
         or type(options.wait_connected) == 'number' and options.wait_connected or CONNECT_S
     local connection, transport = new_connection(host, tostring(port), options)
+    transport.secure = secure
     local worker = fiber.new(work, transport)
     worker:name(('net.box/%s:%s'):format(host, port), { truncate = true })
     connection._fiber, transport.worker = worker, worker

@@ -309,11 +309,18 @@ function methods.errno(self)
 end
 
 function methods.error(self)
+    if self._reason and self._errno == errno.EPROTO then
+        return self._reason
+    end
     return self._errno and errno.strerror(self._errno) or nil
 end
 
 function methods.close(self)
     local fd = descriptor_of(self)
+    if self._secure then
+        internal.secure_close(self, internal.plain_socket.send)
+        self._secure = nil
+    end
     self._gc_socket.fd = -1
     internal.descriptor_forget(fd)
     self.buffer__ = ''
@@ -350,6 +357,12 @@ end
 -- syswrite(octets) or syswrite(char *, bytes)
 function methods.syswrite(self, octets, size)
     local fd = descriptor_of(self)
+    if self._secure then
+        if type(octets) == 'cdata' then
+            octets = ffi.string(ffi.cast('const char *', octets), math.min(size, CHUNK_BYTES))
+        end
+        return internal.secure_put(self, octets, internal.plain_socket.send)
+    end
     if type(octets) == 'cdata' then
         return written(self, C.send(fd, ffi.cast('const char *', octets), size, SEND_FLAGS.MSG_NOSIGNAL))
     end
@@ -365,6 +378,9 @@ local chunk_buffer = ffi.new('char[?]', CHUNK_BYTES)
 
 -- Bytes of a socket, at most so many; nil and the number of the error kept.
 local function take(self, fd, size, flags)
+    if self._secure then
+        return internal.secure_take(self, size, internal.plain_socket.receive, internal.plain_socket.send)
+    end
     local buffer = chunk_buffer
     if size > CHUNK_BYTES then
         buffer = ffi.new('char[?]', size)
@@ -378,10 +394,32 @@ local function take(self, fd, size, flags)
     return ffi.string(buffer, count)
 end
 
+-- What sockets with TLS are over: bytes as they are.
+internal.plain_socket = {
+    send = function(self, octets)
+        local count = tonumber(C.send(self._gc_socket.fd, octets, #octets, SEND_FLAGS.MSG_NOSIGNAL))
+        self._errno = count < 0 and errno() or nil
+        return count >= 0 and count or nil
+    end,
+    receive = function(self)
+        local count = tonumber(C.recv(self._gc_socket.fd, chunk_buffer, CHUNK_BYTES, 0))
+        self._errno = count < 0 and errno() or nil
+        return count >= 0 and ffi.string(chunk_buffer, count) or nil
+    end,
+}
+
 -- sysread(bytes) or sysread(char *, bytes)
 function methods.sysread(self, first, second)
     local fd = descriptor_of(self)
     if type(first) == 'cdata' then
+        if self._secure then
+            local text = take(self, fd, second, 0)
+            if text == nil then
+                return nil
+            end
+            ffi.copy(first, text, #text)
+            return #text
+        end
         return written(self, C.recv(fd, ffi.cast('char *', first), second, 0))
     end
     local size = first or CHUNK_BYTES
@@ -453,6 +491,9 @@ function methods.shutdown(self, how)
     if number == nil then
         self._errno = errno.EINVAL
         return false
+    end
+    if self._secure and number ~= SHUTDOWN.R then
+        internal.secure_finish(self, internal.plain_socket.send)
     end
     return noted(self, C.shutdown(fd, number))
 end
@@ -747,7 +788,7 @@ function methods.write(self, octets, timeout)
             end
         else
             at = at + count
-            if at == #octets then
+            if at == #octets and not (self._secure and internal.secure_has_sealed(self)) then
                 return at
             end
         end
@@ -786,6 +827,9 @@ end
 function methods.send(self, octets, flags)
     local fd = descriptor_of(self)
     check_octets(octets, 'socket:send(octets[, flags])')
+    if self._secure then
+        return methods.syswrite(self, octets)
+    end
     local number = flags_of(flags)
     if number == nil then
         self._errno = errno.EINVAL
@@ -795,9 +839,11 @@ function methods.send(self, octets, flags)
 end
 
 -- How much to read when nobody says: what is there for a datagram.
-local function size_of(fd, size)
+local function size_of(fd, size, is_secure)
     if size ~= nil then
         return size
+    elseif is_secure then
+        return CHUNK_BYTES
     end
     local count = tonumber(C.recv(fd, nil, 0, SEND_FLAGS.MSG_PEEK + SEND_FLAGS.MSG_TRUNC))
     return count > 0 and count or 512
@@ -810,7 +856,7 @@ function methods.recv(self, size, flags)
         self._errno = errno.EINVAL
         return nil
     end
-    return take(self, fd, size_of(fd, size), number)
+    return take(self, fd, size_of(fd, size, self._secure), number)
 end
 
 function methods.recvfrom(self, size, flags)

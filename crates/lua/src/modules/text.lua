@@ -34,10 +34,14 @@ local function change(options, changes)
             end
         end
     end
+    -- Only msgpack has a form for error objects.
+    if changes.encode_error_as_ext ~= nil then
+        options.encode_error_as_ext = changes.encode_error_as_ext and true or false
+    end
 end
 
 local function copy(options)
-    local result = {}
+    local result = { encode_error_as_ext = options.encode_error_as_ext }
     for name in pairs(defaults) do
         result[name] = options[name]
     end
@@ -45,6 +49,9 @@ local function copy(options)
 end
 
 local function is_default(options)
+    if options.encode_error_as_ext == false then
+        return false
+    end
     for name, default in pairs(defaults) do
         if options[name] ~= default then
             return false
@@ -72,6 +79,9 @@ local function new_notation(encode, decode, extra)
             end
             change(options, changes)
             in_force = not is_default(options) and copy(options) or nil
+            if notation == package.loaded.msgpack then
+                internal.set_errors_as_text(options.encode_error_as_ext == false)
+            end
         end,
         __serialize = 'map',
     })

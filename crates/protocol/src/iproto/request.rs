@@ -5,7 +5,7 @@
 
 use super::decode::{Request, read_page};
 use super::encode::{begin_data, encode_ok, end_data};
-use super::{FEATURES, PROTOCOL_VERSION, State};
+use super::{ERROR_EXTENSION, FEATURES, PROTOCOL_VERSION, State};
 use super::{streams, watches};
 use crate::connection::Connection;
 use database::{
@@ -101,6 +101,26 @@ pub(super) fn prefetch(database: &Database, group: &[Decoded<'_>]) {
     }
 }
 
+/// True if the client says in a request of type ID that it has a feature.
+fn has_feature(body: &[u8], wanted: u64) -> bool {
+    let read = || -> std::result::Result<bool, msgpack::MsgpackError> {
+        let mut reader = Reader::new(body);
+        let mut is_there = false;
+        for _ in 0..reader.read_map()? {
+            let name = Reader::new(reader.read_value()?).read_uint();
+            let value = reader.read_value()?;
+            if name == Ok(key::FEATURES) {
+                let mut features = Reader::new(value);
+                for _ in 0..features.read_array()? {
+                    is_there |= Reader::new(features.read_value()?).read_uint() == Ok(wanted);
+                }
+            }
+        }
+        Ok(is_there)
+    };
+    read().unwrap_or(false)
+}
+
 pub(super) fn missing(name: &str) -> Error {
     Error::new(ErrorCode::MissingRequestField, &[&name])
 }
@@ -154,6 +174,7 @@ pub(super) fn serve_alone(
         }),
         request_type::AUTH => connection.log_in(header.sync, body),
         request_type::ID => connection.answer(Position::default(), header.sync, |out| {
+            connection.session().takes_errors.set(has_feature(body, ERROR_EXTENSION));
             let start = begin_answer(out, 0, header.sync, schema_version);
             msgpack::encode_map(out, 3);
             msgpack::encode_uint(out, key::VERSION);

@@ -240,8 +240,9 @@ fn begin_options(body: &[u8]) -> Result<TxnOptions> {
     let isolation = isolation.ok_or_else(|| Error::illegal("unknown isolation level"))?;
     let timeout_ns = match begin.timeout {
         Some(seconds) if seconds > 0.0 => Some((seconds * 1e9) as u64),
+        // Clients without a time-out of their own send 0.
+        None | Some(0.0) => None,
         Some(_) => return Err(Error::illegal("timeout must be a number greater than 0")),
-        None => None,
     };
     Ok(TxnOptions { timeout_ns, isolation })
 }
