@@ -138,6 +138,44 @@ fn triggers_have_names_and_events() {
     "#);
 }
 
+#[test]
+fn addresses_have_parameters() {
+    run(r#"
+        local uri, json = require('uri'), require('json')
+        local function said(value) return json.encode(value) end
+        local parsed = uri.parse('localhost:3301?a=1&a=2&b=3&c')
+        is(said(parsed.params.a), '["1","2"]') is(said(parsed.params.c), '[""]') is(parsed.service, '3301') is(parsed.query, 'a=1&a=2&b=3&c')
+        is(uri.parse('unix/:/tmp/x?transport=ssl').unix, '/tmp/x') is(uri.parse('localhost:1').params, nil)
+        parsed = uri.parse({ 'localhost:3301?a=1', params = { a = { '5', 6 }, z = 'y' }, default_params = { a = 'no', d = 1 } })
+        is(said(parsed.params.a), '["5","6"]') is(parsed.params.z[1], 'y') is(parsed.params.d[1], '1')
+        is(uri.parse({ uri = 'localhost:1', login = 'me', password = 'x' }).login, 'me')
+        parsed = uri.parse_many('localhost:1, localhost:2?x=y,unix/:/tmp/a')
+        is(#parsed, 3) is(parsed[2].params.x[1], 'y') is(parsed[3].unix, '/tmp/a')
+        parsed = uri.parse_many({ 'localhost:1', { 'localhost:2', params = { a = '1' } }, default_params = { t = 'plain' } })
+        is(#parsed, 2) is(parsed[1].params.t[1], 'plain') is(parsed[2].params.a[1], '1') is(parsed[2].params.t[1], 'plain')
+        is(#uri.parse_many({ uri = 'localhost:1', params = { a = '1' } }), 1) is(#uri.parse_many({}), 0)
+        is(uri.parse_many('localhost:port:x'), nil) is(uri.parse({}), nil) is(uri.parse({ {} }), nil) is(uri.parse_many({ {} }), nil)
+        fails('Usage', uri.parse_many) fails('Usage', uri.parse) fails('cannot convert', uri.parse, 5)
+        is(uri.escape('a b/c?'), 'a%20b%2Fc%3F') is(uri.unescape('a%20b%2Fc%3F'), 'a b/c?') is(uri.unescape('%zz%4'), '%zz%4')
+        is(uri.escape('a b', { plus = true }), 'a+b') is(uri.unescape('a+b%20c', { plus = true }), 'a b c') is(uri.unescape('a+b'), 'a+b')
+        fails('Usage', uri.escape) fails('Usage', uri.unescape, 5)
+    "#);
+}
+
+/// Calls with wrong arguments found each of these: what lay where the pointer led was read as a name.
+#[test]
+fn pointers_are_no_names() {
+    run(r#"
+        local ffi, fio, msgpack = require('ffi'), require('fio'), require('msgpack')
+        for _, pointer in ipairs({ ffi.typeof('unsigned char *'), ffi.cast('char *', 5), ffi.new('int[3]'), 5LL }) do
+            fails('Usage', fio.chown, 'x', pointer, 'root') fails('Usage', fio.chown, 'x', 'root', pointer)
+            fails('bad arguments', os.setenv, 'x', pointer) fails('expected', msgpack.object_from_raw, pointer)
+        end
+        fails('expected', msgpack.object_from_raw, ffi.cast('char *', 5), -1)
+        os.setenv('x', 'y') is(os.getenv('x'), 'y') os.setenv('x', box.NULL) is(os.getenv('x'), nil)
+    "#);
+}
+
 /// Handles are numbers of things outside of Lua, or bytes kept by their address: the collector frees both.
 #[test]
 fn handles_that_nobody_holds_are_freed() {

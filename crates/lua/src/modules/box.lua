@@ -210,7 +210,7 @@ local function wait_for(is_ro, timeout)
     end
 end
 
-local ctl_triggers = { on_shutdown = {}, on_schema_init = {}, on_election = {} }
+local ctl_triggers = { on_shutdown = {}, on_schema_init = {}, on_election = {}, on_recovery_state = {} }
 box.ctl = {
     wait_rw = function(timeout) wait_for(false, timeout) end,
     wait_ro = function(timeout) wait_for(true, timeout) end,
@@ -218,6 +218,11 @@ box.ctl = {
     promote = function() end,
     demote = function() end,
     clear_synchro_queue = function() end,
+    set_on_shutdown_timeout = function(seconds)
+        if type(seconds) ~= 'number' or not (seconds >= 0) then
+            error('set_on_shutdown_timeout takes a number of seconds', 2)
+        end
+    end,
     is_recovery_finished = function() return box.info.status == 'running' end,
     set_on_shutdown_timeout = function(seconds)
         if type(seconds) ~= 'number' or not (seconds >= 0) then
@@ -227,7 +232,7 @@ box.ctl = {
     end,
 }
 
--- on_schema_init runs when the database has been read, before box.cfg returns; on_shutdown before the process ends; on_election never,
+-- on_schema_init and on_recovery_state run when the database has been read, before box.cfg returns; on_shutdown before the process ends; on_election never,
 -- since one instance elects nobody.
 for name, list in pairs(ctl_triggers) do
     box.ctl[name] = function(new, old)
@@ -238,6 +243,7 @@ for name, list in pairs(ctl_triggers) do
     end
 end
 internal.on_schema_init = ctl_triggers.on_schema_init
+internal.on_recovery_state = ctl_triggers.on_recovery_state
 
 function internal.values.shutdown()
     internal.run_triggers_logged(ctl_triggers.on_shutdown, 'on_shutdown')

@@ -307,6 +307,12 @@ function internal.apply_cfg(changes)
         for _, f in ipairs(internal.on_schema_init) do
             f()
         end
+        -- Everything has been read by now: the states come one right after the other.
+        for _, state in ipairs({ 'snapshot_recovered', 'wal_recovered', 'indexes_built', 'synced' }) do
+            for _, f in ipairs(internal.on_recovery_state) do
+                f(state)
+            end
+        end
         return
     end
     local changed = {}

@@ -149,4 +149,80 @@ function digest.pbkdf2_hex(...)
     return string.hex(digest.pbkdf2(...))
 end
 
+-- MurmurHash3 of 32 bits. A product of two numbers of 32 bits has more than a double holds: it is made of halves.
+local MURMUR_SEED = 13
+local murmur = {}
+murmur.__index = murmur
+
+local function times(a, b)
+    local low, high = bit.band(a, 0xffff), bit.rshift(a, 16)
+    return bit.tobit(low * bit.band(b, 0xffff) + bit.lshift(bit.tobit(low * bit.rshift(b, 16) % 65536 + high * bit.band(b, 0xffff) % 65536), 16))
+end
+
+local function mixed(block)
+    return times(bit.rol(times(block, 0xcc9e2d51), 15), 0x1b873593)
+end
+
+local function murmur_of(text, seed)
+    local hash, length = bit.tobit(seed), #text
+    for at = 1, length - length % 4, 4 do
+        local a, b, c, d = text:byte(at, at + 3)
+        hash = bit.bxor(hash, mixed(bit.bor(a, bit.lshift(b, 8), bit.lshift(c, 16), bit.lshift(d, 24))))
+        hash = bit.tobit(times(bit.rol(hash, 13), 5) + 0xe6546b64)
+        if at % 1048576 == 1 then
+            internal.check_stack()
+        end
+    end
+    local rest = 0
+    for at = length, length - length % 4 + 1, -1 do
+        rest = bit.bor(bit.lshift(rest, 8), text:byte(at))
+    end
+    if length % 4 > 0 then
+        hash = bit.bxor(hash, mixed(rest))
+    end
+    hash = bit.bxor(hash, length)
+    hash = times(bit.bxor(hash, bit.rshift(hash, 16)), 0x85ebca6b)
+    hash = times(bit.bxor(hash, bit.rshift(hash, 13)), 0xc2b2ae35)
+    hash = bit.bxor(hash, bit.rshift(hash, 16))
+    return hash < 0 and hash + 4294967296 or hash
+end
+
+function murmur.update(self, text)
+    if type(text) ~= 'string' then
+        error('Usage: murhash:update(string)', 2)
+    end
+    self.parts[#self.parts + 1] = text
+end
+
+function murmur.result(self)
+    self.parts = { table.concat(self.parts) }
+    return murmur_of(self.parts[1], self.seed)
+end
+
+function murmur.clear(self)
+    self.parts = {}
+end
+
+function murmur.copy(self)
+    return setmetatable({ seed = self.seed, parts = { unpack(self.parts) } }, murmur)
+end
+
+digest.murmur = setmetatable({
+    default_seed = MURMUR_SEED,
+    new = function(options)
+        local seed = options and options.seed or MURMUR_SEED
+        if type(seed) ~= 'number' then
+            error(("cannot convert '%s' to 'int [1]'"):format(type(seed)), 2)
+        end
+        return setmetatable({ seed = seed, parts = {} }, murmur)
+    end,
+}, {
+    __call = function(_, text)
+        if type(text) ~= 'string' then
+            error('Usage: digest.murhash(string)', 2)
+        end
+        return murmur_of(text, MURMUR_SEED)
+    end,
+})
+
 package.loaded.digest = digest

@@ -27,6 +27,7 @@ char *mkdtemp(char *template);
 int truncate(const char *path, long length);
 int chown(const char *path, unsigned int owner, unsigned int group);
 void sync(void);
+int fio_utimensat(int fd, const char *path, const int64_t *times, int flags) __asm__("utimensat");
 struct fio_passwd { char *name; char *password; unsigned int uid; unsigned int gid; };
 struct fio_group { char *name; char *password; unsigned int gid; };
 struct fio_passwd *fio_getpwnam(const char *name) __asm__("getpwnam");
@@ -328,6 +329,29 @@ function fio.truncate(path, size)
     return true
 end
 
+-- The working directory as what a path is relative to.
+local AT_FDCWD = -100
+
+-- Times of access and of change, in seconds: now, if none is given; both the same, if one is.
+function fio.utime(path, accessed_at, changed_at)
+    path = name_of(path, 'Usage: fio.utime(filepath[, atime[, mtime]])')
+    local now = internal.clock_wall()
+    accessed_at = accessed_at == nil and now or accessed_at
+    changed_at = changed_at == nil and accessed_at or changed_at
+    local times = ffi.new('int64_t[4]')
+    for at, given in ipairs({ accessed_at, changed_at }) do
+        if type(given) ~= 'number' or not (math.abs(given) < 2 ^ 62) then
+            error(('fio.utime: %s should be a number'):format(at == 1 and 'atime' or 'mtime'), 2)
+        end
+        local seconds = math.floor(given)
+        times[at * 2 - 2], times[at * 2 - 1] = seconds, math.min(math.floor((given - seconds) * 1e9 + 0.5), 999999999)
+    end
+    if C.fio_utimensat(AT_FDCWD, path, times, 0) ~= 0 then
+        return refused()
+    end
+    return true
+end
+
 function fio.sync()
     C.sync()
     return true
@@ -373,6 +397,10 @@ function fio.chown(path, owner, group)
     local usage = 'Usage: fio.chown(pathname, owner, group)'
     path = name_of(path, usage)
     if owner == nil or group == nil then
+        error(usage, 2)
+    end
+    -- Whatever a pointer of the program leads to is no name.
+    if type(owner) == 'cdata' or type(group) == 'cdata' then
         error(usage, 2)
     end
     if type(owner) ~= 'number' then

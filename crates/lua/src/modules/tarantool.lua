@@ -58,7 +58,7 @@ function _G.tonumber64(...)
 end
 
 function os.setenv(name, value)
-    if type(name) ~= 'string' then
+    if type(name) ~= 'string' or type(value) == 'cdata' and value ~= nil then
         error('os.setenv(name, [value]): bad arguments', 2)
     end
     if value == nil then

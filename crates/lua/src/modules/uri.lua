@@ -74,14 +74,19 @@ local function parse_host(rest, result)
     return true
 end
 
-function uri.parse(text)
-    if text == nil then
-        error('Usage: uri.parse(string)', 2)
+-- Parameters of a query by their names: for each the list of its values.
+local function parameters(query)
+    local result = {}
+    for part in query:gmatch('[^&;]+') do
+        local name, value = part:match('^([^=]*)=(.*)$')
+        name = name or part
+        result[name] = result[name] or {}
+        table.insert(result[name], value or '')
     end
-    if type(text) ~= 'string' then
-        local kind = type(text) == 'boolean' and 'bool' or type(text)
-        error(("bad argument #2 to 'uri_parse' (cannot convert '%s' to 'const char *')"):format(kind), 2)
-    end
+    return result
+end
+
+local function parse_text(text)
     -- A text for C ends at its first zero.
     text = text:match('^[^%z]*')
     if text:match('^%d+$') then
@@ -92,6 +97,7 @@ function uri.parse(text)
     rest, result.fragment = rest or text, fragment
     local before, query = rest:match('^([^?]*)%?(.*)$')
     rest, result.query = before or rest, query
+    result.params = not_empty(query) and parameters(query) or nil
     local scheme, behind = rest:match('^(%a[%w+.-]*)://([^/].*)$')
     if scheme then
         result.scheme, rest = scheme, behind
@@ -110,6 +116,122 @@ function uri.parse(text)
     end
     return parse_host(rest, result) and result or nil
 end
+
+-- A list of values; nil if it is neither a value nor such a list.
+local function values_of(given)
+    local list = type(given) == 'table' and given or { given }
+    local result = {}
+    for at, value in ipairs(list) do
+        if type(value) ~= 'string' and type(value) ~= 'number' then
+            return nil
+        end
+        result[at] = tostring(value)
+    end
+    return result
+end
+
+-- Adds parameters of a table to what was parsed: `params` in place of those of the text, `default_params` where there are none.
+local function add_parameters(result, given, replaces)
+    for name, value in pairs(type(given) == 'table' and given or {}) do
+        local values = values_of(value)
+        if type(name) == 'string' and values then
+            result.params = result.params or {}
+            if replaces or result.params[name] == nil then
+                result.params[name] = values
+            end
+        end
+    end
+    return result
+end
+
+local function parse_any(given)
+    if type(given) == 'number' then
+        given = tostring(given)
+    end
+    if type(given) == 'string' then
+        return parse_text(given)
+    elseif type(given) ~= 'table' then
+        return nil
+    end
+    local text = given.uri or given[1]
+    if type(text) ~= 'string' and type(text) ~= 'number' then
+        return nil
+    end
+    local result = parse_text(tostring(text))
+    if result == nil then
+        return nil
+    end
+    result.login, result.password = given.login or result.login, given.password or result.password
+    add_parameters(result, given.params, true)
+    return add_parameters(result, given.default_params, false)
+end
+
+-- An address as a text, or as a table with parameters: { uri, params = {...}, login = ..., password = ... }.
+function uri.parse(given)
+    if given == nil then
+        error('Usage: uri.parse(string)', 2)
+    end
+    if type(given) ~= 'string' and type(given) ~= 'table' then
+        local kind = type(given) == 'boolean' and 'bool' or type(given)
+        error(("bad argument #2 to 'uri_parse' (cannot convert '%s' to 'const char *')"):format(kind), 2)
+    end
+    return parse_any(given)
+end
+
+-- Several addresses: a text with commas, a table of addresses, or a table of one. nil if one of them is none.
+function uri.parse_many(given)
+    if type(given) ~= 'string' and type(given) ~= 'number' and type(given) ~= 'table' then
+        error('Usage: uri.parse_many(string|table)', 2)
+    end
+    local list, defaults = {}, nil
+    if type(given) == 'table' then
+        if given.uri ~= nil or #given == 1 and given.params ~= nil then
+            list[1] = given
+        else
+            defaults = given.default_params
+            for _, one in ipairs(given) do
+                list[#list + 1] = one
+            end
+        end
+    else
+        for one in tostring(given):gmatch('[^,]+') do
+            list[#list + 1] = one:match('^%s*(.-)%s*$')
+        end
+    end
+    local result = {}
+    for at, one in ipairs(list) do
+        local parsed = parse_any(one)
+        if parsed == nil then
+            return nil
+        end
+        result[at] = add_parameters(parsed, defaults, false)
+    end
+    return result
+end
+
+-- Every byte but letters, digits and -._~ as its number; a space as a plus, if that is asked for.
+function uri.escape(text, options)
+    if type(text) ~= 'string' then
+        error('Usage: uri.escape(string, [options])', 2)
+    end
+    local has_plus = type(options) == 'table' and options.plus
+    return (text:gsub('[^%w%-%._~]', function(character)
+        return character == ' ' and has_plus and '+' or ('%%%02X'):format(character:byte())
+    end))
+end
+
+function uri.unescape(text, options)
+    if type(text) ~= 'string' then
+        error('Usage: uri.unescape(string, [options])', 2)
+    end
+    if type(options) == 'table' and options.plus then
+        text = text:gsub('%+', ' ')
+    end
+    return (text:gsub('%%(%x%x)', function(digits) return string.char(tonumber(digits, 16)) end))
+end
+
+uri.RFC3986 = { plus = false }
+uri.FORM_URLENCODED = { plus = true }
 
 local function uri_part(value)
     if value ~= nil and type(value) ~= 'string' then
