@@ -320,6 +320,8 @@ fn setup(state: State) -> Outcome {
         tuple: id("tuple")?,
         uuid: id("uuid")?,
         decimal: id("decimal")?,
+        datetime: id("datetime")?,
+        interval: id("interval")?,
         error: id("error")?,
         bytes: id("bytes")?,
         const_bytes: id("const_bytes")?,

@@ -14,6 +14,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("tarantool", include_str!("modules/tarantool.lua")),
     ("log", include_str!("modules/log.lua")),
     ("uri", include_str!("modules/uri.lua")),
+    ("datetime", include_str!("modules/datetime.lua")),
     ("decimal", include_str!("modules/decimal.lua")),
     ("fun", include_str!("modules/fun.lua")),
     ("fiber", include_str!("modules/fiber.lua")),
