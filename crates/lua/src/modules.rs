@@ -22,6 +22,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("secure", include_str!("modules/secure.lua")),
     ("socket", include_str!("modules/socket.lua")),
     ("csv", include_str!("modules/csv.lua")),
+    ("http_client", include_str!("modules/http_client.lua")),
     ("iconv", include_str!("modules/iconv.lua")),
     ("pwd", include_str!("modules/pwd.lua")),
     ("popen", include_str!("modules/popen.lua")),
