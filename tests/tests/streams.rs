@@ -144,12 +144,13 @@ fn every_misuse_has_its_own_error() {
     assert_eq!(call(client, 1, request_type::EXECUTE, &[0x80]).code(), 5);
     assert_eq!(commit(client, 1).error, None);
     assert_eq!(call(client, 1, request_type::SELECT, &all(600)).count(), 1);
-    let bodies: [(&[u8], u64); 8] = [
+    let bodies: [(&[u8], u64); 9] = [
         (&[0x81, 0x59, 4], 0),
         (&[0x81, 0x59, 5], 1),
         (&[0x81, 0x59, 0xa0], 20),
         (&[0x81, 0x56, 0xa0], 20),
-        (&[0x81, 0x56, 0xcb, 0, 0, 0, 0, 0, 0, 0, 0], 1),
+        (&[0x81, 0x56, 0xcb, 0, 0, 0, 0, 0, 0, 0, 0], 0),
+        (&[0x81, 0x56, 0xcb, 0xbf, 0xf0, 0, 0, 0, 0, 0, 0], 1),
         (&[0x81, 0x56, 0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0], 1),
         (&[0x81, 0x56, 0xcb, 0x7f, 0xf0, 0, 0, 0, 0, 0, 0], 0),
         (&[0x83, 0x61, 0xc3, 0xa1, 0x61, 0xc0, 0x56, 5], 0),

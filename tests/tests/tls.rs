@@ -461,10 +461,23 @@ fn the_console_speaks_tls() {
 #[test]
 fn http_client_asks_for_the_certificate_of_the_host() {
     let mut setting = Setting::new();
-    let key = ["req", "-x509", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "3650"];
-    let named = ["-subj", "/CN=localhost", "-CA", "ca.crt", "-CAkey", "ca.key", "-keyout", "web.key", "-out", "web.crt"];
+    let key = [
+        "req",
+        "-x509",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "3650",
+    ];
+    let named =
+        ["-subj", "/CN=localhost", "-CA", "ca.crt", "-CAkey", "ca.key", "-keyout", "web.key", "-out", "web.crt"];
     let names = ["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"];
-    let made = Command::new("openssl").args(key).args(named).args(names).current_dir(setting.files.path()).output().unwrap();
+    let made =
+        Command::new("openssl").args(key).args(named).args(names).current_dir(setting.files.path()).output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let (certificate, key) = (setting.path("web.crt"), setting.path("web.key"));
     let (authority, other) = (setting.path("ca.crt"), setting.path("other_ca.crt"));

@@ -15,7 +15,7 @@ pub(crate) const SECTION: Section = Section {
     title: "Interactive transfers",
     about: "16 clients, each with a connection: begin, read two accounts, change both, commit, each a round trip. Between random accounts of 10,000, and \
             from one account that all want to random ones. PostgreSQL reads with FOR UPDATE; Lycosa reads random accounts plainly and tries again on a \
-            conflict, the wanted one with a lock. At the end no money may be lost or made.",
+            conflict, the wanted one with a lock and at level read-committed (its commit waits for what it has read). At the end no money may be lost or made.",
     run,
 };
 
@@ -29,6 +29,8 @@ const PART: u32 = 8;
 /// Another transaction was first.
 const CONFLICT: u32 = 97;
 const STREAM: u64 = 1;
+/// Answers inside of the transaction leave before what they show is durable; that to the commit waits for all of it.
+const READ_COMMITTED: u64 = 1;
 
 /// One who moves money.
 trait Teller: Send {
@@ -45,10 +47,11 @@ struct LycosaTeller {
 
 impl LycosaTeller {
     fn steps(&mut self, from: u64, to: u64, locks: bool) -> Result<(), ClientError> {
-        self.client.control(request_type::BEGIN)?;
         if locks {
+            self.client.begin(READ_COMMITTED)?;
             self.client.call("bench_lock", &[from])?;
         } else {
+            self.client.control(request_type::BEGIN)?;
             self.client.get(self.space, from)?;
         }
         self.client.get(self.space, to)?;

@@ -1,5 +1,6 @@
 //! The options of the database, by Tarantool's names.
 
+use crate::txn::TxnIsolation;
 use std::path::PathBuf;
 use wal::WalMode;
 
@@ -53,6 +54,10 @@ pub struct Config {
     pub vinyl_memory: u64,
     /// Bytes of memory for what was read of spaces on disk.
     pub vinyl_cache: u64,
+    /// What read views of transactions may hold, in bytes.
+    pub read_view_memory: u64,
+    /// What transactions may see that do not say it themselves.
+    pub txn_isolation: TxnIsolation,
     /// Bytes of a row of a space on disk.
     pub vinyl_max_tuple_size: u64,
     /// Bytes of a block before it is compressed, unless an index says otherwise.
@@ -105,6 +110,8 @@ impl Default for Config {
             vinyl_dir: PathBuf::from("."),
             vinyl_memory: 128 << 20,
             vinyl_cache: 128 << 20,
+            read_view_memory: 64 << 20,
+            txn_isolation: TxnIsolation::BestEffort,
             vinyl_max_tuple_size: 1 << 20,
             vinyl_page_size: 4096,
             vinyl_range_size: 0,

@@ -49,7 +49,8 @@ impl Database {
         if request.limit == 0 {
             return Ok(());
         }
-        context.see(self.written(space));
+        self.check_shown(context, space)?;
+        context.see(self.written_of(space, request));
         match space.rows.may_wait() {
             true => self.note_disk(context),
             false => self.note_read(context, space),
@@ -193,6 +194,11 @@ impl Database {
         let Some(rows) = space.rows.memory() else { return Ok(()) };
         let layer = self.layer(context, space);
         let mut iterator = MemoryIterator::new(index_id, kind, key.parts, key.part_count);
+        if let Some(layer) = layer.as_ref().filter(|_| !is_ordered) {
+            let rest = layer.borrow().rest_of_hash(space, &rows.borrow(), &mut iterator);
+            let _ = rest.into_iter().try_for_each(|row| visit(row).then_some(()));
+            return Ok(());
+        }
         let mut last = None;
         loop {
             let next = match &layer {
@@ -268,9 +274,9 @@ impl Database {
         if is_point {
             return self.until_ready(context, || {
                 self.remember_key(context, space, index_id, key);
-                context.see(self.written(space));
-                // A wait may have made the writes of the transaction private.
-                if self.layer(context, space).is_some() {
+                context.see(self.written_of(space, request));
+                // A wait may have made the writes of the transaction private, or have it read in a view.
+                if self.is_private(context) {
                     let row = self.row_of_key(context, space, index_id, key)?;
                     row.iter().for_each(|row| _ = visit(row.data()));
                 } else if let Some(row) = disk.get(index_id, key)? {
@@ -279,7 +285,10 @@ impl Database {
                 Ok(())
             });
         }
-        let mut scan = disk.scan(index_id, kind, key);
+        let mut scan = match self.disk_view(context, space) {
+            Some(view) => disk.scan_view(&view, index_id, kind, key),
+            None => disk.scan(index_id, kind, key),
+        };
         let mut own = self.own_rows(context, space, request, None);
         let mut fetched = Vec::new();
         let (notes_last, mut last) = (context.is_in_txn(), Vec::new());
@@ -327,7 +336,11 @@ impl Database {
                     // The row of a secondary key is looked for from the newest run on each time.
                     keep(&mut fetched, is_in_txn || index_id != 0, self.wait_for(context, need)?);
                     if is_in_txn {
-                        scan.seek_again();
+                        self.check_shown(context, space)?;
+                        match self.disk_view(context, space) {
+                            Some(view) => scan.seek_in_view(&view),
+                            None => scan.seek_again(),
+                        }
                         if own.is_none() {
                             // The wait may have made the writes of the transaction private.
                             let last = (!last.is_empty()).then(|| self.make_row(space, &space.format(), &last, || 0));
@@ -369,11 +382,36 @@ impl Cursor {
     ///
     /// Errors: a part of a file cannot be read; `TransactionConflict`; `AccessDenied` if the user has lost the right to read.
     pub fn next(&mut self, database: &Database, context: &Context) -> Result<Option<Tuple>> {
+        if self.is_hash_in_view(database, context)? {
+            self.copy_rest(database, context);
+        }
         match &mut self.place {
             Place::Memory(place) => next_in_memory(database, context, &self.space, place),
             Place::Disk(place) => place.next(database, context, &self.space),
             Place::Copied(rows) => Ok(rows.next()),
         }
+    }
+
+    /// True if it goes through a hash in memory, and its transaction reads in a view: there is no place there to go on behind.
+    fn is_hash_in_view(&self, database: &Database, context: &Context) -> Result<bool> {
+        let Place::Memory(place) = &self.place else { return Ok(false) };
+        if !context.is_in_txn() {
+            return Ok(false);
+        }
+        database.enter(context)?;
+        if database.view(context).is_none() {
+            return Ok(false);
+        }
+        database.check_shown(context, &self.space)?;
+        Ok(self.space.index_def(place.0.index_id()).is_some_and(|def| def.kind == IndexKind::Hash))
+    }
+
+    /// Copies what is left.
+    fn copy_rest(&mut self, database: &Database, context: &Context) {
+        let (Place::Memory(place), Some(rows)) = (&mut self.place, self.space.rows.memory()) else { return };
+        let Some(layer) = database.layer(context, &self.space) else { return };
+        let rest = layer.borrow().rest_of_hash(&self.space, &rows.borrow(), &mut place.0);
+        self.place = Place::Copied(rest.into_iter());
     }
 
     /// Goes on behind a row, which need not be there. Nothing was taken yet.
@@ -402,6 +440,7 @@ fn next_in_memory(
     (iterator, place): &mut (MemoryIterator, NotePlace),
 ) -> Result<Option<Tuple>> {
     database.enter(context)?;
+    database.check_shown(context, space)?;
     context.see(database.written(space));
     let Some(rows) = space.rows.memory() else { return Ok(None) };
     let rows = rows.borrow();
@@ -461,6 +500,7 @@ impl DiskPlace {
         if self.is_done {
             return Ok(None);
         }
+        database.check_shown(context, space)?;
         let txn_id = database.txn_id(context);
         let version_now =
             || (disk.version(), database.layer(context, space).map_or(0, |layer| layer.borrow().version()));
@@ -491,9 +531,10 @@ impl DiskPlace {
         database.check_space_access(context, space, Privileges::READ)?;
         database.note_disk(context);
         let key = Key { parts: &self.key, part_count: self.part_count };
-        let mut scan = match &self.last {
-            Some(last) => disk.scan_after(self.index_id, self.kind, key, last.data()),
-            None => disk.scan(self.index_id, self.kind, key),
+        let mut scan = match (&self.last, database.disk_view(context, space)) {
+            (Some(last), view) => disk.scan_after(view.as_ref(), self.index_id, self.kind, key, last.data()),
+            (None, Some(view)) => disk.scan_view(&view, self.index_id, self.kind, key),
+            (None, None) => disk.scan(self.index_id, self.kind, key),
         };
         context.see(database.written(space));
         let format_id = space.format().id();
@@ -539,7 +580,11 @@ impl DiskPlace {
                     database.remember_passed(context, space, self.index_id, &scan);
                     keep(&mut fetched, true, database.wait_for(context, need)?);
                     context.see(database.written(space));
-                    scan.seek_again();
+                    database.check_shown(context, space)?;
+                    match database.disk_view(context, space) {
+                        Some(view) => scan.seek_in_view(&view),
+                        None => scan.seek_again(),
+                    }
                     // The wait may have made the writes of the transaction private.
                     own = own.or_else(|| database.own_rows(context, space, &request, self.last.as_ref()));
                 }

@@ -268,6 +268,7 @@ impl Database {
     pub fn turn(&self) -> bool {
         self.poll_log();
         let disk_has_more = self.turn_disk();
+        self.turn_views();
         self.poll_checkpoint();
         self.refresh_events();
         self.touch_memory();

@@ -5,6 +5,7 @@
 //! that read the error extension of the protocol.
 
 use std::fmt;
+use std::panic::Location;
 
 macro_rules! error_codes {
     ($($variant:ident = $code:literal, $name:literal, $text:literal;)*) => {
@@ -298,6 +299,41 @@ pub struct ErrorBody {
     pub fields: Vec<(&'static str, String)>,
     /// What caused it.
     pub previous: Option<Error>,
+    /// Where it was made.
+    pub place: Place,
+}
+
+/// Where an error was made: a line of this program or of a script. It says nothing about the error: any two are equal.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// Of this program.
+    Source(&'static Location<'static>),
+    /// File and line of a script.
+    Script(String, u32),
+}
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Place {
+    /// The file.
+    pub fn file(&self) -> &str {
+        match self {
+            Place::Source(location) => location.file(),
+            Place::Script(file, _) => file,
+        }
+    }
+
+    /// The line in the file, from 1.
+    pub fn line(&self) -> u32 {
+        match self {
+            Place::Source(location) => location.line(),
+            Place::Script(_, line) => *line,
+        }
+    }
 }
 
 impl From<storage::NotAnArray> for Error {
@@ -308,6 +344,7 @@ impl From<storage::NotAnArray> for Error {
 
 impl Error {
     /// Fills the holes of the code's text with `arguments`, in order.
+    #[track_caller]
     pub fn new(code: ErrorCode, arguments: &[&dyn fmt::Display]) -> Self {
         let kind = match code {
             ErrorCode::AccessDenied => ErrorKind::AccessDenied,
@@ -320,25 +357,31 @@ impl Error {
             message: fill(text_of(code), arguments, true),
             fields: Vec::new(),
             previous: None,
+            place: Place::Source(Location::caller()),
         }))
     }
 
     /// An error whose text is made elsewhere (Lua, the operating system, the log).
+    #[track_caller]
     pub fn raw(code: u32, kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error(Box::new(ErrorBody { code, kind, message: message.into(), fields: Vec::new(), previous: None }))
+        let place = Place::Source(Location::caller());
+        Error(Box::new(ErrorBody { code, kind, message: message.into(), fields: Vec::new(), previous: None, place }))
     }
 
     /// `Illegal parameters, ...`
+    #[track_caller]
     pub fn illegal(what: impl fmt::Display) -> Self {
         Error::new(ErrorCode::IllegalParams, &[&what])
     }
 
     /// An error of the system below: io, memory map, log.
+    #[track_caller]
     pub fn system(what: impl fmt::Display) -> Self {
         Error::raw(ErrorCode::System as u32, ErrorKind::System, what.to_string())
     }
 
     /// What is asked for has to wait, which only a fiber can: the caller tries again in one. Clients never see it.
+    #[track_caller]
     pub fn needs_fiber() -> Self {
         Error::raw(NEEDS_FIBER, ErrorKind::System, "the request has to wait".to_string())
     }

@@ -16,7 +16,8 @@
 //! For this to be as if the transaction had run at the moment of its commit, nothing that it has seen may have changed: the keys that it has
 //! read, found absent or changed are remembered as ordered bytes, single ones and intervals, and a commit dooms the suspended
 //! transactions that it touches ([`Reads`]). The first to commit wins, nobody waits for anybody, and a transaction that goes on has seen
-//! one state of the database. Applying its changes again always succeeds, because no key of them was touched either.
+//! one state of the database. Applying its changes again always succeeds, because no key of them was touched either. One that has only read
+//! is not doomed: it goes on in the state before that commit (`views.rs`).
 //!
 //! A transaction that never waits pays next to nothing for that: of reads in memory it keeps notes ([`Notes`](crate::notes::Notes)), of its
 //! changes what undoes them, and only a wait makes keys and intervals of both. There are at most as many suspended transactions as fibers;
@@ -32,7 +33,7 @@ use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
 use crate::notes::NotePlace;
-use crate::reads::{Point, Readers, Reads, above};
+use crate::reads::{Fate, Point, Readers, Reads, above};
 use crate::session::Context;
 use crate::statistics::increment;
 use crate::timeouts::Timeouts;
@@ -125,7 +126,7 @@ fn for_each_seen(space: &Space, row: &[u8], is_put: bool, mut each: impl FnMut(I
 /// What stands between transactions.
 #[derive(Default)]
 pub(crate) struct Isolation {
-    readers: Rc<Readers>,
+    pub(crate) readers: Rc<Readers>,
     last_txn_id: Cell<u64>,
     pub(crate) timeouts: Timeouts,
 }
@@ -166,7 +167,7 @@ impl Database {
             statement.space.rows.undo(&statement.change);
         }
         txn.is_suspended = true;
-        reads.suspend();
+        reads.suspend(txn.is_reader());
         context.must_resume.set(true);
         *context.txn.borrow_mut() = Some(txn);
     }
@@ -174,7 +175,7 @@ impl Database {
     /// Applies the changes of the context's transaction again, if it is suspended.
     ///
     /// Errors: `TransactionConflict` if another transaction has changed what it depends on. It is rolled back then, and every statement tried in it gets the
-    /// same error until it is rolled back. `TransactionTimeout` if its time is up.
+    /// same error until it is rolled back. `ReadViewAborted` if it was in a view that was ended at a bound. `TransactionTimeout` if its time is up.
     pub fn resume(&self, context: &Context) -> Result<()> {
         if !context.must_resume.get() {
             return Ok(());
@@ -185,27 +186,34 @@ impl Database {
             *context.txn.borrow_mut() = Some(txn);
             return Err(Error::new(code, &[]));
         }
-        let is_alive = txn.is_suspended && txn.reads.as_ref().is_some_and(|reads| reads.resume());
-        #[cfg(feature = "planted-bugs")]
-        let is_alive = is_alive
-            || txn.is_suspended
-                && txn.statements().is_empty()
-                && runtime::planted::is_planted(runtime::planted::Plant::ReaderGoesOn);
-        if is_alive {
-            if txn.private.is_none() && !self.make_private(&mut txn) {
-                txn.apply_again();
+        let fate = match txn.reads.as_ref().filter(|_| txn.is_suspended) {
+            Some(reads) => reads.resume(),
+            None => Fate::Doomed,
+        };
+        let code = match fate {
+            Fate::Alive => {
+                txn.view = txn.reads.as_ref().and_then(|reads| reads.view());
+                if txn.view.is_some() {
+                    // What it has written was rolled back.
+                    txn.private = None;
+                }
+                if txn.private.is_none() && !self.make_private(&mut txn) {
+                    txn.apply_again();
+                }
+                txn.is_suspended = false;
+                context.must_resume.set(false);
+                *context.txn.borrow_mut() = Some(txn);
+                return Ok(());
             }
-            txn.is_suspended = false;
-            context.must_resume.set(false);
-            *context.txn.borrow_mut() = Some(txn);
-            return Ok(());
-        }
-        if txn.is_suspended {
+            Fate::ViewEnded => ErrorCode::ReadViewAborted,
+            Fate::Hit | Fate::Doomed => ErrorCode::TransactionConflict,
+        };
+        if txn.is_suspended && code == ErrorCode::TransactionConflict {
             increment(&self.statistics.conflicts);
         }
         *context.txn.borrow_mut() = Some(txn);
-        self.abort_txn(context, ErrorCode::TransactionConflict);
-        Err(Error::new(ErrorCode::TransactionConflict, &[]))
+        self.abort_txn(context, code);
+        Err(Error::new(code, &[]))
     }
 
     /// What every statement, read, savepoint and commit begins with.
@@ -219,7 +227,8 @@ impl Database {
     /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger.
     #[inline]
     pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
-        let is_explicit = context.txn.borrow().as_ref().map(|txn| !txn.is_implicit());
+        // What a view shows does not change.
+        let is_explicit = context.txn.borrow().as_ref().filter(|txn| txn.view.is_none()).map(|txn| !txn.is_implicit());
         is_explicit.is_some_and(|is_explicit| is_explicit || context.trigger_depth.get() > 0 || space.has_triggers())
     }
 
@@ -388,16 +397,9 @@ impl Database {
 
     // Who is doomed.
 
-    /// A statement is committed: the suspended transactions that depend on what it has changed have no chance any more.
-    #[inline]
-    pub(crate) fn doom_readers(&self, statement: &Statement) {
-        if self.isolation.readers.suspended() > 0 {
-            self.doom_readers_of(&statement.space, &statement.change);
-        }
-    }
-
+    /// A change is committed: those are met who depend on what it has changed.
     #[cold]
-    fn doom_readers_of(&self, space: &Space, change: &Change) {
+    pub(crate) fn doom_readers(&self, space: &Space, change: &Change) {
         if space.is_system() {
             self.doom_readers_of_definition(space, change);
         }
@@ -406,10 +408,10 @@ impl Database {
             if def.is_unique
                 && let Some(own) = own
             {
-                self.isolation.readers.doom_key(Point::new(space.id, def.id, own));
+                self.isolation.readers.meet_key(Point::new(space.id, def.id, own));
             }
             if has_ranges {
-                self.isolation.readers.doom_ranges(space.id, def.id, whole);
+                self.isolation.readers.meet_ranges(space.id, def.id, whole);
             }
         });
     }

@@ -10,16 +10,21 @@
 use crate::catalog::Space;
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::statement::Operation;
 use crate::txn::Statement;
 use runtime::Notifier;
 use runtime::fiber::{self, FiberId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use storage::{IteratorKind, Key, ScanRequest};
+use tuple::IndexId;
 use wal::{Journal, Position, Vclock, WalError};
 
 /// Number of statements by which the prefetch of an old row runs ahead of freeing it.
 const FORESEEN_DROPS: usize = 8;
+/// So many statements on their way to the disk are looked through for those that concern one row.
+const LOOKED_THROUGH_MAX: usize = 64;
 
 /// A statement that is applied and in the log, but not durable yet.
 struct Pending {
@@ -138,6 +143,58 @@ impl Database {
     #[inline]
     pub fn written(&self, space: &Space) -> Position {
         space.last_write.get().max(self.ledger.schema_written.get())
+    }
+
+    /// The same if it tells only of what a scan finds: by a full primary key, of the last write to that row, if not too many are on their way to
+    /// the disk to look for it.
+    #[inline]
+    pub fn written_of(&self, space: &Space, request: &ScanRequest<'_>) -> Position {
+        let written = self.written(space);
+        if written <= self.durable() || request.index_id != 0 || request.kind != IteratorKind::Eq {
+            return written;
+        }
+        self.written_key(space, request.key, written)
+    }
+
+    /// The position of the last write to a row that its primary key names; `written` if that cannot be said.
+    fn written_key(&self, space: &Space, key: Key<'_>, written: Position) -> Position {
+        let pending = self.ledger.pending.borrow();
+        let Some(def) = space.index_def(IndexId::PRIMARY) else { return written };
+        let is_whole = key.part_count as usize == def.key_def.part_count();
+        if pending.len() > LOOKED_THROUGH_MAX || !is_whole {
+            return written;
+        }
+        if def.key_def.validate_key(key.parts, key.part_count, false).is_err() {
+            return written;
+        }
+        let durable = self.durable();
+        let newest = pending.iter().rev().take_while(|pending| pending.position > durable).find(|pending| {
+            let Statement { space: other, change, .. } = &pending.statement;
+            // Of a blind write not even the key is known here.
+            let row = change.old.as_ref().or(change.new.as_ref());
+            other.id == space.id
+                && row.is_none_or(|row| def.key_def.compare_row_key(row.data(), key.parts, key.part_count).is_eq())
+        });
+        newest.map_or(Position::default(), |pending| pending.position).max(self.ledger.schema_written.get())
+    }
+
+    /// The position that the answer to a statement depends on, besides what the statement itself does.
+    #[inline]
+    pub(crate) fn written_before(&self, space: &Space, operation: &Operation<'_>) -> Position {
+        let written = self.written(space);
+        if written <= self.durable() || space.has_triggers() {
+            return written;
+        }
+        match *operation {
+            Operation::Update { index_id, key, .. } | Operation::Delete { index_id, key } if index_id == 0 => {
+                Key::decode(key).map_or(written, |key| self.written_key(space, key, written))
+            }
+            // Says nothing of what was there, unless a unique key might be had by another row.
+            Operation::Replace { .. } | Operation::Upsert { .. } if space.index_defs().len() == 1 => {
+                self.ledger.schema_written.get()
+            }
+            _ => written,
+        }
     }
 
     /// The position of the last change of schema, users or rights. Whatever a request is answered depends on it.

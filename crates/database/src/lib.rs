@@ -54,6 +54,7 @@ mod time_share;
 mod timeouts;
 mod triggers;
 mod txn;
+mod views;
 
 pub use access::{Grant, ObjectType, Privileges, Rights};
 pub use alter::{
@@ -69,7 +70,7 @@ pub use config::Config;
 pub use cursor::Cursor;
 pub use damage::{Names, advice, older_snapshot};
 pub use database::{Database, Environment, Limits, State};
-pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Result, fill, name_of, text_of};
+pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Place, Result, fill, name_of, text_of};
 pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use hooks::{Channel, Procedures, SessionEvent};
 pub use ledger::log_error;
@@ -80,3 +81,4 @@ pub use statistics::{Statistics, add, increment};
 pub use storage::{Key, ScanRequest};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};
 pub use txn::{TxnIsolation, TxnOptions};
+pub use views::ViewCounts;

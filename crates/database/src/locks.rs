@@ -160,6 +160,7 @@ impl Database {
         self.check_lockable(space)?;
         self.check_goes_on(context)?;
         loop {
+            self.check_not_in_view(context)?;
             let Some((row, shown)) = self.row_key(context, space, index_id, key)? else {
                 // No row is there that could be locked; that it is absent counts.
                 return self.get(context, space, index_id, key);
@@ -227,7 +228,8 @@ impl Database {
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
             txn.hold(held);
         }
-        self.enter(context)
+        self.enter(context)?;
+        self.check_not_in_view(context)
     }
 
     /// Gets a row, or waits for it.

@@ -64,7 +64,7 @@ impl Database {
                 return Err(no_such_space(space.id).into());
             }
             // Also an error, or that there is nothing to do, tells of the rows that are there.
-            context.see(self.written(space));
+            context.see(self.written_before(space, operation));
         }
         let is_private = self.is_private(context);
         let is_blind = space.rows.is_blind() && !space.has_triggers() && !is_private;
@@ -220,7 +220,13 @@ impl Database {
         index_id: IndexId,
         key: Key<'_>,
     ) -> Look<Option<Tuple>> {
-        let below = || space.rows.get(index_id, key, space.format().id()).map_err(|refusal| self.halt(refusal, space));
+        let below = || {
+            let found = match self.disk_view(context, space) {
+                Some(view) => space.rows.get_in_view(&view, index_id, key, space.format().id()),
+                None => space.rows.get(index_id, key, space.format().id()),
+            };
+            found.map_err(|refusal| self.halt(refusal, space))
+        };
         match self.layer(context, space) {
             Some(layer) => self.get_through(space, &layer, index_id, key, below),
             None => below(),

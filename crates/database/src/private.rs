@@ -56,7 +56,7 @@ pub(crate) struct Private {
 }
 
 impl Layer {
-    fn new(database: &Database, space: &Space) -> Self {
+    pub(crate) fn new(database: &Database, space: &Space) -> Self {
         let (mut puts, mut gone) = (MemorySpace::new(&database.arena), MemorySpace::new(&database.arena));
         for def in space.index_defs().iter() {
             puts.create_index(def.clone());
@@ -99,6 +99,36 @@ impl Layer {
             self.gone.replace(row.clone(), Mode::Replace)?;
         }
         Ok((before, is_new))
+    }
+
+    /// Shows a row that was there, or hides one that was not, unless it is known already what was there by its primary key. True if it was not.
+    ///
+    /// Errors: `OutOfMemory`.
+    pub(crate) fn keep_oldest(&mut self, row: &Tuple, was_there: bool) -> std::result::Result<bool, StorageError> {
+        if self.puts.get_same_key(row.data()).is_some() || self.gone.get_same_key(row.data()).is_some() {
+            return Ok(false);
+        }
+        self.version += 1;
+        let rows = if was_there { &mut self.puts } else { &mut self.gone };
+        rows.replace(row.clone(), Mode::Replace)?;
+        Ok(true)
+    }
+
+    /// What is left of a scan of a hash, which has no order, at once.
+    pub(crate) fn rest_of_hash(&self, space: &Space, rows: &MemorySpace, iterator: &mut MemoryIterator) -> Vec<Tuple> {
+        let mut own = iterator.beside();
+        let mut rest = Vec::new();
+        while let Some(row) = own.next(&self.puts) {
+            rest.push(row);
+        }
+        let taken = iterator.take_batch();
+        while let Some(row) = iterator.next(rows) {
+            if !self.hides(space, row.data()) {
+                rest.push(row);
+            }
+        }
+        rest.extend(taken);
+        rest
     }
 
     fn undo(&mut self, change: &Change, undo: &LayerUndo) {
@@ -201,17 +231,22 @@ impl Database {
         Ok(())
     }
 
-    /// True if the open transaction keeps its writes to itself.
+    /// True if the open transaction keeps its writes to itself, or reads in a view.
     #[inline]
     pub(crate) fn is_private(&self, context: &Context) -> bool {
-        context.txn.borrow().as_ref().is_some_and(|txn| txn.private.is_some())
+        context.txn.borrow().as_ref().is_some_and(|txn| txn.private.is_some() || txn.view.is_some())
     }
 
-    /// What the open transaction has written to a space, if it keeps that to itself.
+    /// What the open transaction has written to a space, if it keeps that to itself, or what its view lays over the space.
     #[inline]
     pub(crate) fn layer(&self, context: &Context, space: &Space) -> Option<Rc<RefCell<Layer>>> {
         let txn = context.txn.borrow();
-        txn.as_ref()?.private.as_ref()?.layers.get(&space.id).cloned()
+        let txn = txn.as_ref()?;
+        match (&txn.private, &txn.view) {
+            (Some(private), _) => private.layers.get(&space.id).cloned(),
+            (None, Some(view)) => self.layer_of_view(view, space),
+            (None, None) => None,
+        }
     }
 
     /// A row by a full key of a unique index, as the open transaction sees it; `below` looks at the space.

@@ -1,6 +1,7 @@
 //! What transactions have seen, and who has seen a key that is changed.
 
 use crate::interval_set::IntervalSet;
+use crate::views::{View, Views};
 use std::cell::{Cell, RefCell};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +33,24 @@ pub(crate) struct Reads {
     /// Of each space that it has read or changed: what it has seen in each index besides, as bytes of the index's whole order.
     spaces: RefCell<BTreeMap<SpaceId, BTreeMap<IndexId, IntervalSet>>>,
     is_suspended: Cell<bool>,
-    /// Something of it was changed by another transaction.
-    is_doomed: Cell<bool>,
+    /// It has written nothing, and is not about to.
+    is_reader: Cell<bool>,
+    fate: Cell<Fate>,
+    /// The state that it goes on in, if that is not the present one.
+    view: RefCell<Option<Rc<View>>>,
+}
+
+/// What has become of a transaction that was suspended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    #[default]
+    Alive,
+    /// A reader: something that it has seen is about to change.
+    Hit,
+    /// Something that it depends on was changed by another transaction.
+    Doomed,
+    /// Its view was ended at a bound.
+    ViewEnded,
 }
 
 /// All transactions that have seen something, by what they have seen.
@@ -45,6 +62,9 @@ pub(crate) struct Readers {
     /// The same of those that have intervals there.
     by_range: RefCell<BTreeMap<(SpaceId, u64), Weak<Reads>>>,
     suspended: Cell<usize>,
+    /// Readers that the commit which is under way has met.
+    hit: RefCell<Vec<Rc<Reads>>>,
+    pub(crate) views: Rc<Views>,
 }
 
 impl Reads {
@@ -55,7 +75,9 @@ impl Reads {
             points: RefCell::default(),
             spaces: RefCell::default(),
             is_suspended: Cell::new(false),
-            is_doomed: Cell::new(false),
+            is_reader: Cell::new(false),
+            fate: Cell::default(),
+            view: RefCell::default(),
         })
     }
 
@@ -99,32 +121,63 @@ impl Reads {
         indexes.entry(index_id).or_default().insert(low, high);
     }
 
-    /// From now on who changes what it has seen dooms it.
-    pub(crate) fn suspend(&self) {
+    /// From now on who changes what it has seen dooms it, or, if it is a reader, has it go on in a view.
+    pub(crate) fn suspend(&self, is_reader: bool) {
         assert!(!self.is_suspended.replace(true), "a transaction is suspended once");
+        self.is_reader.set(is_reader);
         self.readers.suspended.set(self.readers.suspended.get() + 1);
     }
 
-    /// Ends that. False if it was doomed meanwhile.
-    pub(crate) fn resume(&self) -> bool {
+    /// Ends that. What has become of it meanwhile.
+    pub(crate) fn resume(&self) -> Fate {
         if self.is_suspended.replace(false) {
             let suspended = self.readers.suspended.get();
             assert!(suspended > 0, "whoever is resumed was counted");
             self.readers.suspended.set(suspended - 1);
         }
-        !self.is_doomed.get()
+        self.fate.get()
     }
 
-    fn doom(&self) {
-        if self.is_suspended.get() {
-            self.is_doomed.set(true);
+    /// Something that it has seen is changed by a commit.
+    fn meet(self: &Rc<Self>) {
+        if !self.is_suspended.get() || self.fate.get() != Fate::Alive || self.view.borrow().is_some() {
+            return;
+        }
+        if self.is_reader.get() {
+            self.fate.set(Fate::Hit);
+            self.readers.hit.borrow_mut().push(Rc::clone(self));
+        } else {
+            self.fate.set(Fate::Doomed);
         }
     }
-}
 
-impl Drop for Reads {
-    fn drop(&mut self) {
-        self.resume();
+    /// It depends on what is no more.
+    pub(crate) fn doom(&self) {
+        if self.is_suspended.get() {
+            self.fate.set(Fate::Doomed);
+            self.view.take();
+        }
+    }
+
+    /// It goes on in a view: what it has seen stays there.
+    pub(crate) fn set_view(&self, view: Rc<View>) {
+        self.forget();
+        self.fate.set(Fate::Alive);
+        *self.view.borrow_mut() = Some(view);
+    }
+
+    /// The view that it goes on in, if any.
+    pub(crate) fn view(&self) -> Option<Rc<View>> {
+        self.view.borrow().clone()
+    }
+
+    /// Its view is ended.
+    pub(crate) fn end_view(&self) {
+        self.fate.set(Fate::ViewEnded);
+        self.view.take();
+    }
+
+    fn forget(&self) {
         let mut by_point = self.readers.by_point.borrow_mut();
         for point in self.points.take() {
             by_point.remove(&(point, self.txn_id));
@@ -134,6 +187,13 @@ impl Drop for Reads {
             by_space.remove(&(space_id, self.txn_id));
             by_range.remove(&(space_id, self.txn_id));
         }
+    }
+}
+
+impl Drop for Reads {
+    fn drop(&mut self) {
+        self.resume();
+        self.forget();
     }
 }
 
@@ -154,21 +214,26 @@ impl Readers {
         self.by_range.borrow().range((space_id, 0)..=(space_id, u64::MAX)).next().is_some()
     }
 
-    /// Dooms those that depend on a full key of a unique index.
-    pub(crate) fn doom_key(&self, point: Point) {
+    /// The readers that were met since the last call.
+    pub(crate) fn take_hit(&self) -> Vec<Rc<Reads>> {
+        self.hit.take()
+    }
+
+    /// Meets those that depend on a full key of a unique index.
+    pub(crate) fn meet_key(&self, point: Point) {
         for (_, reads) in self.by_point.borrow().range((point, 0)..=(point, u64::MAX)) {
-            reads.upgrade().iter().for_each(|reads| reads.doom());
+            reads.upgrade().iter().for_each(|reads| reads.meet());
         }
     }
 
-    /// Dooms those whose intervals of an index have a key, or that have any there if the key has no ordered bytes.
-    pub(crate) fn doom_ranges(&self, space_id: SpaceId, index_id: IndexId, key: Option<&[u8]>) {
+    /// Meets those whose intervals of an index have a key, or that have any there if the key has no ordered bytes.
+    pub(crate) fn meet_ranges(&self, space_id: SpaceId, index_id: IndexId, key: Option<&[u8]>) {
         for (_, reads) in self.by_range.borrow().range((space_id, 0)..=(space_id, u64::MAX)) {
             let Some(reads) = reads.upgrade() else { continue };
             let spaces = reads.spaces.borrow();
             let seen = spaces.get(&space_id).and_then(|indexes| indexes.get(&index_id));
             if seen.is_some_and(|seen| key.is_none_or(|key| seen.contains(key))) {
-                reads.doom();
+                reads.meet();
             }
         }
     }
@@ -178,11 +243,13 @@ impl Readers {
         for (_, reads) in self.by_space.borrow().range((space_id, 0)..=(space_id, u64::MAX)) {
             reads.upgrade().iter().for_each(|reads| reads.doom());
         }
+        self.views.break_space(space_id);
     }
 
     /// Dooms all.
     pub(crate) fn doom_all(&self) {
         self.by_space.borrow().values().filter_map(Weak::upgrade).for_each(|reads| reads.doom());
+        self.views.doom_all();
     }
 }
 
@@ -195,9 +262,9 @@ mod tests {
     }
 
     fn change(readers: &Readers, space_id: SpaceId, number: usize) {
-        readers.doom_key(Point::new(space_id, IndexId::PRIMARY, &key(number)));
+        readers.meet_key(Point::new(space_id, IndexId::PRIMARY, &key(number)));
         if readers.has_ranges(space_id) {
-            readers.doom_ranges(space_id, IndexId::PRIMARY, Some(&key(number)));
+            readers.meet_ranges(space_id, IndexId::PRIMARY, Some(&key(number)));
         }
     }
 
@@ -209,13 +276,12 @@ mod tests {
             let reads = Reads::new(1, &readers);
             (0..count).for_each(|number| reads.add_key(SpaceId(512), IndexId::PRIMARY, key(number)));
             assert_eq!(reads.points.borrow().len(), POINTS_MAX);
-            reads.suspend();
+            reads.suspend(false);
             change(&readers, SpaceId(512), count + 1);
             change(&readers, SpaceId(513), number);
-            assert!(!reads.is_doomed.get());
+            assert_eq!(reads.fate.get(), Fate::Alive);
             change(&readers, SpaceId(512), number);
-            assert!(reads.is_doomed.get(), "key {number}");
-            assert!(!reads.resume());
+            assert_eq!(reads.resume(), Fate::Doomed, "key {number}");
         }
         assert_eq!(readers.suspended(), 0);
     }
@@ -228,13 +294,13 @@ mod tests {
             reads.touch(SpaceId(600));
             reads.add_key(SpaceId(512), IndexId::PRIMARY, key(1));
             reads.add_range(SpaceId(512), IndexId(1), key(1), None);
-            reads.suspend();
+            reads.suspend(false);
         }
         assert_eq!(readers.suspended(), 2);
         drop(one);
         assert_eq!(readers.suspended(), 1);
         readers.doom_space(SpaceId(600));
-        assert!(other.is_doomed.get());
+        assert_eq!(other.fate.get(), Fate::Doomed);
         drop(other);
         assert_eq!(readers.suspended(), 0);
         assert!(readers.by_point.borrow().is_empty() && readers.by_range.borrow().is_empty());

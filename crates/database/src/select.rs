@@ -98,10 +98,11 @@ impl Database {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_exact_key(space, index_id, key)?;
+        self.check_shown(context, space)?;
         self.statistics.selects.set(self.statistics.selects.get() + 1);
         match &space.rows {
             Rows::Memory(rows) => {
-                context.see(self.written(space));
+                context.see(self.written_of(space, &ScanRequest::new(index_id, IteratorKind::Eq, key)));
                 self.note_read(context, space);
                 self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
                 match self.layer(context, space) {
@@ -113,7 +114,7 @@ impl Database {
                 self.note_disk(context);
                 self.until_ready(context, || {
                     self.remember_key(context, space, index_id, key);
-                    context.see(self.written(space));
+                    context.see(self.written_of(space, &ScanRequest::new(index_id, IteratorKind::Eq, key)));
                     self.row_of_key(context, space, index_id, key)
                 })
             }

@@ -65,6 +65,8 @@ pub struct Session {
     pub channel: RefCell<Option<Rc<dyn Channel>>>,
     /// Cleared when the connection is gone.
     pub is_alive: Cell<bool>,
+    /// Its client understands error objects among results.
+    pub takes_errors: Cell<bool>,
     /// Something was written to a space on disk: the event loop takes notice, and clears it.
     pub writes_disk: Cell<bool>,
     /// Rows of `_session_settings`, in the order of their names.
@@ -94,6 +96,7 @@ impl Database {
             sync: Cell::new(0),
             channel: RefCell::default(),
             is_alive: Cell::new(true),
+            takes_errors: Cell::new(false),
             writes_disk: Cell::new(false),
             settings: RefCell::new(settings::defaults()),
         });
@@ -179,6 +182,8 @@ pub struct Context {
     pub(crate) must_resume: Cell<bool>,
     /// The newest log position whose effect was seen or made here: an answer waits for it.
     pub seen: Cell<Position>,
+    /// Answers do not wait before the open transaction commits (`TxnIsolation::ReadCommitted`).
+    pub(crate) defers: Cell<bool>,
     /// True if commits return at once and the answer waits instead (requests of a connection).
     pub answers_wait: bool,
     /// True if a transaction that a request leaves open is gone on with by the next one (streams of a connection).
@@ -219,6 +224,7 @@ impl Context {
             txn: RefCell::new(None),
             must_resume: Cell::new(false),
             seen: Cell::new(Position::default()),
+            defers: Cell::new(false),
             answers_wait,
             keeps_txn: false,
             trigger_depth: Cell::new(0),
@@ -231,6 +237,12 @@ impl Context {
         if position > self.seen.get() {
             self.seen.set(position);
         }
+    }
+
+    /// The position that an answer waits for which is given now.
+    #[inline]
+    pub fn awaited(&self) -> Position {
+        if self.defers.get() { Position::default() } else { self.seen.get() }
     }
 
     /// True between `begin` and `commit`.

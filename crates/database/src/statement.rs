@@ -151,7 +151,7 @@ impl Database {
         operation: Operation<'_>,
     ) -> Result<Option<Tuple>> {
         // What comes of it tells of the rows that are there, even if it is an error or nothing is changed.
-        context.see(self.written(space));
+        context.see(self.written_before(space, &operation));
         self.check_writable()?;
         self.statistics.count(&operation);
         if let SpaceKind::View { .. } = space.kind {
@@ -208,8 +208,8 @@ impl Database {
         let Some(prepared) = prepared else { return Ok(None) };
         let kind = logged_kind(space, prepared.kind);
         let (change, blind) = self.apply(space, prepared)?;
-        let statement = Statement { space: Rc::clone(space), change, effect: None };
-        self.doom_readers(&statement);
+        let mut statement = Statement { space: Rc::clone(space), change, effect: None };
+        self.tell_readers(std::slice::from_mut(&mut statement));
         let answer = shown(&operation, space, &statement.change);
         if space.def().is_temporary {
             return Ok(answer);

@@ -16,6 +16,7 @@ use crate::private::Private;
 use crate::reads::Reads;
 use crate::session::Context;
 use crate::statistics::increment;
+use crate::views::View;
 use std::rc::Rc;
 use storage::Change;
 use tuple::{IndexId, SpaceId, Tuple};
@@ -87,17 +88,17 @@ pub struct ChangedRow {
     pub new: Option<Tuple>,
 }
 
-/// What a transaction may see, by Tarantool's names. All are kept by one that is serializable and shows nothing that a crash could take back.
+/// What a transaction may see, by Tarantool's names. All are serializable; they differ in when an answer inside of the transaction leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TxnIsolation {
     /// As the configuration says.
     #[default]
     Default,
-    /// What is committed.
+    /// What is committed, durable or not: answers leave at once, and the commit waits for all that they have shown.
     ReadCommitted,
-    /// What is committed and durable.
+    /// What is committed and durable: an answer waits for what it shows.
     ReadConfirmed,
-    /// One of the two.
+    /// The same.
     BestEffort,
     /// What is committed anywhere.
     Linearizable,
@@ -116,6 +117,11 @@ impl TxnIsolation {
     /// By number, as IPROTO has it.
     pub fn from_code(code: u64) -> Option<Self> {
         Self::NAMES.get(usize::try_from(code).ok()?).map(|(_, level)| *level)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, level)| *level == self).map_or("default", |(name, _)| name)
     }
 
     /// By name, in small or capital letters, with `-` or `_`.
@@ -172,6 +178,10 @@ pub struct Txn {
     pub(crate) private: Option<Box<Private>>,
     /// The rows that it has locked; free when it ends.
     locks: Option<Held>,
+    /// The state that it reads, if that is not the present one.
+    pub(crate) view: Option<Rc<View>>,
+    /// A statement that may write is under way.
+    is_writing: bool,
 }
 
 impl Txn {
@@ -228,6 +238,11 @@ impl Txn {
             Some(held) => held.join(locks),
             None => self.locks = Some(locks),
         }
+    }
+
+    /// True if it has only read so far, and is not about to write.
+    pub(crate) fn is_reader(&self) -> bool {
+        self.statements.is_empty() && self.locks.is_none() && !self.is_writing
     }
 
     pub(crate) fn is_implicit(&self) -> bool {
@@ -307,6 +322,9 @@ impl Database {
         let id = self.isolation.next_txn_id();
         let timeout_ns = options.timeout_ns.or(Some(self.limits.txn_timeout_ns.get()).filter(|&ns| ns > 0));
         let deadline_ns = timeout_ns.map(|ns| self.environment.clock.monotonic_ns().saturating_add(ns));
+        let configured = || self.config.borrow().txn_isolation;
+        let isolation = if options.isolation == TxnIsolation::Default { configured() } else { options.isolation };
+        context.defers.set(isolation == TxnIsolation::ReadCommitted);
         *context.txn.borrow_mut() = Some(Box::new(Txn { id, options, deadline_ns, ..Txn::default() }));
         Ok(())
     }
@@ -353,6 +371,7 @@ impl Database {
     fn take_txn(&self, context: &Context) -> Option<Box<Txn>> {
         let txn = context.txn.borrow_mut().take()?;
         context.must_resume.set(false);
+        context.defers.set(false);
         if let Some(deadline_ns) = txn.deadline_ns.filter(|_| txn.is_watched) {
             self.isolation.timeouts.forget(deadline_ns, txn.id);
         }
@@ -393,8 +412,8 @@ impl Database {
     fn append(&self, txn: &mut Txn) -> Result<Position> {
         assert!(!txn.is_suspended && txn.aborted.is_none(), "what is logged is applied");
         if txn.rows.is_empty() {
+            self.tell_readers(&mut txn.statements);
             for statement in txn.statements.drain(..) {
-                self.doom_readers(&statement);
                 self.finish(statement);
             }
             return Ok(Position::default());
@@ -412,6 +431,7 @@ impl Database {
         })?;
         debug_assert!(position > self.durable(), "what is appended becomes durable later");
         let row_count = txn.rows.len();
+        self.tell_readers(&mut txn.statements);
         for mut statement in txn.statements.drain(..) {
             if let Some(effect) = &mut statement.effect
                 && let Some(placed) = effect.placed.take()
@@ -419,7 +439,6 @@ impl Database {
                 placed(self, position.0 - (row_count - effect.rows) as i64);
             }
             self.ledger.note_write(&statement.space, position);
-            self.doom_readers(&statement);
             self.push_pending(position, statement);
         }
         Ok(position)
@@ -468,6 +487,7 @@ impl Database {
                 txn.notes = Notes::default();
                 txn.private = None;
                 txn.locks = None;
+                txn.view = None;
                 txn.aborted = Some(code);
                 // Whatever is tried next is told.
                 context.must_resume.set(true);
@@ -559,7 +579,10 @@ impl Database {
             return Err(Error::new(ErrorCode::NoTransaction, &[]));
         };
         self.check_goes_on(context)?;
+        self.check_not_in_view(context)?;
+        let was_writing = self.set_writing(context, true);
         let result = work();
+        self.set_writing(context, was_writing);
         if result.is_err() {
             let taken = context.txn.borrow_mut().take();
             if let Some(mut txn) = taken {
@@ -580,6 +603,12 @@ impl Database {
             self.commit_open(context)?;
         }
         result
+    }
+
+    /// Notes whether a statement that may write is under way in the open transaction. Returns what was so before.
+    fn set_writing(&self, context: &Context, is_writing: bool) -> bool {
+        let mut txn = context.txn.borrow_mut();
+        txn.as_mut().is_some_and(|txn| std::mem::replace(&mut txn.is_writing, is_writing))
     }
 
     /// Refuses to go on in a transaction that was aborted. Errors: `TransactionYield`, `TransactionConflict`.

@@ -4,7 +4,8 @@
 mod rig;
 
 use database::{
-    Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, ScanRequest, State,
+    Config, Context, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, SPACE_ID, ScanRequest, Space, State,
+    TxnIsolation, TxnOptions,
 };
 use rig::{config, drive, encode, insert, open_with, request};
 use runtime::{Fault, SeededRandomness, SimulatedFiles, SystemClock, SystemFiles, fiber};
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use storage::IteratorKind;
 use tuple::msgpack::Reader;
 use tuple::{IndexId, SpaceId};
+use wal::Position;
 
 fn open(files: &SimulatedFiles) -> database::Result<Rc<Database>> {
     open_with(files, Config { wal_max_size: 100_000, ..config() })
@@ -304,4 +306,86 @@ fn what_a_refusal_or_a_delete_of_nothing_tells_of_is_seen() {
     assert_eq!(of_nothing.seen.get(), deleted);
     // Rows are no schema.
     assert_eq!(database.schema_written(), schema);
+}
+
+/// What one does in the open transaction of a context, with the position that the answer waits for.
+fn awaited(database: &Database, level: TxnIsolation, act: impl Fn(&Context, &Rc<Space>)) -> Position {
+    let context = request(database);
+    let space = database.space(SpaceId(512)).unwrap();
+    database.begin_with(&context, TxnOptions { isolation: level, ..TxnOptions::default() }).unwrap();
+    act(&context, &space);
+    let awaited = context.awaited();
+    // What was shown counts for the commit, whatever the level.
+    database.commit(&context).unwrap();
+    assert!(context.awaited() >= awaited && context.awaited() == context.seen.get());
+    awaited
+}
+
+#[test]
+fn who_looks_at_one_row_waits_for_the_last_write_to_it() {
+    for engine in ["memtx", "vinyl"] {
+        let files = SimulatedFiles::default();
+        let database = open(&files).unwrap();
+        let admin = request(&database);
+        insert(&database, &admin, SPACE_ID.0, &format!(r#"[512, 1, "stock", "{engine}", 0, {{}}, []]"#)).unwrap();
+        insert(&database, &admin, INDEX_ID.0, r#"[512, 0, "primary", "tree", {"unique": true}, [[0, "unsigned"]]]"#)
+            .unwrap();
+        for id in 1..=4 {
+            insert(&database, &admin, 512, &format!("[{id}, 1]")).unwrap();
+        }
+        drive(&database);
+        let schema = database.schema_written();
+        let change = |id: u64, op: &str| {
+            let space = database.space(SpaceId(512)).unwrap();
+            let (key, ops) = (encode(&format!("[{id}]")), encode(op));
+            let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
+            database.execute(&request(&database), &space, update).unwrap();
+            database.appended()
+        };
+        let (first, second) = (change(1, r#"[["+", 1, 1]]"#), change(2, r#"[["+", 1, 1]]"#));
+        assert!(database.durable() < first && first < second);
+        let get = |id: u64| {
+            let database = &database;
+            move |context: &Context, space: &Rc<Space>| {
+                let key = encode(&format!("[{id}]"));
+                database.get(context, space, IndexId::PRIMARY, Key::decode(&key).unwrap()).unwrap();
+            }
+        };
+        let select = |kind: IteratorKind, key: &'static str| {
+            let database = &database;
+            move |context: &Context, space: &Rc<Space>| {
+                let key = encode(key);
+                let request = ScanRequest::new(IndexId::PRIMARY, kind, Key::decode(&key).unwrap());
+                database.select(context, space, &request, |_| true).unwrap();
+            }
+        };
+        let strict = |act: &dyn Fn(&Context, &Rc<Space>)| awaited(&database, TxnIsolation::Default, act);
+        assert_eq!([1, 2, 3, 9].map(|id| strict(&get(id))), [first, second, schema, schema], "{engine}");
+        assert_eq!(strict(&select(IteratorKind::Eq, "[1]")), first);
+        assert_eq!(strict(&select(IteratorKind::Eq, "[3]")), schema);
+        assert_eq!(strict(&select(IteratorKind::Ge, "[3]")), second, "of more than one row");
+        assert_eq!(strict(&select(IteratorKind::All, "[]")), second);
+        // Answers of one that says so leave at once; its commit waits.
+        let loose = |act: &dyn Fn(&Context, &Rc<Space>)| awaited(&database, TxnIsolation::ReadCommitted, act);
+        assert_eq!(loose(&get(2)), Position::default());
+        let context = request(&database);
+        database.reconfigure(|config| config.txn_isolation = TxnIsolation::ReadCommitted);
+        database.begin(&context).unwrap();
+        get(2)(&context, &database.space(SpaceId(512)).unwrap());
+        assert_eq!(context.awaited(), Position::default());
+        database.commit(&context).unwrap();
+        assert_eq!(context.awaited(), second);
+        // So many writes are on their way that nobody looks through them.
+        let mut last = second;
+        for _ in 0..100 {
+            last = change(4, r#"[["+", 1, 1]]"#);
+        }
+        let context = request(&database);
+        get(3)(&context, &database.space(SpaceId(512)).unwrap());
+        assert_eq!(context.awaited(), last);
+        drive(&database);
+        let context = request(&database);
+        get(4)(&context, &database.space(SpaceId(512)).unwrap());
+        assert!(context.awaited() <= database.durable());
+    }
 }

@@ -166,6 +166,16 @@ impl Client {
         self.connection.request(request_type, |out| msgpack::encode_map(out, 0)).map(|_| ())
     }
 
+    /// BEGIN with a level of isolation, by its number. Errors: as `control`.
+    pub fn begin(&mut self, isolation: u64) -> Result<(), ClientError> {
+        let body = |out: &mut Vec<u8>| {
+            msgpack::encode_map(out, 1);
+            msgpack::encode_uint(out, key::TXN_ISOLATION);
+            msgpack::encode_uint(out, isolation);
+        };
+        self.connection.request(request_type::BEGIN, body).map(|_| ())
+    }
+
     /// The row with an unsigned primary key. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn get(&mut self, space: u64, id: u64) -> Result<Option<Value>, ClientError> {
         Ok(self.select(space, 0, Order::Equal, 1, |out| put_numbers(out, &[id]))?.into_iter().next())

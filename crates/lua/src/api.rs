@@ -250,7 +250,7 @@ fn session_push(state: State) -> Outcome {
         let what = format!("Session '{}'", context.session.kind.name());
         return Err(Error::new(ErrorCode::Unsupported, &[&what, &"push()"]).into());
     };
-    let result = channel.push(context.sync.get(), context.seen.get(), &value);
+    let result = channel.push(context.sync.get(), context.awaited(), &value);
     crate::lua::sync_schema(state);
     result?;
     Ok(0)
@@ -345,6 +345,19 @@ fn info(state: State) -> Outcome {
     }
     state.set_field(table, "statistics");
     Ok(1)
+}
+
+/// set_shutdown_timeout(seconds)
+fn set_shutdown_timeout(state: State) -> Outcome {
+    let seconds = state.number(1).unwrap_or(0.0).max(0.0);
+    registry().shutdown_timeout_ns.set(Some((seconds * 1e9) as u64));
+    Ok(0)
+}
+
+/// set_errors_as_text(boolean)
+fn set_errors_as_text(state: State) -> Outcome {
+    registry().errors_as_text.set(state.boolean(1));
+    Ok(0)
 }
 
 /// options() -> what `box.cfg` takes: {[name] = {types, default, is_dynamic, min, max, bounds_error, type_error}}
@@ -488,4 +501,6 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("options", options),
     ("configure", configure),
     ("exit", exit),
+    ("set_shutdown_timeout", set_shutdown_timeout),
+    ("set_errors_as_text", set_errors_as_text),
 ];

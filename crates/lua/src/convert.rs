@@ -51,6 +51,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) is_sparse_map: bool,
     pub(crate) sparse_ratio: c_int,
     pub(crate) sparse_safe: c_int,
+    /// Error objects become their text, not msgpack's extension for them.
+    pub(crate) errors_as_text: bool,
     /// For YAML: the tables met so far, by address, with a number for each. Tables and tuples are marked with [`EXT_NODE`] then.
     pub(crate) tables: Option<&'a RefCell<HashMap<usize, u32>>>,
 }
@@ -67,6 +69,7 @@ impl<'a> Rules<'a> {
         is_sparse_map: true,
         sparse_ratio: SPARSE_RATIO,
         sparse_safe: SPARSE_SAFE,
+        errors_as_text: false,
         tables: None,
     };
 
@@ -97,6 +100,9 @@ impl<'a> Rules<'a> {
         rules.is_sparse_map = flag("encode_sparse_convert");
         rules.sparse_ratio = number("encode_sparse_ratio");
         rules.sparse_safe = number("encode_sparse_safe");
+        state.get_field(index, "encode_error_as_ext");
+        rules.errors_as_text = state.kind(-1) == ffi::LUA_TBOOLEAN && !state.boolean(-1);
+        state.pop(1);
         rules
     }
 }
@@ -359,6 +365,7 @@ fn encode_cdata<const PLAIN: bool>(
                 let bytes = uuid_bytes(payload.cast::<[u8; 16]>().read_unaligned());
                 msgpack::encode_ext(out, msgpack::EXT_UUID, &bytes);
             }
+            id if id == ids.varbinary => msgpack::encode_bin(out, state.cdata_bytes(index).unwrap_or_default()),
             id if id == ids.decimal => {
                 let mut body = Vec::new();
                 if let Some(decimal) = payload.cast::<DecimalPayload>().read_unaligned().decimal() {
@@ -371,6 +378,9 @@ fn encode_cdata<const PLAIN: bool>(
                 payload.datetime().ok_or("the datetime is out of its range")?.encode(out);
             }
             id if id == ids.interval => payload.cast::<IntervalPayload>().read_unaligned().interval().encode(out),
+            id if id == ids.error && !rules.errors_as_text && !(PLAIN && registry().errors_as_text.get()) => {
+                return encode_error_object(state, index, out);
+            }
             _ => {
                 // Other integer types and error objects: what Lua makes of them.
                 state.push_ref(registry().to_plain.get());
@@ -477,6 +487,39 @@ pub(crate) fn interval_at(state: State, index: c_int) -> Option<Interval> {
     // SAFETY: the type id tells that the payload is one.
     (id == registry().ids.get().interval)
         .then(|| unsafe { payload.cast::<IntervalPayload>().read_unaligned() }.interval())
+}
+
+/// An error object and its causes, as msgpack's extension for errors.
+fn encode_error_object(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+    if !state.reserve(4) || is_stack_low() {
+        return Err("stack overflow".into());
+    }
+    state.push_ref(registry().error_stack.get());
+    state.push_value(index);
+    state.pcall(1, 1)?;
+    let mut body = Vec::new();
+    let encoded = encode_value::<true>(state, state.top(), &mut body, 0, &Rules::DEFAULT);
+    state.pop(1);
+    encoded?;
+    let errors = &registry().errors_encoded;
+    errors.set(errors.get().wrapping_add(1));
+    msgpack::encode_ext(out, msgpack::EXT_ERROR, &body);
+    Ok(())
+}
+
+/// Pushes the error object that the body of an extension stands for.
+fn push_error_object(state: State, body: &[u8], depth: usize) -> Result<(), Raise> {
+    let malformed = || Raise::from("malformed error object");
+    if msgpack::check(body).map_err(|_| malformed())? != body.len() {
+        return Err(malformed());
+    }
+    state.push_ref(registry().error_of_stack.get());
+    push_value(state, &mut Reader::new(body), depth + 1)?;
+    state.pcall(1, 1)?;
+    if state.is_nil(-1) {
+        return Err(malformed());
+    }
+    Ok(())
 }
 
 /// `struct lycosa_decimal`: the coefficient in two halves, the scale, and 1 for a zero with a minus.
@@ -790,7 +833,15 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
         }
         Kind::Float | Kind::Double => state.push_number(reader.read_double().map_err(malformed)?),
         Kind::Str => state.push_bytes(reader.read_str().map_err(malformed)?),
-        Kind::Bin => state.push_bytes(reader.read_bin().map_err(malformed)?),
+        Kind::Bin => {
+            let bytes = reader.read_bin().map_err(malformed)?;
+            if registry.decodes_varbinary.get() {
+                state.push_ref(registry.make_varbinary.get());
+                state.push_bytes(bytes);
+                return state.pcall(1, 1);
+            }
+            state.push_bytes(bytes);
+        }
         Kind::Array => {
             let count = reader.read_array().map_err(malformed)?;
             state.new_table(count as usize, 0);
@@ -844,6 +895,7 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
                 // SAFETY: the payload is of that type.
                 unsafe { payload.cast::<IntervalPayload>().write_unaligned(value) };
             }
+            (msgpack::EXT_ERROR, body) => push_error_object(state, body, depth)?,
             (kind, _) => return Err(format!("Unsuported MsgPack extension type: {}", i32::from(kind) as u32).into()),
         },
     }
@@ -902,12 +954,42 @@ pub(crate) fn decimal_at(state: State, index: c_int) -> Option<Decimal> {
 
 /// Encodes the results of a procedure: values `first..=top`. Returns how many there are.
 ///
+/// `errors_as_text`: the client does not know error objects.
 /// `is_old_style` (CALL_16): each value becomes a tuple, and a single list of tuples or tables is spread.
-pub(crate) fn encode_results(state: State, first: c_int, is_old_style: bool, out: &mut Vec<u8>) -> Result<u32, Raise> {
+pub(crate) fn encode_results(
+    state: State,
+    first: c_int,
+    is_old_style: bool,
+    errors_as_text: bool,
+    out: &mut Vec<u8>,
+) -> Result<u32, Raise> {
+    let (start, errors) = (out.len(), registry().errors_encoded.get());
+    let count = encode_results_by::<true>(state, first, is_old_style, out, &Rules::DEFAULT)?;
+    // Rare: so the usual result pays nothing for the choice.
+    if errors_as_text && registry().errors_encoded.get() != errors {
+        out.truncate(start);
+        return encode_results_by::<false>(
+            state,
+            first,
+            is_old_style,
+            out,
+            &Rules { errors_as_text, ..Rules::DEFAULT },
+        );
+    }
+    Ok(count)
+}
+
+fn encode_results_by<const PLAIN: bool>(
+    state: State,
+    first: c_int,
+    is_old_style: bool,
+    out: &mut Vec<u8>,
+    rules: &Rules<'_>,
+) -> Result<u32, Raise> {
     let top = state.top();
     if !is_old_style {
         for index in first..=top {
-            encode_value::<true>(state, index, out, 0, &Rules::DEFAULT)?;
+            encode_value::<PLAIN>(state, index, out, 0, rules)?;
         }
         return Ok((top - first + 1) as u32);
     }
@@ -921,22 +1003,27 @@ pub(crate) fn encode_results(state: State, first: c_int, is_old_style: bool, out
             let length = state.raw_length(first);
             for i in 1..=length {
                 state.raw_get_index(first, i as c_int);
-                encode_tuple(state, state.top(), out)?;
+                encode_tuple::<PLAIN>(state, state.top(), out, rules)?;
                 state.pop(1);
             }
             return Ok(length as u32);
         }
     }
     for index in first..=top {
-        encode_tuple(state, index, out)?;
+        encode_tuple::<PLAIN>(state, index, out, rules)?;
     }
     Ok((top - first + 1) as u32)
 }
 
 /// A value as a tuple: arrays as they are, everything else in an array of one.
-fn encode_tuple(state: State, index: c_int, out: &mut Vec<u8>) -> Result<(), Raise> {
+fn encode_tuple<const PLAIN: bool>(
+    state: State,
+    index: c_int,
+    out: &mut Vec<u8>,
+    rules: &Rules<'_>,
+) -> Result<(), Raise> {
     let start = out.len();
-    encode_value::<true>(state, index, out, 0, &Rules::DEFAULT)?;
+    encode_value::<PLAIN>(state, index, out, 0, rules)?;
     if Reader::new(&out[start..]).kind() != Ok(Kind::Array) {
         out.insert(start, 0x91);
     }

@@ -200,7 +200,11 @@ pub(crate) fn disk_statistics(state: State) -> Outcome {
     figures.count("tx.conflict", statistics.conflicts.get());
     figures.count("tx.transactions", database.suspended() as u64);
     // What a transaction has written is in the memtables; it reads what is there, and remembers what it has read.
-    figures.absent(&["memory.tx", "tx.statements", "tx.gap_locks", "tx.read_views"]);
+    figures.absent(&["memory.tx", "tx.statements", "tx.gap_locks"]);
+    let views = database.view_counts();
+    figures.count("tx.read_views", views.open as u64);
+    figures.count("tx.read_view_bytes", views.bytes as u64);
+    figures.count("tx.read_views_ended", views.ended);
     figures.put("amplification.write", counts.write_amplification());
     figures.put("amplification.space", all.space_amplification());
     figures.put("amplification.read", counts.read_amplification());

@@ -2,9 +2,11 @@
 
 use crate::registry::registry;
 use crate::state::{Raise, State, TYPE_CDATA};
-use database::{Error, ErrorCode, ErrorKind};
+use database::{Error, ErrorCode, ErrorKind, Place};
 use mlua_sys as ffi;
 
+/// Named details of errors, in the order in which a client is told them.
+const FIELD_NAMES: &[&str] = &["object_type", "object_name", "access_type", "space", "index", "field", "user", "limit"];
 /// Number of causes of an error that a client is told.
 const CAUSES_MAX: u32 = 64;
 
@@ -71,7 +73,7 @@ fn error_at_top(state: State, depth: u32) -> Error {
         TYPE_CDATA if state.cdata(top).is_some_and(|(_, id)| id == registry().ids.get().error) => {
             state.push_ref(registry().error_parts.get());
             state.push_value(top);
-            if state.pcall(1, 4).is_err() {
+            if state.pcall(1, 8).is_err() {
                 state.set_top(top);
                 return lua_error("an error object that cannot be read".to_string());
             }
@@ -86,7 +88,23 @@ fn error_at_top(state: State, depth: u32) -> Error {
                 _ => ErrorKind::Lua,
             };
             let message = state.string(top + 3).unwrap_or_default();
-            let error = Error::raw(code, kind, message);
+            let mut error = Error::raw(code, kind, message);
+            if let Some(custom_type) = state.string(top + 5) {
+                error = error.with("custom_type", custom_type);
+            }
+            if state.kind(top + 6) == ffi::LUA_TTABLE && state.reserve(4) {
+                for name in FIELD_NAMES {
+                    state.get_field(top + 6, name);
+                    if let Some(value) = state.string(-1) {
+                        error = error.with(name, value);
+                    }
+                    state.pop(1);
+                }
+            }
+            if let Some(file) = state.string(top + 7) {
+                error.body_mut().place = Place::Script(file, state.number(top + 8).unwrap_or(0.0) as u32);
+            }
+            state.set_top(top + 4);
             if state.is_nil(-1) || depth >= CAUSES_MAX || !state.reserve(10) {
                 state.set_top(top);
                 return error;

@@ -138,7 +138,7 @@ fn write_string(text: &[u8], out: &mut Vec<u8>) {
 /// json_encode(value, options or nil) -> text
 fn json_encode(state: State) -> Outcome {
     let (mut bytes, mut out) = (Vec::new(), Vec::new());
-    let rules = Rules { names_depth: false, ..Rules::at(state, 2) };
+    let rules = Rules { names_depth: false, errors_as_text: true, ..Rules::at(state, 2) };
     convert::encode_by(state, 1, &mut bytes, &rules)?;
     write(&mut Reader::new(&bytes), digits_at(state, 2), &mut out)?;
     state.push_bytes(&out);

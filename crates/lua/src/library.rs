@@ -219,6 +219,12 @@ fn file_kind(state: State) -> Outcome {
     }
 }
 
+/// set_decodes_varbinary(whether binary data become objects)
+fn set_decodes_varbinary(state: State) -> Outcome {
+    registry().decodes_varbinary.set(state.boolean(1));
+    Ok(0)
+}
+
 /// check_stack(): raises when the C stack of the fiber is nearly used up
 fn check_stack(_state: State) -> Outcome {
     if is_stack_low() { Err("C stack overflow".into()) } else { Ok(0) }
@@ -322,16 +328,20 @@ fn setup(state: State) -> Outcome {
         decimal: id("decimal")?,
         datetime: id("datetime")?,
         interval: id("interval")?,
+        varbinary: id("varbinary")?,
         error: id("error")?,
         bytes: id("bytes")?,
         const_bytes: id("const_bytes")?,
     });
     for (name, slot) in [
         ("null", &registry.null),
+        ("make_varbinary", &registry.make_varbinary),
         ("array_metatable", &registry.array_metatable),
         ("map_metatable", &registry.map_metatable),
         ("tuple_methods", &registry.tuple_methods),
         ("to_plain", &registry.to_plain),
+        ("error_stack", &registry.error_stack),
+        ("error_of_stack", &registry.error_of_stack),
         ("make_error", &registry.make_error),
         ("error_parts", &registry.error_parts),
         ("call", &registry.call),
@@ -377,6 +387,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("set_max_slice", set_max_slice),
     ("file_kind", file_kind),
     ("check_stack", check_stack),
+    ("set_decodes_varbinary", set_decodes_varbinary),
     ("file_read", file_read),
     ("file_operation", file_operation),
 ];

@@ -81,6 +81,8 @@ impl Lua {
             crate::datetimes::FUNCTIONS,
             crate::processes::FUNCTIONS,
             crate::secure::FUNCTIONS,
+            crate::key_defs::FUNCTIONS,
+            crate::xlogs::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);
@@ -168,6 +170,11 @@ impl Lua {
         registry.host.borrow_mut().take();
         registry.database.borrow_mut().take();
         registry::renew();
+    }
+
+    /// How long a stop may wait for triggers and for clients, in nanoseconds, if `box.ctl.set_on_shutdown_timeout` has said so.
+    pub fn shutdown_timeout_ns() -> Option<u64> {
+        registry().shutdown_timeout_ns.get()
     }
 
     /// Runs what `box.ctl.on_shutdown` holds, then `done`, in a fiber.
@@ -272,7 +279,8 @@ fn call_and_encode(
         let before = prepare(state)?;
         let count = push_arguments(state, arguments)?;
         state.call_root(before + count, ffi::LUA_MULTRET)?;
-        encode_results(state, 1, is_old_style, out)
+        let errors_as_text = !crate::registry::context().session.takes_errors.get();
+        encode_results(state, 1, is_old_style, errors_as_text, out)
     };
     let memory = registry().memory();
     let depth = memory.exempt.replace(1);

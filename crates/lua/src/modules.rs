@@ -3,6 +3,8 @@
 /// Name and source. A name that `require` finds is set by the module itself.
 pub(crate) const MODULES: &[(&str, &str)] = &[
     ("prelude", include_str!("modules/prelude.lua")),
+    ("compat", include_str!("modules/compat.lua")),
+    ("varbinary", include_str!("modules/varbinary.lua")),
     ("strings", include_str!("modules/strings.lua")),
     ("error", include_str!("modules/error.lua")),
     ("text", include_str!("modules/text.lua")),
@@ -26,6 +28,11 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("iconv", include_str!("modules/iconv.lua")),
     ("pwd", include_str!("modules/pwd.lua")),
     ("popen", include_str!("modules/popen.lua")),
+    ("buffer", include_str!("modules/buffer.lua")),
+    ("key_def", include_str!("modules/key_def.lua")),
+    ("merger", include_str!("modules/merger.lua")),
+    ("pickle", include_str!("modules/pickle.lua")),
+    ("xlog", include_str!("modules/xlog.lua")),
     ("trigger", include_str!("modules/trigger.lua")),
     ("tap", include_str!("modules/tap.lua")),
     ("loading", include_str!("modules/loading.lua")),
@@ -38,6 +45,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("box", include_str!("modules/box.lua")),
     ("info", include_str!("modules/info.lua")),
     ("net_box", include_str!("modules/net_box.lua")),
+    ("net_box_self", include_str!("modules/net_box_self.lua")),
     ("net_box_spaces", include_str!("modules/net_box_spaces.lua")),
     ("cfg", include_str!("modules/cfg.lua")),
     ("console", include_str!("modules/console.lua")),

@@ -1,6 +1,7 @@
 //! The C functions under the module `msgpack`.
 
 use crate::convert::{self, Rules, push_next};
+use crate::registry::database;
 use crate::state::{Function, Raise, State};
 use std::ffi::c_int;
 use tuple::msgpack::{Kind, Reader};
@@ -55,10 +56,26 @@ fn msgpack_header(state: State) -> Outcome {
     Ok(2)
 }
 
+/// msgpack_tuple(char *, bytes) -> tuple, pointer behind it
+fn msgpack_tuple(state: State) -> Outcome {
+    let size = state.number(2).unwrap_or(0.0).max(0.0) as usize;
+    let bytes = convert::pointed_bytes(state, 1, size).ok_or("unexpected end of buffer")?;
+    let length = tuple::msgpack::check(bytes).map_err(|_| "invalid MsgPack")?;
+    if Reader::new(bytes).kind() != Ok(Kind::Array) {
+        return Err(database::Error::new(database::ErrorCode::TupleNotArray, &[]).into());
+    }
+    let row = tuple::Tuple::new(database().loose_rows(), tuple::FORMAT_ID_MAX, &bytes[..length])
+        .map_err(|error| Raise::Message(error.to_string()))?;
+    convert::push_tuple(state, &row);
+    convert::push_pointer_behind(state, 1, length);
+    Ok(2)
+}
+
 /// Functions of `box.internal` for MessagePack.
 pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("msgpack_encode", msgpack_encode),
     ("msgpack_decode", msgpack_decode),
     ("msgpack_decode_pointer", msgpack_decode_pointer),
     ("msgpack_header", msgpack_header),
+    ("msgpack_tuple", msgpack_tuple),
 ];

@@ -21,6 +21,7 @@ pub(crate) struct CtypeIds {
     pub(crate) decimal: u32,
     pub(crate) datetime: u32,
     pub(crate) interval: u32,
+    pub(crate) varbinary: u32,
     pub(crate) error: u32,
     /// `char *`
     pub(crate) bytes: u32,
@@ -33,6 +34,10 @@ pub(crate) struct CtypeIds {
 pub(crate) struct Registry {
     pub(crate) ids: Cell<CtypeIds>,
     pub(crate) null: Cell<c_int>,
+    /// Lua function: an object of binary data.
+    pub(crate) make_varbinary: Cell<c_int>,
+    /// Binary data become such objects, and not strings.
+    pub(crate) decodes_varbinary: Cell<bool>,
     pub(crate) array_metatable: Cell<c_int>,
     pub(crate) map_metatable: Cell<c_int>,
     /// Lua table: methods of tuple objects.
@@ -68,6 +73,14 @@ pub(crate) struct Registry {
     /// Scans and savepoints that Lua holds, by address: any other pointer is refused.
     pub(crate) scans: RefCell<hashbrown::HashSet<usize>>,
     pub(crate) savepoints: RefCell<hashbrown::HashSet<usize>>,
+    /// Key definitions that Lua holds, by their numbers.
+    pub(crate) key_defs: RefCell<hashbrown::HashMap<u64, Rc<crate::key_defs::Definition>>>,
+    /// The number of the last one.
+    pub(crate) key_defs_made: Cell<u64>,
+    /// Logs and snapshots that Lua reads, by their numbers.
+    pub(crate) xlogs: RefCell<hashbrown::HashMap<u64, Rc<RefCell<wal::XlogReader>>>>,
+    /// The number of the last one.
+    pub(crate) xlogs_opened: Cell<u64>,
     /// Lua function: makes `box.space` and its like follow the schema.
     pub(crate) refresh: Cell<c_int>,
     /// The schema version that Lua's tables show.
@@ -78,6 +91,16 @@ pub(crate) struct Registry {
     pub(crate) opened: Cell<c_int>,
     /// Lua function: runs what is to run before the process ends.
     pub(crate) shutdown: Cell<c_int>,
+    /// How long a stop may wait for triggers and for clients, in nanoseconds; None: as long as the process means to.
+    pub(crate) shutdown_timeout_ns: Cell<Option<u64>>,
+    /// Error objects in rows and results become text, as `msgpack.cfg` says.
+    pub(crate) errors_as_text: Cell<bool>,
+    /// How many error objects have become msgpack's extension.
+    pub(crate) errors_encoded: Cell<u64>,
+    /// Lua function: the stack of an error object, as msgpack has it.
+    pub(crate) error_stack: Cell<c_int>,
+    /// Lua function: an error object of such a stack.
+    pub(crate) error_of_stack: Cell<c_int>,
     /// Lua function: runs triggers of sessions.
     pub(crate) session_event: Cell<c_int>,
     /// Functions that watch keys, by the numbers of their watches.

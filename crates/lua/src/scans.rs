@@ -209,11 +209,7 @@ pub(crate) fn random(state: State) -> Outcome {
         return Err(Error::new(ErrorCode::UnsupportedIndexFeature, &arguments).into());
     }
     database().check_space_access(&context(), &space, Privileges::READ)?;
-    let context = context();
-    database().bring_in_place(&context)?;
-    context.see(database().written(&space));
-    database().remember_all(&context, &space, IndexId(index_id));
-    let found = space.rows.memory().and_then(|rows| rows.borrow().random(IndexId(index_id), seed));
+    let found = database().random(&context(), &space, IndexId(index_id), seed)?;
     Ok(push_found(state, found))
 }
 
@@ -226,7 +222,13 @@ pub(crate) fn size(state: State) -> Outcome {
     database().remember_all(&context, &space, IndexId::PRIMARY);
     // A number of rows, too, may be what a crash takes back.
     context.see(database().written(&space));
-    state.push_number(space.rows.len() as f64);
+    let rows = match database().is_in_view(&context) && !space.rows.may_wait() {
+        true => {
+            database().count(&context, &space, &ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY))?
+        }
+        false => space.rows.len(),
+    };
+    state.push_number(rows as f64);
     push_u64(state, space.rows.row_bytes());
     Ok(2)
 }

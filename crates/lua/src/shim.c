@@ -29,6 +29,17 @@ void *ljshim_to_cdata(lua_State *L, int index, uint32_t *type_id)
 	return cdataptr(cd);
 }
 
+/* Bytes of the payload of the cdata at a positive index: of one of variable length those that it was made with. */
+size_t ljshim_cdata_size(lua_State *L, int index)
+{
+	GCcdata *cd = cdataV(L->base + (index - 1));
+	CTSize size;
+	if (cdataisv(cd))
+		return cdatavlen(cd);
+	size = lj_ctype_size(ctype_cts(L), cd->ctypeid);
+	return size == CTSIZE_INVALID ? 0 : size;
+}
+
 /* Pushes a new cdata of a type and returns its payload. */
 void *ljshim_push_cdata(lua_State *L, uint32_t type_id)
 {

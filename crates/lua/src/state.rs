@@ -22,6 +22,7 @@ unsafe extern "C" {
     fn ljshim_set_stopping(is_stopping: c_int);
     fn ljshim_next(state: *mut lua_State, index: c_int) -> c_int;
     fn ljshim_set_tuple_type(type_id: u32);
+    fn ljshim_cdata_size(state: *mut lua_State, index: c_int) -> usize;
 }
 unsafe extern "C-unwind" {
     fn ljshim_push_cdata(state: *mut lua_State, type_id: u32) -> *mut c_void;
@@ -466,6 +467,14 @@ impl State {
         // SAFETY: the index is positive.
         let payload = unsafe { ljshim_to_cdata(self.0, index, &raw mut type_id) };
         (!payload.is_null()).then_some((payload, type_id))
+    }
+
+    /// The bytes of the payload of a cdata. They live as long as it is on the stack.
+    pub(crate) fn cdata_bytes<'a>(self, index: c_int) -> Option<&'a [u8]> {
+        let index = if index < 0 { self.top() + index + 1 } else { index };
+        let (payload, _) = self.cdata(index)?;
+        // SAFETY: there is a cdata at the positive index, and its payload has that many bytes.
+        Some(unsafe { std::slice::from_raw_parts(payload.cast(), ljshim_cdata_size(self.0, index)) })
     }
 
     /// The length of the table at a positive index if it is to be an array, by its keys alone.

@@ -261,6 +261,7 @@ fn write_document(
         tables: Some(&tables),
         depth_max: convert::DEPTH_HARD_MAX,
         is_deep_nil: false,
+        errors_as_text: true,
         ..Rules::at(state, options)
     };
     convert::encode_by(state, 1, &mut bytes, &rules)?;

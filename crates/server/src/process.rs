@@ -186,15 +186,19 @@ impl Process {
         let text = |error: std::io::Error| error.to_string();
         self.event_loop.run(|| flag.load(Ordering::Acquire)).map_err(text)?;
         let is_done = Rc::new(Cell::new(false));
-        let done = Rc::clone(&is_done);
-        Lua::shut_down(move || done.set(true));
+        let (done, stop) = (Rc::clone(&is_done), self.stop.clone());
+        Lua::shut_down(move || {
+            done.set(true);
+            stop.wake();
+        });
         self.event_loop.listeners().close_all();
         // Clients that watch for it finish what they are at and close their connections.
         if let Err(error) = self.database.broadcast(SHUTDOWN_KEY, Some(&[0xc3])) {
             tracing::warn!("the stop is not announced: {error}");
         }
         let begun = fiber::now_ns();
-        let (deadline, clients_deadline) = (begun + SHUTDOWN_NS, begun + CLIENTS_NS);
+        let deadline = begun.saturating_add(Lua::shutdown_timeout_ns().unwrap_or(SHUTDOWN_NS));
+        let clients_deadline = begun.saturating_add(Lua::shutdown_timeout_ns().unwrap_or(CLIENTS_NS));
         self.stop.wake();
         let database = Rc::clone(&self.database);
         let is_over = move || {

@@ -7,7 +7,7 @@
 //! Rows in memory never wait, and their unique keys are checked while a write is applied: one look-up serves both.
 
 use crate::engine::{Change, IndexDef, Key, Mode, StorageError, Write};
-use crate::lsm::{DiskRow, LsmSpace, Stop};
+use crate::lsm::{DiskRow, DiskView, LsmSpace, Stop};
 use crate::memory::{MemorySpace, Prefetch};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -151,6 +151,22 @@ impl Rows {
             Rows::Memory(space) => Ok(space.borrow().get_same_key(row)),
             Rows::Disk(space, arena) => tuple_of(space.get_same_key(row)?, arena, format_id),
             Rows::Nowhere => Ok(None),
+        }
+    }
+
+    /// The same of what a view shows of a space on disk.
+    ///
+    /// Errors: as `get`.
+    pub fn get_in_view(
+        &self,
+        view: &DiskView,
+        index_id: IndexId,
+        key: Key<'_>,
+        format_id: u32,
+    ) -> Result<Option<Tuple>, Refusal> {
+        match self {
+            Rows::Disk(space, arena) => tuple_of(space.get_in_view(view, index_id, key)?, arena, format_id),
+            _ => Ok(None),
         }
     }
 

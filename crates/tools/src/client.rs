@@ -226,6 +226,11 @@ impl Client {
         }
     }
 
+    /// The requests that follow belong to this stream of the connection; 0 for none.
+    pub fn set_stream(&mut self, stream_id: u64) {
+        self.connection.set_stream(stream_id);
+    }
+
     /// Sends a request and waits for its answer: the number of the error, 0 for none, and the body. Errors: the connection is of no more use.
     pub fn exchange(&mut self, request_type: u64, body: &[u8]) -> std::io::Result<(u32, Vec<u8>)> {
         match self.connection.exchange(request_type, |out| out.extend_from_slice(body)) {

@@ -30,5 +30,6 @@ pub use history::{History, Kind, Outcome, Record, Refusal, Violation};
 pub use linear::{Action, Single, first_impossible};
 pub use operation::{Operation, Order, Space, User};
 pub use value::Value;
+pub use wire::Exchange;
 pub use workload::{Client, Dice, View, Workload};
 pub use workloads::{CLIENTS, REGISTERS_SPACE, STOCK, all, named};

@@ -78,6 +78,10 @@ pub enum Operation {
         name: &'static str,
         arguments: Vec<Value>,
     },
+    /// A transaction of its own in a stream: begun, one request after the other, committed. Its answer has that of each request.
+    Stream {
+        requests: Vec<Operation>,
+    },
     Eval {
         /// Lua; the arguments are `...`.
         source: &'static str,

@@ -3,6 +3,7 @@
 use crate::history::{Outcome, Refusal};
 use crate::operation::{Operation, Space};
 use crate::value::Value;
+use std::collections::BTreeMap;
 use tuple::msgpack;
 use wire::{key, request_type};
 
@@ -40,11 +41,66 @@ impl Body {
     }
 }
 
+/// The stream in which clients have their transactions.
+const STREAM: u64 = 1;
+const NO_STREAM: u64 = 0;
+
+/// A connection, one request at a time.
+pub trait Exchange {
+    /// Sends a request of a stream (0: of none) and waits for what came of it.
+    fn exchange(&mut self, stream: u64, kind: u64, body: &[u8]) -> Outcome;
+
+    /// The numbers of spaces that were asked for by name.
+    fn known_spaces(&mut self) -> &mut BTreeMap<&'static str, u64>;
+}
+
 impl Operation {
+    /// Does it over a connection, and waits for what comes of it.
+    pub fn perform(&self, over: &mut impl Exchange) -> Outcome {
+        let Operation::Stream { requests } = self else { return self.perform_in(NO_STREAM, over) };
+        let empty = Body::new(0).bytes;
+        let begun = over.exchange(STREAM, request_type::BEGIN, &empty);
+        if !begun.is_done() {
+            return begun;
+        }
+        let mut answers = Vec::new();
+        for request in requests {
+            match request.perform_in(STREAM, over) {
+                Outcome::Done(answer) => answers.push(answer),
+                Outcome::Refused(refusal) => {
+                    // Whether this is answered or not: nothing was committed.
+                    over.exchange(STREAM, request_type::ROLLBACK, &empty);
+                    return Outcome::Refused(refusal);
+                }
+                Outcome::Unknown => return Outcome::Unknown,
+            }
+        }
+        match over.exchange(STREAM, request_type::COMMIT, &empty) {
+            Outcome::Done(_) => Outcome::Done(Value::Array(answers)),
+            other => other,
+        }
+    }
+
+    fn perform_in(&self, stream: u64, over: &mut impl Exchange) -> Outcome {
+        let mut space_id = |name| {
+            if let Some(id) = over.known_spaces().get(name) {
+                return Ok(*id);
+            }
+            let (kind, body) = Operation::find_space(name).encode(&mut |_| Err(Outcome::Unknown))?;
+            let id = over.exchange(NO_STREAM, kind, &body).space_id(name)?;
+            over.known_spaces().insert(name, id);
+            Ok(id)
+        };
+        match self.encode(&mut space_id) {
+            Ok((kind, body)) => over.exchange(stream, kind, &body),
+            Err(outcome) => outcome,
+        }
+    }
+
     /// The type of the request and its body. `space_id` finds the number of a space that is known by name.
     ///
     /// Errors: what `space_id` says of a name that it does not find.
-    pub fn encode(
+    fn encode(
         &self,
         space_id: &mut dyn FnMut(&'static str) -> Result<u64, Outcome>,
     ) -> Result<(u64, Vec<u8>), Outcome> {
@@ -94,13 +150,15 @@ impl Operation {
             Operation::Call { name, arguments } => {
                 (request_type::CALL, Body::new(2).text(key::FUNCTION_NAME, name).values(key::TUPLE, arguments))
             }
+            // Of several requests; there are none within.
+            Operation::Stream { .. } => (request_type::PING, Body::new(0)),
         };
         Ok((kind, body.bytes))
     }
 
     /// The request that asks for the number of a space, for `encode`'s argument: a select of the view of all spaces. Its first row begins with the
     /// number.
-    pub fn find_space(name: &'static str) -> Operation {
+    fn find_space(name: &'static str) -> Operation {
         Operation::Select {
             space: Space::Id(VSPACE),
             index: VSPACE_BY_NAME,
@@ -127,7 +185,7 @@ impl Outcome {
     }
 
     /// The number of the space that `Operation::find_space` asked for. Errors: there is none, or what else came of asking.
-    pub fn space_id(self, name: &str) -> Result<u64, Outcome> {
+    fn space_id(self, name: &str) -> Result<u64, Outcome> {
         match self.first().and_then(|row| row.uint_at(0)) {
             Some(id) => Ok(id),
             None if self.is_done() => {

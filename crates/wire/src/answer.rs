@@ -37,6 +37,10 @@ pub struct ErrorPart<'a> {
     pub message: &'a str,
     /// Its number.
     pub code: u32,
+    /// The file of the program, or of a script, that made it.
+    pub file: &'a str,
+    /// The line in it.
+    pub line: u32,
     /// Named details.
     pub fields: Vec<(&'a str, &'a str)>,
 }
@@ -69,9 +73,9 @@ pub fn encode_error(out: &mut Vec<u8>, sync: u64, schema_version: u64, stack: &[
         msgpack::encode_uint(out, error_key::KIND);
         msgpack::encode_str(out, error.kind.as_bytes());
         msgpack::encode_uint(out, error_key::FILE);
-        msgpack::encode_str(out, b"lycosa");
+        msgpack::encode_str(out, error.file.as_bytes());
         msgpack::encode_uint(out, error_key::LINE);
-        msgpack::encode_uint(out, 0);
+        msgpack::encode_uint(out, u64::from(error.line));
         msgpack::encode_uint(out, error_key::MESSAGE);
         msgpack::encode_str(out, error.message.as_bytes());
         msgpack::encode_uint(out, error_key::ERRNO);
@@ -152,6 +156,8 @@ fn read_stack(body: &[u8]) -> Option<Vec<ErrorPart<'_>>> {
             match reader.read_uint().ok()? {
                 error_key::KIND => part.kind = text(reader.read_str().ok()?)?,
                 error_key::MESSAGE => part.message = text(reader.read_str().ok()?)?,
+                error_key::FILE => part.file = text(reader.read_str().ok()?)?,
+                error_key::LINE => part.line = u32::try_from(reader.read_uint().ok()?).ok()?,
                 error_key::CODE => part.code = u32::try_from(reader.read_uint().ok()?).ok()?,
                 error_key::FIELDS => {
                     for _ in 0..reader.read_map().ok()? {
@@ -235,8 +241,15 @@ mod tests {
 
     #[test]
     fn an_error_keeps_its_number_its_text_and_its_causes() {
-        let outer = ErrorPart { kind: "SystemError", message: "outer", code: 115, fields: Vec::new() };
-        let inner = ErrorPart { kind: "ClientError", message: "inner", code: 1, fields: vec![("space", "s")] };
+        let outer =
+            ErrorPart { kind: "SystemError", message: "outer", code: 115, file: "f", line: 9, fields: Vec::new() };
+        let inner = ErrorPart {
+            kind: "ClientError",
+            message: "inner",
+            code: 1,
+            fields: vec![("space", "s")],
+            ..ErrorPart::default()
+        };
         let stack = [outer, inner];
         let mut bytes = Vec::new();
         encode_error(&mut bytes, 5, 1, &stack);

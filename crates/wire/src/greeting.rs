@@ -8,7 +8,7 @@ pub const GREETING_BYTES: usize = 128;
 /// Bytes of the salt that a server sends; proofs of passwords use the first 20.
 pub const SALT_BYTES: usize = 32;
 /// The version that Lycosa greets with: connectors choose what they send by it.
-pub const GREETING_VERSION: &str = "3.0.0";
+pub const GREETING_VERSION: &str = "2.11.0";
 /// Bytes of a line, with its end.
 const LINE_BYTES: usize = 64;
 /// Characters of the salt.
@@ -45,7 +45,7 @@ mod tests {
     fn a_greeting_is_two_lines_of_64_bytes_with_a_salt() {
         let salt = std::array::from_fn(|at| at as u8);
         let mut text = greeting("c6ad95d7-aa48-48de-81b2-7d621374567a", &salt);
-        assert!(text.starts_with(b"Tarantool 3.0.0 (Binary) c6ad95d7-"));
+        assert!(text.starts_with(b"Tarantool 2.11.0 (Binary) c6ad95d7-"));
         assert_eq!((text[63], text[127]), (b'\n', b'\n'));
         assert_eq!(read_salt(&text).as_ref().map(|salt| &salt[..]), Some(&salt[..20]));
         text[64..108].fill(b' ');

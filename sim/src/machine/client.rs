@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
-use trial::{Operation, Outcome, User, Value};
+use trial::{Exchange, Operation, Outcome, User, Value};
 use wire::ClientError;
 
 /// The user with all rights that the first life of the server makes.
@@ -71,27 +71,7 @@ impl Connection {
 
     /// Performs an operation and waits for its answer.
     pub(super) fn perform(&mut self, operation: &Operation) -> Outcome {
-        let mut space_id = |name| {
-            if let Some(id) = self.spaces.get(name) {
-                return Ok(*id);
-            }
-            let (kind, body) = Operation::find_space(name).encode(&mut |_| Err(Outcome::Unknown))?;
-            let id = self.exchange(kind, &body).space_id(name)?;
-            self.spaces.insert(name, id);
-            Ok(id)
-        };
-        match operation.encode(&mut space_id) {
-            Ok((kind, body)) => self.exchange(kind, &body),
-            Err(outcome) => outcome,
-        }
-    }
-
-    fn exchange(&mut self, kind: u64, body: &[u8]) -> Outcome {
-        let outcome = match self.client.exchange(kind, |out| out.extend_from_slice(body)) {
-            Ok(answer) => Outcome::decode(answer.code, answer.body),
-            Err(_) => Outcome::Unknown,
-        };
-        self.note(outcome)
+        operation.perform(self)
     }
 
     /// Takes notice of a log that has failed.
@@ -104,6 +84,21 @@ impl Connection {
             }
             other => other,
         }
+    }
+}
+
+impl Exchange for Connection {
+    fn exchange(&mut self, stream: u64, kind: u64, body: &[u8]) -> Outcome {
+        self.client.set_stream(stream);
+        let outcome = match self.client.exchange(kind, |out| out.extend_from_slice(body)) {
+            Ok(answer) => Outcome::decode(answer.code, answer.body),
+            Err(_) => Outcome::Unknown,
+        };
+        self.note(outcome)
+    }
+
+    fn known_spaces(&mut self) -> &mut BTreeMap<&'static str, u64> {
+        &mut self.spaces
     }
 }
 

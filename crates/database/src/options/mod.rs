@@ -11,6 +11,7 @@ pub use table::{OPTIONS, PAGE_SIZE_MAX};
 pub use values::{Value, Values, parse_size, split_addresses};
 
 use crate::Config;
+use crate::txn::TxnIsolation;
 use std::path::PathBuf;
 use wal::WalMode;
 
@@ -131,6 +132,8 @@ pub enum Field<'a> {
     Text(&'a mut Option<String>),
     /// When a write is acknowledged.
     WalMode(&'a mut WalMode),
+    /// A level of isolation.
+    Isolation(&'a mut TxnIsolation),
 }
 
 /// Finds the field of an option.
@@ -254,6 +257,7 @@ impl Spec {
             Field::Path(path) => Value::Path(path.clone()),
             Field::Text(text) => Value::Text(text.clone()?),
             Field::WalMode(mode) => Value::Text(mode_name(*mode).to_string()),
+            Field::Isolation(level) => Value::Text(level.name().to_string()),
         })
     }
 
@@ -300,6 +304,7 @@ pub fn change(current: &mut Config, wanted: &Config) {
                 (Field::Path(to), Field::Path(from)) => to.clone_from(from),
                 (Field::Text(to), Field::Text(from)) => to.clone_from(from),
                 (Field::WalMode(to), Field::WalMode(from)) => *to = *from,
+                (Field::Isolation(to), Field::Isolation(from)) => *to = *from,
                 _ => {}
             }
         }

@@ -110,6 +110,11 @@ pub static OPTIONS: &[Spec] = &[
         .cfg(AtOnce)
         .field(|config| Field::Number(&mut config.vinyl_cache))
         .check(check_cache),
+    Spec::new("read_view_memory", Kind::Size)
+        .flag("What transactions that only read may hold of rows that others have changed since")
+        .more("At the limit the oldest ends with error 130 (ER_READ_VIEW_ABORTED)")
+        .cfg(AtOnce)
+        .field(|config| Field::Number(&mut config.read_view_memory)),
     Spec::new("vinyl_max_tuple_size", Kind::Size)
         .flag("Largest row of a space on disk")
         .cfg(AtOnce)
@@ -240,6 +245,11 @@ pub static OPTIONS: &[Spec] = &[
         .cfg_text("none; Tarantool: 100 years")
         .cfg_bounds(f64::MIN_POSITIVE, f64::INFINITY, "must be greater than 0")
         .field(|config| Field::Seconds(&mut config.txn_timeout_ns)),
+    Spec::new("txn_isolation", Kind::OneOf(&["best-effort", "read-confirmed", "read-committed", "linearizable"]))
+        .flag("What answers inside of a transaction may show: only what no crash could take back, or (read-committed) all that is committed")
+        .more("`box.begin{txn_isolation = ...}` and BEGIN of the protocol may ask for another; see [isolation](isolation.md#levels)")
+        .cfg(AtOnce)
+        .field(|config| Field::Isolation(&mut config.txn_isolation)),
     Spec::new("lock_timeout", Kind::Seconds)
         .flag("Seconds after which whoever waits for a locked row is refused with error 78 (ER_TIMEOUT)")
         .more("`index:get(key, {for_update = true, timeout = ...})` may ask for another; see [isolation](isolation.md#locks)")

@@ -2,6 +2,7 @@
 
 use super::{Cfg, Field, Kind, OPTIONS, Spec, find};
 use crate::Config;
+use crate::txn::TxnIsolation;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -294,6 +295,7 @@ fn set_field(field: Field<'_>, name: &str, value: &Value) -> Result<(), String> 
         (Field::Switch(to), Value::Switch(is_on)) => *to = *is_on,
         (Field::Path(to), Value::Path(path)) => to.clone_from(path),
         (Field::Text(to), Value::Text(text)) => *to = Some(text.clone()),
+        (Field::Isolation(to), Value::Text(text)) => *to = TxnIsolation::from_name(text).unwrap_or_default(),
         (Field::WalMode(to), Value::Text(text)) => {
             *to = match text.as_str() {
                 "fsync" => WalMode::Fsync,

@@ -179,8 +179,8 @@ box.feedback = setmetatable({}, { __index = absent('reports to its makers (box.f
 
 -- Modules of Tarantool that are absent. Files of these names on the path are found first.
 local absent_modules = {}
-for name in ([[buffer datetime varbinary xlog key_def merger http.client crypto csv iconv pickle popen pwd swim
-    compat experimental.trigger trigger metrics help]]):gmatch('%S+') do
+for name in ([[datetime http.client crypto csv iconv popen pwd swim
+    experimental.trigger metrics help]]):gmatch('%S+') do
     absent_modules[name] = true
 end
 table.insert(package.loaders, function(name)
@@ -219,6 +219,12 @@ box.ctl = {
     demote = function() end,
     clear_synchro_queue = function() end,
     is_recovery_finished = function() return box.info.status == 'running' end,
+    set_on_shutdown_timeout = function(seconds)
+        if type(seconds) ~= 'number' or not (seconds >= 0) then
+            error('Usage: box.ctl.set_on_shutdown_timeout(number of seconds)', 2)
+        end
+        internal.set_shutdown_timeout(seconds)
+    end,
 }
 
 -- on_schema_init runs when the database has been read, before box.cfg returns; on_shutdown before the process ends; on_election never,

@@ -53,11 +53,62 @@ function internal.values.error_parts(object)
     if code == nil or code == 0 and without_code[own.type] then
         code = 32
     end
-    return code, own.base_type or own.type, own.message, own.prev
+    local place = own.trace and own.trace[1] or {}
+    return code, own.base_type or own.type, own.message, own.prev, own.base_type and own.type, own.fields, place.file, place.line
+end
+
+local ordered = { __serialize = 'ordered' }
+
+-- An error and its causes as msgpack has them: type, file, line, text, errno, code and named details by their numbers.
+function internal.values.error_stack(object)
+    local stack = {}
+    while object ~= nil do
+        local own = parts(object)
+        local place = own.trace and own.trace[1] or {}
+        local fields = {}
+        for name, value in pairs(own.fields or {}) do
+            fields[name] = value
+        end
+        if own.base_type ~= nil then
+            fields.custom_type = own.type
+        end
+        stack[#stack + 1] = setmetatable({
+            [0] = own.base_type or own.type, place.file or '', place.line or 0, own.message, own.errno or 0, own.code or 0,
+            next(fields) ~= nil and setmetatable(fields, ordered) or nil,
+        }, ordered)
+        object = own.prev
+    end
+    return setmetatable({ [0] = stack }, ordered)
 end
 
 local function is_error(value)
     return ffi.istype('struct error', value)
+end
+
+-- An error object of such a stack; nil if it is none.
+function internal.values.error_of_stack(value)
+    local stack = type(value) == 'table' and value[0]
+    if type(stack) ~= 'table' or #stack == 0 then
+        return nil
+    end
+    local object
+    for at = #stack, 1, -1 do
+        local entry = stack[at]
+        local kind, text = type(entry) == 'table' and entry[0], type(entry) == 'table' and entry[3]
+        if type(kind) ~= 'string' or type(text) ~= 'string' then
+            return nil
+        end
+        local fields = type(entry[6]) == 'table' and entry[6] or nil
+        local place = { file = type(entry[1]) == 'string' and entry[1] or '', line = tonumber(entry[2]) or 0 }
+        local previous = object
+        object = make(tonumber(entry[5]) or 0, kind, text, fields, previous, { place })
+        local own, errno = parts(object), tonumber(entry[4])
+        own.errno = errno ~= 0 and errno or nil
+        if kind == 'CustomError' then
+            own.base_type, own.type = kind, fields and type(fields.custom_type) == 'string' and fields.custom_type or kind
+        end
+    end
+    return object
 end
 
 local methods = {}
@@ -75,7 +126,9 @@ function methods.unpack(object)
         type = own.type, message = own.message, trace = own.trace, code = own.code, base_type = own.base_type or own.type,
         prev = own.prev,
     }
-    if own.base_type ~= nil then
+    if internal.tweaks.error_unpacks_less then
+        result.base_type, result.code = nil, own.code ~= 0 and own.code or nil
+    elseif own.base_type ~= nil then
         result.custom_type = own.type
     end
     if own.errno then
@@ -210,7 +263,10 @@ local function build(...)
         parts(object).base_type = 'CustomError'
         return object
     end
-    if type(code) ~= 'number' or count < 2 and not is_unknown(math.floor(code)) then
+    if type(code) ~= 'number' then
+        return nil
+    end
+    if count < 2 and not is_unknown(math.floor(code)) and internal.error_template(math.floor(code)):find('%%') then
         return nil
     end
     -- A number for C has 32 bits.

@@ -441,7 +441,9 @@ function channel:has_writers() return self.writers[1] ~= nil end
 function channel:is_closed() return self.is_closed_ or false end
 function channel:close()
     self.is_closed_ = true
-    self.items, self.first, self.last = {}, 1, 0
+    if not internal.tweaks.channel_closes_gently then
+        self.items, self.first, self.last = {}, 1, 0
+    end
     while release(self.readers, nil) do
     end
     while release(self.writers, 'closed') do

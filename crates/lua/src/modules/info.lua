@@ -51,10 +51,12 @@ local info_fields = {
     pid = function() return require('tarantool').pid() end,
     package = function() return 'Tarantool' end,
     version = function() return require('tarantool').version end,
-    cluster = function(now) return { uuid = now.cluster_uuid } end,
+    cluster = function(now)
+        return internal.tweaks.cluster_is_whole and { name = box.NULL } or { uuid = now.cluster_uuid }
+    end,
     replicaset = function(now) return { uuid = now.cluster_uuid } end,
     replication = function(now)
-        return { { id = 1, uuid = now.uuid, lsn = now.lsn } }
+        return setmetatable({ { id = 1, uuid = now.uuid, lsn = now.lsn } }, { __serialize = 'map' })
     end,
     replication_anon = function() return setmetatable({ count = 0 }, { __call = function() return {} end }) end,
     -- A list only if there are several.
@@ -118,20 +120,33 @@ function box.internal.schema_version()
 end
 
 -- What goes over connections.
-local net_stat = setmetatable({}, {
-    __index = function(self, name) return getmetatable(self).__call()[name] end,
-    __call = function()
-        local counts, uptime = internal.info().statistics, math.max(internal.info().uptime, 1)
-        local function of(name, current)
-            return { total = counts[name], rps = math.floor(counts[name] / uptime), current = current }
-        end
-        return {
-            CONNECTIONS = of('CONNECTIONS', counts.connections_open), REQUESTS = of('REQUESTS', counts.requests_open),
-            STREAMS = of('STREAMS', counts.streams_open), WATCHERS = { current = internal.watchers() }, SENT = of('SENT'), RECEIVED = of('RECEIVED'),
-        }
-    end,
-})
-getmetatable(net_stat).__serialize = getmetatable(net_stat).__call
+local function net_counts()
+    local now = internal.info()
+    local counts, uptime = now.statistics, math.max(now.uptime, 1)
+    local function of(name, current)
+        local total = counts[name] or 0
+        return { total = total, rps = math.floor(total / uptime), current = current }
+    end
+    return {
+        CONNECTIONS = of('CONNECTIONS', counts.connections_open), REQUESTS = of('REQUESTS', counts.requests_open),
+        REQUESTS_IN_PROGRESS = of('REQUESTS', counts.requests_open),
+        -- A request of a stream waits as every other one does.
+        REQUESTS_IN_STREAM_QUEUE = { total = 0, rps = 0, current = 0 },
+        STREAMS = of('STREAMS', counts.streams_open), WATCHERS = { current = internal.watchers() }, SENT = of('SENT'),
+        RECEIVED = of('RECEIVED'),
+    }
+end
+
+local function shown(get, more)
+    return setmetatable(more or {}, {
+        __index = function(_, name) return get()[name] end,
+        __call = function() return get() end,
+        __serialize = function() return get() end,
+    })
+end
+
+-- The same for each network thread: sockets are served on one.
+local net_stat = shown(net_counts, { thread = shown(function() return { net_counts() } end) })
 
 box.stat = setmetatable({
     net = net_stat,

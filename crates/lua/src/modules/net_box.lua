@@ -746,6 +746,18 @@ local function finish_raw(body, size)
     return raw and msgpack.object_from_raw(raw) or nil
 end
 
+-- Puts what has come behind the end of a buffer as it is, or only what the answer is about. The value is how many bytes that is.
+local function finish_into(buffer, is_data_only)
+    return function(body, size)
+        if is_data_only then
+            body = internal.remote_data(body, size, 'raw') or ''
+            size = #body
+        end
+        ffi.copy(buffer:alloc(size), body, size)
+        return size
+    end
+end
+
 local function check_self(self, name)
     if type(self) ~= 'table' or getmetatable(self) == nil or rawget(self, '_transport') == nil then
         misused(('Use remote:%s(...) instead of remote.%s(...):'):format(name, name))
@@ -782,7 +794,12 @@ local function perform(self, options, finish, kind, ...)
             error(reason)
         end
     end
-    if options and options.return_raw then
+    if options and options.buffer ~= nil then
+        if not internal.is_buffer(options.buffer) then
+            misused('net.box: the option buffer must be an ibuf')
+        end
+        finish = finish_into(options.buffer, options.skip_header)
+    elseif options and options.return_raw then
         finish = finish_raw
     end
     local on_push, context = options and options.on_push, options and options.on_push_ctx
@@ -813,7 +830,7 @@ end
 
 -- The values of a call, one after the other; a future or raw values as they are.
 local function unpacked(result, options)
-    if options and (options.is_async or options.return_raw) or type(result) ~= 'table' then
+    if options and (options.is_async or options.return_raw or options.buffer) or type(result) ~= 'table' then
         return result
     end
     local count = #result
@@ -1031,6 +1048,7 @@ end
 internal.net_box = {
     KEY = KEY, REQUEST = REQUEST, space_methods = space_methods, index_methods = index_methods, perform = perform,
     decode_body = decode_body, finish_rows = finish_rows, finish_value = finish_value, new_error = new_error,
+    check_arguments = check_arguments,
 }
 
 -- Connecting --------------------------------------------------------------------------------------------------------------------------
@@ -1128,56 +1146,8 @@ local function connect(first, second, third)
     return connection
 end
 
--- This process, by the same methods.
-local function own_call(fine, ...)
-    if not fine then
-        local reason = ...
-        if not ffi.istype('struct error', reason) then
-            reason = new_error(codes.PROC_LUA, tostring(reason))
-        end
-        error(reason)
-    end
-    return ...
-end
-
-local own = {
-    is_connected = function() return true end,
-    wait_connected = function() return true end,
-    ping = function() return true end,
-    close = function() end,
-    timeout = function(self) return self end,
-    on_connect = function() end,
-    on_disconnect = function() end,
-    on_schema_reload = function() end,
-    reload_schema = function() end,
-    watch = function(_, key, callback) return box.watch(key, callback) end,
-}
-
-function own.call(_, name, arguments, options)
-    local _ = options
-    return own_call(pcall(internal.values.call, name, unpack(check_arguments(arguments, 'call'))))
-end
-
-function own.eval(_, text, arguments)
-    local chunk, reason = loadstring(text)
-    if chunk == nil then
-        error(new_error(codes.PROC_LUA, reason))
-    end
-    return own_call(pcall(chunk, unpack(check_arguments(arguments, 'eval'))))
-end
-
-local self_connection = setmetatable({}, {
-    __index = function(_, name)
-        if name == 'space' then
-            return box.space
-        end
-        return own[name]
-    end,
-    __serialize = function() return 'net.box.self' end,
-})
-
 package.loaded['net.box'] = {
-    connect = connect, new = connect, self = self_connection,
+    connect = connect, new = connect,
     timeout = function(seconds)
         return { connect = function(...)
             local first, second, third = ...

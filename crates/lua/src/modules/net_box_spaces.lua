@@ -27,6 +27,13 @@ local function finish_one(body, size)
     return rows[1]
 end
 
+-- What looks at the rows of the answer cannot leave them encoded.
+local function refuse_buffer(options, name)
+    if options and options.buffer then
+        error(("index:%s() doesn't support `buffer` argument"):format(name), 3)
+    end
+end
+
 local function check_space(space, name)
     if type(space) ~= 'table' or space.connection == nil then
         error(('Use space:%s(...) instead of space.%s(...)'):format(name, name), 3)
@@ -122,6 +129,7 @@ function space_methods.select(self, key, options)
 end
 
 function space_methods.get(self, key, options)
+    refuse_buffer(options, 'get')
     return get_from(check_space(self, 'get'), self.id, 0, key, options)
 end
 
@@ -143,6 +151,7 @@ function index_methods.select(self, key, options)
 end
 
 function index_methods.get(self, key, options)
+    refuse_buffer(options, 'get')
     return get_from(check_index(self, 'get'), self.space.id, self.id, key, options)
 end
 
@@ -157,6 +166,7 @@ end
 for name, iterator in pairs({ min = 'GE', max = 'LE' }) do
     index_methods[name] = function(self, key, options)
         local connection = check_index(self, name)
+        refuse_buffer(options, name)
         return perform(connection, options, finish_row, REQUEST.select, KEY.space_id, self.space.id, KEY.index_id, self.id,
             KEY.iterator, ITERATORS[iterator], KEY.offset, 0, KEY.limit, 1, KEY.key, key == nil and {} or key)
     end
@@ -164,6 +174,7 @@ end
 
 function index_methods.count(self, key, options)
     local connection = check_index(self, 'count')
+    refuse_buffer(options, 'count')
     local name = ('box.space.%s.index.%s:count'):format(self.space.name, self.name)
     local own = options and options.iterator ~= nil and { iterator = options.iterator } or nil
     return perform(connection, options, finish_value, REQUEST.call, KEY.name, name, KEY.tuple, { key == nil and box.NULL or key, own })

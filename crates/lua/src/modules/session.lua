@@ -97,6 +97,9 @@ function session.push(...)
     if select('#', ...) ~= 1 then
         error('Usage: box.session.push(data)', 2)
     end
+    if internal.tweaks.session_push_is_gone then
+        error('box.session.push is deprecated. Consider using box.broadcast instead.', 2)
+    end
     local ok, reason = pcall(internal.session_push, (...))
     if not ok then
         return nil, reason

@@ -34,10 +34,14 @@ local function change(options, changes)
             end
         end
     end
+    -- Only msgpack has a form for error objects.
+    if changes.encode_error_as_ext ~= nil then
+        options.encode_error_as_ext = changes.encode_error_as_ext and true or false
+    end
 end
 
 local function copy(options)
-    local result = {}
+    local result = { encode_error_as_ext = options.encode_error_as_ext }
     for name in pairs(defaults) do
         result[name] = options[name]
     end
@@ -45,6 +49,9 @@ local function copy(options)
 end
 
 local function is_default(options)
+    if options.encode_error_as_ext == false then
+        return false
+    end
     for name, default in pairs(defaults) do
         if options[name] ~= default then
             return false
@@ -72,6 +79,9 @@ local function new_notation(encode, decode, extra)
             end
             change(options, changes)
             in_force = not is_default(options) and copy(options) or nil
+            if notation == package.loaded.msgpack then
+                internal.set_errors_as_text(options.encode_error_as_ext == false)
+            end
         end,
         __serialize = 'map',
     })
@@ -128,7 +138,8 @@ end
 
 package.loaded.json = new_notation(function(own, count, value, changes)
     check_options(count, changes)
-    return internal.json_encode(value, own(changes))
+    local text = internal.json_encode(value, own(changes))
+    return internal.tweaks.json_plain_slash and text:gsub('\\(.)', { ['/'] = '/' }) or text
 end, function(own, count, text, changes)
     check_options(count, changes)
     if type(text) ~= 'string' and type(text) ~= 'number' then
@@ -181,10 +192,16 @@ package.loaded.msgpack = new_notation(function(own, count, value, buffer)
     if count == 0 then
         error('msgpack.encode: a Lua object expected', 3)
     end
-    if count > 1 then
+    if count == 1 then
+        return internal.msgpack_encode(value, own())
+    end
+    if not internal.is_buffer(buffer) then
         error("msgpack.encode: argument 2 must be of type 'struct ibuf'", 3)
     end
-    return internal.msgpack_encode(value, own())
+    -- What cannot be encoded leaves the buffer as it is.
+    local text = internal.msgpack_encode(value, own())
+    ffi.copy(buffer:alloc(#text), text, #text)
+    return #text
 end, function(own, count, text, place)
     local options = own()
     if is_pointer(text) then
@@ -255,8 +272,10 @@ function package.loaded.msgpack.object(value)
 end
 
 function package.loaded.msgpack.object_from_raw(raw, size)
-    if type(raw) == 'cdata' then
+    if is_pointer(raw) and type(size) == 'number' and size >= 0 then
         raw = ffi.string(raw, size)
+    elseif type(raw) ~= 'string' then
+        error('msgpack.object_from_raw: a Lua string or char * and a size expected', 2)
     end
     local _, behind = package.loaded.msgpack.decode(raw)
     if behind ~= #raw + 1 then

@@ -256,7 +256,7 @@ box.tuple = {
             return internal.tuple_new({})
         end
         local first = ...
-        if select('#', ...) == 1 then
+        if select('#', ...) == 1 or internal.tweaks.tuple_new_takes_options then
             if type(first) == 'table' or is_tuple(first) then
                 return internal.tuple_new(first)
             end

@@ -24,7 +24,14 @@ pub(crate) fn encode_ok(out: &mut Vec<u8>, sync: u64, schema_version: u64) {
 fn part(error: &Error) -> ErrorPart<'_> {
     let body = error.body();
     let fields = body.fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    ErrorPart { kind: error.kind_name(), message: &body.message, code: body.code, fields }
+    ErrorPart {
+        kind: error.kind_name(),
+        message: &body.message,
+        code: body.code,
+        file: body.place.file(),
+        line: body.place.line(),
+        fields,
+    }
 }
 
 /// An error: its text and, for clients that know the extension, the stack of its causes.

@@ -107,6 +107,8 @@ impl Door for Iproto {
 
 /// The protocol version told by ID.
 pub const PROTOCOL_VERSION: u64 = 6;
+/// The feature of clients that understand error objects among results.
+pub(super) const ERROR_EXTENSION: u64 = 2;
 /// Features told by ID: 0 streams, 1 transactions in them, 2 error extension, 3 watchers, 4 pagination, 5 space and index names, 6 watching once. Only
 /// what works.
 pub const FEATURES: [u64; 7] = [0, 1, 2, 3, 4, 5, 6];

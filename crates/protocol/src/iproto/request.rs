@@ -5,7 +5,7 @@
 
 use super::decode::{Request, read_page};
 use super::encode::{begin_data, encode_ok, end_data};
-use super::{FEATURES, PROTOCOL_VERSION, State};
+use super::{ERROR_EXTENSION, FEATURES, PROTOCOL_VERSION, State};
 use super::{streams, watches};
 use crate::connection::Connection;
 use database::{
@@ -101,6 +101,26 @@ pub(super) fn prefetch(database: &Database, group: &[Decoded<'_>]) {
     }
 }
 
+/// True if the client says in a request of type ID that it has a feature.
+fn has_feature(body: &[u8], wanted: u64) -> bool {
+    let read = || -> std::result::Result<bool, msgpack::MsgpackError> {
+        let mut reader = Reader::new(body);
+        let mut is_there = false;
+        for _ in 0..reader.read_map()? {
+            let name = Reader::new(reader.read_value()?).read_uint();
+            let value = reader.read_value()?;
+            if name == Ok(key::FEATURES) {
+                let mut features = Reader::new(value);
+                for _ in 0..features.read_array()? {
+                    is_there |= Reader::new(features.read_value()?).read_uint() == Ok(wanted);
+                }
+            }
+        }
+        Ok(is_there)
+    };
+    read().unwrap_or(false)
+}
+
 pub(super) fn missing(name: &str) -> Error {
     Error::new(ErrorCode::MissingRequestField, &[&name])
 }
@@ -154,6 +174,7 @@ pub(super) fn serve_alone(
         }),
         request_type::AUTH => connection.log_in(header.sync, body),
         request_type::ID => connection.answer(Position::default(), header.sync, |out| {
+            connection.session().takes_errors.set(has_feature(body, ERROR_EXTENSION));
             let start = begin_answer(out, 0, header.sync, schema_version);
             msgpack::encode_map(out, 3);
             msgpack::encode_uint(out, key::VERSION);
@@ -217,12 +238,12 @@ pub(super) fn select(
     if !space.has_index(index_id) {
         return Err(no_such_index(&space, index_id));
     }
-    context.see(database.written(&space));
-    connection.answer(context.seen.get(), sync, |out| {
+    let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
+    context.see(database.written_of(&space, &scan));
+    connection.answer(context.awaited(), sync, |out| {
         let start = begin_answer(out, 0, sync, database.catalog.schema_version());
         let at = begin_data(out);
         let mut count = 0;
-        let scan = ScanRequest { index_id, kind, key, offset: request.offset, limit };
         database.select(context, &space, &scan, |row| {
             out.extend_from_slice(row);
             count += 1;
@@ -292,7 +313,7 @@ pub(super) fn write_in(
     let operation = operation(header.request_type, find_index(&space, request)?, request)?;
     let row = database.execute(context, &space, operation)?;
     let row = row.as_ref().map(|row| row.data());
-    answer_data(connection, header.sync, context.seen.get(), u32::from(row.is_some()), row.unwrap_or(&[]))
+    answer_data(connection, header.sync, context.awaited(), u32::from(row.is_some()), row.unwrap_or(&[]))
 }
 
 /// A write that may have to wait: it runs triggers, looks at all rows of a space, or needs what is on disk.

@@ -228,7 +228,7 @@ fn control(connection: &Connection, context: &Context, header: Header, body: &[u
 
 fn answer_ok(connection: &Connection, context: &Context, sync: u64) -> Result<()> {
     let schema_version = connection.database().catalog.schema_version();
-    connection.answer(context.seen.get(), sync, |out| {
+    connection.answer(context.awaited(), sync, |out| {
         encode_ok(out, sync, schema_version);
         Ok(())
     })
@@ -240,8 +240,9 @@ fn begin_options(body: &[u8]) -> Result<TxnOptions> {
     let isolation = isolation.ok_or_else(|| Error::illegal("unknown isolation level"))?;
     let timeout_ns = match begin.timeout {
         Some(seconds) if seconds > 0.0 => Some((seconds * 1e9) as u64),
+        // Clients without a time-out of their own send 0.
+        None | Some(0.0) => None,
         Some(_) => return Err(Error::illegal("timeout must be a number greater than 0")),
-        None => None,
     };
     Ok(TxnOptions { timeout_ns, isolation })
 }
@@ -340,7 +341,7 @@ fn serve_queued(connection: &Connection, stream: &Stream, request: &Queued) {
         request_type::SELECT..=request_type::CALL_16 | request_type::EVAL..=request_type::CALL => {
             let mut values = Values::default();
             let count = run(database, context, header, &request.body, &mut values)?;
-            answer_values(connection, header.sync, context.seen.get(), count, &values)
+            answer_values(connection, header.sync, context.awaited(), count, &values)
         }
         request_type::PING => answer_ok(connection, context, header.sync),
         request_type::EXECUTE | request_type::PREPARE => {

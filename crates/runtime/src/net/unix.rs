@@ -1,8 +1,8 @@
 //! Listening at a path: what becomes of the file there.
 //!
 //! The file of a unix socket outlives a process that is killed, so whoever starts again finds one that nobody listens at, and replaces it. A
-//! socket that somebody listens at is left alone, and so is every file that is no socket. The file is removed when listening ends, unless
-//! somebody else has put another one there.
+//! socket that somebody listens at is left alone, and so is every file that is no socket, unless it is empty: programs reserve a path by an
+//! empty file. The file is removed when listening ends, unless somebody else has put another one there.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -22,12 +22,15 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Removes a socket that nobody listens at. Errors: somebody does, or it is no socket.
+/// Removes a socket that nobody listens at, or an empty file. Errors: somebody does, or it is neither.
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
+    if metadata.file_type().is_file() && metadata.len() == 0 {
+        return fs::remove_file(path);
+    }
     if !metadata.file_type().is_socket() {
         return Err(io::Error::new(ErrorKind::AlreadyExists, "there is a file that is no socket; it is left alone"));
     }
@@ -81,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_abandoned_socket_is_replaced_and_a_live_one_and_other_files_are_left_alone() {
+    fn an_abandoned_socket_or_an_empty_file_is_replaced_and_what_else_is_there_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.sock");
         // The standard library's listener leaves its file.
@@ -92,6 +95,8 @@ mod tests {
         assert_eq!(second.kind(), ErrorKind::AddrInUse);
         drop(listener);
         assert!(!path.exists(), "removed with the listener");
+        fs::write(&path, "").unwrap();
+        drop(UnixListener::bind(&path).unwrap());
         fs::write(&path, "precious").unwrap();
         let refused = UnixListener::bind(&path).map(|_| ()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);

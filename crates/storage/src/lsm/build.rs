@@ -6,6 +6,7 @@
 //!
 //! Until the indexes are put in their places nothing in the manifest knows them, and a crash leaves orphans that the next start removes.
 
+use super::disk_scan::DiskScan;
 use super::engine::{FIRST_RANGE, LsmEngine};
 use super::entry::{Entry, EntryKind};
 use super::error::LsmError;
@@ -14,7 +15,7 @@ use super::memtable::Memtable;
 use super::reads::Stop;
 use super::run::Run;
 use super::scan::{Bounds, Scan};
-use super::space::{DetachedTrees, DiskIndex, DiskScan, LsmSpace};
+use super::space::{DetachedTrees, DiskIndex, LsmSpace};
 use super::tree::{Range, TreeOptions};
 use crate::engine::Key as DiskKey;
 use crate::engine::{IndexDef, IteratorKind};

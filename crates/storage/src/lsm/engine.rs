@@ -94,6 +94,8 @@ pub struct LsmEngine {
     /// Memtables that are in runs by now, being freed.
     pub(super) garbage: RefCell<VecDeque<Rc<Memtable>>>,
     pub(crate) memtable_bytes: Cell<usize>,
+    /// Memtables that count there no more, since the start.
+    discharged: Cell<u64>,
     /// Bytes that builds of indexes have collected, which memtables cannot have meanwhile.
     pub(crate) build_bytes: Cell<usize>,
     /// Bytes that were ever written to memtables.
@@ -158,6 +160,7 @@ impl LsmEngine {
             unwanted: RefCell::default(),
             garbage: RefCell::default(),
             memtable_bytes: Cell::new(0),
+            discharged: Cell::new(0),
             build_bytes: Cell::new(0),
             entered_bytes: Cell::new(0),
             entered_deletes: Cell::new(0),
@@ -486,10 +489,17 @@ impl LsmEngine {
         self.record(Box::new(make), Box::new(then));
     }
 
+    /// How many memtables have come to runs since the start: those that views keep may be more by now.
+    pub fn discharged(&self) -> u64 {
+        self.discharged.get()
+    }
+
     /// A memtable counts no more.
     pub(super) fn discharge(&self, memtable: &Memtable) {
         let bytes = self.memtable_bytes.get().checked_sub(memtable.charged());
         self.memtable_bytes.set(bytes.expect("what a memtable was charged is part of the sum"));
+        memtable.set_discharged();
+        self.discharged.set(self.discharged.get() + 1);
     }
 
     /// The sum that is kept is no less than what the memtables of all spaces were charged. (Trees that were detached count, too, until they are

@@ -109,6 +109,8 @@ pub(crate) struct Memtable {
     written_bytes: Cell<u64>,
     /// Bytes that the engine counts for it.
     charged: Cell<usize>,
+    /// The engine counts it no more: its entries are in runs.
+    is_discharged: Cell<bool>,
 }
 
 impl Memtable {
@@ -121,6 +123,7 @@ impl Memtable {
             deletes: Cell::new(0),
             written_bytes: Cell::new(0),
             charged: Cell::new(0),
+            is_discharged: Cell::new(false),
         })
     }
 
@@ -145,6 +148,15 @@ impl Memtable {
     /// Sum of all that `growth` has returned.
     pub(crate) fn charged(&self) -> usize {
         self.charged.get()
+    }
+
+    /// The engine counts it no more.
+    pub(crate) fn set_discharged(&self) {
+        self.is_discharged.set(true);
+    }
+
+    pub(crate) fn is_discharged(&self) -> bool {
+        self.is_discharged.get()
     }
 
     /// Number of keys.
@@ -311,6 +323,21 @@ impl MemtableHold {
     /// Hands the entry that a key had to `read`.
     pub(crate) fn find<R>(&self, key: &[u8], read: impl FnOnce(u64, Entry<'_>) -> R) -> Option<R> {
         self.memtable.find_in(self.view.as_ref()?, key, read)
+    }
+
+    /// The first entry that there was whose key is not less than `key`.
+    pub(crate) fn seek_from(&self, key: &[u8]) -> Option<Cursor> {
+        let (view, chunks) = (self.view.as_ref()?, self.memtable.chunks.borrow());
+        Some(view.lower_bound(hint_of(key, self.memtable.hint_at), |item| chunks.key(item).cmp(key)))
+    }
+
+    /// The last entry that there was whose key is less than `key`.
+    pub(crate) fn seek_before(&self, key: Option<&[u8]>) -> Option<Cursor> {
+        let (view, chunks) = (self.view.as_ref()?, self.memtable.chunks.borrow());
+        Some(match key {
+            Some(key) => view.last_before(hint_of(key, self.memtable.hint_at), |item| chunks.key(item).cmp(key)),
+            None => view.last(),
+        })
     }
 }
 

@@ -24,6 +24,7 @@ mod check;
 mod compactions;
 mod cursor;
 mod debt;
+mod disk_scan;
 mod dumps;
 mod engine;
 mod entry;
@@ -46,11 +47,13 @@ mod space;
 mod statistics;
 mod tree;
 mod upsert;
+mod view;
 
 pub use crate::engine::Key as DiskKey;
 pub use block::Block;
 pub use build::{BuildStop, DiskBuild};
 pub use check::{Damage, FileReport, FileRole, check_directory};
+pub use disk_scan::DiskScan;
 pub use engine::{LsmConfig, LsmEngine, LsmEnvironment};
 pub use entry::{Entry, EntryKind};
 pub use error::LsmError;
@@ -60,9 +63,10 @@ pub use manifest::{Edit, Manifest, RangeState, TreeState, newest_trees, read_man
 pub use merge::{Source, Upserter, join_upserts, merge};
 pub use reads::{Fetched, Need, Stop};
 pub use run::{Run, RunOptions, RunSource, RunWriter};
-pub use space::{DetachedTrees, DiskChange, DiskRow, DiskScan, LsmSpace};
+pub use space::{DetachedTrees, DiskChange, DiskRow, LsmSpace};
 pub use statistics::LsmStatistics;
 pub use tree::TreeOptions;
+pub use view::DiskView;
 
 /// The directory of all these files, below `vinyl_dir`.
 pub const LSM_DIR: &str = "lsm";

@@ -10,7 +10,7 @@ use super::index_statistics::Counts;
 use super::memtable::{Memtable, MemtableHold};
 use super::reads::{BlockReader, Need, Stop, Use};
 use super::run::Run;
-use super::tree::{LsmTree, MergeOperands, Ranges, RowRef};
+use super::tree::{HeldTree, LsmTree, MergeOperands, Ranges, RowRef};
 use index::Cursor;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -83,6 +83,8 @@ pub(crate) struct Scan {
     memtables: Vec<MemtableCursor>,
     slices: Vec<SliceCursor>,
     holds: Vec<MemtableHold>,
+    /// What the tree was at a moment, if that is to be scanned.
+    view: Option<Rc<HeldTree>>,
     /// Key of the last entry that was looked at.
     key: Vec<u8>,
     has_key: bool,
@@ -94,6 +96,15 @@ pub(crate) struct Scan {
 
 impl Scan {
     pub(crate) fn new(tree: &Rc<LsmTree>, bounds: Bounds) -> Self {
+        Scan::begin(tree, None, bounds)
+    }
+
+    /// A scan of what a tree was.
+    pub(crate) fn of_view(tree: &Rc<LsmTree>, view: &Rc<HeldTree>, bounds: Bounds) -> Self {
+        Scan::begin(tree, Some(Rc::clone(view)), bounds)
+    }
+
+    fn begin(tree: &Rc<LsmTree>, view: Option<Rc<HeldTree>>, bounds: Bounds) -> Self {
         let mut scan = Scan {
             tree: Rc::clone(tree),
             ranges: tree.ranges(),
@@ -101,6 +112,7 @@ impl Scan {
             memtables: Vec::new(),
             slices: Vec::new(),
             holds: Vec::new(),
+            view,
             key: Vec::new(),
             has_key: false,
             is_key_open: false,
@@ -119,11 +131,25 @@ impl Scan {
     /// Finds the places in everything anew.
     fn seek(&mut self) {
         let Bounds { from, to, is_reverse } = &self.bounds;
-        self.ranges = self.tree.ranges();
         self.memtables.clear();
-        for memtable in self.tree.memtables() {
-            let cursor = if *is_reverse { memtable.seek_before(to.as_deref()) } else { memtable.seek_from(from, true) };
-            self.memtables.push(MemtableCursor { memtable, cursor });
+        match &self.view {
+            None => {
+                self.ranges = self.tree.ranges();
+                for memtable in self.tree.memtables() {
+                    let cursor =
+                        if *is_reverse { memtable.seek_before(to.as_deref()) } else { memtable.seek_from(from, true) };
+                    self.memtables.push(MemtableCursor { memtable, cursor });
+                }
+            }
+            Some(view) => {
+                self.ranges = Rc::clone(&view.ranges);
+                for hold in &view.memtables {
+                    let cursor = if *is_reverse { hold.seek_before(to.as_deref()) } else { hold.seek_from(from) };
+                    if let Some(cursor) = cursor {
+                        self.memtables.push(MemtableCursor { memtable: Rc::clone(hold.memtable()), cursor });
+                    }
+                }
+            }
         }
         self.range_at = match (is_reverse, to) {
             (false, _) => self.ranges.find(from),
@@ -139,7 +165,17 @@ impl Scan {
 
     /// Goes on behind the last key, in what is there now; `tree` is the scan's own or one of the same order that has taken its place.
     pub(crate) fn seek_again(&mut self, tree: &Rc<LsmTree>) {
+        self.go_on(tree, None);
+    }
+
+    /// The same in what a tree was.
+    pub(crate) fn seek_in_view(&mut self, tree: &Rc<LsmTree>, view: &Rc<HeldTree>) {
+        self.go_on(tree, Some(Rc::clone(view)));
+    }
+
+    fn go_on(&mut self, tree: &Rc<LsmTree>, view: Option<Rc<HeldTree>>) {
         self.tree = Rc::clone(tree);
+        self.view = view;
         self.holds.clear();
         if self.is_over {
             return;
@@ -165,7 +201,7 @@ impl Scan {
 
     /// Keeps everything that is to come as it is now. Called before anything is changed since the scan began.
     pub(crate) fn hold(&mut self) {
-        if self.holds.is_empty() {
+        if self.holds.is_empty() && self.view.is_none() {
             self.holds = self.memtables.iter().map(|source| source.memtable.hold()).collect();
         }
     }

@@ -12,21 +12,22 @@ use super::manifest::TreeState;
 use super::memtable::MemtableChange;
 use super::reads::Stop;
 use super::scan::{Bounds, Scan};
-use super::tree::{HeldTree, LsmTree, RowRef, TreeDef, TreeOptions};
+use super::tree::{LsmTree, RowRef, TreeDef, TreeOptions};
 use super::upsert::{RowUpserter, encode_operand};
-use crate::engine::{IndexDef, IteratorKind, Key as DiskKey};
+use super::view::ViewOfTree;
+use crate::engine::{IndexDef, Key as DiskKey};
 use crate::entries::{Entries, KeySource};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::{Format, IndexId, KeyDef, Lsn, SpaceId, msgpack};
+use tuple::{Format, IndexId, Lsn, SpaceId, msgpack};
 
 /// Statements whose operations one merge operand takes. The next one looks for its row.
 const OPERAND_STATEMENTS_MAX: usize = 32;
 
 /// A value of a space, where it was found.
 pub struct DiskRow {
-    row: RowRef,
+    pub(super) row: RowRef,
 }
 
 impl DiskRow {
@@ -79,10 +80,10 @@ pub struct DetachedTrees {
 
 /// See the head of this file.
 pub struct LsmSpace {
-    engine: Rc<LsmEngine>,
+    pub(super) engine: Rc<LsmEngine>,
     id: SpaceId,
     /// By index id; the primary first.
-    indexes: RefCell<Vec<DiskIndex>>,
+    pub(super) indexes: RefCell<Vec<DiskIndex>>,
     format: RefCell<Arc<Format>>,
     /// New indexes that are being filled.
     building: RefCell<Option<Rc<Building>>>,
@@ -388,12 +389,12 @@ impl LsmSpace {
 
     // --- Looking ---
 
-    fn index(&self, index_id: IndexId) -> Option<Rc<LsmTree>> {
+    pub(super) fn index(&self, index_id: IndexId) -> Option<Rc<LsmTree>> {
         let indexes = self.indexes.borrow();
         indexes.iter().find(|index| index.def.id == index_id).map(|index| Rc::clone(&index.tree))
     }
 
-    fn primary(&self) -> Option<Rc<LsmTree>> {
+    pub(super) fn primary(&self) -> Option<Rc<LsmTree>> {
         self.indexes.borrow().first().map(|index| Rc::clone(&index.tree))
     }
 
@@ -473,11 +474,22 @@ impl LsmSpace {
     }
 
     /// The row that an entry of an index means.
-    fn row_of(&self, tree: &Rc<LsmTree>, found: RowRef, held: Option<&HeldTree>) -> Result<Option<DiskRow>, Stop> {
+    pub(super) fn row_of(
+        &self,
+        tree: &LsmTree,
+        found: RowRef,
+        held: Option<&ViewOfTree>,
+    ) -> Result<Option<DiskRow>, Stop> {
         if tree.is_primary {
             return Ok(Some(DiskRow { row: found }));
         }
-        let Some(primary) = self.primary() else { return Ok(None) };
+        let primary = match held {
+            Some(held) => Rc::clone(&held.tree),
+            None => match self.primary() {
+                Some(primary) => primary,
+                None => return Ok(None),
+            },
+        };
         let mut key = Vec::new();
         found.with(|value| {
             let mut reader = msgpack::Reader::new(value);
@@ -485,7 +497,7 @@ impl LsmSpace {
             primary.order.ordered_of_key(reader.rest(), part_count, &mut key);
         });
         let row = match held {
-            Some(held) => primary.get_held(held, &self.engine.reader, &key)?,
+            Some(held) => primary.get_held(&held.held, &self.engine.reader, &key)?,
             None => primary.get(&self.engine.reader, &key)?,
         };
         Ok(row.map(|row| DiskRow { row }))
@@ -554,53 +566,6 @@ impl LsmSpace {
             tree.memtables().iter().map(|memtable| memtable.written_bytes()).sum::<u64>()
                 + tree.runs().iter().map(|run| run.bytes()).sum::<u64>()
         })
-    }
-
-    // --- Scans ---
-
-    /// Begins a scan. `part_count` 0 means the whole index.
-    pub fn scan(self: &Rc<Self>, index_id: IndexId, kind: IteratorKind, key: DiskKey<'_>) -> DiskScan {
-        let tree = self.index(index_id);
-        let scan = tree.map(|tree| {
-            let bounds = bounds_of(&tree.order, kind, key);
-            (Rc::clone(&tree), Scan::new(&tree, bounds))
-        });
-        DiskScan { space: Rc::clone(self), scan, row_wanted: None, rows: None }
-    }
-
-    /// Begins a scan behind an entry, of which this is the place; see [`DiskScan::place`].
-    pub fn scan_behind(
-        self: &Rc<Self>,
-        index_id: IndexId,
-        kind: IteratorKind,
-        key: DiskKey<'_>,
-        place: &[u8],
-    ) -> DiskScan {
-        let tree = self.index(index_id);
-        let scan = tree.map(|tree| {
-            let bounds = bounds_of(&tree.order, kind, key).behind(place);
-            (Rc::clone(&tree), Scan::new(&tree, bounds))
-        });
-        DiskScan { space: Rc::clone(self), scan, row_wanted: None, rows: None }
-    }
-
-    /// Begins a scan behind a row. For an ordinary index: elsewhere a row may be found in several places.
-    pub fn scan_after(
-        self: &Rc<Self>,
-        index_id: IndexId,
-        kind: IteratorKind,
-        key: DiskKey<'_>,
-        last: &[u8],
-    ) -> DiskScan {
-        let indexes = self.indexes.borrow();
-        let index = indexes.iter().find(|index| index.def.id == index_id);
-        assert!(index.is_none_or(|index| matches!(index.def.source, KeySource::Fields)), "a row has one place");
-        let mut place = Vec::new();
-        if let Some(index) = index {
-            index.tree.key_of(last, &mut place);
-        }
-        drop(indexes);
-        self.scan_behind(index_id, kind, key, &place)
     }
 
     // --- Writing ---
@@ -793,95 +758,4 @@ fn statement_count(value: &[u8]) -> usize {
         values += 1;
     }
     values / 2
-}
-
-/// Which keys a scan means.
-fn bounds_of(order: &KeyDef, kind: IteratorKind, key: DiskKey<'_>) -> Bounds {
-    let is_reverse = kind.is_reverse();
-    if key.part_count == 0 {
-        return Bounds { from: Vec::new(), to: None, is_reverse };
-    }
-    let mut prefix = Vec::new();
-    order.ordered_of_key(key.parts, key.part_count, &mut prefix);
-    let behind = [&prefix[..], &[0xff]].concat();
-    match kind {
-        IteratorKind::Eq | IteratorKind::Req => Bounds { from: prefix, to: Some(behind), is_reverse },
-        IteratorKind::Lt => Bounds { from: Vec::new(), to: Some(prefix), is_reverse },
-        IteratorKind::Le => Bounds { from: Vec::new(), to: Some(behind), is_reverse },
-        IteratorKind::Gt => Bounds { from: behind, to: None, is_reverse },
-        _ => Bounds { from: prefix, to: None, is_reverse },
-    }
-}
-
-/// A scan of a space on disk.
-pub struct DiskScan {
-    space: Rc<LsmSpace>,
-    scan: Option<(Rc<LsmTree>, Scan)>,
-    /// An entry of a secondary index whose row is not in memory yet.
-    row_wanted: Option<RowRef>,
-    /// The primary index as it was when the scan was held.
-    rows: Option<HeldTree>,
-}
-
-impl DiskScan {
-    /// The next row, `None` at the end. Err: something is not in memory; to be called again when it is, after `hold` or `seek_again`.
-    pub fn next_row(&mut self) -> Result<Option<DiskRow>, Stop> {
-        let Some((tree, scan)) = &mut self.scan else { return Ok(None) };
-        loop {
-            let found = match self.row_wanted.take() {
-                Some(found) => found,
-                None => match scan.next(&self.space.engine.reader)? {
-                    Some(found) => found,
-                    None => return Ok(None),
-                },
-            };
-            match self.space.row_of(tree, found.clone(), self.rows.as_ref()) {
-                Ok(Some(row)) => return Ok(Some(row)),
-                Ok(None) => {}
-                Err(stop) => {
-                    self.row_wanted = Some(found);
-                    return Err(stop);
-                }
-            }
-        }
-    }
-
-    /// The place of the entry that was found last, for [`LsmSpace::scan_behind`]; `None` before the first.
-    pub fn place(&self) -> Option<&[u8]> {
-        let (_, scan) = self.scan.as_ref()?;
-        scan.passed_key()
-    }
-
-    /// Has the rest of the scan show the space as it is now. Called before anybody else has a turn.
-    pub fn hold(&mut self) {
-        if let Some((tree, scan)) = &mut self.scan {
-            scan.hold();
-            if !tree.is_primary && self.rows.is_none() {
-                self.rows = self.space.primary().map(|primary| primary.hold());
-            }
-        }
-    }
-
-    /// Goes on behind the last row in what is there now. If the index is gone, or is another one by now, there is no more.
-    pub fn seek_again(&mut self) {
-        self.rows = None;
-        let Some((tree, scan)) = &mut self.scan else { return };
-        if self.row_wanted.take().is_some() {
-            // By now the row may be another, with another key.
-            scan.reopen_key();
-        }
-        match self.space.index(tree.index_id).filter(|now| now.order.has_parts_of(&tree.order)) {
-            Some(now) => {
-                scan.seek_again(&now);
-                *tree = now;
-            }
-            None => self.scan = None,
-        }
-    }
-
-    /// The stretch of ordered keys that has been looked at so far: from, to (none: to the end). For those who remember what was read.
-    pub fn seen(&self) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-        let (_, scan) = self.scan.as_ref()?;
-        Some(scan.seen())
-    }
 }

@@ -111,8 +111,16 @@ fn found_in(memtable: &Rc<Memtable>, place: u64, entry: Entry<'_>) -> Found {
 
 /// A tree as it was at a moment.
 pub(crate) struct HeldTree {
-    memtables: Vec<MemtableHold>,
-    ranges: Rc<Ranges>,
+    pub(crate) memtables: Vec<MemtableHold>,
+    pub(crate) ranges: Rc<Ranges>,
+}
+
+impl HeldTree {
+    /// Bytes of memtables that are no part of the tree any more.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let gone = self.memtables.iter().map(MemtableHold::memtable).filter(|memtable| memtable.is_discharged());
+        gone.map(|memtable| memtable.charged()).sum()
+    }
 }
 
 impl MergeOperands {
@@ -459,7 +467,9 @@ impl LsmTree {
 
     /// Keeps the tree as it is now.
     pub(crate) fn hold(&self) -> HeldTree {
-        HeldTree { memtables: self.memtables().iter().map(Memtable::hold).collect(), ranges: self.ranges() }
+        let memtables = self.memtables();
+        let memtables = memtables.iter().filter(|memtable| !memtable.is_empty()).map(Memtable::hold);
+        HeldTree { memtables: memtables.collect(), ranges: self.ranges() }
     }
 
     /// The value that a key had. Err: it is not in memory.

@@ -54,6 +54,27 @@ impl MemoryIterator {
         other
     }
 
+    /// A scan of another space with the same hash index, from the place on to which this one has come.
+    pub fn beside(&self) -> Self {
+        let mut other = MemoryIterator::new(self.index_id, self.kind, &self.key, self.part_count);
+        match &self.progress {
+            Progress::Hash { cursor, .. } => {
+                other.progress = Progress::Hash { cursor: *cursor, batch: Vec::new() };
+            }
+            Progress::Done => other.end(),
+            _ => {}
+        }
+        other
+    }
+
+    /// The rows that it has come to and not given yet: those of a hash come many at a time.
+    pub fn take_batch(&mut self) -> Vec<Tuple> {
+        match &mut self.progress {
+            Progress::Hash { batch, .. } => std::mem::take(batch),
+            _ => Vec::new(),
+        }
+    }
+
     /// Goes on behind a row, which need not be in the space. For an ordinary ordered index.
     pub fn go_behind(&mut self, row: &Tuple) {
         self.progress = Progress::Behind(row.clone());

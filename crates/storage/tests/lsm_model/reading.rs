@@ -1,11 +1,11 @@
 //! Reads of random keys and scans, some of which go on between other work, each row compared with the one expected.
 
 use super::{SPACES, World, decoded, encode_key};
-use crate::rows::{IndexModel, Key, Row, Value};
+use crate::rows::{IndexModel, Key, Row, SpaceModel, Value};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use storage::IteratorKind;
-use storage::lsm::DiskScan;
+use storage::lsm::{DiskScan, DiskView};
 use tuple::IndexId;
 
 const KINDS: [IteratorKind; 7] = [
@@ -28,6 +28,13 @@ pub(super) struct KeptScan {
     /// What is left of it, if it shows one moment.
     held: Option<VecDeque<Rc<Row>>>,
     last: Option<Key>,
+}
+
+/// What a space was, for later reads.
+pub(super) struct KeptView {
+    view: Rc<DiskView>,
+    space_id: u32,
+    model: SpaceModel,
 }
 
 /// How far a scan that waits may have come: it passes entries without a row, but no row. What others put in before that place it need not find.
@@ -79,7 +86,7 @@ impl World {
         let expected = index.scan(kind, &prefix, last_key.as_ref());
         let encoded = encode_key(&prefix);
         let mut scan = match &last {
-            Some(last) => space.scan_after(IndexId(index_id), kind, encoded.key(), &last.encode()),
+            Some(last) => space.scan_after(None, IndexId(index_id), kind, encoded.key(), &last.encode()),
             None => space.scan(IndexId(index_id), kind, encoded.key()),
         };
         let count = if self.one_in(20) { usize::MAX } else { 1 + self.pick(12) as usize };
@@ -210,6 +217,74 @@ impl World {
             let at = self.pick(self.kept.len() as u64) as usize;
             self.kept.swap_remove(at);
         }
+    }
+
+    /// Opens a view, or closes one.
+    pub(super) fn keep_view(&mut self) {
+        if self.views.len() >= 4 {
+            let at = self.pick(self.views.len() as u64) as usize;
+            self.views.swap_remove(at);
+            return;
+        }
+        let space_id = SPACES[self.pick(3) as usize];
+        let (view, model) = (self.space(space_id).view(), self.models[&space_id].clone());
+        self.views.push(KeptView { view, space_id, model });
+    }
+
+    /// Reads what a space was: whatever has become of it, it is what it was when the view was opened.
+    pub(super) fn read_view(&mut self) {
+        if self.views.is_empty() {
+            return;
+        }
+        let at = self.pick(self.views.len() as u64) as usize;
+        let kept = self.views.swap_remove(at);
+        let space = self.space(kept.space_id);
+        let ids: Vec<u32> = kept.model.indexes.keys().copied().collect();
+        let index_id = ids[self.pick(ids.len() as u64) as usize];
+        let index = &kept.model.indexes[&index_id];
+        let key = self.random_row().key(&index.own);
+        if index.is_unique && !key.contains(&Value::Nil) {
+            let expected = index.with_prefix(&key).next();
+            let encoded = encode_key(&key);
+            let found =
+                self.until_ready(|_| Ok(space.get_in_view(&kept.view, IndexId(index_id), encoded.key())?.map(decoded)));
+            assert_eq!(found.as_ref(), expected.map(|row| &**row), "seed {}: get {key:?} in a view", self.seed);
+        }
+        let (kind, prefix) = self.random_prefix(index);
+        let encoded = encode_key(&prefix);
+        let expected = index.scan(kind, &prefix, None);
+        // Begun in the view, or before it was the reader's.
+        let is_gone = !self.models[&kept.space_id].indexes.contains_key(&index_id);
+        let mut scan = match is_gone || self.one_in(2) {
+            true => space.scan_view(&kept.view, IndexId(index_id), kind, encoded.key()),
+            false => {
+                let mut scan = space.scan(IndexId(index_id), kind, encoded.key());
+                scan.seek_in_view(&kept.view);
+                scan
+            }
+        };
+        for at in 0..1 + self.pick(20) as usize {
+            let mut fetched = Vec::new();
+            let row = loop {
+                match scan.next_row() {
+                    Ok(row) => break row.map(decoded),
+                    Err(stop) => {
+                        fetched.push(self.wait_for(stop));
+                        (0..self.pick(4)).for_each(|_| self.statement());
+                        if self.one_in(2) {
+                            scan.seek_in_view(&kept.view);
+                        }
+                    }
+                }
+            };
+            let expected = expected.get(at).map(|row| &**row);
+            let seed = self.seed;
+            assert_eq!(row.as_ref(), expected, "seed {seed}: {kind:?} {prefix:?} of {index_id} in a view");
+            if row.is_none() {
+                break;
+            }
+        }
+        self.views.push(kept);
     }
 
     /// Every index, row by row.

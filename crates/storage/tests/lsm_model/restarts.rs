@@ -28,6 +28,7 @@ impl World {
     /// Without readers and with everything dumped no memory is taken, and no file is left over.
     fn come_to_rest(&mut self) {
         self.kept.clear();
+        self.views.clear();
         self.building = None;
         let end = self.shared.appended.get();
         self.set_durable(end);
@@ -63,6 +64,7 @@ impl World {
 
     pub(super) fn close(&mut self) {
         self.kept.clear();
+        self.views.clear();
         self.building = None;
         self.checkpoint = None;
         self.set_durable(self.shared.appended.get());

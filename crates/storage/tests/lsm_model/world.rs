@@ -7,7 +7,7 @@ mod statements;
 
 use crate::rows::{COUNT, GROUP, ID, NAME, Row, SpaceModel, VALUE, Value, encode_value};
 use definitions::Building;
-use reading::KeptScan;
+use reading::{KeptScan, KeptView};
 use runtime::fiber;
 use runtime::{Fault, ManualClock, Notifier, Randomness, SeededRandomness, SimulatedFiles};
 use std::cell::{Cell, RefCell};
@@ -115,6 +115,7 @@ struct World {
     txn: Vec<Done>,
     is_in_txn: bool,
     kept: Vec<KeptScan>,
+    views: Vec<KeptView>,
     building: Option<Building>,
     /// Trees that go when this position is durable.
     detached: Vec<(i64, u32, DetachedTrees)>,
@@ -198,6 +199,7 @@ impl World {
             txn: Vec::new(),
             is_in_txn: false,
             kept: Vec::new(),
+            views: Vec::new(),
             building: None,
             detached: Vec::new(),
             done: 0,
@@ -262,7 +264,9 @@ impl World {
         match self.pick(1_000) {
             0..=429 => self.statement(),
             430..=449 => self.is_in_txn = true,
-            450..=649 => self.read(),
+            450..=599 => self.read(),
+            600..=609 => self.keep_view(),
+            610..=649 => self.read_view(),
             650..=699 => self.keep_scan(),
             700..=849 => self.go_on_with_kept(),
             850..=859 => self.drop_kept(),

@@ -1,8 +1,8 @@
 //! Operations in the binary protocol, one at a time.
 
 use crate::client::Client;
-use std::collections::HashMap;
-use trial::{Operation, Outcome, User};
+use std::collections::BTreeMap;
+use trial::{Exchange, Operation, Outcome, User};
 
 /// The user with all rights that the start script makes.
 pub(super) const ADMIN: (&str, &str) = ("trial_admin", "torture");
@@ -11,7 +11,21 @@ pub(super) const ADMIN: (&str, &str) = ("trial_admin", "torture");
 pub(super) struct Connection {
     client: Client,
     /// Numbers of spaces that were asked for by name.
-    spaces: HashMap<&'static str, u64>,
+    spaces: BTreeMap<&'static str, u64>,
+}
+
+impl Exchange for Connection {
+    fn exchange(&mut self, stream: u64, kind: u64, body: &[u8]) -> Outcome {
+        self.client.set_stream(stream);
+        match self.client.exchange(kind, body) {
+            Ok((code, answer)) => Outcome::decode(code, &answer),
+            Err(_) => Outcome::Unknown,
+        }
+    }
+
+    fn known_spaces(&mut self) -> &mut BTreeMap<&'static str, u64> {
+        &mut self.spaces
+    }
 }
 
 impl Connection {
@@ -22,29 +36,11 @@ impl Connection {
             User::Named { name, password } => (name, password),
         };
         let client = Client::connect(&format!("{name}:{password}@{address}"))?;
-        Ok(Connection { client, spaces: HashMap::new() })
+        Ok(Connection { client, spaces: BTreeMap::new() })
     }
 
     /// Performs an operation and waits for its answer.
     pub(super) fn perform(&mut self, operation: &Operation) -> Outcome {
-        let Connection { client, spaces } = self;
-        let mut space_id = |name| {
-            if let Some(id) = spaces.get(name) {
-                return Ok(*id);
-            }
-            let (kind, body) = Operation::find_space(name).encode(&mut |_| Err(Outcome::Unknown))?;
-            let id = send(client, kind, &body).space_id(name)?;
-            spaces.insert(name, id);
-            Ok(id)
-        };
-        let request = operation.encode(&mut space_id);
-        request.map_or_else(|outcome| outcome, |(kind, body)| send(client, kind, &body))
-    }
-}
-
-fn send(client: &mut Client, kind: u64, body: &[u8]) -> Outcome {
-    match client.exchange(kind, body) {
-        Ok((code, answer)) => Outcome::decode(code, &answer),
-        Err(_) => Outcome::Unknown,
+        operation.perform(self)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Lists are rows to which values are appended, by blind upserts, by updates, and by a read and a replace. Registers are rows that are read and
 //! then replaced. Both lie in two spaces each, so that one transaction may be over memory and disk at once. The graph of what came before
-//! what is that of [`crate::cycles`].
+//! what is that of [`crate::cycles`]. Transactions come as procedures that wait between their steps, and as requests in streams.
 //!
 //! Rows of a third kind are only touched under a lock, in the order of their keys. Whoever has a row marks it in a table of Lua, so that a second one
 //! who is given it sees the mark.
@@ -241,6 +241,15 @@ fn transaction(record: &Record, answered_at: u64) -> Result<Transaction, Violati
             let number = |at: usize| row.get(at).and_then(Value::uint).unwrap_or(0);
             steps.push(Step::Append { key: number(0), value: number(1) });
         }
+        Operation::Stream { requests } => {
+            let seen = match &record.outcome {
+                Outcome::Done(answers) => answers.array(),
+                _ => &[],
+            };
+            for (at, request) in requests.iter().enumerate() {
+                add_request(&mut steps, request, seen.get(at))?;
+            }
+        }
         Operation::Call { arguments, .. } => {
             if record.outcome.first() == Some(&Value::Bool(false)) {
                 fate = Fate::Aborted;
@@ -262,6 +271,25 @@ fn transaction(record: &Record, answered_at: u64) -> Result<Transaction, Violati
         other => return Err(Violation::wrong(format!("{other:?} is not of this workload"))),
     }
     Ok(Transaction { steps, fate, invoked_at: record.invoked_at, answered_at })
+}
+
+/// Adds a request of a stream; `seen` is its answer, if there was one.
+fn add_request(steps: &mut Vec<Step>, request: &Operation, seen: Option<&Value>) -> Result<(), Violation> {
+    let first = |values: &[Value]| values.first().and_then(Value::uint).unwrap_or(0);
+    match request {
+        Operation::Select { space, key, .. } => {
+            let (key, Some(seen)) = (first(key), seen) else { return Ok(()) };
+            let values = values_of(seen.array().first().unwrap_or(&Value::Nil), key)?;
+            steps.push(match CELLS.iter().any(|cells| *space == Space::Id(*cells)) {
+                true => Step::Register { key, value: values.first().copied(), by_range: false },
+                false => Step::List { key, values, by_range: false },
+            });
+        }
+        Operation::Upsert { row, .. } => steps.push(Step::Append { key: first(row), value: first(&row[1..]) }),
+        Operation::Replace { row, .. } => steps.push(Step::Write { key: first(row), value: first(&row[1..]) }),
+        other => return Err(Violation::wrong(format!("{other:?} is no request of a stream here"))),
+    }
+    Ok(())
 }
 
 /// Adds what the procedure did for one of its steps; `seen` is what it read, if there was an answer.
@@ -354,6 +382,29 @@ impl Player {
         Operation::Call { name: TRANSACT, arguments: vec![Value::Array(steps)] }
     }
 
+    /// A transaction of a few requests in a stream: it waits between all of them.
+    fn transact_in_stream(&mut self) -> Operation {
+        let is_reader = self.dice.one_in(3);
+        let request_count = if self.dice.one_in(20) { 25 } else { 1 + self.dice.below(5) };
+        let requests = (0..request_count).map(|_| {
+            let (key, is_read) = (self.key(), is_reader || self.dice.one_in(2));
+            let cells = Space::Id(CELLS[(key % 2) as usize]);
+            match (is_read, self.dice.one_in(3)) {
+                (true, true) => Operation::get(cells, key),
+                (true, false) => Operation::get(space_of(key), key),
+                (false, true) => Operation::Replace { space: cells, row: vec![key.into(), self.unique.next().into()] },
+                (false, false) => self.append(key),
+            }
+        });
+        Operation::Stream { requests: requests.collect() }
+    }
+
+    fn append(&mut self, key: u64) -> Operation {
+        let value = self.unique.next();
+        let changes = vec![Value::Array(vec!["!".into(), Value::Int(-1), value.into()])];
+        Operation::Upsert { space: space_of(key), row: vec![key.into(), value.into()], changes }
+    }
+
     /// A procedure of a few steps, most of them with a wait behind.
     fn transact(&mut self) -> Operation {
         let is_reader = self.dice.one_in(4);
@@ -392,11 +443,11 @@ impl Client for Player {
                 Operation::get(space_of(key), key)
             }
             1 => {
-                let (key, value) = (self.key(), self.unique.next());
-                let changes = vec![Value::Array(vec!["!".into(), Value::Int(-1), value.into()])];
-                Operation::Upsert { space: space_of(key), row: vec![key.into(), value.into()], changes }
+                let key = self.key();
+                self.append(key)
             }
             2 => self.transact_locked(),
+            3..6 => self.transact_in_stream(),
             _ => self.transact(),
         }
     }

@@ -324,6 +324,26 @@ impl XlogReader {
         self.offset = offset;
     }
 
+    /// Calls `visit` with the rows of the next block that can be read; what is damaged before it is passed over. False at the end.
+    ///
+    /// Errors: `Io`.
+    pub fn next_rows(&mut self, mut visit: impl FnMut(&Row<'_>)) -> Result<bool, WalError> {
+        loop {
+            match self.next_block()? {
+                Block::Rows { .. } if self.unpacked.len() == 0 => {}
+                Block::Rows { .. } => {
+                    (0..self.unpacked.len()).for_each(|at| visit(&self.unpacked.row(at)));
+                    return Ok(true);
+                }
+                Block::Eof | Block::End => return Ok(false),
+                Block::Damaged(damage) => match self.find_later_block(damage.offset)? {
+                    Some((offset, _)) => self.seek(offset),
+                    None => return Ok(false),
+                },
+            }
+        }
+    }
+
     /// Calls `visit` with every row and the offset of its block. Stops at the first damage, which is returned.
     ///
     /// Errors: the damage; it may also say that the file cannot be read.
