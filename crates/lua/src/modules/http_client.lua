@@ -5,7 +5,6 @@
 local internal = ...
 
 local digest = require('digest')
-local errno = require('errno')
 local fiber = require('fiber')
 local json = require('json')
 local msgpack = require('msgpack')
@@ -228,21 +227,9 @@ local function read_chunked(connection, deadline)
 end
 
 local function read_to_end(connection, deadline)
-    local pieces, total = {}, 0
-    while true do
-        local piece = connection:recv(65536)
-        if piece == nil then
-            if connection:errno() ~= errno.EAGAIN and connection:errno() ~= errno.EINTR then
-                fail('Failure when receiving data from the peer')
-            end
-            connection:readable(left_until(deadline))
-        elseif piece == '' then
-            return table.concat(pieces)
-        else
-            total = check_size(total + #piece)
-            pieces[#pieces + 1] = piece
-        end
-    end
+    local text = read(connection, BODY_BYTES + 1, deadline)
+    check_size(#text)
+    return text
 end
 
 -- The head of an answer: status, version, headers by names in small letters, cookies.
@@ -374,9 +361,6 @@ local function checked_headers(given)
         error('opts.headers must be a table', 4)
     end
     for name, value in pairs(given or {}) do
-        if type(value) == 'number' then
-            value = tostring(value)
-        end
         if type(name) ~= 'string' or type(value) ~= 'string' then
             error('opts.headers values should be strings', 4)
         elseif name:find('[%c%s:]') or value:find('[\r\n%z]') then
