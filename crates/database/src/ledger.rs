@@ -10,6 +10,7 @@
 use crate::catalog::Space;
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::session::Context;
 use crate::statement::Operation;
 use crate::txn::Statement;
 use runtime::Notifier;
@@ -180,11 +181,17 @@ impl Database {
 
     /// The position that the answer to a statement depends on, besides what the statement itself does.
     #[inline]
-    pub(crate) fn written_before(&self, space: &Space, operation: &Operation<'_>) -> Position {
+    pub(crate) fn written_before(&self, context: &Context, space: &Space, operation: &Operation<'_>) -> Position {
         let written = self.written(space);
-        if written <= self.durable() || space.has_triggers() {
+        // Without a transaction the answer waits for the statement itself, which comes behind all that was written before.
+        if written <= self.durable() || !context.is_in_txn() || space.has_triggers() {
             return written;
         }
+        self.written_before_in_txn(space, operation, written)
+    }
+
+    #[cold]
+    fn written_before_in_txn(&self, space: &Space, operation: &Operation<'_>, written: Position) -> Position {
         match *operation {
             Operation::Update { index_id, key, .. } | Operation::Delete { index_id, key } if index_id == 0 => {
                 Key::decode(key).map_or(written, |key| self.written_key(space, key, written))

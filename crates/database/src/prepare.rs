@@ -64,7 +64,7 @@ impl Database {
                 return Err(no_such_space(space.id).into());
             }
             // Also an error, or that there is nothing to do, tells of the rows that are there.
-            context.see(self.written_before(space, operation));
+            context.see(self.written_before(context, space, operation));
         }
         let is_private = self.is_private(context);
         let is_blind = space.rows.is_blind() && !space.has_triggers() && !is_private;

@@ -151,7 +151,7 @@ impl Database {
         operation: Operation<'_>,
     ) -> Result<Option<Tuple>> {
         // What comes of it tells of the rows that are there, even if it is an error or nothing is changed.
-        context.see(self.written_before(space, &operation));
+        context.see(self.written_before(context, space, &operation));
         self.check_writable()?;
         self.statistics.count(&operation);
         if let SpaceKind::View { .. } = space.kind {

@@ -28,6 +28,83 @@ local has_type = {
     table = function(value) return type(value) == 'table' end,
 }
 
+local function negated(value) return not value end
+
+-- Options by the names of old versions: the name that they have now, and what makes the new value of the old one.
+local renamed = {
+    logger = { 'log' },
+    logger_nonblock = { 'log_nonblock' },
+    panic_on_snap_error = { 'force_recovery', negated },
+    panic_on_wal_error = { 'force_recovery', negated },
+    replication_source = { 'replication' },
+    slab_alloc_arena = { 'memtx_memory', function(gigabytes)
+        if type(gigabytes) ~= 'number' then
+            fail('CFG', 'slab_alloc_arena', 'should be of type number')
+        end
+        return math.floor(gigabytes * units.gib)
+    end },
+    slab_alloc_maximal = { 'memtx_max_tuple_size' },
+    slab_alloc_minimal = { 'memtx_min_tuple_size' },
+    snap_dir = { 'memtx_dir' },
+    snapshot_count = { 'checkpoint_count' },
+    snapshot_period = { 'checkpoint_interval' },
+}
+
+-- The options by the names that they have now; each old name gets a line in the log of events.
+local function with_new_names(changes)
+    local translated = {}
+    for name, value in pairs(changes) do
+        local new = renamed[name]
+        if new == nil then
+            translated[name] = value
+        else
+            package.loaded.log.warn('Deprecated option %s, please use %s instead', name, new[1])
+            if new[2] ~= nil and value ~= nil then
+                value = new[2](value)
+            end
+            if changes[new[1]] ~= nil and changes[new[1]] ~= value then
+                fail('CFG', name, 'can not override a value for a deprecated option')
+            end
+            translated[new[1]] = value
+        end
+    end
+    return translated
+end
+
+local local_hosts = { ['localhost'] = true, ['127.0.0.1'] = true, ['::1'] = true }
+local any_hosts = { ['*'] = true, ['0.0.0.0'] = true, ['::'] = true }
+
+-- True if an address leads to where this instance listens.
+local function is_own(address, listen)
+    local uri = require('uri')
+    local peer, own = uri.parse(tostring(address)), uri.parse(tostring(listen))
+    if peer == nil or own == nil or peer.service ~= own.service or peer.unix ~= own.unix then
+        return false
+    end
+    local is_anywhere = own.host == nil or any_hosts[own.host]
+    return peer.host == own.host or local_hosts[peer.host] and (is_anywhere or local_hosts[own.host]) or false
+end
+
+-- An instance may be told to replicate from itself, as a shard of one instance is: there is nothing to do.
+local function check_replication(peers, listen)
+    if peers == nil then
+        return
+    end
+    local function uri_of(address)
+        return type(address) == 'table' and (address.uri or address[1]) or address
+    end
+    local listeners = type(listen) == 'table' and listen.uri == nil and listen or { listen }
+    for _, peer in pairs(type(peers) == 'table' and peers or { peers }) do
+        local is_here = false
+        for _, listener in ipairs(listeners) do
+            is_here = is_here or is_own(uri_of(peer), uri_of(listener))
+        end
+        if not is_here then
+            fail('UNSUPPORTED', 'Lycosa', 'replication from other instances yet')
+        end
+    end
+end
+
 -- What separates parameters becomes `%xx`.
 local function escaped(text)
     return (text:gsub('[%%&=?#,]', function(letter) return ('%%%02X'):format(letter:byte()) end))
@@ -109,78 +186,6 @@ end
 -- True if an option has a value that the one in force need not be the same as: files named in an address may have changed.
 local function may_differ(name, value)
     return name == 'listen' and (type(value) == 'table' or type(value) == 'string' and value:find('?', 1, true) ~= nil)
-end
-
-local function negated(value) return not value end
-
--- Options by the names of old versions: the name that they have now, and what makes the new value of the old one.
-local renamed = {
-    logger = { 'log' },
-    logger_nonblock = { 'log_nonblock' },
-    panic_on_snap_error = { 'force_recovery', negated },
-    panic_on_wal_error = { 'force_recovery', negated },
-    replication_source = { 'replication' },
-    slab_alloc_arena = { 'memtx_memory', function(gigabytes)
-        if type(gigabytes) ~= 'number' then
-            fail('CFG', 'slab_alloc_arena', 'should be of type number')
-        end
-        return math.floor(gigabytes * units.gib)
-    end },
-    slab_alloc_maximal = { 'memtx_max_tuple_size' },
-    slab_alloc_minimal = { 'memtx_min_tuple_size' },
-    snap_dir = { 'memtx_dir' },
-    snapshot_count = { 'checkpoint_count' },
-    snapshot_period = { 'checkpoint_interval' },
-}
-
--- The options by the names that they have now; each old name gets a line in the log of events.
-local function with_new_names(changes)
-    local translated = {}
-    for name, value in pairs(changes) do
-        local new = renamed[name]
-        if new == nil then
-            translated[name] = value
-        else
-            package.loaded.log.warn('Deprecated option %s, please use %s instead', name, new[1])
-            if new[2] ~= nil and value ~= nil then
-                value = new[2](value)
-            end
-            if changes[new[1]] ~= nil and changes[new[1]] ~= value then
-                fail('CFG', name, 'can not override a value for a deprecated option')
-            end
-            translated[new[1]] = value
-        end
-    end
-    return translated
-end
-
-local local_hosts = { ['localhost'] = true, ['127.0.0.1'] = true, ['::1'] = true }
-local any_hosts = { ['*'] = true, ['0.0.0.0'] = true, ['::'] = true }
-
--- True if an address leads to where this instance listens.
-local function is_own(address, listen)
-    local uri = require('uri')
-    local peer, own = uri.parse(tostring(address)), uri.parse(tostring(listen))
-    if peer == nil or own == nil or peer.service ~= own.service or peer.unix ~= own.unix then
-        return false
-    end
-    local is_anywhere = own.host == nil or any_hosts[own.host]
-    return peer.host == own.host or local_hosts[peer.host] and (is_anywhere or local_hosts[own.host]) or false
-end
-
--- An instance may be told to replicate from itself, as a shard of one instance is: there is nothing to do.
-local function check_replication(peers, listen)
-    if peers == nil then
-        return
-    end
-    for _, peer in pairs(type(peers) == 'table' and peers or { peers }) do
-        if type(peer) == 'table' then
-            peer = peer.uri or peer[1]
-        end
-        if listen == nil or type(listen) == 'table' or not is_own(peer, listen) then
-            fail('UNSUPPORTED', 'Lycosa', 'replication from other instances yet')
-        end
-    end
 end
 
 local function check_cfg(changes)

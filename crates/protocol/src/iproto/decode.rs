@@ -175,30 +175,52 @@ pub struct Page<'a> {
 
 /// Reads what the body of a SELECT says of pages; of a row behind which one begins nothing is checked but that it is an array.
 pub fn read_page(body: &[u8]) -> Result<Page<'_>, DecodeError> {
-    let bad = |_| DecodeError::Body("packet body");
     let mut page = Page::default();
-    let mut reader = Reader::new(body);
-    for _ in 0..reader.read_map().map_err(bad)? {
-        let name = match reader.kind().map_err(bad)? {
-            Kind::Uint => reader.read_uint().map_err(bad)?,
-            _ => {
-                reader.read_value().map_err(bad)?;
-                u64::MAX
-            }
-        };
+    for_each_pair(body, PACKET, |name, reader| {
+        let bad = |_| PACKET;
         match name {
             key::FETCH_POSITION => page.fetches_position = reader.read_bool().map_err(bad)?,
             key::AFTER_POSITION => page.after = Some(After::Position(reader.read_str().map_err(bad)?)),
-            key::AFTER_TUPLE => {
-                if reader.kind() != Ok(Kind::Array) {
-                    return Err(DecodeError::Body("packet body"));
-                }
-                page.after = Some(After::Row(reader.read_value().map_err(bad)?));
+            key::AFTER_TUPLE if reader.kind() != Ok(Kind::Array) => return Err(PACKET),
+            key::AFTER_TUPLE => page.after = Some(After::Row(reader.read_value().map_err(bad)?)),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(page)
+}
+
+const PACKET: DecodeError = DecodeError::Body("packet body");
+const REQUEST: DecodeError = DecodeError::Body("request body");
+
+/// Goes through the pairs of a body, which may be absent. `take` reads the value of a key that it knows, or says false. Errors: those of `take`;
+/// `malformed` for what is no map.
+fn for_each_pair<'a>(
+    body: &'a [u8],
+    malformed: DecodeError,
+    mut take: impl FnMut(u64, &mut Reader<'a>) -> Result<bool, DecodeError>,
+) -> Result<(), DecodeError> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    let bad = |_| malformed;
+    let mut reader = Reader::new(body);
+    for _ in 0..reader.read_map().map_err(bad)? {
+        let is_known = match reader.kind().map_err(bad)? {
+            Kind::Uint => {
+                let name = reader.read_uint().map_err(bad)?;
+                take(name, &mut reader)?
             }
-            _ => _ = reader.read_value().map_err(bad)?,
+            _ => {
+                reader.read_value().map_err(bad)?;
+                false
+            }
+        };
+        if !is_known {
+            reader.read_value().map_err(bad)?;
         }
     }
-    Ok(page)
+    Ok(())
 }
 
 /// How a transaction is to be begun.
@@ -212,54 +234,32 @@ pub struct Begin {
 
 /// Reads the body of BEGIN (any bytes). No body at all is an empty one.
 pub fn read_begin(body: &[u8]) -> Result<Begin, DecodeError> {
-    let bad = |_| DecodeError::Body("request body");
     let mut begin = Begin::default();
-    if body.is_empty() {
-        return Ok(begin);
-    }
-    let mut reader = Reader::new(body);
-    for _ in 0..reader.read_map().map_err(bad)? {
-        let name = match reader.kind().map_err(bad)? {
-            Kind::Uint => reader.read_uint().map_err(bad)?,
-            _ => {
-                reader.read_value().map_err(bad)?;
-                u64::MAX
-            }
-        };
+    for_each_pair(body, REQUEST, |name, reader| {
+        let bad = |_| REQUEST;
         match name {
             key::TIMEOUT if reader.kind() == Ok(Kind::Uint) => {
                 begin.timeout = Some(reader.read_uint().map_err(bad)? as f64);
             }
             key::TIMEOUT => begin.timeout = Some(reader.read_double().map_err(bad)?),
             key::TXN_ISOLATION => begin.isolation = reader.read_uint().map_err(bad)?,
-            key::IS_SYNC if reader.kind() != Ok(Kind::Bool) => return Err(DecodeError::Body("request body")),
-            _ => _ = reader.read_value().map_err(bad)?,
+            key::IS_SYNC if reader.kind() != Ok(Kind::Bool) => return Err(REQUEST),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     Ok(begin)
 }
 
 /// The key in the body of WATCH and its like (any bytes).
 pub fn read_event_key(body: &[u8]) -> Result<Option<&[u8]>, DecodeError> {
-    let bad = |_| DecodeError::Body("packet body");
     let mut found = None;
-    if body.is_empty() {
-        return Ok(None);
-    }
-    let mut reader = Reader::new(body);
-    for _ in 0..reader.read_map().map_err(bad)? {
-        let name = match reader.kind().map_err(bad)? {
-            Kind::Uint => reader.read_uint().map_err(bad)?,
-            _ => {
-                reader.read_value().map_err(bad)?;
-                u64::MAX
-            }
-        };
-        match name {
-            key::EVENT_KEY => found = Some(reader.read_str().map_err(bad)?),
-            _ => _ = reader.read_value().map_err(bad)?,
+    for_each_pair(body, PACKET, |name, reader| {
+        if name == key::EVENT_KEY {
+            found = Some(reader.read_str().map_err(|_| PACKET)?);
         }
-    }
+        Ok(name == key::EVENT_KEY)
+    })?;
     Ok(found)
 }
 
