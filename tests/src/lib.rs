@@ -17,5 +17,5 @@ mod source;
 pub use client::{Client, Reply, packet, request};
 pub use rig::Rig;
 pub use seed::{Field, MEMORY, Seed, open_database};
-pub use server::{Server, bench_binary, binary};
+pub use server::{Server, bench_binary, binary, printed};
 pub use source::{Source, files, lines_with, root};

@@ -24,6 +24,21 @@ pub fn binary() -> PathBuf {
     BINARY.get_or_init(|| std::env::var_os("LYCOSA_BIN").map_or_else(build, PathBuf::from)).clone()
 }
 
+/// Runs a script with the binary, in a directory of its own; returns what it printed.
+pub fn printed(script: &str) -> String {
+    let dir = TempDir::new().expect("a temporary directory");
+    let path = dir.path().join("script.lua");
+    std::fs::write(&path, script).expect("the script can be written");
+    let done = Command::new(binary())
+        .arg(&path)
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
 /// The comparison program, built beside this test.
 pub fn bench_binary() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();

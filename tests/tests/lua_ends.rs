@@ -1,24 +1,10 @@
 //! Whatever Lua code does, it ends: loops in finalizers, in patterns, in encoders get an error; the main script's at SIGTERM.
 
+use lycosa_tests::printed;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// Runs a script; returns what it printed.
-fn printed(script: &str) -> String {
-    let dir = TempDir::new().expect("a temporary directory");
-    let path = dir.path().join("script.lua");
-    std::fs::write(&path, script).expect("the script can be written");
-    let done = Command::new(lycosa_tests::binary())
-        .arg(&path)
-        .current_dir(dir.path())
-        .stdin(Stdio::null())
-        .output()
-        .expect("the binary starts");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8_lossy(&done.stdout).into_owned()
-}
 
 /// What a function that is given as text ends with, under a short bound.
 fn end_of(body: &str) -> String {

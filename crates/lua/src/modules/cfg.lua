@@ -242,7 +242,7 @@ local function check_cfg(changes)
             fail('CFG', name, 'cannot decrease memory size at runtime')
         end
     end
-    check_replication(checked.replication, checked.listen ~= nil and checked.listen or current.listen)
+    check_replication(checked.replication, checked.listen or is_loaded and internal.listen_addresses() or current.listen)
     if checked.hot_standby == true then
         fail('UNSUPPORTED', 'Lycosa', 'hot standby yet')
     end
@@ -343,6 +343,36 @@ for _, name in ipairs(guarded) do
     hidden[name] = box[name]
     box[name] = nil
 end
+-- But for what can be told of the process, as in Tarantool 2.11 and later.
+local started = require('clock').monotonic()
+local early = {
+    id = function() return 0 end,
+    uuid = function() return '00000000-0000-0000-0000-000000000000' end,
+    lsn = function() return -1 end,
+    signature = function() return -1 end,
+    vclock = function() return setmetatable({}, { __serialize = 'map' }) end,
+    ro = function() return true end,
+    ro_reason = function() return 'config' end,
+    status = function() return 'unconfigured' end,
+    uptime = function() return math.floor(require('clock').monotonic() - started) end,
+    pid = function() return require('tarantool').pid() end,
+    package = function() return 'Tarantool' end,
+    version = function() return require('tarantool').version end,
+    replication = function() return setmetatable({}, { __serialize = 'map' }) end,
+}
+local function early_info()
+    local result = {}
+    for name, get in pairs(early) do
+        result[name] = get()
+    end
+    return result
+end
+box.info = setmetatable({}, {
+    __index = function(_, name) return early[name] and early[name]() end,
+    __call = early_info,
+    __serialize = early_info,
+    __pairs = function() return pairs(early_info()) end,
+})
 setmetatable(box, {
     __index = function(_, name)
         if hidden[name] ~= nil then
