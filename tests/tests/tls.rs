@@ -457,3 +457,53 @@ fn the_console_speaks_tls() {
     let said = setting.said("require('console').listen('127.0.0.1:0?transport=ssl')");
     assert!(said.contains("ssl_cert_file is missing"), "{said}");
 }
+
+#[test]
+fn http_client_asks_for_the_certificate_of_the_host() {
+    let mut setting = Setting::new();
+    let key = [
+        "req",
+        "-x509",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "3650",
+    ];
+    let named =
+        ["-subj", "/CN=localhost", "-CA", "ca.crt", "-CAkey", "ca.key", "-keyout", "web.key", "-out", "web.crt"];
+    let names = ["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"];
+    let made =
+        Command::new("openssl").args(key).args(named).args(names).current_dir(setting.files.path()).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let (certificate, key) = (setting.path("web.crt"), setting.path("web.key"));
+    let (authority, other) = (setting.path("ca.crt"), setting.path("other_ca.crt"));
+    // A server of sockets with TLS, made of what consoles are made of.
+    let source = format!(
+        "local internal = box.internal \
+         local settings = internal.secure_of(true, nil, {{ transport = 'ssl', ssl_cert_file = '{certificate}', ssl_key_file = '{key}' }}) \
+         web = require('socket').tcp_server('127.0.0.1', 0, function(client) \
+             if not internal.secure_socket(client, settings, '', 5) then return end \
+             client:read('\\r\\n\\r\\n', 5) \
+             client:write('HTTP/1.1 200 OK\\r\\nContent-Length: 200000\\r\\n\\r\\n' .. ('w'):rep(200000)) end) \
+         return web:name().port"
+    );
+    let port = setting.rig.number(&source);
+    let mut asked = |host: &str, options: &str| {
+        let source = format!(
+            "local fine, r = pcall(require('http.client').get, 'https://{host}:{port}/', {{ timeout = 5, {options} }}) \
+             return fine and r.status or 1, fine and tostring(r.body and #r.body) or tostring(r)"
+        );
+        setting.rig.answer(&source)
+    };
+    assert_eq!(asked("localhost", &format!("ca_file = '{authority}'")), (200, "200000".to_string()));
+    assert_eq!(asked("127.0.0.1", &format!("ca_file = '{authority}'")).0, 495, "another name");
+    assert_eq!(asked("127.0.0.1", &format!("ca_file = '{authority}', verify_host = false")).0, 200);
+    assert_eq!(asked("localhost", &format!("ca_file = '{other}'")).0, 495);
+    assert_eq!(asked("localhost", &format!("ca_file = '{other}', verify_peer = false")).0, 200);
+    let (status, said) = asked("localhost", "ca_file = '/no/such'");
+    assert!(status == 1 && said.contains("/no/such: No such file"), "{said}");
+}

@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::c_int;
+use tuple::datetime::{Datetime, Interval};
 use tuple::msgpack::{self, Kind, Reader};
 use tuple::{Tuple, decimal::Decimal};
 
@@ -372,6 +373,11 @@ fn encode_cdata<const PLAIN: bool>(
                 }
                 msgpack::encode_ext(out, msgpack::EXT_DECIMAL, &body);
             }
+            id if id == ids.datetime => {
+                let payload = payload.cast::<DatetimePayload>().read_unaligned();
+                payload.datetime().ok_or("the datetime is out of its range")?.encode(out);
+            }
+            id if id == ids.interval => payload.cast::<IntervalPayload>().read_unaligned().interval().encode(out),
             id if id == ids.error && !rules.errors_as_text && !(PLAIN && registry().errors_as_text.get()) => {
                 return encode_error_object(state, index, out);
             }
@@ -394,6 +400,93 @@ fn encode_cdata<const PLAIN: bool>(
         }
     }
     Ok(())
+}
+
+/// `struct datetime`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct DatetimePayload {
+    epoch: f64,
+    nanoseconds: i32,
+    offset: i16,
+    zone: i16,
+}
+
+impl DatetimePayload {
+    /// None: a program has written nonsense into it.
+    fn datetime(self) -> Option<Datetime> {
+        let DatetimePayload { epoch, nanoseconds, offset, zone } = self;
+        let value = Datetime { seconds: epoch as i64, nanoseconds, offset, zone };
+        value.is_good().then_some(value)
+    }
+}
+
+/// `struct interval`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct IntervalPayload {
+    second: f64,
+    minute: f64,
+    hour: f64,
+    day: f64,
+    week: i32,
+    month: i32,
+    year: i32,
+    nanosecond: i32,
+    adjust: i32,
+}
+
+impl IntervalPayload {
+    fn interval(self) -> Interval {
+        let wide = i64::from;
+        let fields = [
+            wide(self.year),
+            wide(self.month),
+            wide(self.week),
+            self.day as i64,
+            self.hour as i64,
+            self.minute as i64,
+            self.second as i64,
+            wide(self.nanosecond),
+        ];
+        Interval { fields, adjust: wide(self.adjust.clamp(0, 2)) }
+    }
+
+    /// None: another one does not fit the type.
+    fn of(interval: &Interval) -> Option<Self> {
+        let [year, month, week, day, hour, minute, second, nanosecond] = interval.fields;
+        let small = |value: i64| i32::try_from(value).ok();
+        Some(IntervalPayload {
+            second: second as f64,
+            minute: minute as f64,
+            hour: hour as f64,
+            day: day as f64,
+            week: small(week)?,
+            month: small(month)?,
+            year: small(year)?,
+            nanosecond: small(nanosecond)?,
+            adjust: small(interval.adjust)?,
+        })
+    }
+}
+
+/// The moment at an index.
+#[expect(unsafe_code, reason = "payloads of cdata")]
+pub(crate) fn datetime_at(state: State, index: c_int) -> Option<Datetime> {
+    let (payload, id) = state.cdata(index)?;
+    // SAFETY: the type id tells that the payload is one.
+    (id == registry().ids.get().datetime)
+        .then(|| unsafe { payload.cast::<DatetimePayload>().read_unaligned() })?
+        .datetime()
+}
+
+/// The interval at an index.
+#[expect(unsafe_code, reason = "payloads of cdata")]
+pub(crate) fn interval_at(state: State, index: c_int) -> Option<Interval> {
+    let (payload, id) = state.cdata(index)?;
+    // SAFETY: the type id tells that the payload is one.
+    (id == registry().ids.get().interval)
+        .then(|| unsafe { payload.cast::<IntervalPayload>().read_unaligned() }.interval())
 }
 
 /// An error object and its causes, as msgpack's extension for errors.
@@ -787,6 +880,21 @@ fn push_value(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(),
                 Some(decimal) => push_decimal(state, &decimal),
                 None => return Err("malformed decimal".into()),
             },
+            (msgpack::EXT_DATETIME, body) => {
+                let value = Datetime::decode(body).ok_or("malformed datetime")?;
+                let Datetime { seconds, nanoseconds, offset, zone } = value;
+                let payload = state.push_cdata(registry.ids.get().datetime);
+                let value = DatetimePayload { epoch: seconds as f64, nanoseconds, offset, zone };
+                // SAFETY: the payload is of that type.
+                unsafe { payload.cast::<DatetimePayload>().write_unaligned(value) };
+            }
+            (msgpack::EXT_INTERVAL, body) => {
+                let value =
+                    Interval::decode(body).as_ref().and_then(IntervalPayload::of).ok_or("malformed interval")?;
+                let payload = state.push_cdata(registry.ids.get().interval);
+                // SAFETY: the payload is of that type.
+                unsafe { payload.cast::<IntervalPayload>().write_unaligned(value) };
+            }
             (msgpack::EXT_ERROR, body) => push_error_object(state, body, depth)?,
             (kind, _) => return Err(format!("Unsuported MsgPack extension type: {}", i32::from(kind) as u32).into()),
         },

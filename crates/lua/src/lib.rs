@@ -12,6 +12,7 @@
 
 mod api;
 mod convert;
+mod datetimes;
 mod decimals;
 mod disk_statistics;
 mod error;

@@ -326,6 +326,8 @@ fn setup(state: State) -> Outcome {
         tuple: id("tuple")?,
         uuid: id("uuid")?,
         decimal: id("decimal")?,
+        datetime: id("datetime")?,
+        interval: id("interval")?,
         varbinary: id("varbinary")?,
         error: id("error")?,
         bytes: id("bytes")?,

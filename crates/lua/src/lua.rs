@@ -78,10 +78,11 @@ impl Lua {
             crate::watches::FUNCTIONS,
             sockets::FUNCTIONS,
             remote::FUNCTIONS,
-            crate::key_defs::FUNCTIONS,
-            crate::xlogs::FUNCTIONS,
+            crate::datetimes::FUNCTIONS,
             crate::processes::FUNCTIONS,
             crate::secure::FUNCTIONS,
+            crate::key_defs::FUNCTIONS,
+            crate::xlogs::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);

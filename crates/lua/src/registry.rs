@@ -19,6 +19,8 @@ pub(crate) struct CtypeIds {
     pub(crate) tuple: u32,
     pub(crate) uuid: u32,
     pub(crate) decimal: u32,
+    pub(crate) datetime: u32,
+    pub(crate) interval: u32,
     pub(crate) varbinary: u32,
     pub(crate) error: u32,
     /// `char *`

@@ -84,6 +84,18 @@ fn secure_settings(state: State) -> Outcome {
     Ok(1)
 }
 
+/// secure_web_settings(ca_file or nil, cert_file or nil, key_file or nil, verifies_host, verifies_peer) -> number. Raises what is wrong with files.
+fn secure_web_settings(state: State) -> Outcome {
+    let own = state.string(2).zip(state.string(3));
+    let parameters = Parameters::for_web(state.string(1), own, state.boolean(4), state.boolean(5));
+    let connector = parameters.connector().map_err(|error| Raise::Message(error.to_string()))?;
+    let mut sockets = registry().secure.borrow_mut();
+    let key = sockets.number();
+    sockets.settings.insert(key, Settings::Client(connector));
+    state.push_number(key as f64);
+    Ok(1)
+}
+
 /// secure_forget(number): settings or a session that nobody uses any more
 fn secure_forget(state: State) -> Outcome {
     let key = key(state)?;
@@ -184,6 +196,7 @@ fn secure_end(state: State) -> Outcome {
 /// Functions of `box.internal` for sockets with TLS.
 pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("secure_settings", secure_settings),
+    ("secure_web_settings", secure_web_settings),
     ("secure_forget", secure_forget),
     ("secure_open", secure_open),
     ("secure_come", secure_come),

@@ -1,7 +1,7 @@
 //! Field types and declared fields.
 
 use crate::collation::Collation;
-use crate::msgpack::{EXT_DECIMAL, EXT_UUID, Kind, Reader};
+use crate::msgpack::{EXT_DATETIME, EXT_DECIMAL, EXT_INTERVAL, EXT_UUID, Kind, Reader};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -20,11 +20,13 @@ pub enum FieldType {
     Scalar,
     Decimal,
     Uuid,
+    Datetime,
+    Interval,
     Array,
     Map,
 }
 
-const NAMES: [(FieldType, &str); 13] = [
+const NAMES: [(FieldType, &str); 15] = [
     (FieldType::Any, "any"),
     (FieldType::Unsigned, "unsigned"),
     (FieldType::String, "string"),
@@ -36,6 +38,8 @@ const NAMES: [(FieldType, &str); 13] = [
     (FieldType::Scalar, "scalar"),
     (FieldType::Decimal, "decimal"),
     (FieldType::Uuid, "uuid"),
+    (FieldType::Datetime, "datetime"),
+    (FieldType::Interval, "interval"),
     (FieldType::Array, "array"),
     (FieldType::Map, "map"),
 ];
@@ -94,11 +98,13 @@ impl FieldType {
             FieldType::Varbinary => kind == Kind::Bin,
             FieldType::Decimal => kind == Kind::Ext && is_ext(EXT_DECIMAL),
             FieldType::Uuid => kind == Kind::Ext && is_ext(EXT_UUID),
+            FieldType::Datetime => kind == Kind::Ext && is_ext(EXT_DATETIME),
+            FieldType::Interval => kind == Kind::Ext && is_ext(EXT_INTERVAL),
             FieldType::Array => kind == Kind::Array,
             FieldType::Map => kind == Kind::Map,
             FieldType::Scalar => match kind {
                 Kind::Nil | Kind::Array | Kind::Map => false,
-                Kind::Ext => is_ext(EXT_DECIMAL) || is_ext(EXT_UUID),
+                Kind::Ext => is_ext(EXT_DECIMAL) || is_ext(EXT_UUID) || is_ext(EXT_DATETIME),
                 _ => true,
             },
         }
@@ -110,7 +116,7 @@ impl FieldType {
         self == other
             || match other {
                 Any => true,
-                Scalar => !matches!(self, Any | Array | Map),
+                Scalar => !matches!(self, Any | Interval | Array | Map),
                 Number => matches!(self, Unsigned | Integer | Double | Decimal),
                 Integer => self == Unsigned,
                 _ => false,

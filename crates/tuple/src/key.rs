@@ -4,9 +4,10 @@
 //! shapes (one unsigned or string field at the front of the row) have their own paths, everything else goes part by part.
 
 use crate::collation::Collation;
+use crate::datetime::Datetime;
 use crate::error::KeyError;
 use crate::field::FieldType;
-use crate::msgpack::{self, EXT_UUID, Kind, Reader};
+use crate::msgpack::{self, EXT_DATETIME, EXT_UUID, Kind, Reader};
 use crate::number::{Number, ordered_bits};
 use crate::row::field_from;
 use std::cmp::Ordering;
@@ -323,7 +324,7 @@ pub(crate) fn is_nil(value: Option<&[u8]>) -> bool {
     value.is_none_or(|value| Reader::new(value).kind() == Ok(Kind::Nil))
 }
 
-/// Values of different kinds in a scalar field: nil < boolean < number < string < varbinary < uuid.
+/// Values of different kinds in a scalar field: nil < boolean < number < string < varbinary < uuid < datetime.
 pub(crate) fn class_of(value: &[u8]) -> u8 {
     let reader = Reader::new(value);
     match reader.kind() {
@@ -334,10 +335,11 @@ pub(crate) fn class_of(value: &[u8]) -> u8 {
         Ok(Kind::Bin) => 4,
         Ok(Kind::Ext) => match reader.clone().read_ext() {
             Ok((EXT_UUID, _)) => 5,
+            Ok((EXT_DATETIME, _)) => 6,
             _ => 2,
         },
-        Ok(Kind::Array) => 6,
-        Ok(Kind::Map) => 7,
+        Ok(Kind::Array) => 7,
+        Ok(Kind::Map) => 8,
     }
 }
 
@@ -368,6 +370,12 @@ fn compare_text(part: &KeyPart, a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
+/// The ordered bytes of a moment.
+pub(crate) fn moment(value: &[u8]) -> [u8; 12] {
+    let body = Reader::new(value).read_ext().map_or(&b""[..], |(_, body)| body);
+    Datetime::decode(body).unwrap_or_default().ordered()
+}
+
 fn compare_scalars(part: &KeyPart, a: &[u8], b: &[u8]) -> Ordering {
     let class = class_of(a);
     let by_class = class.cmp(&class_of(b));
@@ -386,6 +394,7 @@ fn compare_scalars(part: &KeyPart, a: &[u8], b: &[u8]) -> Ordering {
             let body = |value| Reader::new(value).read_ext().map_or(&b""[..], |(_, body)| body);
             body(a).cmp(body(b))
         }
+        6 => moment(a).cmp(&moment(b)),
         _ => Ordering::Equal,
     }
 }
@@ -423,6 +432,7 @@ fn hint_of(part: &KeyPart, value: Option<&[u8]>) -> u64 {
                 3 if part.text_collation().is_none() => prefix(Reader::new(value).read_str().unwrap_or(b"")),
                 4 => prefix(Reader::new(value).read_bin().unwrap_or(b"")),
                 5 => prefix(Reader::new(value).read_ext().map_or(b"", |(_, body)| body)),
+                6 => prefix(&moment(value)),
                 _ => 0,
             };
             u64::from(class) << 60 | within >> 4
@@ -472,6 +482,7 @@ fn hash_part(part: &KeyPart, value: Option<&[u8]>) -> u64 {
         }
         4 => hash_bytes(reader.read_bin().unwrap_or(b"")),
         5 => hash_bytes(reader.read_ext().map_or(b"", |(_, body)| body)),
+        6 => hash_bytes(&moment(value)),
         _ => 0,
     }
 }
@@ -504,6 +515,9 @@ mod tests {
             "[ab]{0,10}".prop_map(move |v| encode(&|o| msgpack::encode_str(o, v.as_bytes()))),
             proptest::collection::vec(any::<u8>(), 0..10).prop_map(move |v| encode(&|o| msgpack::encode_bin(o, &v))),
             any::<[u8; 16]>().prop_map(move |v| encode(&|o| msgpack::encode_ext(o, 2, &v))),
+            (-3..3i64, 0..3i32, -1..2i16).prop_map(move |(seconds, nanoseconds, offset)| encode(&|o| {
+                Datetime { seconds, nanoseconds, offset, zone: 0 }.encode(o);
+            })),
         ]
     }
 

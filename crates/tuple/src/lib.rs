@@ -11,6 +11,7 @@
 
 mod arena;
 mod collation;
+pub mod datetime;
 pub mod decimal;
 mod error;
 mod field;

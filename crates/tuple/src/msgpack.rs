@@ -2,6 +2,7 @@
 //!
 //! Source of the format: the MessagePack specification; extension types 1 to 7 as Tarantool defines them.
 
+use crate::datetime::{Datetime, Interval};
 use crate::decimal::Decimal;
 
 pub use crate::text::format_value;
@@ -14,6 +15,10 @@ pub const EXT_DECIMAL: i8 = 1;
 pub const EXT_UUID: i8 = 2;
 /// Extension type of error objects.
 pub const EXT_ERROR: i8 = 3;
+/// Extension type of moments.
+pub const EXT_DATETIME: i8 = 4;
+/// Extension type of differences of moments.
+pub const EXT_INTERVAL: i8 = 6;
 
 /// The kind of a value, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +156,8 @@ pub fn check(bytes: &[u8]) -> Result<usize, MsgpackError> {
                     match bytes[at + header.size - 1] as i8 {
                         EXT_DECIMAL if Decimal::decode(body).is_none() => return fail("malformed decimal"),
                         EXT_UUID if body.len() != 16 => return fail("malformed uuid"),
+                        EXT_DATETIME if Datetime::decode(body).is_none() => return fail("malformed datetime"),
+                        EXT_INTERVAL if Interval::decode(body).is_none() => return fail("malformed interval"),
                         _ => {}
                     }
                 }

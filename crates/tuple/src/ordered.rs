@@ -14,6 +14,7 @@
 //! string             20 bytes, 00 as 00 ff, then 00 00; bytes of the sort key if there is a collation
 //! varbinary          21 as a string
 //! uuid               22 16 bytes
+//! datetime           23 12 bytes
 //! ```
 //!
 //! Parts declared unsigned, integer or double have forms of their own, since they never meet other numbers. In the others 1, 1.0 and
@@ -22,7 +23,7 @@
 
 use crate::decimal::DIGITS_MAX;
 use crate::field::FieldType;
-use crate::key::{KeyDef, KeyPart, RowCursor, class_of, is_nil};
+use crate::key::{KeyDef, KeyPart, RowCursor, class_of, is_nil, moment};
 use crate::msgpack::Reader;
 use crate::number::{Number, ordered_bits, stands_for};
 
@@ -43,6 +44,7 @@ const DOUBLE: u8 = 0x12;
 const STRING: u8 = 0x20;
 const VARBINARY: u8 = 0x21;
 const UUID: u8 = 0x22;
+const DATETIME: u8 = 0x23;
 
 /// Added to exponents so that they are positive.
 const EXPONENT_BIAS: i32 = 0x4000;
@@ -50,7 +52,9 @@ const EXPONENT_BIAS: i32 = 0x4000;
 impl KeyDef {
     /// Whether keys have ordered bytes. Errors: the first part whose values have none: arrays, maps and fields of any type.
     pub fn supports_ordered(&self) -> Result<(), &KeyPart> {
-        let has_none = |part: &&KeyPart| matches!(part.field_type, FieldType::Any | FieldType::Array | FieldType::Map);
+        let has_none = |part: &&KeyPart| {
+            matches!(part.field_type, FieldType::Any | FieldType::Interval | FieldType::Array | FieldType::Map)
+        };
         self.parts().iter().find(has_none).map_or(Ok(()), Err)
     }
 
@@ -101,6 +105,7 @@ fn part_length(bytes: &[u8]) -> Option<usize> {
             }
         }
         UUID => 17,
+        DATETIME => 13,
         _ => return None,
     };
     (length <= bytes.len()).then_some(length)
@@ -145,6 +150,10 @@ fn encode_other(part: &KeyPart, value: &[u8], out: &mut Vec<u8>) {
             5 => {
                 out.push(UUID);
                 out.extend_from_slice(reader.read_ext().map_or(b"", |(_, body)| body));
+            }
+            6 => {
+                out.push(DATETIME);
+                out.extend_from_slice(&moment(value));
             }
             _ => out.push(NIL),
         },
@@ -327,6 +336,9 @@ mod tests {
             text().prop_map(|v| encoded(|o| msgpack::encode_str(o, &v))),
             text().prop_map(|v| encoded(|o| msgpack::encode_bin(o, &v))),
             any::<[u8; 16]>().prop_map(|v| encoded(|o| msgpack::encode_ext(o, msgpack::EXT_UUID, &v))),
+            (-3..3i64, 0..3i32, -1..2i16).prop_map(|(seconds, nanoseconds, offset)| {
+                encoded(|o| crate::datetime::Datetime { seconds, nanoseconds, offset, zone: 0 }.encode(o))
+            }),
         ]
     }
 
@@ -358,7 +370,7 @@ mod tests {
         KeyPart { is_nullable: true, ..KeyPart::new(field_no, field_type) }
     }
 
-    const TYPES: [FieldType; 10] = [
+    const TYPES: [FieldType; 11] = [
         FieldType::Unsigned,
         FieldType::Integer,
         FieldType::Double,
@@ -368,6 +380,7 @@ mod tests {
         FieldType::String,
         FieldType::Varbinary,
         FieldType::Uuid,
+        FieldType::Datetime,
         FieldType::Scalar,
     ];
 

@@ -1,7 +1,8 @@
 //! The text form of values, as `tostring(tuple)` and error messages of Tarantool show them.
 
+use crate::datetime::{Datetime, Interval};
 use crate::decimal::Decimal;
-use crate::msgpack::{EXT_DECIMAL, EXT_UUID, Kind, Reader};
+use crate::msgpack::{EXT_DATETIME, EXT_DECIMAL, EXT_INTERVAL, EXT_UUID, Kind, Reader};
 use std::fmt::Write;
 
 /// Appends the text of one checked value: `[1, 'abc', {'k': null}]`.
@@ -91,6 +92,12 @@ fn format_next(reader: &mut Reader<'_>, out: &mut String, depth: usize) -> Resul
                 None => out.push('?'),
             },
             (EXT_UUID, body) => out.push_str(&format_uuid(body)),
+            (EXT_DATETIME, body) => {
+                out.push_str(&Datetime::decode(body).map_or("?".to_string(), |value| value.to_string()))
+            }
+            (EXT_INTERVAL, body) => {
+                out.push_str(&Interval::decode(body).map_or("?".to_string(), |value| value.to_string()))
+            }
             (kind, body) => {
                 let _ = write!(out, "(extension: type {kind}, len {})", body.len());
             }

@@ -86,7 +86,7 @@ pub(crate) fn parse_index(database: &Database, origin: Origin, row: &[u8]) -> Re
         if part.field_no > FIELD_NO_MAX {
             return Err(refuse("field no is too big"));
         }
-        if matches!(part.field_type, FieldType::Any | FieldType::Array | FieldType::Map) {
+        if matches!(part.field_type, FieldType::Any | FieldType::Interval | FieldType::Array | FieldType::Map) {
             let why = format!("field type '{}' is not supported", part.field_type.name());
             return Err(refuse(&why));
         }

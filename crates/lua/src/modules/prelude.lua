@@ -22,6 +22,8 @@ struct lycosa_decimal {
     int32_t scale;
     int32_t is_minus_zero;
 };
+struct datetime { double epoch; int32_t nsec; int16_t tzoffset; int16_t tzindex; };
+struct interval { double sec; double min; double hour; double day; int32_t week; int32_t month; int32_t year; int32_t nsec; int32_t adjust; };
 struct error { uint64_t slot__; };
 ]]
 
@@ -36,6 +38,8 @@ internal.types = {
     tuple = ffi.typeof('const struct tuple &'),
     uuid = ffi.typeof('struct tt_uuid'),
     decimal = ffi.typeof('struct lycosa_decimal'),
+    datetime = ffi.typeof('struct datetime'),
+    interval = ffi.typeof('struct interval'),
     error = ffi.typeof('struct error'),
     bytes = ffi.typeof('char *'),
     const_bytes = ffi.typeof('const char *'),

@@ -141,6 +141,12 @@ function internal.secure_of_options(options)
     return secure
 end
 
+-- The settings of a client of the web.
+function internal.secure_for_web(...)
+    local number = internal.secure_web_settings(...)
+    return { number = number, guard = guarded(number) }
+end
+
 -- Shakes hands over a connected socket. True, or nil and why not.
 function internal.secure_socket(socket, settings, host, timeout)
     local number = internal.secure_open(settings.number, host ~= 'unix/' and host or '')

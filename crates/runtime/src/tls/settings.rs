@@ -13,7 +13,7 @@
 use crate::file::{self, FileKind};
 use pkcs8::EncryptedPrivateKeyInfoRef;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
@@ -43,7 +43,23 @@ pub struct Parameters {
     ciphers: Option<String>,
     password: Option<String>,
     password_file: Option<String>,
+    web: Option<Web>,
 }
+
+/// What a client of the web asks of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Web {
+    verifies_host: bool,
+    verifies_peer: bool,
+}
+
+/// Where systems keep the authorities of the web.
+const WEB_AUTHORITIES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// Takes connections; cheap to clone.
 #[derive(Clone)]
@@ -97,6 +113,18 @@ impl Parameters {
         }
     }
 
+    /// A client of the web: it trusts the authorities of a file, or those that the system knows, and servers must have the names that they are asked by.
+    pub fn for_web(
+        ca_file: Option<String>,
+        own: Option<(String, String)>,
+        verifies_host: bool,
+        verifies_peer: bool,
+    ) -> Self {
+        let (cert_file, key_file) = own.unzip();
+        let web = Some(Web { verifies_host, verifies_peer });
+        Parameters { ca_file, cert_file, key_file, web, ..Parameters::default() }
+    }
+
     /// The side of a server. Errors: a parameter is missing, a file is not what it should be.
     pub fn acceptor(&self) -> io::Result<Acceptor> {
         let provider = self.provider()?;
@@ -123,12 +151,18 @@ impl Parameters {
     /// The side of a client. Errors: as those of [`Parameters::acceptor`].
     pub fn connector(&self) -> io::Result<Connector> {
         let provider = self.provider()?;
-        let roots = self.trusted()?.map(|(_, roots)| roots);
+        let roots = match self.web {
+            None => self.trusted()?.map(|(_, roots)| roots),
+            Some(web) if web.verifies_peer => Some(self.trusted_in_web()?),
+            Some(_) => None,
+        };
+        let verifies_host = self.web.is_some_and(|web| web.verifies_peer && web.verifies_host);
+        let verifier = Verifier { roots, verifies_host, provider: Arc::clone(&provider) };
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(error.to_string()))?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Verifier { roots, provider: Arc::clone(&provider) }));
+            .with_custom_certificate_verifier(Arc::new(verifier));
         let config = match self.own_key(&provider)? {
             None => builder.with_no_client_auth(),
             Some(own) => builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(own))),
@@ -201,6 +235,20 @@ impl Parameters {
             }
         }
         Err(in_file(path, format_args!("cannot be decrypted with {} password(s)", passwords.len())))
+    }
+
+    /// The authorities of the web. What a system knows may have some that nobody can read any more.
+    fn trusted_in_web(&self) -> io::Result<RootCertStore> {
+        let known = || WEB_AUTHORITIES.iter().find(|path| file::describe(Path::new(path), true).is_ok());
+        let path = match (&self.ca_file, known()) {
+            (Some(path), _) => path.as_str(),
+            (None, Some(path)) => path,
+            (None, None) => return Err(wrong("the system has no certificates of authorities: give ca_file")),
+        };
+        let pem = read(path)?;
+        let mut roots = RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok));
+        if added == 0 { Err(in_file(path, "has no certificate in PEM form")) } else { Ok(roots) }
     }
 
     /// The authorities, and the file that they are from.
@@ -286,6 +334,8 @@ fn is_called(suite: &SupportedCipherSuite, name: &str) -> bool {
 #[derive(Debug)]
 struct Verifier {
     roots: Option<RootCertStore>,
+    /// It must be of the name that was asked for, too.
+    verifies_host: bool,
     provider: Arc<CryptoProvider>,
 }
 
@@ -294,7 +344,7 @@ impl ServerCertVerifier for Verifier {
         &self,
         certificate: &CertificateDer<'_>,
         between: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
+        name: &ServerName<'_>,
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
@@ -302,6 +352,9 @@ impl ServerCertVerifier for Verifier {
             let parsed = ParsedCertificate::try_from(certificate)?;
             let algorithms = self.provider.signature_verification_algorithms.all;
             verify_server_cert_signed_by_trust_anchor(&parsed, roots, between, now, algorithms)?;
+            if self.verifies_host {
+                verify_server_name(&parsed, name)?;
+            }
         }
         Ok(ServerCertVerified::assertion())
     }
