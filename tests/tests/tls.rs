@@ -300,7 +300,7 @@ fn handshakes_without_end_hold_nobody_up_and_leave_nothing() {
     let address = setting.listen("");
     assert!(Tunnel::open(&address, &[]).is_greeted());
     let before = setting.rig.server.sockets();
-    let garbage: Vec<u8> = (0..2000_u32).map(|at| (at * 7919 >> 3) as u8).collect();
+    let garbage: Vec<u8> = (0..2000_u32).map(|at| ((at * 7919) >> 3) as u8).collect();
     let mut held = Vec::new();
     // More than there may be at once: the oldest are ended.
     for at in 0..1300 {
