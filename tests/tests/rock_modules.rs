@@ -89,7 +89,7 @@ fn compat_has_the_options_of_later_versions() {
         channel:put(1) channel:put(2) channel:close() is(channel:put(3), false) is(channel:get(0), 1) is(channel:get(0), 2) is(channel:get(0), nil)
         compat.fiber_channel_close_mode = 'default'
         fails('Invalid option', function() compat.nosuch = 'new' end) fails('Invalid option', function() return compat.nosuch end)
-        fails('Invalid argument', function() compat.sql_priv = 'x' end) fails('no longer available', function() compat.sql_priv = 'old' end)
+        fails('Invalid argument', function() compat.sql_priv = 'x' end) fails('no longer available', function() compat.wal_cleanup_delay_deprecation = 'new' end) compat.sql_priv = 'old' compat.sql_seq_scan_default = 'old'
         fails('Invalid argument', compat, { json_escape_forward_slash = 'new', sql_priv = 5 }) is(json.encode('/'), '"\\/"')
         fails('Invalid argument', compat, 5)
         local way

@@ -14,6 +14,11 @@ local function choice(way, tweak, brief)
     return { default = way, brief = brief, action = function(is_new) tweaks[tweak] = is_new end }
 end
 
+-- Of what is not here either way does.
+local function either(way, brief)
+    return { default = way, brief = brief, action = function() end }
+end
+
 local options = {
     json_escape_forward_slash = choice('old', 'json_plain_slash',
         "Whether json.encode() puts a backslash before '/': the old way does, the new one does not."),
@@ -21,8 +26,8 @@ local options = {
         'Whether every text of several lines is printed as a block. Here it is the old way: those with an empty line are.'),
     fiber_channel_close_mode = choice('old', 'channel_closes_gently',
         'Whether what is in a channel can still be read after channel:close(): the new way keeps it, the old one drops it.'),
-    sql_priv = always('new', 'Whether SQL needs a right. There is no SQL here.'),
-    sql_seq_scan_default = always('new', 'Whether SQL may scan whole spaces unasked. There is no SQL here.'),
+    sql_priv = either('new', 'Whether SQL needs a right. There is no SQL here.'),
+    sql_seq_scan_default = either('old', 'Whether SQL may scan whole spaces unasked. There is no SQL here.'),
     box_info_cluster_meaning = choice('old', 'cluster_is_whole',
         'Whether box.info.cluster is about the replica set (old) or about the whole cluster (new).'),
     binary_data_decoding = {
@@ -34,16 +39,16 @@ local options = {
         'Whether box.tuple.new(a, b) makes a tuple of both (old), or b are options of the tuple a (new).'),
     box_session_push_deprecation = choice('old', 'session_push_is_gone',
         'Whether box.session.push() raises an error (new).'),
-    c_func_iproto_multireturn = always('new', 'How results of functions in C are packed. There are none here.'),
+    c_func_iproto_multireturn = either('new', 'How results of functions in C are packed. There are none here.'),
     box_tuple_extension = always('old', 'Whether tuples of calls go over the network with their formats. Here they never do.'),
     box_space_max = always('old', 'The largest number of a space: 2147483647 (old).'),
     box_error_unpack_type_and_code = choice('old', 'error_unpacks_less',
         'Whether error:unpack() leaves out base_type, custom_type and a code of 0 (new).'),
     box_error_serialize_verbose = always('old', 'Whether errors are printed with all their fields. Here it is the message.'),
-    box_consider_system_spaces_synchronous = always('old',
+    box_consider_system_spaces_synchronous = either('old',
         'Whether system spaces are synchronous once the queue has an owner. There is no replication here.'),
     wal_cleanup_delay_deprecation = always('old', 'Whether the option wal_cleanup_delay raises an error.'),
-    replication_synchro_timeout = always('old', 'What replication_synchro_timeout does. There is no replication here.'),
+    replication_synchro_timeout = either('old', 'What replication_synchro_timeout does. There is no replication here.'),
     box_recovery_triggers_deprecation = always('old', 'Whether triggers run during recovery.'),
 }
 
