@@ -146,10 +146,9 @@ fn a_change_leaves_alone_what_stays_and_a_failed_one_changes_nothing() {
         format!("return tostring(select(2, pcall(box.cfg, {{ listen = '{a}, {taken}', too_long_threshold = 7 }})))");
     let said = text(&mut client, &source);
     assert!(said.contains("taken") && said.contains("no socket"), "{said}");
-    let state = format!(
-        "return box.cfg.listen .. ' ' .. box.cfg.too_long_threshold .. ' ' .. table.concat(box.info.listen, ' ')"
-    );
-    assert_eq!(text(&mut client, &state), format!("{c}, {b} 0.5 {c} {b}"));
+    let state =
+        "return box.cfg.listen .. ' ' .. box.cfg.too_long_threshold .. ' ' .. table.concat(box.info.listen, ' ')";
+    assert_eq!(text(&mut client, state), format!("{c}, {b} 0.5 {c} {b}"));
     assert!(serves(&b) && serves(&c) && !dir.path().join("a").exists());
     // The same twice cannot be had.
     let said = text(&mut client, &format!("return tostring(select(2, pcall(box.cfg, {{ listen = '{a}, {a}' }})))"));
