@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 const SPACES: &str = "
-    for _, name in ipairs({'rows'}) do
+    for _, name in ipairs({'rows', 'beside'}) do
         local space = box.schema.space.create(name)
         space:create_index('primary')
     end
@@ -22,9 +22,12 @@ const SPACES: &str = "
 const SCRIPT: &str = "
     local fiber = require('fiber')
     local rows = box.space.rows
-    local function try(read, change)
+    local function try(read, change, is_reader)
         box.begin()
         read()
+        if not is_reader then
+            box.space.beside:replace{1}
+        end
         local other = fiber.new(change)
         other:set_joinable(true)
         assert(other:join())
@@ -59,11 +62,47 @@ const SCRIPT: &str = "
         end
         local outcome = try(case[1], change(case[2]))
         assert(outcome == 97, 'case ' .. at .. ': ' .. tostring(outcome))
+        -- The last one writes itself.
+        outcome = at == #cases or try(case[1], change(case[2]), true)
+        assert(outcome == true, 'case ' .. at .. ' of a reader: ' .. tostring(outcome))
         if case[3] then
             outcome = try(case[1], change(case[3]))
             assert(outcome == true, 'case ' .. at .. ' beside: ' .. tostring(outcome))
         end
     end
+
+    -- Who only reads goes on in what it saw, whatever it asks.
+    local hashes = box.schema.space.create('hashes')
+    hashes:create_index('primary', {type = 'hash'})
+    for i = 1, 9 do hashes:insert{i, 'old'} end
+    local function all()
+        local found = {rows:len(), rows:count(), hashes:len(), rows.index.second:max()[1]}
+        for _, space in ipairs{rows, hashes} do
+            local texts = {}
+            for _, row in space:pairs() do table.insert(texts, tostring(row)) end
+            table.sort(texts)
+            table.insert(found, table.concat(texts, ' '))
+        end
+        table.insert(found, #rows:select({}, {after = {40}, limit = 3}))
+        return table.concat(found, ' | ')
+    end
+    box.begin()
+    local before = all()
+    local other = fiber.new(function()
+        for i = 1, 9 do hashes:replace{i, 'new'} end
+        hashes:insert{10, 'new'}
+        hashes:delete{3}
+        rows:insert{46, 0}
+        rows:delete{60}
+    end)
+    other:set_joinable(true)
+    assert(other:join())
+    assert(all() == before, all())
+    for seed = 1, 50 do assert(rows.index.primary:random(seed)[1] ~= 46) end
+    assert(not pcall(rows.replace, rows, {1, 1}))
+    box.rollback()
+    assert(all() ~= before)
+    rows:delete{46} rows:insert{60, 0}
 
     -- A scan goes on where it was.
     box.begin()
