@@ -14,28 +14,16 @@ use tuple::msgpack::{self, Reader};
 /// A script for the server's own administrator, so that guest may evaluate.
 const OPEN: &str = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
 
+/// Makes a key and a certificate. False: openssl(1) is not there or has failed.
+fn make_certificate(dir: &Path, arguments: &[&str]) -> bool {
+    let request = "req -x509 -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650";
+    let made = Command::new("openssl").args(request.split(' ')).args(arguments).current_dir(dir).output();
+    made.is_ok_and(|made| made.status.success())
+}
+
 /// Makes an authority, members of it and of another one. False: openssl(1) is not there or has failed.
 fn make_files(dir: &Path) -> bool {
-    let openssl = |arguments: &[&str]| {
-        let key = [
-            "req",
-            "-x509",
-            "-new",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "3650",
-        ];
-        Command::new("openssl")
-            .args(key)
-            .args(arguments)
-            .current_dir(dir)
-            .output()
-            .is_ok_and(|made| made.status.success())
-    };
+    let openssl = |arguments: &[&str]| make_certificate(dir, arguments);
     [("ca", ["server", "client"]), ("other_ca", ["stranger", "another"])].iter().all(|(authority, members)| {
         let (key, certificate) = (format!("{authority}.key"), format!("{authority}.crt"));
         let subject = format!("/CN={authority}");
@@ -461,24 +449,10 @@ fn the_console_speaks_tls() {
 #[test]
 fn http_client_asks_for_the_certificate_of_the_host() {
     let mut setting = Setting::new();
-    let key = [
-        "req",
-        "-x509",
-        "-new",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "3650",
-    ];
-    let named =
-        ["-subj", "/CN=localhost", "-CA", "ca.crt", "-CAkey", "ca.key", "-keyout", "web.key", "-out", "web.crt"];
-    let names = ["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"];
-    let made =
-        Command::new("openssl").args(key).args(named).args(names).current_dir(setting.files.path()).output().unwrap();
-    assert!(made.status.success(), "{made:?}");
+    let arguments = "-subj /CN=localhost -CA ca.crt -CAkey ca.key -keyout web.key -out web.crt \
+                     -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE";
+    let arguments: Vec<_> = arguments.split(' ').collect();
+    assert!(make_certificate(setting.files.path(), &arguments));
     let (certificate, key) = (setting.path("web.crt"), setting.path("web.key"));
     let (authority, other) = (setting.path("ca.crt"), setting.path("other_ca.crt"));
     // A server of sockets with TLS, made of what consoles are made of.

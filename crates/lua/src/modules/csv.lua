@@ -92,13 +92,19 @@ local function new_machine(delimiter, quote, emit)
     return machine
 end
 
-local function iterate(readable, options)
+-- What separates values, and what stands around them.
+local function marks(options)
     local delimiter, quote = option(options, 'delimiter', DELIMITER), option(options, 'quote_char', QUOTE)
     if #delimiter ~= 1 then
-        error('Invalid delimiter length', 2)
+        error('Invalid delimiter length', 3)
     elseif #quote ~= 1 then
-        error('Invalid quote_char length', 2)
+        error('Invalid quote_char length', 3)
     end
+    return delimiter, quote
+end
+
+local function iterate(readable, options)
+    local delimiter, quote = marks(options)
     local next_piece = pieces_of(readable, option(options, 'chunk_size', CHUNK_BYTES))
     local rows, first, last = {}, 1, 0
     local machine = new_machine(delimiter, quote, function(row)
@@ -146,12 +152,7 @@ local function dump(data, options, writable)
     if type(data) ~= 'table' then
         error('Usage: dump(table[, opts, writable])')
     end
-    local delimiter, quote = option(options, 'delimiter', DELIMITER), option(options, 'quote_char', QUOTE)
-    if #delimiter ~= 1 then
-        error('Invalid delimiter length', 2)
-    elseif #quote ~= 1 then
-        error('Invalid quote_char length', 2)
-    end
+    local delimiter, quote = marks(options)
     local function escaped(text)
         local doubled = text:gsub(quote:gsub('%p', '%%%0'), quote .. quote)
         if text:find('[\r\n]') or text:find(delimiter, 1, true) then
