@@ -10,7 +10,7 @@ use database::{Config, Database, Environment, State};
 use echo::Echo;
 use lycosa_tests::{Client, MEMORY, Seed, packet, request};
 use protocol::iproto::Iproto;
-use protocol::{Door, Doors, EventLoop, NetConfig};
+use protocol::{Door, Doors, EventLoop, NetConfig, Protocol};
 use runtime::net::{Address, SimulatedStream, SocketAddr};
 use runtime::{Fault, MachineConfig, PacedFiles, SeededRandomness, SimulatedFiles, Simulation, fiber};
 use std::cell::{Cell, RefCell};
@@ -27,7 +27,8 @@ const PAUSE_NS: u64 = 50_000_000;
 /// The table of doors, with one line more.
 fn doors() -> Doors {
     let mut doors = protocol::doors();
-    doors.push(Rc::new(Echo));
+    let open: Box<protocol::OpenDoor> = Box::new(|_, _| Ok(Rc::new(Echo)));
+    doors.push(Protocol { name: Echo::NAME, clients: "anybody", has_logins: true, open });
     doors
 }
 
@@ -97,8 +98,8 @@ impl Rig {
         let database = Database::new(config, environment).unwrap();
         let event_loop = EventLoop::new(poll, waker, Rc::clone(&database), NetConfig::default(), doors()).unwrap();
         database.open().unwrap();
-        event_loop.listeners().listen(Echo::NAME, &echo_address().into()).unwrap();
-        event_loop.listeners().listen(Iproto::NAME, &iproto_address().into()).unwrap();
+        event_loop.listeners().listen(&database, Echo::NAME, &echo_address().into()).unwrap();
+        event_loop.listeners().listen(&database, Iproto::NAME, &iproto_address().into()).unwrap();
         let simulation = Rc::clone(simulation);
         Rig { simulation, files, database, event_loop, received: Rc::default(), clients: Rc::default() }
     }
@@ -264,7 +265,7 @@ fn a_protocol_that_is_not_in_the_table_cannot_be_listened_for() {
     Rig::run(1, |rig| {
         let listeners = rig.event_loop.listeners();
         let address: Address = SocketAddr::from(([127, 0, 0, 1], 9)).into();
-        let refused = listeners.listen("gopher", &address).unwrap_err();
+        let refused = listeners.listen(&rig.database, "gopher", &address).unwrap_err();
         assert!(refused.to_string().contains("gopher"), "{refused}");
         assert_eq!(listeners.addresses(Echo::NAME), [echo_address().into()]);
         listeners.close(Echo::NAME);

@@ -30,6 +30,8 @@ pub const SUPER: UserId = 31;
 pub enum SessionKind {
     /// A connection of the binary protocol.
     Binary,
+    /// A connection of another protocol, by its name.
+    Door(&'static str),
     /// An administrator's console.
     Console,
     /// A script, a background fiber.
@@ -41,6 +43,7 @@ impl SessionKind {
     pub fn name(self) -> &'static str {
         match self {
             SessionKind::Binary => "binary",
+            SessionKind::Door(name) => name,
             SessionKind::Console => "console",
             SessionKind::Background => "background",
         }
@@ -86,7 +89,10 @@ impl Database {
         let sessions = &self.sessions;
         let id = sessions.last_id.get() + 1;
         sessions.last_id.set(id);
-        let user = if kind == SessionKind::Binary { GUEST } else { ADMIN };
+        let user = match kind {
+            SessionKind::Binary | SessionKind::Door(_) => GUEST,
+            SessionKind::Console | SessionKind::Background => ADMIN,
+        };
         let session = Rc::new(Session {
             id,
             kind,

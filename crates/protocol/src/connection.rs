@@ -33,6 +33,8 @@ pub struct Connection {
     /// The beginning of a request whose rest has not come.
     pub(crate) input: RefCell<Vec<u8>>,
     pub(crate) output: RefCell<Output>,
+    /// Nothing is done for it but logins.
+    pub(crate) must_log_in: Cell<bool>,
     /// Requests in fibers, and a login that waits.
     pub(crate) in_flight: Cell<usize>,
     /// A login waits behind failed ones.
@@ -77,6 +79,7 @@ impl Connection {
             session,
             input: RefCell::default(),
             output: RefCell::new(Output::new(is_ordered)),
+            must_log_in: Cell::new(false),
             in_flight: Cell::new(0),
             is_login_waiting: Cell::new(false),
             is_readable: Cell::new(false),
@@ -135,6 +138,12 @@ impl Connection {
         self.answer(seen, tag, encode).expect("the encoding of an error does not fail");
     }
 
+    /// True if nobody has logged in where the listener asks for it: doors do nothing but logins then.
+    #[inline]
+    pub fn must_log_in(&self) -> bool {
+        self.must_log_in.get()
+    }
+
     /// Ends the connection behind the answers to what was asked so far.
     pub fn end(&self) {
         self.is_closing.set(true);
@@ -174,7 +183,7 @@ impl Connection {
 
     /// True if nobody has logged in and guest may do nothing but connect: whoever that is gets little to hold.
     pub(crate) fn is_stranger(&self) -> bool {
-        self.session.user.get() == database::GUEST && !self.service.has_guest_grants()
+        self.must_log_in() || self.session.user.get() == database::GUEST && !self.service.has_guest_grants()
     }
 
     /// The same in the fiber that calls, for a request that has come at `begun`, by the clock of the fibers.

@@ -6,13 +6,15 @@
 //! ```
 //!
 //! Sockets, bounds, time slices, groups, parking, slow logins and the stop of the server are the same behind all doors and stand beside them, in
-//! this crate. What a protocol adds is a folder with a [`Door`] and a line in the table that the event loop is given.
+//! this crate. What a protocol adds is a folder with a [`Door`] and a line in the table that the event loop is given. Each listener has a door of its own,
+//! made with what the listener's address says.
 //!
 //! The event loop calls a door once for everything that it has read from a socket, through [`AnyDoor`]; what happens for each request is compiled
 //! for each door.
 
 use crate::connection::Connection;
 use crate::serving;
+use crate::terms::Terms;
 use database::{Database, Error, ErrorCode, Result, SessionKind};
 use std::any::Any;
 use std::rc::Rc;
@@ -35,7 +37,7 @@ pub enum Split<R> {
     },
 }
 
-/// What a protocol says about bytes. One value serves all connections; what is a connection's own is its `State`.
+/// What a protocol says about bytes. One value serves all connections of a listener; what is a connection's own is its `State`.
 pub trait Door: 'static {
     /// A request that was understood, borrowing the input.
     type Request<'a>;
@@ -47,6 +49,9 @@ pub trait Door: 'static {
     const IS_ORDERED: bool;
     /// What the sessions of its connections are.
     const SESSION: SessionKind;
+    /// Whom connections act as where the listener names nobody and asks for no login; guest otherwise. A user of the door's own, who has rights on its
+    /// spaces and no password: what guest may do, anybody may who reaches any door.
+    const OWN_USER: Option<&'static str> = None;
 
     /// Makes the state of a new connection, and what the server says first: at most 128 bytes, which every fresh socket takes.
     fn greet(&self, database: &Database, out: &mut Vec<u8>) -> Self::State;
@@ -102,6 +107,8 @@ pub trait AnyDoor {
     fn is_ordered(&self) -> bool;
     /// See [`Door::SESSION`].
     fn session_kind(&self) -> SessionKind;
+    /// See [`Door::OWN_USER`].
+    fn own_user(&self) -> Option<&'static str>;
     /// See [`Door::greet`].
     fn open(&self, database: &Database, out: &mut Vec<u8>) -> Box<dyn Any>;
     /// Serves what was read from a connection, and what was left before.
@@ -120,8 +127,24 @@ pub trait AnyDoor {
     fn welcome(&self, database: &Database, out: &mut Vec<u8>, tag: u64);
 }
 
+/// Makes the door of a listener, and what it needs in the database. May wait; called in a fiber wherever a protocol needs one. Errors: the terms are
+/// not those of this protocol; the database refuses.
+pub type OpenDoor = dyn Fn(&Rc<Database>, &Terms) -> Result<Rc<dyn AnyDoor>>;
+
+/// A line of the table of doors.
+pub struct Protocol {
+    /// The scheme of addresses, and [`Door::NAME`].
+    pub name: &'static str,
+    /// Who may connect, for a line of the log.
+    pub clients: &'static str,
+    /// Its clients can say who they are. Where they cannot, other machines may come only by TLS with certificates that are looked at.
+    pub has_logins: bool,
+    /// See [`OpenDoor`].
+    pub open: Box<OpenDoor>,
+}
+
 /// The doors of an event loop.
-pub type Doors = Vec<Rc<dyn AnyDoor>>;
+pub type Doors = Vec<Protocol>;
 
 /// The state that this door has made for a connection.
 fn state<D: Door>(connection: &Connection) -> &D::State {
@@ -139,6 +162,10 @@ impl<D: Door> AnyDoor for D {
 
     fn session_kind(&self) -> SessionKind {
         D::SESSION
+    }
+
+    fn own_user(&self) -> Option<&'static str> {
+        D::OWN_USER
     }
 
     fn open(&self, database: &Database, out: &mut Vec<u8>) -> Box<dyn Any> {

@@ -3,8 +3,8 @@
 //! A handshake is given some seconds. Of more than there may be at once the oldest ends. In one turn of the loop handshakes together have a few
 //! milliseconds: what a signature costs would otherwise hold everybody up while very many come.
 
-use crate::door::AnyDoor;
 use crate::event_loop::EventLoop;
+use crate::listeners::Entrance;
 use runtime::fiber;
 use runtime::net::{Address, Stream, Token};
 use runtime::tls::Session;
@@ -25,7 +25,7 @@ struct Handshake {
     stream: Stream,
     session: Session,
     peer: Address,
-    door: Rc<dyn AnyDoor>,
+    entrance: Rc<Entrance>,
     deadline_ns: u64,
     is_ready: bool,
 }
@@ -87,7 +87,7 @@ impl EventLoop {
         mut stream: Stream,
         session: Session,
         peer: Address,
-        door: Rc<dyn AnyDoor>,
+        entrance: Rc<Entrance>,
     ) {
         if self.handshakes.len() >= HANDSHAKES_MAX
             && let Some((_, oldest)) = self.handshakes.open.pop_first()
@@ -100,7 +100,7 @@ impl EventLoop {
             return;
         }
         let deadline_ns = fiber::now_ns().saturating_add(HANDSHAKE_NS_MAX);
-        let handshake = Handshake { stream, session, peer, door, deadline_ns, is_ready: false };
+        let handshake = Handshake { stream, session, peer, entrance, deadline_ns, is_ready: false };
         self.handshakes.open.insert(token, handshake);
         // What came before the socket was watched raises an event, too.
     }
@@ -127,8 +127,9 @@ impl EventLoop {
             match handshake.session.shake_hands(SocketOf(&handshake.stream)) {
                 Ok(false) => {}
                 Ok(true) => {
-                    if let Some(Handshake { stream, session, peer, door, .. }) = self.handshakes.open.remove(&token) {
-                        self.admit(token, stream, Some(session), &peer, &door);
+                    if let Some(Handshake { stream, session, peer, entrance, .. }) = self.handshakes.open.remove(&token)
+                    {
+                        self.admit(token, stream, Some(session), &peer, &entrance);
                     }
                 }
                 Err(error) => {

@@ -10,6 +10,8 @@
 //! * Nothing that a client sends or fails to read costs another client anything: every buffer has a bound.
 //! * Nothing beside the doors names a protocol.
 
+use std::rc::Rc;
+
 mod connection;
 mod door;
 mod drain;
@@ -24,14 +26,22 @@ mod sender;
 mod service;
 mod serving;
 mod settle;
+mod setup;
+mod terms;
 
 pub use connection::Connection;
-pub use door::{AnyDoor, Door, Doors, Split};
+pub use door::{AnyDoor, Door, Doors, OpenDoor, Protocol, Split};
 pub use event_loop::EventLoop;
-pub use listeners::{Listeners, Place};
+pub use listeners::{Listeners, Opened, Place};
 pub use service::NetConfig;
+pub use terms::Terms;
 
 /// The table of doors: the protocols that Lycosa speaks.
 pub fn doors() -> Doors {
-    vec![std::rc::Rc::new(iproto::Iproto)]
+    vec![Protocol {
+        name: iproto::Iproto::NAME,
+        clients: "any Tarantool connector",
+        has_logins: true,
+        open: Box::new(|_, _| Ok(Rc::new(iproto::Iproto))),
+    }]
 }

@@ -1,11 +1,12 @@
 //! Listeners, each behind a door, and the connections that they accept.
 
 use crate::connection::{Connection, ToClient};
-use crate::door::{AnyDoor, Doors};
+use crate::door::{AnyDoor, Doors, Protocol};
 use crate::event_loop::EventLoop;
 use crate::handshakes::SocketOf;
 use crate::sender::Outlet;
-use database::SessionEvent;
+use crate::terms::Terms;
+use database::{Database, Error, SessionEvent};
 use runtime::fiber;
 use runtime::net::{Address, Endpoint, Listener, Registry, Stream, Token};
 use runtime::tls::{Acceptor, Parameters, Session};
@@ -23,22 +24,43 @@ pub(crate) const ACCEPT_AGAIN_NS: u64 = 50_000_000;
 /// Interval between warnings that connections cannot be accepted.
 const ACCEPT_WARNING_NS: u64 = 1_000_000_000;
 
+/// The protocol of an address that names none.
+const PROTOCOL: &str = "iproto";
+
 /// Where to listen, and how.
 pub struct Place {
+    /// The protocol: the name of a door.
+    pub door: String,
+    /// What is said about the door.
+    pub terms: Terms,
     /// The address; port 0 is any free one.
     pub address: Address,
     /// Connections are by TLS.
     pub acceptor: Option<Acceptor>,
+    /// Who comes by TLS has to show a certificate.
+    pub checks_certificates: bool,
 }
 
 impl Place {
-    /// The place that a text stands for: `[login@]address[?name=value&...]`. Reads files of keys; may block for as long as a name server takes.
-    /// Errors: it is none, or a file is not what it should be.
+    /// The place that a text stands for: `[protocol://][login@]address[?name=value&...]`. Reads files of keys; may block for as long as a name server
+    /// takes. Errors: it is none, or a file is not what it should be.
     pub fn of(text: &str) -> io::Result<Self> {
-        let endpoint = Endpoint::parse(text)?;
+        let (door, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => (scheme, rest),
+            _ => (PROTOCOL, text),
+        };
+        let endpoint = Endpoint::parse(rest)?;
         let given = endpoint.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let acceptor = Parameters::of(given)?.map(|parameters| parameters.acceptor()).transpose()?;
-        Ok(Place { address: endpoint.resolve()?, acceptor })
+        let parameters = Parameters::of(given)?;
+        let checks_certificates = parameters.as_ref().is_some_and(Parameters::has_authorities);
+        let acceptor = parameters.map(|parameters| parameters.acceptor()).transpose()?;
+        let address = endpoint.resolve()?;
+        let terms = match door {
+            // Tarantool passes over what it does not know there.
+            PROTOCOL => Terms::default(),
+            _ => Terms::of(endpoint.login.as_deref(), &endpoint.parameters, !address.is_local())?,
+        };
+        Ok(Place { door: door.to_string(), terms, address, acceptor, checks_certificates })
     }
 }
 
@@ -66,15 +88,24 @@ fn is_same(a: &Address, b: &Address) -> bool {
 
 struct Open {
     listener: Listener,
-    door: Rc<dyn AnyDoor>,
-    /// In which order the places of its door were named.
+    entrance: Rc<Entrance>,
+    /// In which order the places were named.
     rank: usize,
+}
+
+/// What is behind a listener.
+pub(crate) struct Entrance {
+    pub(crate) door: Rc<dyn AnyDoor>,
+    pub(crate) terms: Terms,
     /// Connections are by TLS.
     acceptor: Option<Acceptor>,
 }
 
-/// A connection, who it is from, the door it has come to, and by TLS as whom it is answered.
-type Accepted = (Stream, Address, Rc<dyn AnyDoor>, Option<Acceptor>);
+/// A place and its door.
+pub type Opened = (Place, Rc<dyn AnyDoor>);
+
+/// A connection, who it is from, and where it has come in.
+type Accepted = (Stream, Address, Rc<Entrance>);
 
 /// Where the loop listens: may be changed while it runs.
 pub struct Listeners {
@@ -88,25 +119,40 @@ impl Listeners {
         Listeners { registry, doors, open: RefCell::default() }
     }
 
+    /// The line of the table for a protocol. Errors: there is none; the names that there are.
+    pub fn protocol(&self, name: &str) -> io::Result<&Protocol> {
+        self.doors.iter().find(|known| known.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.doors.iter().map(|door| door.name).collect();
+            io::Error::other(format!("no protocol is called '{name}', only {}", names.join(", ")))
+        })
+    }
+
+    /// Makes the door of a place. May wait. Errors: there is no such protocol, its terms are wrong, the database refuses.
+    pub fn open_door(&self, database: &Rc<Database>, place: &Place) -> Result<Rc<dyn AnyDoor>, Error> {
+        let protocol = self.protocol(&place.door).map_err(|error| Error::illegal(error.to_string()))?;
+        (protocol.open)(database, &place.terms)
+    }
+
     /// Begins to accept connections of a protocol, by the name of its door. Returns the address, with the port if it was 0. Errors: the
     /// system's; the loop has no such door, or listens at too many addresses.
-    pub fn listen(&self, door: &str, address: &Address) -> io::Result<Address> {
-        let Some(door) = self.doors.iter().find(|known| known.name() == door) else {
-            return Err(io::Error::other(format!("no protocol is called '{door}'")));
-        };
-        let token = self.bind(door, &Place { address: address.clone(), acceptor: None }, 0)?;
+    pub fn listen(&self, database: &Rc<Database>, door: &str, address: &Address) -> io::Result<Address> {
+        let (terms, acceptor) = (Terms::default(), None);
+        let place =
+            Place { door: door.to_string(), terms, address: address.clone(), acceptor, checks_certificates: false };
+        let door = self.open_door(database, &place).map_err(|error| io::Error::other(error.to_string()))?;
+        let token = self.bind(&place.address, Rc::new(Entrance { door, terms: place.terms, acceptor: None }), 0)?;
         let local = self.local_address(token);
         local.ok_or_else(|| io::Error::other("the listener has no address"))
     }
 
     /// Binds and registers. Returns the token.
-    fn bind(&self, door: &Rc<dyn AnyDoor>, place: &Place, rank: usize) -> io::Result<usize> {
+    fn bind(&self, address: &Address, entrance: Rc<Entrance>, rank: usize) -> io::Result<usize> {
         let mut open = self.open.borrow_mut();
         let free = (FIRST_LISTENER..FIRST_CONNECTION).find(|token| !open.contains_key(token));
         let token = free.ok_or_else(|| io::Error::other("listened at too many addresses"))?;
-        let mut listener = Listener::bind(&place.address)?;
+        let mut listener = Listener::bind(address)?;
         self.registry.register_listener(&mut listener, Token(token))?;
-        open.insert(token, Open { listener, door: Rc::clone(door), rank, acceptor: place.acceptor.clone() });
+        open.insert(token, Open { listener, entrance, rank });
         Ok(token)
     }
 
@@ -114,38 +160,40 @@ impl Listeners {
         self.open.borrow().get(&token)?.listener.local_address().ok()
     }
 
-    /// Listens for a protocol at these places and nowhere else. What is listened at already goes on; new places are bound before old ones are left,
+    /// Listens at these places and nowhere else. What is listened at already goes on; new places are bound before old ones are left,
     /// unless one is in the way of the other. Errors: the number of the place that cannot be had, and why; everything is as before then.
-    pub fn listen_only(&self, door: &str, places: &[Place]) -> Result<(), (usize, io::Error)> {
-        let Some(door) = self.doors.iter().find(|known| known.name() == door) else {
-            return Err((0, io::Error::other(format!("no protocol is called '{door}'"))));
-        };
-        let tokens = || -> Vec<(usize, Address)> {
+    pub fn listen_only(&self, places: Vec<Opened>) -> Result<(), (usize, io::Error)> {
+        let mut old: Vec<(usize, Address)> = {
             let open = self.open.borrow();
-            let own = open.iter().filter(|(_, open)| open.door.name() == door.name());
-            own.filter_map(|(token, open)| Some((*token, open.listener.local_address().ok()?))).collect()
+            open.iter().filter_map(|(token, open)| Some((*token, open.listener.local_address().ok()?))).collect()
         };
-        let mut old = tokens();
+        let places: Vec<(Address, Rc<Entrance>)> = places
+            .into_iter()
+            .map(|(Place { terms, address, acceptor, .. }, door)| {
+                (address, Rc::new(Entrance { door, terms, acceptor }))
+            })
+            .collect();
         let mut kept = Vec::new();
-        for (rank, place) in places.iter().enumerate() {
-            if let Some(at) = old.iter().position(|(_, address)| is_same(address, &place.address)) {
+        for (rank, (address, _)) in places.iter().enumerate() {
+            if let Some(at) = old.iter().position(|(_, listened)| is_same(listened, address)) {
                 kept.push((rank, old.swap_remove(at).0));
             }
         }
         let (mut made, mut left) = (Vec::new(), Vec::new());
-        for (rank, place) in places.iter().enumerate() {
+        for (rank, (address, entrance)) in places.iter().enumerate() {
             if kept.iter().any(|(kept_rank, _)| *kept_rank == rank) {
                 continue;
             }
-            let mut bound = self.bind(door, place, rank);
-            let in_the_way = old.iter().position(|(_, address)| excludes(address, &place.address));
+            let mut bound = self.bind(address, Rc::clone(entrance), rank);
+            let in_the_way = old.iter().position(|(_, listened)| excludes(listened, address));
             if let (Err(error), Some(at)) = (&bound, in_the_way)
                 && error.kind() == io::ErrorKind::AddrInUse
             {
-                let (token, address) = old.swap_remove(at);
-                let acceptor = self.close_token(token);
-                left.push(Place { address, acceptor });
-                bound = self.bind(door, place, rank);
+                let (token, address_left) = old.swap_remove(at);
+                if let Some(entrance) = self.close_token(token) {
+                    left.push((address_left, entrance));
+                }
+                bound = self.bind(address, Rc::clone(entrance), rank);
             }
             match bound {
                 Ok(token) => made.push(token),
@@ -153,9 +201,9 @@ impl Listeners {
                     for token in made {
                         self.close_token(token);
                     }
-                    for (old_rank, place) in left.iter().enumerate() {
-                        if let Err(error) = self.bind(door, place, old_rank) {
-                            tracing::error!("{} is no longer listened at: {error}", place.address);
+                    for (old_rank, (address, entrance)) in left.into_iter().enumerate() {
+                        if let Err(error) = self.bind(&address, entrance, old_rank) {
+                            tracing::error!("{address} is no longer listened at: {error}");
                         }
                     }
                     return Err((rank, error));
@@ -169,19 +217,19 @@ impl Listeners {
         for (rank, token) in kept {
             if let Some(open) = open.get_mut(&token) {
                 open.rank = rank;
-                // Its files may be others by now.
-                open.acceptor = places[rank].acceptor.clone();
+                // Its files, and what is said about it, may be others by now.
+                open.entrance = Rc::clone(&places[rank].1);
             }
         }
         Ok(())
     }
 
-    /// Stops listening; how it was answered there.
-    fn close_token(&self, token: usize) -> Option<Acceptor> {
+    /// Stops listening; what was behind the listener.
+    fn close_token(&self, token: usize) -> Option<Rc<Entrance>> {
         let mut open = self.open.borrow_mut().remove(&token)?;
         // It is closed anyway when it is dropped.
         let _ = self.registry.deregister_listener(&mut open.listener);
-        open.acceptor
+        Some(open.entrance)
     }
 
     /// Looks whether an address can be had, and leaves it. Errors: the system's.
@@ -191,7 +239,7 @@ impl Listeners {
 
     /// Stops listening for a protocol; open connections stay.
     pub fn close(&self, door: &str) {
-        self.close_if(|open| open.door.name() == door);
+        self.close_if(|open| open.entrance.door.name() == door);
     }
 
     /// Stops listening everywhere.
@@ -212,17 +260,24 @@ impl Listeners {
 
     /// Addresses listened at for a protocol, in the order in which they were named.
     pub fn addresses(&self, door: &str) -> Vec<Address> {
+        let all = self.all_addresses().into_iter();
+        all.filter(|(name, _)| *name == door).map(|(_, address)| address).collect()
+    }
+
+    /// Protocols and addresses that are listened at, in the order in which they were named.
+    pub fn all_addresses(&self) -> Vec<(&'static str, Address)> {
         let open = self.open.borrow();
-        let mut listeners: Vec<&Open> = open.values().filter(|open| open.door.name() == door).collect();
+        let mut listeners: Vec<&Open> = open.values().collect();
         listeners.sort_by_key(|open| open.rank);
-        listeners.into_iter().filter_map(|open| open.listener.local_address().ok()).collect()
+        let address = |open: &Open| Some((open.entrance.door.name(), open.listener.local_address().ok()?));
+        listeners.into_iter().filter_map(address).collect()
     }
 
     /// The next connection of a listener. None: it listens no longer.
     fn accept(&self, token: usize) -> Option<io::Result<Accepted>> {
         let open = self.open.borrow();
-        let Open { listener, door, acceptor, .. } = open.get(&token)?;
-        Some(listener.accept().map(|(stream, peer)| (stream, peer, Rc::clone(door), acceptor.clone())))
+        let Open { listener, entrance, .. } = open.get(&token)?;
+        Some(listener.accept().map(|(stream, peer)| (stream, peer, Rc::clone(entrance))))
     }
 }
 
@@ -270,7 +325,7 @@ impl EventLoop {
     pub(crate) fn accept(&mut self, token: usize) {
         while let Some(accepted) = self.listeners.accept(token) {
             match accepted {
-                Ok((stream, peer, door, acceptor)) => self.welcome(stream, peer, door, acceptor),
+                Ok((stream, peer, entrance)) => self.welcome(stream, peer, entrance),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     // Out of descriptors, most likely: the others go on.
@@ -281,20 +336,20 @@ impl EventLoop {
         }
     }
 
-    fn welcome(&mut self, stream: Stream, peer: Address, door: Rc<dyn AnyDoor>, acceptor: Option<Acceptor>) {
+    fn welcome(&mut self, stream: Stream, peer: Address, entrance: Rc<Entrance>) {
         let open = self.connections.len() + self.handshakes.len();
         if open >= self.service.config.connections_max {
             tracing::warn!("connection from {peer} is refused: there are {open} already");
             return;
         }
         let _ = stream.set_nodelay(true);
-        match acceptor.map(|acceptor| Session::accept(&acceptor)) {
-            Some(Ok(session)) => self.begin_handshake(stream, session, peer, door),
+        match entrance.acceptor.as_ref().map(Session::accept) {
+            Some(Ok(session)) => self.begin_handshake(stream, session, peer, entrance),
             Some(Err(error)) => tracing::warn!("connection from {peer} is refused: {error}"),
             None => {
                 let token = self.next_token;
                 self.next_token += 1;
-                self.admit(token, stream, None, &peer, &door);
+                self.admit(token, stream, None, &peer, &entrance);
             }
         }
     }
@@ -306,10 +361,17 @@ impl EventLoop {
         mut stream: Stream,
         mut tls: Option<Session>,
         peer: &Address,
-        door: &Rc<dyn AnyDoor>,
+        entrance: &Entrance,
     ) {
         let service = &self.service;
         let database = &service.database;
+        let door = &entrance.door;
+        let session = database.open_session(door.session_kind(), Some(peer.to_string()));
+        if let Err(error) = entrance.terms.begin(database, &session, door.own_user()) {
+            tracing::warn!("connection from {peer} is refused: {error}");
+            database.close_session(&session);
+            return;
+        }
         let mut greeting = Vec::new();
         let state = door.open(database, &mut greeting);
         let token = Token(token);
@@ -321,13 +383,14 @@ impl EventLoop {
                 .and_then(|()| self.listeners.registry.register_stream(&mut stream, token)),
         };
         if greeted.is_err() {
+            database.close_session(&session);
             return;
         }
-        let session = database.open_session(door.session_kind(), Some(peer.to_string()));
         database.announce(&session, SessionEvent::Connect);
         let is_watched = tls.is_some();
         let outlet = Outlet::new(stream, tls, Arc::clone(&service.unsent_total));
         let connection = Connection::new(token, outlet, service, Rc::clone(door), state, session);
+        connection.must_log_in.set(entrance.terms.asks_login);
         let connection = Rc::new(connection);
         *connection.session.channel.borrow_mut() = Some(Rc::new(ToClient(Rc::downgrade(&connection))));
         if is_watched {

@@ -204,6 +204,7 @@ impl Connection {
             }
             return Err(error);
         }
+        self.must_log_in.set(false);
         if let Some(origin) = origin {
             logins.succeeded(origin, self.session.user.get());
         }

@@ -6,7 +6,7 @@ use database::options::change;
 use database::{Database, Environment, Error, ErrorCode, GUEST, PUBLIC, SHUTDOWN_KEY, UserKind};
 use lua::{Host, Lua, LuaConfig};
 use protocol::iproto::Iproto;
-use protocol::{Door, EventLoop, Listeners, NetConfig, Place};
+use protocol::{Door, EventLoop, Listeners, NetConfig, Place, Protocol};
 use runtime::net::{Address, Waker};
 use runtime::signals::{
     HANG_UP, INTERRUPT, TERMINATE, USER_1, fail_writes_beyond_limit, handle_signals, raise_open_files_limit,
@@ -180,6 +180,18 @@ impl Process {
         Ok(Process { database, event_loop, host, stop })
     }
 
+    /// Listens where the options say, in a fiber: the doors of some protocols make spaces. Errors: as those of `listen`.
+    pub(crate) fn listen(&mut self) -> Result<(), String> {
+        let (outcome, host) = (Rc::new(RefCell::new(None)), Rc::clone(&self.host));
+        let (for_fiber, stop) = (Rc::clone(&outcome), self.stop.clone());
+        fiber::spawn("listen", move || {
+            *for_fiber.borrow_mut() = Some(host.listen_as_configured());
+            stop.wake();
+        });
+        self.event_loop.run(|| outcome.borrow().is_some()).map_err(|error| error.to_string())?;
+        outcome.take().map_or(Ok(()), |outcome| outcome.map_err(|error| error.to_string()))
+    }
+
     /// Runs until the process is asked to stop, then stops cleanly. Returns the exit code. Errors: the poll fails, the log cannot be completed.
     pub(crate) fn run(mut self) -> Result<i32, String> {
         let flag = Arc::clone(&self.stop.flag);
@@ -265,7 +277,7 @@ impl ProcessHost {
         Ok(())
     }
 
-    /// Listens where the options say, if they do. Errors: as those of `listen`.
+    /// Listens where the options say, if they do. May wait. Errors: as those of `listen`.
     pub(crate) fn listen_as_configured(&self) -> Result<(), Error> {
         let addresses = self.options.borrow().list("listen").to_vec();
         if addresses.is_empty() { Ok(()) } else { self.listen(&addresses) }
@@ -275,39 +287,59 @@ impl ProcessHost {
     pub(crate) fn check_addresses(&self) -> Result<(), Error> {
         for address in self.options.borrow().list("listen") {
             let place = place_of(address)?;
+            self.listeners.protocol(&place.door).map_err(|error| cannot_listen(address, &error))?;
             self.listeners.try_address(&place.address).map_err(|error| cannot_listen(address, &error))?;
         }
         Ok(())
     }
 
-    /// Listens at these addresses and no others. Errors: one is taken or no address; it is open to the world and nobody needs a password. Everything
-    /// is as before then.
+    /// Listens at these addresses and no others. May wait. Errors: one is taken or no address; it is open to the world and nobody needs a password; its
+    /// door cannot be made. Everything is as before then.
     fn listen(&self, addresses: &[String]) -> Result<(), Error> {
         let places: Vec<Place> = addresses.iter().map(|address| place_of(address)).collect::<Result<_, _>>()?;
-        for Place { address, .. } in &places {
-            self.check_openness(address)?;
+        let mut opened = Vec::new();
+        for (place, text) in places.into_iter().zip(addresses) {
+            let protocol = self.listeners.protocol(&place.door).map_err(|error| cannot_listen(text, &error))?;
+            self.check_openness(&place, protocol)?;
+            let door = self.listeners.open_door(&self.database, &place).map_err(|mut error| {
+                error.push_text(&format!(" (listening at {text})"));
+                error
+            })?;
+            opened.push((place, door));
         }
-        let before = self.listeners.addresses(Iproto::NAME);
-        let outcome = self.listeners.listen_only(Iproto::NAME, &places);
-        outcome.map_err(|(at, error)| cannot_listen(&addresses[at], &error))?;
+        let before = self.listeners.all_addresses();
+        let has_tls: Vec<bool> = opened.iter().map(|(place, _)| place.acceptor.is_some()).collect();
+        self.listeners.listen_only(opened).map_err(|(at, error)| cannot_listen(&addresses[at], &error))?;
         let guest = if self.guest_may_nothing() { "; guest may do nothing until granted" } else { "" };
         // Places and addresses have one order.
-        let by_tls =
-            |at: usize| if places.get(at).is_some_and(|place| place.acceptor.is_some()) { " over TLS" } else { "" };
-        for (at, local) in self.listeners.addresses(Iproto::NAME).iter().enumerate() {
-            if !before.contains(local) {
-                tracing::info!("ready: connect to {local}{} with any Tarantool connector{guest}", by_tls(at));
+        let by_tls = |at: usize| if has_tls.get(at) == Some(&true) { " over TLS" } else { "" };
+        for (at, (door, local)) in self.listeners.all_addresses().into_iter().enumerate() {
+            let clients = self.listeners.protocol(door).map_or(door, |protocol| protocol.clients);
+            let guest = if door == Iproto::NAME { guest } else { "" };
+            if !before.contains(&(door, local.clone())) {
+                tracing::info!("ready: connect to {local}{} with {clients}{guest}", by_tls(at));
             }
         }
         Ok(())
     }
 
-    /// Errors: others may come to this address, and nobody needs a password.
-    fn check_openness(&self, address: &Address) -> Result<(), Error> {
-        if address.is_local() || self.has_password() {
+    /// Errors: others may come to this place, and nobody needs a password, or nobody could give one.
+    fn check_openness(&self, place: &Place, protocol: &Protocol) -> Result<(), Error> {
+        let Place { address, .. } = place;
+        if address.is_local() {
             return Ok(());
         }
-        if self.is_strict {
+        if !protocol.has_logins && !place.checks_certificates {
+            return Err(Error::system(format!(
+                "refusing to listen at {address}: clients of {} cannot log in, so anybody could do anything. Listen at 127.0.0.1, or take \
+                 certificates: ?transport=ssl&ssl_cert_file=...&ssl_key_file=...&ssl_ca_file=...",
+                protocol.name
+            )));
+        }
+        if self.has_password() {
+            return Ok(());
+        }
+        if self.is_strict || protocol.name != Iproto::NAME {
             return Err(Error::system(format!(
                 "refusing to listen at {address}: no user has a password, so anybody could try. Start at 127.0.0.1 and run\n  \
                  box.schema.user.create('me', {{password = 'a secret'}})\n  \
@@ -410,7 +442,11 @@ impl Host for ProcessHost {
     }
 
     fn listen_addresses(&self) -> Vec<String> {
-        self.listeners.addresses(Iproto::NAME).iter().map(ToString::to_string).collect()
+        let text = |(door, address): (&str, Address)| match door {
+            Iproto::NAME => address.to_string(),
+            _ => format!("{door}://{address}"),
+        };
+        self.listeners.all_addresses().into_iter().map(text).collect()
     }
 
     fn rotate_log(&self) {

@@ -30,7 +30,7 @@ pub(crate) fn serve(options: &Options, has_console: bool) -> Result<i32, String>
     process.host.open().map_err(|error| error.to_string())?;
     Lua::opened(&options.shown());
     match options.path("script") {
-        None => process.host.listen_as_configured().map_err(|error| error.to_string())?,
+        None => process.listen()?,
         Some(path) => {
             let source = read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
             let name = path.display().to_string();

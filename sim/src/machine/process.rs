@@ -158,7 +158,7 @@ impl Process {
         if database.catalog.user_by_name(ADMIN.0).is_none() {
             run_script(&mut event_loop, admin())?;
         }
-        event_loop.listeners().listen(Iproto::NAME, &address().into()).map_err(|error| error.to_string())?;
+        event_loop.listeners().listen(&database, Iproto::NAME, &address().into()).map_err(|error| error.to_string())?;
         Ok(Process { database, event_loop })
     }
 

@@ -113,6 +113,11 @@ impl Parameters {
         }
     }
 
+    /// True if whoever answers these has to show a certificate of an authority that they name.
+    pub fn has_authorities(&self) -> bool {
+        self.ca_file.is_some()
+    }
+
     /// A client of the web: it trusts the authorities of a file, or those that the system knows, and servers must have the names that they are asked by.
     pub fn for_web(
         ca_file: Option<String>,
