@@ -76,12 +76,14 @@ fn counts_bits(call: &Call<'_>, at: usize) -> Outcome<bool> {
 }
 
 pub(super) fn bitcount(call: &mut Call<'_>) -> Outcome {
+    let (old, value) = value(call, call.args[1])?;
     let range = match call.args.len() {
         2 => None,
+        // As Redis, which looks no further then.
+        _ if old.is_none() => None,
         4 | 5 => Some((call.integer(2)?, call.integer(3)?, counts_bits(call, 4)?)),
         _ => return Err(SYNTAX.into()),
     };
-    let (_, value) = value(call, call.args[1])?;
     let ones = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
     let count = match range {
         None => ones(&value),
@@ -108,6 +110,11 @@ pub(super) fn bitpos(call: &mut Call<'_>) -> Outcome {
         b"1" => 1,
         _ => return Err("ERR The bit argument must be 1 or 0.".into()),
     };
+    let Some(entry) = call.find(call.args[1])? else {
+        call.reply().integer(if bit == 1 { -1 } else { 0 });
+        return Ok(());
+    };
+    let value = entry.string()?;
     let has_end = call.args.len() > 4;
     let from = if call.args.len() > 3 { call.integer(3)? } else { 0 };
     let to = if has_end { call.integer(4)? } else { -1 };
@@ -115,11 +122,6 @@ pub(super) fn bitpos(call: &mut Call<'_>) -> Outcome {
     if call.args.len() > 6 {
         return Err(SYNTAX.into());
     }
-    let Some(entry) = call.find(call.args[1])? else {
-        call.reply().integer(if bit == 1 { -1 } else { 0 });
-        return Ok(());
-    };
-    let value = entry.string()?;
     let places = match by_bits {
         true => span(value.len() * 8, from, to),
         false => {
@@ -239,11 +241,8 @@ impl Field {
         if self.is_signed { (raw << unused) as i64 >> unused } else { raw as i64 }
     }
 
-    fn set(self, value: &mut Vec<u8>, number: i64) {
-        let end = (self.at + u64::from(self.bits)).div_ceil(8) as usize;
-        if value.len() < end {
-            value.resize(end, 0);
-        }
+    /// Puts a number into a string that is long enough.
+    fn set(self, value: &mut [u8], number: i64) {
         for number_bit in 0..self.bits {
             let at = self.at + u64::from(number_bit);
             let bit = (number as u64) >> (self.bits - 1 - number_bit) & 1;
@@ -308,7 +307,11 @@ fn bitfield_as(call: &mut Call<'_>, reads_only: bool) -> Outcome {
         }
     }
     let (old, mut value) = value(call, key)?;
-    let mut is_changed = false;
+    // As Redis: a string that is to be changed is made long enough, whether it changes or not.
+    let writes = steps.iter().filter(|(_, change, _)| change.is_some());
+    let length = writes.map(|(field, ..)| (field.at + u64::from(field.bits)).div_ceil(8) as usize).max().unwrap_or(0);
+    let mut is_changed = length > value.len();
+    value.resize(value.len().max(length), 0);
     call.reply().array(steps.len());
     for (field, change, overflow) in steps {
         let before = field.get(&value);

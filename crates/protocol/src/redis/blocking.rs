@@ -115,7 +115,7 @@ fn move_between(call: &mut Call<'_>, ends: (End, End), timeout_at: usize) -> Out
         None => Ok(false),
     })?;
     if !is_done {
-        call.reply().null();
+        if call.is_inside { call.reply().null() } else { call.reply().null_array() }
     }
     Ok(())
 }

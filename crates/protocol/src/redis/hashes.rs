@@ -24,6 +24,11 @@ fn field(call: &Call<'_>, head: &Head, field: &[u8]) -> Outcome<Option<Tuple>> {
     call.get_element(Kind::Hash, 2, |out| encode_key(out, head.id, field))
 }
 
+/// The value of a field.
+pub(super) fn value(call: &Call<'_>, head: &Head, name: &[u8]) -> Outcome<Option<Vec<u8>>> {
+    Ok(field(call, head, name)?.map(|row| value_of(&row).to_vec()))
+}
+
 fn put(call: &Call<'_>, head: &Head, field: &[u8], value: &[u8]) -> Outcome {
     call.put_element(Kind::Hash, |out| {
         msgpack::encode_array(out, 3);
@@ -244,10 +249,12 @@ pub(super) fn hincrby(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
-    let row = before(call)?;
-    if super::call::double(call.args[3]).is_none() {
-        return Err(super::failure::NOT_FLOAT.into());
+    match super::call::double(call.args[3]) {
+        None => return Err(super::failure::NOT_FLOAT.into()),
+        Some(by) if !by.is_finite() => return Err("ERR value is NaN or Infinity".into()),
+        Some(_) => {}
     }
+    let row = before(call)?;
     let old = row.as_ref().map_or(b"0".as_slice(), value_of);
     if super::call::double(old).is_none() {
         return Err("ERR hash value is not a float".into());

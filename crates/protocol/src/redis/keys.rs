@@ -63,7 +63,6 @@ impl TimeUnit {
 
 pub(super) fn expiry(call: &mut Call<'_>, unit: TimeUnit, name: &str) -> Outcome {
     let key = call.args[1];
-    let at = moment(call.args[2], unit, call.now_ms(), name)?;
     let (mut is_nx, mut is_xx, mut is_gt, mut is_lt) = (false, false, false, false);
     for number in 3..call.args.len() {
         if call.is_word(number, "nx") {
@@ -84,6 +83,7 @@ pub(super) fn expiry(call: &mut Call<'_>, unit: TimeUnit, name: &str) -> Outcome
     if is_gt && is_lt {
         return Err("ERR GT and LT options at the same time are not compatible".into());
     }
+    let at = moment(call.args[2], unit, call.now_ms(), name)?;
     let Some(entry) = call.find(key)? else {
         call.reply().integer(0);
         return Ok(());

@@ -230,9 +230,8 @@ fn place(head: &Head, at: i64) -> Option<u64> {
 }
 
 pub(super) fn lindex(call: &mut Call<'_>) -> Outcome {
-    let at = call.integer(2)?;
     let value = match call.find_head(call.args[1], Kind::List)? {
-        Some((head, _)) => match place(&head, at) {
+        Some((head, _)) => match place(&head, call.integer(2)?) {
             Some(at) => get(call, &head, head.first + at as i64)?,
             None => None,
         },
@@ -246,9 +245,9 @@ pub(super) fn lindex(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn lset(call: &mut Call<'_>) -> Outcome {
-    let (key, at) = (call.args[1], call.integer(2)?);
+    let key = call.args[1];
     let (head, _) = call.find_head(key, Kind::List)?.ok_or(NO_KEY)?;
-    let at = place(&head, at).ok_or(INDEX_RANGE)?;
+    let at = place(&head, call.integer(2)?).ok_or(INDEX_RANGE)?;
     put(call, &head, head.first + at as i64, call.args[3])?;
     call.touch(key);
     call.reply().ok();

@@ -21,6 +21,7 @@ mod scan;
 mod server;
 mod sets;
 mod shared;
+mod sort;
 mod sorted_sets;
 mod state;
 mod strings;

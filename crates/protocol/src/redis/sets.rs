@@ -137,7 +137,7 @@ pub(super) fn smembers(call: &mut Call<'_>) -> Outcome {
 pub(super) fn smove(call: &mut Call<'_>) -> Outcome {
     let (from, to, member) = (call.args[1], call.args[2], call.args[3]);
     let source = call.find_head(from, Kind::Set)?;
-    let target = call.find_head(to, Kind::Set)?;
+    let target = if source.is_some() { call.find_head(to, Kind::Set)? } else { None };
     let is_there = match &source {
         Some((head, _)) => has(call, head, member)?,
         None => false,

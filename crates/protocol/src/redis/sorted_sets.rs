@@ -432,6 +432,12 @@ fn select(
     Ok(found)
 }
 
+/// All members, in the order of their scores.
+pub(super) fn members_in_order(call: &Call<'_>, head: &Head) -> Outcome<Vec<Vec<u8>>> {
+    let all = select(call, head, &Range::Rank(0, -1), false, (0, u64::MAX))?;
+    Ok(all.into_iter().map(|(member, _)| member).collect())
+}
+
 fn answer(call: &mut Call<'_>, found: &[Scored], with_scores: bool) {
     let mut reply = call.reply();
     let pairs = with_scores && reply.resp3;
@@ -923,8 +929,21 @@ fn combine(
     Ok(result)
 }
 
+/// Errors: a key has something else than a set.
+fn check_kinds(call: &Call<'_>, keys: &[&[u8]]) -> Outcome {
+    for key in keys {
+        if let Some(entry) = call.find(key)?
+            && !entry.head.is_some_and(|head| matches!(head.kind, Kind::Set | Kind::SortedSet))
+        {
+            return Err(super::failure::WRONG_TYPE.into());
+        }
+    }
+    Ok(())
+}
+
 fn combined(call: &mut Call<'_>, algebra: Algebra) -> Outcome {
     let (keys, rest) = combine_keys(call, 1)?;
+    check_kinds(call, keys)?;
     let (weights, aggregate, with_scores) = combine_options(call, keys.len(), rest, algebra, false)?;
     let found = combine(call, keys, algebra, &weights, aggregate)?;
     answer(call, &found, with_scores);
@@ -943,6 +962,7 @@ fn combine_keys<'a>(call: &Call<'a>, at: usize) -> Outcome<(&'a [&'a [u8]], usiz
 
 fn combined_store(call: &mut Call<'_>, algebra: Algebra) -> Outcome {
     let (keys, rest) = combine_keys(call, 2)?;
+    check_kinds(call, keys)?;
     let (weights, aggregate, _) = combine_options(call, keys.len(), rest, algebra, true)?;
     let found = combine(call, keys, algebra, &weights, aggregate)?;
     store(call, call.args[1], &found)?;

@@ -124,16 +124,21 @@ pub(super) fn getdel(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn getex(call: &mut Call<'_>) -> Outcome {
     let key = call.args[1];
-    let change = match call.args.len() {
+    let unit = match call.args.len() {
         2 => None,
-        3 if call.is_word(2, "persist") => Some(None),
-        4 => match Expiry::of(call.args[2]) {
-            Some(given) => Some(Some(given.with(call.args[3], call, "getex")?.at_ms)),
-            None => return Err(SYNTAX.into()),
-        },
+        3 if call.is_word(2, "persist") => None,
+        4 => Some(Expiry::of(call.args[2]).ok_or(SYNTAX)?),
         _ => return Err(SYNTAX.into()),
     };
     let old = call.find(key)?;
+    if let Some(entry) = &old {
+        entry.string()?;
+    }
+    let change = match unit {
+        _ if old.is_none() => None,
+        Some(unit) => Some(Some(unit.with(call.args[3], call, "getex")?.at_ms)),
+        None => (call.args.len() == 3).then_some(None),
+    };
     answer_value(call, old.as_ref())?;
     if let (Some(old), Some(expires)) = (old, change) {
         match expires {
@@ -287,7 +292,7 @@ fn exact_sum(a: &str, b: &str) -> Option<String> {
         };
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_plain(whole) || !is_plain(fraction) || whole.len() > 18 || fraction.len() > SCALE {
+        if !is_plain(whole) || !is_plain(fraction) || whole.len() > 20 || fraction.len() > SCALE {
             return None;
         }
         let text = format!("{whole}{fraction:0<SCALE$}");

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::failure::Outcome;
 use super::{
-    bits, blocking, config, connection, hashes, keys, lists, pubsub, scan, server, sets, sorted_sets, strings,
+    bits, blocking, config, connection, hashes, keys, lists, pubsub, scan, server, sets, sort, sorted_sets, strings,
     transactions,
 };
 use hashbrown::HashMap;
@@ -169,6 +169,8 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("rename", 3, W, TWO, keys::rename, "generic", "Gives a key another name."),
     spec("renamenx", 3, W | F, TWO, keys::renamenx, "generic", "Gives a key another name if that is free."),
     spec("scan", -2, R, NONE, scan::scan, "generic", "Goes through the keys."),
+    spec("sort", -2, W, ONE, sort::sort, "generic", "Sorts elements, and may keep the result."),
+    spec("sort_ro", -2, R, ONE, sort::sort_ro, "generic", "Sorts elements."),
     spec("touch", -2, R | F, ALL, keys::touch, "generic", "Counts the keys that are there."),
     spec("ttl", 2, R | F, ONE, keys::ttl, "generic", "Returns the seconds that a key has left."),
     spec("type", 2, R | F, ONE, keys::kind, "generic", "Returns what a key has."),
