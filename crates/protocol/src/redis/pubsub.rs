@@ -4,10 +4,9 @@ use super::call::Call;
 use super::failure::Outcome;
 use super::glob::matches;
 use super::reply::Reply;
-use super::shared::Shared;
+use super::shared::{Listening, Shared};
 use super::state::State;
 use crate::connection::Connection;
-use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use wal::Position;
 
@@ -56,7 +55,7 @@ fn add(shared: &Shared, way: Way, name: &[u8], id: u64, connection: &Rc<Connecti
 }
 
 fn remove(shared: &Shared, way: Way, name: &[u8], id: u64) {
-    let leave = |listeners: &mut BTreeMap<u64, Weak<Connection>>| {
+    let leave = |listeners: &mut Listening| {
         listeners.remove(&id);
         listeners.is_empty()
     };
@@ -183,9 +182,7 @@ fn send(connection: &Rc<Connection>, seen: Position, parts: &[&[u8]]) -> bool {
 
 /// Sends a message to a channel. Returns how many got it.
 pub(super) fn publish_to(shared: &Shared, seen: Position, channel: &[u8], message: &[u8], is_shard: bool) -> usize {
-    let listeners = |all: &BTreeMap<u64, Weak<Connection>>| -> Vec<Rc<Connection>> {
-        all.values().filter_map(Weak::upgrade).collect()
-    };
+    let listeners = |all: &Listening| -> Vec<Rc<Connection>> { all.values().filter_map(Weak::upgrade).collect() };
     let mut count = 0;
     let (channels, word): (_, &[u8]) =
         if is_shard { (&shared.shard_channels, b"smessage") } else { (&shared.channels, b"message") };
@@ -235,7 +232,7 @@ pub(super) fn pubsub(call: &mut Call<'_>) -> Outcome {
         reply.array(names.len() * 2);
         for name in names {
             reply.bulk(name);
-            reply.count(channels.borrow().get(*name).map_or(0, BTreeMap::len));
+            reply.count(channels.borrow().get(*name).map_or(0, Listening::len));
         }
     } else if call.is_word(1, "numpat") {
         let count = shared.patterns.borrow().len();

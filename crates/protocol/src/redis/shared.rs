@@ -71,6 +71,9 @@ impl Spaces {
 /// A key of a database.
 pub(super) type Place = (usize, Vec<u8>);
 
+/// Connections that listen, by their numbers.
+pub(super) type Listening = BTreeMap<u64, Weak<Connection>>;
+
 /// See the head of this file.
 #[derive(Default)]
 pub(super) struct Shared {
@@ -97,9 +100,9 @@ pub(super) struct Shared {
     has_observers: Cell<bool>,
     last_connection: Cell<u64>,
     pub(super) connections: RefCell<BTreeMap<u64, Weak<Connection>>>,
-    pub(super) channels: RefCell<HashMap<Vec<u8>, BTreeMap<u64, Weak<Connection>>>>,
-    pub(super) patterns: RefCell<BTreeMap<Vec<u8>, BTreeMap<u64, Weak<Connection>>>>,
-    pub(super) shard_channels: RefCell<HashMap<Vec<u8>, BTreeMap<u64, Weak<Connection>>>>,
+    pub(super) channels: RefCell<HashMap<Vec<u8>, Listening>>,
+    pub(super) patterns: RefCell<BTreeMap<Vec<u8>, Listening>>,
+    pub(super) shard_channels: RefCell<HashMap<Vec<u8>, Listening>>,
     pub(super) commands: Cell<u64>,
     pub(super) hits: Cell<u64>,
     pub(super) misses: Cell<u64>,

@@ -78,7 +78,7 @@ impl AddOptions {
     fn allows(&self, old: Option<f64>, new: f64) -> bool {
         match old {
             None => !self.is_xx,
-            Some(old) => !self.is_nx && !(self.is_gt && new <= old) && !(self.is_lt && new >= old),
+            Some(old) => !(self.is_nx || self.is_gt && new <= old || self.is_lt && new >= old),
         }
     }
 }

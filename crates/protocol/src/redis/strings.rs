@@ -173,7 +173,7 @@ fn put_all(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn mset(call: &mut Call<'_>) -> Outcome {
-    if call.args.len() % 2 == 0 {
+    if call.args.len().is_multiple_of(2) {
         return Err("ERR wrong number of arguments for 'mset' command".into());
     }
     put_all(call)?;
@@ -182,7 +182,7 @@ pub(super) fn mset(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn msetnx(call: &mut Call<'_>) -> Outcome {
-    if call.args.len() % 2 == 0 {
+    if call.args.len().is_multiple_of(2) {
         return Err("ERR wrong number of arguments for 'msetnx' command".into());
     }
     for pair in call.args[1..].chunks_exact(2) {
