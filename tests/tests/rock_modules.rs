@@ -202,6 +202,14 @@ fn handles_that_nobody_holds_are_freed() {
         is(fine, false) is(held[1]:compare({ 1 }, { 2 }), -1)
         held = nil collectgarbage() collectgarbage()
         is(pcall(key_def.new, { { fieldno = 1, type = 'unsigned' } }), true)
+        local crypto = require('crypto')
+        for i = 1, 100000 do crypto.digest.md5('x') crypto.digest.md5.new() end
+        for i = 1, 1000 do pcall(crypto.cipher.aes128.cbc.decrypt, 'x', ('k'):rep(16), ('i'):rep(16)) end
+        held, fine = {}, true
+        while fine and #held < 70000 do fine, held[#held + 1] = pcall(crypto.digest.md5.new) end
+        is(fine, false) is(#held > 65000, true) is(#held[1]:result(), 16)
+        held = nil collectgarbage() collectgarbage()
+        is(#crypto.digest.md5('x'), 16)
         local parts = {} for i = 1, 300 do parts[i] = { fieldno = i, type = 'unsigned' } end
         fails('parts', key_def.new, parts)
         local b = buffer.ibuf()

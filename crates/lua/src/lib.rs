@@ -2,7 +2,7 @@
 //!
 //! One Lua state lives on the transaction thread; every fiber that runs Lua has a Lua thread of its own, so that Lua may wait anywhere. The
 //! C functions here are the small set that needs the database or the machine (`api.rs` and the files that it names, `tuples.rs`, `fibers.rs`,
-//! `json.rs`, `msgpack.rs`, `yaml.rs`, `utf8.rs`, `decimals.rs`, `key_defs.rs`, `library.rs`, `sockets.rs`, `remote.rs`, `xlogs.rs`); the public API is Lua over them, in `modules/`. Who calls it: `server` makes it and hands it to the database, which calls through
+//! `json.rs`, `msgpack.rs`, `yaml.rs`, `utf8.rs`, `decimals.rs`, `key_defs.rs`, `library.rs`, `sockets.rs`, `remote.rs`, `xlogs.rs`, `crypto.rs`); the public API is Lua over them, in `modules/`. Who calls it: `server` makes it and hands it to the database, which calls through
 //! [`database::Procedures`].
 //!
 //! Invariants:
@@ -12,6 +12,7 @@
 
 mod api;
 mod convert;
+mod crypto;
 mod datetimes;
 mod decimals;
 mod disk_statistics;

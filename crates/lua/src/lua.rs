@@ -83,6 +83,7 @@ impl Lua {
             crate::secure::FUNCTIONS,
             crate::key_defs::FUNCTIONS,
             crate::xlogs::FUNCTIONS,
+            crate::crypto::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);

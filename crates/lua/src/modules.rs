@@ -31,6 +31,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("buffer", include_str!("modules/buffer.lua")),
     ("key_def", include_str!("modules/key_def.lua")),
     ("merger", include_str!("modules/merger.lua")),
+    ("crypto", include_str!("modules/crypto.lua")),
     ("pickle", include_str!("modules/pickle.lua")),
     ("xlog", include_str!("modules/xlog.lua")),
     ("trigger", include_str!("modules/trigger.lua")),
