@@ -3,7 +3,7 @@
 //! The algorithms are RustCrypto's. Here is what OpenSSL adds to them and Tarantool's users see: how much comes out after each piece, and what is said of
 //! bytes that no cipher made.
 
-use crate::registry::registry;
+use crate::byte_streams::{ByteStream, keep, refuse};
 use crate::state::{Function, Raise, State};
 use cipher::block_padding::{Padding, Pkcs7};
 use cipher::{Block, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser, KeyInit, KeyIvInit, StreamCipher};
@@ -13,31 +13,19 @@ use std::ffi::c_int;
 
 type Outcome = Result<c_int, Raise>;
 
-/// Ciphers and digests that Lua holds at once.
-const CRYPTO_STREAMS_MAX: usize = 1 << 16;
-
 /// What OpenSSL says of a text whose length no cipher gives, and of one whose last block is not filled as it should be.
 const WRONG_LENGTH: &str = "OpenSSL error: error:1C80006B:Provider routines::wrong final block length";
 const WRONG_FILLING: &str = "OpenSSL error: error:1C800064:Provider routines::bad decrypt";
 
-/// Something that takes bytes piece by piece.
-pub(crate) trait Stream {
-    /// Takes a piece; gives what is known after it.
-    fn update(&mut self, input: &[u8]) -> Vec<u8>;
-
-    /// The rest. A stream that gave it is begun anew before it is used again.
-    fn finish(&mut self) -> Result<Vec<u8>, &'static str>;
-}
-
 /// Gives back what it gets: the cipher `none`.
 struct Plain;
 
-impl Stream for Plain {
-    fn update(&mut self, input: &[u8]) -> Vec<u8> {
-        input.to_vec()
+impl ByteStream for Plain {
+    fn update(&mut self, input: &[u8]) -> Result<Vec<u8>, String> {
+        Ok(input.to_vec())
     }
 
-    fn finish(&mut self) -> Result<Vec<u8>, &'static str> {
+    fn finish(&mut self) -> Result<Vec<u8>, String> {
         Ok(Vec::new())
     }
 }
@@ -49,8 +37,8 @@ struct EncryptBlocks<M> {
     pending: Vec<u8>,
 }
 
-impl<M: BlockModeEncrypt> Stream for EncryptBlocks<M> {
-    fn update(&mut self, input: &[u8]) -> Vec<u8> {
+impl<M: BlockModeEncrypt> ByteStream for EncryptBlocks<M> {
+    fn update(&mut self, input: &[u8]) -> Result<Vec<u8>, String> {
         self.pending.extend_from_slice(input);
         let whole = self.pending.len() - self.pending.len() % M::block_size();
         let rest = self.pending.split_off(whole);
@@ -58,10 +46,10 @@ impl<M: BlockModeEncrypt> Stream for EncryptBlocks<M> {
         for block in output.chunks_exact_mut(M::block_size()) {
             self.mode.encrypt_block(block_of::<M>(block));
         }
-        output
+        Ok(output)
     }
 
-    fn finish(&mut self) -> Result<Vec<u8>, &'static str> {
+    fn finish(&mut self) -> Result<Vec<u8>, String> {
         let mut block = Block::<M>::default();
         block[..self.pending.len()].copy_from_slice(&self.pending);
         Pkcs7::raw_pad(&mut block, self.pending.len());
@@ -76,8 +64,8 @@ struct DecryptBlocks<M> {
     pending: Vec<u8>,
 }
 
-impl<M: BlockModeDecrypt> Stream for DecryptBlocks<M> {
-    fn update(&mut self, input: &[u8]) -> Vec<u8> {
+impl<M: BlockModeDecrypt> ByteStream for DecryptBlocks<M> {
+    fn update(&mut self, input: &[u8]) -> Result<Vec<u8>, String> {
         self.pending.extend_from_slice(input);
         let blocks = self.pending.len().saturating_sub(1) / M::block_size();
         let rest = self.pending.split_off(blocks * M::block_size());
@@ -85,16 +73,16 @@ impl<M: BlockModeDecrypt> Stream for DecryptBlocks<M> {
         for block in output.chunks_exact_mut(M::block_size()) {
             self.mode.decrypt_block(block_of::<M>(block));
         }
-        output
+        Ok(output)
     }
 
-    fn finish(&mut self) -> Result<Vec<u8>, &'static str> {
+    fn finish(&mut self) -> Result<Vec<u8>, String> {
         if self.pending.len() != M::block_size() {
-            return Err(WRONG_LENGTH);
+            return Err(WRONG_LENGTH.into());
         }
         let mut block = std::mem::take(&mut self.pending);
         self.mode.decrypt_block(block_of::<M>(&mut block));
-        Pkcs7::raw_unpad(&block).map(<[u8]>::to_vec).map_err(|_| WRONG_FILLING)
+        Pkcs7::raw_unpad(&block).map(<[u8]>::to_vec).map_err(|_| WRONG_FILLING.into())
     }
 }
 
@@ -105,40 +93,40 @@ fn block_of<M: BlockSizeUser>(bytes: &mut [u8]) -> &mut Block<M> {
 /// A mode that gives a byte for a byte.
 struct Bytewise<F>(F);
 
-impl<F: FnMut(&mut [u8])> Stream for Bytewise<F> {
-    fn update(&mut self, input: &[u8]) -> Vec<u8> {
+impl<F: FnMut(&mut [u8])> ByteStream for Bytewise<F> {
+    fn update(&mut self, input: &[u8]) -> Result<Vec<u8>, String> {
         let mut output = input.to_vec();
         (self.0)(&mut output);
-        output
+        Ok(output)
     }
 
-    fn finish(&mut self) -> Result<Vec<u8>, &'static str> {
+    fn finish(&mut self) -> Result<Vec<u8>, String> {
         Ok(Vec::new())
     }
 }
 
 struct Hash<D>(D);
 
-impl<D: Digest + Clone> Stream for Hash<D> {
-    fn update(&mut self, input: &[u8]) -> Vec<u8> {
+impl<D: Digest + Clone> ByteStream for Hash<D> {
+    fn update(&mut self, input: &[u8]) -> Result<Vec<u8>, String> {
         self.0.update(input);
-        Vec::new()
+        Ok(Vec::new())
     }
 
-    fn finish(&mut self) -> Result<Vec<u8>, &'static str> {
+    fn finish(&mut self) -> Result<Vec<u8>, String> {
         Ok(self.0.clone().finalize().to_vec())
     }
 }
 
 struct KeyedHash<M>(M);
 
-impl<M: Mac + Clone> Stream for KeyedHash<M> {
-    fn update(&mut self, input: &[u8]) -> Vec<u8> {
+impl<M: Mac + Clone> ByteStream for KeyedHash<M> {
+    fn update(&mut self, input: &[u8]) -> Result<Vec<u8>, String> {
         self.0.update(input);
-        Vec::new()
+        Ok(Vec::new())
     }
 
-    fn finish(&mut self) -> Result<Vec<u8>, &'static str> {
+    fn finish(&mut self) -> Result<Vec<u8>, String> {
         Ok(self.0.clone().finalize().into_bytes().to_vec())
     }
 }
@@ -150,7 +138,7 @@ macro_rules! cipher_of {
     ($cipher:ty, $mode:expr, $encrypts:expr, $key:expr, $iv:expr) => {{
         let (key, iv): (&[u8], &[u8]) = ($key, $iv);
         let pending = Vec::new();
-        let stream: Box<dyn Stream> = match ($mode, $encrypts) {
+        let stream: Box<dyn ByteStream> = match ($mode, $encrypts) {
             ("cbc", true) => {
                 Box::new(EncryptBlocks { mode: cbc::Encryptor::<$cipher>::new_from_slices(key, iv).ok()?, pending })
             }
@@ -181,7 +169,7 @@ macro_rules! cipher_of {
     }};
 }
 
-fn cipher_in_mode(name: &str, mode: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Option<Box<dyn Stream>> {
+fn cipher_in_mode(name: &str, mode: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Option<Box<dyn ByteStream>> {
     match name {
         "aes128" => cipher_of!(aes::Aes128, mode, encrypts, key, iv),
         "aes192" => cipher_of!(aes::Aes192, mode, encrypts, key, iv),
@@ -191,7 +179,7 @@ fn cipher_in_mode(name: &str, mode: &str, encrypts: bool, key: &[u8], iv: &[u8])
     }
 }
 
-fn cipher_named(name: &str, mode: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Result<Box<dyn Stream>, String> {
+fn cipher_named(name: &str, mode: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Result<Box<dyn ByteStream>, String> {
     let (key_size, block_size) = match name {
         "none" => (0, 0),
         "aes128" => (16, 16),
@@ -211,13 +199,13 @@ fn cipher_named(name: &str, mode: &str, encrypts: bool, key: &[u8], iv: &[u8]) -
 }
 
 /// A digest, keyed if there is a key; None: there is none of that name.
-fn hash_named(name: &str, key: Option<&[u8]>) -> Option<Box<dyn Stream>> {
+fn hash_named(name: &str, key: Option<&[u8]>) -> Option<Box<dyn ByteStream>> {
     macro_rules! hash {
         ($kind:ty) => {
             match key {
                 // A key of any length will do: new_from_slice refuses none.
                 Some(key) => {
-                    Box::new(KeyedHash(<Hmac<$kind> as KeyInit>::new_from_slice(key).ok()?)) as Box<dyn Stream>
+                    Box::new(KeyedHash(<Hmac<$kind> as KeyInit>::new_from_slice(key).ok()?)) as Box<dyn ByteStream>
                 }
                 None => Box::new(Hash(<$kind>::new())),
             }
@@ -234,28 +222,6 @@ fn hash_named(name: &str, key: Option<&[u8]>) -> Option<Box<dyn Stream>> {
         "sha512" => hash!(sha2::Sha512),
         _ => return None,
     })
-}
-
-/// Keeps a stream under the number that its place in Lua had, or under a new one.
-fn keep(state: State, number: f64, stream: Box<dyn Stream>) -> Outcome {
-    let registry = registry();
-    if number == 0.0 && registry.crypto_streams.borrow().len() >= CRYPTO_STREAMS_MAX {
-        state.collect_garbage();
-    }
-    let mut streams = registry.crypto_streams.borrow_mut();
-    let number = if number == 0.0 {
-        if streams.len() >= CRYPTO_STREAMS_MAX {
-            return Err(format!("more than {CRYPTO_STREAMS_MAX} ciphers and digests at once").into());
-        }
-        registry.crypto_streams_made.set(registry.crypto_streams_made.get() + 1);
-        registry.crypto_streams_made.get()
-    } else {
-        number as u64
-    };
-    streams.insert(number, stream);
-    drop(streams);
-    state.push_number(number as f64);
-    Ok(1)
 }
 
 /// crypto_cipher(number, cipher, mode, encrypts, key, iv) -> number; or nil and what is wrong. A number of 0 is one to be made.
@@ -280,53 +246,8 @@ fn crypto_hash(state: State) -> Outcome {
     }
 }
 
-fn refuse(state: State, text: &str) -> Outcome {
-    state.push_nil();
-    state.push_str(text);
-    Ok(2)
-}
-
-/// crypto_update(number, text) -> text
-fn crypto_update(state: State) -> Outcome {
-    let number = state.check_number(1, "number")? as u64;
-    let input = state.bytes(2).ok_or("a string is expected")?;
-    let mut streams = registry().crypto_streams.borrow_mut();
-    let output = streams.get_mut(&number).ok_or("this cipher is freed")?.update(input);
-    drop(streams);
-    state.push_bytes(&output);
-    Ok(1)
-}
-
-/// crypto_result(number) -> text; or nil and what is wrong
-fn crypto_result(state: State) -> Outcome {
-    let number = state.check_number(1, "number")? as u64;
-    let mut streams = registry().crypto_streams.borrow_mut();
-    let outcome = streams.get_mut(&number).ok_or("this cipher is freed")?.finish();
-    drop(streams);
-    match outcome {
-        Ok(output) => {
-            state.push_bytes(&output);
-            Ok(1)
-        }
-        Err(text) => refuse(state, text),
-    }
-}
-
-/// crypto_free(number)
-fn crypto_free(state: State) -> Outcome {
-    let number = state.check_number(1, "number")? as u64;
-    registry().crypto_streams.borrow_mut().remove(&number);
-    Ok(0)
-}
-
 /// Functions of `box.internal` for the module crypto.
-pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
-    ("crypto_cipher", crypto_cipher),
-    ("crypto_hash", crypto_hash),
-    ("crypto_update", crypto_update),
-    ("crypto_result", crypto_result),
-    ("crypto_free", crypto_free),
-];
+pub(crate) const FUNCTIONS: &[(&str, Function)] = &[("crypto_cipher", crypto_cipher), ("crypto_hash", crypto_hash)];
 
 #[cfg(test)]
 mod tests {
@@ -346,12 +267,12 @@ mod tests {
             ("ofb", "84751f6b17d03f3039d82f20874a6b214e3381e0796a2224354f4fb00e31"),
         ] {
             let mut stream = cipher_named("des", mode, true, b"kkkkkkkk", b"iiiiiiii").expect("known");
-            let mut output = stream.update(text);
+            let mut output = stream.update(text).expect("known");
             output.extend(stream.finish().expect("known"));
             assert_eq!(hex(&output), expected, "{mode}");
         }
         let mut stream = hash_named("md4", None).expect("known");
-        stream.update(b"abc");
+        stream.update(b"abc").expect("known");
         assert_eq!(hex(&stream.finish().expect("known")), "a448017aaf21d8525fc10ae87aa6729d");
     }
 
@@ -364,7 +285,8 @@ mod tests {
                 for length in [0, 1, 15, 16, 17, 32, 200] {
                     let run = |encrypts, input: &[u8], piece| {
                         let mut stream = cipher_named(name, mode, encrypts, &key, &iv).expect("known");
-                        let mut output: Vec<u8> = input.chunks(piece).flat_map(|part| stream.update(part)).collect();
+                        let mut output: Vec<u8> =
+                            input.chunks(piece).flat_map(|part| stream.update(part).expect("taken")).collect();
                         output.extend(stream.finish().expect("known"));
                         output
                     };

@@ -5,39 +5,49 @@ local ffi = require('ffi')
 local digest_module = require('digest')
 
 ffi.cdef[[
-struct crypto_stream { uint64_t slot__; };
+struct byte_stream { uint64_t slot__; };
 ]]
 
 local function free_slot(handle)
-    internal.crypto_free(tonumber(handle.slot__))
+    internal.stream_free(tonumber(handle.slot__))
 end
 
--- The handle of a stream; the old one goes on where there is one.
-local function begun(handle, begin, ...)
+-- A stream of bytes that `begin` makes: the old one begun anew where there is one; or nil and what is wrong.
+function internal.byte_stream(handle, begin, ...)
     local number, reason = begin(handle and tonumber(handle.slot__) or 0, ...)
     if number == nil then
+        return nil, reason
+    end
+    return handle or ffi.gc(ffi.new('struct byte_stream', number), free_slot)
+end
+
+function internal.byte_stream_free(handle)
+    ffi.gc(handle, nil)
+    free_slot(handle)
+end
+
+local function checked(value, reason)
+    if value == nil then
         error(internal.values.make_error(0, 'CryptoError', reason))
     end
-    return handle or ffi.gc(ffi.new('struct crypto_stream', number), free_slot)
+    return value
+end
+
+local function begun(...)
+    return checked(internal.byte_stream(...))
 end
 
 local function result_of(handle)
-    local output, reason = internal.crypto_result(tonumber(handle.slot__))
-    if output == nil then
-        error(internal.values.make_error(0, 'CryptoError', reason))
-    end
-    return output
+    return checked(internal.stream_result(tonumber(handle.slot__)))
 end
 
 local function update_of(handle, input)
-    return internal.crypto_update(tonumber(handle.slot__), input)
+    return checked(internal.stream_update(tonumber(handle.slot__), input))
 end
 
 -- An object that was freed has no name for what it is, and takes nothing.
 local function release(self)
-    local handle = self.ctx
-    ffi.gc(handle, nil)
-    free_slot(handle)
+    internal.byte_stream_free(self.ctx)
     self.ctx = nil
     self.is_initialized, self.is_freed = false, true
 end
