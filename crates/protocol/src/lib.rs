@@ -22,6 +22,7 @@ pub mod iproto;
 mod listeners;
 mod logins;
 mod output;
+pub mod redis;
 mod sender;
 mod service;
 mod serving;
@@ -38,10 +39,13 @@ pub use terms::Terms;
 
 /// The table of doors: the protocols that Lycosa speaks.
 pub fn doors() -> Doors {
-    vec![Protocol {
-        name: iproto::Iproto::NAME,
-        clients: "any Tarantool connector",
-        has_logins: true,
-        open: Box::new(|_, _| Ok(Rc::new(iproto::Iproto))),
-    }]
+    vec![
+        Protocol {
+            name: iproto::Iproto::NAME,
+            clients: "any Tarantool connector",
+            has_logins: true,
+            open: Box::new(|_, _| Ok(Rc::new(iproto::Iproto))),
+        },
+        Protocol { name: redis::Redis::NAME, clients: "any client of Redis", has_logins: true, open: redis::opener() },
+    ]
 }
