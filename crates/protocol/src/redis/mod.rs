@@ -131,6 +131,11 @@ impl Door for Redis {
         connection::close(&self.shared, state);
     }
 
+    fn hung_up(&self, _connection: &Rc<Connection>, state: &Rc<State>) {
+        state.has_left.set(true);
+        self.shared.wake_waiting();
+    }
+
     fn authenticate(&self, connection: &Connection, state: &Rc<State>, login: &[u8]) -> Result<()> {
         connection::authenticate(connection, state, login)
     }
