@@ -21,6 +21,7 @@ mod handshakes;
 pub mod iproto;
 mod listeners;
 mod logins;
+pub mod memcached;
 mod output;
 mod sender;
 mod service;
@@ -38,10 +39,11 @@ pub use terms::Terms;
 
 /// The table of doors: the protocols that Lycosa speaks.
 pub fn doors() -> Doors {
-    vec![Protocol {
+    let iproto = Protocol {
         name: iproto::Iproto::NAME,
         clients: "any Tarantool connector",
         has_logins: true,
         open: Box::new(|_, _| Ok(Rc::new(iproto::Iproto))),
-    }]
+    };
+    vec![iproto, memcached::protocol()]
 }
