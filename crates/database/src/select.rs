@@ -130,6 +130,37 @@ impl Database {
         }
     }
 
+    /// Hands `count` rows and more of a hash index to `visit`, from a place of it on, after checking access. Returns the place behind them, 0 at its end. A
+    /// row that stays all the time is seen once by who goes on so. None: there are no such places, since the index is ordered, or the open transaction has
+    /// writes of its own. Errors: `AccessDenied`.
+    pub fn select_some(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        (from, count): (u64, usize),
+        visit: impl FnMut(Tuple),
+    ) -> Result<Option<u64>> {
+        self.enter(context)?;
+        self.check_space_access(context, space, Privileges::READ)?;
+        let Rows::Memory(rows) = &space.rows else { return Ok(None) };
+        if self.layer(context, space).is_some() {
+            return Ok(None);
+        }
+        context.see(self.written(space));
+        self.note_read(context, space);
+        Ok(rows.borrow().next_some(IndexId::PRIMARY, from, count, visit))
+    }
+
+    /// Some row of a space in memory, chosen by `seed`, after checking access. Errors: `AccessDenied`.
+    pub fn random_row(&self, context: &Context, space: &Rc<Space>, seed: u64) -> Result<Option<Tuple>> {
+        self.enter(context)?;
+        self.check_space_access(context, space, Privileges::READ)?;
+        let Rows::Memory(rows) = &space.rows else { return Ok(None) };
+        context.see(self.written(space));
+        self.note_read(context, space);
+        Ok(rows.borrow().random(IndexId::PRIMARY, seed))
+    }
+
     /// Number of rows of a scan. Checks access. Errors: as `select`.
     pub fn count(&self, context: &Context, space: &Rc<Space>, request: &ScanRequest<'_>) -> Result<u64> {
         self.enter(context)?;

@@ -184,6 +184,30 @@ impl Hash {
         next_batch(&self.tables, &self.slots, self.depth, cursor, take)
     }
 
+    /// Hands over `count` items and more, from a place on the line on, in its order. Returns the place behind the last one, 0 at its end. What stays in the
+    /// index while somebody goes along the line so is handed over once, whatever comes and goes meanwhile.
+    pub fn next_some(&self, from: u64, count: usize, mut take: impl FnMut(u64)) -> u64 {
+        let Ok(from) = u32::try_from(from) else { return 0 };
+        let table = &self.tables[self.slots[slot_of(self.depth, from)] as usize];
+        let mut found: Vec<(u32, u64)> = Vec::new();
+        for record in table.records.iter() {
+            let place = place(record.hash);
+            if place >= from {
+                found.push((place, record.item));
+            }
+        }
+        let count = count.max(1);
+        let mut end = if table.depth == 0 { 1 << 32 } else { (u64::from(table.prefix) + 1) << (32 - table.depth) };
+        if found.len() > count {
+            let last = found.select_nth_unstable(count - 1).1.0;
+            // Those at one place go together.
+            found.retain(|(place, _)| *place <= last);
+            end = u64::from(last) + 1;
+        }
+        found.into_iter().for_each(|(_, item)| take(item));
+        if end >> 32 != 0 { 0 } else { end }
+    }
+
     /// A pseudo-random item chosen by `seed`.
     pub fn random(&self, seed: u64) -> Option<u64> {
         if self.len == 0 {

@@ -58,6 +58,9 @@ pub trait Door: 'static {
     /// Makes the state of a new connection, and what the server says first: at most 128 bytes, which every fresh socket takes.
     fn greet(&self, database: &Database, out: &mut Vec<u8>) -> Self::State;
 
+    /// The connection is there: the door may note it.
+    fn opened(&self, _connection: &Rc<Connection>, _state: &Self::State) {}
+
     /// Finds the first request of the input. A request that can be told from its neighbours but not be served is a request: it is refused in its
     /// turn, by `serve`.
     fn split<'a>(&self, state: &Self::State, input: &'a [u8]) -> Split<Self::Request<'a>>;
@@ -113,6 +116,8 @@ pub trait AnyDoor {
     fn own_user(&self) -> Option<&'static str>;
     /// See [`Door::greet`].
     fn open(&self, database: &Database, out: &mut Vec<u8>) -> Box<dyn Any>;
+    /// See [`Door::opened`].
+    fn enter(&self, connection: &Rc<Connection>);
     /// Serves what was read from a connection, and what was left before.
     fn serve_input(&self, connection: &Rc<Connection>, bytes: &[u8]);
     /// See [`Door::encode_failure`].
@@ -172,6 +177,10 @@ impl<D: Door> AnyDoor for D {
 
     fn open(&self, database: &Database, out: &mut Vec<u8>) -> Box<dyn Any> {
         Box::new(self.greet(database, out))
+    }
+
+    fn enter(&self, connection: &Rc<Connection>) {
+        self.opened(connection, state::<D>(connection));
     }
 
     fn serve_input(&self, connection: &Rc<Connection>, bytes: &[u8]) {

@@ -23,6 +23,7 @@ mod listeners;
 mod logins;
 pub mod memcached;
 mod output;
+pub mod redis;
 mod sender;
 mod service;
 mod serving;
@@ -39,11 +40,14 @@ pub use terms::Terms;
 
 /// The table of doors: the protocols that Lycosa speaks.
 pub fn doors() -> Doors {
-    let iproto = Protocol {
-        name: iproto::Iproto::NAME,
-        clients: "any Tarantool connector",
-        has_logins: true,
-        open: Box::new(|_, _| Ok(Rc::new(iproto::Iproto))),
-    };
-    vec![iproto, memcached::protocol()]
+    vec![
+        Protocol {
+            name: iproto::Iproto::NAME,
+            clients: "any Tarantool connector",
+            has_logins: true,
+            open: Box::new(|_, _| Ok(Rc::new(iproto::Iproto))),
+        },
+        Protocol { name: redis::Redis::NAME, clients: "any client of Redis", has_logins: true, open: redis::opener() },
+        memcached::protocol(),
+    ]
 }

@@ -393,6 +393,7 @@ impl EventLoop {
         connection.must_log_in.set(entrance.terms.asks_login);
         let connection = Rc::new(connection);
         *connection.session.channel.borrow_mut() = Some(Rc::new(ToClient(Rc::downgrade(&connection))));
+        door.enter(&connection);
         if is_watched {
             // Requests may have come right behind the handshake, and raise no event any more.
             connection.is_readable.set(true);

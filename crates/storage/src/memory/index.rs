@@ -587,6 +587,14 @@ impl MemoryIndex {
         }
     }
 
+    /// See [`Hash::next_some`](index::Hash::next_some); none if it is ordered.
+    pub(super) fn next_some(&self, from: u64, count: usize, mut visit: impl FnMut(u64)) -> Option<u64> {
+        match &self.structure {
+            Structure::Tree(_) => None,
+            Structure::Hash(hash) => Some(hash.next_some(from, count, |item| visit(self.owner(item)))),
+        }
+    }
+
     /// Some row, chosen by `seed`.
     pub(super) fn random(&self, seed: u64) -> Option<Tuple> {
         let item = match &self.structure {

@@ -324,6 +324,11 @@ impl MemorySpace {
         count
     }
 
+    /// Hands over `count` rows and more of a hash index, from a place of it on; returns the place behind them, 0 at its end. None: it is ordered.
+    pub fn next_some(&self, index_id: IndexId, from: u64, count: usize, mut visit: impl FnMut(Tuple)) -> Option<u64> {
+        self.index(index_id)?.next_some(from, count, |item| visit(tuple_of(item)))
+    }
+
     /// Some row, chosen by `seed`.
     pub fn random(&self, index_id: IndexId, seed: u64) -> Option<Tuple> {
         self.index(index_id)?.random(seed)

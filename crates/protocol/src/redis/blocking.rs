@@ -1,0 +1,195 @@
+//! Commands that wait for a key to get something: `BLPOP` and its kin. Inside of transactions and scripts they do not wait.
+//!
+//! Who has waited longest is woken first, since fibers run in the order in which they are woken. What follows on the same connection waits with it.
+
+use super::call::Call;
+use super::failure::{Outcome, SYNTAX};
+use super::lists::{End, move_value, pop_first, pop_request};
+use super::shared::Place;
+use super::sorted_sets;
+use runtime::fiber::{self, Wake};
+
+/// Clients that may wait at once.
+const WAITING_MAX: usize = 10_000;
+
+/// When to stop waiting, by the clock of the fibers. None: never.
+fn deadline(call: &Call<'_>, at: usize) -> Outcome<Option<u64>> {
+    let seconds = call
+        .args
+        .get(at)
+        .and_then(|text| super::call::double(text))
+        .ok_or("ERR timeout is not a float or out of range")?;
+    if seconds < 0.0 {
+        return Err("ERR timeout is negative".into());
+    }
+    if seconds > 1e9 {
+        return Err("ERR timeout is out of range".into());
+    }
+    Ok((seconds > 0.0).then(|| fiber::now_ns().saturating_add((seconds * 1e9) as u64)))
+}
+
+/// Tries until it comes to something, the time is over or the client is gone. False: it came to nothing; nothing was answered.
+fn until(
+    call: &mut Call<'_>,
+    keys: &[&[u8]],
+    deadline: Option<u64>,
+    mut attempt: impl FnMut(&mut Call<'_>) -> Outcome<bool>,
+) -> Outcome<bool> {
+    if attempt(call)? {
+        return Ok(true);
+    }
+    if call.is_inside {
+        return Ok(false);
+    }
+    call.go_into_fiber()?;
+    let Some(who) = fiber::current() else { return Ok(false) };
+    if call.shared.waiting_count() >= WAITING_MAX {
+        return Err(format!("ERR {WAITING_MAX} clients wait for keys already").into());
+    }
+    let mut places: Vec<Place> = keys.iter().map(|key| (call.db, key.to_vec())).collect();
+    places.sort();
+    places.dedup();
+    call.shared.begin_waiting(&places, who);
+    let outcome = loop {
+        call.context.seen.set(wal::Position::default());
+        let woken = fiber::park_until(deadline);
+        if woken == Wake::Cancelled || !call.connection.session().is_alive.get() {
+            break Ok(false);
+        }
+        if let Some(reason) = call.state.unblocked.take() {
+            break match reason {
+                true => Err("UNBLOCKED client unblocked via CLIENT UNBLOCK".into()),
+                false => Ok(false),
+            };
+        }
+        match attempt(call) {
+            Ok(false) => {}
+            done => break done,
+        }
+        if deadline.is_some_and(|deadline| fiber::now_ns() >= deadline) {
+            break Ok(false);
+        }
+    };
+    call.shared.stop_waiting(&places, who);
+    outcome
+}
+
+fn pop(call: &mut Call<'_>, end: End) -> Outcome {
+    let args = call.args;
+    let (keys, deadline) = (&args[1..args.len() - 1], deadline(call, args.len() - 1)?);
+    let is_done = until(call, keys, deadline, |call| {
+        for key in keys {
+            if let Some(found) = call.find_head(key, super::call::Kind::List)? {
+                let values = super::lists::pop_values(call, key, end, 1, found)?;
+                let mut reply = call.reply();
+                reply.array(2);
+                reply.bulk(key);
+                reply.bulk(values.first().map_or(&[], |value| value.as_slice()));
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })?;
+    if !is_done {
+        call.reply().null_array();
+    }
+    Ok(())
+}
+
+pub(super) fn blpop(call: &mut Call<'_>) -> Outcome {
+    pop(call, End::Left)
+}
+
+pub(super) fn brpop(call: &mut Call<'_>) -> Outcome {
+    pop(call, End::Right)
+}
+
+fn move_between(call: &mut Call<'_>, ends: (End, End), timeout_at: usize) -> Outcome {
+    let args = call.args;
+    let deadline = deadline(call, timeout_at)?;
+    let is_done = until(call, &args[1..2], deadline, |call| match move_value(call, (args[1], args[2]), ends)? {
+        Some(value) => {
+            call.reply().bulk(&value);
+            Ok(true)
+        }
+        None => Ok(false),
+    })?;
+    if !is_done {
+        if call.is_inside { call.reply().null() } else { call.reply().null_array() }
+    }
+    Ok(())
+}
+
+pub(super) fn blmove(call: &mut Call<'_>) -> Outcome {
+    let ends = (End::of(call.args[3])?, End::of(call.args[4])?);
+    move_between(call, ends, 5)
+}
+
+pub(super) fn brpoplpush(call: &mut Call<'_>) -> Outcome {
+    move_between(call, (End::Right, End::Left), 3)
+}
+
+pub(super) fn blmpop(call: &mut Call<'_>) -> Outcome {
+    let deadline = deadline(call, 1)?;
+    let (keys, end, count) = pop_request(call, 2)?;
+    if !until(call, keys, deadline, |call| pop_first(call, keys, end, count))? {
+        call.reply().null_array();
+    }
+    Ok(())
+}
+
+fn pop_member(call: &mut Call<'_>, is_max: bool) -> Outcome {
+    let args = call.args;
+    let (keys, deadline) = (&args[1..args.len() - 1], deadline(call, args.len() - 1)?);
+    let is_done = until(call, keys, deadline, |call| {
+        for key in keys {
+            if let Some(found) = call.find_head(key, super::call::Kind::SortedSet)? {
+                let members = sorted_sets::pop_members(call, key, is_max, 1, found)?;
+                let mut reply = call.reply();
+                reply.array(3);
+                reply.bulk(key);
+                for (member, score) in &members {
+                    reply.bulk(member);
+                    reply.double(*score);
+                }
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })?;
+    if !is_done {
+        call.reply().null_array();
+    }
+    Ok(())
+}
+
+pub(super) fn bzpopmin(call: &mut Call<'_>) -> Outcome {
+    pop_member(call, false)
+}
+
+pub(super) fn bzpopmax(call: &mut Call<'_>) -> Outcome {
+    pop_member(call, true)
+}
+
+pub(super) fn bzmpop(call: &mut Call<'_>) -> Outcome {
+    let deadline = deadline(call, 1)?;
+    let (keys, is_max, count) = sorted_sets::pop_request(call, 2)?;
+    if !until(call, keys, deadline, |call| sorted_sets::pop_first(call, keys, is_max, count))? {
+        call.reply().null_array();
+    }
+    Ok(())
+}
+
+/// `WAIT`: there are no replicas.
+pub(super) fn wait(call: &mut Call<'_>) -> Outcome {
+    call.integer(1)?;
+    let timeout = call.integer(2)?;
+    if timeout < 0 {
+        return Err("ERR timeout is negative".into());
+    }
+    if call.args.len() != 3 {
+        return Err(SYNTAX.into());
+    }
+    call.reply().integer(0);
+    Ok(())
+}

@@ -1,0 +1,520 @@
+//! One command under way: who asks, where its keys are, and what every family of commands does to them.
+//!
+//! A key is a row of the space of its database; `docs/redis.md` has the formats. A string stands in that row. What has many elements (a hash, a list, a
+//! set, a sorted set, a stream) has its head there, and an element a row in a space of its own, found by the number in the head. So a key of a million
+//! elements is gone when its head is; the elements follow in slices (`leftovers`).
+
+use super::failure::{Failure, NOT_FLOAT, NOT_INTEGER, Outcome, SYNTAX, WRONG_TYPE};
+use super::reply::Reply;
+use super::resp::integer;
+use super::shared::{Shared, Spaces};
+use super::state::State;
+use crate::connection::Connection;
+use database::{Context, Database, Error, Key, Operation, ScanRequest, Space};
+use runtime::fiber;
+use std::cell::RefCell;
+use std::rc::Rc;
+use storage::IteratorKind;
+use tuple::msgpack::{self, Kind as ValueKind, Reader};
+use tuple::{IndexId, Tuple};
+
+/// Elements after which others have their turn.
+pub(super) const SLICE: u64 = 4096;
+
+/// What a key that is no string has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    List = 1,
+    Set = 2,
+    SortedSet = 3,
+    Hash = 4,
+    Stream = 6,
+}
+
+impl Kind {
+    pub(super) fn from_code(code: u64) -> Option<Self> {
+        [Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream].into_iter().find(|kind| *kind as u64 == code)
+    }
+
+    /// As `TYPE` has it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::List => "list",
+            Kind::Set => "set",
+            Kind::SortedSet => "zset",
+            Kind::Hash => "hash",
+            Kind::Stream => "stream",
+        }
+    }
+}
+
+/// The head of what has many elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    /// Of its elements.
+    pub(super) id: u64,
+    /// How many there are.
+    pub(super) count: u64,
+    /// Of a list: the position of its first element. Of a stream: the time of the last entry.
+    pub(super) first: i64,
+    /// Of a stream: the number of the last entry within its millisecond, and how many were ever added.
+    pub(super) second: u64,
+    pub(super) added: u64,
+}
+
+impl Head {
+    pub(super) fn new(kind: Kind, id: u64) -> Self {
+        Head { kind, id, count: 0, first: 0, second: 0, added: 0 }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let length = reader.read_array().ok()?;
+        let kind = Kind::from_code(reader.read_uint().ok()?)?;
+        let (id, count) = (reader.read_uint().ok()?, reader.read_uint().ok()?);
+        let mut head = Head { count, ..Head::new(kind, id) };
+        if length > 3 {
+            head.first = reader.read_int().ok()?;
+        }
+        if length > 5 {
+            head.second = reader.read_uint().ok()?;
+            head.added = reader.read_uint().ok()?;
+        }
+        Some(head)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let length = match self.kind {
+            Kind::List => 4,
+            Kind::Stream => 6,
+            _ => 3,
+        };
+        msgpack::encode_array(out, length);
+        msgpack::encode_uint(out, self.kind as u64);
+        msgpack::encode_uint(out, self.id);
+        msgpack::encode_uint(out, self.count);
+        if length > 3 {
+            msgpack::encode_int(out, self.first);
+        }
+        if length > 5 {
+            msgpack::encode_uint(out, self.second);
+            msgpack::encode_uint(out, self.added);
+        }
+    }
+}
+
+/// The row of a key.
+pub(super) struct Entry {
+    row: Tuple,
+    /// Milliseconds since the epoch.
+    pub(super) expires: Option<u64>,
+    value_at: usize,
+    /// What it has, if it is no string.
+    pub(super) head: Option<Head>,
+}
+
+impl Entry {
+    /// Reads a row. None: it is not of the format of a key.
+    pub(super) fn of(row: Tuple) -> Option<Self> {
+        let data = row.data();
+        let mut reader = Reader::new(data);
+        let length = reader.read_array().ok()?;
+        reader.read_str().ok()?;
+        let value_at = reader.position();
+        let head = match reader.kind().ok()? {
+            ValueKind::Array => Some(Head::read(&mut reader)?),
+            _ => {
+                reader.read_str().ok()?;
+                None
+            }
+        };
+        let expires = if length > 2 { reader.read_uint().ok() } else { None };
+        Some(Entry { expires, value_at, head, row })
+    }
+
+    /// The head in a row of keys.
+    pub(super) fn head_in(row: &[u8]) -> Option<Head> {
+        let mut reader = Reader::new(row);
+        reader.read_array().and_then(|_| reader.read_str()).ok()?;
+        if reader.kind() == Ok(ValueKind::Array) { Head::read(&mut reader) } else { None }
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        let mut reader = Reader::new(self.row.data());
+        reader.read_array().and_then(|_| reader.read_str()).unwrap_or_default()
+    }
+
+    /// The value of a string.
+    pub(super) fn string(&self) -> Outcome<&[u8]> {
+        match self.head {
+            None => Ok(Reader::new(&self.row.data()[self.value_at..]).read_str().unwrap_or_default()),
+            Some(_) => Err(WRONG_TYPE.into()),
+        }
+    }
+
+    /// The head of what has to be of a kind.
+    pub(super) fn head_of(&self, kind: Kind) -> Outcome<Head> {
+        self.head.filter(|head| head.kind == kind).ok_or_else(|| WRONG_TYPE.into())
+    }
+
+    /// Bytes of the row.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.row.data().len()
+    }
+
+    pub(super) fn kind_name(&self) -> &'static str {
+        self.head.map_or("string", |head| head.kind.name())
+    }
+}
+
+/// A command and everything that it may touch.
+pub(super) struct Call<'a> {
+    pub(super) database: &'a Rc<Database>,
+    pub(super) connection: &'a Rc<Connection>,
+    pub(super) context: &'a Context,
+    pub(super) state: &'a State,
+    pub(super) shared: &'a Rc<Shared>,
+    pub(super) spaces: Rc<Spaces>,
+    /// Its answer.
+    pub(super) out: &'a mut Vec<u8>,
+    /// The name and what stands behind it.
+    pub(super) args: &'a [&'a [u8]],
+    /// The database that it is about.
+    pub(super) db: usize,
+    /// It runs in a fiber, and may wait.
+    pub(super) may_wait: bool,
+    /// It is one of a transaction or a script: it must not wait for others.
+    pub(super) is_inside: bool,
+    /// Heads of what was replaced or removed; their elements are still there.
+    pub(super) left: RefCell<Vec<Head>>,
+}
+
+impl<'a> Call<'a> {
+    /// The answer.
+    #[inline]
+    pub(super) fn reply(&mut self) -> Reply<'_> {
+        Reply { resp3: self.state.resp3.get(), out: self.out }
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.database.environment().clock.wall_ns() / 1_000_000
+    }
+
+    /// Continues in a fiber, if it does not run in one: it may take long.
+    pub(super) fn go_into_fiber(&self) -> Outcome {
+        if self.may_wait { Ok(()) } else { Err(Error::needs_fiber().into()) }
+    }
+
+    /// Lets others have their turn where it runs in a fiber, unless it is one of several commands that others see as one. A transaction goes on in what
+    /// it has seen.
+    pub(super) fn give_way(&self) {
+        if self.may_wait && !self.is_inside {
+            fiber::yield_now();
+        }
+    }
+
+    /// A random number below a bound.
+    pub(super) fn random(&self, below: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.database.environment().randomness.fill(&mut bytes);
+        u64::from_le_bytes(bytes) % below.max(1)
+    }
+
+    /// Tells those who look at a key that what it has was changed; `put_row` and `remove_row` do so by themselves.
+    pub(super) fn touch(&self, key: &[u8]) {
+        self.shared.touch(self.db, key);
+    }
+
+    /// A head for a key that is not there yet.
+    pub(super) fn new_head(&self, kind: Kind) -> Head {
+        Head::new(kind, self.shared.next_id(self.now_ms()))
+    }
+
+    // --- arguments ---
+
+    pub(super) fn integer(&self, at: usize) -> Outcome<i64> {
+        self.args.get(at).and_then(|text| integer(text)).ok_or_else(|| NOT_INTEGER.into())
+    }
+
+    pub(super) fn double(&self, at: usize) -> Outcome<f64> {
+        self.args.get(at).and_then(|text| double(text)).ok_or_else(|| NOT_FLOAT.into())
+    }
+
+    /// True if an argument is this word, in whatever case.
+    pub(super) fn is_word(&self, at: usize, word: &str) -> bool {
+        self.args.get(at).is_some_and(|text| text.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    /// The argument behind a word. Errors: there is none.
+    pub(super) fn after(&self, at: usize) -> Outcome<&'a [u8]> {
+        self.args.get(at + 1).copied().ok_or_else(|| SYNTAX.into())
+    }
+
+    // --- keys ---
+
+    /// The space of the keys.
+    pub(super) fn keys(&self) -> Outcome<&Rc<Space>> {
+        self.spaces.keys(self.db)
+    }
+
+    /// The row of a key. What has expired is not there.
+    pub(super) fn find(&self, key: &[u8]) -> Outcome<Option<Entry>> {
+        let space = self.keys()?;
+        let found = self.shared.with_scratch(|scratch| {
+            msgpack::encode_str(scratch, key);
+            let key = Key { parts: scratch, part_count: 1 };
+            self.database.get(self.context, space, IndexId::PRIMARY, key)
+        })?;
+        let Some(row) = found else { return Ok(None) };
+        let entry = Entry::of(row).ok_or_else(|| self.foreign_row(key))?;
+        // The engine removes what has expired; a space without that is one of somebody's own.
+        match entry.expires {
+            Some(expires) if expires <= self.now_ms() => Ok(None),
+            _ => Ok(Some(entry)),
+        }
+    }
+
+    #[cold]
+    fn foreign_row(&self, key: &[u8]) -> Failure {
+        let name = self.keys().map_or(String::new(), |space| space.name());
+        let key = String::from_utf8_lossy(key).into_owned();
+        format!("ERR the row of key '{key}' in space '{name}' is not one of this door: {{key, value}} or {{key, value, expires}}").into()
+    }
+
+    /// The head of a key that is of a kind. None: there is no key.
+    pub(super) fn find_head(&self, key: &[u8], kind: Kind) -> Outcome<Option<(Head, Option<u64>)>> {
+        match self.find(key)? {
+            Some(entry) => Ok(Some((entry.head_of(kind)?, entry.expires))),
+            None => Ok(None),
+        }
+    }
+
+    fn put_row(&self, key: &[u8], expires: Option<u64>, value: impl FnOnce(&mut Vec<u8>)) -> Outcome {
+        let space = self.keys()?;
+        self.shared.with_scratch(|scratch| {
+            msgpack::encode_array(scratch, if expires.is_some() { 3 } else { 2 });
+            msgpack::encode_str(scratch, key);
+            value(scratch);
+            if let Some(expires) = expires {
+                msgpack::encode_uint(scratch, expires);
+            }
+            self.database.execute(self.context, space, Operation::Replace { tuple: scratch })
+        })?;
+        self.shared.touch(self.db, key);
+        Ok(())
+    }
+
+    /// Puts a string in the place of what a key has; elements that it had are left over.
+    pub(super) fn put_string(&self, key: &[u8], value: &[u8], expires: Option<u64>, old: Option<&Entry>) -> Outcome {
+        self.put_row(key, expires, |out| msgpack::encode_str(out, value))?;
+        if let Some(head) = old.and_then(|old| old.head) {
+            self.left.borrow_mut().push(head);
+        }
+        Ok(())
+    }
+
+    /// Writes the head of a key; one without elements is removed with its key.
+    pub(super) fn put_head(&self, key: &[u8], head: &Head, expires: Option<u64>) -> Outcome {
+        if head.count == 0 && head.kind != Kind::Stream {
+            return self.remove_row(key);
+        }
+        self.put_row(key, expires, |out| head.encode(out))
+    }
+
+    /// Writes what a row has under another key or with another time.
+    pub(super) fn put_entry(&self, key: &[u8], entry: &Entry, expires: Option<u64>) -> Outcome {
+        match entry.head {
+            Some(head) => self.put_row(key, expires, |out| head.encode(out)),
+            None => self.put_row(key, expires, |out| msgpack::encode_str(out, entry.string().unwrap_or_default())),
+        }
+    }
+
+    /// Writes a head under a key, whatever it has.
+    pub(super) fn put_entry_head(&self, key: &[u8], head: &Head, expires: Option<u64>) -> Outcome {
+        self.put_row(key, expires, |out| head.encode(out))
+    }
+
+    /// Removes the row of a key, and nothing else.
+    pub(super) fn remove_row(&self, key: &[u8]) -> Outcome {
+        let space = self.keys()?;
+        self.shared.with_scratch(|scratch| {
+            msgpack::encode_array(scratch, 1);
+            msgpack::encode_str(scratch, key);
+            let operation = Operation::Delete { index_id: IndexId::PRIMARY, key: scratch };
+            self.database.execute(self.context, space, operation)
+        })?;
+        self.shared.touch(self.db, key);
+        Ok(())
+    }
+
+    /// Removes a key with what it has. False: it was not there.
+    pub(super) fn remove(&self, key: &[u8]) -> Outcome<bool> {
+        let Some(entry) = self.find(key)? else { return Ok(false) };
+        self.remove_row(key)?;
+        if let Some(head) = entry.head {
+            self.left.borrow_mut().push(head);
+        }
+        Ok(true)
+    }
+
+    // --- elements ---
+
+    /// The space of elements of a kind.
+    pub(super) fn elements(&self, kind: Kind) -> Outcome<&Rc<Space>> {
+        self.spaces.elements(kind)
+    }
+
+    /// A row of elements by a full key, made by `encode`.
+    pub(super) fn get_element(
+        &self,
+        kind: Kind,
+        part_count: u32,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Outcome<Option<Tuple>> {
+        let space = self.elements(kind)?;
+        let found = self.shared.with_scratch(|scratch| {
+            encode(scratch);
+            self.database.get(self.context, space, IndexId::PRIMARY, Key { parts: scratch, part_count })
+        });
+        Ok(found?)
+    }
+
+    /// Puts a row of elements, made by `encode`.
+    pub(super) fn put_element(&self, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) -> Outcome {
+        let space = self.elements(kind)?;
+        self.shared.with_scratch(|scratch| {
+            encode(scratch);
+            self.database.execute(self.context, space, Operation::Replace { tuple: scratch })
+        })?;
+        Ok(())
+    }
+
+    /// Removes a row of elements by its key, an array made by `encode`.
+    pub(super) fn remove_element(&self, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) -> Outcome {
+        let space = self.elements(kind)?;
+        self.shared.with_scratch(|scratch| {
+            encode(scratch);
+            let operation = Operation::Delete { index_id: IndexId::PRIMARY, key: scratch };
+            self.database.execute(self.context, space, operation)
+        })?;
+        Ok(())
+    }
+
+    /// Hands the rows of a scan of elements to `visit` until it returns false; `encode` writes the parts of the key.
+    pub(super) fn scan(
+        &self,
+        kind: Kind,
+        (index_id, iterator, part_count): (IndexId, IteratorKind, u32),
+        (offset, limit): (u64, u64),
+        encode: impl FnOnce(&mut Vec<u8>),
+        visit: impl FnMut(&[u8]) -> bool,
+    ) -> Outcome {
+        let mut parts = Vec::with_capacity(32);
+        encode(&mut parts);
+        let key = Key { parts: &parts, part_count };
+        let request = ScanRequest { index_id, kind: iterator, key, offset, limit };
+        self.database.select(self.context, self.elements(kind)?, &request, visit)?;
+        Ok(())
+    }
+
+    /// Hands all elements of a head to `visit`, behind their number, until it returns false. Many are read in slices, of one state.
+    pub(super) fn walk(&self, head: &Head, mut visit: impl FnMut(&mut Reader<'_>) -> bool) -> Outcome {
+        let skip_id = |row: &[u8]| -> usize {
+            let mut reader = Reader::new(row);
+            let read = reader.read_array().and_then(|_| reader.read_uint());
+            if read == Ok(head.id) { reader.position() } else { 0 }
+        };
+        let primary = (IndexId::PRIMARY, IteratorKind::Eq, 1);
+        if head.count <= SLICE {
+            return self.scan(
+                head.kind,
+                primary,
+                (0, u64::MAX),
+                |out| msgpack::encode_uint(out, head.id),
+                |row| visit(&mut Reader::new(&row[skip_id(row)..])),
+            );
+        }
+        self.go_into_fiber()?;
+        let is_own = !self.context.is_in_txn();
+        if is_own {
+            self.database.begin(self.context)?;
+        }
+        let mut parts = Vec::new();
+        msgpack::encode_uint(&mut parts, head.id);
+        let (mut iterator, mut part_count) = (IteratorKind::Ge, 1);
+        let walked = loop {
+            let (mut seen, mut is_over, mut last) = (0, false, Vec::new());
+            let scanned = self.scan(
+                head.kind,
+                (IndexId::PRIMARY, iterator, part_count),
+                (0, SLICE),
+                |out| out.extend_from_slice(&parts),
+                |row| {
+                    let at = skip_id(row);
+                    seen += 1;
+                    is_over = at == 0 || !visit(&mut Reader::new(&row[at..]));
+                    if seen == SLICE {
+                        last = row.to_vec();
+                    }
+                    !is_over
+                },
+            );
+            if scanned.is_err() || is_over || seen < SLICE {
+                break scanned;
+            }
+            // The key of the last one: its number and what stands behind it, which is one field or two.
+            let mut reader = Reader::new(&last);
+            let fields = if head.kind == Kind::Stream { 3 } else { 2 };
+            let begin = reader.read_array().map_or(0, |_| reader.position());
+            (0..fields).for_each(|_| reader.skip_checked());
+            parts = last[begin..reader.position()].to_vec();
+            (iterator, part_count) = (IteratorKind::Gt, fields);
+            self.give_way();
+        };
+        if is_own {
+            self.database.abandon(self.context);
+        }
+        walked
+    }
+
+    // --- all or nothing ---
+
+    /// Does several writes or none.
+    pub(super) fn atomically<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        let (database, context) = (self.database, self.context);
+        let mark = self.left.borrow().len();
+        if context.is_in_txn() {
+            let savepoint = database.savepoint(context, None)?;
+            return work(self).inspect_err(|_| {
+                self.left.borrow_mut().truncate(mark);
+                // What fails here has ended the transaction, which its next statement says.
+                let _ = database.rollback_to_savepoint(context, &savepoint);
+            });
+        }
+        database.begin(context)?;
+        let done = work(self).and_then(|value| {
+            database.commit(context)?;
+            Ok(value)
+        });
+        if done.is_err() {
+            self.left.borrow_mut().truncate(mark);
+            database.abandon(context);
+        }
+        done
+    }
+}
+
+/// A floating-point number as Redis takes it: nothing around it, no NaN.
+pub(super) fn double(text: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(text).ok()?;
+    if text.is_empty() || text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace) {
+        return None;
+    }
+    let is_infinite = |text: &str| {
+        let text = text.trim_start_matches(['+', '-']);
+        text.eq_ignore_ascii_case("inf") || text.eq_ignore_ascii_case("infinity")
+    };
+    let value: f64 = text.parse().ok()?;
+    (!value.is_nan() && (value.is_finite() || is_infinite(text))).then_some(value)
+}

@@ -1,0 +1,301 @@
+//! From the parts of a command to its answer.
+
+use super::call::Call;
+use super::failure::{Failure, text_of};
+use super::reply::Reply;
+use super::resp::Parts;
+use super::shared::Shared;
+use super::state::{Queued, State};
+use super::table::{Flag, Spec, find};
+use super::{leftovers, transactions};
+use crate::connection::Connection;
+use database::{Context, ErrorCode, Result};
+use runtime::fiber;
+use std::cell::RefCell;
+use std::rc::Rc;
+use wal::Position;
+
+/// Attempts of a command whose rows others change meanwhile.
+const ATTEMPTS_MAX: usize = 100;
+/// Bytes of the commands of one transaction.
+const QUEUED_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a command's name that an error shows.
+const SHOWN_BYTES_MAX: usize = 128;
+
+/// The name of a command, for a line of the log.
+pub(super) fn describe(name: &[u8]) -> String {
+    match find(name) {
+        Some(spec) => spec.name.to_uppercase(),
+        None => "an unknown command".to_string(),
+    }
+}
+
+/// Answers with an error that depends on nothing.
+fn refuse(connection: &Connection, text: &str) -> Result<()> {
+    connection.answer(Position::default(), 0, |out| {
+        Reply { out, resp3: false }.error(text);
+        Ok(())
+    })
+}
+
+/// Serves a command: now, or in a fiber if it has to wait. Errors: none but those of the database that ends.
+#[inline]
+pub(super) fn serve(
+    connection: &Rc<Connection>,
+    shared: &Rc<Shared>,
+    state: &Rc<State>,
+    parts: &Parts<'_>,
+) -> Result<()> {
+    let args: &[&[u8]] = parts;
+    let Some(name) = args.first() else { return Ok(()) };
+    shared.commands.set(shared.commands.get() + 1);
+    let spec = match find(name) {
+        Some(spec) if spec.takes(args.len()) => spec,
+        known => return refuse_unknown(connection, state, known, args),
+    };
+    if state.is_special.get() && !may_run(connection, state, spec)? {
+        return Ok(());
+    }
+    if spec.is(Flag::Login) {
+        return super::connection::log_in(connection, state, spec, args);
+    }
+    if let Some(multi) = state.multi.borrow_mut().as_mut()
+        && !spec.is(Flag::InMulti)
+    {
+        if spec.is(Flag::NotInMulti) {
+            multi.is_broken = true;
+            return refuse(connection, &format!("ERR Command not allowed inside a transaction: {}", spec.name));
+        }
+        multi.bytes += args.iter().map(|part| part.len() + 32).sum::<usize>();
+        if multi.bytes > QUEUED_BYTES_MAX {
+            multi.is_broken = true;
+            multi.queued.clear();
+            return refuse(connection, "ERR the commands of a transaction may have 64 MiB together");
+        }
+        multi.queued.push(Queued { spec, args: args.iter().map(|part| part.to_vec()).collect() });
+        return connection.answer(Position::default(), 0, |out| {
+            out.extend_from_slice(b"+QUEUED\r\n");
+            Ok(())
+        });
+    }
+    let context = connection.context();
+    context.seen.set(Position::default());
+    let done = shared.with_answer(|out| {
+        let mut call = Call {
+            database: connection.database(),
+            connection,
+            context,
+            state,
+            shared,
+            spaces: shared.spaces(connection.database()),
+            out,
+            args,
+            db: state.db.get(),
+            may_wait: false,
+            is_inside: false,
+            left: RefCell::default(),
+        };
+        let outcome = (spec.run)(&mut call);
+        let left = call.left.take();
+        if needs_fiber(&outcome) {
+            return None;
+        }
+        Some(finish(connection, shared, state, context, left, outcome, out))
+    });
+    match done {
+        Some(answered) => answered,
+        None => {
+            serve_in_fiber(connection, shared, state, spec, args);
+            Ok(())
+        }
+    }
+}
+
+fn needs_fiber(outcome: &super::failure::Outcome) -> bool {
+    matches!(outcome, Err(Failure::Database(error)) if error.is_needs_fiber())
+}
+
+/// Answers with what a command has written, or with why it was refused.
+fn finish(
+    connection: &Rc<Connection>,
+    shared: &Rc<Shared>,
+    state: &State,
+    context: &Context,
+    left: Vec<super::call::Head>,
+    outcome: super::failure::Outcome,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    if let Err(failure) = outcome {
+        out.clear();
+        write_failure(out, &failure);
+    } else if !left.is_empty() {
+        leftovers::add(shared, connection.database(), left);
+    }
+    let is_silent = state.is_silent.get() || state.skips_next.replace(false);
+    state.skips_next.set(state.skips_after.replace(false));
+    let is_silent = is_silent || state.skips_next.get() && out.is_empty();
+    if is_silent {
+        return Ok(());
+    }
+    connection.answer(context.seen.get(), 0, |to| {
+        to.extend_from_slice(out);
+        Ok(())
+    })
+}
+
+/// Writes why a command was refused.
+pub(super) fn write_failure(out: &mut Vec<u8>, failure: &Failure) {
+    let mut reply = Reply { out, resp3: false };
+    match failure {
+        Failure::Text(text) => reply.error(text),
+        Failure::Database(error) => reply.error(&text_of(error)),
+    }
+}
+
+/// Runs a command that may wait: for what is on disk, for others, or because it takes long.
+fn serve_in_fiber(
+    connection: &Rc<Connection>,
+    shared: &Rc<Shared>,
+    state: &Rc<State>,
+    spec: &'static Spec,
+    args: &[&[u8]],
+) {
+    let owned: Vec<Vec<u8>> = args.iter().map(|part| part.to_vec()).collect();
+    let (shared, state) = (Rc::clone(shared), Rc::clone(state));
+    let own = Rc::clone(connection);
+    let describe = |(spec, _): &(&'static Spec, Vec<Vec<u8>>)| spec.name.to_uppercase();
+    connection.in_fiber(0, ((spec, owned), describe), move |_, context, (spec, owned)| {
+        let connection = &own;
+        let args: Vec<&[u8]> = owned.iter().map(Vec::as_slice).collect();
+        let mut out = Vec::new();
+        let mut attempt = 0;
+        let (left, outcome) = loop {
+            out.clear();
+            attempt += 1;
+            let mut call = Call {
+                database: connection.database(),
+                connection,
+                context,
+                state: &state,
+                shared: &shared,
+                spaces: shared.spaces(connection.database()),
+                out: &mut out,
+                args: &args,
+                db: state.db.get(),
+                may_wait: true,
+                is_inside: false,
+                left: RefCell::default(),
+            };
+            let outcome = (spec.run)(&mut call);
+            let left = call.left.take();
+            if is_conflict(&outcome) && attempt < ATTEMPTS_MAX {
+                fiber::yield_now();
+                continue;
+            }
+            break (left, outcome);
+        };
+        finish(connection, &shared, &state, context, left, outcome, &mut out)
+    });
+}
+
+fn is_conflict(outcome: &super::failure::Outcome) -> bool {
+    matches!(outcome, Err(Failure::Database(error)) if error.code() == ErrorCode::TransactionConflict as u32)
+}
+
+/// A command that is not there, or not with so many parts.
+#[cold]
+fn refuse_unknown(
+    connection: &Rc<Connection>,
+    state: &Rc<State>,
+    known: Option<&'static Spec>,
+    args: &[&[u8]],
+) -> Result<()> {
+    let name = args.first().copied().unwrap_or_default();
+    if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
+        let peer = connection.session().peer.as_deref().unwrap_or("a client");
+        tracing::warn!(
+            "{peer} speaks HTTP at an address of Redis' protocol, as a page of somebody else's would make a browser do: the connection is closed"
+        );
+        connection.end();
+        return Ok(());
+    }
+    if connection.must_log_in() {
+        return refuse(connection, "NOAUTH Authentication required.");
+    }
+    if let Some(multi) = state.multi.borrow_mut().as_mut() {
+        multi.is_broken = true;
+    }
+    let shown = |text: &[u8]| String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX)]).into_owned();
+    match known {
+        Some(spec) => refuse(connection, &wrong_count(spec.name)),
+        None => {
+            let mut text = format!("ERR unknown command '{}', with args beginning with: ", shown(name));
+            for part in &args[1..] {
+                if text.len() > 2 * SHOWN_BYTES_MAX {
+                    break;
+                }
+                text.push_str(&format!("'{}' ", shown(part)));
+            }
+            refuse(connection, &text)
+        }
+    }
+}
+
+pub(super) fn wrong_count(name: &str) -> String {
+    format!("ERR wrong number of arguments for '{name}' command")
+}
+
+/// Looks whether a connection that must log in, or listens to channels, may run a command. False: it was refused.
+#[cold]
+fn may_run(connection: &Rc<Connection>, state: &State, spec: &Spec) -> Result<bool> {
+    if connection.must_log_in() && !spec.is(Flag::NoLogin) {
+        refuse(connection, "NOAUTH Authentication required.")?;
+        return Ok(false);
+    }
+    if !connection.must_log_in() {
+        state.is_stranger.set(false);
+    }
+    if state.subscriptions() + state.shard_channels.borrow().len() > 0
+        && !state.resp3.get()
+        && !spec.is(Flag::WhileListening)
+    {
+        let text = format!(
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+            spec.name
+        );
+        refuse(connection, &text)?;
+        return Ok(false);
+    }
+    state.note_special(connection.must_log_in());
+    Ok(true)
+}
+
+/// Runs a command inside of a transaction or a script: its answer is appended to `call.out`.
+pub(super) fn run_inside(call: &mut Call<'_>, spec: &'static Spec, args: &[&[u8]]) -> super::failure::Outcome {
+    let start = call.out.len();
+    let mut inner = Call {
+        database: call.database,
+        connection: call.connection,
+        context: call.context,
+        state: call.state,
+        shared: call.shared,
+        spaces: call.shared.spaces(call.database),
+        out: call.out,
+        args,
+        db: call.state.db.get(),
+        may_wait: call.may_wait,
+        is_inside: true,
+        left: RefCell::default(),
+    };
+    let outcome = (spec.run)(&mut inner);
+    let left = inner.left.take();
+    match outcome {
+        Ok(()) => call.left.borrow_mut().extend(left),
+        Err(Failure::Database(error)) if transactions::ends_transaction(&error) => return Err(error.into()),
+        Err(failure) => {
+            call.out.truncate(start);
+            write_failure(call.out, &failure);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The door of Redis' protocol. Commands are native, straight on the spaces; one file a family.
+//!
+//! Source: the protocol's specification and answers of Redis 7.0, which golden files keep.
+
+mod bits;
+mod blocking;
+mod call;
+mod config;
+mod connection;
+mod dispatch;
+mod failure;
+mod glob;
+mod hashes;
+mod keys;
+mod leftovers;
+mod lists;
+mod pubsub;
+mod reply;
+mod resp;
+mod scan;
+mod server;
+mod sets;
+mod shared;
+mod sort;
+mod sorted_sets;
+mod state;
+mod strings;
+mod table;
+mod transactions;
+
+use crate::connection::Connection;
+use crate::door::{AnyDoor, Door, Split};
+use crate::setup::set_up;
+use crate::terms::Terms;
+use database::{Database, Error, Result, SessionKind};
+pub use resp::Parts;
+use resp::{Parsed, parse};
+use shared::Shared;
+pub use state::State;
+use std::rc::Rc;
+
+/// Longest part of a command.
+const BULK_BYTES_MAX: usize = 512 << 20;
+
+/// The spaces of the door, made once. Arguments: engine, and the number of the database whose keys are wanted.
+const SPACES: &str = include_str!("spaces.lua");
+
+/// See the head of this file.
+pub struct Redis {
+    shared: Rc<Shared>,
+    asks_login: bool,
+    default_user: Vec<u8>,
+}
+
+/// Makes the doors of listeners, which share what all clients share.
+pub(crate) fn opener() -> Box<crate::door::OpenDoor> {
+    let shared: Rc<Shared> = Rc::default();
+    Box::new(move |database, terms| open(&shared, database, terms))
+}
+
+fn open(shared: &Rc<Shared>, database: &Rc<Database>, terms: &Terms) -> Result<Rc<dyn AnyDoor>> {
+    terms.check(Redis::NAME, &["engine"])?;
+    let engine = terms.get("engine").unwrap_or("memtx");
+    if !matches!(engine, "memtx" | "vinyl") {
+        return Err(Error::illegal(format!("redis:// has engine=memtx or engine=vinyl, not '{engine}'")));
+    }
+    set_up(database, SPACES, &[engine, "0"])?;
+    shared.engine.replace(engine.to_string());
+    leftovers::begin(shared, database)?;
+    Ok(Rc::new(Redis {
+        shared: Rc::clone(shared),
+        asks_login: terms.asks_login,
+        default_user: terms.user.clone().unwrap_or_default().into_bytes(),
+    }))
+}
+
+impl Door for Redis {
+    type Request<'a> = Parts<'a>;
+    type State = Rc<State>;
+    const NAME: &'static str = "redis";
+    const IS_ORDERED: bool = true;
+    const SESSION: SessionKind = SessionKind::Door("redis");
+    const OWN_USER: Option<&'static str> = Some("redis");
+
+    fn greet(&self, database: &Database, _out: &mut Vec<u8>) -> Rc<State> {
+        let begun_ns = database.environment().clock.monotonic_ns();
+        let state = State {
+            id: self.shared.next_connection(),
+            begun_ns,
+            default_user: self.default_user.clone(),
+            ..State::default()
+        };
+        state.is_special.set(self.asks_login);
+        state.is_stranger.set(self.asks_login);
+        Rc::new(state)
+    }
+
+    #[inline]
+    fn split<'a>(&self, state: &Rc<State>, input: &'a [u8]) -> Split<Parts<'a>> {
+        match parse(input, state.is_stranger.get(), BULK_BYTES_MAX) {
+            Parsed::Command(parts, length) => Split::Request(parts, length),
+            Parsed::Incomplete(least) => Split::Incomplete { announced: least as u64 },
+            Parsed::Broken(text) => {
+                Split::Refused { error: Error::illegal(format!("Protocol error: {text}")), length: None }
+            }
+        }
+    }
+
+    fn opened(&self, connection: &Rc<Connection>, state: &Rc<State>) {
+        self.shared.connections.borrow_mut().insert(state.id, Rc::downgrade(connection));
+    }
+
+    #[inline]
+    fn serve(&self, connection: &Rc<Connection>, state: &Rc<State>, request: &Parts<'_>) -> Result<()> {
+        dispatch::serve(connection, &self.shared, state, request)
+    }
+
+    fn tag(_request: &Parts<'_>) -> u64 {
+        0
+    }
+
+    fn describe(request: &Parts<'_>) -> String {
+        dispatch::describe(request.first().copied().unwrap_or_default())
+    }
+
+    fn encode_failure(&self, _database: &Database, out: &mut Vec<u8>, _tag: u64, error: &Error) {
+        reply::Reply { out, resp3: false }.error(&failure::text_of(error));
+    }
+
+    fn close(&self, _connection: &Rc<Connection>, state: &Rc<State>) {
+        connection::close(&self.shared, state);
+    }
+
+    fn authenticate(&self, connection: &Connection, state: &Rc<State>, login: &[u8]) -> Result<()> {
+        connection::authenticate(connection, state, login)
+    }
+
+    fn user_of(login: &[u8]) -> String {
+        connection::user_of(login)
+    }
+
+    fn encode_welcome(&self, _database: &Database, out: &mut Vec<u8>, tag: u64) {
+        connection::welcome(out, tag);
+    }
+}

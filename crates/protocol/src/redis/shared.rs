@@ -1,0 +1,267 @@
+//! What all connections of all listeners of this protocol share.
+
+use super::call::{Head, Kind};
+use super::failure::Outcome;
+use crate::connection::Connection;
+use database::{Database, Space};
+use hashbrown::{HashMap, HashSet};
+use runtime::fiber::{self, FiberId};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::{Rc, Weak};
+
+/// Databases that `SELECT` may choose.
+pub(super) const DATABASES: usize = 16;
+/// A scratch buffer that has grown beyond this is given back.
+const SCRATCH_KEPT_MAX: usize = 64 << 10;
+
+/// Spaces of elements, by kind.
+const ELEMENTS: [(Kind, &str); 5] = [
+    (Kind::List, "redis_lists"),
+    (Kind::Set, "redis_sets"),
+    (Kind::SortedSet, "redis_sorted_sets"),
+    (Kind::Hash, "redis_hashes"),
+    (Kind::Stream, "redis_streams"),
+];
+
+/// The spaces of the door under one version of the schema.
+pub(super) struct Spaces {
+    version: u64,
+    keys: [Option<Rc<Space>>; DATABASES],
+    elements: [Option<Rc<Space>>; 5],
+}
+
+/// The name of the space of the keys of a database.
+pub(super) fn keys_name(db: usize) -> String {
+    if db == 0 { "redis".to_string() } else { format!("redis_{db}") }
+}
+
+impl Spaces {
+    fn find(database: &Database) -> Self {
+        let catalog = &database.catalog;
+        Spaces {
+            version: catalog.schema_version(),
+            keys: std::array::from_fn(|db| catalog.space_by_name(&keys_name(db))),
+            elements: ELEMENTS.map(|(_, name)| catalog.space_by_name(name)),
+        }
+    }
+
+    /// The space of the keys of a database. Errors: it is not there.
+    pub(super) fn keys(&self, db: usize) -> Outcome<&Rc<Space>> {
+        self.keys[db].as_ref().ok_or_else(|| {
+            let name = keys_name(db);
+            format!("ERR the space '{name}' of this database is gone: it is made when the server begins to listen, or by SELECT").into()
+        })
+    }
+
+    pub(super) fn has_keys(&self, db: usize) -> bool {
+        self.keys[db].is_some()
+    }
+
+    /// The space of elements of a kind. Errors: it is not there.
+    pub(super) fn elements(&self, kind: Kind) -> Outcome<&Rc<Space>> {
+        let at = ELEMENTS.iter().position(|(known, _)| *known == kind).unwrap_or(0);
+        self.elements[at].as_ref().ok_or_else(|| {
+            let name = ELEMENTS[at].1;
+            format!("ERR the space '{name}' is gone: it is made when the server begins to listen").into()
+        })
+    }
+}
+
+/// A key of a database.
+pub(super) type Place = (usize, Vec<u8>);
+
+/// Connections that listen, by their numbers.
+pub(super) type Listening = BTreeMap<u64, Weak<Connection>>;
+
+/// See the head of this file.
+#[derive(Default)]
+pub(super) struct Shared {
+    spaces: RefCell<Option<Rc<Spaces>>>,
+    /// The engine of spaces that are made.
+    pub(super) engine: RefCell<String>,
+    scratch: RefCell<Vec<u8>>,
+    answers: RefCell<Vec<u8>>,
+    /// Elements of keys that are gone.
+    pub(super) leftovers: RefCell<VecDeque<Head>>,
+    /// The fiber that removes them, while there are some.
+    pub(super) is_clearing: Cell<bool>,
+    /// The fiber that looks for elements without a key runs.
+    pub(super) is_searching: Cell<bool>,
+    /// Numbers of elements for which it has found no key the last time.
+    pub(super) suspects: RefCell<HashSet<u64>>,
+    /// The number of the youngest head.
+    last_id: Cell<u64>,
+    /// Transactions that are spoilt by a write to a key.
+    watches: RefCell<HashMap<Place, Vec<Weak<Cell<bool>>>>>,
+    /// Fibers that wait for a key to get something.
+    waiting: RefCell<HashMap<Place, Vec<FiberId>>>,
+    /// Somebody looks at writes.
+    has_observers: Cell<bool>,
+    last_connection: Cell<u64>,
+    pub(super) connections: RefCell<BTreeMap<u64, Weak<Connection>>>,
+    pub(super) channels: RefCell<HashMap<Vec<u8>, Listening>>,
+    pub(super) patterns: RefCell<BTreeMap<Vec<u8>, Listening>>,
+    pub(super) shard_channels: RefCell<HashMap<Vec<u8>, Listening>>,
+    pub(super) commands: Cell<u64>,
+    pub(super) hits: Cell<u64>,
+    pub(super) misses: Cell<u64>,
+    /// Places where a scan goes on, by the number that its client was given.
+    pub(super) cursors: RefCell<super::scan::Cursors>,
+    /// What `CONFIG SET` has changed.
+    pub(super) config: RefCell<BTreeMap<String, String>>,
+}
+
+impl Shared {
+    /// The spaces as the schema has them now.
+    #[inline]
+    pub(super) fn spaces(&self, database: &Database) -> Rc<Spaces> {
+        let version = database.catalog.schema_version();
+        if let Some(spaces) = &*self.spaces.borrow()
+            && spaces.version == version
+        {
+            return Rc::clone(spaces);
+        }
+        let spaces = Rc::new(Spaces::find(database));
+        *self.spaces.borrow_mut() = Some(Rc::clone(&spaces));
+        spaces
+    }
+
+    /// Lends an empty buffer.
+    #[inline]
+    pub(super) fn with_scratch<T>(&self, work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut buffer = self.scratch.take();
+        buffer.clear();
+        let result = work(&mut buffer);
+        if buffer.capacity() <= SCRATCH_KEPT_MAX {
+            self.scratch.replace(buffer);
+        }
+        result
+    }
+
+    /// Lends an empty buffer for an answer.
+    #[inline]
+    pub(super) fn with_answer<T>(&self, work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut buffer = self.answers.take();
+        buffer.clear();
+        let result = work(&mut buffer);
+        if buffer.capacity() <= SCRATCH_KEPT_MAX {
+            self.answers.replace(buffer);
+        }
+        result
+    }
+
+    /// A number for the elements of a new key: greater than all before, over restarts as well, and not far from the clock in microseconds.
+    pub(super) fn next_id(&self, now_ms: u64) -> u64 {
+        let id = (self.last_id.get() + 1).max(now_ms * 1000);
+        self.last_id.set(id);
+        id
+    }
+
+    /// Numbers up to this one are taken.
+    pub(super) fn note_id(&self, id: u64) {
+        self.last_id.set(self.last_id.get().max(id));
+    }
+
+    /// The number of the youngest head.
+    pub(super) fn last_id(&self) -> u64 {
+        self.last_id.get()
+    }
+
+    pub(super) fn next_connection(&self) -> u64 {
+        self.last_connection.set(self.last_connection.get() + 1);
+        self.last_connection.get()
+    }
+
+    /// Tells those who look that a key was written to.
+    #[inline]
+    pub(super) fn touch(&self, db: usize, key: &[u8]) {
+        if self.has_observers.get() {
+            self.tell(db, key);
+        }
+    }
+
+    #[cold]
+    fn tell(&self, db: usize, key: &[u8]) {
+        let place = (db, key.to_vec());
+        if let Some(watches) = self.watches.borrow_mut().remove(&place) {
+            watches.iter().filter_map(Weak::upgrade).for_each(|is_dirty| is_dirty.set(true));
+        }
+        if let Some(fibers) = self.waiting.borrow().get(&place) {
+            fibers.iter().for_each(|waiting| fiber::wake(*waiting));
+        }
+    }
+
+    /// Tells all who look at keys of a database, or of all, that everything has changed.
+    pub(super) fn touch_all(&self, db: Option<usize>) {
+        let is_meant = |place: &Place| db.is_none_or(|db| place.0 == db);
+        let places: Vec<Place> = {
+            let (watches, waiting) = (self.watches.borrow(), self.waiting.borrow());
+            watches.keys().chain(waiting.keys()).filter(|place| is_meant(place)).cloned().collect()
+        };
+        for (db, key) in places {
+            self.tell(db, &key);
+        }
+    }
+
+    fn observe(&self) {
+        let any = !self.watches.borrow().is_empty() || !self.waiting.borrow().is_empty();
+        self.has_observers.set(any);
+    }
+
+    /// Has a flag set by the next write to a key.
+    pub(super) fn watch(&self, place: Place, is_dirty: &Rc<Cell<bool>>) {
+        self.watches.borrow_mut().entry(place).or_default().push(Rc::downgrade(is_dirty));
+        self.observe();
+    }
+
+    /// Ends the watch of a flag over a key.
+    pub(super) fn unwatch(&self, place: &Place, is_dirty: &Rc<Cell<bool>>) {
+        let mut watches = self.watches.borrow_mut();
+        if let Some(of_key) = watches.get_mut(place) {
+            of_key.retain(|other| other.upgrade().is_some_and(|other| !Rc::ptr_eq(&other, is_dirty)));
+            if of_key.is_empty() {
+                watches.remove(place);
+            }
+        }
+        drop(watches);
+        self.observe();
+    }
+
+    /// Has this fiber woken by writes to keys, until `stop_waiting`.
+    pub(super) fn begin_waiting(&self, places: &[Place], who: FiberId) {
+        let mut waiting = self.waiting.borrow_mut();
+        for place in places {
+            waiting.entry(place.clone()).or_default().push(who);
+        }
+        drop(waiting);
+        self.observe();
+    }
+
+    pub(super) fn stop_waiting(&self, places: &[Place], who: FiberId) {
+        let mut waiting = self.waiting.borrow_mut();
+        for place in places {
+            if let Some(fibers) = waiting.get_mut(place) {
+                if let Some(at) = fibers.iter().position(|other| *other == who) {
+                    fibers.remove(at);
+                }
+                if fibers.is_empty() {
+                    waiting.remove(place);
+                }
+            }
+        }
+        drop(waiting);
+        self.observe();
+    }
+
+    /// Has all who wait for keys look around.
+    pub(super) fn wake_waiting(&self) {
+        let waiting: Vec<FiberId> = self.waiting.borrow().values().flatten().copied().collect();
+        waiting.into_iter().for_each(fiber::wake);
+    }
+
+    /// Fibers that wait for keys.
+    pub(super) fn waiting_count(&self) -> usize {
+        self.waiting.borrow().values().map(Vec::len).sum()
+    }
+}

@@ -1,0 +1,1010 @@
+//! Sorted sets: a row `{id, member, score}` for each member, in the order of members and, by the index `score`, in that of scores.
+
+use super::call::{Call, Head, Kind, SLICE, double};
+use super::failure::{NOT_POSITIVE, Outcome, SYNTAX};
+use super::keys::read_text;
+use super::resp::integer;
+use super::strings::span;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use storage::IteratorKind;
+use tuple::IndexId;
+use tuple::msgpack::{self, Reader};
+
+/// The index in the order of scores.
+const BY_SCORE: IndexId = IndexId(1);
+const NOT_FLOAT_RANGE: &str = "ERR min or max is not a float";
+const NOT_TEXT_RANGE: &str = "ERR min or max not valid string range item";
+
+/// A member and its score.
+pub(super) type Scored = (Vec<u8>, f64);
+
+fn encode_key(out: &mut Vec<u8>, id: u64, member: &[u8]) {
+    msgpack::encode_uint(out, id);
+    msgpack::encode_str(out, member);
+}
+
+pub(super) fn score(call: &Call<'_>, head: &Head, member: &[u8]) -> Outcome<Option<f64>> {
+    let row = call.get_element(Kind::SortedSet, 2, |out| encode_key(out, head.id, member))?;
+    Ok(row.and_then(|row| {
+        let mut reader = Reader::new(row.data());
+        let read = reader.read_array().and_then(|_| reader.read_uint()).and_then(|_| reader.read_str());
+        read.and_then(|_| reader.read_double()).ok()
+    }))
+}
+
+fn put(call: &Call<'_>, head: &Head, member: &[u8], score: f64) -> Outcome {
+    // One zero, so that members with it are in their own order.
+    let score = if score == 0.0 { 0.0 } else { score };
+    call.put_element(Kind::SortedSet, |out| {
+        msgpack::encode_array(out, 3);
+        encode_key(out, head.id, member);
+        msgpack::encode_f64(out, score);
+    })
+}
+
+fn take(call: &Call<'_>, head: &Head, member: &[u8]) -> Outcome {
+    call.remove_element(Kind::SortedSet, |out| {
+        msgpack::encode_array(out, 2);
+        encode_key(out, head.id, member);
+    })
+}
+
+/// `numkeys key ...` from an argument on: the keys and where what follows begins.
+pub(super) fn numbered_keys<'a>(call: &Call<'a>, at: usize) -> Outcome<(&'a [&'a [u8]], usize)> {
+    let count = match call.args.get(at).and_then(|text| integer(text)) {
+        Some(count) if count > 0 => count as usize,
+        _ => return Err("ERR numkeys should be greater than 0".into()),
+    };
+    let end = (at + 1).checked_add(count).filter(|end| *end <= call.args.len());
+    match end {
+        Some(end) => Ok((&call.args[at + 1..end], end)),
+        None => Err("ERR Number of keys can't be greater than number of args".into()),
+    }
+}
+
+#[derive(Default)]
+struct AddOptions {
+    is_nx: bool,
+    is_xx: bool,
+    is_gt: bool,
+    is_lt: bool,
+    counts_changed: bool,
+    increments: bool,
+}
+
+impl AddOptions {
+    /// Whether a member may get a score.
+    fn allows(&self, old: Option<f64>, new: f64) -> bool {
+        match old {
+            None => !self.is_xx,
+            Some(old) => !(self.is_nx || self.is_gt && new <= old || self.is_lt && new >= old),
+        }
+    }
+}
+
+/// Adds members. Returns how many are new, how many have another score now, and the last score that was given.
+fn add(
+    call: &mut Call<'_>,
+    key: &[u8],
+    options: &AddOptions,
+    pairs: &[(&[u8], f64)],
+) -> Outcome<(u64, u64, Option<f64>)> {
+    let found = call.find_head(key, Kind::SortedSet)?;
+    let next = |old: Option<f64>, given: f64| -> Outcome<f64> {
+        let score = if options.increments { old.unwrap_or(0.0) + given } else { given };
+        if score.is_nan() { Err("ERR resulting score is not a number (NaN)".into()) } else { Ok(score) }
+    };
+    // What is as wanted already needs no write, and a score that changes needs no other.
+    if let (Some((head, _)), [(member, given)]) = (&found, pairs)
+        && let Some(old) = score(call, head, member)?
+    {
+        let new = next(Some(old), *given)?;
+        if !options.allows(Some(old), new) {
+            return Ok((0, 0, None));
+        }
+        if new != old {
+            put(call, head, member, new)?;
+            call.touch(key);
+        }
+        return Ok((0, u64::from(new != old), Some(new)));
+    }
+    if found.is_none() && options.is_xx {
+        return Ok((0, 0, None));
+    }
+    call.atomically(|call| {
+        let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::SortedSet), None));
+        let (mut added, mut changed, mut last) = (0, 0, None);
+        for (number, (member, given)) in pairs.iter().enumerate() {
+            let old = score(call, &head, member)?;
+            let new = next(old, *given)?;
+            if options.allows(old, new) {
+                last = Some(new);
+                if old != Some(new) {
+                    put(call, &head, member, new)?;
+                    added += u64::from(old.is_none());
+                    changed += u64::from(old.is_some());
+                }
+            }
+            if number as u64 % SLICE == SLICE - 1 {
+                call.give_way();
+            }
+        }
+        match added {
+            0 if changed > 0 => call.touch(key),
+            0 => {}
+            added => {
+                head.count += added;
+                call.put_head(key, &head, expires)?;
+            }
+        }
+        Ok((added, changed, last))
+    })
+}
+
+pub(super) fn zadd(call: &mut Call<'_>) -> Outcome {
+    let (key, mut options, mut at) = (call.args[1], AddOptions::default(), 2);
+    loop {
+        if call.is_word(at, "nx") {
+            options.is_nx = true;
+        } else if call.is_word(at, "xx") {
+            options.is_xx = true;
+        } else if call.is_word(at, "gt") {
+            options.is_gt = true;
+        } else if call.is_word(at, "lt") {
+            options.is_lt = true;
+        } else if call.is_word(at, "ch") {
+            options.counts_changed = true;
+        } else if call.is_word(at, "incr") {
+            options.increments = true;
+        } else {
+            break;
+        }
+        at += 1;
+    }
+    let rest = &call.args[at.min(call.args.len())..];
+    if rest.is_empty() || rest.len() % 2 == 1 {
+        return Err(SYNTAX.into());
+    }
+    if options.is_nx && options.is_xx {
+        return Err("ERR XX and NX options at the same time are not compatible".into());
+    }
+    if options.is_gt && options.is_lt || (options.is_gt || options.is_lt) && options.is_nx {
+        return Err("ERR GT, LT, and/or NX options at the same time are not compatible".into());
+    }
+    if options.increments && rest.len() > 2 {
+        return Err("ERR INCR option supports a single increment-element pair".into());
+    }
+    let mut pairs = Vec::with_capacity(rest.len() / 2);
+    for pair in rest.chunks_exact(2) {
+        pairs.push((pair[1], double(pair[0]).ok_or(super::failure::NOT_FLOAT)?));
+    }
+    let (added, changed, last) = add(call, key, &options, &pairs)?;
+    match (options.increments, last) {
+        (true, Some(score)) => call.reply().double(score),
+        (true, None) => call.reply().null(),
+        (false, _) => call.reply().integer((added + if options.counts_changed { changed } else { 0 }) as i64),
+    }
+    Ok(())
+}
+
+pub(super) fn zincrby(call: &mut Call<'_>) -> Outcome {
+    let by = call.double(2)?;
+    let options = AddOptions { increments: true, ..AddOptions::default() };
+    let (_, _, score) = add(call, call.args[1], &options, &[(call.args[3], by)])?;
+    call.reply().double(score.unwrap_or(by));
+    Ok(())
+}
+
+pub(super) fn zcard(call: &mut Call<'_>) -> Outcome {
+    let count = call.find_head(call.args[1], Kind::SortedSet)?.map_or(0, |(head, _)| head.count);
+    call.reply().integer(count as i64);
+    Ok(())
+}
+
+pub(super) fn zscore(call: &mut Call<'_>) -> Outcome {
+    let found = match call.find_head(call.args[1], Kind::SortedSet)? {
+        Some((head, _)) => score(call, &head, call.args[2])?,
+        None => None,
+    };
+    match found {
+        Some(score) => call.reply().double(score),
+        None => call.reply().null(),
+    }
+    Ok(())
+}
+
+pub(super) fn zmscore(call: &mut Call<'_>) -> Outcome {
+    let found = call.find_head(call.args[1], Kind::SortedSet)?;
+    let count = call.args.len() - 2;
+    call.reply().array(count);
+    for member in &call.args[2..] {
+        let score = match &found {
+            Some((head, _)) => score(call, head, member)?,
+            None => None,
+        };
+        match score {
+            Some(score) => call.reply().double(score),
+            None => call.reply().null(),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn zrem(call: &mut Call<'_>) -> Outcome {
+    let (key, args) = (call.args[1], call.args);
+    let removed = match call.find_head(key, Kind::SortedSet)? {
+        None => 0,
+        Some((mut head, expires)) => call.atomically(|call| {
+            let before = head.count;
+            for member in &args[2..] {
+                if score(call, &head, member)?.is_some() {
+                    take(call, &head, member)?;
+                    head.count -= 1;
+                }
+            }
+            if head.count < before {
+                call.put_head(key, &head, expires)?;
+            }
+            Ok(before - head.count)
+        })?,
+    };
+    call.reply().integer(removed as i64);
+    Ok(())
+}
+
+/// What part of a sorted set is wanted.
+#[derive(Clone, Debug)]
+enum Range {
+    /// Between two places, that may be counted from the end.
+    Rank(i64, i64),
+    Score(Bound<f64>, Bound<f64>),
+    /// Between two members, where all scores are equal.
+    Text(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// Nothing.
+    Empty,
+}
+
+fn score_bound(text: &[u8]) -> Outcome<Bound<f64>> {
+    match text.strip_prefix(b"(") {
+        Some(rest) => double(rest).map(Bound::Excluded),
+        None => double(text).map(Bound::Included),
+    }
+    .ok_or_else(|| NOT_FLOAT_RANGE.into())
+}
+
+/// Bounds of members: `-`, `+`, `[text`, `(text`. The truth value: it is the greatest of all.
+fn text_bound(text: &[u8]) -> Outcome<(Bound<Vec<u8>>, Option<bool>)> {
+    match text {
+        b"-" => Ok((Bound::Unbounded, Some(false))),
+        b"+" => Ok((Bound::Unbounded, Some(true))),
+        [b'[', rest @ ..] => Ok((Bound::Included(rest.to_vec()), None)),
+        [b'(', rest @ ..] => Ok((Bound::Excluded(rest.to_vec()), None)),
+        _ => Err(NOT_TEXT_RANGE.into()),
+    }
+}
+
+fn text_range(low: &[u8], high: &[u8]) -> Outcome<Range> {
+    let ((low, low_is), (high, high_is)) = (text_bound(low)?, text_bound(high)?);
+    Ok(if low_is == Some(true) || high_is == Some(false) { Range::Empty } else { Range::Text(low, high) })
+}
+
+/// Members of a range, in its order or backwards, `skip` passed over and `limit` given at most. Many are read in slices.
+fn select(
+    call: &Call<'_>,
+    head: &Head,
+    range: &Range,
+    is_reverse: bool,
+    (skip, limit): (u64, u64),
+) -> Outcome<Vec<Scored>> {
+    let (mut skip, mut limit) = (skip, limit);
+    let by_rank = match range {
+        Range::Rank(from, to) => {
+            let places = span(head.count as usize, *from, *to);
+            skip = skip.saturating_add(places.start as u64);
+            limit = limit.min(places.len() as u64);
+            true
+        }
+        Range::Empty => return Ok(Vec::new()),
+        Range::Score(..) | Range::Text(..) => false,
+    };
+    let mut found = Vec::new();
+    if limit == 0 {
+        return Ok(found);
+    }
+    if skip.saturating_add(limit).min(head.count) > SLICE {
+        call.go_into_fiber()?;
+    }
+    let is_own = call.may_wait && !call.context.is_in_txn();
+    if is_own {
+        call.database.begin(call.context)?;
+    }
+    let index = if matches!(range, Range::Text(..)) { IndexId::PRIMARY } else { BY_SCORE };
+    // Where it begins.
+    let mut parts = Vec::new();
+    msgpack::encode_uint(&mut parts, head.id);
+    let mut part_count = 1;
+    let mut kind = if is_reverse { IteratorKind::Le } else { IteratorKind::Ge };
+    match range {
+        Range::Score(low, high) => {
+            if let Bound::Included(score) | Bound::Excluded(score) = if is_reverse { high } else { low } {
+                msgpack::encode_f64(&mut parts, *score);
+                part_count = 2;
+            }
+        }
+        Range::Text(low, high) => {
+            if let Bound::Included(text) | Bound::Excluded(text) = if is_reverse { high } else { low } {
+                msgpack::encode_str(&mut parts, text);
+                part_count = 2;
+            }
+        }
+        Range::Rank(..) | Range::Empty => {}
+    }
+    let is_above = |member: &[u8], score: f64| match range {
+        Range::Score(low, _) => match low {
+            Bound::Included(low) => score >= *low,
+            Bound::Excluded(low) => score > *low,
+            Bound::Unbounded => true,
+        },
+        Range::Text(low, _) => match low {
+            Bound::Included(low) => member >= low.as_slice(),
+            Bound::Excluded(low) => member > low.as_slice(),
+            Bound::Unbounded => true,
+        },
+        Range::Rank(..) | Range::Empty => true,
+    };
+    let is_below = |member: &[u8], score: f64| match range {
+        Range::Score(_, high) => match high {
+            Bound::Included(high) => score <= *high,
+            Bound::Excluded(high) => score < *high,
+            Bound::Unbounded => true,
+        },
+        Range::Text(_, high) => match high {
+            Bound::Included(high) => member <= high.as_slice(),
+            Bound::Excluded(high) => member < high.as_slice(),
+            Bound::Unbounded => true,
+        },
+        Range::Rank(..) | Range::Empty => true,
+    };
+    // Places are passed over by the index itself where all before them are in the range.
+    let mut offset = if by_rank { std::mem::take(&mut skip) } else { 0 };
+    let done = loop {
+        let (mut seen, mut is_over, mut last) = (0, false, Vec::new());
+        let jump = offset.min(SLICE);
+        let scanned = call.scan(
+            Kind::SortedSet,
+            (index, kind, part_count),
+            (if offset > jump { jump - 1 } else { jump }, if offset > jump { 1 } else { SLICE }),
+            |out| out.extend_from_slice(&parts),
+            |row| {
+                let mut reader = Reader::new(row);
+                if reader.read_array().and_then(|_| reader.read_uint()) != Ok(head.id) {
+                    is_over = true;
+                    return false;
+                }
+                let member = reader.read_str().unwrap_or_default();
+                let score = reader.read_double().unwrap_or_default();
+                seen += 1;
+                last.clear();
+                msgpack::encode_uint(&mut last, head.id);
+                if index == BY_SCORE {
+                    msgpack::encode_f64(&mut last, score);
+                }
+                msgpack::encode_str(&mut last, member);
+                if offset > jump {
+                    return true;
+                }
+                let (begins, ends) = if is_reverse {
+                    (is_below(member, score), is_above(member, score))
+                } else {
+                    (is_above(member, score), is_below(member, score))
+                };
+                if !ends {
+                    is_over = true;
+                    return false;
+                }
+                if begins {
+                    if skip > 0 {
+                        skip -= 1;
+                    } else {
+                        found.push((member.to_vec(), score));
+                        limit -= 1;
+                    }
+                }
+                is_over = limit == 0;
+                !is_over
+            },
+        );
+        let is_jump = offset > jump;
+        offset -= jump;
+        if scanned.is_err() || is_over || seen == 0 || !is_jump && seen < SLICE {
+            break scanned;
+        }
+        parts = last;
+        part_count = if index == BY_SCORE { 3 } else { 2 };
+        kind = if is_reverse { IteratorKind::Lt } else { IteratorKind::Gt };
+        call.give_way();
+    };
+    if is_own {
+        call.database.abandon(call.context);
+    }
+    done?;
+    Ok(found)
+}
+
+/// All members, in the order of their scores.
+pub(super) fn members_in_order(call: &Call<'_>, head: &Head) -> Outcome<Vec<Vec<u8>>> {
+    let all = select(call, head, &Range::Rank(0, -1), false, (0, u64::MAX))?;
+    Ok(all.into_iter().map(|(member, _)| member).collect())
+}
+
+fn answer(call: &mut Call<'_>, found: &[Scored], with_scores: bool) {
+    let mut reply = call.reply();
+    let pairs = with_scores && reply.resp3;
+    reply.array(if with_scores && !pairs { found.len() * 2 } else { found.len() });
+    for (member, score) in found {
+        if pairs {
+            reply.array(2);
+        }
+        reply.bulk(member);
+        if with_scores {
+            reply.double(*score);
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Rank,
+    Score,
+    Text,
+}
+
+struct RangeRequest {
+    range: Range,
+    is_reverse: bool,
+    with_scores: bool,
+    limit: (u64, u64),
+}
+
+/// Reads `min max [options]` from an argument on.
+fn range_request(
+    call: &Call<'_>,
+    at: usize,
+    mut by: By,
+    mut is_reverse: bool,
+    is_general: bool,
+) -> Outcome<RangeRequest> {
+    let (mut with_scores, mut limit) = (false, None);
+    let mut option = at + 2;
+    while option < call.args.len() {
+        if call.is_word(option, "withscores") {
+            with_scores = true;
+        } else if call.is_word(option, "limit") {
+            call.args.get(option + 2).ok_or(SYNTAX)?;
+            limit = Some((call.integer(option + 1)?, call.integer(option + 2)?));
+            option += 2;
+        } else if is_general && call.is_word(option, "byscore") && by == By::Rank {
+            by = By::Score;
+        } else if is_general && call.is_word(option, "bylex") && by == By::Rank {
+            by = By::Text;
+        } else if is_general && call.is_word(option, "rev") {
+            is_reverse = true;
+        } else {
+            return Err(SYNTAX.into());
+        }
+        option += 1;
+    }
+    if by == By::Rank && limit.is_some() {
+        return Err("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX".into());
+    }
+    if by == By::Text && with_scores {
+        return Err("ERR syntax error, WITHSCORES not supported in combination with BYLEX".into());
+    }
+    let (first, second) = (call.args[at], call.args[at + 1]);
+    let (low, high) = if is_reverse && by != By::Rank { (second, first) } else { (first, second) };
+    let range = match by {
+        By::Rank => Range::Rank(call.integer(at)?, call.integer(at + 1)?),
+        By::Score => Range::Score(score_bound(low)?, score_bound(high)?),
+        By::Text => text_range(low, high)?,
+    };
+    let limit = match limit {
+        None => (0, u64::MAX),
+        Some((offset, _)) if offset < 0 => (0, 0),
+        Some((offset, count)) => (offset as u64, u64::try_from(count).unwrap_or(u64::MAX)),
+    };
+    Ok(RangeRequest { range, is_reverse, with_scores, limit })
+}
+
+fn answer_range(call: &mut Call<'_>, by: By, is_reverse: bool, is_general: bool) -> Outcome {
+    let request = range_request(call, 2, by, is_reverse, is_general)?;
+    let found = match call.find_head(call.args[1], Kind::SortedSet)? {
+        Some((head, _)) => select(call, &head, &request.range, request.is_reverse, request.limit)?,
+        None => Vec::new(),
+    };
+    answer(call, &found, request.with_scores);
+    Ok(())
+}
+
+pub(super) fn zrange(call: &mut Call<'_>) -> Outcome {
+    answer_range(call, By::Rank, false, true)
+}
+
+pub(super) fn zrevrange(call: &mut Call<'_>) -> Outcome {
+    answer_range(call, By::Rank, true, false)
+}
+
+pub(super) fn zrangebyscore(call: &mut Call<'_>) -> Outcome {
+    answer_range(call, By::Score, false, false)
+}
+
+pub(super) fn zrevrangebyscore(call: &mut Call<'_>) -> Outcome {
+    answer_range(call, By::Score, true, false)
+}
+
+pub(super) fn zrangebylex(call: &mut Call<'_>) -> Outcome {
+    answer_range(call, By::Text, false, false)
+}
+
+pub(super) fn zrevrangebylex(call: &mut Call<'_>) -> Outcome {
+    answer_range(call, By::Text, true, false)
+}
+
+pub(super) fn zrangestore(call: &mut Call<'_>) -> Outcome {
+    let request = range_request(call, 3, By::Rank, false, true)?;
+    if request.with_scores {
+        return Err(SYNTAX.into());
+    }
+    let found = match call.find_head(call.args[2], Kind::SortedSet)? {
+        Some((head, _)) => select(call, &head, &request.range, request.is_reverse, request.limit)?,
+        None => Vec::new(),
+    };
+    store(call, call.args[1], &found)?;
+    call.reply().count(found.len());
+    Ok(())
+}
+
+/// Makes a key a sorted set of these members, or removes it.
+pub(super) fn store(call: &mut Call<'_>, key: &[u8], members: &[Scored]) -> Outcome {
+    if members.len() as u64 > SLICE {
+        call.go_into_fiber()?;
+    }
+    call.atomically(|call| {
+        let taken = call.find(key)?.map(|entry| entry.head);
+        if members.is_empty() {
+            if taken.is_some() {
+                call.remove_row(key)?;
+            }
+        } else {
+            let mut head = call.new_head(Kind::SortedSet);
+            for (number, (member, score)) in members.iter().enumerate() {
+                put(call, &head, member, *score)?;
+                if number as u64 % SLICE == SLICE - 1 {
+                    call.give_way();
+                }
+            }
+            head.count = members.len() as u64;
+            call.put_head(key, &head, None)?;
+        }
+        call.left.borrow_mut().extend(taken.flatten());
+        Ok(())
+    })
+}
+
+/// How many members are in a range.
+fn count_in(call: &mut Call<'_>, range: &Range) -> Outcome {
+    let count = match call.find_head(call.args[1], Kind::SortedSet)? {
+        Some((head, _)) => select(call, &head, range, false, (0, u64::MAX))?.len(),
+        None => 0,
+    };
+    call.reply().count(count);
+    Ok(())
+}
+
+pub(super) fn zcount(call: &mut Call<'_>) -> Outcome {
+    let range = Range::Score(score_bound(call.args[2])?, score_bound(call.args[3])?);
+    count_in(call, &range)
+}
+
+pub(super) fn zlexcount(call: &mut Call<'_>) -> Outcome {
+    let range = text_range(call.args[2], call.args[3])?;
+    count_in(call, &range)
+}
+
+fn rank(call: &mut Call<'_>, is_reverse: bool) -> Outcome {
+    let member = call.args[2];
+    let place = match call.find_head(call.args[1], Kind::SortedSet)? {
+        None => None,
+        Some((head, _)) => match score(call, &head, member)? {
+            None => None,
+            Some(score) => {
+                // Those before it, of a smaller score or of the same one and a smaller name.
+                let range = match is_reverse {
+                    false => Range::Score(Bound::Unbounded, Bound::Included(score)),
+                    true => Range::Score(Bound::Included(score), Bound::Unbounded),
+                };
+                let found = select(call, &head, &range, is_reverse, (0, u64::MAX))?;
+                found.iter().position(|(other, _)| other == member)
+            }
+        },
+    };
+    match place {
+        Some(place) => call.reply().count(place),
+        None => call.reply().null(),
+    }
+    Ok(())
+}
+
+pub(super) fn zrank(call: &mut Call<'_>) -> Outcome {
+    rank(call, false)
+}
+
+pub(super) fn zrevrank(call: &mut Call<'_>) -> Outcome {
+    rank(call, true)
+}
+
+/// Removes members that were found. Many are removed in slices.
+fn remove_found(
+    call: &mut Call<'_>,
+    key: &[u8],
+    (mut head, expires): (Head, Option<u64>),
+    found: &[Scored],
+) -> Outcome {
+    if found.is_empty() {
+        return Ok(());
+    }
+    if found.len() as u64 > SLICE {
+        call.go_into_fiber()?;
+    }
+    call.atomically(|call| {
+        for (number, (member, _)) in found.iter().enumerate() {
+            take(call, &head, member)?;
+            if number as u64 % SLICE == SLICE - 1 {
+                call.give_way();
+            }
+        }
+        head.count -= found.len() as u64;
+        call.put_head(key, &head, expires)
+    })
+}
+
+fn remove_range(call: &mut Call<'_>, range: &Range) -> Outcome {
+    let key = call.args[1];
+    let mut count = 0;
+    if let Some(found) = call.find_head(key, Kind::SortedSet)? {
+        let members = select(call, &found.0, range, false, (0, u64::MAX))?;
+        count = members.len();
+        remove_found(call, key, found, &members)?;
+    }
+    call.reply().count(count);
+    Ok(())
+}
+
+pub(super) fn zremrangebyrank(call: &mut Call<'_>) -> Outcome {
+    let range = Range::Rank(call.integer(2)?, call.integer(3)?);
+    remove_range(call, &range)
+}
+
+pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> Outcome {
+    let range = Range::Score(score_bound(call.args[2])?, score_bound(call.args[3])?);
+    remove_range(call, &range)
+}
+
+pub(super) fn zremrangebylex(call: &mut Call<'_>) -> Outcome {
+    let range = text_range(call.args[2], call.args[3])?;
+    remove_range(call, &range)
+}
+
+/// Takes the smallest or greatest members of a sorted set that is there.
+pub(super) fn pop_members(
+    call: &mut Call<'_>,
+    key: &[u8],
+    is_max: bool,
+    count: u64,
+    found: (Head, Option<u64>),
+) -> Outcome<Vec<Scored>> {
+    let members = select(call, &found.0, &Range::Rank(0, -1), is_max, (0, count))?;
+    remove_found(call, key, found, &members)?;
+    Ok(members)
+}
+
+fn pop(call: &mut Call<'_>, is_max: bool) -> Outcome {
+    let key = call.args[1];
+    let count = match call.args.len() {
+        2 => None,
+        3 => Some(u64::try_from(call.integer(2).map_err(|_| NOT_POSITIVE)?).map_err(|_| NOT_POSITIVE)?),
+        _ => return Err(SYNTAX.into()),
+    };
+    let members = match call.find_head(key, Kind::SortedSet)? {
+        Some(found) if count != Some(0) => pop_members(call, key, is_max, count.unwrap_or(1), found)?,
+        _ => Vec::new(),
+    };
+    if count.is_none() {
+        // One member and its score, without a list of lists in either version.
+        let mut reply = call.reply();
+        reply.array(members.len() * 2);
+        for (member, score) in &members {
+            reply.bulk(member);
+            reply.double(*score);
+        }
+        return Ok(());
+    }
+    answer(call, &members, true);
+    Ok(())
+}
+
+pub(super) fn zpopmin(call: &mut Call<'_>) -> Outcome {
+    pop(call, false)
+}
+
+pub(super) fn zpopmax(call: &mut Call<'_>) -> Outcome {
+    pop(call, true)
+}
+
+/// `numkeys key ... MIN|MAX [COUNT n]`, from an argument on: keys, whether the greatest are wanted, and count.
+pub(super) fn pop_request<'a>(call: &Call<'a>, at: usize) -> Outcome<(&'a [&'a [u8]], bool, u64)> {
+    let (keys, rest) = numbered_keys(call, at)?;
+    let is_max = if call.is_word(rest, "max") {
+        true
+    } else if call.is_word(rest, "min") {
+        false
+    } else {
+        return Err(SYNTAX.into());
+    };
+    let count = match call.args.len() - rest {
+        1 => 1,
+        3 if call.is_word(rest + 1, "count") => match call.integer(rest + 2) {
+            Ok(count) if count > 0 => count as u64,
+            _ => return Err("ERR count should be greater than 0".into()),
+        },
+        _ => return Err(SYNTAX.into()),
+    };
+    Ok((keys, is_max, count))
+}
+
+/// Takes members from the first sorted set that has some and answers with its name and them. False: all are empty; nothing was answered.
+pub(super) fn pop_first(call: &mut Call<'_>, keys: &[&[u8]], is_max: bool, count: u64) -> Outcome<bool> {
+    for key in keys {
+        if let Some(found) = call.find_head(key, Kind::SortedSet)? {
+            let members = pop_members(call, key, is_max, count, found)?;
+            let mut reply = call.reply();
+            reply.array(2);
+            reply.bulk(key);
+            reply.array(members.len());
+            for (member, score) in &members {
+                reply.array(2);
+                reply.bulk(member);
+                reply.double(*score);
+            }
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+pub(super) fn zmpop(call: &mut Call<'_>) -> Outcome {
+    let (keys, is_max, count) = pop_request(call, 1)?;
+    if !pop_first(call, keys, is_max, count)? {
+        call.reply().null_array();
+    }
+    Ok(())
+}
+
+pub(super) fn zrandmember(call: &mut Call<'_>) -> Outcome {
+    let with_scores = match call.args.len() {
+        2 | 3 => false,
+        4 if call.is_word(3, "withscores") => true,
+        _ => return Err(SYNTAX.into()),
+    };
+    let count = if call.args.len() > 2 { Some(call.integer(2)?) } else { None };
+    let head = call.find_head(call.args[1], Kind::SortedSet)?.map(|(head, _)| head);
+    super::sets::answer_random(call, head, count, |out, reader, resp3| {
+        let (member, score) = (read_text(reader), reader.read_double().unwrap_or_default());
+        let mut reply = super::reply::Reply { out, resp3 };
+        if with_scores && resp3 {
+            reply.array(2);
+        }
+        reply.bulk(member);
+        if with_scores {
+            reply.double(score);
+        }
+        if with_scores && !resp3 { 2 } else { 1 }
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Algebra {
+    Union,
+    Intersection,
+    Difference,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+/// Members of a sorted set, or of a set, each of which counts 1.
+fn members_of(call: &Call<'_>, key: &[u8]) -> Outcome<Option<BTreeMap<Vec<u8>, f64>>> {
+    let Some(entry) = call.find(key)? else { return Ok(None) };
+    let head =
+        entry.head.filter(|head| matches!(head.kind, Kind::Set | Kind::SortedSet)).ok_or(super::failure::WRONG_TYPE)?;
+    let mut members = BTreeMap::new();
+    call.walk(&head, |reader| {
+        let member = read_text(reader).to_vec();
+        let score = if head.kind == Kind::Set { 1.0 } else { reader.read_double().unwrap_or_default() };
+        members.insert(member, score);
+        true
+    })?;
+    Ok(Some(members))
+}
+
+/// Options of the commands that combine sorted sets, from an argument on: weights, how scores are put together, whether they are shown.
+fn combine_options(
+    call: &Call<'_>,
+    keys: usize,
+    at: usize,
+    algebra: Algebra,
+    is_store: bool,
+) -> Outcome<(Vec<f64>, Aggregate, bool)> {
+    let (mut weights, mut aggregate, mut with_scores, mut at) = (vec![1.0; keys], Aggregate::Sum, false, at);
+    while at < call.args.len() {
+        if algebra != Algebra::Difference && call.is_word(at, "weights") {
+            for (number, weight) in weights.iter_mut().enumerate() {
+                let text = call.args.get(at + 1 + number).ok_or(SYNTAX)?;
+                *weight = double(text).ok_or("ERR weight value is not a float")?;
+            }
+            at += keys;
+        } else if algebra != Algebra::Difference && call.is_word(at, "aggregate") {
+            call.after(at)?;
+            aggregate = if call.is_word(at + 1, "sum") {
+                Aggregate::Sum
+            } else if call.is_word(at + 1, "min") {
+                Aggregate::Min
+            } else if call.is_word(at + 1, "max") {
+                Aggregate::Max
+            } else {
+                return Err(SYNTAX.into());
+            };
+            at += 1;
+        } else if !is_store && call.is_word(at, "withscores") {
+            with_scores = true;
+        } else {
+            return Err(SYNTAX.into());
+        }
+        at += 1;
+    }
+    Ok((weights, aggregate, with_scores))
+}
+
+fn combine(
+    call: &Call<'_>,
+    keys: &[&[u8]],
+    algebra: Algebra,
+    weights: &[f64],
+    aggregate: Aggregate,
+) -> Outcome<Vec<Scored>> {
+    let weighted = |score: f64, weight: f64| {
+        let value = score * weight;
+        if value.is_nan() { 0.0 } else { value }
+    };
+    let together = |a: f64, b: f64| match aggregate {
+        Aggregate::Sum => {
+            let sum = a + b;
+            if sum.is_nan() { 0.0 } else { sum }
+        }
+        Aggregate::Min => a.min(b),
+        Aggregate::Max => a.max(b),
+    };
+    let mut result: BTreeMap<Vec<u8>, f64> = BTreeMap::new();
+    for (number, (key, weight)) in keys.iter().zip(weights).enumerate() {
+        let members = members_of(call, key)?.unwrap_or_default();
+        match algebra {
+            _ if number == 0 => {
+                result = members.into_iter().map(|(member, score)| (member, weighted(score, *weight))).collect();
+            }
+            Algebra::Union => {
+                for (member, score) in members {
+                    let score = weighted(score, *weight);
+                    result.entry(member).and_modify(|old| *old = together(*old, score)).or_insert(score);
+                }
+            }
+            Algebra::Intersection => {
+                result.retain(|member, old| match members.get(member) {
+                    Some(score) => {
+                        *old = together(*old, weighted(*score, *weight));
+                        true
+                    }
+                    None => false,
+                });
+            }
+            Algebra::Difference => result.retain(|member, _| !members.contains_key(member)),
+        }
+    }
+    let mut result: Vec<Scored> = result.into_iter().collect();
+    // In the order of scores; those of one score are in that of their names already.
+    result.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    Ok(result)
+}
+
+/// Errors: a key has something else than a set.
+fn check_kinds(call: &Call<'_>, keys: &[&[u8]]) -> Outcome {
+    for key in keys {
+        if let Some(entry) = call.find(key)?
+            && !entry.head.is_some_and(|head| matches!(head.kind, Kind::Set | Kind::SortedSet))
+        {
+            return Err(super::failure::WRONG_TYPE.into());
+        }
+    }
+    Ok(())
+}
+
+fn combined(call: &mut Call<'_>, algebra: Algebra) -> Outcome {
+    let (keys, rest) = combine_keys(call, 1)?;
+    check_kinds(call, keys)?;
+    let (weights, aggregate, with_scores) = combine_options(call, keys.len(), rest, algebra, false)?;
+    let found = combine(call, keys, algebra, &weights, aggregate)?;
+    answer(call, &found, with_scores);
+    Ok(())
+}
+
+fn combine_keys<'a>(call: &Call<'a>, at: usize) -> Outcome<(&'a [&'a [u8]], usize)> {
+    let count = call.integer(at)?;
+    if count < 1 {
+        let name = String::from_utf8_lossy(call.args[0]).to_lowercase();
+        return Err(format!("ERR at least 1 input key is needed for '{name}' command").into());
+    }
+    let end = (at + 1).saturating_add(count as usize);
+    if end > call.args.len() { Err(SYNTAX.into()) } else { Ok((&call.args[at + 1..end], end)) }
+}
+
+fn combined_store(call: &mut Call<'_>, algebra: Algebra) -> Outcome {
+    let (keys, rest) = combine_keys(call, 2)?;
+    check_kinds(call, keys)?;
+    let (weights, aggregate, _) = combine_options(call, keys.len(), rest, algebra, true)?;
+    let found = combine(call, keys, algebra, &weights, aggregate)?;
+    store(call, call.args[1], &found)?;
+    call.reply().count(found.len());
+    Ok(())
+}
+
+pub(super) fn zunion(call: &mut Call<'_>) -> Outcome {
+    combined(call, Algebra::Union)
+}
+
+pub(super) fn zinter(call: &mut Call<'_>) -> Outcome {
+    combined(call, Algebra::Intersection)
+}
+
+pub(super) fn zdiff(call: &mut Call<'_>) -> Outcome {
+    combined(call, Algebra::Difference)
+}
+
+pub(super) fn zunionstore(call: &mut Call<'_>) -> Outcome {
+    combined_store(call, Algebra::Union)
+}
+
+pub(super) fn zinterstore(call: &mut Call<'_>) -> Outcome {
+    combined_store(call, Algebra::Intersection)
+}
+
+pub(super) fn zdiffstore(call: &mut Call<'_>) -> Outcome {
+    combined_store(call, Algebra::Difference)
+}
+
+pub(super) fn zintercard(call: &mut Call<'_>) -> Outcome {
+    let (keys, rest) = numbered_keys(call, 1)?;
+    let limit = match call.args.len() - rest {
+        0 => 0,
+        2 if call.is_word(rest, "limit") => match call.integer(rest + 1)? {
+            limit if limit >= 0 => limit as usize,
+            _ => return Err("ERR LIMIT can't be negative".into()),
+        },
+        _ => return Err(SYNTAX.into()),
+    };
+    let found = combine(call, keys, Algebra::Intersection, &vec![1.0; keys.len()], Aggregate::Sum)?;
+    call.reply().count(if limit == 0 { found.len() } else { found.len().min(limit) });
+    Ok(())
+}

@@ -1,0 +1,59 @@
+-- The spaces of the door of Redis' protocol; docs/redis.md describes them. Arguments: the engine of those that are made now, and the number of a
+-- database whose keys are wanted.
+local engine, db = ...
+local own_user = 'redis'
+
+local is_new = box.space._user.index.name:get(own_user) == nil
+if is_new then
+    -- Without a password nobody can log in as it.
+    box.schema.user.create(own_user)
+end
+
+local function make(name, format, parts, kind)
+    if box.space[name] ~= nil then
+        return box.space[name]
+    end
+    local space = box.schema.space.create(name, { engine = engine, format = format })
+    space:create_index('primary', { type = engine == 'memtx' and kind or 'tree', parts = parts })
+    box.schema.user.grant(own_user, 'read,write', 'space', name)
+    return space
+end
+
+make(db == '0' and 'redis' or 'redis_' .. db, {
+    { name = 'key', type = 'string' },
+    { name = 'value', type = 'any' },
+    { name = 'expires', type = 'unsigned', is_nullable = true },
+}, { 'key' }, 'hash')
+
+make('redis_hashes', {
+    { name = 'id', type = 'unsigned' },
+    { name = 'field', type = 'string' },
+    { name = 'value', type = 'string' },
+}, { 'id', 'field' }, 'tree')
+
+make('redis_lists', {
+    { name = 'id', type = 'unsigned' },
+    { name = 'position', type = 'integer' },
+    { name = 'value', type = 'string' },
+}, { 'id', 'position' }, 'tree')
+
+make('redis_sets', {
+    { name = 'id', type = 'unsigned' },
+    { name = 'member', type = 'string' },
+}, { 'id', 'member' }, 'tree')
+
+local sorted = make('redis_sorted_sets', {
+    { name = 'id', type = 'unsigned' },
+    { name = 'member', type = 'string' },
+    { name = 'score', type = 'double' },
+}, { 'id', 'member' }, 'tree')
+if sorted.index.score == nil then
+    sorted:create_index('score', { type = 'tree', parts = { 'id', 'score', 'member' } })
+end
+
+make('redis_streams', {
+    { name = 'id', type = 'unsigned' },
+    { name = 'ms', type = 'unsigned' },
+    { name = 'seq', type = 'unsigned' },
+    { name = 'fields', type = 'array' },
+}, { 'id', 'ms', 'seq' }, 'tree')

@@ -1,0 +1,77 @@
+//! What the door keeps with a connection.
+
+use super::call::Head;
+use super::table::Spec;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// A command that waits for `EXEC`.
+pub(super) struct Queued {
+    pub(super) spec: &'static Spec,
+    pub(super) args: Vec<Vec<u8>>,
+}
+
+/// A transaction between `MULTI` and `EXEC`.
+#[derive(Default)]
+pub(super) struct Multi {
+    pub(super) queued: Vec<Queued>,
+    /// Bytes of their parts.
+    pub(super) bytes: usize,
+    /// A command could not be queued: `EXEC` refuses the whole.
+    pub(super) is_broken: bool,
+}
+
+/// What a key was when it was watched. A row that was replaced by an equal one is told apart by the registry of watches.
+pub(super) struct Watched {
+    pub(super) db: usize,
+    pub(super) key: Vec<u8>,
+    pub(super) before: Option<(Option<Head>, Vec<u8>, Option<u64>)>,
+}
+
+/// See the head of this file.
+#[derive(Default)]
+pub struct State {
+    /// Of the connection, never used twice.
+    pub(super) id: u64,
+    /// The database that commands are about.
+    pub(super) db: Cell<usize>,
+    /// Answers are in the third version of the protocol.
+    pub(super) resp3: Cell<bool>,
+    /// `CLIENT SETNAME`.
+    pub(super) name: RefCell<Vec<u8>>,
+    pub(super) multi: RefCell<Option<Multi>>,
+    pub(super) watched: RefCell<Vec<Watched>>,
+    /// A watched key was written to since.
+    pub(super) is_dirty: Rc<Cell<bool>>,
+    pub(super) channels: RefCell<BTreeSet<Vec<u8>>>,
+    pub(super) patterns: RefCell<BTreeSet<Vec<u8>>>,
+    pub(super) shard_channels: RefCell<BTreeSet<Vec<u8>>>,
+    /// `CLIENT REPLY OFF`, or `SKIP` for the next one.
+    pub(super) is_silent: Cell<bool>,
+    pub(super) skips_next: Cell<bool>,
+    /// The same from the next one on.
+    pub(super) skips_after: Cell<bool>,
+    /// Another client ends its waiting: with an error, or as if the time were over.
+    pub(super) unblocked: Cell<Option<bool>>,
+    /// Whose password `AUTH` without a name means: the one that the listener names.
+    pub(super) default_user: Vec<u8>,
+    /// Whether it may run a command has to be looked at: it must log in, or listens to channels.
+    pub(super) is_special: Cell<bool>,
+    /// Nobody has logged in where it is asked for: commands are short.
+    pub(super) is_stranger: Cell<bool>,
+    pub(super) begun_ns: u64,
+}
+
+impl State {
+    /// Channels and patterns that it listens to.
+    pub(super) fn subscriptions(&self) -> usize {
+        self.channels.borrow().len() + self.patterns.borrow().len()
+    }
+
+    /// Notes whether commands have to be looked at before they run.
+    pub(super) fn note_special(&self, must_log_in: bool) {
+        let listens = self.subscriptions() + self.shard_channels.borrow().len() > 0;
+        self.is_special.set(must_log_in || listens && !self.resp3.get());
+    }
+}
