@@ -7,7 +7,7 @@
 A case begins with `# what it is about`. Each line of it is sent as it stands, with Python's escapes and {x*1000} for a thousand x; behind it
 `mn` (or the binary noop) is sent, so that the end of the answers can be told. What came stands below, one line of answer each, behind `< `. A number
 that is a cas is written as <c1>, <c2>, in the order they come up within a case, and may be used in lines as {c1}. <closed>: the server has closed the
-connection.
+connection. Seconds that are left are rounded up to tens.
 """
 
 import argparse
@@ -75,6 +75,8 @@ def show(answer, cas, is_binary):
                 if number not in cas:
                     cas.append(number)
                 line = line[: found.start(1)] + b"<c%d>" % (cas.index(number) + 1) + line[found.end(1) :]
+        # A second may have passed since it was set: shown as the next multiple of ten.
+        line = re.sub(rb" t(\d+)(?= |\r\n)", lambda found: b" t%d" % (-(-int(found[1]) // 10) * 10), line)
         text = repr(line)[2:-1].replace('\\"', '"')
         yield text if len(text) <= 300 else f"{text[:100]}... {len(line)} bytes"
 

@@ -545,7 +545,7 @@ fn add(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
 fn debug(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<Refusal>> {
     let key = words.get(1);
     if words.count < 2 || key.len() > KEY_BYTES_MAX {
-        return Ok(Some(if words.count < 2 { "ERROR" } else { BAD_FORMAT }));
+        return Ok(Some(BAD_FORMAT));
     }
     let is_binary = words.get(2) == b"b";
     let key = match is_binary.then(|| decode_base64(key)) {

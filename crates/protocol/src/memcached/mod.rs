@@ -16,12 +16,15 @@ mod layout;
 mod meta;
 mod numbers;
 mod packets;
+mod probe;
 mod recent;
 mod retrieve;
 mod serve;
 mod stats;
 mod store;
 mod text;
+
+pub use probe::serve_bytes;
 
 use crate::connection::Connection;
 use crate::door::{AnyDoor, Door, Protocol, Split};
@@ -124,6 +127,23 @@ fn read_bytes(text: &str) -> Option<usize> {
 }
 
 impl Cache {
+    fn new(space: String, names: Names, asks_login: bool, item_size_max: usize) -> Self {
+        Cache {
+            space,
+            names,
+            asks_login,
+            item_size_max,
+            bound: RefCell::default(),
+            last_cas: Rc::default(),
+            counters: Rc::default(),
+            recent: Recent::default(),
+            scratch: RefCell::default(),
+            answers: RefCell::default(),
+            flush_at: Cell::default(),
+            has_flusher: Cell::default(),
+        }
+    }
+
     /// Makes the door of a listener, and its space. Must be called in a fiber unless the space is there. Errors: the terms are wrong, or the space is.
     fn open(database: &Rc<Database>, terms: &Terms, last_cas: Rc<Cell<u64>>, counters: Rc<Counters>) -> Result<Self> {
         terms.check(Memcached::NAME, PARAMETERS)?;
@@ -153,20 +173,7 @@ impl Cache {
         if !is_foreign {
             set_up(database, include_str!("setup.lua"), &[&space, engine, OWN_NAME])?;
         }
-        let door = Cache {
-            space,
-            names,
-            asks_login: terms.asks_login,
-            item_size_max,
-            bound: RefCell::default(),
-            last_cas,
-            counters,
-            recent: Recent::default(),
-            scratch: RefCell::default(),
-            answers: RefCell::default(),
-            flush_at: Cell::default(),
-            has_flusher: Cell::default(),
-        };
+        let door = Cache { last_cas, counters, ..Cache::new(space, names, terms.asks_login, item_size_max) };
         door.bound(database)?;
         Ok(door)
     }

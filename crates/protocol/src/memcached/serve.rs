@@ -312,7 +312,7 @@ fn again(raw: &[u8], item_size_max: usize) -> Request<'_> {
 }
 
 /// Does what a request asks for and appends its answer, or nothing. Errors: as [`Error::needs_fiber`] if it has to wait; nothing was done.
-fn run(work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn run(work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
     let (door, database) = (work.door, work.database);
     let counters = &door.counters;
     let mut tell = |text: &str, is_quiet: bool| {

@@ -169,7 +169,7 @@ pub(super) fn split(input: &[u8], item_size_max: usize) -> Found<'_> {
             let rest = trim(rest);
             let exptime_end = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
             let (exptime, keys) = rest.split_at(exptime_end);
-            if trim(keys).is_empty() {
+            if exptime.is_empty() {
                 return say("ERROR");
             }
             match read_i32(exptime) {
