@@ -266,10 +266,7 @@ fn rows_are_items_and_items_are_rows() {
     assert_eq!(talk.ask(format!("cas b 0 0 1 {before}\r\nx\r\n")), "EXISTS\r\n");
     // What fails says why, and says nothing to who does not listen.
     rig.eval("box.space.memcached:before_replace(function(old, new) if new and new.key == 'no' then error('not this one') end return new end)");
-    assert_eq!(
-        talk.ask(set("no", "x")),
-        "SERVER_ERROR eval:1: not this one\r\n"
-    );
+    assert_eq!(talk.ask(set("no", "x")), "SERVER_ERROR eval:1: not this one\r\n");
     assert_eq!(
         talk.ask("set no 0 0 1 noreply\r\nx\r\nset yes 0 0 1\r\ny\r\nget no yes\r\n"),
         "STORED\r\nVALUE yes 0 1\r\ny\r\nEND\r\n"

@@ -83,7 +83,7 @@ impl Status {
 
 /// A packet whose parts are as long as it says.
 #[derive(Clone, Copy)]
-pub(super) struct Packet<'a> {
+pub(crate) struct Packet<'a> {
     /// As it was sent.
     pub(super) opcode: u8,
     /// The command without its being quiet.

@@ -102,7 +102,7 @@ fn read_flags(words: &[&[u8]], newer: &[u8]) -> std::result::Result<Flags, Refus
 
 /// Bytes of base64. None: they are none.
 pub(super) fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    if text.is_empty() || text.len() % 4 != 0 {
+    if text.is_empty() || !text.len().is_multiple_of(4) {
         return None;
     }
     let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();

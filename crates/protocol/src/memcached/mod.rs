@@ -11,18 +11,18 @@
 //! Items are rows of a space: the door's own, or any with a string as its primary key. A row without a time of expiry, or with one that has not
 //! come, is an item.
 
-mod binary;
+pub(crate) mod binary;
 mod layout;
 mod meta;
-mod numbers;
+pub(crate) mod numbers;
 mod packets;
 mod probe;
 mod recent;
 mod retrieve;
 mod serve;
 mod stats;
-mod store;
-mod text;
+pub(crate) mod store;
+pub(crate) mod text;
 
 pub use probe::serve_bytes;
 

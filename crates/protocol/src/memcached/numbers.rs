@@ -26,7 +26,7 @@ fn read(text: &[u8]) -> Option<(bool, u64)> {
 }
 
 /// An unsigned number.
-pub(super) fn read_u64(text: &[u8]) -> Option<u64> {
+pub(crate) fn read_u64(text: &[u8]) -> Option<u64> {
     let (is_negative, size) = read(text)?;
     let value = if is_negative { size.wrapping_neg() } else { size };
     // As the real one: a sign is looked for only in numbers that are very large.
@@ -46,7 +46,7 @@ pub(super) fn read_i32(text: &[u8]) -> Option<i32> {
 }
 
 /// Appends a number in decimal.
-pub(super) fn push_u64(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn push_u64(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     loop {

@@ -154,14 +154,14 @@ fn group(work: &Work<'_>, name: &[u8]) -> Lines {
     let rows = &work.bound.space.rows;
     let mut lines = Lines::new();
     match name {
-        b"items" if rows.len() > 0 => {
+        b"items" if !rows.is_empty() => {
             put(&mut lines, "items:1:number", rows.len());
             put(&mut lines, "items:1:age", 0);
             put(&mut lines, "items:1:evicted", 0);
             put(&mut lines, "items:1:outofmemory", 0);
         }
         b"slabs" => {
-            put(&mut lines, "active_slabs", u64::from(rows.len() > 0));
+            put(&mut lines, "active_slabs", u64::from(!rows.is_empty()));
             put(&mut lines, "total_malloced", rows.row_bytes());
         }
         b"sizes" => put(&mut lines, "sizes_status", "disabled"),

@@ -18,7 +18,7 @@ const ATTEMPTS_MAX: u32 = 1000;
 
 /// How a value is to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(crate) enum Verb {
     Set,
     Add,
     Replace,

@@ -23,7 +23,7 @@ pub struct Decoded<'a> {
 }
 
 /// What a client wants.
-pub(super) enum Request<'a> {
+pub(crate) enum Request<'a> {
     /// `get` and its like: the keys, with spaces between them.
     Get {
         keys: &'a [u8],
@@ -80,18 +80,18 @@ pub(super) enum Request<'a> {
 }
 
 /// `set` and its like.
-pub(super) struct Store<'a> {
-    pub(super) verb: Verb,
-    pub(super) key: &'a [u8],
-    pub(super) flags: u32,
-    pub(super) exptime: i32,
-    pub(super) value: &'a [u8],
-    pub(super) cas: u64,
-    pub(super) is_quiet: bool,
+pub(crate) struct Store<'a> {
+    pub(crate) verb: Verb,
+    pub(crate) key: &'a [u8],
+    pub(crate) flags: u32,
+    pub(crate) exptime: i32,
+    pub(crate) value: &'a [u8],
+    pub(crate) cas: u64,
+    pub(crate) is_quiet: bool,
 }
 
 /// What the beginning of the input is.
-pub(super) enum Found<'a> {
+pub(crate) enum Found<'a> {
     /// A request, and the bytes it takes.
     Whole(Request<'a>, usize),
     /// The same, and what follows cannot be told before it was served.
@@ -138,7 +138,7 @@ impl<'a> Words<'a> {
 }
 
 /// Finds the first request. `item_size_max`: bytes of an item with its key.
-pub(super) fn split(input: &[u8], item_size_max: usize) -> Found<'_> {
+pub(crate) fn split(input: &[u8], item_size_max: usize) -> Found<'_> {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
         return without_end(input);
     };
