@@ -23,6 +23,8 @@ use std::rc::Rc;
 pub enum Split<R> {
     /// A request, and the bytes it takes.
     Request(R, usize),
+    /// The same, and what follows can be told only when it was served: it changes what the bytes behind it are.
+    Last(R, usize),
     /// The rest has not come. `announced` is what the request takes in all, as far as its beginning tells; 0 if it does not.
     Incomplete {
         /// Bytes, as the client says: nothing is sized by them before they are compared with a bound.
