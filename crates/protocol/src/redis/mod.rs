@@ -101,7 +101,7 @@ impl Door for Redis {
             Parsed::Command(parts, length) => Split::Request(parts, length),
             Parsed::Incomplete(least) => Split::Incomplete { announced: least as u64 },
             Parsed::Broken(text) => {
-                Split::Refused { error: Error::illegal(format!("Protocol error: {text}")), length: None }
+                Split::Refused { error: Error::system(format!("Protocol error: {text}")), length: None }
             }
         }
     }
