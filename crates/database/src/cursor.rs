@@ -66,14 +66,33 @@ impl Database {
         context: &Context,
         space: &Rc<Space>,
         request: &ScanRequest<'_>,
-        mut visit: impl FnMut(&[u8]) -> bool,
+        visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<()> {
         self.begin_scan(context, space, request)?;
         if request.limit == 0 {
             return Ok(());
         }
+        match self.past_of(context, space) {
+            None => self.scan(context, space, request, |_| false, visit),
+            Some(past) => self.scan(context, space, request, |row| past.has(row), visit),
+        }
+    }
+
+    /// The rows of a scan that has begun, but those that `is_hidden` names.
+    #[inline]
+    fn scan(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        request: &ScanRequest<'_>,
+        is_hidden: impl Fn(&[u8]) -> bool,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
         let (mut skip, mut left) = (request.offset, request.limit);
         let mut take = |row: &[u8]| {
+            if is_hidden(row) {
+                return true;
+            }
             if skip > 0 {
                 skip -= 1;
                 return true;
@@ -104,7 +123,11 @@ impl Database {
         if let (Rows::Memory(rows), true) = (&space.rows, request.limit > 0) {
             self.begin_scan(context, space, request)?;
             let ScanRequest { index_id, kind, key, offset: mut skip, limit: mut left } = *request;
-            let take = |row| {
+            let past = self.past_of(context, space);
+            let take = |row: Tuple| {
+                if past.as_ref().is_some_and(|past| past.has(row.data())) {
+                    return true;
+                }
                 if skip > 0 {
                     skip -= 1;
                     return true;
@@ -382,6 +405,17 @@ impl Cursor {
     ///
     /// Errors: a part of a file cannot be read; `TransactionConflict`; `AccessDenied` if the user has lost the right to read.
     pub fn next(&mut self, database: &Database, context: &Context) -> Result<Option<Tuple>> {
+        loop {
+            let next = self.next_of_all(database, context)?;
+            if next.as_ref().is_none_or(|row| database.shows(context, &self.space, row.data())) {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// The same, expired or not.
+    #[inline]
+    fn next_of_all(&mut self, database: &Database, context: &Context) -> Result<Option<Tuple>> {
         if self.is_hash_in_view(database, context)? {
             self.copy_rest(database, context);
         }

@@ -12,6 +12,7 @@ use crate::disk::DiskState;
 use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
 use crate::events::Events;
+use crate::expiry::Expiry;
 use crate::hooks::Procedures;
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
@@ -108,6 +109,7 @@ pub struct Database {
     pub(crate) locks: Rc<Locks>,
     pub(crate) sessions: Sessions,
     pub(crate) events: Events,
+    pub(crate) expiry: Expiry,
     pub(crate) identity: Identity,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
     pub(crate) checkpoint: RefCell<CheckpointState>,
@@ -156,12 +158,14 @@ impl Database {
             locks: Rc::default(),
             sessions: Sessions::default(),
             events: Events::default(),
+            expiry: Expiry::default(),
             identity: Identity::default(),
             hooks: RefCell::default(),
             checkpoint: RefCell::default(),
             start,
             disk: DiskState::default(),
         });
+        database.expiry.belongs_to(&database);
         bootstrap::create_system_spaces(&database)?;
         let waiter = Rc::downgrade(&database);
         fiber::on_yield(Rc::new(move || {
@@ -272,6 +276,7 @@ impl Database {
         self.poll_checkpoint();
         self.refresh_events();
         self.touch_memory();
+        self.start_expiry();
         // A megabyte in a turn.
         let has_idle_memory = self.arena.return_idle(give_back);
         self.collect_slice() | disk_has_more | has_idle_memory

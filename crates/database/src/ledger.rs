@@ -200,6 +200,7 @@ impl Database {
             Operation::Replace { .. } | Operation::Upsert { .. } if space.index_defs().len() == 1 => {
                 self.ledger.schema_written.get()
             }
+            Operation::Expire { key } => Key::decode(key).map_or(written, |key| self.written_key(space, key, written)),
             _ => written,
         }
     }

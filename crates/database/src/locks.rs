@@ -88,6 +88,11 @@ impl Locks {
         self.rows.borrow().get(row).map(|lock| lock.owner)
     }
 
+    /// True if a row is locked.
+    pub(crate) fn has(&self, row: &RowKey) -> bool {
+        self.owner_of(row).is_some()
+    }
+
     /// Gives a row to whoever has waited for it longest.
     fn release(&self, row: &RowKey) {
         let mut rows = self.rows.borrow_mut();
@@ -328,6 +333,10 @@ impl Database {
                 let fits = space.format().check(tuple).is_ok();
                 fits.then(|| row_key_of(space, tuple)).flatten()
             }
+            Operation::Expire { key } => {
+                let Ok(key) = Key::decode(key) else { return Ok(None) };
+                self.row_key(context, space, tuple::IndexId::PRIMARY, key)?
+            }
             Operation::Update { index_id, key, .. } | Operation::Delete { index_id, key } => {
                 let Ok(key) = Key::decode(key) else { return Ok(None) };
                 match self.check_exact_key(space, index_id, key).and_then(|()| self.check_lockable(space)) {
@@ -370,7 +379,7 @@ impl Held {
     }
 }
 
-fn row_key_of(space: &Space, row: &[u8]) -> Option<(RowKey, String)> {
+pub(crate) fn row_key_of(space: &Space, row: &[u8]) -> Option<(RowKey, String)> {
     let primary = space.index_def(IndexId::PRIMARY)?;
     let bytes = ordered_key(&primary.key_def, row)?;
     let mut key = Vec::new();

@@ -96,6 +96,14 @@ impl Database {
                 }
                 self.remember_key(context, space, index_id, found_by);
                 let old = self.row_of_key(context, space, index_id, found_by)?;
+                let old = old.filter(|old| self.shows(context, space, old.data()));
+                Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
+            }
+            Operation::Expire { key } => {
+                let found_by = Key::decode(key)?;
+                self.remember_key(context, space, IndexId::PRIMARY, found_by);
+                let old = self.row_of_key(context, space, IndexId::PRIMARY, found_by)?;
+                let old = old.filter(|old| !self.shows(context, space, old.data()));
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
@@ -103,7 +111,8 @@ impl Database {
                 self.check_exact_key(space, index_id, found_by)?;
                 self.remember_key(context, space, index_id, found_by);
                 // As Tarantool: nobody looks at operations that have nothing to update.
-                let Some(old) = self.row_of_key(context, space, index_id, found_by)? else { return Ok(None) };
+                let old = self.row_of_key(context, space, index_id, found_by)?;
+                let Some(old) = old.filter(|old| self.shows(context, space, old.data())) else { return Ok(None) };
                 let format = space.format();
                 let new = self
                     .computed_row(space, &old, |row| update::apply(ops, old.data(), Some(&format), index_base, row))?;
@@ -143,7 +152,8 @@ impl Database {
             check_ops()?;
         }
         let old = match self.same_key(context, space, tuple) {
-            Err(Halt::Wait(_)) if is_blind && space.rows.takes_blind_upsert(tuple) => {
+            // The operations must not come upon a row that has expired.
+            Err(Halt::Wait(_)) if is_blind && space.ttl().is_none() && space.rows.takes_blind_upsert(tuple) => {
                 let row = self.make_row(space, &format, tuple, || 0)?;
                 let operations = ops.to_vec();
                 return Ok(Some(Prepared::blind(BlindWrite::Upsert { row, operations, index_base })));
@@ -157,6 +167,7 @@ impl Database {
             let kind = if is_on_disk { row_kind::REPLACE } else { row_kind::INSERT };
             return Ok(Some(Prepared::new(None, Some(new), Mode::Insert, kind)));
         };
+        self.check_expired(context, space, Some(&old))?;
         let mut misfit = None;
         let new = self.computed_row(space, &old, |row| {
             update::upsert(ops, old.data(), Some(&format), index_base, row)?;
@@ -410,6 +421,9 @@ impl Database {
     pub(crate) fn storage_error(&self, error: StorageError, space: &Space) -> Error {
         match error {
             StorageError::Duplicate { index_id, existing } => {
+                if space.ttl().is_some() {
+                    self.expiry.is_in_the_way(space.id, &existing);
+                }
                 let mut text = String::new();
                 msgpack::format_value(existing.data(), &mut text);
                 Error::new(ErrorCode::TupleFound, &[&space.index_name(index_id), &space.name()])

@@ -131,18 +131,20 @@ impl Database {
                 }
                 self.note_read(context, space);
                 self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
-                match self.layer(context, space) {
-                    None => Ok(rows.borrow().get(index_id, key.parts, key.part_count)),
-                    Some(_) => self.row_of_key(context, space, index_id, key).map_err(|halt| self.halt_error(halt)),
-                }
+                let found = match self.layer(context, space) {
+                    None => rows.borrow().get(index_id, key.parts, key.part_count),
+                    Some(_) => self.row_of_key(context, space, index_id, key).map_err(|halt| self.halt_error(halt))?,
+                };
+                Ok(found.filter(|row| self.shows(context, space, row.data())))
             }
             Rows::Disk(..) => {
                 self.note_disk(context);
-                self.until_ready(context, || {
+                let found = self.until_ready(context, || {
                     self.remember_key(context, space, index_id, key);
                     context.see(self.written_of(space, &ScanRequest::new(index_id, IteratorKind::Eq, key)));
                     self.row_of_key(context, space, index_id, key)
-                })
+                })?;
+                Ok(found.filter(|row| self.shows(context, space, row.data())))
             }
             Rows::Nowhere => {
                 let request = ScanRequest { limit: 1, ..ScanRequest::new(index_id, IteratorKind::Eq, key) };
@@ -164,7 +166,7 @@ impl Database {
         context: &Context,
         space: &Rc<Space>,
         (from, count): (u64, usize),
-        visit: impl FnMut(Tuple),
+        mut visit: impl FnMut(Tuple),
     ) -> Result<Option<u64>> {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
@@ -174,17 +176,24 @@ impl Database {
         }
         context.see(self.written(space));
         self.note_read(context, space);
-        Ok(rows.borrow().next_some(IndexId::PRIMARY, from, count, visit))
+        let Some(past) = self.past_of(context, space) else {
+            return Ok(rows.borrow().next_some(IndexId::PRIMARY, from, count, visit));
+        };
+        let shown = |row: Tuple| {
+            if !past.has(row.data()) {
+                visit(row);
+            }
+        };
+        Ok(rows.borrow().next_some(IndexId::PRIMARY, from, count, shown))
     }
 
     /// Some row of a space in memory, chosen by `seed`, after checking access. Errors: `AccessDenied`.
     pub fn random_row(&self, context: &Context, space: &Rc<Space>, seed: u64) -> Result<Option<Tuple>> {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
-        let Rows::Memory(rows) = &space.rows else { return Ok(None) };
         context.see(self.written(space));
         self.note_read(context, space);
-        Ok(rows.borrow().random(IndexId::PRIMARY, seed))
+        Ok(self.some_row(context, space, IndexId::PRIMARY, seed))
     }
 
     /// Number of rows of a scan. Checks access. Errors: as `select`.
@@ -194,6 +203,7 @@ impl Database {
         if let Rows::Memory(rows) = &space.rows
             && (request.key.part_count == 0 || request.kind == IteratorKind::All)
             && !self.is_private(context)
+            && space.ttl().is_none()
         {
             self.check_space_access(context, space, Privileges::READ)?;
             self.check_scan(space, request)?;

@@ -162,6 +162,8 @@ pub(crate) enum Origin {
     Client,
     /// The rows of a snapshot or a log, which were checked when they were written: they are not questioned again.
     Replay,
+    /// The search for rows that have expired, which sees them.
+    Expiry,
 }
 
 impl Origin {
@@ -220,6 +222,11 @@ impl Context {
         Self::new(session, Origin::Replay, false)
     }
 
+    /// A context for the search for rows that have expired.
+    pub(crate) fn for_expiry(session: Rc<Session>) -> Self {
+        Self::new(session, Origin::Expiry, true)
+    }
+
     fn new(session: Rc<Session>, origin: Origin, answers_wait: bool) -> Self {
         let acting = Cell::new(Acting { user: session.user.get(), birth: session.birth.get().0, checked: None });
         Context {
@@ -236,6 +243,12 @@ impl Context {
             trigger_depth: Cell::new(0),
             rights: RefCell::new(None),
         }
+    }
+
+    /// False for who works with rows whether they have expired or not.
+    #[inline]
+    pub(crate) fn sees_present(&self) -> bool {
+        self.origin == Origin::Client
     }
 
     /// Notes that the effect of `position` was seen.

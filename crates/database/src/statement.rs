@@ -78,6 +78,11 @@ pub enum Operation<'a> {
         /// Number of the first field in operations: 0 or 1.
         index_base: u32,
     },
+    /// The row with a primary key is removed if it has expired.
+    Expire {
+        /// The key, an array.
+        key: &'a [u8],
+    },
 }
 
 impl Operation<'_> {
@@ -86,7 +91,7 @@ impl Operation<'_> {
             Operation::Insert { .. } => "INSERT",
             Operation::Replace { .. } => "REPLACE",
             Operation::Update { .. } => "UPDATE",
-            Operation::Delete { .. } => "DELETE",
+            Operation::Delete { .. } | Operation::Expire { .. } => "DELETE",
             Operation::Upsert { .. } => "UPSERT",
         }
     }
@@ -132,7 +137,7 @@ impl Database {
     fn check_sequence_row(&self, context: &Context, operation: Operation<'_>) -> Result<()> {
         let list = match operation {
             Operation::Insert { tuple } | Operation::Replace { tuple } | Operation::Upsert { tuple, .. } => tuple,
-            Operation::Update { key, .. } | Operation::Delete { key, .. } => key,
+            Operation::Update { key, .. } | Operation::Delete { key, .. } | Operation::Expire { key } => key,
         };
         let mut reader = msgpack::Reader::new(list);
         let named = reader.read_array().ok().filter(|count| *count > 0).and_then(|_| reader.read_uint().ok());
@@ -145,6 +150,20 @@ impl Database {
 
     /// `execute` without the check of access.
     pub(crate) fn execute_unchecked(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        operation: Operation<'_>,
+    ) -> Result<Option<Tuple>> {
+        match self.execute_as_it_is(context, space, operation) {
+            Err(error) if space.ttl().is_some() => self.clear_the_way(context, space, operation, error),
+            result => result,
+        }
+    }
+
+    /// The same, if no row that has expired is in the way.
+    #[inline]
+    pub(crate) fn execute_as_it_is(
         &self,
         context: &Context,
         space: &Rc<Space>,
@@ -354,7 +373,7 @@ fn logged_kind(space: &Space, kind: u16) -> u16 {
 fn shown(operation: &Operation<'_>, space: &Space, change: &Change) -> Option<Tuple> {
     match operation {
         Operation::Delete { .. } if space.rows.may_wait() => None,
-        Operation::Delete { .. } => change.old.clone(),
+        Operation::Delete { .. } | Operation::Expire { .. } => change.old.clone(),
         Operation::Upsert { .. } => None,
         _ => change.new.clone(),
     }

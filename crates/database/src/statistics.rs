@@ -55,7 +55,7 @@ impl Statistics {
             Operation::Replace { .. } => &self.replaces,
             Operation::Update { .. } => &self.updates,
             Operation::Upsert { .. } => &self.upserts,
-            Operation::Delete { .. } => &self.deletes,
+            Operation::Delete { .. } | Operation::Expire { .. } => &self.deletes,
         });
     }
 

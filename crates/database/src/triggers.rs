@@ -137,6 +137,9 @@ impl Database {
             Operation::Insert { tuple } | Operation::Replace { tuple } => {
                 let new = self.row_with_key(space, &format, tuple)?;
                 let old = self.row_with_key_of(context, space, &new)?;
+                if matches!(operation, Operation::Insert { .. }) {
+                    self.check_expired(context, space, old.as_ref())?;
+                }
                 Ok(Some(match operation {
                     Operation::Insert { .. } => Prepared::new(old, Some(new), Mode::Insert, row_kind::INSERT),
                     _ => Prepared::new(old, Some(new), Mode::Replace, row_kind::REPLACE),
@@ -144,10 +147,17 @@ impl Database {
             }
             Operation::Delete { index_id, key } => {
                 let old = self.row_looked_up(context, space, index_id, key)?;
+                let old = old.filter(|old| self.shows(context, space, old.data()));
+                Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
+            }
+            Operation::Expire { key } => {
+                let old = self.row_looked_up(context, space, IndexId::PRIMARY, key)?;
+                let old = old.filter(|old| !self.shows(context, space, old.data()));
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
-                let Some(old) = self.row_looked_up(context, space, index_id, key)? else { return Ok(None) };
+                let old = self.row_looked_up(context, space, index_id, key)?;
+                let Some(old) = old.filter(|old| self.shows(context, space, old.data())) else { return Ok(None) };
                 let mut row = Vec::new();
                 update::apply(ops, old.data(), Some(&format), index_base, &mut row)
                     .map_err(|error| self.update_error(error))?;
@@ -160,6 +170,7 @@ impl Database {
                 let Some(old) = self.row_with_key_of(context, space, &row)? else {
                     return Ok(Some(Prepared::new(None, Some(row), Mode::Insert, row_kind::INSERT)));
                 };
+                self.check_expired(context, space, Some(&old))?;
                 let mut changed = Vec::new();
                 update::upsert(ops, old.data(), Some(&format), index_base, &mut changed)
                     .map_err(|error| self.update_error(error))?;

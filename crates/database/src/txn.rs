@@ -182,6 +182,8 @@ pub struct Txn {
     pub(crate) view: Option<Rc<View>>,
     /// A statement that may write is under way.
     is_writing: bool,
+    /// The moment by which rows have expired for it, in milliseconds, once it was asked for.
+    moment_ms: Option<u64>,
 }
 
 impl Txn {
@@ -243,6 +245,11 @@ impl Txn {
     /// True if it has only read so far, and is not about to write.
     pub(crate) fn is_reader(&self) -> bool {
         self.statements.is_empty() && self.locks.is_none() && !self.is_writing
+    }
+
+    /// The moment by which rows have expired for it: the same from the first look to its end.
+    pub(crate) fn moment_ms(&mut self, now_ms: impl FnOnce() -> u64) -> u64 {
+        *self.moment_ms.get_or_insert_with(now_ms)
     }
 
     pub(crate) fn is_implicit(&self) -> bool {

@@ -408,7 +408,7 @@ impl Database {
             return Ok(at.map(|at| rows.swap_remove(at)));
         }
         self.remember_all(context, space, index_id);
-        Ok(space.rows.memory().and_then(|rows| rows.borrow().random(index_id, seed)))
+        Ok(self.some_row(context, space, index_id, seed))
     }
 
     /// The open transaction reads in a view and tries what needs the present state: it is rolled back.

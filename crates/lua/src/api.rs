@@ -344,6 +344,16 @@ fn info(state: State) -> Outcome {
         state.set_field(statistics, name);
     }
     state.set_field(table, "statistics");
+    let expiry = database.expiry_counts();
+    state.new_table(0, 4);
+    let counts = state.top();
+    for (name, count) in [("spaces", expiry.spaces), ("removed", expiry.removed), ("late_ms", expiry.late_ms)] {
+        state.push_number(count as f64);
+        state.set_field(counts, name);
+    }
+    state.push_bool(expiry.is_behind);
+    state.set_field(counts, "is_behind");
+    state.set_field(table, "expiry");
     Ok(1)
 }
 

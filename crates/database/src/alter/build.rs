@@ -142,7 +142,7 @@ impl Database {
     fn wait_for_others(&self, context: &Context, operation: Operation<'_>) -> Result<()> {
         let list = match operation {
             Operation::Insert { tuple } | Operation::Replace { tuple } | Operation::Upsert { tuple, .. } => tuple,
-            Operation::Update { key, .. } | Operation::Delete { key, .. } => key,
+            Operation::Update { key, .. } | Operation::Delete { key, .. } | Operation::Expire { key } => key,
         };
         // Rows of all these system spaces begin with the number of the space, and so do their primary keys.
         let mut reader = Reader::new(list);

@@ -3,7 +3,7 @@
 use super::build::{Work, check_not_building};
 use super::{SEQUENCE_ID, check_change, check_given_owner, disk};
 use crate::access::{ObjectType, Privileges};
-use crate::catalog::{SchemaObject, Space, SpaceDef, SpaceKind};
+use crate::catalog::{SchemaObject, Space, SpaceDef, SpaceKind, Ttl};
 use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
@@ -50,7 +50,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
     if database.catalog.user(owner).is_none() && !origin.is_replay() {
         return Err(Error::new(ErrorCode::NoSuchUser, &[&owner]));
     }
-    let (mut group_id, mut is_temporary) = (0, false);
+    let (mut group_id, mut is_temporary, mut own) = (0, false, None);
     for_each_entry(opts, |key, value| {
         let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &what]);
         match key {
@@ -68,7 +68,9 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
                     return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"synchronous spaces"]));
                 }
             }
-            "view" | "sql" | "defer_deletes" | "checks" => {}
+            // What Tarantool has no option for stands below one that it passes over.
+            "checks" => own = Some(value),
+            "view" | "sql" | "defer_deletes" => {}
             other => return Err(wrong(&format!("unexpected option '{other}'"))),
         }
         Ok(())
@@ -94,7 +96,41 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         "vinyl" => {}
         other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),
     }
-    Ok(SpaceDef { id: SpaceId(id), owner, name, engine, field_count, fields, group_id, is_temporary })
+    let ttl = match own.map_or(Ok(None), |own| parse_own_options(own, &fields)) {
+        Ok(ttl) => ttl,
+        // What was good enough when it was written is not questioned.
+        Err(why) if origin.is_replay() => {
+            tracing::warn!("rows of space '{name}' do not expire: {why}");
+            None
+        }
+        Err(why) => return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why])),
+    };
+    let keeps_rows = matches!(engine.as_str(), "memtx" | "vinyl");
+    if ttl.is_some() && (!keeps_rows || (256..512).contains(&id)) {
+        return Err(Error::new(
+            ErrorCode::WrongSpaceOptions,
+            &[&5, &"'ttl' is for spaces of memtx and vinyl with rows of clients"],
+        ));
+    }
+    Ok(SpaceDef { id: SpaceId(id), owner, name, engine, field_count, fields, group_id, is_temporary, ttl })
+}
+
+/// The options that Tarantool does not have. It takes anything below the name of one that it had once, and so do its other readers: what
+/// it wrote there itself is an array. Errors: what is wrong, in words.
+fn parse_own_options(own: &[u8], fields: &[FieldDef]) -> std::result::Result<Option<Ttl>, String> {
+    let mut reader = Reader::new(own);
+    let Ok(count) = reader.read_map() else { return Ok(None) };
+    let mut ttl = None;
+    for _ in 0..count {
+        let malformed = |_| "an option is malformed".to_string();
+        let key = reader.read_str().map_err(malformed)?;
+        let value = reader.read_value().map_err(malformed)?;
+        match key {
+            b"ttl" => ttl = Some(Ttl::parse(value, fields)?),
+            other => return Err(format!("unexpected option '{}'", String::from_utf8_lossy(other))),
+        }
+    }
+    Ok(ttl)
 }
 
 /// Reads the format of a space. Errors: `failure`, `WrongSpaceFormat`, `SpaceFieldIsDuplicate`.
@@ -253,7 +289,9 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     let id = def.id;
     let kind = kind_of(&def);
     let rows = rows_of_kind(database, kind, id, &format)?;
-    database.catalog.add_space(Rc::new(Space::new(kind, def, format, rows)));
+    let space = Rc::new(Space::new(kind, def, format, rows));
+    database.watch_expiry(&space);
+    database.catalog.add_space(space);
     Ok(Some(Effect::new(move |database| {
         database.catalog.remove_space(id);
     })))
@@ -284,6 +322,7 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     space.is_dropped.set(true);
     Ok(Some(Effect::new(move |database| {
         space.is_dropped.set(false);
+        database.watch_expiry(&space);
         database.catalog.add_space(space);
     })))
 }
@@ -373,6 +412,7 @@ fn apply_def(database: &Database, space: &Rc<Space>, def: Rc<SpaceDef>, format: 
         database.catalog.rename_space(&old_name, &def.name, space.id);
     }
     space.set_def(def);
+    database.watch_expiry(space);
     database.catalog.set_format(space, format);
     database.catalog.note_change(SchemaObject::Space(space.id));
 }

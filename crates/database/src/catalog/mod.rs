@@ -6,11 +6,13 @@
 mod function;
 mod sequence;
 mod space;
+mod ttl;
 mod user;
 
 pub use function::Function;
 pub use sequence::{Sequence, SequenceDef};
 pub use space::{IndexInfo, ReplaceTrigger, Space, SpaceDef, SpaceKind, SpaceSequence};
+pub use ttl::{Ttl, TtlUnit};
 pub use user::{User, UserKind};
 
 use crate::access::{Grant, ObjectType, Privileges, Rights};

@@ -1,6 +1,6 @@
 //! Spaces.
 
-use super::Sequence;
+use super::{Sequence, Ttl};
 use crate::error::Result;
 use crate::session::{Context, UserId};
 use std::cell::{Cell, Ref, RefCell};
@@ -47,6 +47,8 @@ pub struct SpaceDef {
     pub group_id: u32,
     /// Rows are neither logged nor put in snapshots.
     pub is_temporary: bool,
+    /// When rows expire, if they do.
+    pub ttl: Option<Ttl>,
 }
 
 /// A row of `_index`, understood as far as the engine is not concerned with it.
@@ -94,6 +96,8 @@ pub struct Space {
     /// What stands behind it.
     pub kind: SpaceKind,
     def: RefCell<Rc<SpaceDef>>,
+    /// That of the definition.
+    ttl: Cell<Option<Ttl>>,
     format: RefCell<Rc<Format>>,
     indexes: RefCell<Vec<Rc<IndexInfo>>>,
     /// What the engine needs to know of the indexes, by id.
@@ -122,6 +126,7 @@ impl Space {
         Space {
             id: def.id,
             kind,
+            ttl: Cell::new(def.ttl),
             def: RefCell::new(Rc::new(def)),
             format: RefCell::new(format),
             indexes: RefCell::default(),
@@ -143,7 +148,14 @@ impl Space {
     }
 
     pub(crate) fn set_def(&self, def: Rc<SpaceDef>) {
+        self.ttl.set(def.ttl);
         *self.def.borrow_mut() = def;
+    }
+
+    /// When rows expire, if they do.
+    #[inline]
+    pub fn ttl(&self) -> Option<Ttl> {
+        self.ttl.get()
     }
 
     /// What new rows are checked against.

@@ -14,6 +14,24 @@ box.schema = {
 
 local illegal, fail = internal.illegal, internal.fail
 
+-- Options of spaces that Tarantool does not have stand below 'checks', which it and its tools pass over.
+local function set_own_options(flags, options)
+    local own = type(flags.checks) == 'table' and #flags.checks == 0 and flags.checks or {}
+    if options.ttl ~= nil or type(options.ttl) == 'cdata' then
+        local ttl = options.ttl
+        -- {} or box.NULL: rows do not expire any more.
+        if ttl == nil or type(ttl) == 'table' and next(ttl) == nil then
+            own.ttl = nil
+        else
+            own.ttl = ttl
+        end
+    end
+    for name, value in pairs(own) do
+        own[name] = type(value) == 'table' and internal.map(value) or value
+    end
+    flags.checks = next(own) ~= nil and internal.map(own) or nil
+end
+
 local function array(list)
     return setmetatable(list, internal.values.array_metatable)
 end
@@ -210,7 +228,7 @@ function box.schema.space.create(name, options)
     check_value(name, 'name', 'string')
     options = check_options(options, {
         if_not_exists = 'boolean', engine = 'string', id = 'number', field_count = 'number', user = 'string, number',
-        format = 'table', is_local = 'boolean', temporary = 'boolean', is_sync = 'boolean',
+        format = 'table', is_local = 'boolean', temporary = 'boolean', is_sync = 'boolean', ttl = 'table, cdata',
     })
     options = with_defaults(options, { engine = 'memtx', field_count = 0, temporary = false })
     if options.engine == 'disk' then
@@ -241,6 +259,7 @@ function box.schema.space.create(name, options)
     if options.is_sync then
         flags.is_sync = true
     end
+    set_own_options(flags, options)
     local id = atomically(function()
         local id = options.id or next_space_id()
         box.space._space:insert({ id, owner, name, options.engine, options.field_count, flags, format })
@@ -309,7 +328,7 @@ function box.schema.space.alter(id, options)
     end
     options = check_options(options, {
         field_count = 'number', user = 'string, number', format = 'table', temporary = 'boolean', is_sync = 'boolean',
-        name = 'string',
+        name = 'string', ttl = 'table, cdata',
     })
     local row = box.space._space:get(id)
     local operations = {}
@@ -322,9 +341,12 @@ function box.schema.space.alter(id, options)
     if options.field_count then
         table.insert(operations, { '=', 5, options.field_count })
     end
-    if options.temporary ~= nil then
+    if options.temporary ~= nil or type(options.ttl) ~= 'nil' then
         local flags = row[6]
-        flags.temporary = options.temporary and true or nil
+        if options.temporary ~= nil then
+            flags.temporary = options.temporary and true or nil
+        end
+        set_own_options(flags, options)
         table.insert(operations, { '=', 6, map(flags) })
     end
     if options.format then
