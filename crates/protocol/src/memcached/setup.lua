@@ -10,6 +10,7 @@ box.atomic(function()
     if space == nil then
         space = box.schema.space.create(name, {
             engine = engine ~= '' and engine or 'memtx',
+            ttl = {field = 'expires', walk_rows_per_second = 100000},
             format = {
                 {'key', 'string'},
                 {'value', 'string'},
