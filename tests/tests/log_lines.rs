@@ -13,7 +13,7 @@ log.log_format('json')
 log.warn('another "line"')
 log.log_format('plain')
 local wrong = {}
-for _, name in ipairs({ 'swim', 'crypto' }) do
+for _, name in ipairs({ 'swim', 'metrics' }) do
     for _ = 1, 2 do
         local fine, reason = pcall(require, name)
         if fine or reason.code ~= 5 or not reason.message:find('does not support') then

@@ -202,6 +202,14 @@ fn handles_that_nobody_holds_are_freed() {
         is(fine, false) is(held[1]:compare({ 1 }, { 2 }), -1)
         held = nil collectgarbage() collectgarbage()
         is(pcall(key_def.new, { { fieldno = 1, type = 'unsigned' } }), true)
+        local crypto = require('crypto')
+        for i = 1, 100000 do crypto.digest.md5('x') crypto.digest.md5.new() end
+        for i = 1, 1000 do pcall(crypto.cipher.aes128.cbc.decrypt, 'x', ('k'):rep(16), ('i'):rep(16)) end
+        held, fine = {}, true
+        while fine and #held < 70000 do fine, held[#held + 1] = pcall(crypto.digest.md5.new) end
+        is(fine, false) is(#held > 65000, true) is(#held[1]:result(), 16)
+        held = nil collectgarbage() collectgarbage()
+        is(#crypto.digest.md5('x'), 16)
         local parts = {} for i = 1, 300 do parts[i] = { fieldno = i, type = 'unsigned' } end
         fails('parts', key_def.new, parts)
         local b = buffer.ibuf()
@@ -209,6 +217,85 @@ fn handles_that_nobody_holds_are_freed() {
         local open = {} fine = true
         while fine and #open < 300 do fine, open[#open + 1] = pcall(xlog.pairs, log) end
         is(fine, false) is(open[1]() ~= nil, true)
+    "#);
+}
+
+/// What Tarantool 2.6 has not: bodies in chunks, whole or piece by piece. What a proxy does that lets one through. Bodies without end.
+#[test]
+fn http_bodies_go_and_come_in_pieces() {
+    run(r#"
+        local client, fiber, socket, digest = require('http.client'), require('fiber'), require('socket'), require('digest')
+        local function read_body(c)
+            local pieces = {}
+            while true do
+                local size = tonumber(c:read('\r\n', 5), 16)
+                if size == 0 then c:read('\r\n', 5) return table.concat(pieces, '|') end
+                pieces[#pieces + 1] = c:read(size, 5) c:read(2, 5)
+            end
+        end
+        -- A megabyte of zeros, packed.
+        local bomb = digest.base64_decode('H4sIAAAAAAAC/+3BMQEAAADCoPVPbQhfo' .. ('A'):rep(1355) .. 'PgMc6jinAAAQAA==')
+        local gone, head = 0
+        local server = socket.tcp_server('127.0.0.1', 0, function(c)
+            head = c:read('\r\n\r\n', 5)
+            if head == nil or head == '' then return end
+            if head:find('^CONNECT') then c:write('HTTP/1.1 200 OK\r\nX: y\r\n\r\nplain text') return end
+            local body = head:find('chunked') and read_body(c) or ''
+            if head:find('/slow') then
+                c:write('HTTP/1.1 200 OK\r\n\r\n')
+                for i = 1, 3 do c:write('piece ' .. i .. '\n') fiber.sleep(0.02) end
+            elseif head:find('/bomb') then
+                c:write('HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ' .. #bomb .. '\r\n\r\n' .. bomb)
+            elseif head:find('/endless') then
+                c:write('HTTP/1.1 200 OK\r\n\r\n')
+                while c:write(('x'):rep(100000)) do end
+                gone = gone + 1
+            elseif head:find('/moved') then
+                c:write('HTTP/1.1 307 Moved\r\nLocation: /else\r\nContent-Length: 0\r\n\r\n')
+            else
+                c:write('HTTP/1.1 200 OK\r\nContent-Length: ' .. #body .. '\r\n\r\n' .. body)
+            end
+        end)
+        local url = 'http://127.0.0.1:' .. server:name().port
+        -- A function gives the body.
+        local left = 3
+        local function body() if left > 0 then left = left - 1 return ('abc'):sub(1, left) end end
+        local r = client.post(url .. '/', body, { timeout = 5 })
+        is(r.status, 200) is(r.body, 'ab|a') is(head:find('Content%-Length'), nil)
+        fails('must be a string', client.post, url .. '/', function() return 5 end, { timeout = 5 })
+        fails('thrown', client.post, url .. '/', function() error('thrown') end, { timeout = 5 })
+        left = 3 fails('rewinding', client.post, url .. '/moved', body, { timeout = 5 })
+        -- Pieces are written and read.
+        local io = client.post(url .. '/', nil, { chunked = true, timeout = 5 })
+        is(io:write('one'), 3) io:write('') io:write(('z'):rep(100000))
+        fails('not finished', io.read, io, 5) fails('Usage', io.write, io, 5)
+        io:finish(5)
+        is(io.status, 200) is(io.headers['content-length'], '100004')
+        is(io:read(2), 'on') is(io:read('|', 5), 'e|') is(#io:read({ chunk = 200000 }, 5), 100000) is(io:read(5), '') is(io:read('x'), '')
+        fails('is finished', io.write, io, 'x') io:finish() fails('Usage', io.read, io) fails('Usage', io.read, io, -1)
+        local get = client.get(url .. '/slow', { chunked = true, timeout = 5 })
+        is(get.status, 200)
+        is(get:read('\n', 5), 'piece 1\n') is(get:read({ delimiter = '\n' }, 5), 'piece 2\n') is(get:read(100, 5), 'piece 3\n') is(get:read(1), '')
+        fails('io:write', client.post, url .. '/', 'body', { chunked = true })
+        -- What is too much is not taken.
+        is(#client.get(url .. '/bomb', { accept_encoding = '', timeout = 5 }).body, 1048576)
+        fails('larger than 100000 bytes', client.get, url .. '/bomb', { accept_encoding = 'gzip', max_body = 100000, timeout = 5 })
+        fails('larger than 50000 bytes', client.get, url .. '/endless', { max_body = 50000, timeout = 5 })
+        fails('max_body', client.get, url, { max_body = -1 }) fails('max_body', client.get, url, { max_body = 2 ^ 60 })
+        fails('max_body', client.get, url, { max_body = 'x' }) fails('accept_encoding', client.get, url, { accept_encoding = 5 })
+        fails('line breaks', client.get, url, { accept_encoding = 'a\r\nb: c' })
+        local unread = client.get(url .. '/endless', { chunked = true, timeout = 5 })
+        is(#unread:read(10, 5), 10)
+        fails('wait to be read', unread.read, client.get(url .. '/endless', { chunked = true, timeout = 5, max_body = 200000 }), 'none')
+        unread = nil
+        for _ = 1, 500 do collectgarbage() if gone == 3 then break end fiber.sleep(0.01) end
+        is(gone, 3, 'connections that nobody reads')
+        -- A proxy that lets one through to what is no TLS.
+        fails('SSL connect error', client.get, 'https://far.example/', { proxy = url, timeout = 5 })
+        is(head:match('^[^\r]*'), 'CONNECT far.example:443 HTTP/1.1')
+        fails('does not support', client.get, url, { proxy = 'socks5://127.0.0.1:1' })
+        is(client.get('http://127.0.0.1:1/', { proxy = 'http://127.0.0.1:1', timeout = 5 }).status, 595)
+        server:close()
     "#);
 }
 

@@ -95,6 +95,30 @@ impl Database {
 
     /// The row that a full key of a unique index names, after checking access. Errors: `MoreThanOneTuple`, `ExactMatch`, `KeyPartType`.
     pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: IndexId, key: Key<'_>) -> Result<Option<Tuple>> {
+        self.get_row(context, space, index_id, key, true)
+    }
+
+    /// The same for who is going to write, or else sees to it himself that his answer waits for [`Database::written`]: of a row in memory it is not looked
+    /// for what it has to wait for, since a write waits for all before it.
+    pub fn get_before_write(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        index_id: IndexId,
+        key: Key<'_>,
+    ) -> Result<Option<Tuple>> {
+        self.get_row(context, space, index_id, key, false)
+    }
+
+    #[inline]
+    fn get_row(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        index_id: IndexId,
+        key: Key<'_>,
+        answers_wait: bool,
+    ) -> Result<Option<Tuple>> {
         self.enter(context)?;
         self.check_space_access(context, space, Privileges::READ)?;
         self.check_exact_key(space, index_id, key)?;
@@ -102,7 +126,9 @@ impl Database {
         self.statistics.selects.set(self.statistics.selects.get() + 1);
         match &space.rows {
             Rows::Memory(rows) => {
-                context.see(self.written_of(space, &ScanRequest::new(index_id, IteratorKind::Eq, key)));
+                if answers_wait {
+                    context.see(self.written_of(space, &ScanRequest::new(index_id, IteratorKind::Eq, key)));
+                }
                 self.note_read(context, space);
                 self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
                 let found = match self.layer(context, space) {

@@ -83,6 +83,9 @@ impl Lua {
             crate::secure::FUNCTIONS,
             crate::key_defs::FUNCTIONS,
             crate::xlogs::FUNCTIONS,
+            crate::byte_streams::FUNCTIONS,
+            crate::crypto::FUNCTIONS,
+            crate::inflate::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);

@@ -24,6 +24,8 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("secure", include_str!("modules/secure.lua")),
     ("socket", include_str!("modules/socket.lua")),
     ("csv", include_str!("modules/csv.lua")),
+    ("crypto", include_str!("modules/crypto.lua")),
+    ("http_bodies", include_str!("modules/http_bodies.lua")),
     ("http_client", include_str!("modules/http_client.lua")),
     ("iconv", include_str!("modules/iconv.lua")),
     ("pwd", include_str!("modules/pwd.lua")),

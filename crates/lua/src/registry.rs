@@ -77,6 +77,10 @@ pub(crate) struct Registry {
     pub(crate) key_defs: RefCell<hashbrown::HashMap<u64, Rc<crate::key_defs::Definition>>>,
     /// The number of the last one.
     pub(crate) key_defs_made: Cell<u64>,
+    /// Ciphers, digests and packed bodies that Lua feeds, by their numbers.
+    pub(crate) byte_streams: RefCell<hashbrown::HashMap<u64, Box<dyn crate::byte_streams::ByteStream>>>,
+    /// The number of the last one.
+    pub(crate) byte_streams_made: Cell<u64>,
     /// Logs and snapshots that Lua reads, by their numbers.
     pub(crate) xlogs: RefCell<hashbrown::HashMap<u64, Rc<RefCell<wal::XlogReader>>>>,
     /// The number of the last one.

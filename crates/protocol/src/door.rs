@@ -23,6 +23,8 @@ use std::rc::Rc;
 pub enum Split<R> {
     /// A request, and the bytes it takes.
     Request(R, usize),
+    /// The same, and what follows can be told only when it was served: it changes what the bytes behind it are.
+    Last(R, usize),
     /// The rest has not come. `announced` is what the request takes in all, as far as its beginning tells; 0 if it does not.
     Incomplete {
         /// Bytes, as the client says: nothing is sized by them before they are compared with a bound.
@@ -88,6 +90,9 @@ pub trait Door: 'static {
     /// called twice.
     fn close(&self, _connection: &Rc<Connection>, _state: &Self::State) {}
 
+    /// The client sends no more, while it has as many requests in fibers as it may: those that wait for something else than their own work may end.
+    fn hung_up(&self, _connection: &Rc<Connection>, _state: &Self::State) {}
+
     /// Looks at a login that was handed to [`Connection::log_in`]: if it proves who somebody is, the session is theirs. Errors: it does not.
     fn authenticate(&self, _connection: &Connection, _state: &Self::State, _login: &[u8]) -> Result<()> {
         Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"logins of this protocol"]))
@@ -124,6 +129,8 @@ pub trait AnyDoor {
     fn push(&self, database: &Database, out: &mut Vec<u8>, tag: u64, value: &[u8]) -> Result<()>;
     /// See [`Door::close`].
     fn leave(&self, connection: &Rc<Connection>);
+    /// See [`Door::hung_up`].
+    fn hang_up(&self, connection: &Rc<Connection>);
     /// See [`Door::authenticate`].
     fn check_login(&self, connection: &Connection, login: &[u8]) -> Result<()>;
     /// See [`Door::user_of`].
@@ -195,6 +202,10 @@ impl<D: Door> AnyDoor for D {
 
     fn leave(&self, connection: &Rc<Connection>) {
         self.close(connection, state::<D>(connection));
+    }
+
+    fn hang_up(&self, connection: &Rc<Connection>) {
+        self.hung_up(connection, state::<D>(connection));
     }
 
     fn check_login(&self, connection: &Connection, login: &[u8]) -> Result<()> {

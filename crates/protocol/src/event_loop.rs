@@ -198,8 +198,9 @@ impl EventLoop {
             self.handshakes.note(token);
             return;
         };
-        if event.is_read_closed {
-            connection.is_read_closed.set(true);
+        if event.is_read_closed && !connection.is_read_closed.replace(true) && connection.is_busy() {
+            // Nothing is read from it now, so nobody else would notice.
+            connection.door.hang_up(connection);
         }
         if event.is_readable && !connection.is_readable.replace(true) {
             self.readable.push(Rc::clone(connection));

@@ -21,6 +21,7 @@ mod handshakes;
 pub mod iproto;
 mod listeners;
 mod logins;
+pub mod memcached;
 mod output;
 pub mod redis;
 mod sender;
@@ -47,5 +48,6 @@ pub fn doors() -> Doors {
             open: Box::new(|_, _| Ok(Rc::new(iproto::Iproto))),
         },
         Protocol { name: redis::Redis::NAME, clients: "any client of Redis", has_logins: true, open: redis::opener() },
+        memcached::protocol(),
     ]
 }

@@ -79,6 +79,11 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
                     ends[group.len()] = ahead;
                     group.push(request);
                 }
+                Split::Last(request, length) => {
+                    ends[group.len()] = ahead + length;
+                    group.push(request);
+                    break;
+                }
                 Split::Refused { error, length } => {
                     refused = Some((error, length));
                     break;

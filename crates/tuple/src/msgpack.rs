@@ -343,6 +343,12 @@ impl<'a> Reader<'a> {
                 self.at += 5;
                 return Ok(u64::from(u32::from_be_bytes([*a, *b, *c, *d])));
             }
+            [0xcf, bytes @ ..] => {
+                if let Some(bytes) = bytes.first_chunk() {
+                    self.at += 9;
+                    return Ok(u64::from_be_bytes(*bytes));
+                }
+            }
             _ => {}
         }
         self.read_uint_slowly()

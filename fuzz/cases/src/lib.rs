@@ -7,6 +7,7 @@
 pub mod definition;
 pub mod few_rights;
 pub mod lsm_files;
+pub mod memcached;
 pub mod packet;
 pub mod row;
 pub mod snapshot;
@@ -19,10 +20,11 @@ pub mod xlog_block;
 pub type Case = (&'static str, fn(&[u8]));
 
 /// All cases.
-pub const CASES: [Case; 10] = [
+pub const CASES: [Case; 11] = [
     ("definition", definition::run),
     ("few_rights", few_rights::run),
     ("lsm_files", lsm_files::run),
+    ("memcached", memcached::run),
     ("packet", packet::run),
     ("row", row::run),
     ("snapshot", snapshot::run),

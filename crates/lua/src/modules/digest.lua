@@ -4,21 +4,19 @@ local internal = ...
 local ffi = require('ffi')
 
 local digest = {}
-for _, name in ipairs({ 'sha1', 'sha224', 'sha256', 'sha384', 'sha512', 'md5', 'md4' }) do
+for _, name in ipairs({ 'sha1', 'sha224', 'sha256', 'sha384', 'sha512', 'md5' }) do
     local function hash(text)
         if type(text) ~= 'string' then
             error(("Usage: digest.%s(string)"):format(name), 2)
         end
         return internal.digest(name, text)
     end
-    if name ~= 'md4' then
-        digest[name] = hash
-        digest[name .. '_hex'] = function(text)
-            if type(text) ~= 'string' then
-                error(("Usage: digest.%s_hex(string)"):format(name), 2)
-            end
-            return internal.digest(name, text):hex()
+    digest[name] = hash
+    digest[name .. '_hex'] = function(text)
+        if type(text) ~= 'string' then
+            error(("Usage: digest.%s_hex(string)"):format(name), 2)
         end
+        return internal.digest(name, text):hex()
     end
 end
 

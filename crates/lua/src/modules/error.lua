@@ -44,7 +44,7 @@ end
 
 -- Errors that are not the client's have no code.
 local without_code = {
-    LuajitError = true, SystemError = true, FiberIsCancelled = true, TimedOut = true, IllegalParams = true,
+    LuajitError = true, SystemError = true, FiberIsCancelled = true, TimedOut = true, IllegalParams = true, CryptoError = true,
 }
 
 function internal.values.error_parts(object)

@@ -11,23 +11,16 @@ local msgpack = require('msgpack')
 local socket = require('socket')
 local yaml = require('yaml')
 
+local bodies = internal.http_bodies
+local fail, give_up, left_until = bodies.fail, bodies.give_up, bodies.left_until
+local network_failure = bodies.network_failure
+
 local FOREVER = 500 * 365 * 86400
--- Bytes of the head of an answer, and of its body.
+-- Bytes of the head of an answer, and of its body unless the option `max_body` says otherwise.
 local HEAD_BYTES, BODY_BYTES = 1048576, 536870912
 local REDIRECTS = 50
 -- Interim answers before the one that counts.
 local INTERIM = 10
-
-local function fail(text)
-    error(internal.values.make_error(0, 'SystemError', 'curl: ' .. text))
-end
-
--- Outcomes that are responses, told apart from errors by their type.
-local network_failure = {}
-
-local function give_up(status, reason)
-    error(setmetatable({ status = status, reason = reason }, network_failure), 0)
-end
 
 -- Addresses -------------------------------------------------------------------------------------------------------------------
 local function parse_url(url)
@@ -91,15 +84,44 @@ local function settings_of(options)
     return settings
 end
 
-local function left_until(deadline)
-    local left = deadline - fiber.clock()
-    if left <= 0 then
-        give_up(408, 'Timeout was reached')
+-- True if a host is among those that no proxy is asked for: `*`, names, and domains with what is below them.
+local function is_direct(host, list)
+    for name in tostring(list or ''):gmatch('[^%s,]+') do
+        name = name:lower():gsub('^%.', '')
+        if name == '*' or host:lower() == name or host:lower():sub(-#name - 1) == '.' .. name then
+            return true
+        end
     end
-    return left
+    return false
 end
 
-local function connect(url, options, deadline)
+-- The proxy that a request goes through: an address with the login there; nil if there is none.
+local function proxy_of(url, options)
+    local given = options.proxy
+    if given == nil or given == '' or options.unix_socket or is_direct(url.host, options.no_proxy) then
+        return nil
+    elseif type(given) ~= 'string' then
+        error('opts.proxy must be a string', 0)
+    end
+    local scheme = given:match('^(%a[%w+.-]*)://')
+    if scheme and scheme:lower() ~= 'http' then
+        internal.fail('UNSUPPORTED', 'http.client', ("a proxy of the kind '%s' yet"):format(scheme))
+    end
+    local proxy = parse_url(given)
+    local has_port = given:gsub('^.*@', ''):gsub('^%a[%w+.-]*://', ''):match('^[^/]*:%d+')
+    if not has_port then
+        -- The port of libcurl.
+        proxy.port = tostring(options.proxy_port or 1080)
+    end
+    proxy.login = options.proxy_user_pwd or proxy.login
+    return proxy
+end
+
+local function proxy_login(proxy)
+    return 'Proxy-Authorization: Basic ' .. digest.base64_encode(proxy.login, { nowrap = true })
+end
+
+local function dial(url, options, deadline, unreached)
     local connection, reason
     if options.unix_socket then
         connection = socket.tcp_connect('unix/', options.unix_socket, left_until(deadline))
@@ -108,21 +130,68 @@ local function connect(url, options, deadline)
     end
     if connection == nil then
         left_until(deadline)
-        give_up(595, reason ~= nil and "Couldn't resolve host name" or "Couldn't connect to server")
-    end
-    if url.scheme == 'https' then
-        local settings = settings_of(options)
-        local fine, why = internal.secure_socket(connection, settings, url.host, left_until(deadline))
-        if not fine then
-            connection:close()
-            left_until(deadline)
-            if tostring(why):find('certificate', 1, true) then
-                give_up(495, 'SSL peer certificate or SSH remote key was not OK')
-            end
-            fail('SSL connect error: ' .. tostring(why))
-        end
+        give_up(595, reason ~= nil and unreached or "Couldn't connect to server")
     end
     return connection
+end
+
+-- Asks a proxy for a way to the server.
+local function tunnel(connection, url, proxy, deadline)
+    local host = url.host:find(':', 1, true) and '[' .. url.host .. ']' or url.host
+    local place = host .. ':' .. url.port
+    local lines = { ('CONNECT %s HTTP/1.1'):format(place), 'Host: ' .. place }
+    if proxy.login then
+        lines[#lines + 1] = proxy_login(proxy)
+    end
+    if connection:write(table.concat(lines, '\r\n') .. '\r\n\r\n', left_until(deadline)) == nil then
+        left_until(deadline)
+    end
+    local status = bodies.read_line(connection, deadline):match('^HTTP/%d%.%d (%d%d%d)')
+    local total = 0
+    repeat
+        local line = bodies.read_line(connection, deadline)
+        total = total + #line
+    until line == '' or total > HEAD_BYTES
+    if status == nil or status:sub(1, 1) ~= '2' then
+        fail(('Failure when receiving data from the peer: the proxy answers %s to CONNECT'):format(status or 'nothing'))
+    end
+end
+
+local function secure(connection, url, options, deadline)
+    local fine, why = internal.secure_socket(connection, settings_of(options), url.host, left_until(deadline))
+    if not fine then
+        left_until(deadline)
+        if tostring(why):find('certificate', 1, true) then
+            give_up(495, 'SSL peer certificate or SSH remote key was not OK')
+        end
+        fail('SSL connect error: ' .. tostring(why))
+    end
+end
+
+-- Calls a function; the connection is closed if it fails.
+local function guarded(connection, work, ...)
+    local fine, result = pcall(work, ...)
+    if not fine then
+        pcall(connection.close, connection)
+        error(result, 0)
+    end
+    return result
+end
+
+-- A connection over which the request is sent, and the proxy that it is sent to rather than to the server.
+local function connect(url, options, deadline)
+    local proxy = proxy_of(url, options)
+    local connection = dial(proxy or url, options, deadline, proxy and "Couldn't resolve proxy name" or "Couldn't resolve host name")
+    guarded(connection, function()
+        if proxy and url.scheme == 'https' then
+            tunnel(connection, url, proxy, deadline)
+            proxy = nil
+        end
+        if url.scheme == 'https' then
+            secure(connection, url, options, deadline)
+        end
+    end)
+    return connection, proxy
 end
 
 -- Requests -----------------------------------------------------------------------------------------------------------------------
@@ -146,90 +215,40 @@ local function escape(text)
     return (tostring(text):gsub('[^%w%-._~]', function(letter) return ('%%%02X'):format(letter:byte()) end))
 end
 
-local function write_request(url, method, body, headers, keeps_alive)
-    local lines = { ('%s %s HTTP/1.1'):format(method, url.path) }
+-- The head of a request. The body is a text, nothing, or in chunks.
+local function write_head(url, proxy, method, body, in_chunks, options)
+    local headers = options.headers
+    local keeps_alive = (options.keepalive_idle or 0) > 0 and (options.keepalive_interval or 0) > 0
+    local target = proxy and ('%s://%s%s'):format(url.scheme, url.shown, url.path) or url.path
+    local lines = { ('%s %s HTTP/1.1'):format(method, target) }
     local function add(name, value)
         if header_of(headers, name:lower()) == nil then
             lines[#lines + 1] = ('%s: %s'):format(name, value)
         end
     end
     add('Host', url.shown)
+    if proxy and proxy.login then
+        lines[#lines + 1] = proxy_login(proxy)
+    end
     add('Accept', '*/*')
     add('Connection', keeps_alive and 'Keep-Alive' or 'close')
     if url.login then
         add('Authorization', 'Basic ' .. digest.base64_encode(url.login, { nowrap = true }))
     end
-    if body or method ~= 'GET' and method ~= 'HEAD' and method ~= 'OPTIONS' and method ~= 'TRACE' and method ~= 'CONNECT' then
+    if options.accept_encoding then
+        add('Accept-Encoding', options.accept_encoding == '' and 'deflate, gzip' or options.accept_encoding)
+    end
+    if in_chunks then
+        add('Transfer-Encoding', 'chunked')
+        add('Content-Type', 'application/x-www-form-urlencoded')
+    elseif body or method ~= 'GET' and method ~= 'HEAD' and method ~= 'OPTIONS' and method ~= 'TRACE' and method ~= 'CONNECT' then
         add('Content-Length', #(body or ''))
         add('Content-Type', 'application/x-www-form-urlencoded')
     end
     for name, value in pairs(headers) do
         lines[#lines + 1] = ('%s: %s'):format(name, value)
     end
-    return table.concat(lines, '\r\n') .. '\r\n\r\n' .. (body or '')
-end
-
-local function read(connection, what, deadline)
-    local text = connection:read(what, left_until(deadline))
-    if text == nil then
-        left_until(deadline)
-        fail('Failure when receiving data from the peer')
-    end
-    return text
-end
-
-local function read_line(connection, deadline)
-    local line = read(connection, { delimiter = '\n', chunk = HEAD_BYTES }, deadline)
-    if line:sub(-1) ~= '\n' then
-        fail('Transferred a partial file')
-    end
-    return (line:gsub('\r?\n$', ''))
-end
-
-local function read_exactly(connection, count, deadline)
-    if count == 0 then
-        return ''
-    end
-    local text = read(connection, count, deadline)
-    if #text < count then
-        fail('Transferred a partial file')
-    end
-    return text
-end
-
-local function check_size(size)
-    if not size or size > BODY_BYTES then
-        fail(('the body of an answer is larger than %d bytes'):format(BODY_BYTES))
-    end
-    return size
-end
-
-local function read_chunked(connection, deadline)
-    local pieces, total = {}, 0
-    while true do
-        local digits = read_line(connection, deadline):match('^%s*(%x+)')
-        local size = digits and #digits <= 12 and tonumber(digits, 16)
-        if not size then
-            fail('Problem with chunked data')
-        elseif size == 0 then
-            break
-        end
-        total = check_size(total + size)
-        pieces[#pieces + 1] = read_exactly(connection, size, deadline)
-        read_line(connection, deadline)
-    end
-    for _ = 1, 1000 do
-        if read_line(connection, deadline) == '' then
-            return table.concat(pieces)
-        end
-    end
-    fail('Problem with chunked data')
-end
-
-local function read_to_end(connection, deadline)
-    local text = read(connection, BODY_BYTES + 1, deadline)
-    check_size(#text)
-    return text
+    return table.concat(lines, '\r\n') .. '\r\n\r\n'
 end
 
 -- The head of an answer: status, version, headers by names in small letters, cookies.
@@ -283,45 +302,164 @@ local response_metatable = {
     },
 }
 
+-- An answer may come before all was taken: whether it did is found out by reading.
+local function send(connection, text, deadline)
+    if connection:write(text, left_until(deadline)) == nil then
+        left_until(deadline)
+        return false
+    end
+    return true
+end
+
+local function send_chunk(connection, piece, deadline)
+    if type(piece) ~= 'string' then
+        error('a piece of a body must be a string', 0)
+    end
+    return piece == '' or send(connection, ('%x\r\n%s\r\n'):format(#piece, piece), deadline)
+end
+
+-- Reads the head that counts: a response whose `source` gives the body.
+local function receive(connection, method, options, deadline)
+    local status, version, headers, cookies
+    for at = 1, INTERIM + 1 do
+        status, version, headers, cookies = read_head(connection, deadline)
+        if status >= 200 then
+            break
+        elseif at > INTERIM then
+            fail('too many interim answers')
+        end
+    end
+    local source
+    if method ~= 'HEAD' and status ~= 204 and status ~= 304 then
+        source = bodies.of(connection, headers, options.accept_encoding, options.max_body)
+    end
+    return {
+        status = status, reason = status < 400 and 'Ok' or 'Unknown', proto = version, headers = headers, cookies = cookies,
+    }, source
+end
+
 local function perform(url, method, body, options, deadline)
-    local connection = connect(url, options, deadline)
-    local fine, response = pcall(function()
-        local keeps_alive = (options.keepalive_idle or 0) > 0 and (options.keepalive_interval or 0) > 0
-        local text = write_request(url, method, body, options.headers, keeps_alive)
-        -- An answer may come before all was taken: whether it did is found out by reading.
-        if connection:write(text, left_until(deadline)) == nil then
-            left_until(deadline)
-        end
-        local status, version, headers, cookies
-        for at = 1, INTERIM + 1 do
-            status, version, headers, cookies = read_head(connection, deadline)
-            if status >= 200 then
-                break
-            elseif at > INTERIM then
-                fail('too many interim answers')
+    local connection, proxy = connect(url, options, deadline)
+    local response = guarded(connection, function()
+        local in_chunks = type(body) == 'function'
+        local text = write_head(url, proxy, method, body, in_chunks, options)
+        if in_chunks then
+            send(connection, text, deadline)
+            -- One that wants no more has an answer for it.
+            for piece in body do
+                if not send_chunk(connection, piece, deadline) then
+                    break
+                end
             end
+            send(connection, '0\r\n\r\n', deadline)
+        else
+            send(connection, text .. (body or ''), deadline)
         end
-        local content
-        local length = headers['content-length']
-        if method ~= 'HEAD' and status ~= 204 and status ~= 304 then
-            if (headers['transfer-encoding'] or ''):lower():find('chunked', 1, true) then
-                content = read_chunked(connection, deadline)
-            elseif length then
-                content = read_exactly(connection, check_size(length:match('^%d+$') and tonumber(length)), deadline)
-            else
-                content = read_to_end(connection, deadline)
-            end
-        end
-        return {
-            status = status, reason = status < 400 and 'Ok' or 'Unknown', proto = version, headers = headers, cookies = cookies,
-            body = content ~= '' and content or nil,
-        }
+        local response, source = receive(connection, method, options, deadline)
+        local content = source and bodies.whole(source, options.max_body, deadline) or ''
+        response.body = content ~= '' and content or nil
+        return response
     end)
     pcall(connection.close, connection)
-    if not fine then
-        error(response, 0)
-    end
     return response
+end
+
+-- A request whose body is written, and its answer's read, piece by piece.
+local io_methods = {}
+
+local function deadline_of(timeout)
+    if timeout ~= nil and type(timeout) ~= 'number' then
+        error('timeout must be a number', 3)
+    end
+    return fiber.clock() + (timeout or FOREVER)
+end
+
+local function take_answer(self, deadline)
+    local response, source = receive(self._connection, self._method, self._options, deadline)
+    for name, value in pairs(response) do
+        self[name] = value
+    end
+    self._source, self._is_written = source, true
+end
+
+-- Sends a piece of the body.
+function io_methods.write(self, text, timeout)
+    if type(text) ~= 'string' then
+        error('Usage: io:write(string[, timeout])', 2)
+    elseif self._is_written then
+        error('the request is finished', 2)
+    end
+    if not send_chunk(self._connection, text, deadline_of(timeout)) then
+        fail('Failed sending data to the peer')
+    end
+    return #text
+end
+
+-- The body is whole: takes the head of the answer.
+function io_methods.finish(self, timeout)
+    local deadline = deadline_of(timeout)
+    if not self._is_written then
+        self._is_written = true
+        send(self._connection, '0\r\n\r\n', deadline)
+        take_answer(self, deadline)
+    elseif self._connection then
+        pcall(self._connection.close, self._connection)
+        self._connection, self._source = nil, nil
+    end
+    return self
+end
+
+-- Reads so many bytes of the answer's body, or up to a delimiter: an empty text at the end, and less before it.
+function io_methods.read(self, what, timeout)
+    local limit, delimiters = what, {}
+    if type(what) == 'string' then
+        limit, delimiters = self._options.max_body, { what }
+    elseif type(what) == 'table' then
+        limit = what.chunk or what.size or self._options.max_body
+        delimiters = what.delimiter or what.line or {}
+        delimiters = type(delimiters) == 'string' and { delimiters } or delimiters
+    end
+    if type(limit) ~= 'number' or limit < 0 or type(delimiters) ~= 'table' then
+        error('Usage: io:read(delimiter|chunk|{delimiter = x, chunk = x}, timeout)', 2)
+    elseif not self._is_written then
+        error('the request is not finished: io:finish() comes first', 2)
+    end
+    local deadline = deadline_of(timeout)
+    while true do
+        local stop = #self._rest >= limit and limit or nil
+        for _, delimiter in ipairs(delimiters) do
+            local _, last = self._rest:find(delimiter, 1, true)
+            stop = last and math.min(last, stop or last) or stop
+        end
+        local piece = stop == nil and self._source and self._source(deadline) or nil
+        if piece == nil then
+            stop = stop or #self._rest
+            local text = self._rest:sub(1, stop)
+            self._rest = self._rest:sub(stop + 1)
+            return text
+        elseif #self._rest + #piece > self._options.max_body then
+            fail(('more than %d bytes of an answer wait to be read'):format(self._options.max_body))
+        end
+        self._rest = self._rest .. piece
+    end
+end
+
+local io_metatable = { __index = io_methods }
+
+local function open_io(url_text, method, options, deadline)
+    local url = parse_url(url_text)
+    local connection, proxy = connect(url, options, deadline)
+    return guarded(connection, function()
+        local has_body = method == 'POST' or method == 'PUT' or method == 'PATCH'
+        send(connection, write_head(url, proxy, method, nil, has_body, options), deadline)
+        local object = setmetatable({
+            _connection = connection, _method = method, _options = options, _rest = '', _is_written = false,
+        }, io_metatable)
+        if not has_body then
+            take_answer(object, deadline)
+        end
+        return object
+    end)
 end
 
 local function request_with_redirects(url_text, method, body, options, deadline)
@@ -335,6 +473,8 @@ local function request_with_redirects(url_text, method, body, options, deadline)
         end
         if response.status == 303 and method ~= 'HEAD' or (response.status == 301 or response.status == 302) and method == 'POST' then
             method, body = 'GET', nil
+        elseif type(body) == 'function' then
+            fail('Send failed since rewinding of the data stream failed')
         end
         url_text = redirected(url, location)
         -- What was meant for one server is not told to another.
@@ -353,7 +493,7 @@ local function request_with_redirects(url_text, method, body, options, deadline)
 end
 
 -- Clients --------------------------------------------------------------------------------------------------------------------------
-local UNSUPPORTED = { 'proxy', 'accept_encoding', 'chunked', 'ca_path', 'interface' }
+local UNSUPPORTED = { 'ca_path', 'interface' }
 
 local function checked_headers(given)
     local headers = {}
@@ -391,7 +531,16 @@ function client_methods.request(self, method, url, body, options)
         end
     end
     used.headers = checked_headers(used.headers)
-    if body ~= nil and type(body) ~= 'string' and type(body) ~= 'table' then
+    if used.accept_encoding ~= nil and type(used.accept_encoding) ~= 'string' then
+        error('opts.accept_encoding must be a string', 2)
+    elseif (used.accept_encoding or ''):find('[%c]') then
+        error('opts.accept_encoding must not have line breaks', 2)
+    end
+    used.max_body = used.max_body == nil and BODY_BYTES or used.max_body
+    if type(used.max_body) ~= 'number' or not (used.max_body >= 0 and used.max_body <= BODY_BYTES) then
+        error(('opts.max_body must be a number of bytes up to %d'):format(BODY_BYTES), 2)
+    end
+    if body ~= nil and type(body) ~= 'string' and type(body) ~= 'table' and type(body) ~= 'function' then
         error('fourth argument must be a string', 2)
     elseif type(body) == 'table' then
         local kind = header_of(used.headers, 'content-type')
@@ -418,8 +567,16 @@ function client_methods.request(self, method, url, body, options)
     statistics.total_requests = statistics.total_requests + 1
     statistics.active_requests = statistics.active_requests + 1
     statistics.sockets_added = statistics.sockets_added + 1
-    local fine, response = pcall(request_with_redirects, url, method:upper(), body ~= '' and body or nil, used,
-        fiber.clock() + timeout)
+    local deadline = fiber.clock() + timeout
+    local fine, response
+    if used.chunked then
+        if body ~= nil then
+            error('a request in chunks gets its body by io:write()', 2)
+        end
+        fine, response = pcall(open_io, url, method:upper(), used, deadline)
+    else
+        fine, response = pcall(request_with_redirects, url, method:upper(), body ~= '' and body or nil, used, deadline)
+    end
     statistics.active_requests = statistics.active_requests - 1
     statistics.sockets_deleted = statistics.sockets_deleted + 1
     if fine then
@@ -431,7 +588,7 @@ function client_methods.request(self, method, url, body, options)
             error(response, 0)
         end
     end
-    return setmetatable(response, response_metatable)
+    return getmetatable(response) == io_metatable and response or setmetatable(response, response_metatable)
 end
 
 for _, method in ipairs({ 'get', 'head', 'options', 'trace', 'connect', 'delete' }) do

@@ -53,7 +53,7 @@ fn until(
     let outcome = loop {
         call.context.seen.set(wal::Position::default());
         let woken = fiber::park_until(deadline);
-        if woken == Wake::Cancelled || !call.connection.session().is_alive.get() {
+        if woken == Wake::Cancelled || call.state.has_left.get() || !call.connection.session().is_alive.get() {
             break Ok(false);
         }
         if let Some(reason) = call.state.unblocked.take() {

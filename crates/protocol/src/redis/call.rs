@@ -182,6 +182,8 @@ pub(super) struct Call<'a> {
     pub(super) args: &'a [&'a [u8]],
     /// The database that it is about.
     pub(super) db: usize,
+    /// It is one that writes.
+    pub(super) is_write: bool,
     /// It runs in a fiber, and may wait.
     pub(super) may_wait: bool,
     /// It is one of a transaction or a script: it must not wait for others.
@@ -258,13 +260,27 @@ impl<'a> Call<'a> {
         self.spaces.keys(self.db)
     }
 
+    /// A row by its key. A command that writes waits for all that was written before; `see_all` is for one that does not come to it.
+    #[inline]
+    fn get(&self, space: &Rc<Space>, key: Key<'_>) -> Result<Option<Tuple>, Error> {
+        match self.is_write {
+            true => self.database.get_before_write(self.context, space, IndexId::PRIMARY, key),
+            false => self.database.get(self.context, space, IndexId::PRIMARY, key),
+        }
+    }
+
+    /// Has the answer wait for everything that was written to the spaces of the door.
+    pub(super) fn see_all(&self) {
+        self.spaces.all().for_each(|space| self.context.see(self.database.written(space)));
+    }
+
     /// The row of a key. What has expired is not there.
     pub(super) fn find(&self, key: &[u8]) -> Outcome<Option<Entry>> {
         let space = self.keys()?;
         let found = self.shared.with_scratch(|scratch| {
             msgpack::encode_str(scratch, key);
             let key = Key { parts: scratch, part_count: 1 };
-            self.database.get(self.context, space, IndexId::PRIMARY, key)
+            self.get(space, key)
         })?;
         let Some(row) = found else { return Ok(None) };
         let entry = Entry::of(row).ok_or_else(|| self.foreign_row(key))?;
@@ -375,7 +391,7 @@ impl<'a> Call<'a> {
         let space = self.elements(kind)?;
         let found = self.shared.with_scratch(|scratch| {
             encode(scratch);
-            self.database.get(self.context, space, IndexId::PRIMARY, Key { parts: scratch, part_count })
+            self.get(space, Key { parts: scratch, part_count })
         });
         Ok(found?)
     }

@@ -91,6 +91,7 @@ pub(super) fn serve(
             out,
             args,
             db: state.db.get(),
+            is_write: spec.is(Flag::Write),
             may_wait: false,
             is_inside: false,
             left: RefCell::default(),
@@ -99,6 +100,9 @@ pub(super) fn serve(
         let left = call.left.take();
         if needs_fiber(&outcome) {
             return None;
+        }
+        if call.is_write && context.seen.get() == Position::default() {
+            call.see_all();
         }
         Some(finish(connection, shared, state, context, left, outcome, out))
     });
@@ -182,6 +186,7 @@ fn serve_in_fiber(
                 out: &mut out,
                 args: &args,
                 db: state.db.get(),
+                is_write: false,
                 may_wait: true,
                 is_inside: false,
                 left: RefCell::default(),
@@ -283,6 +288,7 @@ pub(super) fn run_inside(call: &mut Call<'_>, spec: &'static Spec, args: &[&[u8]
         out: call.out,
         args,
         db: call.state.db.get(),
+        is_write: spec.is(Flag::Write) && call.is_write,
         may_wait: call.may_wait,
         is_inside: true,
         left: RefCell::default(),

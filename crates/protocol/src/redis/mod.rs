@@ -101,7 +101,7 @@ impl Door for Redis {
             Parsed::Command(parts, length) => Split::Request(parts, length),
             Parsed::Incomplete(least) => Split::Incomplete { announced: least as u64 },
             Parsed::Broken(text) => {
-                Split::Refused { error: Error::illegal(format!("Protocol error: {text}")), length: None }
+                Split::Refused { error: Error::system(format!("Protocol error: {text}")), length: None }
             }
         }
     }
@@ -129,6 +129,11 @@ impl Door for Redis {
 
     fn close(&self, _connection: &Rc<Connection>, state: &Rc<State>) {
         connection::close(&self.shared, state);
+    }
+
+    fn hung_up(&self, _connection: &Rc<Connection>, state: &Rc<State>) {
+        state.has_left.set(true);
+        self.shared.wake_waiting();
     }
 
     fn authenticate(&self, connection: &Connection, state: &Rc<State>, login: &[u8]) -> Result<()> {

@@ -54,6 +54,11 @@ impl Spaces {
         })
     }
 
+    /// All spaces that are there.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Rc<Space>> {
+        self.keys.iter().chain(&self.elements).flatten()
+    }
+
     pub(super) fn has_keys(&self, db: usize) -> bool {
         self.keys[db].is_some()
     }

@@ -9,11 +9,11 @@ if is_new then
     box.schema.user.create(own_user)
 end
 
-local function make(name, format, parts, kind)
+local function make(name, format, parts, kind, ttl)
     if box.space[name] ~= nil then
         return box.space[name]
     end
-    local space = box.schema.space.create(name, { engine = engine, format = format })
+    local space = box.schema.space.create(name, { engine = engine, format = format, ttl = ttl })
     space:create_index('primary', { type = engine == 'memtx' and kind or 'tree', parts = parts })
     box.schema.user.grant(own_user, 'read,write', 'space', name)
     return space
@@ -23,7 +23,7 @@ make(db == '0' and 'redis' or 'redis_' .. db, {
     { name = 'key', type = 'string' },
     { name = 'value', type = 'any' },
     { name = 'expires', type = 'unsigned', is_nullable = true },
-}, { 'key' }, 'hash')
+}, { 'key' }, 'hash', { field = 'expires', unit = 'ms', walk_rows_per_second = 100000 })
 
 make('redis_hashes', {
     { name = 'id', type = 'unsigned' },

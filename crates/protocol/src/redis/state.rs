@@ -54,6 +54,8 @@ pub struct State {
     pub(super) skips_after: Cell<bool>,
     /// Another client ends its waiting: with an error, or as if the time were over.
     pub(super) unblocked: Cell<Option<bool>>,
+    /// The client sends no more: who waits for a key need not go on.
+    pub(super) has_left: Cell<bool>,
     /// Whose password `AUTH` without a name means: the one that the listener names.
     pub(super) default_user: Vec<u8>,
     /// Whether it may run a command has to be looked at: it must log in, or listens to channels.

@@ -104,6 +104,10 @@ impl Parameters {
                 _ => continue,
             };
             other = other.or(Some(name));
+            // Whoever means none gets none, rather than all.
+            if name == "ssl_ciphers" && value.is_empty() {
+                return Err(wrong("ssl_ciphers is empty: name ciphers, or leave it out for all"));
+            }
             *place = (!value.is_empty()).then(|| value.to_string());
         }
         match (is_wanted, other) {

@@ -197,6 +197,8 @@ fn files_that_are_not_what_they_should_be_are_named() {
     let of = |pairs: &[(&str, &str)]| Parameters::of(pairs.iter().copied());
     assert_eq!(of(&[("transport", "plain"), ("x", "y")]).unwrap(), None);
     assert!(of(&[("transport", "pigeon")]).is_err());
+    let empty = of(&[("transport", "ssl"), ("ssl_ciphers", "")]).unwrap_err().to_string();
+    assert!(empty.contains("ssl_ciphers is empty"), "{empty}");
     assert!(of(&[("ssl_key_file", "x")]).is_err(), "who thinks of TLS must not get none");
 }
 

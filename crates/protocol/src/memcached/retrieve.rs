@@ -1,0 +1,125 @@
+//! `get` and its like.
+
+use super::layout::Item;
+use super::numbers::push_u64;
+use super::store::Work;
+use super::wait_for_room;
+use crate::connection::Connection;
+use database::{Error, Result};
+use runtime::fiber;
+use std::rc::Rc;
+use wal::Position;
+
+/// What is answered at once, without others between.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+const KEYS_AT_ONCE_MAX: usize = 128;
+
+/// The keys of a line.
+pub(super) fn keys_of(keys: &[u8]) -> impl Iterator<Item = &[u8]> {
+    keys.split(|byte| *byte == b' ').filter(|key| !key.is_empty())
+}
+
+fn push_item(out: &mut Vec<u8>, key: &[u8], item: &Item<'_>, has_cas: bool) {
+    out.reserve(key.len() + item.value.len() + 64);
+    out.extend_from_slice(b"VALUE ");
+    out.extend_from_slice(key);
+    out.push(b' ');
+    push_u64(out, u64::from(item.flags));
+    out.push(b' ');
+    push_u64(out, item.value.len() as u64);
+    if has_cas {
+        out.push(b' ');
+        push_u64(out, item.cas);
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(item.value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends what is found under a key. Returns whether something is. `expires`: from now on it expires then.
+fn append(work: &Work<'_>, out: &mut Vec<u8>, key: &[u8], has_cas: bool, expires: Option<u64>) -> Result<bool> {
+    let start = out.len();
+    let is_hit = match expires {
+        None => {
+            work.look(key, has_cas, |found| Ok(found.map(|(item, _)| push_item(out, key, item, has_cas)).is_some()))?
+        }
+        Some(expires) => {
+            // May be tried again.
+            let made = work.touch(key, expires, |found| {
+                let mut made = Vec::new();
+                found.map(|item| push_item(&mut made, key, item, has_cas)).map(|()| made)
+            })?;
+            made.is_some_and(|made| {
+                out.truncate(start);
+                out.extend_from_slice(&made);
+                true
+            })
+        }
+    };
+    if is_hit {
+        work.door.recent.note(key, || work.now(), true);
+    }
+    Ok(is_hit)
+}
+
+/// Answers `get` on the stack of the event loop. Errors: as [`Error::needs_fiber`] if it has to wait, or is about very much; nothing was answered.
+pub(super) fn get(work: &Work<'_>, connection: &Connection, keys: &[u8], has_cas: bool) -> Result<()> {
+    let mut seen = Position::default();
+    for key in keys_of(keys) {
+        seen = seen.max(work.written(key));
+    }
+    let (mut hits, mut count) = (0, 0);
+    connection.answer(seen, 0, |out| {
+        let start = out.len();
+        for key in keys_of(keys) {
+            count += 1;
+            hits += u64::from(append(work, out, key, has_cas, None)?);
+            if count > KEYS_AT_ONCE_MAX || out.len() - start > ANSWER_BYTES_MAX && count > 1 {
+                return Err(Error::needs_fiber());
+            }
+        }
+        out.extend_from_slice(b"END\r\n");
+        Ok(())
+    })?;
+    work.door.counters.count_gets(hits, count as u64 - hits);
+    Ok(())
+}
+
+/// Answers `get` or `gat` in a fiber, in parts. May wait.
+pub(super) fn get_in_parts(
+    work: &Work<'_>,
+    connection: &Rc<Connection>,
+    keys: &[u8],
+    has_cas: bool,
+    expires: Option<u64>,
+) -> Result<()> {
+    let mut part = Vec::new();
+    let (mut hits, mut count) = (0, 0);
+    let answer = |part: &[u8]| {
+        connection.answer(work.context.seen.get(), 0, |out| {
+            out.extend_from_slice(part);
+            Ok(())
+        })
+    };
+    for key in keys_of(keys) {
+        let is_hit = append(work, &mut part, key, has_cas, expires)?;
+        hits += u64::from(is_hit);
+        count += 1;
+        if part.len() > ANSWER_BYTES_MAX / 4 || count % KEYS_AT_ONCE_MAX as u64 == 0 {
+            answer(&part)?;
+            part.clear();
+            connection.service.mark(connection);
+            if fiber::yield_now() == fiber::Wake::Cancelled || !wait_for_room(connection) {
+                connection.end();
+                return Ok(());
+            }
+        }
+    }
+    part.extend_from_slice(b"END\r\n");
+    answer(&part)?;
+    match expires {
+        None => work.door.counters.count_gets(hits, count - hits),
+        Some(_) => work.door.counters.count_touches(hits, count - hits, true),
+    }
+    Ok(())
+}

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Commands of Redis' protocol and what the real Redis answers to them.
+
+    record.py --real 127.0.0.1:6379 --seed 1 --count 1000 > answers/1.txt     record
+    record.py --real 127.0.0.1:6379 --ours 127.0.0.1:6380 --seed 9            compare two servers
+
+The commands are random, from one seed, over few keys and values, so that they meet. Recorded files are what `tests/tests/redis.rs` plays. Both servers are
+emptied first.
+"""
+
+import argparse
+import random
+import socket
+import sys
+
+
+class Connection:
+    """A connection that gives answers as they came."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)))
+        self.file = self.socket.makefile("rb")
+
+    def send(self, *parts):
+        encoded = [part.encode("latin-1") for part in parts]
+        head = b"*%d\r\n" % len(encoded)
+        self.socket.sendall(head + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in encoded))
+        return self.answer()
+
+    def answer(self):
+        line = self.file.readline()
+        if not line:
+            raise SystemExit("the server has closed the connection")
+        kind, count = line[:1], line[1:-2]
+        if kind == b"$" and int(count) >= 0:
+            line += self.file.read(int(count) + 2)
+        elif kind == b"*" and int(count) > 0:
+            line += b"".join(self.answer() for _ in range(int(count)))
+        return line
+
+
+def shown(data):
+    """Printable, without spaces; ends of lines are bars."""
+    text = b"".join(bytes([byte]) if 0x21 <= byte <= 0x7E and byte not in b"%|" else b"%%%02X" % byte for byte in data)
+    return text.decode().replace("%0D%0A", "|") or "%"
+
+
+# Capital letters stand for one of these.
+CLASSES = {
+    "K": ["a", "b", "c", "d", "e"],
+    "V": ["1", "2", "-5", "abc", "", "3.5", "hello world", "10", "foo", "x" * 70, "9223372036854775807", "nan", "inf", "\xff\x00\x01"],
+    "M": ["m1", "m2", "m3", "m4", "m5", "m6"],
+    "I": ["0", "1", "-1", "2", "-2", "3", "5", "-10", "100", "x", "1.5"],
+    "N": ["1", "2", "3", "0", "-1", "-2", "5"],
+    "S": ["1", "2", "-3", "1.5", "inf", "-inf", "(1", "(2.5", "x", "0", "3.14159"],
+    "L": ["-", "+", "[m1", "(m2", "[m4", "(m5", "[zz", "x"],
+    "F": ["1", "2.5", "-3", "0", "1e3", "inf", "abc", "0.1"],
+}
+
+# A command a line; of parts with slashes between them one is taken. A mark says that the answer has no order.
+COMMANDS = """
+set K V
+set K V nx/xx/get/keepttl
+set K V ex 100/0/-1/x
+set K V nx get
+get K
+setnx K V
+setex K 100/0/a V
+psetex K 100000 V
+getset K V
+getdel K
+getex K
+getex K persist
+getex K ex/foo 100
+getex K px 0
+mget K K zz
+mset K V K V
+mset K V K
+msetnx K V K V
+append K V
+strlen K
+incr K
+decr K
+incrby K I
+decrby K I
+incrbyfloat K 0.1/1.5/-2/3/abc
+getrange K I I
+setrange K 0/1/5/-1 V
+setbit K 0/7/9/100/-1 0/1/2
+getbit K 0/1/7/9/-1
+bitcount K
+bitcount K I I
+bitcount K N N bit/byte
+bitpos K 0/1/2
+bitpos K 0/1 I
+bitpos K 0/1 I I bit/byte
+bitop and/or/xor/not K K K
+bitop not K K
+bitfield K get u8/i5/u64/i64 0/#1/3
+bitfield K overflow wrap/sat/fail incrby u4/i8 0/5 1/100/-7
+bitfield K set u8 0 1/255/300/-1 get i8 0
+lcs K K
+lcs K K len
+lcs K K idx withmatchlen
+del K
+del K K
+exists K K K
+type K
+expire K 1000/-1/x
+expire K 1000/-1 nx/xx/gt/lt
+expire K 1000/x nx gt
+ttl K
+persist K
+rename K K
+renamenx K K
+copy K K
+copy K K replace
+touch K K
+unlink K
+hset K M V
+hset K M V M V
+hset K M
+hget K M
+hdel K M M
+hmget K M M
+~ hgetall K
+hlen K
+hexists K M
+hincrby K M I
+hincrbyfloat K M F
+hsetnx K M V
+hstrlen K M
+~ hkeys K
+~ hvals K
+hmset K M V
+lpush K V V
+rpush K V V
+lpushx K V
+rpushx K V
+lpop K
+rpop K
+lpop K N
+rpop K N
+llen K
+lindex K I
+lset K I V
+lrange K I I
+ltrim K I I
+linsert K before/after/x V V
+lrem K N V
+lpos K V
+lpos K V rank N count 0/1/2/-1
+rpoplpush K K
+lmove K K left/right left/right/x
+lmpop 1/2/0 K K left
+lmpop 1 K right count N
+blpop K K 0.01
+brpoplpush K K 0.01
+bzpopmin K 0.01
+sadd K M M M
+srem K M M
+scard K
+sismember K M
+smismember K M M
+~ smembers K
+smove K K M
+~ sunion K K
+~ sinter K K
+~ sdiff K K
+sunionstore K K K
+sinterstore K K K
+sdiffstore K K K
+sintercard 2 K K
+sintercard 2 K K limit N
+zadd K F M
+zadd K F M F M
+zadd K nx/xx/gt/lt/ch/incr F M
+zadd K nx/xx/gt/lt/ch/incr nx/xx/gt/lt/ch/incr F M F M
+zincrby K F M
+zscore K M
+zmscore K M M
+zcard K
+zrem K M M
+zrange K I I withscores
+zrange K S S byscore
+zrange K S S byscore rev limit N N
+zrevrange K I I
+zrangebyscore K S S withscores limit N N
+zrevrangebyscore K S S
+zcount K S S
+zrank K M
+zrevrank K M
+zremrangebyrank K I I
+zremrangebyscore K S S
+zpopmin K
+zpopmax K N
+zmpop 1 K min/max/x
+zunion 2 K K withscores
+zinter 2 K K weights F F
+zdiff 2 K K withscores
+zunionstore K 2 K K aggregate min/max/sum/x
+zinterstore K 2 K K weights 2 3
+zdiffstore K 2 K K
+zrangestore K K 0 -1
+zintercard 2 K K
+zadd lex 0 M 0 M
+zrange lex L L bylex
+zrangebylex lex L L
+zrevrangebylex lex L L limit N N
+zlexcount lex L L
+zremrangebylex lex L L
+dbsize
+~ keys *
+nosuch K
+get
+sort K
+sort K alpha desc
+sort K limit N N alpha store K
+"""
+
+
+def commands(seed, without):
+    """Endless random commands, and whether the answer has no order."""
+    rnd = random.Random(seed)
+    lines = [line for line in COMMANDS.split("\n")[1:-1] if line not in without]
+    is_open = False
+    while True:
+        if rnd.random() < 0.02:
+            yield False, ["exec" if is_open else "multi"]
+            is_open = not is_open
+            continue
+        parts = rnd.choice(lines).split(" ")
+        has_no_order = parts[0] == "~"
+        if has_no_order and is_open:
+            continue
+        yield has_no_order, [rnd.choice(CLASSES.get(part) or part.split("/")) for part in parts[has_no_order:]]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--real", required=True, help="address of the real Redis")
+    parser.add_argument("--ours", help="address of a server to compare it with")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--without", nargs="*", default=[], help="commands to leave out, as they stand in this file")
+    options = parser.parse_args()
+    servers = [Connection(address) for address in (options.real, options.ours) if address]
+    for server in servers:
+        server.send("flushall")
+    differing = 0
+    for _, (has_no_order, command) in zip(range(options.count), commands(options.seed, options.without)):
+        answers = [shown(server.send(*command)) for server in servers]
+        text = " ".join(shown(part.encode("latin-1")) for part in command)
+        if not options.ours:
+            print("~" if has_no_order else ">", text)
+            print("<", answers[0])
+            continue
+        pieces = [sorted(answer.split("|")) if has_no_order else answer for answer in answers]
+        if pieces[0] != pieces[1]:
+            differing += 1
+            print(text, *answers, sep="\n    ")
+    if options.ours:
+        print(f"{options.count} commands, {differing} answers differ", file=sys.stderr)
+        sys.exit(1 if differing else 0)
+
+
+if __name__ == "__main__":
+    main()

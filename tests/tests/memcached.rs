@@ -1,0 +1,480 @@
+//! memcached's protocols through the real binary: the answers of the real memcached, a model, bad input, logins, what stays behind a kill.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use lycosa_tests::{Rig, root};
+use runtime::{Randomness, SeededRandomness};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::time::Duration;
+use tuple::msgpack::Reader;
+
+/// A script for the server's own administrator, so that guest may evaluate.
+const OPEN: &str = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server with a listener of memcached on the terms of a query.
+fn start(query: &str) -> Rig {
+    Rig::start(OPEN, &["--listen", &listener(query)])
+}
+
+fn listener(query: &str) -> String {
+    format!("memcached://127.0.0.1:0{query}")
+}
+
+/// Where a server listens for memcached clients.
+fn address(rig: &mut Rig) -> String {
+    const READY: &str = "ready: connect to ";
+    let find = |log: &str| {
+        let line = log.lines().find(|line| line.contains("with any memcached client"))?;
+        Some(line.split_once(READY)?.1.split(' ').next()?.to_string())
+    };
+    assert!(rig.server.wait(&mut rig.client, PATIENCE, |server| find(&server.log()).is_some()), "{}", rig.server.log());
+    find(&rig.server.log()).unwrap()
+}
+
+/// A connection that says lines.
+struct Talk(BufReader<TcpStream>);
+
+impl Talk {
+    fn to(rig: &mut Rig) -> Self {
+        let stream = TcpStream::connect(address(rig)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Talk(BufReader::new(stream))
+    }
+
+    fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.get_ref().write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// What is answered up to where the answers to a command begin that says `MN`.
+    fn ask(&mut self, bytes: impl AsRef<[u8]>) -> String {
+        self.send([bytes.as_ref(), b"mn\r\n"].concat());
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"MN\r\n") {
+            assert!(
+                self.0.read_until(b'\n', &mut answer).unwrap() > 0,
+                "closed behind {}",
+                String::from_utf8_lossy(&answer)
+            );
+        }
+        answer.truncate(answer.len() - 4);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Everything up to the end of the stream.
+    fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        match self.0.read_to_end(&mut rest) {
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+            result => _ = result.unwrap(),
+        }
+        rest
+    }
+}
+
+fn set(key: &str, value: &str) -> String {
+    format!("set {key} 0 0 {}\r\n{value}\r\n", value.len())
+}
+
+/// A packet of the binary protocol.
+fn packet(opcode: u8, key: &[u8], extras: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x80, opcode, 0, key.len() as u8, extras.len() as u8, 0, 0, 0];
+    bytes.extend_from_slice(&((key.len() + extras.len() + value.len()) as u32).to_be_bytes());
+    bytes.extend_from_slice(&[1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0]);
+    [&bytes, extras, key, value].concat()
+}
+
+/// The next answer: status and body.
+fn receive(stream: &mut impl Read) -> (u16, Vec<u8>) {
+    let mut header = [0; 24];
+    stream.read_exact(&mut header).unwrap();
+    assert_eq!((header[0], &header[12..16]), (0x81, &[1, 2, 3, 4][..]));
+    let mut body = vec![0; u32::from_be_bytes(header[8..12].try_into().unwrap()) as usize];
+    stream.read_exact(&mut body).unwrap();
+    (u16::from_be_bytes([header[6], header[7]]), body)
+}
+
+/// The cases that the real memcached has answered, answered by this server.
+fn compare(query: &str) {
+    let mut rig = start(query);
+    let port = address(&mut rig).rsplit(':').next().unwrap().to_string();
+    let mut command = Command::new("python3");
+    command.arg(root().join("tests/memcached/record.py")).args([&port, "--compare"]);
+    match command.output() {
+        Err(error) => println!("SKIPPED: python3 cannot be started: {error}"),
+        Ok(done) => assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout)),
+    }
+}
+
+/// Runs the programs of real clients.
+fn run_clients(rig: &mut Rig, login: &[&str]) {
+    let port = address(rig).rsplit(':').next().unwrap().to_string();
+    let mut command = Command::new("python3");
+    command.arg(root().join("tests/memcached/clients.py")).arg(port).args(login);
+    if std::env::var_os("LYCOSA_CLIENTS_DIR").is_none() {
+        // Beside this test, so that the packages stay from run to run.
+        let test = std::env::current_exe().unwrap();
+        command.env("LYCOSA_CLIENTS_DIR", test.ancestors().nth(3).unwrap().join("clients"));
+    }
+    match command.output() {
+        Err(error) => println!("SKIPPED: python3 cannot be started: {error}"),
+        Ok(done) => assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr)),
+    }
+}
+
+#[test]
+fn real_clients_work() {
+    let mut rig = start("");
+    run_clients(&mut rig, &[]);
+    let script = "return box.session.su('admin', function() box.schema.user.create('web', { password = 'secret' }) \
+        box.schema.user.grant('web', 'read,write', 'space', 'memcached') end)";
+    assert_eq!(rig.eval(script).code(), 0);
+    rig.restart(&["--listen", &listener("?auth=required")]);
+    run_clients(&mut rig, &["--login", "web", "secret"]);
+}
+
+#[test]
+fn answers_are_those_of_memcached() {
+    compare("");
+}
+
+#[test]
+fn answers_are_those_of_memcached_on_disk() {
+    compare("?engine=vinyl");
+}
+
+/// Two connections do what comes to a seed; a map knows what they must be answered.
+fn follow_a_model(query: &str, seed: u64, steps: usize) {
+    let mut rig = start(query);
+    let mut talks = [Talk::to(&mut rig), Talk::to(&mut rig)];
+    let random = SeededRandomness::new(seed);
+    let below = |bound: u64| random.next_u64() % bound;
+    // Value, flags, and how often it was written.
+    let mut model: BTreeMap<String, (String, u64)> = BTreeMap::new();
+    for step in 0..steps {
+        // A few commands at once, so that groups are served.
+        let (mut commands, mut expected) = (String::new(), String::new());
+        for _ in 0..1 + below(20) {
+            let key = format!("k{}", below(6));
+            let value = if below(3) == 0 { "text".repeat(below(4) as usize) } else { below(200).to_string() };
+            let flags = below(3);
+            let old = model.get(&key).cloned();
+            let is_quiet = below(5) == 0;
+            let verb = ["set", "add", "replace", "append", "prepend", "incr", "decr", "delete", "get", "touch"]
+                [below(10) as usize];
+            let answer = match (verb, old) {
+                ("get", old) => {
+                    commands += &format!("get {key} none\r\n");
+                    if let Some((value, flags)) = old {
+                        expected += &format!("VALUE {key} {flags} {}\r\n{value}\r\n", value.len());
+                    }
+                    expected += "END\r\n";
+                    continue;
+                }
+                ("delete", old) => {
+                    commands += &format!("delete {key}");
+                    model.remove(&key);
+                    if old.is_some() { "DELETED".to_string() } else { "NOT_FOUND".to_string() }
+                }
+                ("touch", old) => {
+                    commands += &format!("touch {key} {}", below(2) * 1000);
+                    if old.is_some() { "TOUCHED".to_string() } else { "NOT_FOUND".to_string() }
+                }
+                ("incr" | "decr", old) => {
+                    let delta = below(300);
+                    commands += &format!("{verb} {key} {delta}");
+                    match old {
+                        None => "NOT_FOUND".to_string(),
+                        Some((text, flags)) => match text.split(' ').next().unwrap_or_default().parse::<u64>() {
+                            Err(_) => "CLIENT_ERROR cannot increment or decrement non-numeric value".to_string(),
+                            Ok(number) => {
+                                let made = if verb == "incr" { number + delta } else { number.saturating_sub(delta) };
+                                model.insert(key, (format!("{made:<0$}", text.len()), flags));
+                                made.to_string()
+                            }
+                        },
+                    }
+                }
+                (verb, old) => {
+                    let quiet = if is_quiet { " noreply" } else { "" };
+                    commands += &format!("{verb} {key} {flags} 0 {}{quiet}\r\n{value}", value.len());
+                    let made = match (verb, old) {
+                        ("add", None) | ("set", _) | ("replace", Some(_)) => Some((value, flags)),
+                        ("append", Some((old, flags))) => Some((old + &value, flags)),
+                        ("prepend", Some((old, flags))) => Some((value + &old, flags)),
+                        _ => None,
+                    };
+                    let answer = if made.is_some() { "STORED" } else { "NOT_STORED" };
+                    made.map(|made| model.insert(key, made));
+                    commands += "\r\n";
+                    if !is_quiet {
+                        expected += &format!("{answer}\r\n");
+                    }
+                    continue;
+                }
+            };
+            if is_quiet {
+                commands += " noreply";
+            } else {
+                expected += &format!("{answer}\r\n");
+            }
+            commands += "\r\n";
+        }
+        assert_eq!(talks[below(2) as usize].ask(&commands), expected, "seed {seed}, step {step}: {commands}");
+    }
+    // What is there now is there behind a kill.
+    rig.restart(&["--listen", &listener(query)]);
+    let mut talk = Talk::to(&mut rig);
+    for (key, (value, flags)) in &model {
+        let expected = format!("VALUE {key} {flags} {}\r\n{value}\r\nEND\r\n", value.len());
+        assert_eq!(talk.ask(format!("get {key}\r\n")), expected);
+    }
+    assert_eq!(rig.number("return box.space.memcached:count()"), model.len() as u64);
+}
+
+#[test]
+fn two_connections_follow_a_model_and_a_kill_takes_nothing() {
+    follow_a_model("", 1, 300);
+}
+
+#[test]
+fn two_connections_follow_a_model_on_disk() {
+    follow_a_model("?engine=vinyl", 2, 100);
+}
+
+#[test]
+fn rows_are_items_and_items_are_rows() {
+    let mut rig = start("");
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(talk.ask(set("a", "1")), "STORED\r\n");
+    let row = rig.eval("local row = box.space.memcached:get('a') return row.value, row.flags, row.expires, #row");
+    let mut reader = Reader::new(&row.data);
+    reader.read_array().unwrap();
+    assert_eq!((reader.read_str().unwrap(), reader.read_uint().unwrap()), (&b"1"[..], 0));
+    reader.read_nil().unwrap();
+    assert_eq!(reader.read_uint().unwrap(), 4);
+    rig.eval("box.space.memcached:replace{'b', 'of lua'} box.space.memcached:replace{'old', 'x', 0, 1, 5}");
+    assert_eq!(talk.ask("get b old\r\n"), "VALUE b 0 6\r\nof lua\r\nEND\r\n");
+    // A row without a cas has one all the same, and it changes with the row.
+    let cas = |answer: String| answer.lines().next().unwrap().rsplit(' ').next().unwrap().to_string();
+    let before = cas(talk.ask("gets b\r\n"));
+    assert_eq!(talk.ask(format!("cas b 0 0 1 {before}\r\nx\r\n")), "STORED\r\n");
+    assert_eq!(talk.ask(format!("cas b 0 0 1 {before}\r\nx\r\n")), "EXISTS\r\n");
+    // What fails says why, and says nothing to who does not listen.
+    rig.eval("box.space.memcached:before_replace(function(old, new) if new and new.key == 'no' then error('not this one') end return new end)");
+    assert_eq!(talk.ask(set("no", "x")), "SERVER_ERROR eval:1: not this one\r\n");
+    assert_eq!(
+        talk.ask("set no 0 0 1 noreply\r\nx\r\nset yes 0 0 1\r\ny\r\nget no yes\r\n"),
+        "STORED\r\nVALUE yes 0 1\r\ny\r\nEND\r\n"
+    );
+    rig.eval("box.space.memcached:drop()");
+    assert_eq!(talk.ask("get a\r\n"), "SERVER_ERROR Space 'memcached' does not exist\r\n");
+}
+
+#[test]
+fn a_space_of_the_users_own_keeps_its_other_fields() {
+    const SCRIPT: &str = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true }) \
+        local s = box.schema.space.create('cache', { if_not_exists = true, format = { {'owner', 'string', is_nullable = true}, \
+        {'id', 'string'}, {'body', 'string'}, {'until', 'unsigned', is_nullable = true} } }) \
+        s:create_index('pk', { parts = {2, 'string'}, if_not_exists = true }) \
+        box.schema.user.create('web', { if_not_exists = true }) \
+        box.schema.user.grant('web', 'read,write', 'space', 'cache', nil, { if_not_exists = true })";
+    let mut rig = Rig::start(SCRIPT, &[]);
+    let listen = |rig: &mut Rig, text: &str| {
+        rig.eval(&format!("box.cfg{{ listen = {{ '{}', '{text}' }} }}", rig.server.address()))
+    };
+    for (terms, words) in [
+        ("space=none&key=id", "Space 'none' does not exist"),
+        ("space=cache&key=id", "no field 'value'"),
+        ("space=cache&key=body&value=id", "primary key"),
+        ("space=cache&key=id&value=until", "not of type string"),
+        ("space=cache&key=id&value=body&flags=owner", "not of type unsigned"),
+        ("space=cache&key=id&value=body&cas=until&expires=until", "named twice"),
+        ("speed=9", "no parameter 'speed'"),
+        ("engine=paper", "neither memtx nor vinyl"),
+        ("item_size_max=1", "no size between"),
+    ] {
+        let reply = listen(&mut rig, &format!("memcached://127.0.0.1:0?{terms}"));
+        let text = reply.error.map(|(_, text)| text).unwrap_or_default();
+        assert!(text.contains(words), "{terms}: {text}");
+    }
+    let reply = listen(&mut rig, "memcached://web@127.0.0.1:0?space=cache&key=id&value=body&expires=until");
+    assert_eq!(reply.code(), 0, "{reply:?}");
+    rig.eval("box.space.cache:replace{'me', 'a', '5', box.NULL}");
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(talk.ask("incr a 3\r\nget a\r\n"), "8\r\nVALUE a 0 1\r\n8\r\nEND\r\n");
+    assert_eq!(talk.ask("set a 7 100 2\r\nxy\r\nget a\r\n"), "STORED\r\nVALUE a 0 2\r\nxy\r\nEND\r\n");
+    assert_eq!(
+        rig.answer(
+            "local row = box.space.cache:get('a') return row[4] - math.floor(os.time()) - 99 <= 1 and 1 or 0, row.owner"
+        ),
+        (1, "me".to_string())
+    );
+}
+
+#[test]
+fn large_values_come_in_parts_and_what_is_too_large_is_passed_over() {
+    let mut rig = start("?item_size_max=2m");
+    let mut talk = Talk::to(&mut rig);
+    rig.eval("box.cfg{ memtx_max_tuple_size = 4 * 1024 * 1024 }");
+    let value = "v".repeat(2_000_000);
+    assert_eq!(talk.ask(set("a", &value)), "STORED\r\n");
+    assert!(talk.ask("get a\r\n") == format!("VALUE a 0 2000000\r\n{value}\r\nEND\r\n"));
+    // Many at once are sent as they are read.
+    let keys = " a".repeat(40);
+    assert_eq!(talk.ask(format!("get{keys}\r\n")).len(), 40 * (2_000_000 + "VALUE a 0 2000000\r\n\r\n".len()) + 5);
+    let before = rig.server.memory();
+    let huge = "v".repeat(64 << 20);
+    assert_eq!(talk.ask(set("a", &huge)), "SERVER_ERROR object too large for cache\r\n");
+    assert!(rig.server.memory() < before + (32 << 20), "what is refused is not kept");
+    assert_eq!(talk.ask("get a\r\n"), "END\r\n");
+}
+
+#[test]
+fn bad_packets_and_lines_end_their_own_connection_at_most() {
+    let mut rig = start("");
+    let sockets = rig.server.sockets();
+    let header = |key: u16, extras: u8, body: u32| {
+        let mut bytes = vec![0x80, 1];
+        bytes.extend_from_slice(&key.to_be_bytes());
+        bytes.extend_from_slice(&[extras, 0, 0, 0]);
+        bytes.extend_from_slice(&body.to_be_bytes());
+        bytes.extend_from_slice(&[0; 12]);
+        bytes
+    };
+    let inputs: Vec<Vec<u8>> = vec![
+        header(u16::MAX, u8::MAX, u32::MAX),
+        header(10, 8, 4),
+        header(1, 8, u32::MAX),
+        header(250, 8, 300),
+        vec![0x80],
+        vec![0x80; 100],
+        vec![0xff; 100],
+        vec![b'x'; 1 << 20],
+        [b"get ".to_vec(), vec![b'k'; 2 << 20]].concat(),
+        b"set a 0 0 4294967297\r\n".to_vec(),
+        b"set a 0 0 100\r\nhalf".to_vec(),
+        b"ms a 99999999\r\nx".to_vec(),
+        b"mg \r\nmg a O\r\nms a 0\r\n\r\nma a N0 J D\r\n".to_vec(),
+        b"POST /a HTTP/1.1\r\nHost: me\r\n\r\nset a 0 0 1\r\nx\r\n".to_vec(),
+    ];
+    for input in &inputs {
+        let mut talk = Talk::to(&mut rig);
+        // It may be closed already.
+        let _ = talk.0.get_ref().write_all(input);
+        let _ = talk.0.get_ref().shutdown(std::net::Shutdown::Write);
+        let answer = talk.rest();
+        assert!(answer.len() < 1000, "{:?}", String::from_utf8_lossy(&answer));
+    }
+    assert_eq!(rig.number("return box.space.memcached:count()"), 1, "only `ms a 0` was whole");
+    let is_gone = rig.server.wait(&mut rig.client, PATIENCE, |server| server.sockets() <= sockets);
+    assert!(is_gone, "{} sockets, {sockets} before", rig.server.sockets());
+}
+
+#[test]
+fn logins_by_text_and_by_sasl_come_before_everything_else() {
+    let mut rig = start("?auth=required");
+    rig.eval(
+        "return box.session.su('admin', function() box.schema.user.create('web', { password = 'secret' }) \
+         box.schema.user.grant('web', 'read,write', 'space', 'memcached') \
+         box.schema.user.create('nobody', { password = 'x' }) end)",
+    );
+    let mut talk = Talk::to(&mut rig);
+    let mut say = |line: &str| {
+        talk.send(line);
+        let mut answer = String::new();
+        talk.0.read_line(&mut answer).unwrap();
+        answer
+    };
+    assert_eq!(say("get a\r\n"), "CLIENT_ERROR unauthenticated\r\n");
+    assert_eq!(say("mg a\r\n"), "CLIENT_ERROR unauthenticated\r\n");
+    assert_eq!(say(&set("a", "secret")), "CLIENT_ERROR bad authentication token format\r\n");
+    assert_eq!(say(&set("a", "web wrong")), "CLIENT_ERROR authentication failure\r\n");
+    assert_eq!(say(&set("a", "memcached ")), "CLIENT_ERROR bad authentication token format\r\n");
+    assert_eq!(say(&set("a", "web secret")), "STORED\r\n");
+    assert_eq!(say(&set("a", "web secret")), "STORED\r\n");
+    assert_eq!(say("mg a s\r\n"), "HD s10\r\n");
+    let mut talk = Talk::to(&mut rig);
+    talk.send(set("x", "nobody x"));
+    talk.send(set("a", "x"));
+    talk.send("quit\r\n");
+    let rest = String::from_utf8(talk.rest()).unwrap();
+    assert_eq!(rest, "STORED\r\nSERVER_ERROR Write access to space 'memcached' is denied for user 'nobody'\r\n");
+    let mut stream = TcpStream::connect(address(&mut rig)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&packet(0x20, b"", b"", b"")).unwrap();
+    assert_eq!(receive(&mut stream), (0, b"PLAIN".to_vec()));
+    stream.write_all(&packet(0x21, b"PLAIN", b"", b"\0web\0wrong")).unwrap();
+    assert_eq!(receive(&mut stream), (0x20, b"Auth failure.".to_vec()));
+    stream.write_all(&packet(0x21, b"PLAIN", b"", b"\0web\0secret")).unwrap();
+    assert_eq!(receive(&mut stream).0, 0);
+    stream.write_all(&packet(0x00, b"a", b"", b"")).unwrap();
+    assert_eq!(receive(&mut stream), (0, b"\0\0\0\0web secret".to_vec()));
+    let mut stranger = TcpStream::connect(address(&mut rig)).unwrap();
+    stranger.set_read_timeout(Some(PATIENCE)).unwrap();
+    stranger.write_all(&[packet(0x00, b"a", b"", b""), packet(0x00, b"a", b"", b"")].concat()).unwrap();
+    assert_eq!(receive(&mut stranger), (0x20, b"Auth failure.".to_vec()));
+    assert_eq!(stranger.read(&mut [0; 10]).unwrap_or(0), 0, "the connection is closed");
+}
+
+#[test]
+fn clients_come_through_a_path() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let path = dir.path().join("m.sock");
+    let listen = format!("memcached://unix/:{}", path.display());
+    let _rig = Rig::start(OPEN, &["--listen", &listen]);
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"set a 0 0 1\r\nx\r\nget a\r\nquit\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+}
+
+#[test]
+fn stats_have_the_names_that_tools_read() {
+    let mut rig = start("");
+    let mut talk = Talk::to(&mut rig);
+    talk.ask([set("a", "1"), set("b", "2"), "get a none\r\nincr a 1\r\ndelete none\r\n".to_string()].concat());
+    let answer = talk.ask("stats\r\n");
+    let stats: BTreeMap<&str, &str> =
+        answer.lines().filter_map(|line| line.strip_prefix("STAT ")?.split_once(' ')).collect();
+    for (name, value) in [
+        ("curr_items", "2"),
+        ("get_hits", "1"),
+        ("get_misses", "1"),
+        ("cmd_get", "2"),
+        ("incr_hits", "1"),
+        ("delete_misses", "1"),
+        ("version", "1.6.18"),
+        ("threads", "1"),
+    ] {
+        assert_eq!(stats.get(name), Some(&value), "{name} in {answer}");
+    }
+    for name in "pid uptime time curr_connections total_connections cmd_set bytes total_items evictions limit_maxbytes"
+        .split(' ')
+    {
+        assert!(stats[name].parse::<u64>().is_ok(), "{name}");
+    }
+    assert!(talk.ask("stats settings\r\n").contains("STAT item_size_max 1048576\r\n"));
+    assert!(talk.ask("stats items\r\n").ends_with("END\r\n"));
+    assert_eq!(talk.ask("stats reset\r\n"), "RESET\r\n");
+    assert!(talk.ask("stats\r\n").contains("STAT get_hits 0\r\n"));
+}
+
+#[test]
+fn a_flush_to_come_is_done_when_its_time_has_come() {
+    let mut rig = start("");
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(
+        talk.ask([set("a", "1"), "flush_all 1000\r\nflush_all 1\r\nget a\r\n".to_string()].concat()),
+        "STORED\r\nOK\r\nOK\r\nVALUE a 0 1\r\n1\r\nEND\r\n"
+    );
+    let is_empty = |rig: &mut Rig| rig.number("require('fiber').sleep(0.05) return box.space.memcached:count()") == 0;
+    assert!((0..200).any(|_| is_empty(&mut rig)));
+    assert_eq!(talk.ask([set("b", "1"), "flush_all\r\nget b\r\n".to_string()].concat()), "STORED\r\nOK\r\nEND\r\n");
+}

@@ -1,0 +1,344 @@
+//! The door of Redis' protocol, from outside: recorded answers of the real one, and what it has no part in: rights, logins, durability, other doors.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use lycosa_tests::{Client, Server};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A client of Redis' protocol that gives answers as they come.
+struct Redis(BufReader<UnixStream>);
+
+impl Redis {
+    fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Redis(BufReader::new(stream))
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) {
+        let mut out = format!("*{}\r\n", parts.len()).into_bytes();
+        for part in parts {
+            out.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
+            out.extend_from_slice(part);
+            out.extend_from_slice(b"\r\n");
+        }
+        self.0.get_mut().write_all(&out).unwrap();
+    }
+
+    /// One answer with its ends of lines. Empty if the connection has ended.
+    fn answer(&mut self) -> Vec<u8> {
+        let mut line = Vec::new();
+        self.0.read_until(b'\n', &mut line).unwrap();
+        let count: i64 = line.get(1..).and_then(|rest| String::from_utf8_lossy(rest).trim().parse().ok()).unwrap_or(0);
+        match line.first() {
+            Some(b'$') if count >= 0 => {
+                let begin = line.len();
+                line.resize(begin + count as usize + 2, 0);
+                self.0.read_exact(&mut line[begin..]).unwrap();
+            }
+            Some(b'*' | b'~' | b'>') => (0..count).for_each(|_| line.extend(self.answer())),
+            Some(b'%') => (0..count * 2).for_each(|_| line.extend(self.answer())),
+            _ => {}
+        }
+        line
+    }
+
+    /// The answer to words, as text with bars for ends of lines.
+    fn ask(&mut self, words: &str) -> String {
+        let parts: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        self.send(&parts);
+        String::from_utf8_lossy(&self.answer()).replace("\r\n", "|")
+    }
+}
+
+/// A server with a socket of this protocol beside the binary one.
+struct Rig {
+    dir: TempDir,
+    server: Server,
+}
+
+impl Rig {
+    fn start(terms: &str) -> Self {
+        let dir = TempDir::new().unwrap();
+        let server = serve(dir.path(), terms);
+        Rig { dir, server }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("redis.sock")
+    }
+
+    fn redis(&self) -> Redis {
+        Redis::connect(&self.path())
+    }
+
+    /// Kills the server and starts it again.
+    fn restart(&mut self, terms: &str) {
+        self.server.kill();
+        self.server = serve(self.dir.path(), terms);
+    }
+}
+
+fn serve(dir: &Path, terms: &str) -> Server {
+    let script = dir.join("open.lua");
+    let source = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true }) \
+                  box.schema.user.create('reader', { password = 'secret', if_not_exists = true }) \
+                  box.schema.user.grant('reader', 'read', 'universe', nil, { if_not_exists = true })";
+    fs::write(&script, source).unwrap();
+    let listen = format!("redis://unix/:{}{terms}", dir.join("redis.sock").display());
+    let (data, script) = (dir.join("data"), script.display().to_string());
+    Server::start_in(&data, &["--listen", &listen, "--script", &script])
+}
+
+fn unescaped(text: &str) -> Vec<u8> {
+    if text == "%" {
+        return Vec::new();
+    }
+    let (bytes, mut out, mut at) = (text.as_bytes(), Vec::new(), 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'%' => {
+                out.push(u8::from_str_radix(&text[at + 1..at + 3], 16).unwrap());
+                at += 3;
+            }
+            b'|' => {
+                out.extend_from_slice(b"\r\n");
+                at += 1;
+            }
+            byte => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// Plays a recorded file.
+fn play(name: &str, terms: &str) {
+    let rig = Rig::start(terms);
+    let mut redis = rig.redis();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("redis/answers").join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines = text.lines();
+    let mut played = 0;
+    while let (Some(command), Some(answer)) = (lines.next(), lines.next()) {
+        let (mark, words) = command.split_once(' ').unwrap();
+        let parts: Vec<Vec<u8>> = words.split(' ').map(unescaped).collect();
+        redis.send(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let pieces = |answer: &[u8]| {
+            let mut pieces: Vec<Vec<u8>> = answer.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+            if mark == "~" {
+                pieces.sort();
+            }
+            pieces
+        };
+        let (expected, got) = (unescaped(&answer[2..]), redis.answer());
+        assert!(
+            pieces(&expected) == pieces(&got),
+            "{name}, command {played}: {words}\n  Redis:  {:?}\n  Lycosa: {:?}\n{}",
+            String::from_utf8_lossy(&expected),
+            String::from_utf8_lossy(&got),
+            rig.server.log()
+        );
+        played += 1;
+    }
+    assert!(played > 1000, "{played}");
+}
+
+#[test]
+fn answers_are_those_of_redis() {
+    ["1.txt", "2.txt"].into_iter().for_each(|name| play(name, ""));
+}
+
+#[test]
+fn answers_are_those_of_redis_on_disk() {
+    play("3.txt", "?engine=vinyl");
+}
+
+fn value(client: &mut Client, source: &str) -> String {
+    let reply = client.eval(source);
+    let mut reader = tuple::msgpack::Reader::new(&reply.data);
+    reader.read_array().unwrap_or_else(|_| panic!("{source}: {reply:?}"));
+    let text = reader.read_str().unwrap_or_else(|_| panic!("{source}: {reply:?}"));
+    String::from_utf8_lossy(text).into_owned()
+}
+
+#[test]
+fn rows_are_seen_through_every_door_and_survive_a_kill() {
+    let mut rig = Rig::start("");
+    let mut redis = rig.redis();
+    assert_eq!(redis.ask("set a 1"), "+OK|");
+    assert_eq!(redis.ask("hset h f v"), ":1|");
+    let mut client = rig.server.connect();
+    assert_eq!(value(&mut client, "return box.space.redis:get('a').value"), "1");
+    assert_eq!(value(&mut client, "box.space.redis:replace({'b', 'from Lua'}) return box.session.type()"), "binary");
+    assert_eq!(redis.ask("get b"), "$8|from Lua|");
+    assert_eq!(redis.ask("rpush l 1 2 3"), ":3|");
+    rig.restart("");
+    let mut redis = rig.redis();
+    assert_eq!(redis.ask("get a"), "$1|1|");
+    assert_eq!(redis.ask("hgetall h"), "*2|$1|f|$1|v|");
+    assert_eq!(redis.ask("lrange l 0 -1"), "*3|$1|1|$1|2|$1|3|");
+    assert_eq!(redis.ask("sadd s x"), ":1|", "numbers of elements go on behind those that were there");
+    assert_eq!(redis.ask("smembers s"), "*1|$1|x|");
+}
+
+#[test]
+fn a_removed_key_leaves_no_elements_behind() {
+    let rig = Rig::start("");
+    let mut redis = rig.redis();
+    for round in 0..5 {
+        let members: Vec<String> = (0..1000).map(|number| format!("{round}-{number}")).collect();
+        redis.ask(&format!("sadd s {}", members.join(" ")));
+    }
+    assert_eq!(redis.ask("scard s"), ":5000|");
+    assert_eq!(redis.ask("set s over"), "+OK|");
+    let mut client = rig.server.connect();
+    let wait = "while box.space.redis_sets:len() > 0 do require('fiber').sleep(0.001) end return 'gone'";
+    assert_eq!(value(&mut client, wait), "gone");
+    assert_eq!(redis.ask("get s"), "$4|over|");
+}
+
+#[test]
+fn what_a_user_may_do_is_what_was_granted() {
+    let rig = Rig::start("?auth=required");
+    let mut redis = rig.redis();
+    assert_eq!(redis.ask("get a"), "-NOAUTH Authentication required.|");
+    assert_eq!(redis.ask("nonsense"), "-NOAUTH Authentication required.|");
+    assert_eq!(redis.ask("ping"), "-NOAUTH Authentication required.|");
+    assert!(redis.ask("hello 3").starts_with("-NOAUTH HELLO must be called"));
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.|";
+    assert_eq!(redis.ask("auth reader wrong"), wrong);
+    assert_eq!(redis.ask("auth nobody secret"), wrong);
+    assert_eq!(redis.ask("auth reader secret"), "+OK|");
+    assert_eq!(redis.ask("get a"), "$-1|");
+    let refused = redis.ask("set a 1");
+    assert!(refused.starts_with("-NOPERM Write access to space 'redis' is denied for user 'reader'"), "{refused}");
+    assert!(redis.ask("hset h f v").starts_with("-NOPERM"));
+    assert!(redis.ask("config set timeout 1").starts_with("-NOPERM"));
+    assert!(redis.ask("client list").contains("user=reader"));
+    // Before a login a command is short, whatever it announces.
+    let mut stranger = rig.redis();
+    stranger.0.get_mut().write_all(b"*3\r\n$3\r\nset\r\n$1\r\na\r\n$100000000\r\n").unwrap();
+    assert_eq!(String::from_utf8(stranger.answer()).unwrap(), "-ERR Protocol error: unauthenticated bulk length\r\n");
+    assert!(stranger.answer().is_empty(), "the connection has ended");
+}
+
+#[test]
+fn bytes_that_are_no_command_end_the_connection_and_harm_nobody() {
+    let rig = Rig::start("");
+    let mut other = rig.redis();
+    other.ask("set a 1");
+    let cases: [(&[u8], &str); 6] = [
+        (b"*x\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
+        (b"*1\r\n:1\r\n", "-ERR Protocol error: expected '$', got ':'\r\n"),
+        (b"*1\r\n$-5\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+        (b"*1\r\n$99999999999999999999\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+        (b"get \"a\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\n\r\nset a 2\r\n", ""),
+    ];
+    for (bytes, expected) in cases {
+        let mut redis = rig.redis();
+        redis.0.get_mut().write_all(bytes).unwrap();
+        redis.0.get_ref().shutdown(Shutdown::Write).unwrap();
+        let mut got = Vec::new();
+        redis.0.read_to_end(&mut got).unwrap();
+        assert_eq!(String::from_utf8_lossy(&got), expected);
+    }
+    assert_eq!(other.ask("get a"), "$1|1|");
+}
+
+#[test]
+fn who_waits_is_served_in_order_and_leaves_nothing_behind() {
+    let rig = Rig::start("");
+    let mut waiting: Vec<Redis> = (0..3).map(|_| rig.redis()).collect();
+    let mut redis = rig.redis();
+    for (number, client) in waiting.iter_mut().enumerate() {
+        client.send(&[b"blpop", b"queue", b"0"]);
+        while redis.ask("info clients").split("blocked_clients:").nth(1).unwrap().split('|').next().unwrap()
+            != (number + 1).to_string()
+        {}
+    }
+    // One of them leaves before it gets anything.
+    drop(waiting.remove(1));
+    while !redis.ask("info clients").contains("blocked_clients:2") {}
+    assert_eq!(redis.ask("rpush queue x y z"), ":3|");
+    let got: Vec<String> =
+        waiting.iter_mut().map(|client| String::from_utf8(client.answer()).unwrap().replace("\r\n", "|")).collect();
+    assert_eq!(got, ["*2|$5|queue|$1|x|", "*2|$5|queue|$1|y|"]);
+    assert_eq!(redis.ask("lrange queue 0 -1"), "*1|$1|z|");
+    assert!(redis.ask("info clients").contains("blocked_clients:0"));
+}
+
+#[test]
+fn a_watched_key_that_changes_spoils_the_transaction_whoever_changes_it() {
+    let rig = Rig::start("");
+    let (mut redis, mut other) = (rig.redis(), rig.redis());
+    let mut client = rig.server.connect();
+    redis.ask("set a 1");
+    assert_eq!(redis.ask("watch a"), "+OK|");
+    assert_eq!(redis.ask("multi"), "+OK|");
+    assert_eq!(redis.ask("set b 1"), "+QUEUED|");
+    assert_eq!(redis.ask("exec"), "*1|+OK|");
+    for change in 0..2 {
+        assert_eq!(redis.ask("watch a"), "+OK|");
+        match change {
+            // The same value is a change, too.
+            0 => assert_eq!(other.ask("set a 1"), "+OK|"),
+            _ => assert_eq!(value(&mut client, "box.space.redis:replace({'a', 'x'}) return 'done'"), "done"),
+        }
+        redis.ask("multi");
+        redis.ask("set b 2");
+        assert_eq!(redis.ask("exec"), "*-1|", "{change}");
+    }
+    assert_eq!(redis.ask("get b"), "$1|1|");
+}
+
+#[test]
+fn messages_go_to_those_who_listen() {
+    let rig = Rig::start("");
+    let (mut listener, mut redis) = (rig.redis(), rig.redis());
+    assert_eq!(listener.ask("subscribe news"), "*3|$9|subscribe|$4|news|:1|");
+    assert_eq!(listener.ask("psubscribe n*"), "*3|$10|psubscribe|$2|n*|:2|");
+    assert!(listener.ask("get a").starts_with("-ERR Can't execute 'get'"));
+    assert_eq!(redis.ask("publish news hello"), ":2|");
+    let text = |client: &mut Redis| String::from_utf8(client.answer()).unwrap().replace("\r\n", "|");
+    assert_eq!(text(&mut listener), "*3|$7|message|$4|news|$5|hello|");
+    assert_eq!(text(&mut listener), "*4|$8|pmessage|$2|n*|$4|news|$5|hello|");
+    drop(listener);
+    while redis.ask("publish news again") != ":0|" {}
+    assert_eq!(redis.ask("pubsub channels"), "*0|");
+}
+
+#[test]
+fn scans_give_every_key_that_stays() {
+    for terms in ["", "?engine=vinyl"] {
+        let rig = Rig::start(terms);
+        let mut redis = rig.redis();
+        let pairs: Vec<String> = (0..5000).map(|number| format!("stays{number} v")).collect();
+        pairs.chunks(500).for_each(|chunk| assert_eq!(redis.ask(&format!("mset {}", chunk.join(" "))), "+OK|"));
+        let (mut cursor, mut seen) = ("0".to_string(), std::collections::BTreeSet::new());
+        let mut round = 0;
+        loop {
+            // Others come and go meanwhile.
+            redis.ask(&format!("set passing{round} v"));
+            redis.ask(&format!("del passing{}", round - 3));
+            round += 1;
+            let answer = redis.ask(&format!("scan {cursor} count 100 match stays*"));
+            let mut lines = answer.split('|').filter(|line| !line.starts_with(['*', '$']));
+            cursor = lines.next().unwrap().to_string();
+            seen.extend(lines.filter(|line| !line.is_empty()).map(ToString::to_string));
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert_eq!(seen.len(), 5000, "{terms}");
+        assert!(round > 10, "{terms}: {round}");
+    }
+}
