@@ -337,7 +337,7 @@ fn large_values_come_in_parts_and_what_is_too_large_is_passed_over() {
 #[test]
 fn bad_packets_and_lines_end_their_own_connection_at_most() {
     let mut rig = start("");
-    let descriptors = rig.server.descriptors();
+    let sockets = rig.server.sockets();
     let header = |key: u16, extras: u8, body: u32| {
         let mut bytes = vec![0x80, 1];
         bytes.extend_from_slice(&key.to_be_bytes());
@@ -371,8 +371,8 @@ fn bad_packets_and_lines_end_their_own_connection_at_most() {
         assert!(answer.len() < 1000, "{:?}", String::from_utf8_lossy(&answer));
     }
     assert_eq!(rig.number("return box.space.memcached:count()"), 1, "only `ms a 0` was whole");
-    let is_gone = rig.server.wait(&mut rig.client, PATIENCE, |server| server.descriptors() <= descriptors);
-    assert!(is_gone, "{} descriptors, {descriptors} before", rig.server.descriptors());
+    let is_gone = rig.server.wait(&mut rig.client, PATIENCE, |server| server.sockets() <= sockets);
+    assert!(is_gone, "{} sockets, {sockets} before", rig.server.sockets());
 }
 
 #[test]

@@ -72,10 +72,33 @@ impl Database {
         if request.limit == 0 {
             return Ok(());
         }
+        if space.memory_limit().is_some() && request.kind == IteratorKind::Eq {
+            return self.select_with_use(context, space, request, visit);
+        }
         match self.past_of(context, space) {
             None => self.scan(context, space, request, |_| false, visit),
             Some(past) => self.scan(context, space, request, |row| past.has(row), visit),
         }
+    }
+
+    /// A scan of a space with a limit: one by a full key of a unique index is a use of the row.
+    #[cold]
+    fn select_with_use(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        request: &ScanRequest<'_>,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let past = self.past_of(context, space);
+        let is_hidden = |row: &[u8]| past.as_ref().is_some_and(|past| past.has(row));
+        let mut found = None;
+        self.scan(context, space, request, is_hidden, |row| {
+            found.get_or_insert_with(|| row.to_vec());
+            visit(row)
+        })?;
+        self.note_use(space, request, found.as_deref());
+        Ok(())
     }
 
     /// The rows of a scan that has begun, but those that `is_hidden` names.
@@ -141,6 +164,9 @@ impl Database {
                 return Ok(found);
             }
             rows.borrow().scan_tuples(index_id, kind, key.parts, key.part_count, take);
+            if space.memory_limit().is_some() {
+                self.note_use(space, request, found.first().map(Tuple::data));
+            }
             let last = found.last().filter(|_| left == 0);
             self.note_scan(context, space, index_id, kind, key, last);
             return Ok(found);

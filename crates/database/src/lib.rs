@@ -28,6 +28,7 @@ mod disk;
 mod disposal;
 mod error;
 mod events;
+mod eviction;
 mod expiry;
 mod fields;
 mod hooks;
@@ -64,8 +65,8 @@ pub use alter::{
 };
 pub use bootstrap::encode_json;
 pub use catalog::{
-    Catalog, Function, IndexInfo, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind,
-    SpaceSequence, Ttl, TtlUnit, User, UserKind,
+    Catalog, Function, IndexInfo, MemoryLimit, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef,
+    SpaceKind, SpaceSequence, Ttl, TtlUnit, User, UserKind,
 };
 pub use config::Config;
 pub use cursor::Cursor;
@@ -73,6 +74,7 @@ pub use damage::{Names, advice, older_snapshot};
 pub use database::{Database, Environment, Limits, State};
 pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Place, Result, fill, name_of, text_of};
 pub use events::{Event, SHUTDOWN_KEY, Watcher};
+pub use eviction::EvictionCounts;
 pub use expiry::{ExpiryCounts, Sweeper};
 pub use hooks::{Channel, Procedures, SessionEvent};
 pub use ledger::log_error;

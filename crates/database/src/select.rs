@@ -135,7 +135,12 @@ impl Database {
                     None => rows.borrow().get(index_id, key.parts, key.part_count),
                     Some(_) => self.row_of_key(context, space, index_id, key).map_err(|halt| self.halt_error(halt))?,
                 };
-                Ok(found.filter(|row| self.shows(context, space, row.data())))
+                let found = found.filter(|row| self.shows(context, space, row.data()));
+                if space.memory_limit().is_some() {
+                    let request = ScanRequest::new(index_id, IteratorKind::Eq, key);
+                    self.note_use(space, &request, found.as_ref().map(Tuple::data));
+                }
+                Ok(found)
             }
             Rows::Disk(..) => {
                 self.note_disk(context);

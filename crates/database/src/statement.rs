@@ -155,6 +155,9 @@ impl Database {
         space: &Rc<Space>,
         operation: Operation<'_>,
     ) -> Result<Option<Tuple>> {
+        if let Some(limit) = space.memory_limit() {
+            self.keep_limit(context, space, limit, &operation)?;
+        }
         match self.execute_as_it_is(context, space, operation) {
             Err(error) if space.ttl().is_some() => self.clear_the_way(context, space, operation, error),
             result => result,

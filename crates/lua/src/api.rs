@@ -354,6 +354,27 @@ fn info(state: State) -> Outcome {
     state.push_bool(expiry.is_behind);
     state.set_field(counts, "is_behind");
     state.set_field(table, "expiry");
+    state.new_table(0, 4);
+    let limited = state.top();
+    for space in database.catalog.spaces() {
+        let Some(counts) = space.eviction_counts() else { continue };
+        state.new_table(0, 7);
+        let own = state.top();
+        for (name, count) in [
+            ("limit", counts.limit),
+            ("used", counts.used),
+            ("evicted", counts.evicted),
+            ("evicted_bytes", counts.evicted_bytes),
+            ("hits", counts.hits),
+            ("misses", counts.misses),
+            ("refused", counts.refused),
+        ] {
+            state.push_number(count as f64);
+            state.set_field(own, name);
+        }
+        state.set_field(limited, &space.name());
+    }
+    state.set_field(table, "eviction");
     Ok(1)
 }
 

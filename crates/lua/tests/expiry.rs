@@ -83,6 +83,37 @@ const SCRIPT: &str = "
 ";
 
 #[test]
+fn procedures_make_spaces_with_a_limit() {
+    let clock = Arc::new(ManualClock::default());
+    let database = open(&clock);
+    run(
+        &database,
+        "
+        local function refused(what, work, ...)
+            local ok, failure = pcall(work, ...)
+            assert(not ok and tostring(failure):find(what, 1, true), tostring(failure))
+        end
+        refused('spaces of memtx', box.schema.space.create, 'cache', {engine = 'vinyl', memory_limit = 100})
+        refused('needs', box.schema.space.create, 'cache', {eviction = 'none'})
+        refused('clock', box.schema.space.create, 'cache', {memory_limit = 100, eviction = 'luck'})
+        local cache = box.schema.space.create('cache', {memory_limit = 100000})
+        cache:create_index('primary')
+        for i = 1, 5000 do cache:replace{i, ('x'):rep(100)} end
+        local counts = box.stat.eviction().cache
+        assert(counts.limit == 100000 and counts.used < 104000 and counts.evicted + cache:len() == 5000)
+        assert(cache:get(5000) and cache:get(6000) == nil)
+        counts = box.stat.eviction().cache
+        assert(counts.hits == 1 and counts.misses == 1)
+        cache:alter({eviction = 'none'})
+        refused('memory_limit', function() for i = 10000, 20000 do cache:insert{i, ('x'):rep(100)} end end)
+        cache:alter({memory_limit = 0})
+        for i = 20000, 22000 do cache:insert{i, ('x'):rep(100)} end
+        assert(box.stat.eviction().cache == nil and box.space._space:get(cache.id)[6].checks == nil)
+        ",
+    );
+}
+
+#[test]
 fn procedures_make_and_see_rows_that_expire() {
     let clock = Arc::new(ManualClock::default());
     let time = Arc::clone(&clock);

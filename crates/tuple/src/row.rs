@@ -93,6 +93,9 @@ pub struct Tuple {
 }
 
 impl Tuple {
+    /// Bytes that stand before a row.
+    pub const HEADER_BYTES: usize = size_of::<TupleHeader>();
+
     /// Copies `row`, one checked msgpack array, into the arena. Errors: the arena is at its limit.
     pub fn new(arena: &Arena, format_id: u32, row: &[u8]) -> Result<Tuple, OutOfMemory> {
         let block = arena.allocate(size_of::<TupleHeader>() + row.len())?;

@@ -3,7 +3,7 @@
 use super::build::{Work, check_not_building};
 use super::{SEQUENCE_ID, check_change, check_given_owner, disk};
 use crate::access::{ObjectType, Privileges};
-use crate::catalog::{SchemaObject, Space, SpaceDef, SpaceKind, Ttl};
+use crate::catalog::{MemoryLimit, SchemaObject, Space, SpaceDef, SpaceKind, Ttl};
 use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
@@ -96,12 +96,13 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         "vinyl" => {}
         other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),
     }
-    let ttl = match own.map_or(Ok(None), |own| parse_own_options(own, &fields)) {
-        Ok(ttl) => ttl,
+    let own = own.map_or_else(|| Ok(OwnOptions::default()), |own| parse_own_options(own, &fields));
+    let OwnOptions { ttl, memory_limit } = match own {
+        Ok(own) => own,
         // What was good enough when it was written is not questioned.
         Err(why) if origin.is_replay() => {
-            tracing::warn!("rows of space '{name}' do not expire: {why}");
-            None
+            tracing::warn!("options of space '{name}' are passed over: {why}");
+            OwnOptions::default()
         }
         Err(why) => return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why])),
     };
@@ -112,25 +113,52 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
             &[&5, &"'ttl' is for spaces of memtx and vinyl with rows of clients"],
         ));
     }
-    Ok(SpaceDef { id: SpaceId(id), owner, name, engine, field_count, fields, group_id, is_temporary, ttl })
+    if memory_limit.is_some() && (engine != "memtx" || (256..512).contains(&id)) {
+        let why = "'memory_limit' is for spaces of memtx with rows of clients";
+        return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why]));
+    }
+    let id = SpaceId(id);
+    Ok(SpaceDef { id, owner, name, engine, field_count, fields, group_id, is_temporary, ttl, memory_limit })
+}
+
+/// The options that Tarantool does not have, understood.
+#[derive(Default)]
+struct OwnOptions {
+    ttl: Option<Ttl>,
+    memory_limit: Option<MemoryLimit>,
 }
 
 /// The options that Tarantool does not have. It takes anything below the name of one that it had once, and so do its other readers: what
 /// it wrote there itself is an array. Errors: what is wrong, in words.
-fn parse_own_options(own: &[u8], fields: &[FieldDef]) -> std::result::Result<Option<Ttl>, String> {
+fn parse_own_options(own: &[u8], fields: &[FieldDef]) -> std::result::Result<OwnOptions, String> {
     let mut reader = Reader::new(own);
-    let Ok(count) = reader.read_map() else { return Ok(None) };
-    let mut ttl = None;
+    let mut found = OwnOptions::default();
+    let Ok(count) = reader.read_map() else { return Ok(found) };
+    let (mut bytes, mut evicts) = (0, None);
     for _ in 0..count {
         let malformed = |_| "an option is malformed".to_string();
         let key = reader.read_str().map_err(malformed)?;
         let value = reader.read_value().map_err(malformed)?;
         match key {
-            b"ttl" => ttl = Some(Ttl::parse(value, fields)?),
+            b"ttl" => found.ttl = Some(Ttl::parse(value, fields)?),
+            b"memory_limit" => {
+                bytes = as_uint(value).ok_or_else(|| "'memory_limit' must be a number of bytes".to_string())?;
+            }
+            b"eviction" => {
+                evicts = match as_str(value) {
+                    Some("clock") => Some(true),
+                    Some("none") => Some(false),
+                    _ => return Err("'eviction' must be 'clock' or 'none'".to_string()),
+                };
+            }
             other => return Err(format!("unexpected option '{}'", String::from_utf8_lossy(other))),
         }
     }
-    Ok(ttl)
+    if bytes == 0 && evicts.is_some() {
+        return Err("'eviction' needs 'memory_limit'".to_string());
+    }
+    found.memory_limit = (bytes > 0).then_some(MemoryLimit { bytes, evicts: evicts.unwrap_or(true) });
+    Ok(found)
 }
 
 /// Reads the format of a space. Errors: `failure`, `WrongSpaceFormat`, `SpaceFieldIsDuplicate`.

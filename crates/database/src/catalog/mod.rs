@@ -11,7 +11,7 @@ mod user;
 
 pub use function::Function;
 pub use sequence::{Sequence, SequenceDef};
-pub use space::{IndexInfo, ReplaceTrigger, Space, SpaceDef, SpaceKind, SpaceSequence};
+pub use space::{IndexInfo, MemoryLimit, ReplaceTrigger, Space, SpaceDef, SpaceKind, SpaceSequence};
 pub use ttl::{Ttl, TtlUnit};
 pub use user::{User, UserKind};
 

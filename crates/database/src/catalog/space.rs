@@ -2,6 +2,7 @@
 
 use super::{Sequence, Ttl};
 use crate::error::Result;
+use crate::eviction::Evictor;
 use crate::session::{Context, UserId};
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
@@ -49,6 +50,17 @@ pub struct SpaceDef {
     pub is_temporary: bool,
     /// When rows expire, if they do.
     pub ttl: Option<Ttl>,
+    /// What rows and indexes may take, if that is bounded.
+    pub memory_limit: Option<MemoryLimit>,
+}
+
+/// The bound of the memory of one space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// Bytes of rows with their headers and of all index entries.
+    pub bytes: u64,
+    /// Rows leave for those that come; otherwise writes are refused.
+    pub evicts: bool,
 }
 
 /// A row of `_index`, understood as far as the engine is not concerned with it.
@@ -98,6 +110,9 @@ pub struct Space {
     def: RefCell<Rc<SpaceDef>>,
     /// That of the definition.
     ttl: Cell<Option<Ttl>>,
+    memory_limit: Cell<Option<MemoryLimit>>,
+    /// Made with the limit.
+    evictor: RefCell<Option<Rc<Evictor>>>,
     format: RefCell<Rc<Format>>,
     indexes: RefCell<Vec<Rc<IndexInfo>>>,
     /// What the engine needs to know of the indexes, by id.
@@ -127,6 +142,8 @@ impl Space {
             id: def.id,
             kind,
             ttl: Cell::new(def.ttl),
+            memory_limit: Cell::new(def.memory_limit),
+            evictor: RefCell::new(def.memory_limit.map(|_| Rc::default())),
             def: RefCell::new(Rc::new(def)),
             format: RefCell::new(format),
             indexes: RefCell::default(),
@@ -149,6 +166,11 @@ impl Space {
 
     pub(crate) fn set_def(&self, def: Rc<SpaceDef>) {
         self.ttl.set(def.ttl);
+        self.memory_limit.set(def.memory_limit);
+        match def.memory_limit {
+            Some(_) => _ = self.evictor.borrow_mut().get_or_insert_default(),
+            None => *self.evictor.borrow_mut() = None,
+        }
         *self.def.borrow_mut() = def;
     }
 
@@ -156,6 +178,16 @@ impl Space {
     #[inline]
     pub fn ttl(&self) -> Option<Ttl> {
         self.ttl.get()
+    }
+
+    /// The bound of its memory, if it has one.
+    #[inline]
+    pub fn memory_limit(&self) -> Option<MemoryLimit> {
+        self.memory_limit.get()
+    }
+
+    pub(crate) fn evictor(&self) -> Option<Rc<Evictor>> {
+        self.evictor.borrow().clone()
     }
 
     /// What new rows are checked against.

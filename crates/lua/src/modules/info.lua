@@ -151,6 +151,7 @@ local net_stat = shown(net_counts, { thread = shown(function() return { net_coun
 box.stat = setmetatable({
     net = net_stat,
     vinyl = disk_stat,
+    eviction = function() return internal.info().eviction end,
     expiry = function() return internal.info().expiry end,
     reset = function() internal.reset_statistics() end,
 }, {

@@ -26,6 +26,15 @@ local function set_own_options(flags, options)
             own.ttl = ttl
         end
     end
+    if options.memory_limit ~= nil then
+        own.memory_limit = options.memory_limit ~= 0 and options.memory_limit or nil
+        if own.memory_limit == nil then
+            own.eviction = nil
+        end
+    end
+    if options.eviction ~= nil then
+        own.eviction = options.eviction
+    end
     for name, value in pairs(own) do
         own[name] = type(value) == 'table' and internal.map(value) or value
     end
@@ -229,6 +238,7 @@ function box.schema.space.create(name, options)
     options = check_options(options, {
         if_not_exists = 'boolean', engine = 'string', id = 'number', field_count = 'number', user = 'string, number',
         format = 'table', is_local = 'boolean', temporary = 'boolean', is_sync = 'boolean', ttl = 'table, cdata',
+        memory_limit = 'number', eviction = 'string',
     })
     options = with_defaults(options, { engine = 'memtx', field_count = 0, temporary = false })
     if options.engine == 'disk' then
@@ -328,7 +338,7 @@ function box.schema.space.alter(id, options)
     end
     options = check_options(options, {
         field_count = 'number', user = 'string, number', format = 'table', temporary = 'boolean', is_sync = 'boolean',
-        name = 'string', ttl = 'table, cdata',
+        name = 'string', ttl = 'table, cdata', memory_limit = 'number', eviction = 'string',
     })
     local row = box.space._space:get(id)
     local operations = {}
@@ -341,7 +351,7 @@ function box.schema.space.alter(id, options)
     if options.field_count then
         table.insert(operations, { '=', 5, options.field_count })
     end
-    if options.temporary ~= nil or type(options.ttl) ~= 'nil' then
+    if options.temporary ~= nil or type(options.ttl) ~= 'nil' or options.memory_limit or options.eviction then
         local flags = row[6]
         if options.temporary ~= nil then
             flags.temporary = options.temporary and true or nil

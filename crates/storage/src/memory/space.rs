@@ -71,6 +71,11 @@ impl MemorySpace {
         self.row_bytes
     }
 
+    /// Bytes of all rows with their headers, and of all index entries.
+    pub fn used_bytes(&self) -> usize {
+        self.row_bytes + self.len() * Tuple::HEADER_BYTES + self.charged
+    }
+
     /// Definitions of the indexes, by id.
     pub fn index_defs(&self) -> impl Iterator<Item = &IndexDef> {
         self.indexes.iter().map(|index| &index.def)
