@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn commands_are_arrays_or_lines() {
         assert_eq!(parsed(b"*2\r\n$3\r\nGET\r\n$1\r\na\r\nrest"), "20 GET|a");
-        assert_eq!(parsed(b"  set a  'b c' \"\"\r\n"), "18 set|a|b c|");
+        assert_eq!(parsed(b"  set a  'b c' \"\"\r\n"), "19 set|a|b c|");
         assert_eq!(parsed(b"\r\n"), "2 ");
         assert_eq!(parsed(b"*0\r\n"), "4 ");
         assert_eq!(parsed(b"*-1\r\nPING\r\n"), "5 ");
