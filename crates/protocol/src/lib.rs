@@ -30,6 +30,7 @@ mod serving;
 mod settle;
 mod setup;
 mod terms;
+pub mod tyrant;
 
 pub use connection::Connection;
 pub use door::{AnyDoor, Door, Doors, OpenDoor, Protocol, Split};
@@ -49,5 +50,6 @@ pub fn doors() -> Doors {
         },
         Protocol { name: redis::Redis::NAME, clients: "any client of Redis", has_logins: true, open: redis::opener() },
         memcached::protocol(),
+        tyrant::protocol(),
     ]
 }

@@ -11,6 +11,8 @@ pub struct Terms {
     pub user: Option<String>,
     /// Nothing is done for a connection before it has logged in.
     pub asks_login: bool,
+    /// Other machines reach the address.
+    pub is_reachable: bool,
     /// What only the protocol understands.
     pub parameters: BTreeMap<String, String>,
 }
@@ -23,7 +25,8 @@ impl Terms {
     /// Takes them out of the parts of an address; parameters of TLS are passed over. `is_reachable`: other machines reach it. Errors: one that has no
     /// meaning.
     pub(crate) fn of(login: Option<&str>, parameters: &[(String, String)], is_reachable: bool) -> io::Result<Self> {
-        let mut terms = Terms { user: login.map(ToString::to_string), asks_login: is_reachable, ..Terms::default() };
+        let mut terms =
+            Terms { user: login.map(ToString::to_string), asks_login: is_reachable, is_reachable, ..Terms::default() };
         for (name, value) in parameters {
             match (name.as_str(), value.as_str()) {
                 ("transport", _) => {}

@@ -9,6 +9,7 @@ pub mod few_rights;
 pub mod lsm_files;
 pub mod memcached;
 pub mod packet;
+pub mod redis;
 pub mod row;
 pub mod snapshot;
 pub mod update_operations;
@@ -20,12 +21,13 @@ pub mod xlog_block;
 pub type Case = (&'static str, fn(&[u8]));
 
 /// All cases.
-pub const CASES: [Case; 11] = [
+pub const CASES: [Case; 12] = [
     ("definition", definition::run),
     ("few_rights", few_rights::run),
     ("lsm_files", lsm_files::run),
     ("memcached", memcached::run),
     ("packet", packet::run),
+    ("redis", redis::run),
     ("row", row::run),
     ("snapshot", snapshot::run),
     ("update_operations", update_operations::run),

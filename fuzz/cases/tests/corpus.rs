@@ -89,6 +89,16 @@ fn packets() {
 }
 
 #[test]
+fn commands_of_redis() {
+    check("redis", 50_000);
+}
+
+#[test]
+fn requests_of_memcached() {
+    check("memcached", 2_000);
+}
+
+#[test]
 fn requests_of_few_rights() {
     check("few_rights", 3_000);
 }

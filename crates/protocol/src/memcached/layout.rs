@@ -111,7 +111,22 @@ impl Layout {
         Ok(item)
     }
 
+    /// The key in a row.
+    pub(super) fn read_key<'a>(&self, row: &'a [u8]) -> Option<&'a [u8]> {
+        let mut reader = Reader::new(row);
+        reader.read_array().ok()?;
+        for _ in 0..self.key {
+            reader.read_value().ok()?;
+        }
+        reader.read_str().ok()
+    }
+
+    #[inline]
     fn try_read<'a>(&self, row: &'a [u8]) -> Option<Item<'a>> {
+        if self.is_own { read_own(row) } else { self.read_foreign(row) }
+    }
+
+    fn read_foreign<'a>(&self, row: &'a [u8]) -> Option<Item<'a>> {
         let mut reader = Reader::new(row);
         let count = reader.read_array().ok()?;
         let (mut item, mut has_value) = (Item::default(), false);
@@ -189,6 +204,29 @@ impl Layout {
             }
         }
     }
+}
+
+/// The item in a row of the door's own spaces.
+#[inline]
+fn read_own(row: &[u8]) -> Option<Item<'_>> {
+    let mut reader = Reader::new(row);
+    let count = reader.read_array().ok()?;
+    reader.read_str().ok()?;
+    let mut item = Item { value: reader.read_str().ok()?, ..Item::default() };
+    let mut number = |at: u32| -> Option<u64> {
+        if at >= count {
+            return Some(0);
+        }
+        match reader.kind().ok()? {
+            Kind::Uint => reader.read_uint().ok(),
+            _ => reader.read_value().ok().map(|_| 0),
+        }
+    };
+    item.flags = number(2)? as u32;
+    item.cas = number(3)?;
+    item.expires = number(4)?;
+    item.state = number(5)? as u8;
+    Some(item)
 }
 
 /// Stands for the cas of a row that has none: another one, almost surely, whenever the row is another one. Never 0.

@@ -36,10 +36,11 @@ struct Flags {
 }
 
 type Refusal = &'static str;
+const BAD_KEY: Refusal = "CLIENT_ERROR error decoding key";
 const BAD_TOKEN: Refusal = "CLIENT_ERROR bad token in command line format";
 
 /// `newer`: flags that are not flags of every command.
-fn read_flags(words: &[&[u8]], newer: &[u8]) -> std::result::Result<Flags, Refusal> {
+fn read_flags(words: &[&[u8]], newer: &[u8], key: &[u8]) -> std::result::Result<Flags, Refusal> {
     let mut flags = Flags::default();
     let mut seen = [false; 127];
     let mut refused = None;
@@ -60,7 +61,12 @@ fn read_flags(words: &[&[u8]], newer: &[u8]) -> std::result::Result<Flags, Refus
             read
         };
         match letter {
-            b'b' => flags.is_binary = true,
+            b'b' => {
+                flags.is_binary = true;
+                if decode_base64(key).is_none() {
+                    refused = Some(BAD_KEY);
+                }
+            }
             b'N' => flags.vivify = moment(&mut refused),
             b'T' => flags.exptime = moment(&mut refused),
             b'R' => flags.recache = moment(&mut refused),
@@ -179,11 +185,11 @@ fn read<'a>(
     if words.count > COMMAND_WORDS_MAX {
         return Err("CLIENT_ERROR options flags are too long");
     }
-    let flags = read_flags(&words.all()[before..], newer)?;
+    let flags = read_flags(&words.all()[before..], newer, key)?;
     if !flags.is_binary {
         return Ok((key.into(), flags));
     }
-    let key = decode_base64(key).ok_or("CLIENT_ERROR error decoding key")?;
+    let key = decode_base64(key).ok_or(BAD_KEY)?;
     Ok((key.into(), flags))
 }
 
@@ -248,7 +254,7 @@ fn get(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
         work.look(&key, true, |found| {
             let mut answer = Vec::new();
             let state = if flags.is_binary { BINARY_KEY } else { 0 };
-            let made = Item { state, expires: vivify.unwrap_or(0), ..Item::default() };
+            let made = Item { state, ..Item::default() };
             let (old, row, is_made) = match (found, vivify) {
                 (Some((item, row)), _) => (*item, Some(row), false),
                 (None, Some(_)) => (Item { cas: door.next_cas(database), ..made }, None, true),
@@ -268,6 +274,7 @@ fn get(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
             for word in &words.all()[2..] {
                 match word.first() {
                     Some(b'T') => item.expires = exptime.unwrap_or(item.expires),
+                    Some(b'N') if is_made => item.expires = vivify.unwrap_or(0),
                     Some(b'R') => {
                         let is_due = item.expires != 0 && recache.is_some_and(|recache| item.expires < recache);
                         has_won |= item.state & TOKEN_SENT == 0 && !is_made && is_due;
@@ -472,7 +479,10 @@ fn add(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
     let sum = match work.add_and(&key, change, cas, exptime)? {
         Sum::NotFound if vivify.is_some() => {
             push_u64(&mut text, flags.initial);
-            let expires = exptime.or(vivify).unwrap_or(0);
+            // Of the two the last one counts.
+            let last = words.all()[2..].iter().rev().find(|word| matches!(word.first(), Some(b'T' | b'N')));
+            let is_touched = last.is_some_and(|word| word.first() == Some(&b'T'));
+            let expires = if is_touched { exptime } else { vivify }.unwrap_or(0);
             let wanted = Wanted {
                 verb: Verb::Add,
                 key: &key,
@@ -487,7 +497,7 @@ fn add(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
             };
             is_made = true;
             match work.store(&wanted)? {
-                Outcome::Stored(cas) => Sum::Done { value: flags.initial, cas, expires },
+                Outcome::Stored(cas) => Sum::Done { value: flags.initial, cas, expires: 0 },
                 // Somebody else was faster: the number is there now.
                 _ => work.add_and(&key, change, cas, exptime)?,
             }
@@ -507,8 +517,12 @@ fn add(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
                 }
                 false => out.extend_from_slice(b"HD"),
             }
+            // What is told is what it is at that flag: the others may come later.
+            let mut expires = expires;
             for word in &words.all()[2..] {
                 match word.first() {
+                    Some(b'T') => expires = exptime.unwrap_or(expires),
+                    Some(b'N') if is_made => expires = vivify.unwrap_or(0),
                     Some(b'c') => push_number(out, b'c', cas),
                     Some(b't') => push_ttl(out, expires, work.now()),
                     _ => {

@@ -49,6 +49,8 @@ const ITEM_BYTES: usize = 1 << 20;
 const ITEM_BYTES_MAX: usize = 1 << 30;
 /// What a listener may say.
 const PARAMETERS: &[&str] = &["space", "engine", "key", "value", "flags", "cas", "expires", "state", "item_size_max"];
+/// Buffers up to this size are kept.
+const BUFFER_BYTES: usize = 64 << 10;
 /// So many seconds, 30 days, are the longest time that is told from now on; what is more is a moment.
 const RELATIVE_SECONDS_MAX: i64 = 60 * 60 * 24 * 30;
 
@@ -197,7 +199,7 @@ impl Cache {
 
     /// Seconds since 1970.
     fn now(&self, database: &Database) -> u64 {
-        database.environment().clock.wall_ns() / 1_000_000_000
+        database.now_ms() / 1000
     }
 
     /// When an item expires that a client gives this time: 0 never.
@@ -218,6 +220,13 @@ impl Cache {
         let next = if last == 0 { database.environment().clock.wall_ns() >> 8 } else { last + 1 };
         self.last_cas.set(next);
         next
+    }
+}
+
+/// A buffer is kept for the next request unless it has grown large.
+fn give_back(place: &RefCell<Vec<u8>>, buffer: Vec<u8>) {
+    if buffer.capacity() <= BUFFER_BYTES {
+        place.replace(buffer);
     }
 }
 
@@ -299,7 +308,9 @@ impl Door for Memcached {
         let mismatch = || Error::new(ErrorCode::CredsMismatch, &[]);
         let (user, password) = serve::read_login(login).ok_or_else(mismatch)?;
         let user = std::str::from_utf8(user).map_err(|_| mismatch())?;
-        connection.database().authenticate_plainly(connection.session(), user, password)?;
+        let done = connection.database().authenticate_plainly(connection.session(), user, password);
+        self.0.counters.count_login(done.is_ok());
+        done?;
         state.must_log_in.set(false);
         Ok(())
     }

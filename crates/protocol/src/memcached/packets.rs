@@ -19,6 +19,11 @@ pub(super) fn serve(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
             answer(out, to, Status::Ok, cas, (&[], &[], value));
         }
     };
+    if let Some(status) = packet.refused {
+        // Its parts are not what its command needs.
+        fail(out, status);
+        return Ok(());
+    }
     // The real one reads it as a number with a sign.
     let moment = |bytes: &[u8]| work.door.moment(work.database, be_u32(bytes) as i32);
     let counters = &work.door.counters;

@@ -62,6 +62,19 @@ fn append(work: &Work<'_>, out: &mut Vec<u8>, key: &[u8], has_cas: bool, expires
     Ok(is_hit)
 }
 
+/// Answers `get` of one key on the stack of the event loop. Errors: as [`Error::needs_fiber`] if it has to wait; nothing was answered.
+#[inline]
+pub(super) fn get_one(work: &Work<'_>, connection: &Connection, key: &[u8]) -> Result<()> {
+    let mut is_hit = false;
+    connection.answer(work.written(key), 0, |out| {
+        is_hit = append(work, out, key, false, None)?;
+        out.extend_from_slice(b"END\r\n");
+        Ok(())
+    })?;
+    work.door.counters.count_gets(u64::from(is_hit), u64::from(!is_hit));
+    Ok(())
+}
+
 /// Answers `get` on the stack of the event loop. Errors: as [`Error::needs_fiber`] if it has to wait, or is about very much; nothing was answered.
 pub(super) fn get(work: &Work<'_>, connection: &Connection, keys: &[u8], has_cas: bool) -> Result<()> {
     let mut seen = Position::default();

@@ -123,13 +123,18 @@ pub(super) fn serve(door: &Rc<Cache>, connection: &Rc<Connection>, state: &State
         state.tongue.set(if is_binary { Tongue::Binary } else { Tongue::Text });
     }
     match &decoded.request {
-        Request::Get { keys, has_cas, exptime: None } => {
+        Request::GetOne(_) | Request::Get { exptime: None, .. } => {
             let database = &**connection.database();
             let bound = door.bound(database)?;
             let context = connection.context();
             context.seen.set(Position::default());
             let work = Work { door, database, context, bound: &bound, is_in_fiber: false };
-            match retrieve::get(&work, connection, keys, *has_cas) {
+            let done = match &decoded.request {
+                Request::GetOne(key) => retrieve::get_one(&work, connection, key),
+                Request::Get { keys, has_cas, .. } => retrieve::get(&work, connection, keys, *has_cas),
+                _ => Ok(()),
+            };
+            match done {
                 Err(error) if error.is_needs_fiber() => {
                     in_fiber(door, connection, decoded);
                     Ok(())
@@ -255,7 +260,7 @@ fn run_here(door: &Rc<Cache>, connection: &Rc<Connection>, decoded: &Decoded<'_>
         }
         result => result,
     };
-    door.answers.replace(out);
+    super::give_back(&door.answers, out);
     result
 }
 
@@ -272,6 +277,9 @@ fn in_fiber(door: &Rc<Cache>, connection: &Rc<Connection>, decoded: &Decoded<'_>
         let request = again(raw, door.item_size_max);
         let work = Work { door, database, context, bound: &bound, is_in_fiber: true };
         context.seen.set(Position::default());
+        if let Request::GetOne(key) = &request {
+            return retrieve::get_in_parts(&work, &shared, key, false, None);
+        }
         if let Request::Get { keys, has_cas, exptime } = &request {
             let expires = exptime.map(|exptime| door.moment(database, exptime));
             return retrieve::get_in_parts(&work, &shared, keys, *has_cas, expires);
@@ -368,9 +376,13 @@ pub(super) fn run(work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> 
             counters.count_touches(u64::from(is_hit), u64::from(!is_hit), false);
             tell(if is_hit { "TOUCHED" } else { "NOT_FOUND" }, *is_quiet);
         }
-        Request::Meta { line, value } => meta::serve(work, line, value, out)?,
+        Request::Meta { line, value } => {
+            stats::add(&counters.cmd_meta, 1);
+            meta::serve(work, line, value, out)?;
+        }
         Request::Packet(packet) => packets::serve(work, packet, out)?,
         Request::Oversized { key, answer, is_binary, .. } => {
+            stats::add(&counters.store_too_large, 1);
             if !key.is_empty() {
                 work.delete(key, 0)?;
             }
@@ -384,10 +396,17 @@ pub(super) fn run(work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> 
                 counters.reset();
                 tell("RESET", false);
             }
+            words if words.starts_with(b"cachedump") => {
+                let words = Words::of(words);
+                match (words.count, numbers::read_u32(words.get(1)), numbers::read_u32(words.get(2))) {
+                    (3, Some(_), Some(max)) => stats::cachedump(work, out, u64::from(max))?,
+                    (3, ..) => tell(text::BAD_FORMAT, false),
+                    _ => tell("CLIENT_ERROR bad command line", false),
+                }
+            }
             b"detail" => tell("CLIENT_ERROR usage: stats detail on|off|dump", false),
             b"detail on" | b"detail off" | b"detail dump" => tell("OK", false),
             words => match stats::lines(work, words) {
-                _ if words.starts_with(b"cachedump") => tell("CLIENT_ERROR bad command line", false),
                 None => tell("ERROR", false),
                 Some(lines) => {
                     for (name, value) in lines {

@@ -60,7 +60,12 @@ pub(super) struct Wanted<'a> {
 
 /// What incr and decr have come to.
 pub(super) enum Sum {
-    Done { value: u64, cas: u64, expires: u64 },
+    /// With the time when it would have expired before.
+    Done {
+        value: u64,
+        cas: u64,
+        expires: u64,
+    },
     NotFound,
     NoNumber,
     Exists,
@@ -130,7 +135,7 @@ impl Work<'_> {
         self.door.now(self.database)
     }
 
-    /// True if an item is no longer there.
+    /// True if an item is no longer there: rows of the door's own spaces, which expire by themselves, are not even found then.
     #[inline]
     fn is_gone(&self, item: &Item<'_>) -> bool {
         item.expires != 0 && item.expires <= self.now()
@@ -165,7 +170,7 @@ impl Work<'_> {
             Some(_) => Ok(item.cas),
             None => self.bound.layout.read(&row, true).map(|item| item.cas),
         };
-        self.door.scratch.replace(row);
+        super::give_back(&self.door.scratch, row);
         done?;
         cas
     }
@@ -210,8 +215,9 @@ impl Work<'_> {
         };
         if wanted.verb == Verb::Set && layout.is_own {
             self.put(wanted.key, &item, None)?;
-            counters.stored.set(counters.stored.get() + 1);
-            return Ok(Outcome::Stored(item.cas));
+            let outcome = Outcome::Stored(item.cas);
+            counters.count_store(outcome, false);
+            return Ok(outcome);
         }
         let outcome = self.atomically(|| {
             self.look(wanted.key, wanted.cas != 0, |found| {
@@ -261,9 +267,7 @@ impl Work<'_> {
                 self.put(wanted.key, &made, Some(row.data())).map(Outcome::Stored)
             })
         })?;
-        if let Outcome::Stored(_) = outcome {
-            counters.stored.set(counters.stored.get() + 1);
-        }
+        counters.count_store(outcome, wanted.verb == Verb::Cas);
         Ok(outcome)
     }
 
@@ -283,11 +287,14 @@ impl Work<'_> {
         self.atomically(|| {
             self.look(key, true, |found| {
                 let Some((old, row)) = found else { return Ok(Sum::NotFound) };
+                // As the real one: nothing is no number, whatever the cas.
+                if old.value.is_empty() {
+                    return Ok(Sum::NoNumber);
+                }
                 if cas != 0 && cas != old.cas {
                     return Ok(Sum::Exists);
                 }
-                let number = if old.value.is_empty() { None } else { read_u64(old.value) };
-                let Some(number) = number else { return Ok(Sum::NoNumber) };
+                let Some(number) = read_u64(old.value) else { return Ok(Sum::NoNumber) };
                 let value = if is_incr { number.wrapping_add(delta) } else { number.saturating_sub(delta) };
                 let mut text = Vec::with_capacity(20);
                 push_u64(&mut text, value);
@@ -298,7 +305,7 @@ impl Work<'_> {
                 let expires = expires.unwrap_or(old.expires);
                 let made = Item { value: &text, cas: self.cas_or(given_cas), expires, ..*old };
                 let cas = self.put(key, &made, Some(row.data()))?;
-                Ok(Sum::Done { value, cas, expires })
+                Ok(Sum::Done { value, cas, expires: old.expires })
             })
         })
     }

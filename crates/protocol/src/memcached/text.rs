@@ -7,7 +7,7 @@ use super::store::Verb;
 /// Longest key.
 pub(super) const KEY_BYTES_MAX: usize = 250;
 /// Longest line but one of `get`.
-pub(super) const LINE_BYTES_MAX: usize = 2048;
+pub(crate) const LINE_BYTES_MAX: usize = 2048;
 /// Longest line of `get`, with all its keys.
 pub(super) const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
 /// Words that are looked at in a line; what is behind them belongs to the last one.
@@ -24,6 +24,8 @@ pub struct Decoded<'a> {
 
 /// What a client wants.
 pub(crate) enum Request<'a> {
+    /// `get` of one key.
+    GetOne(&'a [u8]),
     /// `get` and its like: the keys, with spaces between them.
     Get {
         keys: &'a [u8],
@@ -137,16 +139,48 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Where the first line ends, and whether there is a zero byte before. Eight bytes at a time: requests are short, and every byte of them passes here.
+#[inline]
+fn line_end(input: &[u8]) -> Option<(usize, bool)> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // The lowest bit that is set is that of the first byte that is zero.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut has_zero = false;
+    let mut at = 0;
+    while let Some(chunk) = input[at..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        let (ends, nothings) = (zeros(word ^ (ONES * u64::from(b'\n'))), zeros(word));
+        if ends != 0 {
+            let end = ends.trailing_zeros();
+            return Some((at + end as usize / 8, has_zero || nothings != 0 && nothings.trailing_zeros() < end));
+        }
+        has_zero |= nothings != 0;
+        at += 8;
+    }
+    let rest = input[at..].iter().position(|byte| *byte == b'\n')?;
+    Some((at + rest, has_zero || input[at..at + rest].contains(&0)))
+}
+
 /// Finds the first request. `item_size_max`: bytes of an item with its key.
+#[inline]
 pub(crate) fn split(input: &[u8], item_size_max: usize) -> Found<'_> {
-    let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
-        return without_end(input);
-    };
+    let Some((end, has_zero)) = line_end(input) else { return without_end(input) };
     let length = end + 1;
     // As the real one: an empty line keeps its return.
-    let line = if end > 1 && input[end - 1] == b'\r' { &input[..end - 1] } else { &input[..end] };
-    // What the C of the real one takes for the end of a text.
-    let line = line.iter().position(|byte| *byte == 0).map_or(line, |zero| &line[..zero]);
+    let mut line = if end > 1 && input[end - 1] == b'\r' { &input[..end - 1] } else { &input[..end] };
+    if has_zero {
+        // What the C of the real one takes for the end of a text.
+        line = line.split(|byte| *byte == 0).next().unwrap_or(line);
+    }
+    // The most frequent one.
+    if let Some(key) = line.strip_prefix(b"get ")
+        && !key.is_empty()
+        && key.len() <= KEY_BYTES_MAX
+        && !key.contains(&b' ')
+    {
+        return Found::Whole(Request::GetOne(key), length);
+    }
     let start = line.iter().take_while(|byte| **byte == b' ').count();
     let word_end = line[start..].iter().position(|byte| *byte == b' ').map_or(line.len(), |at| start + at);
     let (word, rest) = (&line[start..word_end], &line[word_end..]);
@@ -402,5 +436,37 @@ pub(super) fn split_login(input: &[u8]) -> Found<'_> {
             0 | 1 => say("CLIENT_ERROR bad authentication token format", end),
             _ => Found::Last(Request::Login(value), end),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_line_ends_where_its_first_end_is(bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(0u8), any::<u8>()], 0..40)) {
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            prop_assert_eq!(line_end(&bytes), end.map(|end| (end, bytes[..end].contains(&0))));
+        }
+
+        #[test]
+        fn any_bytes_are_cut_the_same_whatever_follows(text in "(set|ms|get|gat|incr|cas|mg| )[ -~\r\n]{0,60}", tail in any::<Vec<u8>>()) {
+            let long = [text.as_bytes(), &tail].concat();
+            if let Found::Whole(_, length) = split(text.as_bytes(), 1 << 20) {
+                prop_assert!(matches!(split(&long, 1 << 20), Found::Whole(_, again) if again == length));
+            }
+        }
+    }
+
+    #[test]
+    fn one_key_goes_the_short_way_and_others_do_not() {
+        assert!(matches!(split(b"get a\r\n", 100), Found::Whole(Request::GetOne(b"a"), 7)));
+        assert!(matches!(split(b"get a b\r\n", 100), Found::Whole(Request::Get { .. }, 9)));
+        assert!(matches!(split(b" get a\r\n", 100), Found::Whole(Request::Get { .. }, 8)));
+        assert!(matches!(split(b"get a \r\n", 100), Found::Whole(Request::Get { .. }, 8)));
+        assert!(matches!(split(b"get a\0b\r\n", 100), Found::Whole(Request::GetOne(b"a"), 9)));
+        assert!(matches!(split(b"get \r\n", 100), Found::Whole(Request::Say("ERROR"), 6)));
     }
 }

@@ -1,0 +1,333 @@
+//! Searches in a database of tables: conditions, an order, a limit, and what is done with what is found.
+//!
+//! A search looks at every record, in slices between which others have their turn.
+
+use super::records::{Columns, Place, ROWS_AT_ONCE, Work, join_columns};
+use database::Result;
+use runtime::fiber;
+
+/// Records that a search keeps for its answer.
+const FOUND_MAX: usize = 1 << 20;
+const NEGATED: u32 = 1 << 24;
+
+/// How a column is compared. The numbers are those of the protocol.
+#[derive(Clone, Debug, PartialEq)]
+struct Condition {
+    name: Vec<u8>,
+    operator: u32,
+    is_negated: bool,
+    operand: Vec<u8>,
+}
+
+/// One search.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Query {
+    conditions: Vec<Condition>,
+    order: Option<(Vec<u8>, u32)>,
+    max: Option<usize>,
+    skip: usize,
+}
+
+/// What is done with what is found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Wish {
+    gets: bool,
+    /// Only these columns.
+    columns: Vec<Vec<u8>>,
+    removes: bool,
+    counts: bool,
+    hints: bool,
+    /// 0 union, 1 intersection, 2 difference.
+    set: u32,
+}
+
+/// A number at the start of a text, as C reads it; 0 if there is none.
+pub(super) fn number_of(text: &[u8]) -> f64 {
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim_start();
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E');
+    let mut end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    while end > 0 {
+        if let Ok(number) = text[..end].parse() {
+            return number;
+        }
+        end -= 1;
+    }
+    0.0
+}
+
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| matches!(byte, b' ' | b',' | b'\t')).filter(|word| !word.is_empty())
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+}
+
+impl Condition {
+    fn is_met(&self, key: &[u8], columns: &Columns) -> bool {
+        let value = match &self.name[..] {
+            b"" => Some(key),
+            name => columns.iter().find(|(known, _)| known == name).map(|(_, value)| &value[..]),
+        };
+        value.is_some_and(|value| self.compare(value)) != self.is_negated
+    }
+
+    fn compare(&self, value: &[u8]) -> bool {
+        let operand = &self.operand[..];
+        let (number, other) = (|| number_of(value), || number_of(operand));
+        let phrase = |phrase: &[u8]| contains(&value.to_ascii_lowercase(), &phrase.to_ascii_lowercase());
+        let has = |word: &[u8]| words(value).any(|known| known == word);
+        match self.operator {
+            0 => value == operand,
+            1 => contains(value, operand),
+            2 => value.starts_with(operand),
+            3 => value.ends_with(operand),
+            4 => words(operand).all(has),
+            5 => words(operand).any(has),
+            6 => words(operand).any(|word| word == value),
+            8 => number() == other(),
+            9 => number() > other(),
+            10 => number() >= other(),
+            11 => number() < other(),
+            12 => number() <= other(),
+            13 => {
+                let mut bounds = words(operand).map(number_of);
+                let (a, b) = (bounds.next().unwrap_or(0.0), bounds.next().unwrap_or(0.0));
+                (a.min(b)..=a.max(b)).contains(&number())
+            }
+            14 => words(operand).any(|word| number_of(word) == number()),
+            15 => phrase(operand),
+            16 => words(operand).all(phrase),
+            17 => words(operand).any(phrase),
+            18 => {
+                let text = String::from_utf8_lossy(operand);
+                let all = |group: &str| group.split("&&").all(|part| phrase(part.trim().as_bytes()));
+                text.split("||").any(all)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Reads the arguments of `search` or `metasearch`: the searches and the wish. None: an argument is none of theirs.
+pub(super) fn read<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> Option<(Vec<Query>, Wish)> {
+    let (mut queries, mut wish) = (vec![Query::default()], Wish::default());
+    for argument in arguments {
+        let mut parts = argument.split(|byte| *byte == 0);
+        let word = parts.next()?;
+        let query = queries.last_mut()?;
+        let mut number = |default: i64| {
+            let text = parts.next().map(|text| String::from_utf8_lossy(text).into_owned());
+            text.map_or(Some(default), |text| text.trim().parse::<i64>().ok())
+        };
+        match word {
+            b"addcond" => {
+                let mut parts = argument.splitn(4, |byte| *byte == 0).skip(1);
+                let (name, operator, operand) = (parts.next()?, parts.next()?, parts.next()?);
+                let code = operator_of(operator)?;
+                let operator = code & 0xffff;
+                // Regular expressions.
+                if operator == 7 {
+                    return None;
+                }
+                let is_negated = code & NEGATED != 0;
+                query.conditions.push(Condition {
+                    name: name.to_vec(),
+                    operator,
+                    is_negated,
+                    operand: operand.to_vec(),
+                });
+            }
+            b"setorder" => {
+                let mut parts = argument.split(|byte| *byte == 0).skip(1);
+                let name = parts.next()?.to_vec();
+                let kind = match parts.next().unwrap_or(b"0") {
+                    b"STRASC" => 0,
+                    b"STRDESC" => 1,
+                    b"NUMASC" => 2,
+                    b"NUMDESC" => 3,
+                    digits => std::str::from_utf8(digits).ok()?.parse().ok()?,
+                };
+                query.order = Some((name, kind));
+            }
+            b"setlimit" | b"setmax" => {
+                let (max, skip) = (number(-1)?, number(0)?);
+                query.max = usize::try_from(max).ok();
+                query.skip = usize::try_from(skip).unwrap_or(0);
+            }
+            b"get" => {
+                wish.gets = true;
+                wish.columns = parts.map(<[u8]>::to_vec).collect();
+            }
+            b"out" | b"remove" => wish.removes = true,
+            b"count" => wish.counts = true,
+            b"hint" => wish.hints = true,
+            b"next" => queries.push(Query::default()),
+            b"mstype" => wish.set = u32::try_from(number(0)?).ok().filter(|kind| *kind <= 2)?,
+            _ => return None,
+        }
+    }
+    Some((queries, wish))
+}
+
+fn operator_of(text: &[u8]) -> Option<u32> {
+    const NAMES: [&str; 19] = [
+        "STREQ", "STRINC", "STRBW", "STREW", "STRAND", "STROR", "STROREQ", "STRRX", "NUMEQ", "NUMGT", "NUMGE", "NUMLT",
+        "NUMLE", "NUMBT", "NUMOREQ", "FTSPH", "FTSAND", "FTSOR", "FTSEX",
+    ];
+    let text = std::str::from_utf8(text).ok()?;
+    let (text, negated) = match text.strip_prefix('~').or_else(|| text.strip_prefix('!')) {
+        Some(rest) => (rest, NEGATED),
+        None => (text, 0),
+    };
+    let named = NAMES.iter().position(|name| name.eq_ignore_ascii_case(text)).map(|at| at as u32);
+    let code = named.or_else(|| text.parse().ok())?;
+    ((code & 0xffff) < NAMES.len() as u32).then_some(code | negated)
+}
+
+type Record = (Vec<u8>, Columns);
+
+fn find(work: &Work<'_>, query: &Query) -> Result<Vec<Record>> {
+    let mut found: Vec<Record> = Vec::new();
+    // Without an order the first ones are enough.
+    let enough = match (&query.order, query.max) {
+        (None, Some(max)) => max.saturating_add(query.skip),
+        _ => FOUND_MAX,
+    };
+    let mut place = Some(Place::Start);
+    while let Some(at) = place
+        && found.len() < enough
+    {
+        let (rows, next) = work.rows_behind(&at, ROWS_AT_ONCE)?;
+        for row in &rows {
+            let (key, columns) = work.read_record(row.data())?;
+            if query.conditions.iter().all(|condition| condition.is_met(&key, &columns)) {
+                found.push((key, columns));
+            }
+        }
+        place = next;
+        if !work.context.is_in_txn() {
+            fiber::yield_now();
+        }
+    }
+    if let Some((name, kind)) = &query.order {
+        let value = |record: &Record| match &name[..] {
+            b"" => record.0.clone(),
+            name => {
+                record.1.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).unwrap_or_default()
+            }
+        };
+        match kind {
+            0 | 1 => found.sort_by_cached_key(value),
+            _ => found.sort_by(|a, b| number_of(&value(a)).total_cmp(&number_of(&value(b)))),
+        }
+        if kind % 2 == 1 {
+            found.reverse();
+        }
+    }
+    let mut found: Vec<Record> = found.into_iter().skip(query.skip).collect();
+    found.truncate(query.max.unwrap_or(FOUND_MAX));
+    Ok(found)
+}
+
+/// Searches, and does what is wished with what is found. Returns the elements of the answer. May wait.
+pub(super) fn search(work: &Work<'_>, queries: &[Query], wish: &Wish) -> Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    for (number, query) in queries.iter().enumerate() {
+        let more = find(work, query)?;
+        if number == 0 {
+            found = more;
+            continue;
+        }
+        let keys: std::collections::BTreeSet<Vec<u8>> = more.iter().map(|record| record.0.clone()).collect();
+        match wish.set {
+            0 => {
+                let known: std::collections::BTreeSet<Vec<u8>> = found.iter().map(|record| record.0.clone()).collect();
+                found.extend(more.into_iter().filter(|record| !known.contains(&record.0)));
+            }
+            1 => found.retain(|record| keys.contains(&record.0)),
+            _ => found.retain(|record| !keys.contains(&record.0)),
+        }
+    }
+    if wish.removes {
+        for (key, _) in &found {
+            work.out(key)?;
+        }
+        return Ok(Vec::new());
+    }
+    let mut elements = match (wish.counts, wish.gets) {
+        (true, _) => vec![found.len().to_string().into_bytes()],
+        (_, true) => found.into_iter().map(|record| shown(record, &wish.columns)).collect(),
+        _ => found.into_iter().map(|(key, _)| key).collect(),
+    };
+    if wish.hints {
+        elements.push(b"\0\0[[HINT]]\nscanning the whole table\n".to_vec());
+    }
+    Ok(elements)
+}
+
+/// A record with its key under the name of no bytes.
+fn shown((key, columns): Record, wanted: &[Vec<u8>]) -> Vec<u8> {
+    let mut shown: Columns = vec![(Vec::new(), key)];
+    match wanted {
+        [] => shown.extend(columns),
+        wanted => {
+            let column = |name: &Vec<u8>| columns.iter().find(|(known, _)| known == name).cloned();
+            shown.extend(wanted.iter().filter(|name| !name.is_empty()).filter_map(column));
+        }
+    }
+    join_columns(&shown)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+
+    fn is_met(operator: &str, operand: &str, value: &str) -> bool {
+        let argument = [b"addcond\0name\0", operator.as_bytes(), b"\0", operand.as_bytes()].concat();
+        let (queries, _) = read([&argument[..]].into_iter()).unwrap();
+        queries[0].conditions[0].is_met(b"key", &vec![(b"name".to_vec(), value.as_bytes().to_vec())])
+    }
+
+    #[test]
+    fn conditions_compare_texts_words_and_numbers() {
+        for (operator, operand, met, unmet) in [
+            ("0", "abc", "abc", "abcd"),
+            ("STRINC", "b", "abc", "ac"),
+            ("STRBW", "ab", "abc", "cab"),
+            ("STREW", "bc", "abc", "bca"),
+            ("STRAND", "a b", "b,a c", "a c"),
+            ("STROR", "a b", "b c", "c d"),
+            ("STROREQ", "a b", "b", "c"),
+            ("NUMEQ", "10", "10.0", "11"),
+            ("NUMGT", "10", "10.5 m", "10"),
+            ("NUMGE", "10", "10", "9"),
+            ("NUMLT", "10", "9", "10"),
+            ("NUMLE", "10", "10", "1e2"),
+            ("NUMBT", "20 10", "15", "21"),
+            ("NUMOREQ", "1 2 3", "2", "4"),
+            ("FTSPH", "Hello World", "say hello world", "hello my world"),
+            ("FTSEX", "a && b || c", "xc", "a d"),
+            ("16777216", "abc", "x", "abc"),
+            ("~STREQ", "abc", "x", "abc"),
+        ] {
+            assert!(is_met(operator, operand, met), "{operator} {operand} {met}");
+            assert!(!is_met(operator, operand, unmet), "{operator} {operand} {unmet}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_argument_is_refused() {
+        let wrong: [&[u8]; 6] =
+            [b"addcond\0a\0", b"addcond\0a\0STRXX\0b", b"addcond\0a\x007\0b", b"other", b"mstype\09", b"setlimit\0x"];
+        for argument in wrong {
+            assert_eq!(read([argument].into_iter()), None, "{argument:?}");
+        }
+        let (queries, wish) =
+            read([&b"setlimit\x005\x002"[..], b"next", b"mstype\x002", b"count"].into_iter()).unwrap();
+        assert_eq!((queries.len(), queries[0].max, queries[0].skip, wish.set, wish.counts), (2, Some(5), 2, 2, true));
+    }
+}
