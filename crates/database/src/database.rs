@@ -310,6 +310,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
+        self.expiry.forget_row();
         self.stop_checkpoint();
         self.join_publishing();
         // Rows that a truncation or a drop took out may still be read by a view: they are brought where the view is closed.

@@ -10,17 +10,16 @@
 //! (S3-FIFO) take 8 bytes and more a row, and no row is found by its hash in an ordered index.
 
 use crate::catalog::{MemoryLimit, Space};
-use crate::cursor::Cursor;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::locks::row_key_of;
 use crate::session::{Context, SessionKind};
 use crate::statement::Operation;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 use std::rc::Rc;
-use storage::{IndexDef, IteratorKind, Key, ScanRequest};
+use storage::{IndexDef, IndexKind, IteratorKind, Key, ScanRequest};
 use tuple::msgpack::Reader;
 use tuple::{IndexId, Tuple};
 
@@ -59,7 +58,12 @@ pub struct EvictionCounts {
 pub(crate) struct Evictor {
     /// Two bits each, four in a byte.
     uses: RefCell<Vec<u8>>,
-    hand: RefCell<Option<(Context, Option<Cursor>)>>,
+    /// The primary key of the row that the hand has passed last.
+    hand: RefCell<Option<Vec<u8>>>,
+    /// Who looks for rows that leave.
+    reader: OnceCell<Context>,
+    /// The next row of a hash that is looked at.
+    seed: Cell<u64>,
     counts: Cell<EvictionCounts>,
 }
 
@@ -245,33 +249,49 @@ impl Database {
         Ok(freed)
     }
 
-    /// The row at which the hand stops.
+    /// The row at which the hand stops, not at `stays`, which is about to be replaced.
     fn next_to_leave(&self, space: &Rc<Space>, evictor: &Evictor, stays: Option<&Tuple>) -> Result<Option<Tuple>> {
-        let (reader, mut cursor) = evictor
-            .hand
-            .take()
-            .unwrap_or_else(|| (Context::for_expiry(self.open_session(SessionKind::Background, None)), None));
+        let is_ordered = space.index_def(IndexId::PRIMARY).is_some_and(|def| def.kind == IndexKind::Tree);
+        let mut hand = evictor.hand.take();
+        let reader =
+            evictor.reader.get_or_init(|| Context::for_expiry(self.open_session(SessionKind::Background, None)));
+        // Kept no longer than this: it holds the space, which holds the hand.
+        let mut cursor = None;
         let mut least: Option<(u8, Tuple)> = None;
         let (mut key, mut ends) = (Vec::new(), 0);
         for _ in 0..STRETCH {
-            let row = match &mut cursor {
-                Some(cursor) => cursor.next(self, &reader)?,
-                None => None,
+            let row = match (&mut cursor, is_ordered) {
+                // A hash has no order that stays: any row.
+                (_, false) => {
+                    let seed = evictor.seed.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    evictor.seed.set(seed);
+                    space.rows.memory().and_then(|rows| rows.borrow().random(IndexId::PRIMARY, seed >> 16))
+                }
+                (None, true) => {
+                    let request = match hand.as_deref() {
+                        Some(key) => ScanRequest::new(IndexId::PRIMARY, IteratorKind::Gt, Key::decode(key)?),
+                        None => ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY),
+                    };
+                    cursor.insert(self.cursor(reader, space, &request)?).next(self, reader)?
+                }
+                (Some(cursor), true) => cursor.next(self, reader)?,
             };
             let Some(row) = row else {
                 // Round, once: there may be nothing.
-                ends += 1;
+                (hand, cursor, ends) = (None, None, ends + 1);
                 if ends > 1 {
                     break;
                 }
-                let all = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);
-                cursor = Some(self.cursor(&reader, space, &all)?);
                 continue;
             };
-            let is_locked =
-                self.locks.are_any() && row_key_of(space, row.data()).is_some_and(|(row, _)| self.locks.has(&row));
-            let is_kept = stays.is_some_and(|stays| stays.ptr_eq(&row));
-            if is_locked || is_kept || !primary_key(space, row.data(), &mut key) {
+            if !primary_key(space, row.data(), &mut key) {
+                break;
+            }
+            hand = Some(key.clone());
+            if stays.is_some_and(|stays| stays.ptr_eq(&row)) {
+                continue;
+            }
+            if self.locks.are_any() && row_key_of(space, row.data()).is_some_and(|(row, _)| self.locks.has(&row)) {
                 continue;
             }
             let was_used = evictor.lower(parts_of(&key));
@@ -282,7 +302,7 @@ impl Database {
                 break;
             }
         }
-        *evictor.hand.borrow_mut() = Some((reader, cursor));
+        *evictor.hand.borrow_mut() = hand;
         Ok(least.map(|(_, row)| row))
     }
 }

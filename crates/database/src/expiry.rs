@@ -23,7 +23,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use storage::{IndexKind, IteratorKind, Key, KeySource, ScanRequest, StorageError};
-use tuple::{IndexId, SpaceId, Tuple};
+use tuple::{Arena, IndexId, SpaceId, Tuple};
 
 /// Rows that are looked at between two looks at the clock.
 const STEP_ROWS: usize = 16;
@@ -66,6 +66,11 @@ pub(crate) struct Expiry {
 impl Expiry {
     pub(crate) fn belongs_to(&self, database: &Rc<Database>) {
         *self.database.borrow_mut() = Rc::downgrade(database);
+    }
+
+    /// Gives up the row that it holds.
+    pub(crate) fn forget_row(&self) {
+        self.in_the_way.take();
     }
 
     /// Notes the row that a statement is refused for.
@@ -282,6 +287,8 @@ pub struct Sweeper {
     remover: Rc<Context>,
     sweeps: BTreeMap<SpaceId, Sweep>,
     share: TimeShare,
+    /// What the rows in the hands of the sweeps are in: a fiber may end later than the database. Dropped last.
+    _arenas: [Arena; 2],
 }
 
 /// Where the sweep of one space is.
@@ -303,6 +310,7 @@ impl Sweeper {
             remover: Rc::new(Context::for_request(session)),
             sweeps: BTreeMap::new(),
             share: TimeShare::default(),
+            _arenas: [database.arena().clone(), database.loose_rows().clone()],
         }
     }
 

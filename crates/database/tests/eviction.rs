@@ -179,6 +179,35 @@ fn limits_that_make_no_sense_are_refused() {
     }
 }
 
+#[test]
+fn rows_leave_a_hash_too() {
+    let database = open(&SimulatedFiles::default());
+    let admin = database.admin_context();
+    let row = format!(r#"[{SPACE},1,"cache","memtx",0,{{"checks":{{"memory_limit":100000}}}},[]]"#);
+    insert(&database, &admin, SPACE_ID.0, &row).unwrap();
+    let index = format!(r#"[{SPACE},0,"pk","hash",{{"unique":true}},[[0,"unsigned"]]]"#);
+    insert(&database, &admin, INDEX_ID.0, &index).unwrap();
+    let context = request(&database);
+    for id in 0..5_000 {
+        put(&database, &context, id, 100).unwrap();
+        if id % 100 == 0 {
+            drive(&database);
+        }
+    }
+    assert_eq!(counts(&database).evicted + space(&database).rows.len(), 5_000);
+}
+
+#[test]
+fn nothing_is_left_of_a_space_whose_rows_have_left() {
+    let database = with_space(r#"{"memory_limit":50000}"#);
+    let context = request(&database);
+    (0..1_000).for_each(|id| put(&database, &context, id, 100).unwrap());
+    drive(&database);
+    let space = Rc::downgrade(&space(&database));
+    drop((context, database));
+    assert!(space.upgrade().is_none());
+}
+
 /// The least recently used of a number of keys leave.
 struct Lru {
     max: usize,

@@ -553,6 +553,25 @@ fn turns_remove_what_has_expired() {
     assert_eq!(world.database.expiry_counts().removed, 1);
 }
 
+/// The fiber that removes waits in the middle of a walk, and the database goes.
+#[test]
+fn a_walk_that_is_under_way_outlives_its_database() {
+    let world = World::with_space("memtx", false);
+    world.insert(SPACE, "[1,1,1000100]").unwrap();
+    let now = Rc::new(Cell::new(0u64));
+    let time = Rc::clone(&now);
+    fiber::set_clock(Rc::new(move || time.get()));
+    for id in 2..200 {
+        world.insert(SPACE, &format!("[{id},{id},null]")).unwrap();
+        turn(&world.database);
+    }
+    let space = Rc::downgrade(&world.space());
+    drop(world);
+    now.set(u64::MAX / 2);
+    fiber::run_ready(1000);
+    assert!(space.upgrade().is_none());
+}
+
 // --- Clocks ---
 
 #[test]
