@@ -494,6 +494,51 @@ impl<'a> Call<'a> {
         walked
     }
 
+    /// Puts the elements of a head that no key has yet: many in slices, each a transaction of its own, since nobody can see them. What comes of a failure
+    /// is left over. Within a transaction, and if they are few, all are written at once.
+    pub(super) fn build(
+        &mut self,
+        head: &Head,
+        count: usize,
+        mut put: impl FnMut(&mut Self, usize) -> Outcome,
+    ) -> Outcome {
+        const AT_ONCE: usize = 256;
+        if self.context.is_in_txn() || count <= AT_ONCE {
+            return self.atomically(|call| (0..count).try_for_each(|at| put(call, at)));
+        }
+        self.go_into_fiber()?;
+        self.shared.building.borrow_mut().insert(head.id);
+        let mut at = 0;
+        let built = loop {
+            let end = (at + AT_ONCE).min(count);
+            let written = self.atomically(|call| (at..end).try_for_each(|at| put(call, at)));
+            if written.is_err() || end == count {
+                break written;
+            }
+            at = end;
+            self.give_way();
+        };
+        self.shared.building.borrow_mut().remove(&head.id);
+        if built.is_err() {
+            super::leftovers::add(self.shared, self.database, vec![*head]);
+        }
+        built
+    }
+
+    /// Gives a key a head whose elements are there, in the place of whatever it has; one without elements removes it.
+    pub(super) fn replace_with(&mut self, key: &[u8], head: &Head) -> Outcome {
+        self.atomically(|call| {
+            let taken = call.find(key)?.map(|entry| entry.head);
+            if head.count > 0 {
+                call.put_entry_head(key, head, None)?;
+            } else if taken.is_some() {
+                call.remove_row(key)?;
+            }
+            call.left.borrow_mut().extend(taken.flatten());
+            Ok(())
+        })
+    }
+
     // --- all or nothing ---
 
     /// Does several writes or none.

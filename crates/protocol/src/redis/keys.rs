@@ -299,40 +299,40 @@ pub(super) fn copy(call: &mut Call<'_>) -> Outcome {
         call.reply().integer(0);
         return Ok(());
     };
-    if entry.head.is_some_and(|head| head.count > super::call::SLICE) {
-        call.go_into_fiber()?;
-    }
-    call.atomically(|call| {
-        match entry.head {
-            None => call.put_entry(to, &entry, entry.expires)?,
-            Some(head) => {
-                let mut copied = call.new_head(head.kind);
-                let id = copied.id;
-                copied = super::call::Head { id, ..head };
-                let mut rows = Vec::new();
-                call.walk(&head, |reader| {
-                    rows.push(reader.rest().to_vec());
-                    true
-                })?;
-                for (number, rest) in rows.into_iter().enumerate() {
-                    call.put_element(head.kind, |out| {
-                        msgpack::encode_array(out, fields_of(head.kind));
-                        msgpack::encode_uint(out, id);
-                        out.extend_from_slice(&rest);
-                    })?;
-                    if number as u64 % super::call::SLICE == super::call::SLICE - 1 {
-                        call.give_way();
-                    }
-                }
-                call.put_entry_head(to, &copied, entry.expires)?;
-            }
+    // Elements first, where nobody sees them.
+    let copied = match entry.head {
+        None => None,
+        Some(head) => {
+            let copied = super::call::Head { id: call.new_head(head.kind).id, ..head };
+            let mut rows = Vec::new();
+            call.walk(&head, |reader| {
+                rows.push(reader.rest().to_vec());
+                true
+            })?;
+            call.build(&copied, rows.len(), |call, at| {
+                call.put_element(head.kind, |out| {
+                    msgpack::encode_array(out, fields_of(head.kind));
+                    msgpack::encode_uint(out, copied.id);
+                    out.extend_from_slice(&rows[at]);
+                })
+            })?;
+            Some(copied)
         }
-        if let Some(head) = taken.and_then(|taken| taken.head) {
-            call.left.borrow_mut().push(head);
+    };
+    let is_done = call.atomically(|call| {
+        // Others may have come meanwhile.
+        let taken = call.find(to)?;
+        let is_free = taken.is_none() || replaces;
+        match &copied {
+            Some(head) if is_free => call.put_entry_head(to, head, entry.expires)?,
+            None if is_free => call.put_entry(to, &entry, entry.expires)?,
+            _ => {}
         }
-        Ok(())
+        let left = if is_free { taken.and_then(|taken| taken.head) } else { copied };
+        call.left.borrow_mut().extend(left);
+        Ok(is_free)
     })?;
-    call.reply().integer(1);
+    call.reply().integer(i64::from(is_done));
     Ok(())
 }
 

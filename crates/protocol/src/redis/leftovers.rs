@@ -138,7 +138,10 @@ fn search(shared: &Rc<Shared>, database: &Rc<Database>, context: &Context) -> Re
         return Ok(());
     }
     let living = living(shared, database, context)?;
-    let suspects: Vec<Head> = found.into_iter().filter(|head| !living.contains(&head.id)).collect();
+    let building = shared.building.borrow();
+    let is_suspect = |head: &Head| !living.contains(&head.id) && !building.contains(&head.id);
+    let suspects: Vec<Head> = found.into_iter().filter(is_suspect).collect();
+    drop(building);
     // The keys were not looked at in one moment: one that was moved meanwhile may have been missed. It is not missed twice.
     let before = shared.suspects.replace(suspects.iter().map(|head| head.id).collect());
     let gone: Vec<Head> = suspects.into_iter().filter(|head| before.contains(&head.id)).collect();

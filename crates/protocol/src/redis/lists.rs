@@ -33,7 +33,7 @@ fn encode_key(out: &mut Vec<u8>, id: u64, position: i64) {
     msgpack::encode_int(out, position);
 }
 
-fn put(call: &Call<'_>, head: &Head, position: i64, value: &[u8]) -> Outcome {
+pub(super) fn put(call: &Call<'_>, head: &Head, position: i64, value: &[u8]) -> Outcome {
     call.put_element(Kind::List, |out| {
         msgpack::encode_array(out, 3);
         encode_key(out, head.id, position);

@@ -386,30 +386,10 @@ pub(super) fn sdiff(call: &mut Call<'_>) -> Outcome {
 
 fn store(call: &mut Call<'_>, algebra: Algebra) -> Outcome {
     let key = call.args[1];
-    let found = combine(call, &call.args[2..], algebra, u64::MAX)?;
-    if found.len() as u64 > SLICE {
-        call.go_into_fiber()?;
-    }
-    call.atomically(|call| {
-        let taken = call.find(key)?.map(|entry| entry.head);
-        if found.is_empty() {
-            if taken.is_some() {
-                call.remove_row(key)?;
-            }
-        } else {
-            let mut head = call.new_head(Kind::Set);
-            for (number, member) in found.iter().enumerate() {
-                put(call, &head, member)?;
-                if number as u64 % SLICE == SLICE - 1 {
-                    call.give_way();
-                }
-            }
-            head.count = found.len() as u64;
-            call.put_head(key, &head, None)?;
-        }
-        call.left.borrow_mut().extend(taken.flatten());
-        Ok(())
-    })?;
+    let found: Vec<Vec<u8>> = combine(call, &call.args[2..], algebra, u64::MAX)?.into_iter().collect();
+    let head = Head { count: found.len() as u64, ..call.new_head(Kind::Set) };
+    call.build(&head, found.len(), |call, at| put(call, &head, &found[at]))?;
+    call.replace_with(key, &head)?;
     call.reply().count(found.len());
     Ok(())
 }

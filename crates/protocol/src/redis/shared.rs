@@ -93,6 +93,8 @@ pub(super) struct Shared {
     pub(super) is_clearing: Cell<bool>,
     /// The fiber that looks for elements without a key runs.
     pub(super) is_searching: Cell<bool>,
+    /// Numbers of elements that are being put and have no key yet.
+    pub(super) building: RefCell<HashSet<u64>>,
     /// Numbers of elements for which it has found no key the last time.
     pub(super) suspects: RefCell<HashSet<u64>>,
     /// The number of the youngest head.

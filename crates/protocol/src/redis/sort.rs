@@ -164,17 +164,11 @@ fn sort_as(call: &mut Call<'_>, reads_only: bool) -> Outcome {
         }
         return Ok(());
     };
-    if result.len() as u64 > SLICE {
-        call.go_into_fiber()?;
-    }
-    call.atomically(|call| {
-        call.remove(key)?;
-        if !result.is_empty() {
-            let values: Vec<&[u8]> = result.iter().map(|value| value.as_deref().unwrap_or_default()).collect();
-            lists::push_values(call, key, lists::End::Right, &values, None)?;
-        }
-        Ok(())
+    let head = Head { count: result.len() as u64, ..call.new_head(Kind::List) };
+    call.build(&head, result.len(), |call, at| {
+        lists::put(call, &head, at as i64, result[at].as_deref().unwrap_or_default())
     })?;
+    call.replace_with(key, &head)?;
     call.reply().count(result.len());
     Ok(())
 }

@@ -566,29 +566,9 @@ pub(super) fn zrangestore(call: &mut Call<'_>) -> Outcome {
 
 /// Makes a key a sorted set of these members, or removes it.
 pub(super) fn store(call: &mut Call<'_>, key: &[u8], members: &[Scored]) -> Outcome {
-    if members.len() as u64 > SLICE {
-        call.go_into_fiber()?;
-    }
-    call.atomically(|call| {
-        let taken = call.find(key)?.map(|entry| entry.head);
-        if members.is_empty() {
-            if taken.is_some() {
-                call.remove_row(key)?;
-            }
-        } else {
-            let mut head = call.new_head(Kind::SortedSet);
-            for (number, (member, score)) in members.iter().enumerate() {
-                put(call, &head, member, *score)?;
-                if number as u64 % SLICE == SLICE - 1 {
-                    call.give_way();
-                }
-            }
-            head.count = members.len() as u64;
-            call.put_head(key, &head, None)?;
-        }
-        call.left.borrow_mut().extend(taken.flatten());
-        Ok(())
-    })
+    let head = Head { count: members.len() as u64, ..call.new_head(Kind::SortedSet) };
+    call.build(&head, members.len(), |call, at| put(call, &head, &members[at].0, members[at].1))?;
+    call.replace_with(key, &head)
 }
 
 /// How many members are in a range.
