@@ -93,6 +93,23 @@ impl Database {
         space.rows.prefetch(wanted);
     }
 
+    /// The same for keys of one string each, in a space in memory whose primary index is a hash index of such keys.
+    pub fn prefetch_texts<'a>(&self, space: &Space, texts: impl Iterator<Item = &'a [u8]>) {
+        let Rows::Memory(rows) = &space.rows else { return };
+        let is_fit = space.index_def(IndexId::PRIMARY).is_some_and(|def| {
+            let parts = def.compare_def.parts();
+            parts.len() == 1 && parts[0].field_type == tuple::FieldType::String
+        });
+        if is_fit {
+            let (rows, mut key) = (rows.borrow(), Vec::with_capacity(64));
+            for text in texts {
+                key.clear();
+                tuple::msgpack::encode_str(&mut key, text);
+                rows.prefetch_keys(std::iter::once(key.as_slice()));
+            }
+        }
+    }
+
     /// The row that a full key of a unique index names, after checking access. Errors: `MoreThanOneTuple`, `ExactMatch`, `KeyPartType`.
     pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: IndexId, key: Key<'_>) -> Result<Option<Tuple>> {
         self.get_row(context, space, index_id, key, true)

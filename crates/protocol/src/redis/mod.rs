@@ -108,6 +108,14 @@ impl Door for Redis {
         }
     }
 
+    fn prefetch(&self, database: &Database, group: &[Parts<'_>]) {
+        // Of the first database, where nearly all keys are: a hint may be wrong.
+        let spaces = self.shared.spaces(database);
+        if let Ok(space) = spaces.keys(0) {
+            database.prefetch_texts(space, group.iter().filter_map(|parts| parts.get(1).copied()));
+        }
+    }
+
     fn opened(&self, connection: &Rc<Connection>, state: &Rc<State>) {
         self.shared.connections.borrow_mut().insert(state.id, Rc::downgrade(connection));
     }

@@ -587,6 +587,17 @@ impl MemoryIndex {
         }
     }
 
+    /// Has the row fetched that a full key of a hash index names, if there is one; `key` is checked.
+    pub(super) fn prefetch_key(&self, key: &[u8]) {
+        if let Structure::Hash(hash) = &self.structure {
+            hash.get(self.def.compare_def.hash_key(key), |item| {
+                index::prefetch_bytes(item as *const u8, PREFETCHED_ROW_BYTES);
+                // None is taken: what has the same tag is hardly ever another row.
+                false
+            });
+        }
+    }
+
     /// See [`Hash::next_some`](index::Hash::next_some); none if it is ordered.
     pub(super) fn next_some(&self, from: u64, count: usize, mut visit: impl FnMut(u64)) -> Option<u64> {
         match &self.structure {

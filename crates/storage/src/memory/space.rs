@@ -197,6 +197,13 @@ impl MemorySpace {
         }
     }
 
+    /// Has the rows fetched that checked, full keys of the primary index name, if that is a hash index.
+    pub fn prefetch_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
+        if let Some(primary) = self.indexes.first() {
+            keys.for_each(|key| primary.prefetch_key(key));
+        }
+    }
+
     /// What `prefetch` takes of a row.
     pub fn hint_of(&self, row: &[u8]) -> Option<u64> {
         let def = &self.indexes.first()?.def.compare_def;
