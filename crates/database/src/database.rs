@@ -13,7 +13,7 @@ use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
 use crate::events::Events;
 use crate::expiry::Expiry;
-use crate::hooks::Procedures;
+use crate::hooks::{Procedures, Scripts};
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
 use crate::locks::Locks;
@@ -112,6 +112,7 @@ pub struct Database {
     pub(crate) expiry: Expiry,
     pub(crate) identity: Identity,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
+    scripts: RefCell<Option<Rc<dyn Scripts>>>,
     pub(crate) checkpoint: RefCell<CheckpointState>,
     pub(crate) start: Start,
     /// The disk engine and what is between it and the schema.
@@ -161,6 +162,7 @@ impl Database {
             expiry: Expiry::default(),
             identity: Identity::default(),
             hooks: RefCell::default(),
+            scripts: RefCell::default(),
             checkpoint: RefCell::default(),
             start,
             disk: DiskState::default(),
@@ -179,6 +181,16 @@ impl Database {
     /// Fills the hook through which stored procedures are reached.
     pub fn set_procedures(&self, procedures: Rc<dyn Procedures>) {
         *self.hooks.borrow_mut() = Some(procedures);
+    }
+
+    /// Fills the hook through which scripts of other protocols are run.
+    pub fn set_scripts(&self, scripts: Rc<dyn Scripts>) {
+        *self.scripts.borrow_mut() = Some(scripts);
+    }
+
+    /// Who runs scripts of other protocols, if there is Lua.
+    pub fn scripts(&self) -> Option<Rc<dyn Scripts>> {
+        self.scripts.borrow().clone()
     }
 
     pub(crate) fn procedures(&self) -> Option<Rc<dyn Procedures>> {

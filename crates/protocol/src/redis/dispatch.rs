@@ -78,6 +78,10 @@ pub(super) fn serve(
             Ok(())
         });
     }
+    if spec.waits() {
+        serve_in_fiber(connection, shared, state, spec, args);
+        return Ok(());
+    }
     let context = connection.context();
     context.seen.set(Position::default());
     let done = shared.with_answer(|out| {

@@ -24,11 +24,15 @@ const ELEMENTS: [(Kind, &str); 5] = [
     (Kind::Stream, "redis_streams"),
 ];
 
+/// The space of libraries of functions.
+const FUNCTIONS: &str = "redis_functions";
+
 /// The spaces of the door under one version of the schema.
 pub(super) struct Spaces {
     version: u64,
     keys: [Option<Rc<Space>>; DATABASES],
     elements: [Option<Rc<Space>>; 5],
+    functions: Option<Rc<Space>>,
 }
 
 /// The name of the space of the keys of a database.
@@ -43,6 +47,7 @@ impl Spaces {
             version: catalog.schema_version(),
             keys: std::array::from_fn(|db| catalog.space_by_name(&keys_name(db))),
             elements: ELEMENTS.map(|(_, name)| catalog.space_by_name(name)),
+            functions: catalog.space_by_name(FUNCTIONS),
         }
     }
 
@@ -52,6 +57,13 @@ impl Spaces {
             let name = keys_name(db);
             format!("ERR the space '{name}' of this database is gone: it is made when the server begins to listen, or by SELECT").into()
         })
+    }
+
+    /// The space of libraries. Errors: it is not there.
+    pub(super) fn functions(&self) -> Outcome<&Rc<Space>> {
+        let missing =
+            || format!("ERR the space '{FUNCTIONS}' is gone: it is made when the server begins to listen").into();
+        self.functions.as_ref().ok_or_else(missing)
     }
 
     /// All spaces that are there.
@@ -115,6 +127,10 @@ pub(super) struct Shared {
     pub(super) misses: Cell<u64>,
     /// Places where a scan goes on, by the number that its client was given.
     pub(super) cursors: RefCell<super::scan::Cursors>,
+    /// Scripts of `EVAL`.
+    pub(super) scripts: RefCell<super::scripts::Cache>,
+    /// Libraries of `FUNCTION`.
+    pub(super) libraries: RefCell<super::functions::Libraries>,
     /// What `CONFIG SET` has changed.
     pub(super) config: RefCell<BTreeMap<String, String>>,
 }

@@ -3,8 +3,8 @@
 use super::call::Call;
 use super::failure::Outcome;
 use super::{
-    bits, blocking, config, connection, hashes, keys, lists, pubsub, scan, server, sets, sort, sorted_sets, strings,
-    transactions,
+    bits, blocking, config, connection, functions, hashes, keys, lists, pubsub, scan, scripts, server, sets, sort,
+    sorted_sets, strings, transactions,
 };
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -445,6 +445,30 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("shutdown", -1, A | S | X, NONE, server::refused, "cluster", "Stops the server: refused."),
     spec("slaveof", 3, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("sync", 1, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
+    spec("eval", -3, S | WAITS, NONE, scripts::eval, "scripting", "Runs a script."),
+    spec("eval_ro", -3, R | S | WAITS, NONE, scripts::eval_ro, "scripting", "Runs a script that may not write."),
+    spec("evalsha", -3, S | WAITS, NONE, scripts::evalsha, "scripting", "Runs a script of the cache."),
+    spec(
+        "evalsha_ro",
+        -3,
+        R | S | WAITS,
+        NONE,
+        scripts::evalsha_ro,
+        "scripting",
+        "Runs a script of the cache that may not write.",
+    ),
+    spec("fcall", -3, S | WAITS, NONE, functions::fcall, "scripting", "Calls a function of a library."),
+    spec("fcall_ro", -3, R | S | WAITS, NONE, functions::fcall_ro, "scripting", "Calls a function that may not write."),
+    spec(
+        "function",
+        -2,
+        S | WAITS,
+        NONE,
+        functions::function,
+        "scripting",
+        "Makes, removes and shows libraries of functions.",
+    ),
+    spec("script", -2, S, NONE, scripts::script, "scripting", "Loads scripts and looks after the cache."),
 ];
 
 #[cfg(test)]
