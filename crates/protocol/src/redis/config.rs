@@ -70,6 +70,14 @@ fn values(call: &Call<'_>) -> BTreeMap<String, String> {
     all
 }
 
+/// A parameter that is a number; one that is none counts as 0.
+pub(super) fn number(call: &Call<'_>, name: &str) -> u64 {
+    if let Some(value) = call.shared.config.borrow().get(name) {
+        return value.parse().unwrap_or(0);
+    }
+    DEFAULTS.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| value.parse().unwrap_or(0))
+}
+
 pub(super) fn config(call: &mut Call<'_>) -> Outcome {
     if call.is_word(1, "get") && call.args.len() >= 3 {
         let all = values(call);
@@ -83,7 +91,7 @@ pub(super) fn config(call: &mut Call<'_>) -> Outcome {
             reply.text(value);
         }
     } else if call.is_word(1, "set") && call.args.len() >= 4 && call.args.len().is_multiple_of(2) {
-        call.database.check_execute_universe(call.context)?;
+        call.check_writer()?;
         let mut changes = Vec::new();
         for pair in call.args[2..].chunks_exact(2) {
             let name = String::from_utf8_lossy(pair[0]).to_lowercase();
@@ -99,7 +107,7 @@ pub(super) fn config(call: &mut Call<'_>) -> Outcome {
         call.shared.config.borrow_mut().extend(changes);
         call.reply().ok();
     } else if call.is_word(1, "resetstat") && call.args.len() == 2 {
-        call.database.check_execute_universe(call.context)?;
+        call.check_writer()?;
         [&call.shared.commands, &call.shared.hits, &call.shared.misses].iter().for_each(|counter| counter.set(0));
         call.reply().ok();
     } else if call.is_word(1, "rewrite") && call.args.len() == 2 {

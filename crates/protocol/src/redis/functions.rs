@@ -40,7 +40,7 @@ impl Libraries {
         self.functions.clear();
         for (name, library) in &self.by_name {
             for (at, function) in library.functions.iter().enumerate() {
-                self.functions.insert(function.name.clone().into_bytes(), (name.clone(), at));
+                self.functions.insert(function.name.to_ascii_lowercase().into_bytes(), (name.clone(), at));
             }
         }
     }
@@ -170,7 +170,10 @@ fn load(call: &Call<'_>, source: &[u8], replaces: bool) -> Outcome<Vec<u8>> {
     let taken = {
         let libraries = call.shared.libraries.borrow();
         let is_taken = |function: &&ScriptFunction| {
-            libraries.functions.get(function.name.as_bytes()).is_some_and(|(library, _)| *library != name)
+            libraries
+                .functions
+                .get(function.name.to_ascii_lowercase().as_bytes())
+                .is_some_and(|(library, _)| *library != name)
         };
         functions.iter().find(is_taken).map(|function| function.name.clone())
     };
@@ -188,7 +191,7 @@ fn call_as(call: &mut Call<'_>, is_read_only: bool) -> Outcome {
     refresh(call)?;
     let found = {
         let libraries = call.shared.libraries.borrow();
-        libraries.functions.get(call.args[1]).and_then(|(library, at)| {
+        libraries.functions.get(&call.args[1].to_ascii_lowercase()).and_then(|(library, at)| {
             libraries.by_name.get(library).and_then(|library| library.functions.get(*at)).cloned()
         })
     };
@@ -330,7 +333,7 @@ pub(super) fn function(call: &mut Call<'_>) -> Outcome {
             delete(call, call.spaces.functions()?, args[2])?;
             call.reply().ok();
         }
-        (b"flush", _) => {
+        (b"flush", 2 | 3) => {
             scripts::check_flush(call, "FUNCTION")?;
             let space = Rc::clone(call.spaces.functions()?);
             let mut names = Vec::new();
@@ -350,7 +353,14 @@ pub(super) fn function(call: &mut Call<'_>) -> Outcome {
             return Err("ERR libraries are rows of the space redis_functions: copy those".into());
         }
         _ => {
-            let known = ["load", "delete", "flush", "list", "stats", "kill", "help"];
+            let name = String::from_utf8_lossy(args[1]).into_owned();
+            if args[1].eq_ignore_ascii_case(b"flush") {
+                return Err(format!(
+                    "ERR unknown subcommand or wrong number of arguments for '{name}'. Try FUNCTION HELP."
+                )
+                .into());
+            }
+            let known = ["load", "delete", "list", "stats", "kill", "help"];
             return Err(scripts::unknown_subcommand(call, "function", &known));
         }
     }

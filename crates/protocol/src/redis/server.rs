@@ -2,7 +2,7 @@
 
 use super::call::{Call, Kind};
 use super::connection::REDIS_VERSION;
-use super::failure::{Outcome, SYNTAX};
+use super::failure::Outcome;
 use super::keys::fields_of;
 use super::reply::Reply;
 use super::shared::DATABASES;
@@ -282,7 +282,7 @@ pub(super) fn lolwut(call: &mut Call<'_>) -> Outcome {
 
 /// Snapshots: `SAVE` and `BGSAVE` make a checkpoint.
 pub(super) fn save(call: &mut Call<'_>) -> Outcome {
-    call.database.check_execute_universe(call.context)?;
+    call.check_writer()?;
     call.go_into_fiber()?;
     call.database.make_checkpoint()?;
     let is_background = call.args[0].eq_ignore_ascii_case(b"bgsave");
@@ -425,20 +425,4 @@ pub(super) fn acl(call: &mut Call<'_>) -> Outcome {
         return Err("ERR users and their rights are those of the whole server: box.schema.user.create and grant change them for all protocols; here are ACL WHOAMI, USERS, CAT, GENPASS".into());
     }
     Ok(())
-}
-
-/// The part of `DEBUG` that tests of clients use.
-pub(super) fn debug(call: &mut Call<'_>) -> Outcome {
-    call.database.check_execute_universe(call.context)?;
-    if call.is_word(1, "sleep") && call.args.len() == 3 {
-        call.go_into_fiber()?;
-        let seconds = call.double(2)?.clamp(0.0, 60.0);
-        runtime::fiber::sleep((seconds * 1e9) as u64);
-        call.reply().ok();
-        return Ok(());
-    }
-    if call.is_word(1, "jmap") || call.args.len() < 2 {
-        return Err(SYNTAX.into());
-    }
-    Err("ERR DEBUG has SLEEP only here".into())
 }
