@@ -109,8 +109,9 @@ mod tests {
     #[test]
     fn a_closed_gate_empties_and_an_ended_one_lets_nobody_in() {
         let gate = Gate::new();
-        gate.open(7, "here");
-        assert_eq!(gate.enter().unwrap(), (7, "here".to_string()));
+        let here = Addresses { main: "here".to_string(), doors: Vec::new() };
+        gate.open(7, &here);
+        assert_eq!(gate.enter().unwrap(), (7, here));
         assert!(gate.is_open(7));
         gate.close();
         assert!(!gate.is_open(7));
