@@ -43,3 +43,22 @@ fn a_workload_that_does_not_exist_is_named_together_with_those_that_do() {
     assert!(!output.status.success() && said.contains("none") && said.contains("registers"), "{said}");
     assert!(String::from_utf8_lossy(&torture(&["--workload", "list"]).stdout).contains("bank"));
 }
+
+#[test]
+fn a_short_torture_through_doors_finds_nothing_lost() {
+    for doors in [&["--door", "redis", "--door", "memcached", "--engine", "mixed"][..], &["--door", "tyrant"]] {
+        let dir = TempDir::new().unwrap();
+        let place = dir.path().display().to_string();
+        let mut arguments =
+            vec!["--seconds", "4", "--kills", "2", "--clients", "12", "--json", "--seed", "7", "--dir", &place];
+        arguments.extend(doors);
+        let output = torture(&arguments);
+        let (report, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{report}\n{errors}");
+        assert!(number(&report, "acknowledged") > 0 && report.contains(doors[1]), "{report}");
+    }
+    let list = torture(&["--workload", "list"]);
+    assert!(String::from_utf8_lossy(&list.stdout).contains("queues"));
+    let output = torture(&["--door", "redis", "--target", "tarantool"]);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+}

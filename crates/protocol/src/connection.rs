@@ -132,7 +132,11 @@ impl Connection {
     /// Adds an error in the place of an answer.
     pub(crate) fn add_failure(&self, seen: Position, tag: u64, error: &Error) {
         let encode = |out: &mut Vec<u8>| {
+            let before = out.len();
             self.door.fail(self.database(), out, tag, error);
+            if out.len() == before {
+                self.end();
+            }
             Ok(())
         };
         self.answer(seen, tag, encode).expect("the encoding of an error does not fail");
@@ -241,8 +245,8 @@ impl Connection {
         let mut output = self.output.borrow_mut();
         output.release(database.durable());
         let has_parked = output.has_parked();
-        if has_parked {
-            output.fail(|out, tag| self.door.fail(database, out, tag, error));
+        if has_parked && !output.fail(|out, tag| self.door.fail(database, out, tag, error)) {
+            self.end();
         }
         has_parked
     }

@@ -77,7 +77,7 @@ pub trait Door: 'static {
     /// What a request is, for a line of the log.
     fn describe(request: &Self::Request<'_>) -> String;
 
-    /// Writes an error in the place of an answer.
+    /// Writes an error in the place of an answer. Where it writes nothing, because all that the protocol could say is another answer, the connection ends.
     fn encode_failure(&self, database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error);
 
     /// Writes a value that goes to the client of a request before its answer. Errors: the protocol has nothing of the kind.

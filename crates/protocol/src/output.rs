@@ -103,20 +103,26 @@ impl Output {
     }
 
     /// The log failed: every parked answer becomes an error, which `encode` writes for its tag. Those that only waited for their turn leave as
-    /// they are.
-    pub(crate) fn fail(&mut self, mut encode: impl FnMut(&mut Vec<u8>, u64)) {
-        let mut start = 0;
+    /// they are. False: `encode` had no words for one of them, and what comes behind it is dropped, too.
+    pub(crate) fn fail(&mut self, mut encode: impl FnMut(&mut Vec<u8>, u64)) -> bool {
+        let (mut start, mut is_told) = (0, true);
         for mark in self.marks.drain(..) {
             let end = (mark.end - self.moved) as usize;
+            let before = self.ready.len();
             match mark.is_behind {
+                _ if !is_told => {}
                 true => self.ready.extend_from_slice(&self.parked[start..end]),
-                false => encode(&mut self.ready, mark.tag),
+                false => {
+                    encode(&mut self.ready, mark.tag);
+                    is_told = self.ready.len() > before;
+                }
             }
             start = end;
         }
         assert!(start == self.parked.len(), "every parked byte belongs to an answer");
         self.moved += self.parked.len() as u64;
         self.parked.clear();
+        is_told
     }
 
     /// What may leave; whoever takes it leaves it empty.
@@ -205,6 +211,21 @@ mod tests {
             assert_eq!(ready(&output), expected);
             assert!(!output.has_parked() && output.held() == expected.len());
         }
+    }
+
+    #[test]
+    fn nothing_is_told_behind_an_error_without_words() {
+        let mut output = Output::new(true);
+        add(&mut output, Some(5), "done");
+        add(&mut output, Some(6), "again!");
+        add(&mut output, None, "read");
+        let is_told = output.fail(|out, tag| {
+            if tag == 4 {
+                out.extend_from_slice(b"[4]");
+            }
+        });
+        assert!(!is_told && !output.has_parked());
+        assert_eq!(ready(&output), "[4]");
     }
 
     #[test]

@@ -150,70 +150,87 @@ impl Keyed {
         found: &[Value],
         effects: &dyn Fn(&Record) -> Option<Effect>,
     ) -> Result<(), Violation> {
-        let mut by_key: BTreeMap<u64, Vec<(Single, Option<usize>)>> = BTreeMap::new();
-        let mut for_all: Vec<(Single, Option<usize>)> = Vec::new();
-        let mut now = 0;
+        let mut all = Singles::default();
         for (at, record) in history.records.iter().enumerate() {
-            now = now.max(record.answered_at);
+            all.last_at = all.last_at.max(record.answered_at);
             let is_certain = !record.outcome.is_unknown();
             let statement = self.actions(record, history.engines)?.into_iter().map(|(key, action)| Effect {
                 key,
                 action,
                 is_certain,
             });
-            for Effect { key, action, is_certain } in statement.chain(effects(record)) {
-                let single = Single {
-                    action,
-                    invoked_at: record.invoked_at,
-                    decided_at: history.decided_at(record),
-                    is_answered: is_certain,
-                };
-                match key {
-                    Some(key) => by_key.entry(key).or_default().push((single, Some(at))),
-                    None => for_all.push((single, Some(at))),
-                }
-            }
+            statement.chain(effects(record)).for_each(|effect| all.add(effect, history, at));
         }
-        // The view comes after everything that the history knows.
-        now = history.crashes.values().copied().fold(now, u64::max) + 1;
         let there: BTreeMap<u64, u64> = found.iter().map(|row| self.read(row)).collect::<Result<_, _>>()?;
-        let keys: BTreeSet<u64> = by_key.keys().chain(there.keys()).copied().collect();
+        all.check(&there, history, &|key| format!("{:?}, key {key}", self.space))
+    }
+}
+
+/// What happened to keys, each with its place in the history.
+#[derive(Default)]
+pub(crate) struct Singles {
+    by_key: BTreeMap<u64, Vec<(Single, Option<usize>)>>,
+    for_all: Vec<(Single, Option<usize>)>,
+    /// The last moment of an answer.
+    last_at: u64,
+}
+
+impl Singles {
+    /// Adds an effect of a record.
+    pub(crate) fn add(&mut self, effect: Effect, history: &History, at: usize) {
+        let Effect { key, action, is_certain } = effect;
+        let record = &history.records[at];
+        self.last_at = self.last_at.max(record.answered_at);
+        let (invoked_at, decided_at) = (record.invoked_at, history.decided_at(record));
+        let single = Single { action, invoked_at, decided_at, is_answered: is_certain };
+        match key {
+            Some(key) => self.by_key.entry(key).or_default().push((single, Some(at))),
+            None => self.for_all.push((single, Some(at))),
+        }
+    }
+
+    /// Looks for an order that explains the history of each key, together with the values that are there now. `name` says which key it is.
+    pub(crate) fn check(
+        mut self,
+        there: &BTreeMap<u64, u64>,
+        history: &History,
+        name: &dyn Fn(u64) -> String,
+    ) -> Result<(), Violation> {
+        // The view comes after everything that the history knows.
+        let now = history.crashes.values().copied().fold(self.last_at, u64::max) + 1;
+        let keys: BTreeSet<u64> = self.by_key.keys().chain(there.keys()).copied().collect();
         for key in keys {
-            let mut singles = by_key.remove(&key).unwrap_or_default();
-            singles.extend(&for_all);
+            let mut singles = self.by_key.remove(&key).unwrap_or_default();
+            singles.extend(&self.for_all);
             let action = Action::Read(there.get(&key).copied());
             singles.push((Single { action, invoked_at: now, decided_at: now + 1, is_answered: true }, None));
             let operations: Vec<Single> = singles.iter().map(|(single, _)| *single).collect();
             if let Some(impossible) = first_impossible(None, &operations) {
-                return Err(self.violation(key, &singles, impossible, history));
+                return Err(violation(&name(key), &singles, impossible, history));
             }
         }
         Ok(())
     }
+}
 
-    fn violation(&self, key: u64, all: &[(Single, Option<usize>)], last: usize, history: &History) -> Violation {
-        let (single, source) = all[last];
-        let mut before: Vec<_> = all.iter().filter(|(one, _)| one.invoked_at < single.decided_at).collect();
-        before.sort_by_key(|(one, _)| one.invoked_at);
-        let told: Vec<String> = before[before.len().saturating_sub(TOLD_BEFORE)..]
-            .iter()
-            .map(|(one, source)| {
-                let end = if one.decided_at == u64::MAX { "?".to_string() } else { one.decided_at.to_string() };
-                let who = source.map_or("now".to_string(), |at| {
-                    let record = &history.records[at];
-                    format!("client {} in life {}", record.client, record.incarnation)
-                });
-                let mark = if one.is_answered { "" } else { ", no answer" };
-                format!("    {}..{end} {:?} ({who}{mark})", one.invoked_at, one.action)
-            })
-            .collect();
-        let kind = if source.is_none() { Kind::Lost } else { Kind::Order };
-        let text = format!(
-            "{:?}, key {key}: no order of the operations explains {:?}; before it:\n{}",
-            self.space,
-            single.action,
-            told.join("\n")
-        );
-        Violation { kind, text }
-    }
+fn violation(key: &str, all: &[(Single, Option<usize>)], last: usize, history: &History) -> Violation {
+    let (single, source) = all[last];
+    let mut before: Vec<_> = all.iter().filter(|(one, _)| one.invoked_at < single.decided_at).collect();
+    before.sort_by_key(|(one, _)| one.invoked_at);
+    let told: Vec<String> = before[before.len().saturating_sub(TOLD_BEFORE)..]
+        .iter()
+        .map(|(one, source)| {
+            let end = if one.decided_at == u64::MAX { "?".to_string() } else { one.decided_at.to_string() };
+            let who = source.map_or("now".to_string(), |at| {
+                let record = &history.records[at];
+                format!("client {} in life {}", record.client, record.incarnation)
+            });
+            let mark = if one.is_answered { "" } else { ", no answer" };
+            format!("    {}..{end} {:?} ({who}{mark})", one.invoked_at, one.action)
+        })
+        .collect();
+    let kind = if source.is_none() { Kind::Lost } else { Kind::Order };
+    let text =
+        format!("{key}: no order of the operations explains {:?}; before it:\n{}", single.action, told.join("\n"));
+    Violation { kind, text }
 }

@@ -5,6 +5,8 @@
 //! one thread) writes every operation into a [`History`] with the moments at which it was asked and answered, and tells when the server died.
 //! From the history and a view of what is there now a workload finds the first [`Violation`], if there is one.
 //!
+//! What clients of other protocols ask for goes through their [`Doors`]: [`through_doors`] has its workloads, a [`Speaker`] the words.
+//!
 //! This crate opens no file, socket or thread, and knows no server: operations are values, not bytes.
 //!
 //! Invariants:
@@ -13,6 +15,7 @@
 //!   refused one did not happen; and nothing that an answer showed is gone later.
 
 mod cycles;
+mod doors;
 mod engines;
 mod history;
 mod journal;
@@ -25,6 +28,7 @@ mod workload;
 mod workloads;
 
 pub use cycles::{Anomaly, Fate, Phenomenon, Promise, Step, Transaction, anomalies};
+pub use doors::{Ask, Door, Doors, Place, Speaker, Spot, Tongue};
 pub use engines::Engines;
 pub use history::{History, Kind, Outcome, Record, Refusal, Violation};
 pub use linear::{Action, Single, first_impossible};
@@ -32,4 +36,4 @@ pub use operation::{Operation, Order, Space, User};
 pub use value::Value;
 pub use wire::Exchange;
 pub use workload::{Client, Dice, View, Workload};
-pub use workloads::{CLIENTS, REGISTERS_SPACE, STOCK, all, named};
+pub use workloads::{CLIENTS, REGISTERS_SPACE, STOCK, all, named, through_doors};

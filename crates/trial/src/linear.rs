@@ -44,6 +44,8 @@ pub enum Action {
     Clear,
     /// Removed this.
     Removed(Option<u64>),
+    /// Removed something.
+    Emptied,
     /// Removes this value if it is there; without an answer.
     Remove(u64),
     /// Removed this value if it was there, which the answer does not tell.
@@ -68,6 +70,7 @@ impl Action {
             Action::Swap(old, new) => (state == Some(old)).then_some(Some(new)),
             Action::Clear => Some(None),
             Action::Removed(old) => (state == old).then_some(None),
+            Action::Emptied => state.is_some().then_some(None),
             Action::Remove(old) => (state == Some(old)).then_some(None),
             Action::Without(old) => Some(state.filter(|value| *value != old)),
         }

@@ -1,5 +1,6 @@
 //! What a client asks for.
 
+use crate::doors::Ask;
 use crate::engines::Engines;
 use crate::value::Value;
 use tuple::SpaceId;
@@ -87,6 +88,8 @@ pub enum Operation {
         source: &'static str,
         arguments: Vec<Value>,
     },
+    /// In the words of the door that the client has come by.
+    Door(Ask),
 }
 
 impl Operation {

@@ -150,8 +150,8 @@ impl Operation {
             Operation::Call { name, arguments } => {
                 (request_type::CALL, Body::new(2).text(key::FUNCTION_NAME, name).values(key::TUPLE, arguments))
             }
-            // Of several requests; there are none within.
-            Operation::Stream { .. } => (request_type::PING, Body::new(0)),
+            // Of several requests, of which there are none within; of another protocol.
+            Operation::Stream { .. } | Operation::Door(_) => (request_type::PING, Body::new(0)),
         };
         Ok((kind, body.bytes))
     }

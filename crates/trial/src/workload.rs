@@ -1,5 +1,6 @@
 //! The contract of a workload.
 
+use crate::doors::Tongue;
 use crate::engines::Engines;
 use crate::history::{History, Outcome, Refusal, Violation};
 use crate::operation::{Operation, User};
@@ -37,6 +38,11 @@ pub trait Client: Send {
     /// Who it logs in as.
     fn user(&self) -> User {
         User::Admin
+    }
+
+    /// The door that it comes by. None: the binary protocol.
+    fn tongue(&self) -> Option<Tongue> {
+        None
     }
 
     /// What it asks for next.

@@ -3,6 +3,7 @@
 //! Who has waited longest is woken first, since fibers run in the order in which they are woken. What follows on the same connection waits with it.
 
 use super::call::Call;
+use super::dispatch::{ATTEMPTS_MAX, is_conflict};
 use super::failure::{Outcome, SYNTAX};
 use super::lists::{End, move_value, pop_first, pop_request};
 use super::shared::Place;
@@ -35,6 +36,22 @@ fn until(
     deadline: Option<u64>,
     mut attempt: impl FnMut(&mut Call<'_>) -> Outcome<bool>,
 ) -> Outcome<bool> {
+    // In a fiber others have their turn between what it looks at and what it takes.
+    let mut attempt = move |call: &mut Call<'_>| {
+        if !call.may_wait {
+            return attempt(call);
+        }
+        let (start, mut attempts) = (call.out.len(), 0);
+        loop {
+            let outcome = call.atomically(&mut attempt);
+            attempts += 1;
+            if !is_conflict(&outcome) || attempts == ATTEMPTS_MAX {
+                return outcome;
+            }
+            call.out.truncate(start);
+            fiber::yield_now();
+        }
+    };
     if attempt(call)? {
         return Ok(true);
     }
@@ -62,7 +79,9 @@ fn until(
                 false => Ok(false),
             };
         }
-        match attempt(call) {
+        let tried = attempt(call);
+        call.shared.tell_again();
+        match tried {
             Ok(false) => {}
             done => break done,
         }

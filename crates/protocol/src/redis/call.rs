@@ -188,6 +188,8 @@ pub(super) struct Call<'a> {
     pub(super) may_wait: bool,
     /// It is one of a transaction or a script: it must not wait for others.
     pub(super) is_inside: bool,
+    /// Others have changed what it had seen, several times: it gives nobody a turn of its own will any more.
+    pub(super) is_hurried: bool,
     /// Heads of what was replaced or removed; their elements are still there.
     pub(super) left: RefCell<Vec<Head>>,
 }
@@ -216,7 +218,7 @@ impl<'a> Call<'a> {
     /// Lets others have their turn where it runs in a fiber, unless it is one of several commands that others see as one. A transaction goes on in what
     /// it has seen.
     pub(super) fn give_way(&self) {
-        if self.may_wait && !self.is_inside {
+        if self.may_wait && !self.is_inside && !self.is_hurried {
             fiber::yield_now();
         }
     }

@@ -16,7 +16,9 @@ use std::rc::Rc;
 use wal::Position;
 
 /// Attempts of a command whose rows others change meanwhile.
-const ATTEMPTS_MAX: usize = 100;
+pub(super) const ATTEMPTS_MAX: usize = 100;
+/// After so many it gives nobody a turn any more, as far as it has the choice.
+const CALM_ATTEMPTS: usize = 4;
 /// Bytes of the commands of one transaction.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a command's name that an error shows.
@@ -98,6 +100,7 @@ pub(super) fn serve(
             is_write: spec.is(Flag::Write),
             may_wait: false,
             is_inside: false,
+            is_hurried: false,
             left: RefCell::default(),
         };
         let outcome = (spec.run)(&mut call);
@@ -193,21 +196,28 @@ fn serve_in_fiber(
                 is_write: false,
                 may_wait: true,
                 is_inside: false,
+                is_hurried: attempt > CALM_ATTEMPTS,
                 left: RefCell::default(),
             };
-            let outcome = (spec.run)(&mut call);
+            // Others have their turn between what it looks at and what it writes.
+            let outcome = if spec.is_one_transaction() { call.atomically(spec.run) } else { (spec.run)(&mut call) };
             let left = call.left.take();
             if is_conflict(&outcome) && attempt < ATTEMPTS_MAX {
                 fiber::yield_now();
                 continue;
             }
+            if is_conflict(&outcome) && spec.name == "exec" {
+                // There is no other attempt.
+                transactions::end(&shared, &state);
+            }
             break (left, outcome);
         };
+        shared.tell_again();
         finish(connection, &shared, &state, context, left, outcome, &mut out)
     });
 }
 
-fn is_conflict(outcome: &super::failure::Outcome) -> bool {
+pub(super) fn is_conflict<T>(outcome: &super::failure::Outcome<T>) -> bool {
     matches!(outcome, Err(Failure::Database(error)) if error.code() == ErrorCode::TransactionConflict as u32)
 }
 
@@ -295,6 +305,7 @@ pub(super) fn run_inside(call: &mut Call<'_>, spec: &'static Spec, args: &[&[u8]
         is_write: spec.is(Flag::Write) && call.is_write,
         may_wait: call.may_wait,
         is_inside: true,
+        is_hurried: call.is_hurried,
         left: RefCell::default(),
     };
     let outcome = (spec.run)(&mut inner);

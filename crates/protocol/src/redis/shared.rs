@@ -115,6 +115,8 @@ pub(super) struct Shared {
     watches: RefCell<HashMap<Place, Vec<Weak<Cell<bool>>>>>,
     /// Fibers that wait for a key to get something.
     waiting: RefCell<HashMap<Place, Vec<FiberId>>>,
+    /// Keys that fibers under way have written to, and whose waiting fibers they have woken, perhaps too early.
+    told: RefCell<Vec<(FiberId, Place)>>,
     /// Somebody looks at writes.
     has_observers: Cell<bool>,
     last_connection: Cell<u64>,
@@ -210,9 +212,28 @@ impl Shared {
         if let Some(watches) = self.watches.borrow_mut().remove(&place) {
             watches.iter().filter_map(Weak::upgrade).for_each(|is_dirty| is_dirty.set(true));
         }
-        if let Some(fibers) = self.waiting.borrow().get(&place) {
+        let is_awaited = self.waiting.borrow().get(&place).is_some_and(|fibers| {
             fibers.iter().for_each(|waiting| fiber::wake(*waiting));
+            !fibers.is_empty()
+        });
+        if let (true, Some(own)) = (is_awaited, fiber::current()) {
+            self.told.borrow_mut().push((own, place));
         }
+    }
+
+    /// The fiber that runs has committed: those who wait look again at what it has written. They may have been woken before it was there to be seen.
+    pub(super) fn tell_again(&self) {
+        if self.told.borrow().is_empty() {
+            return;
+        }
+        let Some(own) = fiber::current() else { return };
+        let waiting = self.waiting.borrow();
+        self.told.borrow_mut().retain(|(by, place)| {
+            if *by == own {
+                waiting.get(place).into_iter().flatten().for_each(|waiting| fiber::wake(*waiting));
+            }
+            *by != own
+        });
     }
 
     /// Tells all who look at keys of a database, or of all, that everything has changed.

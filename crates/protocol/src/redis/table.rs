@@ -60,6 +60,14 @@ impl Spec {
         if self.arity < 0 { count >= self.arity.unsigned_abs() as usize } else { count == self.arity as usize }
     }
 
+    /// True if it writes and is one transaction from its first look on where it runs in a fiber. Others wait for clients, begin their own transaction, make
+    /// spaces, or put together in many transactions what nobody sees yet.
+    pub(super) fn is_one_transaction(&self) -> bool {
+        let is_several = ["copy", "move", "sort", "flushall", "flushdb", "swapdb"].contains(&self.name)
+            || self.name.ends_with("store");
+        self.is(Flag::Write) && !self.is(Flag::Blocking) && !is_several
+    }
+
     /// True if it needs a fiber.
     pub(super) fn waits(&self) -> bool {
         self.is(Flag::Waits)

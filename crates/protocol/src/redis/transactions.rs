@@ -3,7 +3,7 @@
 
 use super::call::{Call, Entry, Head};
 use super::dispatch::run_inside;
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::state::{Multi, State, Watched};
 use database::{Error, ErrorCode};
 use std::rc::Rc;
@@ -102,24 +102,40 @@ fn is_spoilt(call: &mut Call<'_>) -> Outcome<bool> {
 }
 
 pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
+    if call.state.multi.borrow().is_none() {
+        return Err("ERR EXEC without MULTI".into());
+    }
+    let ran = run_queued(call);
+    // Whatever has come of it, what follows is no part of the transaction any more.
+    if !begins_again(call, &ran) {
+        end(call.shared, call.state);
+    }
+    ran
+}
+
+/// True if the command will run again from its start, in a fiber or behind a conflict.
+fn begins_again(call: &Call<'_>, ran: &Outcome) -> bool {
+    let Err(Failure::Database(error)) = ran else { return false };
+    error.is_needs_fiber() || call.may_wait && error.code() == ErrorCode::TransactionConflict as u32
+}
+
+/// Ends a transaction that was begun by `MULTI`, if there is one, and all watches.
+pub(super) fn end(shared: &super::shared::Shared, state: &State) {
+    state.multi.borrow_mut().take();
+    forget_all(shared, state);
+}
+
+/// Runs what was queued.
+fn run_queued(call: &mut Call<'_>) -> Outcome {
     match &*call.state.multi.borrow() {
-        None => return Err("ERR EXEC without MULTI".into()),
         Some(multi) if multi.is_broken => {}
         // What runs in slices gives nobody else a turn in here; what must wait for the disk does so.
         Some(multi) if multi.queued.iter().any(|queued| queued.spec.waits()) => call.go_into_fiber()?,
-        Some(_) => {}
+        _ => {}
     }
     let is_broken = call.state.multi.borrow().as_ref().is_some_and(|multi| multi.is_broken);
     if is_broken {
-        call.state.multi.borrow_mut().take();
-        forget_watches(call);
         return Err("EXECABORT Transaction discarded because of previous errors.".into());
-    }
-    if is_spoilt(call)? {
-        call.state.multi.borrow_mut().take();
-        forget_watches(call);
-        call.reply().null_array();
-        return Ok(());
     }
     // Taken only when it has run: it may have to begin again in a fiber, or behind a conflict.
     let db = call.state.db.get();
@@ -128,26 +144,27 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         Rc::new(std::mem::take(&mut multi.get_or_insert_default().queued))
     };
     let ran = call.atomically(|call| {
+        // What is watched is looked at in the transaction: it may have to wait for the disk.
+        if is_spoilt(call)? {
+            return Ok(false);
+        }
         call.reply().array(queued.len());
         for command in queued.iter() {
             let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
             run_inside(call, command.spec, &args)?;
         }
-        Ok(())
+        Ok(true)
     });
-    if let Err(super::failure::Failure::Database(error)) = &ran
-        && (error.is_needs_fiber()
-            || !call.may_wait && ends_transaction(error)
-            || error.code() == ErrorCode::TransactionConflict as u32)
-    {
-        // It runs again from its start.
+    let ran = ran.map(|is_done| {
+        if !is_done {
+            call.reply().null_array();
+        }
+    });
+    if begins_again(call, &ran) {
         call.state.db.set(db);
         if let Some(multi) = call.state.multi.borrow_mut().as_mut() {
             multi.queued = Rc::try_unwrap(queued).unwrap_or_default();
         }
-        return ran;
     }
-    call.state.multi.borrow_mut().take();
-    forget_watches(call);
     ran
 }

@@ -177,6 +177,8 @@ pub struct State {
 /// In which protocol an error is told.
 const BINARY_TAG: u64 = 1;
 const HTTP_TAG: u64 = 2;
+/// As `BINARY_TAG`; a failure would look like the answer that nothing is there, or something.
+const LOOKS_TAG: u64 = 3;
 
 enum Found<'a> {
     Whole(Request<'a>, usize),
@@ -207,6 +209,13 @@ fn split(input: &[u8]) -> Found<'_> {
         text::Found::Last(request, length) => Found::Last(Request::Line(request), length),
         text::Found::Part(needed) => Found::Part(needed),
     }
+}
+
+/// The request will never be served, whatever is there; otherwise the database could not say.
+fn is_refusal(error: &Error) -> bool {
+    [ErrorCode::AccessDenied, ErrorCode::IllegalParams, ErrorCode::NoSuchSpace]
+        .iter()
+        .any(|code| error.code() == *code as u32)
 }
 
 impl Door for Tyrant {
@@ -260,6 +269,7 @@ impl Door for Tyrant {
 
     fn tag(request: &Decoded<'_>) -> u64 {
         match request.request {
+            Request::Binary(ref binary) if binary.tells_what_is_there() => LOOKS_TAG,
             Request::Binary(_) => BINARY_TAG,
             Request::Http(_) => HTTP_TAG,
             _ => 0,
@@ -273,6 +283,9 @@ impl Door for Tyrant {
     fn encode_failure(&self, _database: &Database, out: &mut Vec<u8>, tag: u64, error: &Error) {
         match tag {
             BINARY_TAG => out.push(serve::FAILED),
+            LOOKS_TAG if is_refusal(error) => out.push(serve::FAILED),
+            // The connection ends: to the client its request has no answer, which is what happened.
+            LOOKS_TAG => {}
             HTTP_TAG => http::answer(out, 500, ("text/plain", error.message().as_bytes()), (b"GET", true)),
             _ => {
                 out.extend_from_slice(b"SERVER_ERROR ");

@@ -75,6 +75,18 @@ pub(super) enum Request<'a> {
     Refused(&'static str),
 }
 
+impl Request<'_> {
+    /// Its failure code is an answer, too: nothing is there, or something.
+    pub(super) fn tells_what_is_there(&self) -> bool {
+        match self {
+            Request::Get(_) | Request::Out(_) | Request::Size(_) | Request::IterNext => true,
+            Request::Put { how, .. } => *how == Put::Keep,
+            Request::Misc { name, .. } => [&b"get"[..], b"getpart", b"out", b"putkeep", b"iternext"].contains(name),
+            _ => false,
+        }
+    }
+}
+
 /// What the beginning of the input is.
 #[derive(Debug, PartialEq)]
 pub(super) enum Found<'a> {

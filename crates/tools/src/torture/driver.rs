@@ -7,14 +7,16 @@
 use super::Fault;
 use super::gate::Gate;
 use super::report::Report;
-use super::target::{Connection, Launch, Process};
+use super::target::{Addresses, Connection, Launch, Process};
 use indicatif::{ProgressBar, ProgressStyle};
 use runtime::{Clock, SystemClock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use trial::{Client, Dice, Engines, History, Operation, Outcome, Record, Refusal, User, Value, Violation, Workload};
+use trial::{
+    Client, Dice, Doors, Engines, History, Operation, Outcome, Record, Refusal, User, Value, Violation, Workload,
+};
 
 /// Lives of the server in a round.
 const LIVES_IN_ROUND: u64 = 5;
@@ -46,6 +48,8 @@ const POLL_NS: u64 = 2_000_000;
 pub(super) struct Plan {
     pub(super) launch: Launch,
     pub(super) workloads: Vec<&'static str>,
+    /// By which clients come besides the binary protocol.
+    pub(super) doors: Doors,
     pub(super) engines: Engines,
     pub(super) faults: Vec<Fault>,
     pub(super) clients: usize,
@@ -81,8 +85,12 @@ impl Shared {
 
 /// One client's life: works whenever the gate is open.
 fn run_client(shared: &Shared, at: usize, number: usize, mut client: Box<dyn Client>) {
-    while let Some((incarnation, address)) = shared.gate.enter() {
-        match Connection::open(shared.kind, &address, client.user()) {
+    while let Some((incarnation, addresses)) = shared.gate.enter() {
+        let connection = match client.tongue() {
+            None => Connection::open(shared.kind, &addresses, client.user()),
+            Some(tongue) => Connection::enter(&addresses, tongue),
+        };
+        match connection {
             Ok(connection) => work(shared, at, number, client.as_mut(), connection, incarnation),
             // Killed, or so full that it takes no connection.
             Err(_) => runtime::pause(REFUSED_PAUSE_NS),
@@ -134,7 +142,7 @@ struct Driver<'a> {
 /// A server that can be used.
 struct Server {
     process: Process,
-    address: String,
+    addresses: Addresses,
     /// Its files cannot grow.
     is_full: bool,
 }
@@ -200,8 +208,8 @@ impl Driver<'_> {
 
     fn first_start(&mut self) -> Result<Server, String> {
         let mut process = self.plan.launch.spawn(None).map_err(|error| error.0)?;
-        let address = process.wait_until_ready().map_err(|error| error.0)?;
-        Ok(Server { process, address, is_full: false })
+        let addresses = process.wait_until_ready().map_err(|error| error.0)?;
+        Ok(Server { process, addresses, is_full: false })
     }
 
     /// A round. Returns the server that lives at its end.
@@ -209,7 +217,9 @@ impl Driver<'_> {
         self.report.rounds += 1;
         let seed = self.plan.seed.wrapping_add(self.report.rounds);
         let trial = |name: &&str| {
-            let workload = trial::named(name).ok_or_else(|| format!("there is no workload {name}"))?;
+            let mut all = trial::all().into_iter().chain(trial::through_doors(&self.plan.doors));
+            let workload = all.find(|workload| workload.name() == *name);
+            let workload = workload.ok_or_else(|| format!("there is no workload {name}"))?;
             Ok(Trial { workload, records: Mutex::new(Vec::new()) })
         };
         let trials = self.plan.workloads.iter().map(trial).collect::<Result<Vec<_>, String>>()?;
@@ -220,7 +230,7 @@ impl Driver<'_> {
             answered: AtomicU64::new(0),
             kind: self.plan.launch.kind,
         });
-        self.set_up(&shared, &server.address)?;
+        self.set_up(&shared, &server.addresses)?;
         let clients = self.start_clients(&shared, seed)?;
         let mut histories: Vec<History> = shared.trials.iter().map(|_| self.history()).collect();
         let outcome = self.lives(&shared, server, seed, &mut histories);
@@ -235,8 +245,8 @@ impl Driver<'_> {
     }
 
     /// Makes the spaces, functions and users of all workloads.
-    fn set_up(&self, shared: &Shared, address: &str) -> Result<(), String> {
-        let mut connection = Connection::open(shared.kind, address, User::Admin)?;
+    fn set_up(&self, shared: &Shared, addresses: &Addresses) -> Result<(), String> {
+        let mut connection = Connection::open(shared.kind, addresses, User::Admin)?;
         connection.clear()?;
         let mut make = |trial: &Trial| {
             for operation in trial.workload.setup(self.plan.engines) {
@@ -281,7 +291,7 @@ impl Driver<'_> {
     ) -> Result<Server, String> {
         let broken_before = self.report.violations.len();
         for _ in 0..LIVES_IN_ROUND {
-            shared.gate.open(self.incarnation, &server.address);
+            shared.gate.open(self.incarnation, &server.addresses);
             let answered = shared.answered.load(Ordering::Relaxed);
             self.load(&mut server);
             if shared.answered.load(Ordering::Relaxed) == answered {
@@ -292,12 +302,12 @@ impl Driver<'_> {
                 shared.gate.close();
                 shared.gate.wait_until_empty();
                 self.gather(shared, histories, None);
-                self.check(shared, &server.address, seed, histories);
-                shared.gate.open(self.incarnation, &server.address);
+                self.check(shared, &server.addresses, seed, histories);
+                shared.gate.open(self.incarnation, &server.addresses);
             }
             if self.has(Fault::Kill) || server.is_full {
                 server = self.kill_and_recover(shared, server, histories)?;
-                self.check(shared, &server.address, seed, histories);
+                self.check(shared, &server.addresses, seed, histories);
             }
             self.show();
             // What is lost stays lost: a later check would find it again.
@@ -313,7 +323,7 @@ impl Driver<'_> {
         while server.is_full {
             server = self.kill_and_recover(shared, server, histories)?;
             if self.report.violations.len() == broken_before {
-                self.check(shared, &server.address, seed, histories);
+                self.check(shared, &server.addresses, seed, histories);
             }
         }
         Ok(server)
@@ -393,8 +403,8 @@ impl Driver<'_> {
             let mut process = self.plan.launch.spawn(Some(limit)).map_err(|error| error.0)?;
             self.incarnation += 1;
             self.report.full_disks += 1;
-            if let Ok(address) = process.wait_until_ready() {
-                return Ok(Server { process, address, is_full: true });
+            if let Ok(addresses) = process.wait_until_ready() {
+                return Ok(Server { process, addresses, is_full: true });
             }
             // With a full disk it may refuse to start; without, it has to.
             self.report.refused_starts += 1;
@@ -403,9 +413,9 @@ impl Driver<'_> {
         let mut process = self.plan.launch.spawn(None).map_err(|error| error.0)?;
         self.incarnation += 1;
         match process.wait_until_ready() {
-            Ok(address) => {
+            Ok(addresses) => {
                 self.report.recoveries_us.push((self.clock.monotonic_ns() - begun_ns) / 1000);
-                Ok(Server { process, address, is_full: false })
+                Ok(Server { process, addresses, is_full: false })
             }
             Err(error) => {
                 self.violation("server", &Violation::lost(format!("it does not start after a crash: {}", error.0)));
@@ -440,8 +450,8 @@ impl Driver<'_> {
     }
 
     /// Compares every history with what is there. A broken promise is noted.
-    fn check(&mut self, shared: &Shared, address: &str, seed: u64, histories: &[History]) {
-        let mut connection = match Connection::open(shared.kind, address, User::Admin) {
+    fn check(&mut self, shared: &Shared, addresses: &Addresses, seed: u64, histories: &[History]) {
+        let mut connection = match Connection::open(shared.kind, addresses, User::Admin) {
             Ok(connection) => connection,
             Err(error) => return self.violation("server", &Violation::lost(format!("it cannot be asked: {error}"))),
         };

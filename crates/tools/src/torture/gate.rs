@@ -1,5 +1,6 @@
 //! Lets clients at the server while it is to be used, and waits until they are gone.
 
+use super::target::Addresses;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +16,7 @@ pub(super) struct Gate {
 }
 
 struct State {
-    address: String,
+    addresses: Addresses,
     /// Clients between `enter` and `leave`.
     inside: usize,
     /// Nobody else may enter.
@@ -26,7 +27,7 @@ struct State {
 impl Gate {
     /// A closed gate.
     pub(super) fn new() -> Self {
-        let state = State { address: String::new(), inside: 0, is_shut: false, is_over: false };
+        let state = State { addresses: Addresses::default(), inside: 0, is_shut: false, is_over: false };
         Gate { state: Mutex::new(state), changed: Condvar::new(), open: AtomicU64::new(CLOSED) }
     }
 
@@ -34,8 +35,8 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a life of the server may be used; it and its address. `None`: never again. Blocks.
-    pub(super) fn enter(&self) -> Option<(u64, String)> {
+    /// Waits until a life of the server may be used; it and its addresses. `None`: never again. Blocks.
+    pub(super) fn enter(&self) -> Option<(u64, Addresses)> {
         let mut state = self.lock();
         loop {
             if state.is_over {
@@ -44,7 +45,7 @@ impl Gate {
             let incarnation = self.open.load(Ordering::Acquire);
             if incarnation != CLOSED && !state.is_shut {
                 state.inside += 1;
-                return Some((incarnation, state.address.clone()));
+                return Some((incarnation, state.addresses.clone()));
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -62,9 +63,9 @@ impl Gate {
     }
 
     /// Lets clients in.
-    pub(super) fn open(&self, incarnation: u64, address: &str) {
+    pub(super) fn open(&self, incarnation: u64, addresses: &Addresses) {
         let mut state = self.lock();
-        state.address = address.to_string();
+        state.addresses = addresses.clone();
         state.is_shut = false;
         self.open.store(incarnation, Ordering::Release);
         drop(state);
@@ -108,8 +109,9 @@ mod tests {
     #[test]
     fn a_closed_gate_empties_and_an_ended_one_lets_nobody_in() {
         let gate = Gate::new();
-        gate.open(7, "here");
-        assert_eq!(gate.enter().unwrap(), (7, "here".to_string()));
+        let here = Addresses { main: "here".to_string(), doors: Vec::new() };
+        gate.open(7, &here);
+        assert_eq!(gate.enter().unwrap(), (7, here));
         assert!(gate.is_open(7));
         gate.close();
         assert!(!gate.is_open(7));

@@ -13,7 +13,7 @@ mod target;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use target::{Kind, Launch};
-use trial::Engines;
+use trial::{Door, Doors, Engines};
 
 /// Memory for rows, with and without the fault `memory`.
 const MEMORY_BYTES: u64 = 1 << 30;
@@ -29,7 +29,7 @@ pub(crate) enum Fault {
     /// Files cannot grow: some lives run under RLIMIT_FSIZE, so that writes fail as on a full disk (EFBIG instead of ENOSPC). Unlike a file system of
     /// its own, that needs no privileges
     Disk,
-    /// 64 MiB for rows, which the workload `limit` fills
+    /// 64 MiB for rows, which the workload `limit` fills; without that one there is enough
     Memory,
 }
 
@@ -52,6 +52,27 @@ impl Engine {
             Engine::Memory => Engines::Memory,
             Engine::Disk => Engines::Disk,
             Engine::Mixed => Engines::Mixed(seed),
+        }
+    }
+}
+
+/// A protocol besides the binary one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DoorName {
+    /// That of Redis
+    Redis,
+    /// Those of memcached
+    Memcached,
+    /// Those of Tokyo Tyrant
+    Tyrant,
+}
+
+impl DoorName {
+    fn door(self) -> Door {
+        match self {
+            DoorName::Redis => Door::Redis,
+            DoorName::Memcached => Door::Memcached,
+            DoorName::Tyrant => Door::Tyrant,
         }
     }
 }
@@ -83,6 +104,9 @@ pub struct Options {
     /// Workloads by name, with commas between, or all that the server can express; `list` lists them
     #[arg(long, default_value = "all")]
     workload: String,
+    /// Other protocol by which clients come, with workloads of its own; given several times, clients come by each of them, over the same rows
+    #[arg(long, value_enum, value_delimiter = ',')]
+    door: Vec<DoorName>,
     /// Where the rows are; on disk the server gets options that cause many dumps and merges
     #[arg(long, value_enum, default_value_t = Engine::Memory)]
     engine: Engine,
@@ -104,8 +128,20 @@ pub struct Options {
 }
 
 impl Options {
+    fn doors(&self) -> Doors {
+        Doors::new(self.door.iter().map(|name| name.door()).collect())
+    }
+
     fn workloads(&self) -> Result<Vec<&'static str>, String> {
-        let all: Vec<&'static str> = trial::all().iter().map(|workload| workload.name()).collect();
+        let names = |all: Vec<Box<dyn trial::Workload>>| all.iter().map(|workload| workload.name()).collect();
+        let (plain, through): (Vec<&'static str>, Vec<&'static str>) =
+            (names(trial::all()), names(trial::through_doors(&self.doors())));
+        // Who names a door wants to see what comes through it.
+        let all = match (through.is_empty(), self.workload == "all") {
+            (true, _) => plain,
+            (false, true) => through,
+            (false, false) => [plain, through].concat(),
+        };
         let can = |name: &&str| self.target.can_express(name);
         if self.workload == "all" {
             return Ok(all.into_iter().filter(can).collect());
@@ -125,6 +161,10 @@ pub fn run(options: &Options) -> Result<i32, String> {
         for workload in trial::all() {
             println!("{:12} {}", workload.name(), workload.about());
         }
+        println!("with --door:");
+        for workload in trial::through_doors(&Doors::new(vec![Door::Redis])) {
+            println!("{:12} {}", workload.name(), workload.about());
+        }
         return Ok(0);
     }
     let workloads = options.workloads()?;
@@ -132,15 +172,20 @@ pub fn run(options: &Options) -> Result<i32, String> {
         // Tarantool has no transactions across both, and aborts those that wait.
         return Err("rows on disk are for Lycosa only".to_string());
     }
+    if !options.door.is_empty() && options.target != Kind::Lycosa {
+        return Err("only Lycosa has doors".to_string());
+    }
     let seed = options.seed.unwrap_or_else(|| runtime::Randomness::next_u64(&runtime::SystemRandomness));
     let place = target::Place::new(options.dir.clone()).map_err(|error| format!("the directory: {error}"))?;
-    let is_low = options.faults.contains(&Fault::Memory);
+    // Without that workload little memory would only make fewer sizes of rows.
+    let is_low = options.faults.contains(&Fault::Memory) && workloads.contains(&"limit");
     let launch = Launch {
         kind: options.target,
         program: options.binary.clone().map_or_else(|| options.target.program(), Ok)?,
         dir: place.path().to_path_buf(),
         wal_mode: options.wal_mode.clone(),
         appendfsync: options.appendfsync.clone(),
+        listeners: target::listeners(&options.doors(), options.engine.engines(seed)),
         has_disk: options.engine != Engine::Memory,
         memory_bytes: if is_low { LOW_MEMORY_BYTES } else { MEMORY_BYTES },
     };
@@ -148,6 +193,7 @@ pub fn run(options: &Options) -> Result<i32, String> {
     let report = driver::run(&driver::Plan {
         launch,
         workloads,
+        doors: options.doors(),
         engines: options.engine.engines(seed),
         faults: options.faults.clone(),
         clients: options.clients,

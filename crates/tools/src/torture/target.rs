@@ -1,7 +1,9 @@
 //! The servers that can be tortured: how each is started, asked and killed.
 
-use super::{iproto, redis};
+use super::iproto::{self, ADMIN};
+use super::redis;
 use clap::ValueEnum;
+use runtime::net::{self, BlockingStream};
 use runtime::{Clock, FileSystem, SystemClock, SystemFiles};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -9,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use trial::{Operation, Outcome, User};
+use trial::{Door, Doors, Engines, Operation, Outcome, Refusal, Speaker, Tongue, User};
 
 /// A server that is not ready by then never will be.
 const START_MAX: Duration = Duration::from_secs(60);
 const POLL_NS: u64 = 1_000_000;
+/// A connection to a door that takes longer is given up.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lines of the server's log that are kept.
 const LOG_LINES_MAX: usize = 40;
 /// What the line that tells the address has in front of it.
@@ -95,6 +99,26 @@ impl Place {
     }
 }
 
+/// Where clients find a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Addresses {
+    /// Of the binary protocol, or of the target's own.
+    pub(super) main: String,
+    /// Of each door.
+    pub(super) doors: Vec<(Door, String)>,
+}
+
+/// The addresses at which the doors are to listen, any free port each.
+pub(super) fn listeners(doors: &Doors, engines: Engines) -> Vec<(Door, String)> {
+    let listener = |door: &Door| {
+        let (user, terms) = doors.terms(*door, engines, ADMIN.0);
+        let user = user.map_or(String::new(), |user| format!("{user}@"));
+        let terms: Vec<String> = terms.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        (*door, format!("{}://{user}127.0.0.1:0?{}", door.name(), terms.join("&")))
+    };
+    doors.all().iter().map(listener).collect()
+}
+
 /// How to start a server.
 pub(super) struct Launch {
     pub(super) kind: Kind,
@@ -106,6 +130,8 @@ pub(super) struct Launch {
     pub(super) appendfsync: String,
     /// For rows.
     pub(super) memory_bytes: u64,
+    /// Doors and where they listen.
+    pub(super) listeners: Vec<(Door, String)>,
     /// There are rows on disk.
     pub(super) has_disk: bool,
 }
@@ -142,7 +168,8 @@ impl Launch {
             (Kind::Lycosa, None) => "wal_mode fsync (its default)".to_string(),
             (Kind::Tarantool, None) => "wal_mode write (its default)".to_string(),
         };
-        format!("{}, {setting}", self.kind.name())
+        let through: String = self.listeners.iter().map(|(_, address)| format!(", {address}")).collect();
+        format!("{}, {setting}{through}", self.kind.name())
     }
 
     fn arguments(&self, port: u16) -> Vec<String> {
@@ -152,6 +179,7 @@ impl Launch {
         let arguments: Vec<&str> = match self.kind {
             Kind::Lycosa => {
                 let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--work-dir", &data, "--script", &script];
+                self.listeners.iter().for_each(|(_, address)| arguments.extend(["--listen", address]));
                 arguments.extend(["--memtx-memory", &memory, "--memtx-max-tuple-size", "2MiB"]);
                 if self.has_disk {
                     arguments.extend(SMALL_DISK);
@@ -202,14 +230,15 @@ impl Launch {
             runtime::spawn_thread("log", move || collect(output, &log)).map_err(named)?;
         }
         let address = (self.kind == Kind::Redis).then(|| format!("127.0.0.1:{port}"));
-        Ok(Process { kind: self.kind, child, log, address })
+        let doors = self.listeners.iter().map(|(door, _)| *door).collect();
+        Ok(Process { kind: self.kind, child, log, address, doors })
     }
 }
 
 /// A port that nobody has. If somebody takes it before the server does, the server does not start and says why.
 fn free_port() -> std::io::Result<u16> {
-    let any = runtime::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    let local = runtime::net::Listener::bind(&any.into())?.local_address()?;
+    let any = net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let local = net::Listener::bind(&any.into())?.local_address()?;
     local.port().ok_or_else(|| std::io::Error::other("no port"))
 }
 
@@ -217,7 +246,8 @@ fn free_port() -> std::io::Result<u16> {
 #[derive(Default)]
 struct Log {
     lines: VecDeque<String>,
-    address: Option<String>,
+    /// In the order in which they were given.
+    addresses: Vec<String>,
 }
 
 /// Reads what the server prints until it ends.
@@ -226,7 +256,7 @@ fn collect(output: impl Read, log: &Mutex<Log>) {
         let Ok(line) = line else { return };
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(address) = line.split_once(READY).and_then(|(_, rest)| rest.split_whitespace().next()) {
-            log.address = Some(address.to_string());
+            log.addresses.push(address.to_string());
         }
         if log.lines.len() == LOG_LINES_MAX {
             log.lines.pop_front();
@@ -241,25 +271,31 @@ pub(super) struct Process {
     child: Child,
     log: Arc<Mutex<Log>>,
     address: Option<String>,
+    doors: Vec<Door>,
 }
 
 impl Process {
     /// Waits until clients may come. Errors: it ended, with the end of its log.
-    pub(super) fn wait_until_ready(&mut self) -> Result<String, NotStarted> {
+    pub(super) fn wait_until_ready(&mut self) -> Result<Addresses, NotStarted> {
         let clock = SystemClock::default();
         while clock.monotonic_ns() < START_MAX.as_nanos() as u64 {
             if let Some(how) = self.ended() {
                 return Err(NotStarted(how));
             }
             let announced = match self.kind {
-                Kind::Redis => self.address.clone().filter(|address| {
-                    redis::Connection::open(address).is_ok_and(|mut connection| connection.is_ready())
-                }),
-                _ => self.log.lock().unwrap_or_else(PoisonError::into_inner).address.clone(),
+                Kind::Redis => self.address.clone().into_iter().collect(),
+                _ => self.log.lock().unwrap_or_else(PoisonError::into_inner).addresses.clone(),
             };
-            if let Some(address) = announced {
-                self.address = Some(address.clone());
-                return Ok(address);
+            let is_ready = |address: &str| {
+                self.kind != Kind::Redis
+                    || redis::Connection::open(address).is_ok_and(|mut connection| connection.is_ready())
+            };
+            if let [main, others @ ..] = &announced[..]
+                && others.len() == self.doors.len()
+                && is_ready(main)
+            {
+                let doors = self.doors.iter().copied().zip(others.iter().cloned()).collect();
+                return Ok(Addresses { main: main.clone(), doors });
             }
             runtime::pause(POLL_NS);
         }
@@ -302,21 +338,31 @@ impl Drop for Process {
 pub(super) enum Connection {
     Iproto(iproto::Connection),
     Redis(redis::Connection),
+    Door(Box<Speaker<BlockingStream>>),
 }
 
 impl Connection {
     /// Connects and logs in. Errors: in words.
-    pub(super) fn open(kind: Kind, address: &str, user: User) -> Result<Self, String> {
+    pub(super) fn open(kind: Kind, addresses: &Addresses, user: User) -> Result<Self, String> {
         match kind {
-            Kind::Redis => redis::Connection::open(address).map(Connection::Redis),
-            _ => iproto::Connection::open(address, user).map(Connection::Iproto),
+            Kind::Redis => redis::Connection::open(&addresses.main).map(Connection::Redis),
+            _ => iproto::Connection::open(&addresses.main, user).map(Connection::Iproto),
         }
+    }
+
+    /// Connects to a door. Errors: in words.
+    pub(super) fn enter(addresses: &Addresses, tongue: Tongue) -> Result<Self, String> {
+        let listener = addresses.doors.iter().find(|(door, _)| *door == tongue.door);
+        let (door, address) = listener.ok_or("nobody listens there")?;
+        let stream = net::connect(address, CONNECT_TIMEOUT).map_err(|error| format!("{address}: {error}"))?;
+        let speaker = Speaker::new(stream, tongue).ok_or_else(|| format!("{} does not greet", door.name()))?;
+        Ok(Connection::Door(Box::new(speaker)))
     }
 
     /// Makes room for spaces of the same names, where a setup cannot do that itself. Errors: in words.
     pub(super) fn clear(&mut self) -> Result<(), String> {
         match self {
-            Connection::Iproto(_) => Ok(()),
+            Connection::Iproto(_) | Connection::Door(_) => Ok(()),
             Connection::Redis(connection) => connection.clear(),
         }
     }
@@ -326,6 +372,10 @@ impl Connection {
         match self {
             Connection::Iproto(connection) => connection.perform(operation),
             Connection::Redis(connection) => connection.perform(operation),
+            Connection::Door(speaker) => match operation {
+                Operation::Door(ask) => speaker.perform(ask),
+                other => Outcome::Refused(Refusal { code: 0, text: format!("{other:?} is nothing for a door") }),
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bank;
 mod checkpoints;
+mod doors;
 mod grants;
 mod inventory;
 mod large;
@@ -20,6 +21,7 @@ mod unique;
 pub use inventory::{CLIENTS, STOCK};
 pub use registers::REGISTERS_SPACE;
 
+use crate::doors::Doors;
 use crate::workload::Workload;
 
 /// Every workload.
@@ -45,4 +47,9 @@ pub fn all() -> Vec<Box<dyn Workload>> {
 /// The workload of a name.
 pub fn named(name: &str) -> Option<Box<dyn Workload>> {
     all().into_iter().find(|workload| workload.name() == name)
+}
+
+/// The workloads whose clients come through doors, all over the same rows.
+pub fn through_doors(doors: &Doors) -> Vec<Box<dyn Workload>> {
+    doors::all(doors)
 }
