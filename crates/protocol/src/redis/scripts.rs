@@ -2,7 +2,7 @@
 //! what it did before an error stands; what is ended by force is undone.
 
 use super::call::{Call, Head};
-use super::dispatch::run_inside;
+use super::dispatch::{TOO_MUCH, is_too_much, run_inside};
 use super::failure::{Failure, Outcome};
 use super::reply::Reply;
 use super::shared::Shared;
@@ -162,6 +162,9 @@ impl ScriptCommands for Commands {
         if self.is_read_only && spec.is(Flag::Write) {
             return self.refuse(out, "ERR Write commands are not allowed from read-only scripts.");
         }
+        if self.shared.maxmemory.get() > 0 && is_too_much(self.connection.database(), &self.shared, spec) {
+            return self.refuse(out, TOO_MUCH);
+        }
         self.shared.commands.set(self.shared.commands.get() + 1);
         let database = self.connection.database();
         let mut call = Call {
@@ -177,6 +180,7 @@ impl ScriptCommands for Commands {
             is_write: false,
             may_wait: true,
             is_inside: true,
+            is_hurried: false,
             left: RefCell::default(),
         };
         let outcome = run_inside(&mut call, spec, parts);

@@ -183,6 +183,10 @@ fn write_command(reply: &mut Reply<'_>, spec: &Spec) {
 /// The places of keys among the parts of a command.
 fn key_places(spec: &Spec, args: &[&[u8]]) -> Vec<usize> {
     let (first, last, step) = spec.keys;
+    if spec.name == "sort" {
+        let store = (2..args.len().saturating_sub(1)).rfind(|at| args[*at].eq_ignore_ascii_case(b"store"));
+        return [Some(1), store.map(|at| at + 1)].into_iter().flatten().collect();
+    }
     if first == 0 {
         // Those that say how many there are.
         let at = match spec.name {
@@ -285,8 +289,12 @@ pub(super) fn save(call: &mut Call<'_>) -> Outcome {
     call.check_writer()?;
     call.go_into_fiber()?;
     call.database.make_checkpoint()?;
-    let is_background = call.args[0].eq_ignore_ascii_case(b"bgsave");
-    call.reply().simple(if is_background { "Background saving started" } else { "OK" });
+    let text = match call.args[0].to_ascii_lowercase().as_slice() {
+        b"bgsave" => "Background saving started",
+        b"bgrewriteaof" => "Background append only file rewriting started",
+        _ => "OK",
+    };
+    call.reply().simple(text);
     Ok(())
 }
 

@@ -115,6 +115,8 @@ pub(super) struct Shared {
     watches: RefCell<HashMap<Place, Vec<Weak<Cell<bool>>>>>,
     /// Fibers that wait for a key to get something.
     waiting: RefCell<HashMap<Place, Vec<FiberId>>>,
+    /// How many fibers those are.
+    waiting_fibers: Cell<usize>,
     /// Keys that fibers under way have written to, and whose waiting fibers they have woken, perhaps too early.
     told: RefCell<Vec<(FiberId, Place)>>,
     /// Somebody looks at writes.
@@ -124,6 +126,8 @@ pub(super) struct Shared {
     pub(super) channels: RefCell<HashMap<Vec<u8>, Listening>>,
     pub(super) patterns: RefCell<BTreeMap<Vec<u8>, Listening>>,
     pub(super) shard_channels: RefCell<HashMap<Vec<u8>, Listening>>,
+    /// `CONFIG SET maxmemory`: beyond it nothing that needs memory is taken; 0 for no bound but the server's own.
+    pub(super) maxmemory: Cell<u64>,
     pub(super) commands: Cell<u64>,
     pub(super) hits: Cell<u64>,
     pub(super) misses: Cell<u64>,
@@ -274,6 +278,7 @@ impl Shared {
 
     /// Has this fiber woken by writes to keys, until `stop_waiting`.
     pub(super) fn begin_waiting(&self, places: &[Place], who: FiberId) {
+        self.waiting_fibers.set(self.waiting_fibers.get() + 1);
         let mut waiting = self.waiting.borrow_mut();
         for place in places {
             waiting.entry(place.clone()).or_default().push(who);
@@ -283,6 +288,7 @@ impl Shared {
     }
 
     pub(super) fn stop_waiting(&self, places: &[Place], who: FiberId) {
+        self.waiting_fibers.set(self.waiting_fibers.get().saturating_sub(1));
         let mut waiting = self.waiting.borrow_mut();
         for place in places {
             if let Some(fibers) = waiting.get_mut(place) {
@@ -306,6 +312,6 @@ impl Shared {
 
     /// Fibers that wait for keys.
     pub(super) fn waiting_count(&self) -> usize {
-        self.waiting.borrow().values().map(Vec::len).sum()
+        self.waiting_fibers.get()
     }
 }

@@ -425,6 +425,7 @@ pub(super) static COMMANDS: &[Spec] = &[
     ),
     spec("select", 2, F, NONE, connection::select, "connection", "Chooses a database."),
     spec("acl", -2, S, NONE, server::acl, "server", "Tells who somebody is and what there is to be allowed."),
+    spec("bgrewriteaof", 1, A | S | X, NONE, server::save, "server", "Makes a checkpoint."),
     spec("bgsave", -1, A | S | X, NONE, server::save, "server", "Makes a checkpoint."),
     spec("command", -1, R, NONE, server::command, "server", "Describes commands."),
     spec("config", -2, A | S, NONE, config::config, "server", "Reads and sets parameters."),
