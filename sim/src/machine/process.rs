@@ -6,19 +6,30 @@ use super::watch;
 use database::{Config, Database, Environment};
 use lua::{Host, Lua, LuaConfig};
 use protocol::iproto::Iproto;
-use protocol::{Door, EventLoop, NetConfig};
+use protocol::{Door, EventLoop, NetConfig, Place};
 use runtime::{FileSystem, SeededRandomness, Simulation, fiber};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use trial::{Doors, Engines};
 use tuple::msgpack;
 
 /// Where every life listens.
 pub(super) fn address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 3301))
+}
+
+/// Where every life listens for clients of a door.
+pub(super) fn door_address(door: trial::Door) -> SocketAddr {
+    let port = match door {
+        trial::Door::Redis => 6379,
+        trial::Door::Memcached => 11211,
+        trial::Door::Tyrant => 1978,
+    };
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
 /// What a life is told of the disk engine: all of it little, so that dumps, merges and splits are many.
@@ -49,6 +60,9 @@ pub(super) struct Settings {
     pub(super) in_place_max: usize,
     pub(super) wall_offset_ns: Arc<AtomicU64>,
     pub(super) disk: DiskSettings,
+    pub(super) doors: Doors,
+    /// What keeps the rows that the doors make.
+    pub(super) engines: Engines,
 }
 
 impl DiskSettings {
@@ -158,6 +172,7 @@ impl Process {
         if database.catalog.user_by_name(ADMIN.0).is_none() {
             run_script(&mut event_loop, admin())?;
         }
+        open_doors(&mut event_loop, &database, settings)?;
         event_loop.listeners().listen(&database, Iproto::NAME, &address().into()).map_err(|error| error.to_string())?;
         Ok(Process { database, event_loop })
     }
@@ -211,6 +226,37 @@ const COLLECTOR: &str = "
         end
     end)
 ";
+
+/// Listens for clients of the doors, if there are any, which make their spaces and users.
+fn open_doors(event_loop: &mut EventLoop, database: &Rc<Database>, settings: &Settings) -> Result<(), String> {
+    let mut texts = Vec::new();
+    for door in settings.doors.all() {
+        let (user, terms) = settings.doors.terms(*door, settings.engines, ADMIN.0);
+        let user = user.map_or(String::new(), |user| format!("{user}@"));
+        let terms: Vec<String> = terms.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        texts.push(format!("{}://{user}{}?{}", door.name(), door_address(*door), terms.join("&")));
+    }
+    if texts.is_empty() {
+        return Ok(());
+    }
+    let outcome = Rc::new(RefCell::new(None));
+    let (slot, listeners, database) = (Rc::clone(&outcome), event_loop.listeners(), Rc::clone(database));
+    fiber::spawn("listen", move || {
+        let open = || -> Result<(), String> {
+            let mut opened = Vec::new();
+            for text in texts {
+                let place = Place::of(&text).map_err(|error| error.to_string())?;
+                let door = listeners.open_door(&database, &place).map_err(|error| error.to_string())?;
+                opened.push((place, door));
+            }
+            listeners.listen_only(opened).map_err(|(_, error)| error.to_string())
+        };
+        *slot.borrow_mut() = Some(open());
+    });
+    let is_over = || outcome.borrow().is_some();
+    event_loop.run(is_over).map_err(|error| error.to_string())?;
+    outcome.take().unwrap_or_else(|| Err("the doors were not opened".to_string()))
+}
 
 /// Makes the user that clients log in as.
 fn admin() -> String {

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use trial::{Client, Dice, Engines, History, Outcome, Record, Violation, Workload};
+use trial::{Client, Dice, Doors, Engines, History, Outcome, Record, Violation, Workload};
 
 /// Pause of a client that finds nobody to connect to, or that was refused for a reason that lasts.
 const RETRY_NS: u64 = 500_000;
@@ -46,6 +46,8 @@ const FLIPS: u64 = 0x6662_6974;
 const ENGINES: u64 = 0x656e_6769;
 /// The same for what chooses the page cache.
 const PAGE_CACHE: u64 = 0x7061_6765;
+/// The same for what chooses the doors.
+const DOORS: u64 = 0x646f_6f72;
 /// Where the disk engine has its files.
 pub(super) const DISK_DIR: &str = "/disk/lsm";
 
@@ -131,7 +133,11 @@ fn run_client(shared: &Shared, trial: usize, number: usize, mut client: Box<dyn 
             continue;
         }
         shared.at_work.set(shared.at_work.get() + 1);
-        match Connection::open(address(), client.user(), PATIENCE) {
+        let connection = match client.tongue() {
+            None => Connection::open(address(), client.user(), PATIENCE),
+            Some(tongue) => Connection::enter(tongue, PATIENCE),
+        };
+        match connection {
             Some(mut connection) => {
                 let incarnation = shared.incarnation.get();
                 work(shared, trial, number, client.as_mut(), &mut connection);
@@ -197,6 +203,38 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
         page_cache_sampled_one_of: 1,
     };
     (engines, disk)
+}
+
+/// Sets of doors over the same rows.
+fn sets_of_doors() -> Vec<Doors> {
+    use trial::Door::{Memcached, Redis, Tyrant};
+    let sets: [&[trial::Door]; 7] = [
+        &[Redis],
+        &[Redis],
+        &[Memcached],
+        &[Tyrant],
+        &[Redis, Memcached],
+        &[Memcached, Tyrant],
+        &[Redis, Memcached, Tyrant],
+    ];
+    sets.iter().map(|set| Doors::new(set.to_vec())).collect()
+}
+
+/// The doors by which clients of these workloads come: any that can express all of them. None if the binary protocol does for all.
+fn choose_doors(seed: u64, names: &[String]) -> Doors {
+    let through: Vec<&String> = names.iter().filter(|name| trial::named(name).is_none()).collect();
+    if through.is_empty() {
+        return Doors::default();
+    }
+    let can = |doors: &Doors| {
+        let known: Vec<&str> = trial::through_doors(doors).iter().map(|workload| workload.name()).collect();
+        through.iter().all(|name| known.contains(&name.as_str()))
+    };
+    let fitting: Vec<Doors> = sets_of_doors().into_iter().filter(can).collect();
+    match fitting.is_empty() {
+        true => Doors::default(),
+        false => fitting[Dice::new(seed ^ DOORS, 0).below(fitting.len() as u64) as usize].clone(),
+    }
 }
 
 /// What the machine keeps of its files in memory, and whether they can be read past it.
@@ -291,9 +329,9 @@ impl<'a> Run<'a> {
         }
         choose_page_cache(plan.seed, &mut config);
         simulation.set_config(config);
-        let all = trial::all();
+        let doors = choose_doors(plan.seed, plan.workloads);
+        let all = trial::all().into_iter().chain(trial::through_doors(&doors));
         let mut wanted: Vec<Box<dyn Workload>> = all
-            .into_iter()
             .filter(|workload| plan.workloads.is_empty() || plan.workloads.iter().any(|name| name == workload.name()))
             .collect();
         if plan.workloads.is_empty() {
@@ -327,6 +365,8 @@ impl<'a> Run<'a> {
             in_place_max: [16, 0, 2][plan.seed as usize % 3],
             wall_offset_ns: Arc::new(AtomicU64::new(0)),
             disk,
+            doors,
+            engines,
         };
         let shared = Rc::new(Shared {
             simulation: Rc::clone(simulation),

@@ -114,7 +114,7 @@ pub(super) fn serve(base: &Rc<Base>, connection: &Rc<Connection>, state: &State,
     if let Request::Binary(request::Request::Get(key)) = &decoded.request {
         // The frequent one: straight into the answer.
         let seen = work.written(key)?;
-        let answered = connection.answer(seen, super::BINARY_TAG, |out| get(&work, key, out));
+        let answered = connection.answer(seen, super::LOOKS_TAG, |out| get(&work, key, out));
         return or_in_fiber(answered, base, connection, decoded);
     }
     let done = run(base, &work, &decoded.request, &mut out);

@@ -50,6 +50,11 @@ impl<S: Read + Write> Speaker<S> {
         begun.ok().map(|()| speaker)
     }
 
+    /// How it speaks.
+    pub fn tongue(&self) -> Tongue {
+        self.tongue
+    }
+
     /// Performs an operation and waits for its answer.
     pub fn perform(&mut self, ask: &Ask) -> Outcome {
         let answer = match self.tongue.door {
