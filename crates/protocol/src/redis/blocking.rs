@@ -31,18 +31,16 @@ fn deadline(call: &Call<'_>, at: usize) -> Outcome<Option<u64>> {
 }
 
 /// Tries until it comes to something, the time is over or the client is gone. False: it came to nothing; nothing was answered. While it waits, keys that
-/// are of another kind are as good as not there.
+/// are of another kind than is said are as good as not there.
 fn until(
     call: &mut Call<'_>,
-    (keys, kind): (&[&[u8]], Kind),
+    (keys, kind): (&[&[u8]], Option<Kind>),
     deadline: Option<u64>,
     mut attempt: impl FnMut(&mut Call<'_>, &[&[u8]]) -> Outcome<bool>,
 ) -> Outcome<bool> {
     let is_waiting = Cell::new(false);
     let mut attempt = |call: &mut Call<'_>| {
-        if !is_waiting.get() {
-            return attempt(call, keys);
-        }
+        let Some(kind) = kind.filter(|_| is_waiting.get()) else { return attempt(call, keys) };
         let mut ready = Vec::new();
         for key in keys {
             if call.find(key)?.is_some_and(|entry| entry.head.is_some_and(|head| head.kind == kind)) {
@@ -112,7 +110,7 @@ fn until(
 fn pop(call: &mut Call<'_>, end: End) -> Outcome {
     let args = call.args;
     let (keys, deadline) = (&args[1..args.len() - 1], deadline(call, args.len() - 1)?);
-    let is_done = until(call, (keys, Kind::List), deadline, |call, keys| {
+    let is_done = until(call, (keys, Some(Kind::List)), deadline, |call, keys| {
         for key in keys {
             if let Some(found) = call.find_head(key, Kind::List)? {
                 let values = super::lists::pop_values(call, key, end, 1, found)?;
@@ -142,12 +140,14 @@ pub(super) fn brpop(call: &mut Call<'_>) -> Outcome {
 fn move_between(call: &mut Call<'_>, ends: (End, End), timeout_at: usize) -> Outcome {
     let args = call.args;
     let deadline = deadline(call, timeout_at)?;
-    let is_done = until(call, (&args[1..2], Kind::List), deadline, |call, _| match move_value(call, (args[1], args[2]), ends)? {
-        Some(value) => {
-            call.reply().bulk(&value);
-            Ok(true)
+    let is_done = until(call, (&args[1..2], Some(Kind::List)), deadline, |call, _| {
+        match move_value(call, (args[1], args[2]), ends)? {
+            Some(value) => {
+                call.reply().bulk(&value);
+                Ok(true)
+            }
+            None => Ok(false),
         }
-        None => Ok(false),
     })?;
     if !is_done {
         if call.is_inside { call.reply().null() } else { call.reply().null_array() }
@@ -167,7 +167,7 @@ pub(super) fn brpoplpush(call: &mut Call<'_>) -> Outcome {
 pub(super) fn blmpop(call: &mut Call<'_>) -> Outcome {
     let deadline = deadline(call, 1)?;
     let (keys, end, count) = pop_request(call, 2)?;
-    if !until(call, (keys, Kind::List), deadline, |call, keys| pop_first(call, keys, end, count))? {
+    if !until(call, (keys, Some(Kind::List)), deadline, |call, keys| pop_first(call, keys, end, count))? {
         call.reply().null_array();
     }
     Ok(())
@@ -176,7 +176,7 @@ pub(super) fn blmpop(call: &mut Call<'_>) -> Outcome {
 fn pop_member(call: &mut Call<'_>, is_max: bool) -> Outcome {
     let args = call.args;
     let (keys, deadline) = (&args[1..args.len() - 1], deadline(call, args.len() - 1)?);
-    let is_done = until(call, (keys, Kind::SortedSet), deadline, |call, keys| {
+    let is_done = until(call, (keys, Some(Kind::SortedSet)), deadline, |call, keys| {
         for key in keys {
             if let Some(found) = call.find_head(key, Kind::SortedSet)? {
                 let members = sorted_sets::pop_members(call, key, is_max, 1, found)?;
@@ -209,10 +209,24 @@ pub(super) fn bzpopmax(call: &mut Call<'_>) -> Outcome {
 pub(super) fn bzmpop(call: &mut Call<'_>) -> Outcome {
     let deadline = deadline(call, 1)?;
     let (keys, is_max, count) = sorted_sets::pop_request(call, 2)?;
-    if !until(call, (keys, Kind::SortedSet), deadline, |call, keys| sorted_sets::pop_first(call, keys, is_max, count))? {
+    if !until(call, (keys, Some(Kind::SortedSet)), deadline, |call, keys| {
+        sorted_sets::pop_first(call, keys, is_max, count)
+    })? {
         call.reply().null_array();
     }
     Ok(())
+}
+
+/// Waits for streams to get entries that are wanted, at most so many milliseconds, or as long as it takes if those are 0.
+pub(super) fn wait_for(
+    call: &mut Call<'_>,
+    keys: &[&[u8]],
+    ms: u64,
+    sees_all: bool,
+    attempt: impl FnMut(&mut Call<'_>, &[&[u8]]) -> Outcome<bool>,
+) -> Outcome<bool> {
+    let deadline = (ms > 0).then(|| fiber::now_ns().saturating_add(ms.saturating_mul(1_000_000)));
+    until(call, (keys, (!sees_all).then_some(Kind::Stream)), deadline, attempt)
 }
 
 /// `WAIT`: there are no replicas.

@@ -57,16 +57,17 @@ pub(super) struct Head {
     pub(super) id: u64,
     /// How many there are.
     pub(super) count: u64,
-    /// Of a list: the position of its first element. Of a stream: the time of the last entry.
+    /// Of a list: the position of its first element.
     pub(super) first: i64,
-    /// Of a stream: the number of the last entry within its millisecond, and how many were ever added.
-    pub(super) second: u64,
+    /// Of a stream: the last entry that was added, how many ever were, and the greatest one that was removed by its number.
+    pub(super) last: (u64, u64),
     pub(super) added: u64,
+    pub(super) removed: (u64, u64),
 }
 
 impl Head {
     pub(super) fn new(kind: Kind, id: u64) -> Self {
-        Head { kind, id, count: 0, first: 0, second: 0, added: 0 }
+        Head { kind, id, count: 0, first: 0, last: (0, 0), added: 0, removed: (0, 0) }
     }
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
@@ -74,12 +75,15 @@ impl Head {
         let kind = Kind::from_code(reader.read_uint().ok()?)?;
         let (id, count) = (reader.read_uint().ok()?, reader.read_uint().ok()?);
         let mut head = Head { count, ..Head::new(kind, id) };
-        if length > 3 {
-            head.first = reader.read_int().ok()?;
-        }
-        if length > 5 {
-            head.second = reader.read_uint().ok()?;
-            head.added = reader.read_uint().ok()?;
+        match kind {
+            Kind::List if length > 3 => head.first = reader.read_int().ok()?,
+            Kind::Stream if length > 7 => {
+                let mut next = || reader.read_uint().ok();
+                head.last = (next()?, next()?);
+                head.added = next()?;
+                head.removed = (next()?, next()?);
+            }
+            _ => {}
         }
         Some(head)
     }
@@ -87,19 +91,20 @@ impl Head {
     fn encode(&self, out: &mut Vec<u8>) {
         let length = match self.kind {
             Kind::List => 4,
-            Kind::Stream => 6,
+            Kind::Stream => 8,
             _ => 3,
         };
         msgpack::encode_array(out, length);
         msgpack::encode_uint(out, self.kind as u64);
         msgpack::encode_uint(out, self.id);
         msgpack::encode_uint(out, self.count);
-        if length > 3 {
-            msgpack::encode_int(out, self.first);
-        }
-        if length > 5 {
-            msgpack::encode_uint(out, self.second);
-            msgpack::encode_uint(out, self.added);
+        match self.kind {
+            Kind::List => msgpack::encode_int(out, self.first),
+            Kind::Stream => {
+                let numbers = [self.last.0, self.last.1, self.added, self.removed.0, self.removed.1];
+                numbers.into_iter().for_each(|number| msgpack::encode_uint(out, number));
+            }
+            _ => {}
         }
     }
 }
@@ -188,6 +193,8 @@ pub(super) struct Call<'a> {
     pub(super) may_wait: bool,
     /// It is one of a transaction or a script: it must not wait for others.
     pub(super) is_inside: bool,
+    /// It is one of a script.
+    pub(super) is_script: bool,
     /// Others have changed what it had seen, several times: it gives nobody a turn of its own will any more.
     pub(super) is_hurried: bool,
     /// Heads of what was replaced or removed; their elements are still there.
@@ -410,6 +417,12 @@ impl<'a> Call<'a> {
             encode(scratch);
             self.database.execute(self.context, space, Operation::Replace { tuple: scratch })
         })?;
+        Ok(())
+    }
+
+    /// Puts a row into a space.
+    pub(super) fn put_into(&self, space: &Rc<Space>, row: &[u8]) -> Outcome {
+        self.database.execute(self.context, space, Operation::Replace { tuple: row })?;
         Ok(())
     }
 

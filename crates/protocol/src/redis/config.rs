@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 /// Parameters and what they are until somebody sets them.
 const DEFAULTS: &[(&str, &str)] = &[
+    ("activerehashing", "yes"),
+    ("aof-use-rdb-preamble", "yes"),
     ("appendfsync", "always"),
     ("appendonly", "yes"),
     ("bind", ""),

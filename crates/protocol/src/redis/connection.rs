@@ -343,8 +343,8 @@ pub(super) fn client(call: &mut Call<'_>) -> Outcome {
         call.reply().integer(-1);
     } else {
         let known = [
-            "id", "setname", "getname", "list", "info", "kill", "unblock", "reply", "no-evict", "tracking", "caching", "getredir",
-            "pause", "unpause", "setinfo",
+            "id", "setname", "getname", "list", "info", "kill", "unblock", "reply", "no-evict", "tracking", "caching",
+            "getredir", "pause", "unpause", "setinfo",
         ];
         return Err(super::scripts::unknown_subcommand(call, "client", &known));
     }

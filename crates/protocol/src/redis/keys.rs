@@ -317,6 +317,9 @@ pub(super) fn copy(call: &mut Call<'_>) -> Outcome {
                     out.extend_from_slice(&rows[at]);
                 })
             })?;
+            if head.kind == Kind::Stream {
+                call.atomically(|call| super::streams::copy_groups(call, &head, &copied))?;
+            }
             Some(copied)
         }
     };

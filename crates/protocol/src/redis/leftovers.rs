@@ -4,7 +4,7 @@
 
 use super::call::{Entry, Head, Kind};
 use super::shared::{DATABASES, Shared};
-use database::{Context, Database, Key, Operation, Result, ScanRequest};
+use database::{Context, Database, Key, Operation, Result, ScanRequest, Space};
 use hashbrown::HashSet;
 use runtime::fiber;
 use std::rc::Rc;
@@ -41,24 +41,37 @@ pub(super) fn add(shared: &Rc<Shared>, database: &Rc<Database>, heads: Vec<Head>
     }
 }
 
-/// Removes all elements of a head.
+/// Removes all elements of a head, and what stands beside them.
 fn remove(shared: &Shared, database: &Rc<Database>, context: &Context, head: &Head) -> Result<()> {
+    // Without its space nothing is left.
+    for (space, key_fields) in shared.spaces(database).all_of(head.kind) {
+        remove_from(database, context, (&space, key_fields), head.id)?;
+    }
+    Ok(())
+}
+
+/// Removes the rows of a space that begin with a number.
+fn remove_from(
+    database: &Rc<Database>,
+    context: &Context,
+    (space, key_fields): (&Rc<Space>, u32),
+    id: u64,
+) -> Result<()> {
     let mut prefix = Vec::new();
-    msgpack::encode_uint(&mut prefix, head.id);
-    let key_fields = if head.kind == Kind::Stream { 3 } else { 2 };
-    loop {
-        let spaces = shared.spaces(database);
-        // Without its space nothing is left.
-        let Ok(space) = spaces.elements(head.kind) else { return Ok(()) };
+    msgpack::encode_uint(&mut prefix, id);
+    while !space.is_dropped.get() {
         let key = Key { parts: &prefix, part_count: 1 };
         let request = ScanRequest { limit: SLICE, ..ScanRequest::new(IndexId::PRIMARY, IteratorKind::Eq, key) };
         let rows = database.select_tuples(context, space, &request)?;
+        if rows.is_empty() {
+            break;
+        }
         database.begin(context)?;
         let removed = rows.iter().try_for_each(|row| {
             let mut reader = Reader::new(row.data());
             let begin = reader.read_array().map_or(0, |_| reader.position());
             (0..key_fields).for_each(|_| reader.skip_checked());
-            let mut key = vec![0x90 | key_fields];
+            let mut key = vec![0x90 | key_fields as u8];
             key.extend_from_slice(&row.data()[begin..reader.position()]);
             database.execute(context, space, Operation::Delete { index_id: IndexId::PRIMARY, key: &key }).map(drop)
         });
@@ -69,10 +82,11 @@ fn remove(shared: &Shared, database: &Rc<Database>, context: &Context, head: &He
         // Waits for the log: what is removed goes no faster than the disk.
         database.commit(context)?;
         if (rows.len() as u64) < SLICE {
-            return Ok(());
+            break;
         }
         fiber::yield_now();
     }
+    Ok(())
 }
 
 /// Notes the numbers that are taken, and looks for elements without a key now and from time to time. Errors: those of reading.
@@ -82,10 +96,9 @@ pub(super) fn begin(shared: &Rc<Shared>, database: &Rc<Database>) -> Result<()> 
     }
     let context = database.admin_context();
     let spaces = shared.spaces(database);
-    for kind in KINDS {
-        let Ok(space) = spaces.elements(kind) else { continue };
+    for (space, _) in KINDS.into_iter().flat_map(|kind| spaces.all_of(kind)) {
         let request = ScanRequest { limit: 1, ..ScanRequest::new(IndexId::PRIMARY, IteratorKind::Le, Key::EMPTY) };
-        database.select(&context, space, &request, |row| {
+        database.select(&context, &space, &request, |row| {
             let mut reader = Reader::new(row);
             shared.note_id(reader.read_array().and_then(|_| reader.read_uint()).unwrap_or(0));
             true
@@ -111,16 +124,17 @@ fn search(shared: &Rc<Shared>, database: &Rc<Database>, context: &Context) -> Re
     // Numbers before the keys: a key that is made meanwhile has a greater one than all that are looked at.
     let bound = shared.last_id();
     let mut found = Vec::new();
-    for kind in KINDS {
+    let spaces = shared.spaces(database);
+    let places =
+        KINDS.into_iter().flat_map(|kind| spaces.all_of(kind).into_iter().map(move |(space, _)| (kind, space)));
+    for (kind, space) in places {
         let mut after = Vec::new();
-        loop {
-            let spaces = shared.spaces(database);
-            let Ok(space) = spaces.elements(kind) else { break };
+        while !space.is_dropped.get() {
             let part_count = u32::from(!after.is_empty());
             let key = Key { parts: &after, part_count };
             let request = ScanRequest { limit: 1, ..ScanRequest::new(IndexId::PRIMARY, IteratorKind::Gt, key) };
             let mut id = None;
-            database.select(context, space, &request, |row| {
+            database.select(context, &space, &request, |row| {
                 let mut reader = Reader::new(row);
                 id = reader.read_array().and_then(|_| reader.read_uint()).ok();
                 true

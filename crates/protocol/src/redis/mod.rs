@@ -28,6 +28,8 @@ mod shared;
 mod sort;
 mod sorted_sets;
 mod state;
+mod stream_groups;
+mod streams;
 mod strings;
 mod table;
 mod transactions;

@@ -180,6 +180,7 @@ impl ScriptCommands for Commands {
             is_write: false,
             may_wait: true,
             is_inside: true,
+            is_script: true,
             is_hurried: false,
             left: RefCell::default(),
         };

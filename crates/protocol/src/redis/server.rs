@@ -187,6 +187,10 @@ fn key_places(spec: &Spec, args: &[&[u8]]) -> Vec<usize> {
         let store = (2..args.len().saturating_sub(1)).rfind(|at| args[*at].eq_ignore_ascii_case(b"store"));
         return [Some(1), store.map(|at| at + 1)].into_iter().flatten().collect();
     }
+    if matches!(spec.name, "xread" | "xreadgroup") {
+        let streams = (1..args.len()).find(|at| args[*at].eq_ignore_ascii_case(b"streams"));
+        return streams.map_or(Vec::new(), |at| (at + 1..at + 1 + (args.len() - at - 1) / 2).collect());
+    }
     if first == 0 {
         // Those that say how many there are.
         let at = match spec.name {

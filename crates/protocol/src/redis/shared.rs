@@ -24,6 +24,21 @@ const ELEMENTS: [(Kind, &str); 5] = [
     (Kind::Stream, "redis_streams"),
 ];
 
+/// What stands beside a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfGroups {
+    Groups,
+    Consumers,
+    Pending,
+}
+
+/// Their spaces, and how many fields make the key.
+const OF_GROUPS: [(OfGroups, &str, u32); 3] = [
+    (OfGroups::Groups, "redis_stream_groups", 2),
+    (OfGroups::Consumers, "redis_stream_consumers", 3),
+    (OfGroups::Pending, "redis_stream_pending", 4),
+];
+
 /// The space of libraries of functions.
 const FUNCTIONS: &str = "redis_functions";
 
@@ -33,6 +48,8 @@ pub(super) struct Spaces {
     keys: [Option<Rc<Space>>; DATABASES],
     elements: [Option<Rc<Space>>; 5],
     functions: Option<Rc<Space>>,
+    /// Groups, consumers and pending entries of streams.
+    of_groups: [Option<Rc<Space>>; 3],
 }
 
 /// The name of the space of the keys of a database.
@@ -48,6 +65,7 @@ impl Spaces {
             keys: std::array::from_fn(|db| catalog.space_by_name(&keys_name(db))),
             elements: ELEMENTS.map(|(_, name)| catalog.space_by_name(name)),
             functions: catalog.space_by_name(FUNCTIONS),
+            of_groups: OF_GROUPS.map(|(_, name, _)| catalog.space_by_name(name)),
         }
     }
 
@@ -66,9 +84,28 @@ impl Spaces {
         self.functions.as_ref().ok_or_else(missing)
     }
 
+    /// A space of what stands beside streams. Errors: it is not there.
+    pub(super) fn of_groups(&self, what: OfGroups) -> Outcome<&Rc<Space>> {
+        self.of_groups[what as usize].as_ref().ok_or_else(|| {
+            let name = OF_GROUPS[what as usize].1;
+            format!("ERR the space '{name}' is gone: it is made when the server begins to listen").into()
+        })
+    }
+
+    /// The spaces where something of a head may stand, by its number, each with the fields of its key.
+    pub(super) fn all_of(&self, kind: Kind) -> Vec<(Rc<Space>, u32)> {
+        let fields = if kind == Kind::Stream { 3 } else { 2 };
+        let mut all: Vec<_> = self.elements(kind).ok().map(|space| (Rc::clone(space), fields)).into_iter().collect();
+        if kind == Kind::Stream {
+            let beside = self.of_groups.iter().zip(OF_GROUPS);
+            all.extend(beside.filter_map(|(space, (_, _, fields))| Some((Rc::clone(space.as_ref()?), fields))));
+        }
+        all
+    }
+
     /// All spaces that are there.
     pub(super) fn all(&self) -> impl Iterator<Item = &Rc<Space>> {
-        self.keys.iter().chain(&self.elements).flatten()
+        self.keys.iter().chain(&self.elements).chain(&self.of_groups).flatten()
     }
 
     pub(super) fn has_keys(&self, db: usize) -> bool {

@@ -62,3 +62,31 @@ make('redis_functions', {
     { name = 'name', type = 'string' },
     { name = 'code', type = 'string' },
 }, { 'name' }, 'tree')
+
+make('redis_stream_groups', {
+    { name = 'id', type = 'unsigned' },
+    { name = 'group', type = 'string' },
+    { name = 'last_ms', type = 'unsigned' },
+    { name = 'last_seq', type = 'unsigned' },
+    { name = 'read', type = 'unsigned', is_nullable = true },
+}, { 'id', 'group' }, 'tree')
+
+make('redis_stream_consumers', {
+    { name = 'id', type = 'unsigned' },
+    { name = 'group', type = 'string' },
+    { name = 'consumer', type = 'string' },
+    { name = 'seen', type = 'unsigned' },
+}, { 'id', 'group', 'consumer' }, 'tree')
+
+local pending = make('redis_stream_pending', {
+    { name = 'id', type = 'unsigned' },
+    { name = 'group', type = 'string' },
+    { name = 'ms', type = 'unsigned' },
+    { name = 'seq', type = 'unsigned' },
+    { name = 'consumer', type = 'string' },
+    { name = 'delivered', type = 'unsigned' },
+    { name = 'times', type = 'unsigned' },
+}, { 'id', 'group', 'ms', 'seq' }, 'tree')
+if pending.index.consumer == nil then
+    pending:create_index('consumer', { type = 'tree', parts = { 'id', 'group', 'consumer', 'ms', 'seq' } })
+end

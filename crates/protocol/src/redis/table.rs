@@ -4,7 +4,7 @@ use super::call::Call;
 use super::failure::Outcome;
 use super::{
     bits, blocking, config, connection, debug, functions, hashes, keys, lists, pubsub, scan, scripts, server, sets,
-    sort, sorted_sets, strings, transactions,
+    sort, sorted_sets, stream_groups, streams, strings, transactions,
 };
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -454,6 +454,29 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("shutdown", -1, A | S | X, NONE, server::refused, "cluster", "Stops the server: refused."),
     spec("slaveof", 3, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("sync", 1, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
+    spec("xack", -4, W | F, ONE, stream_groups::xack, "stream", "Acknowledges entries."),
+    spec("xadd", -5, W | F, ONE, streams::xadd, "stream", "Adds an entry."),
+    spec(
+        "xautoclaim",
+        -6,
+        W | F,
+        ONE,
+        stream_groups::xautoclaim,
+        "stream",
+        "Gives entries that wait too long to a consumer.",
+    ),
+    spec("xclaim", -6, W | F, ONE, stream_groups::xclaim, "stream", "Gives entries to a consumer."),
+    spec("xdel", -3, W | F, ONE, streams::xdel, "stream", "Removes entries."),
+    spec("xgroup", -2, W, (2, 2, 1), stream_groups::xgroup, "stream", "Makes and changes groups of consumers."),
+    spec("xinfo", -2, R, (2, 2, 1), streams::xinfo, "stream", "Shows streams, groups and consumers."),
+    spec("xlen", 2, R | F, ONE, streams::xlen, "stream", "Counts entries."),
+    spec("xpending", -3, R, ONE, stream_groups::xpending, "stream", "Shows entries that are not acknowledged."),
+    spec("xrange", -4, R, ONE, streams::xrange, "stream", "Returns entries of a range."),
+    spec("xread", -4, B | R, NONE, streams::xread, "stream", "Returns entries behind a number, of several streams."),
+    spec("xreadgroup", -7, B | W, NONE, streams::xreadgroup, "stream", "Returns entries to a consumer of a group."),
+    spec("xrevrange", -4, R, ONE, streams::xrevrange, "stream", "Returns entries of a range, the last one first."),
+    spec("xsetid", -3, W | F, ONE, streams::xsetid, "stream", "Sets the number of the last entry."),
+    spec("xtrim", -4, W, ONE, streams::xtrim, "stream", "Removes the oldest entries."),
     spec("eval", -3, S | WAITS, NONE, scripts::eval, "scripting", "Runs a script."),
     spec("eval_ro", -3, R | S | WAITS, NONE, scripts::eval_ro, "scripting", "Runs a script that may not write."),
     spec("evalsha", -3, S | WAITS, NONE, scripts::evalsha, "scripting", "Runs a script of the cache."),
