@@ -772,7 +772,7 @@ pub(super) fn describe_fully(call: &mut Call<'_>, head: &Head, groups: &[Group],
         write_number(&mut reply, lag);
         reply.text("pel-count");
         reply.count(given.len());
-        reply.text("pel");
+        reply.text("pending");
         reply.array(given.len().min(limit));
         for pending in given.iter().take(limit) {
             reply.array(4);
@@ -792,7 +792,7 @@ pub(super) fn describe_fully(call: &mut Call<'_>, head: &Head, groups: &[Group],
             reply.integer(*seen as i64);
             reply.text("pel-count");
             reply.count(own.len());
-            reply.text("pel");
+            reply.text("pending");
             reply.array(own.len().min(limit));
             for pending in own.iter().take(limit) {
                 reply.array(3);
