@@ -22,6 +22,8 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 const POLL_PAUSE: Duration = Duration::from_millis(10);
 /// Memory that memcached may take.
 const MEMCACHED_MEGABYTES: u32 = 4096;
+/// Memory for rows of Lycosa where it stands in a rival's place.
+const DOOR_MEMORY: &str = "4G";
 /// Caches of the SQL servers: more than the workloads fill.
 const SQL_CACHE: &str = "1GB";
 
@@ -32,6 +34,12 @@ pub(crate) enum Contender {
     Lycosa,
     /// Lycosa, wal_mode write
     LycosaWrite,
+    /// Lycosa by Redis' protocol, wal_mode fsync
+    LycosaRedis,
+    /// Lycosa by Redis' protocol, wal_mode write
+    LycosaRedisWrite,
+    /// Lycosa by memcached's protocol, wal_mode write
+    LycosaMemcached,
     /// Tarantool, wal_mode write, its default
     Tarantool,
     /// Tarantool, wal_mode fsync
@@ -76,6 +84,9 @@ impl Contender {
         match self {
             Contender::Lycosa => "Lycosa fsync",
             Contender::LycosaWrite => "Lycosa write",
+            Contender::LycosaRedis => "Lycosa fsync, Redis' protocol",
+            Contender::LycosaRedisWrite => "Lycosa write, Redis' protocol",
+            Contender::LycosaMemcached => "Lycosa write, memcached's protocol",
             Contender::Tarantool => "Tarantool write",
             Contender::TarantoolFsync => "Tarantool fsync",
             Contender::Redis => "Redis",
@@ -106,11 +117,26 @@ impl Contender {
         self.is_lycosa() || matches!(self, Contender::Tarantool | Contender::TarantoolFsync)
     }
 
+    /// True if it speaks Redis' protocol.
+    pub(crate) fn is_redis(self) -> bool {
+        use Contender::{LycosaRedis, LycosaRedisWrite, Redis, RedisAlways};
+        matches!(self, Redis | RedisAlways | LycosaRedis | LycosaRedisWrite)
+    }
+
+    /// True if it speaks memcached's protocol.
+    pub(crate) fn is_memcached(self) -> bool {
+        matches!(self, Contender::Memcached | Contender::MemcachedOne | Contender::LycosaMemcached)
+    }
+
     /// What is set besides addresses and directories, in the server's own words.
     fn own_settings(self) -> Vec<String> {
         let text = match self {
             Contender::Lycosa | Contender::TarantoolFsync => "wal_mode=fsync".to_string(),
             Contender::LycosaWrite | Contender::Tarantool => "wal_mode=write".to_string(),
+            Contender::LycosaRedis => format!("--wal-mode fsync --memtx-memory {DOOR_MEMORY}"),
+            Contender::LycosaRedisWrite | Contender::LycosaMemcached => {
+                format!("--wal-mode write --memtx-memory {DOOR_MEMORY}")
+            }
             // Two spaces stand around an argument that is empty.
             Contender::Redis => "--save  --appendonly no".to_string(),
             Contender::RedisAlways => "--save  --appendonly yes --appendfsync always".to_string(),
@@ -148,6 +174,12 @@ impl Contender {
     fn arguments(self, dir: &Path, port: u16) -> Vec<String> {
         let dir = dir.display();
         let text = match self {
+            Contender::LycosaRedis | Contender::LycosaRedisWrite => {
+                format!("lycosa serve --work-dir {dir}/data --listen redis://127.0.0.1:{port}")
+            }
+            Contender::LycosaMemcached => {
+                format!("lycosa serve --work-dir {dir}/data --listen memcached://127.0.0.1:{port}")
+            }
             Contender::Redis | Contender::RedisAlways => {
                 format!("redis-server --port {port} --bind 127.0.0.1 --dir {dir}")
             }
@@ -178,7 +210,13 @@ impl Contender {
     }
 
     fn program(self, places: &Places) -> PathBuf {
-        if self.is_iproto() { self.launch(places).binary } else { find(&self.arguments(Path::new(""), 0)[0]) }
+        if self.is_iproto() {
+            return self.launch(places).binary;
+        }
+        match self.arguments(Path::new(""), 0)[0].as_str() {
+            "lycosa" => places.lycosa.clone(),
+            name => find(name),
+        }
     }
 
     /// Version and settings. Errors: it is not installed.
@@ -329,9 +367,9 @@ impl Rival {
             chown(dir.path(), Some(user), Some(group)).map_err(failed)?;
         }
         let log = dir.path().join("server.log");
-        let run = |arguments: &[String]| -> Result<Command, String> {
+        let run = |program: PathBuf, arguments: &[String]| -> Result<Command, String> {
             let log = File::options().create(true).append(true).open(&log).map_err(failed)?;
-            let mut command = Command::new(find(&arguments[0]));
+            let mut command = Command::new(program);
             command.args(&arguments[1..]).current_dir(dir.path()).stdin(Stdio::null());
             command.stdout(log.try_clone().map_err(failed)?).stderr(log);
             if let Some((user, group)) = user {
@@ -340,13 +378,14 @@ impl Rival {
             Ok(command)
         };
         for arguments in contender.preparations(dir.path(), user.is_some()) {
-            let status = run(&arguments)?.status().map_err(|error| format!("{}: {error}", arguments[0]))?;
+            let status =
+                run(find(&arguments[0]), &arguments)?.status().map_err(|error| format!("{}: {error}", arguments[0]))?;
             if !status.success() {
                 return Err(with_log(&format!("{} ended with {status}", arguments[0]), &log));
             }
         }
         let port = free_port().map_err(failed)?;
-        let child = run(&contender.arguments(dir.path(), port))?.spawn().map_err(failed)?;
+        let child = run(contender.program(places), &contender.arguments(dir.path(), port))?.spawn().map_err(failed)?;
         orphans::watch_over(dir.path(), Some(child.id()));
         let mut rival = Rival { contender, child, address: format!("127.0.0.1:{port}"), dir };
         rival.wait()?;
@@ -356,7 +395,7 @@ impl Rival {
     /// Asks for a sign of life.
     fn probe(&self) -> Result<(), String> {
         match self.contender {
-            Contender::Redis | Contender::RedisAlways => RedisShop::connect(&self.address).map(|_| ()),
+            other if other.is_redis() => RedisShop::connect(&self.address).map(|_| ()),
             Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => {
                 connect_mariadb(&self.address).map(|_| ())
             }

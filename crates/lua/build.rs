@@ -43,6 +43,12 @@ const CHANGES: &[Change] = &[
         from: "      int c = *(const uint8_t *)p++;\n",
         to: "      extern void *memmem(const void *, size_t, const void *, size_t);\n      if (plen > 16) return (const char *)memmem(s, slen, p, plen);\n      int c = *(const uint8_t *)p++;\n",
     },
+    // Scripts of Redis' commands (chunks `user_script`, `user_function`) have no tail calls: their errors name the line that called.
+    Change {
+        file: "lj_parse.c",
+        from: "\tif (bc_op(*ip) == BC_VARG) goto notailcall;",
+        to: "\tif (bc_op(*ip) == BC_VARG || (ls->chunkarg && !strncmp(ls->chunkarg, \"@user_\", 6))) goto notailcall;",
+    },
     // Finalizers can be ended, too: hooks stay active in them.
     Change {
         file: "lj_gc.c",

@@ -3,13 +3,16 @@
 
     record.py --real 127.0.0.1:6379 --seed 1 --count 1000 > answers/1.txt     record
     record.py --real 127.0.0.1:6379 --ours 127.0.0.1:6380 --seed 9            compare two servers
+    record.py --real 127.0.0.1:6379 --script scripts.txt > answers/scripts.txt  record what a file says
 
-The commands are random, from one seed, over few keys and values, so that they meet. Recorded files are what `tests/tests/redis.rs` plays. Both servers are
+With `--script` every line is a script for EVAL, or behind `! ` a command in the shell's quotes (`\\n` ends a line within). Else the commands are random, from one seed, over few keys and values, so that they meet. Recorded files are what `tests/tests/redis.rs` plays. Both servers are
 emptied first.
 """
 
 import argparse
+import itertools
 import random
+import shlex
 import socket
 import sys
 
@@ -237,6 +240,16 @@ def commands(seed, without):
         yield has_no_order, [rnd.choice(CLASSES.get(part) or part.split("/")) for part in parts[has_no_order:]]
 
 
+def written(path):
+    """The commands of a file."""
+    for line in open(path, encoding="latin-1"):
+        line = line.rstrip("\n")
+        if line.startswith("! "):
+            yield False, [part.replace("\\n", "\n") for part in shlex.split(line[2:])]
+        elif line:
+            yield False, ["eval", line, "0"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--real", required=True, help="address of the real Redis")
@@ -244,12 +257,19 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--without", nargs="*", default=[], help="commands to leave out, as they stand in this file")
+    parser.add_argument("--script", help="file of commands, in the place of random ones")
     options = parser.parse_args()
     servers = [Connection(address) for address in (options.real, options.ours) if address]
     for server in servers:
         server.send("flushall")
     differing = 0
-    for _, (has_no_order, command) in zip(range(options.count), commands(options.seed, options.without)):
+    if options.script:
+        chosen = written(options.script)
+    else:
+        chosen = itertools.islice(commands(options.seed, options.without), options.count)
+    done = 0
+    for has_no_order, command in chosen:
+        done += 1
         answers = [shown(server.send(*command)) for server in servers]
         text = " ".join(shown(part.encode("latin-1")) for part in command)
         if not options.ours:
@@ -261,7 +281,7 @@ def main():
             differing += 1
             print(text, *answers, sep="\n    ")
     if options.ours:
-        print(f"{options.count} commands, {differing} answers differ", file=sys.stderr)
+        print(f"{done} commands, {differing} answers differ", file=sys.stderr)
         sys.exit(1 if differing else 0)
 
 

@@ -10,15 +10,18 @@ use load::{Door, End, Flow, Keys, Pace, Row, Share, Template};
 pub(crate) const SECTION: Section = Section {
     name: "key-value",
     title: "Plain set and get",
-    about: "Values of 100 bytes under random keys out of those that are there: SET and GET on Redis, set and get on memcached, and replace and select over the \
-            binary protocol on Lycosa.",
+    about: "Values of 100 bytes under random keys out of those that are there: SET and GET on Redis, set and get on memcached, replace and select over the \
+            binary protocol on Lycosa, and the rivals' protocols on Lycosa.",
     run,
 };
 
 const VALUE_BYTES: usize = 100;
-const CONTENDERS: [Contender; 6] = [
+const CONTENDERS: [Contender; 9] = [
     Contender::LycosaWrite,
     Contender::Lycosa,
+    Contender::LycosaRedisWrite,
+    Contender::LycosaRedis,
+    Contender::LycosaMemcached,
     Contender::Redis,
     Contender::RedisAlways,
     Contender::Memcached,
@@ -28,10 +31,8 @@ const CONTENDERS: [Contender; 6] = [
 fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) -> Result<(), String> {
     let rows = settings.scale.rows;
     let (door, set, get) = match server.contender {
-        Contender::Redis | Contender::RedisAlways => {
-            (Door::Resp, Template::set(Door::Resp, VALUE_BYTES), Template::get(Door::Resp))
-        }
-        Contender::Memcached | Contender::MemcachedOne => {
+        other if other.is_redis() => (Door::Resp, Template::set(Door::Resp, VALUE_BYTES), Template::get(Door::Resp)),
+        other if other.is_memcached() => {
             (Door::Memcached, Template::set(Door::Memcached, VALUE_BYTES), Template::get(Door::Memcached))
         }
         _ => {

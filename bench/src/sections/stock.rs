@@ -17,7 +17,7 @@ pub(crate) const SECTION: Section = Section {
     title: "Inventory: capture and release",
     about: "1,000 items in three warehouses; half of the operations take units of an item from wherever there are some, all or none, half give units \
             back. 16 clients, each with a connection and one operation in flight, one round trip for each: Lua procedures on Lycosa and \
-            Tarantool, scripts over hashes and a set kept by hand on Redis, procedures with SELECT ... FOR UPDATE on MariaDB and PostgreSQL. At the end the stock \
+            Tarantool, scripts over hashes and a set kept by hand on Redis and on Lycosa by Redis' protocol, procedures with SELECT ... FOR UPDATE on MariaDB and PostgreSQL. At the end the stock \
             must be exact.",
     run,
 };
@@ -33,9 +33,11 @@ pub(crate) const CASE: &str = "capture and release";
 const ITEMS: u64 = 1000;
 const CLIENTS: u64 = 16;
 /// memcached has no atomic operation over several keys.
-const CONTENDERS: [Contender; 10] = [
+const CONTENDERS: [Contender; 12] = [
     Contender::Lycosa,
     Contender::LycosaWrite,
+    Contender::LycosaRedis,
+    Contender::LycosaRedisWrite,
     Contender::Tarantool,
     Contender::TarantoolFsync,
     Contender::Redis,
@@ -50,7 +52,7 @@ const SQL_PART: u32 = 4;
 
 fn shop(server: &Running) -> Result<Box<dyn Shop>, String> {
     Ok(match server.contender {
-        Contender::Redis | Contender::RedisAlways => Box::new(RedisShop::connect(&server.address)?),
+        other if other.is_redis() => Box::new(RedisShop::connect(&server.address)?),
         Contender::Mariadb | Contender::MariadbDurable => Box::new(MariadbShop::connect(&server.address)?),
         Contender::Postgres | Contender::PostgresDurable => Box::new(PostgresShop::connect(&server.address)?),
         other => return Err(format!("{} has no shop", other.label())),
@@ -83,8 +85,7 @@ fn run_on_disk(settings: &Settings, recorder: &mut Recorder) -> Result<(), Strin
 }
 
 fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) -> Result<(), String> {
-    let is_sql =
-        !server.contender.is_iproto() && !matches!(server.contender, Contender::Redis | Contender::RedisAlways);
+    let is_sql = !server.contender.is_iproto() && !server.contender.is_redis();
     let operations = settings.scale.operations / if is_sql { SQL_PART } else { 1 };
     let generated = generator::generate(ITEMS, operations as usize, round);
     let before = server.cpu_seconds()?;

@@ -13,7 +13,7 @@ use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
 use crate::events::Events;
 use crate::expiry::Expiry;
-use crate::hooks::Procedures;
+use crate::hooks::{Procedures, Scripts};
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
 use crate::locks::Locks;
@@ -46,6 +46,8 @@ pub struct Limits {
     pub(crate) tuple_bytes: Cell<usize>,
     /// `vinyl_max_tuple_size`.
     pub(crate) disk_tuple_bytes: Cell<usize>,
+    /// What a door wants both to be where nobody has said otherwise.
+    wanted_tuple_bytes: Cell<usize>,
     /// A request that takes longer is logged.
     pub too_long_ns: Cell<u64>,
     /// A transaction that waits for longer is ended; 0 for no bound.
@@ -58,8 +60,11 @@ pub struct Limits {
 
 impl Limits {
     fn follow(&self, config: &Config) {
-        self.tuple_bytes.set(config.memtx_max_tuple_size as usize);
-        self.disk_tuple_bytes.set(config.vinyl_max_tuple_size as usize);
+        let (default, wanted) = (Config::default(), self.wanted_tuple_bytes.get());
+        let either =
+            |value: u64, default: u64| if value == default { (value as usize).max(wanted) } else { value as usize };
+        self.tuple_bytes.set(either(config.memtx_max_tuple_size, default.memtx_max_tuple_size));
+        self.disk_tuple_bytes.set(either(config.vinyl_max_tuple_size, default.vinyl_max_tuple_size));
         self.too_long_ns.set(config.too_long_threshold_ns);
         self.txn_timeout_ns.set(config.txn_timeout_ns);
         self.lock_timeout_ns.set(config.lock_timeout_ns);
@@ -112,6 +117,7 @@ pub struct Database {
     pub(crate) expiry: Expiry,
     pub(crate) identity: Identity,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
+    scripts: RefCell<Option<Rc<dyn Scripts>>>,
     pub(crate) checkpoint: RefCell<CheckpointState>,
     pub(crate) start: Start,
     /// The disk engine and what is between it and the schema.
@@ -161,6 +167,7 @@ impl Database {
             expiry: Expiry::default(),
             identity: Identity::default(),
             hooks: RefCell::default(),
+            scripts: RefCell::default(),
             checkpoint: RefCell::default(),
             start,
             disk: DiskState::default(),
@@ -179,6 +186,24 @@ impl Database {
     /// Fills the hook through which stored procedures are reached.
     pub fn set_procedures(&self, procedures: Rc<dyn Procedures>) {
         *self.hooks.borrow_mut() = Some(procedures);
+    }
+
+    /// Takes rows of up to so many bytes from now on, where `memtx_max_tuple_size` and `vinyl_max_tuple_size` are what they are unless somebody sets
+    /// them: a door that promises its clients larger values.
+    pub fn take_rows_of(&self, bytes: usize) {
+        let wanted = self.limits.wanted_tuple_bytes.get().max(bytes);
+        self.limits.wanted_tuple_bytes.set(wanted);
+        self.limits.follow(&self.config.borrow());
+    }
+
+    /// Fills the hook through which scripts of other protocols are run.
+    pub fn set_scripts(&self, scripts: Rc<dyn Scripts>) {
+        *self.scripts.borrow_mut() = Some(scripts);
+    }
+
+    /// Who runs scripts of other protocols, if there is Lua.
+    pub fn scripts(&self) -> Option<Rc<dyn Scripts>> {
+        self.scripts.borrow().clone()
     }
 
     pub(crate) fn procedures(&self) -> Option<Rc<dyn Procedures>> {

@@ -37,6 +37,79 @@ pub trait Procedures {
     fn session_event(&self, _context: &Rc<Context>, _event: SessionEvent) {}
 }
 
+/// A script that was compiled. The number is not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ScriptId(pub u64);
+
+/// A function that a library of scripts has registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptFunction {
+    /// To run it with.
+    pub id: ScriptId,
+    /// Its name.
+    pub name: String,
+    /// What it says of itself.
+    pub description: Option<String>,
+    /// As Redis has them: `no-writes` and its kin.
+    pub flags: Vec<String>,
+}
+
+/// Why a script came to no result.
+#[derive(Debug)]
+pub enum ScriptFailure {
+    /// It has raised an error: this is the text, its code first. What it did before stands.
+    Raised(String),
+    /// It was ended by force: it ran too long or wanted too much memory. Nothing of it is to stand.
+    Ended(String),
+}
+
+/// What a script works with: commands of the protocol that it came by, one after the other.
+pub trait ScriptCommands {
+    /// Runs a command and appends its answer as the protocol (Redis', RESP) has it; one that is refused is an answer, too. Errors: nothing more can be
+    /// done in this script.
+    fn command(&self, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<()>;
+
+    /// Says in which version of the protocol answers to commands are.
+    fn set_resp3(&self, resp3: bool);
+
+    /// True if whom the script acts for may run the command on these keys. None: there is no such command.
+    fn may_run(&self, parts: &[&[u8]]) -> Option<bool>;
+}
+
+/// What a script is called with.
+#[derive(Clone, Copy, Debug)]
+pub struct ScriptCall<'a> {
+    /// Its name in errors.
+    pub name: &'a str,
+    /// What the script finds as `KEYS`.
+    pub keys: &'a [&'a [u8]],
+    /// What it finds as `ARGV`.
+    pub arguments: &'a [&'a [u8]],
+    /// The result is wanted in the third version of the protocol.
+    pub resp3: bool,
+}
+
+/// Scripts in Lua that work with another protocol's commands (Redis' `EVAL`, `FUNCTION`), in a world of their own: they reach nothing but those.
+pub trait Scripts {
+    /// Compiles a script. Errors: the message of the compiler.
+    fn compile(&self, source: &[u8]) -> std::result::Result<ScriptId, String>;
+
+    /// Runs the source of a library, which registers functions. Errors: why it cannot be had.
+    fn load_library(&self, source: &[u8]) -> std::result::Result<Vec<ScriptFunction>, String>;
+
+    /// Lets go of a script.
+    fn forget(&self, id: ScriptId);
+
+    /// Runs a script in the fiber that calls and appends its result, in RESP. May wait as its commands do.
+    fn run(
+        &self,
+        id: ScriptId,
+        call: &ScriptCall<'_>,
+        commands: Rc<dyn ScriptCommands>,
+        out: &mut Vec<u8>,
+    ) -> std::result::Result<(), ScriptFailure>;
+}
+
 /// The way to the client of a session beside answers.
 pub trait Channel {
     /// Sends an encoded value that belongs to a request, before the answer to it; `seen` as in answers. May wait until the client reads.

@@ -76,7 +76,9 @@ pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Place, Resu
 pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use eviction::EvictionCounts;
 pub use expiry::{ExpiryCounts, Sweeper};
-pub use hooks::{Channel, Procedures, SessionEvent};
+pub use hooks::{
+    Channel, Procedures, ScriptCall, ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts, SessionEvent,
+};
 pub use ledger::log_error;
 pub use pages::After;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};

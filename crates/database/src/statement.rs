@@ -6,7 +6,7 @@
 use crate::access::{self, ObjectType, Privileges};
 use crate::alter;
 use crate::blind_write::BlindWrite;
-use crate::catalog::{IndexInfo, Space, SpaceKind};
+use crate::catalog::{Granted, IndexInfo, Space, SpaceKind};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::prepare::Prepared;
@@ -99,8 +99,27 @@ impl Operation<'_> {
 
 impl Database {
     /// Checks that the context's user may do `wanted` to a space. Errors: `AccessDenied`.
+    #[inline]
     pub fn check_space_access(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
+        let Granted { version, user, privileges } = space.granted.get();
+        if privileges & wanted == wanted
+            && version == self.catalog.access_version()
+            && user == context.user(&self.catalog)
+        {
+            return Ok(());
+        }
+        self.look_at_rights(context, space, wanted)
+    }
+
+    fn look_at_rights(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
         let rights = context.rights(&self.catalog);
+        if rights.universe & Privileges::USAGE != 0 {
+            space.granted.set(Granted {
+                version: self.catalog.access_version(),
+                user: context.user(&self.catalog),
+                privileges: rights.on(ObjectType::Space, space.id.0),
+            });
+        }
         if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
             return Ok(());
         }

@@ -33,6 +33,7 @@ mod registry;
 mod remote;
 mod scans;
 mod schema;
+mod scripts;
 mod secure;
 mod sockets;
 mod state;

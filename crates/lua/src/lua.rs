@@ -86,6 +86,7 @@ impl Lua {
             crate::byte_streams::FUNCTIONS,
             crate::crypto::FUNCTIONS,
             crate::inflate::FUNCTIONS,
+            crate::scripts::FUNCTIONS,
         ];
         for (name, function) in parts.into_iter().flatten() {
             state.push_function(*function);
@@ -103,6 +104,7 @@ impl Lua {
         state.set_top(0);
         watchdog::set_slice_max_ms(state, config.slice_max_ms).map_err(|error| error.to_string())?;
         database.set_procedures(Rc::new(Lua { _one_per_thread: std::marker::PhantomData }));
+        database.set_scripts(Rc::new(Lua { _one_per_thread: std::marker::PhantomData }));
         Ok(())
     }
 

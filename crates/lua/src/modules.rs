@@ -37,6 +37,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("xlog", include_str!("modules/xlog.lua")),
     ("trigger", include_str!("modules/trigger.lua")),
     ("tap", include_str!("modules/tap.lua")),
+    ("scripts", include_str!("modules/scripts.lua")),
     ("loading", include_str!("modules/loading.lua")),
     ("space", include_str!("modules/space.lua")),
     ("schema", include_str!("modules/schema.lua")),

@@ -111,6 +111,7 @@ pub(crate) struct Registry {
     pub(crate) watchers: RefCell<hashbrown::HashMap<u64, Rc<crate::watches::LuaWatcher>>>,
     /// Sockets with TLS.
     pub(crate) secure: RefCell<crate::secure::SecureSockets>,
+    pub(crate) scripts: crate::scripts::ScriptRegistry,
     /// Which triggers of sessions there are.
     pub(crate) session_triggers: RefCell<HashSet<String>>,
 }

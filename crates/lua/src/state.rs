@@ -211,6 +211,12 @@ impl State {
             .ok_or_else(|| Raise::Message(format!("{what} must be a string, got {}", self.kind_name(index))))
     }
 
+    /// The bytes of a string argument; they live as long as it is on the stack.
+    pub(crate) fn check_string_bytes<'a>(self, index: c_int) -> Result<&'a [u8], Raise> {
+        let kind = || format!("bad argument #{index} (string expected, got {})", self.kind_name(index));
+        self.bytes(index).ok_or_else(|| Raise::Message(kind()))
+    }
+
     /// A number argument.
     pub(crate) fn check_number(self, index: c_int, what: &str) -> Result<f64, Raise> {
         self.number(index)
@@ -267,6 +273,12 @@ impl State {
         // SAFETY: see above.
         unsafe { ffi::lua_replace(self.0, index) };
         self.set_top(index);
+    }
+
+    /// Moves the value on top to a place from the bottom that has one, and leaves the rest.
+    pub(crate) fn put(self, index: c_int) {
+        // SAFETY: see above.
+        unsafe { ffi::lua_replace(self.0, index) };
     }
 
     pub(crate) fn new_table(self, array: usize, hash: usize) {

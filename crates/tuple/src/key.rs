@@ -56,6 +56,8 @@ pub struct KeyDef {
     parts: Vec<KeyPart>,
     shape: Shape,
     is_nullable: bool,
+    /// How many of the first parts are the first fields, in order.
+    leading: usize,
 }
 
 impl KeyDef {
@@ -71,7 +73,8 @@ impl KeyDef {
             _ => Shape::General,
         };
         let is_nullable = parts.iter().any(|part| part.is_nullable);
-        KeyDef { parts, shape, is_nullable }
+        let leading = parts.iter().zip(0..).take_while(|(part, field_no)| part.field_no == *field_no).count();
+        KeyDef { parts, shape, is_nullable, leading }
     }
 
     /// The parts of `first` and those of `second` that it lacks: what a non-unique index is ordered by.
@@ -130,6 +133,7 @@ impl KeyDef {
                 let field_no = self.parts[0].field_no;
                 text_field(a, field_no).cmp(text_field(b, field_no))
             }
+            _ if let Some(order) = self.compare_leading_rows(a, b) => order,
             Shape::Unsigneds => {
                 let (mut left, mut right) = (RowCursor::new(a), RowCursor::new(b));
                 for part in &self.parts {
@@ -164,6 +168,7 @@ impl KeyDef {
                 unsigned_field(row, self.parts[0].field_no).cmp(&Reader::new(key).read_uint().unwrap_or(0))
             }
             Shape::Bytes => text_field(row, self.parts[0].field_no).cmp(Reader::new(key).read_str().unwrap_or(b"")),
+            _ if let Some(order) = self.compare_leading_key(row, key, part_count as usize) => order,
             Shape::Unsigneds => {
                 let mut row = RowCursor::new(row);
                 let mut key = Reader::new(key);
@@ -188,6 +193,36 @@ impl KeyDef {
                 Ordering::Equal
             }
         }
+    }
+
+    /// Order of the values of `count` first parts that stand one after the other. None: some are in no usual form, or not in the same.
+    #[inline]
+    fn compare_leading(&self, mut a: &[u8], mut b: &[u8], count: usize) -> Option<Ordering> {
+        for part in self.parts.get(..count)? {
+            let (order, a_length, b_length) = compare_alike(part, a, b)?;
+            if order.is_ne() {
+                return Some(order);
+            }
+            (a, b) = (a.get(a_length..)?, b.get(b_length..)?);
+        }
+        Some(Ordering::Equal)
+    }
+
+    #[inline]
+    fn compare_leading_rows(&self, a: &[u8], b: &[u8]) -> Option<Ordering> {
+        let count = self.parts.len();
+        if self.leading < count {
+            return None;
+        }
+        self.compare_leading(values_of(a, count)?, values_of(b, count)?, count)
+    }
+
+    #[inline]
+    fn compare_leading_key(&self, row: &[u8], key: &[u8], count: usize) -> Option<Ordering> {
+        if self.leading < count {
+            return None;
+        }
+        self.compare_leading(values_of(row, count)?, key, count)
     }
 
     /// True if equal hints mean equal keys: rows need not be compared.
@@ -218,6 +253,10 @@ impl KeyDef {
         }
         let mut reader = Reader::new(key);
         for (at, part) in self.parts.iter().enumerate().take(part_count as usize) {
+            if let Some(length) = usual_length(part, reader.rest()) {
+                reader.pass(length);
+                continue;
+            }
             let value = reader.read_value().map_err(KeyError::Msgpack)?;
             let is_good = part.field_type.accepts(value) || part.is_nullable && is_nil(Some(value));
             if !is_good {
@@ -343,35 +382,83 @@ pub(crate) fn class_of(value: &[u8]) -> u8 {
     }
 }
 
-/// The order of two values that come in the same of the usual forms: whole numbers of one width, doubles, short strings that compare as bytes. None:
-/// they do not.
+/// The values of a row that has at least so many, and not many.
 #[inline]
-fn compare_alike(part: &KeyPart, a: &[u8], b: &[u8]) -> Option<Ordering> {
-    match (a, b) {
-        ([0xcf, a @ ..], [0xcf, b @ ..]) => {
-            Some(u64::from_be_bytes(*a.first_chunk()?).cmp(&u64::from_be_bytes(*b.first_chunk()?)))
-        }
-        ([0xce, a @ ..], [0xce, b @ ..]) => {
-            Some(u32::from_be_bytes(*a.first_chunk()?).cmp(&u32::from_be_bytes(*b.first_chunk()?)))
-        }
-        ([0xcd, a @ ..], [0xcd, b @ ..]) => Some(a.first_chunk::<2>()?.cmp(b.first_chunk::<2>()?)),
-        ([0xcc, a, ..], [0xcc, b, ..]) | ([a @ 0..=0x7f, ..], [b @ 0..=0x7f, ..]) => Some(a.cmp(b)),
-        ([0xcb, a @ ..], [0xcb, b @ ..]) => {
-            f64::from_be_bytes(*a.first_chunk()?).partial_cmp(&f64::from_be_bytes(*b.first_chunk()?))
-        }
-        ([0xa0..=0xbf | 0xd9, ..], [0xa0..=0xbf | 0xd9, ..]) if part.text_collation().is_none() => {
-            Some(short_text(a)?.cmp(short_text(b)?))
-        }
+fn values_of(row: &[u8], count: usize) -> Option<&[u8]> {
+    match row {
+        [head @ 0x90..=0x9f, values @ ..] if usize::from(head & 0x0f) >= count => Some(values),
         _ => None,
     }
 }
 
-/// The bytes of a string of up to 255.
+/// The order of two values that come in the same of the usual forms: whole numbers, doubles, short strings that compare as bytes; and the bytes of
+/// each. None: they do not.
+#[inline(always)]
+fn compare_alike(part: &KeyPart, a: &[u8], b: &[u8]) -> Option<(Ordering, usize, usize)> {
+    match (a, b) {
+        ([0xcf, a @ ..], [0xcf, b @ ..]) => {
+            Some((u64::from_be_bytes(*a.first_chunk()?).cmp(&u64::from_be_bytes(*b.first_chunk()?)), 9, 9))
+        }
+        ([0xa0..=0xbf | 0xd9, ..], [0xa0..=0xbf | 0xd9, ..]) if part.text_collation().is_none() => {
+            let ((a_head, a), (b_head, b)) = (short_text(a)?, short_text(b)?);
+            Some((a.cmp(b), a_head + a.len(), b_head + b.len()))
+        }
+        ([0xce, a @ ..], [0xce, b @ ..]) => {
+            Some((u32::from_be_bytes(*a.first_chunk()?).cmp(&u32::from_be_bytes(*b.first_chunk()?)), 5, 5))
+        }
+        ([0xcd, a @ ..], [0xcd, b @ ..]) => Some((a.first_chunk::<2>()?.cmp(b.first_chunk::<2>()?), 3, 3)),
+        ([0xcc, a, ..], [0xcc, b, ..]) => Some((a.cmp(b), 2, 2)),
+        ([a @ 0..=0x7f, ..], [b @ 0..=0x7f, ..]) => Some((a.cmp(b), 1, 1)),
+        ([0xcb, a @ ..], [0xcb, b @ ..]) => {
+            let order = f64::from_be_bytes(*a.first_chunk()?).partial_cmp(&f64::from_be_bytes(*b.first_chunk()?))?;
+            Some((order, 9, 9))
+        }
+        _ => {
+            let ((a, a_length), (b, b_length)) = (small_integer(a)?, small_integer(b)?);
+            Some((a.cmp(&b), a_length, b_length))
+        }
+    }
+}
+
+/// A whole number that fits 64 signed bits, and its bytes.
+#[inline(always)]
+fn small_integer(value: &[u8]) -> Option<(i64, usize)> {
+    Some(match value {
+        [first @ (0..=0x7f | 0xe0..=0xff), ..] => (i64::from(*first as i8), 1),
+        [0xd0, byte, ..] => (i64::from(*byte as i8), 2),
+        [0xcc, byte, ..] => (i64::from(*byte), 2),
+        [0xd1, rest @ ..] => (i64::from(i16::from_be_bytes(*rest.first_chunk()?)), 3),
+        [0xcd, rest @ ..] => (i64::from(u16::from_be_bytes(*rest.first_chunk()?)), 3),
+        [0xd2, rest @ ..] => (i64::from(i32::from_be_bytes(*rest.first_chunk()?)), 5),
+        [0xce, rest @ ..] => (i64::from(u32::from_be_bytes(*rest.first_chunk()?)), 5),
+        [0xd3, rest @ ..] => (i64::from_be_bytes(*rest.first_chunk()?), 9),
+        [0xcf, rest @ ..] => (i64::try_from(u64::from_be_bytes(*rest.first_chunk()?)).ok()?, 9),
+        _ => return None,
+    })
+}
+
+/// Bytes of a value that is of a part's type, in one of the usual forms of whole numbers that are not negative, of doubles, and of short strings.
 #[inline]
-fn short_text(value: &[u8]) -> Option<&[u8]> {
+fn usual_length(part: &KeyPart, value: &[u8]) -> Option<usize> {
+    let length = match (part.field_type, value) {
+        (FieldType::Unsigned | FieldType::Integer, [0..=0x7f, ..]) => 1,
+        (FieldType::Unsigned | FieldType::Integer, [0xcc, ..]) => 2,
+        (FieldType::Unsigned | FieldType::Integer, [0xcd, ..]) => 3,
+        (FieldType::Unsigned | FieldType::Integer, [0xce, ..]) => 5,
+        (FieldType::Unsigned | FieldType::Integer, [0xcf, ..]) | (FieldType::Double, [0xcb, ..]) => 9,
+        (FieldType::String, [head @ 0xa0..=0xbf, ..]) => 1 + usize::from(head & 0x1f),
+        (FieldType::String, [0xd9, length, ..]) => 2 + usize::from(*length),
+        _ => return None,
+    };
+    (length <= value.len()).then_some(length)
+}
+
+/// The bytes of the head of a string of up to 255, and the string.
+#[inline(always)]
+fn short_text(value: &[u8]) -> Option<(usize, &[u8])> {
     match value {
-        [head @ 0xa0..=0xbf, rest @ ..] => rest.get(..usize::from(head & 0x1f)),
-        [0xd9, length, rest @ ..] => rest.get(..usize::from(*length)),
+        [head @ 0xa0..=0xbf, rest @ ..] => Some((1, rest.get(..usize::from(head & 0x1f))?)),
+        [0xd9, length, rest @ ..] => Some((2, rest.get(..usize::from(*length))?)),
         _ => None,
     }
 }
@@ -380,7 +467,7 @@ fn compare_part(part: &KeyPart, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering 
     let (Some(a), Some(b)) = (a, b) else {
         return is_nil(b).cmp(&is_nil(a));
     };
-    if let Some(order) = compare_alike(part, a, b) {
+    if let Some((order, ..)) = compare_alike(part, a, b) {
         return order;
     }
     if part.is_nullable {
@@ -557,6 +644,20 @@ mod tests {
         ]
     }
 
+    /// One of few values, so that equal ones meet, strings also in forms that are longer than they need be.
+    fn leading_value() -> impl Strategy<Value = Vec<u8>> {
+        let text = ("[ab]{0,2}", 0..3usize).prop_map(|(text, form)| {
+            let length = text.len() as u8;
+            let head = match form {
+                0 => vec![0xa0 | length],
+                1 => vec![0xd9, length],
+                _ => vec![0xda, 0, length],
+            };
+            [head, text.into_bytes()].concat()
+        });
+        prop_oneof![text, scalar()]
+    }
+
     fn row_of(value: &[u8]) -> Vec<u8> {
         let mut row = vec![0x92, 0x01];
         row.extend_from_slice(value);
@@ -589,9 +690,25 @@ mod tests {
         #[test]
         fn values_in_one_form_compare_as_any(a in scalar(), b in scalar()) {
             let part = KeyPart::new(0, FieldType::Scalar);
-            if let Some(order) = compare_alike(&part, &a, &b) {
+            if let Some((order, a_length, b_length)) = compare_alike(&part, &a, &b) {
                 prop_assert_eq!(order, compare_scalars(&part, &a, &b));
+                prop_assert_eq!((a_length, b_length), (a.len(), b.len()));
             }
+        }
+
+        #[test]
+        fn several_leading_parts_compare_one_after_the_other(
+            (a, b) in (proptest::collection::vec(leading_value(), 3), proptest::collection::vec(leading_value(), 3)),
+            count in 1..=3usize,
+        ) {
+            let def = KeyDef::new((0..3).map(|field_no| KeyPart::new(field_no, FieldType::Scalar)).collect());
+            let row = |values: &[Vec<u8>]| [vec![0x93], values.concat()].concat();
+            let order = |count: usize| {
+                let orders = (0..count).map(|at| compare_scalars(&def.parts[at], &a[at], &b[at]));
+                orders.fold(Ordering::Equal, Ordering::then)
+            };
+            prop_assert_eq!(def.compare_rows(&row(&a), &row(&b)), order(3));
+            prop_assert_eq!(def.compare_row_key(&row(&a), &b[..count].concat(), count as u32), order(count));
         }
 
         #[test]

@@ -407,7 +407,25 @@ impl<'a> Reader<'a> {
     }
 
     /// A string; the bytes need not be UTF-8.
+    #[inline]
     pub fn read_str(&mut self) -> Read<&'a [u8]> {
+        // The usual forms first.
+        let (head, length) = match &self.bytes[self.at.min(self.bytes.len())..] {
+            [first @ 0xa0..=0xbf, ..] => (1, usize::from(first & 0x1f)),
+            [0xd9, length, ..] => (2, usize::from(*length)),
+            _ => return self.read_long_str(),
+        };
+        let begin = self.at + head;
+        match self.bytes.get(begin..begin + length) {
+            Some(text) => {
+                self.at = begin + length;
+                Ok(text)
+            }
+            None => self.read_long_str(),
+        }
+    }
+
+    fn read_long_str(&mut self) -> Read<&'a [u8]> {
         self.expect(Kind::Str, "a string is expected")
     }
 
@@ -472,6 +490,12 @@ impl<'a> Reader<'a> {
             }
             Err(error) => Err(MsgpackError { offset: self.at + error.offset, ..error }),
         }
+    }
+
+    /// Passes over so many bytes; at most to the end.
+    #[inline]
+    pub(crate) fn pass(&mut self, bytes: usize) {
+        self.at = (self.at + bytes).min(self.bytes.len());
     }
 
     /// Passes over the next value of bytes that were checked before.

@@ -11,6 +11,7 @@ mod user;
 
 pub use function::Function;
 pub use sequence::{Sequence, SequenceDef};
+pub(crate) use space::Granted;
 pub use space::{IndexInfo, MemoryLimit, ReplaceTrigger, Space, SpaceDef, SpaceKind, SpaceSequence};
 pub use ttl::{Ttl, TtlUnit};
 pub use user::{User, UserKind};

@@ -133,6 +133,23 @@ pub struct Space {
     pub sequence: RefCell<Option<SpaceSequence>>,
     /// Set when the space is dropped, for those who still hold it.
     pub is_dropped: Cell<bool>,
+    /// What the last one who asked was granted here: while the version of access is this one.
+    pub(crate) granted: Cell<Granted>,
+}
+
+/// What a user was granted on a space.
+#[derive(Clone, Copy)]
+pub(crate) struct Granted {
+    /// The version of access that it belongs to.
+    pub(crate) version: u64,
+    pub(crate) user: UserId,
+    pub(crate) privileges: u32,
+}
+
+impl Default for Granted {
+    fn default() -> Self {
+        Granted { version: u64::MAX, user: 0, privileges: 0 }
+    }
 }
 
 impl Space {
@@ -156,6 +173,7 @@ impl Space {
             runs_triggers: Cell::new(true),
             format_ids: RefCell::default(),
             is_dropped: Cell::new(false),
+            granted: Cell::default(),
         }
     }
 

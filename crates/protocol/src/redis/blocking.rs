@@ -2,13 +2,14 @@
 //!
 //! Who has waited longest is woken first, since fibers run in the order in which they are woken. What follows on the same connection waits with it.
 
-use super::call::Call;
+use super::call::{Call, Kind};
 use super::dispatch::{ATTEMPTS_MAX, is_conflict};
 use super::failure::{Outcome, SYNTAX};
 use super::lists::{End, move_value, pop_first, pop_request};
 use super::shared::Place;
 use super::sorted_sets;
 use runtime::fiber::{self, Wake};
+use std::cell::Cell;
 
 /// Clients that may wait at once.
 const WAITING_MAX: usize = 10_000;
@@ -29,13 +30,27 @@ fn deadline(call: &Call<'_>, at: usize) -> Outcome<Option<u64>> {
     Ok((seconds > 0.0).then(|| fiber::now_ns().saturating_add((seconds * 1e9) as u64)))
 }
 
-/// Tries until it comes to something, the time is over or the client is gone. False: it came to nothing; nothing was answered.
+/// Tries until it comes to something, the time is over or the client is gone. False: it came to nothing; nothing was answered. While it waits, keys that
+/// are of another kind are as good as not there.
 fn until(
     call: &mut Call<'_>,
-    keys: &[&[u8]],
+    (keys, kind): (&[&[u8]], Kind),
     deadline: Option<u64>,
-    mut attempt: impl FnMut(&mut Call<'_>) -> Outcome<bool>,
+    mut attempt: impl FnMut(&mut Call<'_>, &[&[u8]]) -> Outcome<bool>,
 ) -> Outcome<bool> {
+    let is_waiting = Cell::new(false);
+    let mut attempt = |call: &mut Call<'_>| {
+        if !is_waiting.get() {
+            return attempt(call, keys);
+        }
+        let mut ready = Vec::new();
+        for key in keys {
+            if call.find(key)?.is_some_and(|entry| entry.head.is_some_and(|head| head.kind == kind)) {
+                ready.push(*key);
+            }
+        }
+        if ready.is_empty() { Ok(false) } else { attempt(call, &ready) }
+    };
     // In a fiber others have their turn between what it looks at and what it takes.
     let mut attempt = move |call: &mut Call<'_>| {
         if !call.may_wait {
@@ -67,6 +82,7 @@ fn until(
     places.sort();
     places.dedup();
     call.shared.begin_waiting(&places, who);
+    is_waiting.set(true);
     let outcome = loop {
         call.context.seen.set(wal::Position::default());
         let woken = fiber::park_until(deadline);
@@ -96,9 +112,9 @@ fn until(
 fn pop(call: &mut Call<'_>, end: End) -> Outcome {
     let args = call.args;
     let (keys, deadline) = (&args[1..args.len() - 1], deadline(call, args.len() - 1)?);
-    let is_done = until(call, keys, deadline, |call| {
+    let is_done = until(call, (keys, Kind::List), deadline, |call, keys| {
         for key in keys {
-            if let Some(found) = call.find_head(key, super::call::Kind::List)? {
+            if let Some(found) = call.find_head(key, Kind::List)? {
                 let values = super::lists::pop_values(call, key, end, 1, found)?;
                 let mut reply = call.reply();
                 reply.array(2);
@@ -126,7 +142,7 @@ pub(super) fn brpop(call: &mut Call<'_>) -> Outcome {
 fn move_between(call: &mut Call<'_>, ends: (End, End), timeout_at: usize) -> Outcome {
     let args = call.args;
     let deadline = deadline(call, timeout_at)?;
-    let is_done = until(call, &args[1..2], deadline, |call| match move_value(call, (args[1], args[2]), ends)? {
+    let is_done = until(call, (&args[1..2], Kind::List), deadline, |call, _| match move_value(call, (args[1], args[2]), ends)? {
         Some(value) => {
             call.reply().bulk(&value);
             Ok(true)
@@ -151,7 +167,7 @@ pub(super) fn brpoplpush(call: &mut Call<'_>) -> Outcome {
 pub(super) fn blmpop(call: &mut Call<'_>) -> Outcome {
     let deadline = deadline(call, 1)?;
     let (keys, end, count) = pop_request(call, 2)?;
-    if !until(call, keys, deadline, |call| pop_first(call, keys, end, count))? {
+    if !until(call, (keys, Kind::List), deadline, |call, keys| pop_first(call, keys, end, count))? {
         call.reply().null_array();
     }
     Ok(())
@@ -160,9 +176,9 @@ pub(super) fn blmpop(call: &mut Call<'_>) -> Outcome {
 fn pop_member(call: &mut Call<'_>, is_max: bool) -> Outcome {
     let args = call.args;
     let (keys, deadline) = (&args[1..args.len() - 1], deadline(call, args.len() - 1)?);
-    let is_done = until(call, keys, deadline, |call| {
+    let is_done = until(call, (keys, Kind::SortedSet), deadline, |call, keys| {
         for key in keys {
-            if let Some(found) = call.find_head(key, super::call::Kind::SortedSet)? {
+            if let Some(found) = call.find_head(key, Kind::SortedSet)? {
                 let members = sorted_sets::pop_members(call, key, is_max, 1, found)?;
                 let mut reply = call.reply();
                 reply.array(3);
@@ -193,7 +209,7 @@ pub(super) fn bzpopmax(call: &mut Call<'_>) -> Outcome {
 pub(super) fn bzmpop(call: &mut Call<'_>) -> Outcome {
     let deadline = deadline(call, 1)?;
     let (keys, is_max, count) = sorted_sets::pop_request(call, 2)?;
-    if !until(call, keys, deadline, |call| sorted_sets::pop_first(call, keys, is_max, count))? {
+    if !until(call, (keys, Kind::SortedSet), deadline, |call, keys| sorted_sets::pop_first(call, keys, is_max, count))? {
         call.reply().null_array();
     }
     Ok(())

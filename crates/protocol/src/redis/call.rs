@@ -10,7 +10,7 @@ use super::resp::integer;
 use super::shared::{Shared, Spaces};
 use super::state::State;
 use crate::connection::Connection;
-use database::{Context, Database, Error, Key, Operation, ScanRequest, Space};
+use database::{Context, Database, Error, Key, Operation, Privileges, ScanRequest, Space};
 use runtime::fiber;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -208,6 +208,11 @@ impl<'a> Call<'a> {
     /// Continues in a fiber, if it does not run in one: it may take long.
     pub(super) fn go_into_fiber(&self) -> Outcome {
         if self.may_wait { Ok(()) } else { Err(Error::needs_fiber().into()) }
+    }
+
+    /// Errors: who asks may not write to the space of keys: what is about the door as a whole is for those who may.
+    pub(super) fn check_writer(&self) -> Outcome {
+        Ok(self.database.check_space_access(self.context, self.spaces.keys(0)?, Privileges::WRITE)?)
     }
 
     /// Lets others have their turn where it runs in a fiber, unless it is one of several commands that others see as one. A transaction goes on in what

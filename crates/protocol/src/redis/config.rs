@@ -54,7 +54,6 @@ const OWN: &[(&str, &str)] = &[
     ("bind", "listen"),
     ("dir", "work_dir"),
     ("maxclients", "the bound of connections"),
-    ("maxmemory", "memtx_memory, or memory_limit of the space"),
     ("port", "listen"),
     ("requirepass", "users and their passwords"),
 ];
@@ -64,10 +63,36 @@ fn values(call: &Call<'_>) -> BTreeMap<String, String> {
         DEFAULTS.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let config = call.database.config.borrow();
     all.insert("dir".to_string(), config.wal_dir.display().to_string());
-    all.insert("maxmemory".to_string(), config.memtx_memory.to_string());
+    let bound = Some(call.shared.maxmemory.get()).filter(|bytes| *bytes > 0).unwrap_or(config.memtx_memory);
+    all.insert("maxmemory".to_string(), bound.to_string());
     drop(config);
     all.extend(call.shared.config.borrow().clone());
     all
+}
+
+/// A number of bytes, perhaps with a unit.
+fn bytes(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let factor: u64 = match &text[digits.len()..] {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// A parameter that is a number; one that is none counts as 0.
+pub(super) fn number(call: &Call<'_>, name: &str) -> u64 {
+    if let Some(value) = call.shared.config.borrow().get(name) {
+        return value.parse().unwrap_or(0);
+    }
+    DEFAULTS.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| value.parse().unwrap_or(0))
 }
 
 pub(super) fn config(call: &mut Call<'_>) -> Outcome {
@@ -83,11 +108,23 @@ pub(super) fn config(call: &mut Call<'_>) -> Outcome {
             reply.text(value);
         }
     } else if call.is_word(1, "set") && call.args.len() >= 4 && call.args.len().is_multiple_of(2) {
-        call.database.check_execute_universe(call.context)?;
+        call.check_writer()?;
         let mut changes = Vec::new();
         for pair in call.args[2..].chunks_exact(2) {
             let name = String::from_utf8_lossy(pair[0]).to_lowercase();
             let value = String::from_utf8_lossy(pair[1]).into_owned();
+            if name == "maxmemory" {
+                call.shared.maxmemory.set(bytes(&value).ok_or(
+                    "ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value",
+                )?);
+                continue;
+            }
+            if name == "maxmemory-policy" && value != "noeviction" {
+                return Err("ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - here spaces evict: box.space.redis:alter{memory_limit = bytes, eviction = 'clock'}".into());
+            }
+            if name == "appendonly" && value == "yes" || name == "appendfsync" && value == "always" {
+                continue;
+            }
             if let Some((_, own)) = OWN.iter().find(|(known, _)| *known == name) {
                 return Err(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - here that is {own}: set it where the server is configured").into());
             }
@@ -99,7 +136,7 @@ pub(super) fn config(call: &mut Call<'_>) -> Outcome {
         call.shared.config.borrow_mut().extend(changes);
         call.reply().ok();
     } else if call.is_word(1, "resetstat") && call.args.len() == 2 {
-        call.database.check_execute_universe(call.context)?;
+        call.check_writer()?;
         [&call.shared.commands, &call.shared.hits, &call.shared.misses].iter().for_each(|counter| counter.set(0));
         call.reply().ok();
     } else if call.is_word(1, "rewrite") && call.args.len() == 2 {

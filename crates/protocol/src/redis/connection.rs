@@ -246,7 +246,7 @@ fn describe(connection: &Connection, state: &State, now_ns: u64) -> String {
     let multi = state.multi.borrow().as_ref().map_or(-1, |multi| multi.queued.len() as i64);
     let seconds = now_ns.saturating_sub(state.begun_ns) / 1_000_000_000;
     format!(
-        "id={} addr={} laddr= fd=0 name={} age={seconds} idle=0 flags={flags} db={} sub={} psub={} ssub={} multi={multi} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={} oll=0 omem=0 tot-mem=0 events=r cmd=client user={user} redir=-1 resp={}",
+        "id={} addr={} laddr= fd=0 name={} age={seconds} idle=0 flags={flags} db={} sub={} psub={} ssub={} multi={multi} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={} oll=0 omem=0 tot-mem=0 events=r cmd={} user={user} redir=-1 resp={}",
         state.id,
         session.peer.as_deref().unwrap_or(""),
         String::from_utf8_lossy(&state.name.borrow()),
@@ -255,6 +255,7 @@ fn describe(connection: &Connection, state: &State, now_ns: u64) -> String {
         state.patterns.borrow().len(),
         state.shard_channels.borrow().len(),
         connection.unsent(),
+        state.last.get().map_or("NULL", |spec| spec.name),
         if state.resp3.get() { 3 } else { 2 },
     )
 }
@@ -341,10 +342,11 @@ pub(super) fn client(call: &mut Call<'_>) -> Outcome {
     } else if call.is_word(1, "getredir") {
         call.reply().integer(-1);
     } else {
-        let name = String::from_utf8_lossy(call.args[1]).into_owned();
-        return Err(
-            format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try CLIENT HELP.").into()
-        );
+        let known = [
+            "id", "setname", "getname", "list", "info", "kill", "unblock", "reply", "no-evict", "tracking", "caching", "getredir",
+            "pause", "unpause", "setinfo",
+        ];
+        return Err(super::scripts::unknown_subcommand(call, "client", &known));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::state::{Queued, State};
 use super::table::{Flag, Spec, find};
 use super::{leftovers, transactions};
 use crate::connection::Connection;
-use database::{Context, ErrorCode, Result};
+use database::{Context, Database, ErrorCode, Result};
 use runtime::fiber;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,6 +23,23 @@ const CALM_ATTEMPTS: usize = 4;
 const QUEUED_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a command's name that an error shows.
 const SHOWN_BYTES_MAX: usize = 128;
+
+/// Why a command is refused beyond `maxmemory`.
+pub(super) const TOO_MUCH: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+/// Commands that write and need no memory.
+const FREEING: &[&str] = &[
+    "del", "unlink", "expire", "pexpire", "expireat", "pexpireat", "persist", "lpop", "rpop", "lmpop", "blpop", "brpop",
+    "blmpop", "lrem", "ltrim", "spop", "srem", "hdel", "zrem", "zpopmin", "zpopmax", "zmpop", "bzpopmin", "bzpopmax", "bzmpop",
+    "zremrangebyrank", "zremrangebyscore", "zremrangebylex", "getdel", "getex", "flushall", "flushdb", "rename", "renamenx",
+    "move", "swapdb", "smove", "xdel", "xtrim", "xack",
+];
+
+/// True if a command that needs memory comes beyond `maxmemory`.
+#[cold]
+pub(super) fn is_too_much(database: &Database, shared: &Shared, spec: &Spec) -> bool {
+    spec.is(Flag::Write) && database.arena().used() as u64 > shared.maxmemory.get() && !FREEING.contains(&spec.name)
+}
 
 /// The name of a command, for a line of the log.
 pub(super) fn describe(name: &[u8]) -> String {
@@ -56,8 +73,15 @@ pub(super) fn serve(
         Some(spec) if spec.takes(args.len()) => spec,
         known => return refuse_unknown(connection, state, known, args),
     };
+    state.last.set(Some(spec));
     if state.is_special.get() && !may_run(connection, state, spec)? {
         return Ok(());
+    }
+    if shared.maxmemory.get() > 0 && is_too_much(connection.database(), shared, spec) {
+        if let Some(multi) = state.multi.borrow_mut().as_mut() {
+            multi.is_broken = true;
+        }
+        return refuse(connection, TOO_MUCH);
     }
     if spec.is(Flag::Login) {
         return super::connection::log_in(connection, state, spec, args);
@@ -80,6 +104,10 @@ pub(super) fn serve(
             out.extend_from_slice(b"+QUEUED\r\n");
             Ok(())
         });
+    }
+    if spec.waits() {
+        serve_in_fiber(connection, shared, state, spec, args);
+        return Ok(());
     }
     let context = connection.context();
     context.seen.set(Position::default());
@@ -143,7 +171,7 @@ fn finish(
     let is_silent = state.is_silent.get() || state.skips_next.replace(false);
     state.skips_next.set(state.skips_after.replace(false));
     let is_silent = is_silent || state.skips_next.get() && out.is_empty();
-    if is_silent {
+    if is_silent && !state.answers_anyway.replace(false) {
         return Ok(());
     }
     connection.answer(context.seen.get(), 0, |to| {

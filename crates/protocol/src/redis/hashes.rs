@@ -46,13 +46,8 @@ pub(super) fn put_all<'a>(
     let found = call.find_head(key, Kind::Hash)?;
     let mut pairs = pairs.peekable();
     let Some((name, value)) = pairs.next() else { return Ok(0) };
-    if let Some((head, _)) = &found
-        && pairs.peek().is_none()
-        && field(call, head, name)?.is_some()
-    {
-        put(call, head, name, value)?;
-        call.touch(key);
-        return Ok(0);
+    if pairs.peek().is_none() {
+        return put_one(call, key, found, name, value);
     }
     call.atomically(|call| {
         let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::Hash), None));
@@ -73,6 +68,30 @@ pub(super) fn put_all<'a>(
         }
         Ok(added)
     })
+}
+
+/// Puts one field. Returns 1 if it is new.
+fn put_one(
+    call: &mut Call<'_>,
+    key: &[u8],
+    found: Option<(Head, Option<u64>)>,
+    name: &[u8],
+    value: &[u8],
+) -> Outcome<u64> {
+    if let Some((head, _)) = &found
+        && field(call, head, name)?.is_some()
+    {
+        put(call, head, name, value)?;
+        call.touch(key);
+        return Ok(0);
+    }
+    let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::Hash), None));
+    head.count += 1;
+    call.atomically(|call| {
+        put(call, &head, name, value)?;
+        call.put_head(key, &head, expires)
+    })?;
+    Ok(1)
 }
 
 fn hset_as(call: &mut Call<'_>, name: &str) -> Outcome<u64> {

@@ -1,6 +1,7 @@
 //! Keys, whatever they have: removing, naming, expiring them.
 
-use super::call::{Call, Entry, Kind};
+use super::call::{Call, Entry, Head, Kind};
+use super::config;
 use super::failure::{NO_KEY, NOT_INTEGER, Outcome, SYNTAX};
 use super::resp::integer;
 use super::scan::all_keys;
@@ -443,36 +444,52 @@ pub(super) fn touch(call: &mut Call<'_>) -> Outcome {
     exists(call)
 }
 
-/// The names of Redis for how it would keep a value; here all of a kind are kept alike.
-fn encoding(entry: &Entry) -> &'static str {
-    /// Entries and bytes up to which Redis packs a value.
-    const PACKED_ENTRIES: u64 = 128;
+/// The name by which Redis would call how it keeps a value, by what is in it and by the parameters of `CONFIG`; here all of a kind are kept alike.
+pub(super) fn encoding_of(call: &Call<'_>, entry: &Entry) -> Outcome<&'static str> {
+    /// Bytes up to which Redis packs a string.
     const PACKED_STRING: usize = 44;
-    match entry.head {
-        None => {
-            let value = entry.string().unwrap_or_default();
-            if integer(value).is_some() {
-                "int"
-            } else if value.len() <= PACKED_STRING {
-                "embstr"
+    let Some(head) = entry.head else {
+        let value = entry.string()?;
+        return Ok(if integer(value).is_some() {
+            "int"
+        } else if value.len() <= PACKED_STRING {
+            "embstr"
+        } else {
+            "raw"
+        });
+    };
+    let (most, longest) = match head.kind {
+        Kind::List => return Ok("quicklist"),
+        Kind::Stream => return Ok("stream"),
+        Kind::Set => {
+            let is_small = head.count <= config::number(call, "set-max-intset-entries");
+            return Ok(if is_small && all_texts(call, &head, 1, |text| integer(text).is_some())? {
+                "intset"
             } else {
-                "raw"
-            }
+                "hashtable"
+            });
         }
-        Some(head) => {
-            let is_small = head.count <= PACKED_ENTRIES;
-            match head.kind {
-                Kind::List if is_small => "listpack",
-                Kind::List => "quicklist",
-                Kind::Stream => "stream",
-                Kind::Set => "hashtable",
-                Kind::SortedSet if is_small => "listpack",
-                Kind::SortedSet => "skiplist",
-                Kind::Hash if is_small => "listpack",
-                Kind::Hash => "hashtable",
-            }
-        }
-    }
+        Kind::SortedSet => ("zset-max-listpack-entries", "zset-max-listpack-value"),
+        Kind::Hash => ("hash-max-listpack-entries", "hash-max-listpack-value"),
+    };
+    let (most, longest) = (config::number(call, most), config::number(call, longest));
+    let texts = if head.kind == Kind::Hash { 2 } else { 1 };
+    let is_small = head.count <= most && all_texts(call, &head, texts, |text| text.len() as u64 <= longest)?;
+    Ok(match (is_small, head.kind) {
+        (true, _) => "listpack",
+        (false, Kind::Hash) => "hashtable",
+        (false, _) => "skiplist",
+    })
+}
+
+/// True if the first texts of all elements are as is asked for.
+fn all_texts(call: &Call<'_>, head: &Head, texts: usize, is_good: impl Fn(&[u8]) -> bool) -> Outcome<bool> {
+    let mut all = true;
+    call.walk(head, |reader| {
+        all = (0..texts).all(|_| is_good(read_text(reader)));
+        all
+    })?;
+    Ok(all)
 }
 
 pub(super) fn object(call: &mut Call<'_>) -> Outcome {
@@ -502,7 +519,8 @@ pub(super) fn object(call: &mut Call<'_>) -> Outcome {
         return Ok(());
     };
     if call.is_word(1, "encoding") {
-        call.reply().text(encoding(&entry));
+        let name = encoding_of(call, &entry)?;
+        call.reply().text(name);
     } else if call.is_word(1, "refcount") {
         call.reply().integer(1);
     } else if call.is_word(1, "idletime") || call.is_word(1, "freq") {

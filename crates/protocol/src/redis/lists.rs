@@ -3,7 +3,7 @@
 
 use super::call::{Call, Head, Kind, SLICE};
 use super::failure::{INDEX_RANGE, NO_KEY, NOT_POSITIVE, Outcome, SYNTAX};
-use super::strings::span;
+use super::strings::span_of_elements;
 use storage::IteratorKind;
 use tuple::IndexId;
 use tuple::msgpack::{self, Reader};
@@ -260,7 +260,7 @@ pub(super) fn lrange(call: &mut Call<'_>) -> Outcome {
         call.reply().array(0);
         return Ok(());
     };
-    let wanted = span(head.count as usize, from, to);
+    let wanted = span_of_elements(head.count, from, to);
     let mut list = Vec::new();
     let mut count = 0;
     if !wanted.is_empty() {
@@ -278,7 +278,7 @@ pub(super) fn lrange(call: &mut Call<'_>) -> Outcome {
 pub(super) fn ltrim(call: &mut Call<'_>) -> Outcome {
     let (key, from, to) = (call.args[1], call.integer(2)?, call.integer(3)?);
     if let Some((mut head, expires)) = call.find_head(key, Kind::List)? {
-        let kept = span(head.count as usize, from, to);
+        let kept = span_of_elements(head.count, from, to);
         if kept.is_empty() {
             call.remove_row(key)?;
             call.left.borrow_mut().push(head);

@@ -7,8 +7,10 @@ mod blocking;
 mod call;
 mod config;
 mod connection;
+mod debug;
 mod dispatch;
 mod failure;
+mod functions;
 mod glob;
 mod hashes;
 mod keys;
@@ -19,6 +21,7 @@ mod pubsub;
 mod reply;
 mod resp;
 mod scan;
+mod scripts;
 mod server;
 mod sets;
 mod shared;
@@ -69,6 +72,8 @@ fn open(shared: &Rc<Shared>, database: &Rc<Database>, terms: &Terms) -> Result<R
     set_up(database, SPACES, &[engine, "0"])?;
     shared.engine.replace(engine.to_string());
     leftovers::begin(shared, database)?;
+    // Room for the key beside the value.
+    database.take_rows_of(BULK_BYTES_MAX + (1 << 20));
     Ok(Rc::new(Redis {
         shared: Rc::clone(shared),
         asks_login: terms.asks_login,

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Kind};
 use super::connection::REDIS_VERSION;
-use super::failure::{Outcome, SYNTAX};
+use super::failure::Outcome;
 use super::keys::fields_of;
 use super::reply::Reply;
 use super::shared::DATABASES;
@@ -183,6 +183,10 @@ fn write_command(reply: &mut Reply<'_>, spec: &Spec) {
 /// The places of keys among the parts of a command.
 fn key_places(spec: &Spec, args: &[&[u8]]) -> Vec<usize> {
     let (first, last, step) = spec.keys;
+    if spec.name == "sort" {
+        let store = (2..args.len().saturating_sub(1)).rfind(|at| args[*at].eq_ignore_ascii_case(b"store"));
+        return [Some(1), store.map(|at| at + 1)].into_iter().flatten().collect();
+    }
     if first == 0 {
         // Those that say how many there are.
         let at = match spec.name {
@@ -282,11 +286,15 @@ pub(super) fn lolwut(call: &mut Call<'_>) -> Outcome {
 
 /// Snapshots: `SAVE` and `BGSAVE` make a checkpoint.
 pub(super) fn save(call: &mut Call<'_>) -> Outcome {
-    call.database.check_execute_universe(call.context)?;
+    call.check_writer()?;
     call.go_into_fiber()?;
     call.database.make_checkpoint()?;
-    let is_background = call.args[0].eq_ignore_ascii_case(b"bgsave");
-    call.reply().simple(if is_background { "Background saving started" } else { "OK" });
+    let text = match call.args[0].to_ascii_lowercase().as_slice() {
+        b"bgsave" => "Background saving started",
+        b"bgrewriteaof" => "Background append only file rewriting started",
+        _ => "OK",
+    };
+    call.reply().simple(text);
     Ok(())
 }
 
@@ -425,20 +433,4 @@ pub(super) fn acl(call: &mut Call<'_>) -> Outcome {
         return Err("ERR users and their rights are those of the whole server: box.schema.user.create and grant change them for all protocols; here are ACL WHOAMI, USERS, CAT, GENPASS".into());
     }
     Ok(())
-}
-
-/// The part of `DEBUG` that tests of clients use.
-pub(super) fn debug(call: &mut Call<'_>) -> Outcome {
-    call.database.check_execute_universe(call.context)?;
-    if call.is_word(1, "sleep") && call.args.len() == 3 {
-        call.go_into_fiber()?;
-        let seconds = call.double(2)?.clamp(0.0, 60.0);
-        runtime::fiber::sleep((seconds * 1e9) as u64);
-        call.reply().ok();
-        return Ok(());
-    }
-    if call.is_word(1, "jmap") || call.args.len() < 2 {
-        return Err(SYNTAX.into());
-    }
-    Err("ERR DEBUG has SLEEP only here".into())
 }

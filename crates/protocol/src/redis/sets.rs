@@ -3,6 +3,7 @@
 use super::call::{Call, Head, Kind, SLICE};
 use super::failure::{NOT_POSITIVE, Outcome, SYNTAX};
 use super::keys::read_text;
+use super::resp::integer;
 use std::collections::{BTreeMap, BTreeSet};
 use tuple::msgpack::{self, Reader};
 
@@ -410,8 +411,8 @@ pub(super) fn sintercard(call: &mut Call<'_>) -> Outcome {
     let (keys, rest) = super::sorted_sets::numbered_keys(call, 1)?;
     let limit = match call.args.len() - rest {
         0 => 0,
-        2 if call.is_word(rest, "limit") => match call.integer(rest + 1)? {
-            limit if limit >= 0 => limit as u64,
+        2 if call.is_word(rest, "limit") => match integer(call.args[rest + 1]) {
+            Some(limit) if limit >= 0 => limit as u64,
             _ => return Err("ERR LIMIT can't be negative".into()),
         },
         _ => return Err(SYNTAX.into()),

@@ -24,11 +24,15 @@ const ELEMENTS: [(Kind, &str); 5] = [
     (Kind::Stream, "redis_streams"),
 ];
 
+/// The space of libraries of functions.
+const FUNCTIONS: &str = "redis_functions";
+
 /// The spaces of the door under one version of the schema.
 pub(super) struct Spaces {
     version: u64,
     keys: [Option<Rc<Space>>; DATABASES],
     elements: [Option<Rc<Space>>; 5],
+    functions: Option<Rc<Space>>,
 }
 
 /// The name of the space of the keys of a database.
@@ -43,6 +47,7 @@ impl Spaces {
             version: catalog.schema_version(),
             keys: std::array::from_fn(|db| catalog.space_by_name(&keys_name(db))),
             elements: ELEMENTS.map(|(_, name)| catalog.space_by_name(name)),
+            functions: catalog.space_by_name(FUNCTIONS),
         }
     }
 
@@ -52,6 +57,13 @@ impl Spaces {
             let name = keys_name(db);
             format!("ERR the space '{name}' of this database is gone: it is made when the server begins to listen, or by SELECT").into()
         })
+    }
+
+    /// The space of libraries. Errors: it is not there.
+    pub(super) fn functions(&self) -> Outcome<&Rc<Space>> {
+        let missing =
+            || format!("ERR the space '{FUNCTIONS}' is gone: it is made when the server begins to listen").into();
+        self.functions.as_ref().ok_or_else(missing)
     }
 
     /// All spaces that are there.
@@ -103,6 +115,8 @@ pub(super) struct Shared {
     watches: RefCell<HashMap<Place, Vec<Weak<Cell<bool>>>>>,
     /// Fibers that wait for a key to get something.
     waiting: RefCell<HashMap<Place, Vec<FiberId>>>,
+    /// How many fibers those are.
+    waiting_fibers: Cell<usize>,
     /// Keys that fibers under way have written to, and whose waiting fibers they have woken, perhaps too early.
     told: RefCell<Vec<(FiberId, Place)>>,
     /// Somebody looks at writes.
@@ -112,11 +126,17 @@ pub(super) struct Shared {
     pub(super) channels: RefCell<HashMap<Vec<u8>, Listening>>,
     pub(super) patterns: RefCell<BTreeMap<Vec<u8>, Listening>>,
     pub(super) shard_channels: RefCell<HashMap<Vec<u8>, Listening>>,
+    /// `CONFIG SET maxmemory`: beyond it nothing that needs memory is taken; 0 for no bound but the server's own.
+    pub(super) maxmemory: Cell<u64>,
     pub(super) commands: Cell<u64>,
     pub(super) hits: Cell<u64>,
     pub(super) misses: Cell<u64>,
     /// Places where a scan goes on, by the number that its client was given.
     pub(super) cursors: RefCell<super::scan::Cursors>,
+    /// Scripts of `EVAL`.
+    pub(super) scripts: RefCell<super::scripts::Cache>,
+    /// Libraries of `FUNCTION`.
+    pub(super) libraries: RefCell<super::functions::Libraries>,
     /// What `CONFIG SET` has changed.
     pub(super) config: RefCell<BTreeMap<String, String>>,
 }
@@ -258,6 +278,7 @@ impl Shared {
 
     /// Has this fiber woken by writes to keys, until `stop_waiting`.
     pub(super) fn begin_waiting(&self, places: &[Place], who: FiberId) {
+        self.waiting_fibers.set(self.waiting_fibers.get() + 1);
         let mut waiting = self.waiting.borrow_mut();
         for place in places {
             waiting.entry(place.clone()).or_default().push(who);
@@ -267,6 +288,7 @@ impl Shared {
     }
 
     pub(super) fn stop_waiting(&self, places: &[Place], who: FiberId) {
+        self.waiting_fibers.set(self.waiting_fibers.get().saturating_sub(1));
         let mut waiting = self.waiting.borrow_mut();
         for place in places {
             if let Some(fibers) = waiting.get_mut(place) {
@@ -290,6 +312,6 @@ impl Shared {
 
     /// Fibers that wait for keys.
     pub(super) fn waiting_count(&self) -> usize {
-        self.waiting.borrow().values().map(Vec::len).sum()
+        self.waiting_fibers.get()
     }
 }

@@ -4,7 +4,7 @@ use super::call::{Call, Head, Kind, SLICE, double};
 use super::failure::{NOT_POSITIVE, Outcome, SYNTAX};
 use super::keys::read_text;
 use super::resp::integer;
-use super::strings::span;
+use super::strings::span_of_elements;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use storage::IteratorKind;
@@ -300,7 +300,7 @@ fn select(
     let (mut skip, mut limit) = (skip, limit);
     let by_rank = match range {
         Range::Rank(from, to) => {
-            let places = span(head.count as usize, *from, *to);
+            let places = span_of_elements(head.count, *from, *to);
             skip = skip.saturating_add(places.start as u64);
             limit = limit.min(places.len() as u64);
             true
@@ -975,11 +975,14 @@ pub(super) fn zdiffstore(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn zintercard(call: &mut Call<'_>) -> Outcome {
+    if call.integer(1)? < 1 {
+        return Err("ERR at least 1 input key is needed for 'zintercard' command".into());
+    }
     let (keys, rest) = numbered_keys(call, 1)?;
     let limit = match call.args.len() - rest {
         0 => 0,
-        2 if call.is_word(rest, "limit") => match call.integer(rest + 1)? {
-            limit if limit >= 0 => limit as usize,
+        2 if call.is_word(rest, "limit") => match integer(call.args[rest + 1]) {
+            Some(limit) if limit >= 0 => limit as usize,
             _ => return Err("ERR LIMIT can't be negative".into()),
         },
         _ => return Err(SYNTAX.into()),

@@ -57,3 +57,8 @@ make('redis_streams', {
     { name = 'seq', type = 'unsigned' },
     { name = 'fields', type = 'array' },
 }, { 'id', 'ms', 'seq' }, 'tree')
+
+make('redis_functions', {
+    { name = 'name', type = 'string' },
+    { name = 'code', type = 'string' },
+}, { 'name' }, 'tree')

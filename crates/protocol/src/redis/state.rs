@@ -40,6 +40,8 @@ pub struct State {
     pub(super) resp3: Cell<bool>,
     /// `CLIENT SETNAME`.
     pub(super) name: RefCell<Vec<u8>>,
+    /// The command that came last.
+    pub(super) last: Cell<Option<&'static Spec>>,
     pub(super) multi: RefCell<Option<Multi>>,
     pub(super) watched: RefCell<Vec<Watched>>,
     /// A watched key was written to since.
@@ -50,6 +52,8 @@ pub struct State {
     /// `CLIENT REPLY OFF`, or `SKIP` for the next one.
     pub(super) is_silent: Cell<bool>,
     pub(super) skips_next: Cell<bool>,
+    /// What the command that runs answers comes even so: who begins or ends listening is told.
+    pub(super) answers_anyway: Cell<bool>,
     /// The same from the next one on.
     pub(super) skips_after: Cell<bool>,
     /// Another client ends its waiting: with an error, or as if the time were over.

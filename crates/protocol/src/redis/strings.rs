@@ -330,6 +330,13 @@ pub(super) fn span(length: usize, from: i64, to: i64) -> std::ops::Range<usize> 
     if from > to || length == 0 { 0..0 } else { from as usize..to as usize + 1 }
 }
 
+/// The same of a collection: a last place before its first one leaves nothing.
+pub(super) fn span_of_elements(length: u64, from: i64, to: i64) -> std::ops::Range<usize> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let is_before = i64::try_from(length).is_ok_and(|length| to < -length);
+    if is_before { 0..0 } else { span(length, from, to) }
+}
+
 pub(super) fn getrange(call: &mut Call<'_>) -> Outcome {
     let (from, to) = (call.integer(2)?, call.integer(3)?);
     match call.find(call.args[1])? {

@@ -3,8 +3,8 @@
 use super::call::Call;
 use super::failure::Outcome;
 use super::{
-    bits, blocking, config, connection, hashes, keys, lists, pubsub, scan, server, sets, sort, sorted_sets, strings,
-    transactions,
+    bits, blocking, config, connection, debug, functions, hashes, keys, lists, pubsub, scan, scripts, server, sets,
+    sort, sorted_sets, strings, transactions,
 };
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -425,11 +425,12 @@ pub(super) static COMMANDS: &[Spec] = &[
     ),
     spec("select", 2, F, NONE, connection::select, "connection", "Chooses a database."),
     spec("acl", -2, S, NONE, server::acl, "server", "Tells who somebody is and what there is to be allowed."),
+    spec("bgrewriteaof", 1, A | S | X, NONE, server::save, "server", "Makes a checkpoint."),
     spec("bgsave", -1, A | S | X, NONE, server::save, "server", "Makes a checkpoint."),
     spec("command", -1, R, NONE, server::command, "server", "Describes commands."),
     spec("config", -2, A | S, NONE, config::config, "server", "Reads and sets parameters."),
     spec("dbsize", 1, R | F, NONE, keys::dbsize, "server", "Counts the keys."),
-    spec("debug", -2, A | S, NONE, server::debug, "server", "Sleeps."),
+    spec("debug", -2, A | S, NONE, debug::debug, "server", "Sleeps."),
     spec("flushall", -1, W | WAITS, NONE, keys::flushall, "server", "Removes all keys of all databases."),
     spec("flushdb", -1, W | WAITS, NONE, keys::flushdb, "server", "Removes all keys of a database."),
     spec("info", -1, R, NONE, server::info, "server", "Tells how the server does."),
@@ -442,17 +443,41 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("slowlog", -2, A | S, NONE, server::slowlog, "server", "Tells what took long."),
     spec("swapdb", 3, W | F | WAITS, NONE, keys::swapdb, "server", "Swaps two databases."),
     spec("time", 1, F, NONE, server::time, "server", "Returns the time."),
-    spec("asking", 1, F, NONE, server::refused, "cluster", "Is about clusters: refused."),
-    spec("cluster", -2, A, NONE, server::refused, "cluster", "Is about clusters: refused."),
+    spec("asking", 1, F | S, NONE, server::refused, "cluster", "Is about clusters: refused."),
+    spec("cluster", -2, A | S, NONE, server::refused, "cluster", "Is about clusters: refused."),
     spec("failover", -1, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("psync", -3, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
-    spec("readonly", 1, F, NONE, server::refused, "cluster", "Is about clusters: refused."),
-    spec("readwrite", 1, F, NONE, server::refused, "cluster", "Is about clusters: refused."),
+    spec("readonly", 1, F | S, NONE, server::refused, "cluster", "Is about clusters: refused."),
+    spec("readwrite", 1, F | S, NONE, server::refused, "cluster", "Is about clusters: refused."),
     spec("replconf", -1, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("replicaof", 3, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("shutdown", -1, A | S | X, NONE, server::refused, "cluster", "Stops the server: refused."),
     spec("slaveof", 3, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("sync", 1, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
+    spec("eval", -3, S | WAITS, NONE, scripts::eval, "scripting", "Runs a script."),
+    spec("eval_ro", -3, R | S | WAITS, NONE, scripts::eval_ro, "scripting", "Runs a script that may not write."),
+    spec("evalsha", -3, S | WAITS, NONE, scripts::evalsha, "scripting", "Runs a script of the cache."),
+    spec(
+        "evalsha_ro",
+        -3,
+        R | S | WAITS,
+        NONE,
+        scripts::evalsha_ro,
+        "scripting",
+        "Runs a script of the cache that may not write.",
+    ),
+    spec("fcall", -3, S | WAITS, NONE, functions::fcall, "scripting", "Calls a function of a library."),
+    spec("fcall_ro", -3, R | S | WAITS, NONE, functions::fcall_ro, "scripting", "Calls a function that may not write."),
+    spec(
+        "function",
+        -2,
+        S | WAITS,
+        NONE,
+        functions::function,
+        "scripting",
+        "Makes, removes and shows libraries of functions.",
+    ),
+    spec("script", -2, S, NONE, scripts::script, "scripting", "Loads scripts and looks after the cache."),
 ];
 
 #[cfg(test)]
