@@ -1,6 +1,6 @@
 //! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
 //!
-//! Three are a double of the file system. Fifteen need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! Three are a double of the file system. Seventeen need a place in the product, which the feature `planted-bugs` compiles in; README.md
 //! names the places.
 
 use crate::check::Finding;
@@ -70,6 +70,12 @@ pub enum Bug {
     /// A locked row is given to a second transaction.
     #[cfg(feature = "planted-bugs")]
     GrantLockTwice,
+    /// `EXEC` of Redis' protocol does not look at what is watched.
+    #[cfg(feature = "planted-bugs")]
+    ForgetWatches,
+    /// memcached's `cas` takes any.
+    #[cfg(feature = "planted-bugs")]
+    TakeAnyCas,
 }
 
 impl Bug {
@@ -108,6 +114,10 @@ impl Bug {
         Bug::LosePrivateWrite,
         #[cfg(feature = "planted-bugs")]
         Bug::GrantLockTwice,
+        #[cfg(feature = "planted-bugs")]
+        Bug::ForgetWatches,
+        #[cfg(feature = "planted-bugs")]
+        Bug::TakeAnyCas,
     ];
 
     /// As it is written on the command line.
@@ -146,6 +156,10 @@ impl Bug {
             Bug::LosePrivateWrite => "lose-private-write",
             #[cfg(feature = "planted-bugs")]
             Bug::GrantLockTwice => "grant-lock-twice",
+            #[cfg(feature = "planted-bugs")]
+            Bug::ForgetWatches => "forget-watches",
+            #[cfg(feature = "planted-bugs")]
+            Bug::TakeAnyCas => "take-any-cas",
         }
     }
 
@@ -178,9 +192,20 @@ impl Bug {
                 | Bug::ReaderGoesOn
                 | Bug::LosePrivateWrite
                 | Bug::GrantLockTwice
+                | Bug::ForgetWatches
+                | Bug::TakeAnyCas
         );
         #[cfg(not(feature = "planted-bugs"))]
         false
+    }
+
+    /// The workloads of the seeds that are to find it; none: any. Those whose clients come through doors run only when they are named.
+    pub fn workloads(self) -> Vec<String> {
+        #[cfg(feature = "planted-bugs")]
+        if matches!(self, Bug::ForgetWatches | Bug::TakeAnyCas) {
+            return vec!["items".to_string()];
+        }
+        Vec::new()
     }
 
     /// The one of a name, if it is compiled in.
@@ -219,6 +244,8 @@ impl Bug {
             Bug::ReaderGoesOn => Some(Plant::ReaderGoesOn),
             Bug::LosePrivateWrite => Some(Plant::LosePrivateWrite),
             Bug::GrantLockTwice => Some(Plant::GrantLockTwice),
+            Bug::ForgetWatches => Some(Plant::ForgetWatches),
+            Bug::TakeAnyCas => Some(Plant::TakeAnyCas),
             _ => None,
         });
         Planted(())

@@ -53,9 +53,20 @@ fn every_promise_is_kept_in_some_hundred_seeds() {
 }
 
 #[test]
+fn promises_are_kept_through_every_door_and_through_several_over_the_same_rows() {
+    for workload in ["items", "appends", "counters", "queues"] {
+        let choice = Choice { workloads: vec![workload.to_string()], ..Choice::default() };
+        let totals = runs::run(&options(50, choice), &Progress::hidden()).unwrap();
+        let findings: Vec<String> = totals.findings.iter().map(ToString::to_string).collect();
+        assert!(findings.is_empty(), "{}", findings.join("\n"));
+        assert!(totals.seeds == 50 && totals.acknowledged > 1000, "{totals:?}");
+    }
+}
+
+#[test]
 fn planted_bugs_are_found_by_seeds() {
     for &bug in Bug::ALL {
-        let choice = Choice { bug: Some(bug), ..Choice::default() };
+        let choice = Choice { bug: Some(bug), workloads: bug.workloads(), ..Choice::default() };
         let found = runs::find_planted(&options(1000, choice), &Progress::hidden()).unwrap();
         let found = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
         println!("{bug:?}: found by {} seeds: {found}", found.seed + 1);

@@ -251,6 +251,27 @@ fn rows_are_seen_through_every_door_and_survive_a_kill() {
 }
 
 #[test]
+fn what_comes_by_each_protocol_is_counted() {
+    let rig = Rig::start("");
+    let mut client = rig.server.connect();
+    let before = "box.stat.reset() return tostring(box.stat.doors().redis)";
+    assert_eq!(value(&mut client, before), "nil", "nobody has come");
+    let mut redis = rig.redis();
+    assert_eq!(redis.ask("set a 1"), "+OK|");
+    assert!(redis.ask("lpush a 1").starts_with("-WRONGTYPE"));
+    assert!(redis.ask("nonsense").starts_with("-ERR unknown"));
+    let counts = "local c = box.stat.doors()
+        local r = c.redis
+        return ('%d %d %d %d %s %s'):format(r.connections, r.connections_open, r.requests, r.errors, r.received_bytes > 20,
+            r.sent_bytes > 20 and c.iproto.requests > 0)";
+    assert_eq!(value(&mut client, counts), "1 1 3 2 true true");
+    drop(redis);
+    let gone = "while box.stat.doors().redis.connections_open > 0 do require('fiber').sleep(0.001) end return 'gone'";
+    assert_eq!(value(&mut client, gone), "gone");
+    assert_eq!(value(&mut client, "box.stat.reset() return tostring(box.stat.doors().redis.requests)"), "0");
+}
+
+#[test]
 fn a_removed_key_leaves_no_elements_behind() {
     let rig = Rig::start("");
     let mut redis = rig.redis();

@@ -83,7 +83,7 @@ pub use ledger::log_error;
 pub use pages::After;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};
 pub use statement::{Operation, index_by_name, no_such_index, row_kind};
-pub use statistics::{Statistics, add, increment};
+pub use statistics::{DoorStatistics, Statistics, add, increment};
 pub use storage::{Key, ScanRequest};
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};
 pub use txn::{TxnIsolation, TxnOptions};

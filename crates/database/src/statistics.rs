@@ -1,7 +1,9 @@
 //! Counters of requests, as `box.stat` shows them.
 
 use crate::statement::Operation;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// How often each kind of request was executed.
 #[derive(Default)]
@@ -36,6 +38,37 @@ pub struct Statistics {
     pub disk_commits: Cell<u64>,
     /// Those that were rolled back.
     pub disk_rollbacks: Cell<u64>,
+    /// Of each protocol that somebody has connected by.
+    doors: RefCell<BTreeMap<&'static str, Rc<DoorStatistics>>>,
+}
+
+/// What came in by one protocol.
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "each counts what it is named after")]
+pub struct DoorStatistics {
+    /// Connections that were made, and those that are open.
+    pub connections: Cell<u64>,
+    pub connections_open: Cell<u64>,
+    /// Requests, and how many of them were answered with an error.
+    pub requests: Cell<u64>,
+    pub errors: Cell<u64>,
+    /// Bytes that connections have received, and answers that were handed on to be sent.
+    pub received_bytes: Cell<u64>,
+    pub sent_bytes: Cell<u64>,
+}
+
+impl DoorStatistics {
+    /// Names and counts, by name.
+    pub fn all(&self) -> [(&'static str, u64); 6] {
+        [
+            ("connections", self.connections.get()),
+            ("connections_open", self.connections_open.get()),
+            ("errors", self.errors.get()),
+            ("received_bytes", self.received_bytes.get()),
+            ("requests", self.requests.get()),
+            ("sent_bytes", self.sent_bytes.get()),
+        ]
+    }
 }
 
 /// Adds to a counter.
@@ -82,6 +115,20 @@ impl Statistics {
             &self.disk_rollbacks,
         ];
         counters.iter().for_each(|counter| counter.set(0));
+        for door in self.doors.borrow().values() {
+            let counters = [&door.connections, &door.requests, &door.errors, &door.received_bytes, &door.sent_bytes];
+            counters.iter().for_each(|counter| counter.set(0));
+        }
+    }
+
+    /// The counts of a protocol.
+    pub fn door(&self, name: &'static str) -> Rc<DoorStatistics> {
+        Rc::clone(self.doors.borrow_mut().entry(name).or_default())
+    }
+
+    /// Those of all protocols that somebody has connected by.
+    pub fn doors(&self) -> Vec<(&'static str, Rc<DoorStatistics>)> {
+        self.doors.borrow().iter().map(|(name, door)| (*name, Rc::clone(door))).collect()
     }
 
     /// Names and counts of what goes over connections: all of them, and those of now.

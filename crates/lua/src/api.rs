@@ -344,6 +344,18 @@ fn info(state: State) -> Outcome {
         state.set_field(statistics, name);
     }
     state.set_field(table, "statistics");
+    state.new_table(0, 4);
+    let doors = state.top();
+    for (name, door) in database.statistics.doors() {
+        state.new_table(0, 6);
+        let counts = state.top();
+        for (count, number) in door.all() {
+            state.push_number(number as f64);
+            state.set_field(counts, count);
+        }
+        state.set_field(doors, name);
+    }
+    state.set_field(table, "doors");
     let expiry = database.expiry_counts();
     state.new_table(0, 4);
     let counts = state.top();

@@ -4,7 +4,7 @@ use crate::door::AnyDoor;
 use crate::output::Output;
 use crate::sender::Outlet;
 use crate::service::{Service, shutting_down};
-use database::{Channel, Context, Database, Error, ErrorCode, Result, Session};
+use database::{Channel, Context, Database, DoorStatistics, Error, ErrorCode, Result, Session};
 use runtime::fiber;
 use runtime::net::Token;
 use std::any::Any;
@@ -28,6 +28,8 @@ pub struct Connection {
     /// Requests in fibers that it may have at once.
     pub(crate) requests_max: usize,
     pub(crate) session: Rc<Session>,
+    /// What is counted for its protocol.
+    pub(crate) counts: Rc<DoorStatistics>,
     /// Requests that cannot wait share this; others get their own.
     context: Rc<Context>,
     /// The beginning of a request whose rest has not come.
@@ -71,6 +73,7 @@ impl Connection {
             token,
             outlet,
             service: Rc::clone(service),
+            counts: service.database.statistics.door(door.name()),
             door,
             state,
             // What comes behind a request that waits would be answered before it.
@@ -124,6 +127,7 @@ impl Connection {
     pub(crate) fn answer_error(&self, tag: u64, error: &Error) {
         let database = self.database();
         database::increment(&database.statistics.errors);
+        database::increment(&self.counts.errors);
         // What a failed log has lost was taken back before.
         let seen = if database.lost_from().is_some() { Position::default() } else { database.appended() };
         self.add_failure(seen, tag, error);
@@ -258,6 +262,7 @@ impl Connection {
         output.release(database.durable());
         if !output.ready().is_empty() {
             database::add(&database.statistics.sent_bytes, output.ready().len() as u64);
+            database::add(&self.counts.sent_bytes, output.ready().len() as u64);
             self.outlet.push(output.ready());
         }
         output.shrink();

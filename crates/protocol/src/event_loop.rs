@@ -280,6 +280,7 @@ impl EventLoop {
                 }
                 Ok(count) => {
                     database::add(&database.statistics.received_bytes, count as u64);
+                    database::add(&connection.counts.received_bytes, count as u64);
                     connection.door.serve_input(&connection, &buffer[..count]);
                     if count == buffer.len() || connection.is_stalled.get() || connection.is_read_closed.get() {
                         self.readable.push(connection);

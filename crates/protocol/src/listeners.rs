@@ -399,6 +399,8 @@ impl EventLoop {
             connection.is_readable.set(true);
             self.readable.push(Rc::clone(&connection));
         }
+        database::increment(&connection.counts.connections);
+        database::increment(&connection.counts.connections_open);
         self.connections.insert(token.0, connection);
         database::increment(&database.statistics.connections);
         database.statistics.connections_open.set(self.connections.len() as u64);

@@ -106,6 +106,7 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
                 connection.answer_error(D::tag(request), &shutting_down());
             } else {
                 database::increment(&database.statistics.requests);
+                database::increment(&connection.counts.requests);
                 if let Err(error) = door.serve(connection, state, request) {
                     connection.answer_error(D::tag(request), &error);
                 }

@@ -82,7 +82,10 @@ impl EventLoop {
         let outlet = &connection.outlet;
         let _ = self.listeners.registry.deregister_stream(&outlet.stream, connection.token);
         let _ = outlet.close();
-        self.connections.remove(&connection.token.0);
+        if self.connections.remove(&connection.token.0).is_some() {
+            let open = &connection.counts.connections_open;
+            open.set(open.get().saturating_sub(1));
+        }
         service.database.statistics.connections_open.set(self.connections.len() as u64);
     }
 }

@@ -36,6 +36,10 @@ pub enum Plant {
     LosePrivateWrite,
     /// A locked row is given to whoever asks next, too.
     GrantLockTwice,
+    /// `EXEC` of Redis' protocol does not look at what is watched.
+    ForgetWatches,
+    /// memcached's `cas` takes any.
+    TakeAnyCas,
 }
 
 thread_local! {

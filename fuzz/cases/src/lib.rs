@@ -12,6 +12,7 @@ pub mod packet;
 pub mod redis;
 pub mod row;
 pub mod snapshot;
+pub mod tyrant;
 pub mod update_operations;
 pub mod value;
 pub mod vinyl_files;
@@ -21,7 +22,7 @@ pub mod xlog_block;
 pub type Case = (&'static str, fn(&[u8]));
 
 /// All cases.
-pub const CASES: [Case; 12] = [
+pub const CASES: [Case; 13] = [
     ("definition", definition::run),
     ("few_rights", few_rights::run),
     ("lsm_files", lsm_files::run),
@@ -30,6 +31,7 @@ pub const CASES: [Case; 12] = [
     ("redis", redis::run),
     ("row", row::run),
     ("snapshot", snapshot::run),
+    ("tyrant", tyrant::run),
     ("update_operations", update_operations::run),
     ("value", value::run),
     ("vinyl_files", vinyl_files::run),

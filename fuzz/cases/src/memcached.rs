@@ -3,7 +3,7 @@
 //!
 //! The input: a byte, odd for a client that has to log in; then what the client sends.
 
-use database::{Config, Database, Environment, Operation, ScanRequest};
+use database::{Config, Context, Database, Environment, Operation, ScanRequest};
 use runtime::{ManualClock, SeededRandomness, SimulatedFiles};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -16,8 +16,9 @@ const MEMORY: u64 = 16 << 20;
 const ITEMS: u32 = 512;
 const SPACE: u32 = 280;
 const INDEX: u32 = 288;
+const KEY_BYTES_MAX: usize = 250;
 
-fn open() -> Rc<Database> {
+pub(crate) fn open() -> Rc<Database> {
     let dir = PathBuf::from("/db");
     let config = Config {
         wal_dir: dir.clone(),
@@ -56,15 +57,23 @@ pub fn run(input: &[u8]) {
     let database = open();
     let admin = database.admin_context();
     let answers = protocol::memcached::serve_bytes(&database, &admin, "items", bytes, first % 2 == 1);
+    check_rows(&database, &admin, KEY_BYTES_MAX);
+    assert!(answers.len() <= 1 << 24, "an answer is bounded by what is asked");
+}
+
+/// All rows are items.
+pub(crate) fn check_rows(database: &Rc<Database>, admin: &Context, key_bytes_max: usize) {
     let space = database.space(SpaceId(ITEMS)).expect("it is there");
     let request = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);
     database
-        .select(&admin, &space, &request, |row| {
+        .select(admin, &space, &request, |row| {
             let mut reader = Reader::new(row);
             assert!(reader.read_array().is_ok_and(|count| count == 2), "{row:?}");
-            assert!(reader.read_str().is_ok_and(|key| key.len() <= 250) && reader.read_str().is_ok(), "{row:?}");
+            assert!(
+                reader.read_str().is_ok_and(|key| key.len() <= key_bytes_max) && reader.read_str().is_ok(),
+                "{row:?}"
+            );
             true
         })
         .expect("the administrator may read");
-    assert!(answers.len() <= 1 << 24, "an answer is bounded by what is asked");
 }

@@ -99,6 +99,11 @@ fn requests_of_memcached() {
 }
 
 #[test]
+fn requests_of_tyrant() {
+    check("tyrant", 2_000);
+}
+
+#[test]
 fn requests_of_few_rights() {
     check("few_rights", 3_000);
 }

@@ -21,7 +21,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
             first: 0,
             count: SEEDS_MAX,
             jobs: super::seeds::cores(),
-            choice: Choice { bug: Some(bug), ..Choice::default() },
+            choice: Choice { bug: Some(bug), workloads: bug.workloads(), ..Choice::default() },
             until_found: true,
         };
         let by_seeds = runs::find_planted(&options, &progress("planted"))?;
@@ -52,7 +52,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
     if is_json {
         println!("{}", json!({ "planted": figures }));
     } else if !cfg!(feature = "planted-bugs") {
-        println!("fifteen more need `--features planted-bugs`");
+        println!("seventeen more need `--features planted-bugs`");
     }
     Ok(found_all)
 }

@@ -153,6 +153,7 @@ box.stat = setmetatable({
     vinyl = disk_stat,
     eviction = function() return internal.info().eviction end,
     expiry = function() return internal.info().expiry end,
+    doors = function() return internal.info().doors end,
     reset = function() internal.reset_statistics() end,
 }, {
     __index = function(_, name) return all_stat()[name] end,

@@ -6,6 +6,7 @@ use super::store::Work;
 use super::text::{Found, Request};
 use super::{Cache, ITEM_BYTES, serve, text};
 use database::{Context, Database};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// Does what the requests of some bytes ask for, as far as it needs no connection, on a space with the fields `key` and `value`. Returns the answers.
@@ -23,7 +24,8 @@ pub fn serve_bytes(
     let names = Names { key: "key".to_string(), value: "value".to_string(), ..Names::default() };
     let cache = Cache::new(space.to_string(), names, must_log_in, ITEM_BYTES);
     let is_binary = input.first() == Some(&REQUEST_MAGIC);
-    let split = |bytes| match (is_binary, must_log_in) {
+    let must_log_in = Cell::new(must_log_in);
+    let split = |bytes| match (is_binary, must_log_in.get()) {
         (true, _) => super::binary::split(bytes, ITEM_BYTES),
         (false, true) => text::split_login(bytes),
         (false, false) => text::split(bytes, ITEM_BYTES),
@@ -45,7 +47,10 @@ pub fn serve_bytes(
             break;
         }
         if let Request::Login(login) = &request {
-            let _ = serve::read_login(&[b"t", *login].concat());
+            // Whoever could be somebody is let in: what follows is cut in another way.
+            if serve::read_login(&[b"t", *login].concat()).is_some() {
+                must_log_in.set(false);
+            }
         } else if let Ok(bound) = cache.bound(database) {
             let work = Work { door: &cache, database, context, bound: &bound, is_in_fiber: false };
             let start = out.len();

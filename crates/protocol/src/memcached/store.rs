@@ -238,6 +238,8 @@ impl Work<'_> {
                 let mut made = item;
                 match wanted.verb {
                     Verb::Add => return Ok(Outcome::NotStored),
+                    #[cfg(feature = "planted-bugs")]
+                    Verb::Cas if runtime::planted::is_planted(runtime::planted::Plant::TakeAnyCas) => {}
                     Verb::Cas if wanted.cas == old.cas && wanted.cas != 0 => {}
                     Verb::Cas if wanted.cas != 0 && is_stale => {
                         made.expires = old.expires;

@@ -87,6 +87,7 @@ pub(super) fn describe(name: &[u8]) -> String {
 
 /// Answers with an error that depends on nothing.
 fn refuse(connection: &Connection, text: &str) -> Result<()> {
+    database::increment(&connection.counts.errors);
     connection.answer(Position::default(), 0, |out| {
         Reply { out, resp3: false }.error(text);
         Ok(())
@@ -198,6 +199,7 @@ fn finish(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     if let Err(failure) = outcome {
+        database::increment(&connection.counts.errors);
         out.clear();
         write_failure(out, &failure);
     } else if !left.is_empty() {

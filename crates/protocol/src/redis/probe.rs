@@ -2,6 +2,7 @@
 
 use super::BULK_BYTES_MAX;
 use super::resp::{Parsed, parse};
+use std::cell::Cell;
 
 /// Cuts bytes into commands: their parts, in their order, and how many bytes they took. What follows is no whole command.
 ///
@@ -9,7 +10,8 @@ use super::resp::{Parsed, parse};
 ///
 /// If a command is not the same when it is looked at alone.
 pub fn cut(input: &[u8], must_log_in: bool) -> (Vec<Vec<Vec<u8>>>, usize) {
-    let split = |bytes| parse(bytes, must_log_in, BULK_BYTES_MAX);
+    let must_log_in = Cell::new(must_log_in);
+    let split = |bytes| parse(bytes, must_log_in.get(), BULK_BYTES_MAX);
     let (mut commands, mut at) = (Vec::new(), 0);
     while at < input.len() {
         match split(&input[at..]) {
@@ -25,6 +27,10 @@ pub fn cut(input: &[u8], must_log_in: bool) -> (Vec<Vec<Vec<u8>>>, usize) {
                 if length > 1 {
                     let cut = split(&input[at..at + length - 1]);
                     assert!(!matches!(cut, Parsed::Command(_, whole) if whole == length), "it ends where it ends");
+                }
+                // Whoever logs in is let in: larger commands follow.
+                if parts.first().is_some_and(|name| name.eq_ignore_ascii_case(b"auth")) {
+                    must_log_in.set(false);
                 }
                 commands.push(parts.iter().map(|part| part.to_vec()).collect());
                 at += length;

@@ -86,6 +86,10 @@ fn forget_watches(call: &Call<'_>) {
 
 /// True if a watched key is no longer what it was.
 fn is_spoilt(call: &mut Call<'_>) -> Outcome<bool> {
+    #[cfg(feature = "planted-bugs")]
+    if runtime::planted::is_planted(runtime::planted::Plant::ForgetWatches) {
+        return Ok(false);
+    }
     if call.state.is_dirty.get() {
         return Ok(true);
     }

@@ -10,10 +10,13 @@
 
 mod http;
 mod misc;
+mod probe;
 mod query;
 mod records;
 mod request;
 mod serve;
+
+pub use probe::serve_bytes;
 
 use crate::connection::Connection;
 use crate::door::{AnyDoor, Door, Protocol, Split};

@@ -30,8 +30,13 @@ pub(super) fn describe(raw: &[u8]) -> String {
     }
 }
 
+/// True for a line of memcached's protocol with a value that is too large, which is passed over.
+pub(super) fn is_oversized(request: &Request<'_>) -> bool {
+    matches!(request, Request::Line(text::Request::Oversized { .. }))
+}
+
 /// True if a request may be served on the stack of the event loop: it is about one record.
-fn is_short(request: &Request<'_>) -> bool {
+pub(super) fn is_short(request: &Request<'_>) -> bool {
     use request::Request as Binary;
     match request {
         Request::Binary(binary) => !matches!(
@@ -277,7 +282,7 @@ fn get(work: &Work<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// Does what a request asks for and appends its answer, or nothing. Errors: as [`Error::needs_fiber`] if it has to wait; nothing was done.
-fn run(base: &Base, work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn run(base: &Base, work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
     match request {
         Request::Binary(binary) => run_binary(base, work, binary, out),
         Request::Http(http) => run_http(base, work, http, out),

@@ -51,6 +51,8 @@ struct Endpoint {
     is_main: bool,
     /// Its writer was told to wait.
     is_full: bool,
+    /// Something that was sent to it is lost: nothing that was sent behind that comes any more.
+    is_cut: bool,
 }
 
 impl Net {
@@ -85,16 +87,20 @@ pub(super) fn deliver(simulation: &Simulation, delivery: Delivery) {
     match what {
         What::Bytes(mut bytes) => {
             endpoint.on_the_way -= bytes.len().min(endpoint.on_the_way);
-            if simulation.one_in(simulation.config().cut_one_in) {
+            if endpoint.is_cut {
+                bytes.clear();
+            } else if simulation.one_in(simulation.config().cut_one_in) {
                 bytes.truncate(simulation.random() as usize % bytes.len());
                 cut = Some(endpoint.peer);
+                endpoint.is_cut = true;
                 simulation.count("connection cut");
             }
             let sum = bytes.iter().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
             simulation.note(sum, || format!("{} bytes for {}", bytes.len(), endpoint.local));
             endpoint.inbox.extend(bytes);
         }
-        What::End => endpoint.has_ended = true,
+        // The end would stand for bytes that were lost.
+        What::End => endpoint.has_ended |= !endpoint.is_cut,
         What::Reset => endpoint.is_reset = true,
     }
     let is_over = endpoint.has_ended || endpoint.is_reset;
@@ -211,6 +217,7 @@ impl Stream {
             key: simulation.new_id(),
             is_main,
             is_full: false,
+            is_cut: false,
         };
         // The main thread may be a client, too.
         let is_main = simulation.current.borrow().is_none();
