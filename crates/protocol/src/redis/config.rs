@@ -19,6 +19,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("hash-max-listpack-value", "64"),
     ("hash-max-ziplist-entries", "128"),
     ("hash-max-ziplist-value", "64"),
+    ("hll-sparse-max-bytes", "3000"),
     ("hz", "10"),
     ("latency-monitor-threshold", "0"),
     ("lfu-decay-time", "1"),

@@ -63,13 +63,14 @@ pub(super) fn numbered_keys<'a>(call: &Call<'a>, at: usize) -> Outcome<(&'a [&'a
     }
 }
 
+/// How members are added.
 #[derive(Default)]
-struct AddOptions {
-    is_nx: bool,
-    is_xx: bool,
+pub(super) struct AddOptions {
+    pub(super) is_nx: bool,
+    pub(super) is_xx: bool,
     is_gt: bool,
     is_lt: bool,
-    counts_changed: bool,
+    pub(super) counts_changed: bool,
     increments: bool,
 }
 
@@ -84,7 +85,7 @@ impl AddOptions {
 }
 
 /// Adds members. Returns how many are new, how many have another score now, and the last score that was given.
-fn add(
+pub(super) fn add(
     call: &mut Call<'_>,
     key: &[u8],
     options: &AddOptions,
@@ -255,7 +256,7 @@ pub(super) fn zrem(call: &mut Call<'_>) -> Outcome {
 
 /// What part of a sorted set is wanted.
 #[derive(Clone, Debug)]
-enum Range {
+pub(super) enum Range {
     /// Between two places, that may be counted from the end.
     Rank(i64, i64),
     Score(Bound<f64>, Bound<f64>),
@@ -290,7 +291,7 @@ fn text_range(low: &[u8], high: &[u8]) -> Outcome<Range> {
 }
 
 /// Members of a range, in its order or backwards, `skip` passed over and `limit` given at most. Many are read in slices.
-fn select(
+pub(super) fn select(
     call: &Call<'_>,
     head: &Head,
     range: &Range,

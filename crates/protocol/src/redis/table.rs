@@ -3,8 +3,8 @@
 use super::call::Call;
 use super::failure::Outcome;
 use super::{
-    bits, blocking, config, connection, debug, functions, hashes, keys, lists, pubsub, scan, scripts, server, sets,
-    sort, sorted_sets, stream_groups, streams, strings, transactions,
+    bits, blocking, config, connection, debug, functions, geo, hashes, hyperloglog, keys, lists, pubsub, scan, scripts,
+    server, sets, sort, sorted_sets, stream_groups, streams, strings, transactions,
 };
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -454,6 +454,20 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("shutdown", -1, A | S | X, NONE, server::refused, "cluster", "Stops the server: refused."),
     spec("slaveof", 3, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("sync", 1, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
+    spec("geoadd", -5, W, ONE, geo::geoadd, "geo", "Adds places."),
+    spec("geodist", -4, R, ONE, geo::geodist, "geo", "Returns the distance of two places."),
+    spec("geohash", -2, R, ONE, geo::geohash, "geo", "Returns places as geohashes."),
+    spec("geopos", -2, R, ONE, geo::geopos, "geo", "Returns the coordinates of places."),
+    spec("georadius", -6, W, ONE, geo::georadius, "geo", "Returns places around a point."),
+    spec("georadius_ro", -6, R, ONE, geo::georadius_ro, "geo", "Returns places around a point."),
+    spec("georadiusbymember", -5, W, ONE, geo::georadiusbymember, "geo", "Returns places around another."),
+    spec("georadiusbymember_ro", -5, R, ONE, geo::georadiusbymember_ro, "geo", "Returns places around another."),
+    spec("geosearch", -7, R, ONE, geo::geosearch, "geo", "Returns places within a circle or a box."),
+    spec("geosearchstore", -8, W, TWO, geo::geosearchstore, "geo", "Keeps places within a circle or a box."),
+    spec("pfadd", -2, W | F, ONE, hyperloglog::pfadd, "hyperloglog", "Notes elements."),
+    spec("pfcount", -2, R, ALL, hyperloglog::pfcount, "hyperloglog", "Counts different elements, about."),
+    spec("pfdebug", 3, A | W, (2, 2, 1), hyperloglog::pfdebug, "hyperloglog", "Shows the inside."),
+    spec("pfmerge", -2, W, ALL, hyperloglog::pfmerge, "hyperloglog", "Puts several into one."),
     spec("xack", -4, W | F, ONE, stream_groups::xack, "stream", "Acknowledges entries."),
     spec("xadd", -5, W | F, ONE, streams::xadd, "stream", "Adds an entry."),
     spec(
