@@ -58,6 +58,13 @@ CLASSES = {
     "N": ["1", "2", "3", "0", "-1", "-2", "5"],
     "S": ["1", "2", "-3", "1.5", "inf", "-inf", "(1", "(2.5", "x", "0", "3.14159"],
     "L": ["-", "+", "[m1", "(m2", "[m4", "(m5", "[zz", "x"],
+    "X": ["1-1", "2-1", "2", "3-0", "5", "7-3", "9", "12-0", "0", "0-0", "x", "4-*", "20-1", "21-1", "22", "30"],
+    "B": ["-", "+", "(2-1", "1", "5", "9-9", "20", "(x", "0"],
+    "T": ["st", "st2"],
+    "P": ["pf", "pf2"],
+    "Y": ["geo", "geo2"],
+    "G": ["g1", "g2"],
+    "C": ["c1", "c2"],
     "F": ["1", "2.5", "-3", "0", "1e3", "inf", "abc", "0.1"],
 }
 
@@ -213,6 +220,68 @@ zrangebylex lex L L
 zrevrangebylex lex L L limit N N
 zlexcount lex L L
 zremrangebylex lex L L
+xadd T X m1 V
+xadd T X m1 V m2 V
+xadd T nomkstream X m1 V
+xadd T maxlen =/~ N X m1 V
+xadd T minid X X m1 V
+xadd T X m1
+xlen T
+xlen K
+xrange T B B
+xrange T B B count N
+xrevrange T B B
+xrevrange T B B count N
+xdel T X X
+xtrim T maxlen N
+xtrim T minid X
+xtrim T maxlen 1 limit 2
+xread count 2 streams T X
+xread streams T T X X
+xread streams T $
+xread streams T
+xsetid T X
+xgroup create T G X/$
+xgroup create T G X mkstream
+xgroup setid T G X
+xgroup destroy T G
+xgroup createconsumer T G C
+xgroup delconsumer T G C
+xreadgroup group G C count N streams T >
+xreadgroup group G C streams T > 
+xreadgroup group G C noack streams T >
+xreadgroup group G C streams T X
+xack T G X X
+xpending T G
+xclaim T G C 0 X X justid
+xclaim T G C 0 X X
+xclaim T G C 0 X force justid
+xclaim T G C 100000 X
+xautoclaim T G C 0 0/X
+xautoclaim T G C 0 0 count 1 justid
+xinfo stream T
+xinfo groups T
+del T
+copy T T replace
+type T
+pfadd P M M
+pfadd P V
+pfadd P
+pfcount P P
+pfmerge P P
+geoadd Y 13.361389/15.087269/-0.5/181 38.115556/37.502669/10 M
+geoadd Y nx/xx/ch 12.1 40.2 M 11 41 M
+geopos Y M M
+geodist Y M M
+geodist Y M M km/m/ft/mi/x
+geohash Y M M
+georadius Y 15 37 200/1000/-1/x km
+georadius Y 15 37 2000 km withdist withcoord asc
+georadiusbymember Y M 500 km asc/desc
+geosearch Y fromlonlat 14 38 byradius 900 km asc/desc withhash
+geosearch Y frommember M bybox 800 900 km count N
+geosearchstore Y Y fromlonlat 14 38 byradius 900 km
+zrange Y 0 -1 withscores
 dbsize
 ~ keys *
 nosuch K

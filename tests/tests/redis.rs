@@ -157,6 +157,33 @@ fn scripts_answer_as_those_of_redis() {
     play("scripts.txt", "?engine=vinyl");
 }
 
+/// Streams: who waits gets what comes, groups outlive a kill, and nothing stays behind of a stream that is gone.
+#[test]
+fn streams_are_kept_and_waited_for() {
+    let mut rig = Rig::start("");
+    let (mut redis, mut waiting) = (rig.redis(), rig.redis());
+    assert_eq!(redis.ask("xgroup create s g $ mkstream"), "+OK|");
+    waiting.send(&[b"xreadgroup", b"group", b"g", b"c", b"block", b"0", b"streams", b"s", b">"]);
+    while !redis.ask("info clients").contains("blocked_clients:1") {}
+    assert_eq!(redis.ask("xadd s 1-1 f v"), "$3|1-1|");
+    let entry = b"*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n";
+    assert_eq!(String::from_utf8_lossy(&waiting.answer()), String::from_utf8_lossy(entry));
+    rig.restart("");
+    let mut redis = rig.redis();
+    assert_eq!(redis.ask("xpending s g"), "*4|:1|$3|1-1|$3|1-1|*1|*2|$1|c|$1|1|");
+    assert_eq!(redis.ask("copy s t"), ":1|");
+    assert_eq!(redis.ask("xack t g 1-1"), ":1|", "a copy has groups of its own");
+    assert_eq!(redis.ask("xack s g 1-1"), ":1|");
+    assert_eq!(
+        redis.ask("xadd s 1-1 f v"),
+        "-ERR The ID specified in XADD is equal or smaller than the target stream top item|"
+    );
+    assert_eq!(redis.ask("del s t"), ":2|");
+    let mut client = rig.server.connect();
+    let wait = "local s = box.space while s.redis_streams:len() + s.redis_stream_groups:len() + s.redis_stream_consumers:len() + s.redis_stream_pending:len() > 0 do require('fiber').sleep(0.001) end return 'gone'";
+    assert_eq!(value(&mut client, wait), "gone");
+}
+
 /// Scripts reach nothing but commands; what is ended by force has done nothing; libraries outlive a restart; one script at a time writes.
 #[test]
 fn scripts_stay_in_their_world() {
@@ -214,12 +241,13 @@ fn scripts_stay_in_their_world() {
 
 #[test]
 fn answers_are_those_of_redis() {
-    ["1.txt", "2.txt"].into_iter().for_each(|name| play(name, ""));
+    ["1.txt", "2.txt", "4.txt"].into_iter().for_each(|name| play(name, ""));
 }
 
 #[test]
 fn answers_are_those_of_redis_on_disk() {
     play("3.txt", "?engine=vinyl");
+    play("5.txt", "?engine=vinyl");
 }
 
 fn value(client: &mut Client, source: &str) -> String {

@@ -96,7 +96,7 @@ fn protocol(call: &mut Call<'_>) -> Outcome {
     match name.as_slice() {
         b"string" => reply.text("Hello World"),
         b"integer" => reply.integer(12345),
-        b"double" => reply.double(3.141),
+        b"double" => reply.double("3.141".parse().unwrap_or(0.0)),
         b"null" => reply.null(),
         b"array" => {
             reply.array(3);

@@ -268,8 +268,8 @@ pub(super) fn read(
     let (head, _) = head.ok_or_else(|| missing("UNBLOCKED the stream key no longer exists"))?;
     let mut group = find(call, &head, name)?
         .ok_or_else(|| missing("NOGROUP the consumer group this client was blocked on no longer exists"))?;
-    see(call, &head, name, consumer)?;
     if let Some(start) = start {
+        see(call, &head, name, consumer)?;
         let from = after(start).unwrap_or(MAX);
         let given = pending(call, &head, (name, Some(consumer)), (from, MAX), wanted.count, |_| true)?;
         return Ok(Some(given_before(call, &head, &given)?));
@@ -278,6 +278,7 @@ pub(super) fn read(
     let list = entries(call, &head, (from, MAX), wanted.count, false, true)?;
     let Some(last) = list.last() else { return Ok(None) };
     let last = last.id;
+    see(call, &head, name, consumer)?;
     for entry in &list {
         group.read = match group.read {
             Some(read) if !has_holes(&head, entry.id) => Some(read + 1),
@@ -379,16 +380,17 @@ pub(super) fn xgroup(call: &mut Call<'_>) -> Outcome {
     };
     match word.as_slice() {
         b"create" | b"setid" => {
+            if group.is_none() && word == b"setid" {
+                return Err(missing());
+            }
             let last = match args[4] {
                 b"$" => head.last,
                 b"-" => MIN,
                 b"+" => MAX,
                 text => parse_id(text, 0)?,
             };
-            match (&group, word == b"create") {
-                (Some(_), true) => return Err("BUSYGROUP Consumer Group name already exists".into()),
-                (None, false) => return Err(missing()),
-                _ => {}
+            if group.is_some() && word == b"create" {
+                return Err("BUSYGROUP Consumer Group name already exists".into());
             }
             call.atomically(|call| {
                 if is_new {
@@ -447,11 +449,11 @@ fn destroy(call: &mut Call<'_>, head: &Head, name: &[u8]) -> Outcome {
 
 pub(super) fn xack(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
-    let ids: Vec<Id> = args[3..].iter().map(|text| parse_id(text, 0)).collect::<Outcome<_>>()?;
     let mut count = 0;
     if let Some((head, _)) = call.find_head(args[1], Kind::Stream)?
         && find(call, &head, args[2])?.is_some()
     {
+        let ids: Vec<Id> = args[3..].iter().map(|text| parse_id(text, 0)).collect::<Outcome<_>>()?;
         count = call.atomically(|call| {
             ids.iter().try_fold(0, |count, id| Ok(count + i64::from(acknowledge(call, &head, args[2], *id)?)))
         })?;
@@ -585,7 +587,6 @@ pub(super) fn xclaim(call: &mut Call<'_>) -> Outcome {
             group.last = last;
             put(call, &head, &group)?;
         }
-        see(call, &head, name, consumer)?;
         let mut out = Vec::new();
         let mut count = 0;
         for id in &ids {
@@ -606,6 +607,9 @@ pub(super) fn xclaim(call: &mut Call<'_>) -> Outcome {
             pending.delivered = claim.delivered;
             pending.times = claim.times.unwrap_or(pending.times + u64::from(!claim.is_just_id));
             put_pending(call, &head, name, &pending)?;
+            if count == 0 {
+                see(call, &head, name, consumer)?;
+            }
             count += 1;
             let mut reply = Reply { out: &mut out, resp3: call.state.resp3.get() };
             match claim.is_just_id {
@@ -644,7 +648,6 @@ pub(super) fn xautoclaim(call: &mut Call<'_>) -> Outcome {
     let (head, _) = both(call, key, name)?;
     let now = call.now_ms();
     let (next, claimed, out, gone) = call.atomically(|call| {
-        see(call, &head, name, consumer)?;
         // One more says where to go on.
         let attempts = count as u64 * 10;
         let looked = pending(call, &head, (name, None), (from, MAX), attempts + 1, |_| true)?;
@@ -667,6 +670,9 @@ pub(super) fn xautoclaim(call: &mut Call<'_>) -> Outcome {
             pending.delivered = now;
             pending.times += u64::from(!is_just_id);
             put_pending(call, &head, name, &pending)?;
+            if claimed == 0 {
+                see(call, &head, name, consumer)?;
+            }
             claimed += 1;
             let mut reply = Reply { out: &mut out, resp3: call.state.resp3.get() };
             match is_just_id {

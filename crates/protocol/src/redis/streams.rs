@@ -276,9 +276,6 @@ fn next_id(call: &Call<'_>, head: &Head, text: &[u8]) -> Outcome<Id> {
         }
         None => parse_id(text, 0)?,
     };
-    if id == MIN {
-        return Err("ERR The ID specified in XADD must be greater than 0-0".into());
-    }
     if last == MAX {
         return Err(exhausted().into());
     }
@@ -298,7 +295,10 @@ pub(super) fn xadd(call: &mut Call<'_>) -> Outcome {
     let Some(id) = args.get(at) else { return Err(super::dispatch::wrong_count("xadd").into()) };
     if *id != b"*" {
         // What cannot be a number is refused before anything is looked at.
-        parse_id(id.strip_suffix(b"-*").unwrap_or(id), 0)?;
+        let parsed = parse_id(id.strip_suffix(b"-*").unwrap_or(id), 0)?;
+        if parsed == MIN && !id.ends_with(b"-*") {
+            return Err("ERR The ID specified in XADD must be greater than 0-0".into());
+        }
     }
     let fields = &args[at + 1..];
     if fields.is_empty() || fields.len() % 2 == 1 {
@@ -373,11 +373,11 @@ pub(super) fn xrevrange(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn xdel(call: &mut Call<'_>) -> Outcome {
     let (key, args) = (call.args[1], call.args);
-    let ids: Vec<Id> = args[2..].iter().map(|text| parse_id(text, 0)).collect::<Outcome<_>>()?;
     let removed = match call.find_head(key, Kind::Stream)? {
         None => 0,
         Some((mut head, expires)) => call.atomically(|call| {
             let count = head.count;
+            let ids: Vec<Id> = args[2..].iter().map(|text| parse_id(text, 0)).collect::<Outcome<_>>()?;
             for id in &ids {
                 if entry(call, &head, *id)?.is_some() {
                     remove_entry(call, &head, *id)?;
@@ -434,9 +434,6 @@ pub(super) fn xsetid(call: &mut Call<'_>) -> Outcome {
         at += 2;
     }
     let (mut head, expires) = call.find_head(key, Kind::Stream)?.ok_or("ERR no such key")?;
-    if id < head.removed {
-        return Err("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id".into());
-    }
     if head.count > 0 {
         let top = entries(call, &head, (MIN, MAX), 1, true, false)?;
         if top.first().is_some_and(|top| id < top.id) {
@@ -445,6 +442,9 @@ pub(super) fn xsetid(call: &mut Call<'_>) -> Outcome {
         if added.is_some_and(|added| added < head.count) {
             return Err("ERR The entries_added specified in XSETID is smaller than the target stream length".into());
         }
+    }
+    if id < head.removed {
+        return Err("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id".into());
     }
     head.last = id;
     head.added = added.unwrap_or(head.added);
@@ -492,11 +492,9 @@ fn wanted<'a>(call: &Call<'a>, is_group: bool) -> Outcome<Wanted<'a>> {
             at += 2;
         } else if call.is_word(at, "streams") && more > 0 {
             if !more.is_multiple_of(2) {
-                let mark = if is_group { "'>'" } else { "'$'" };
-                return Err(format!(
-                    "ERR Unbalanced '{name}' list of streams: for each stream key an ID or {mark} must be specified."
-                )
-                .into());
+                return Err(
+                    "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.".into(),
+                );
             }
             (wanted.keys, wanted.ids) = args[at + 1..].split_at(more / 2);
             break;
