@@ -184,6 +184,46 @@ fn streams_are_kept_and_waited_for() {
     assert_eq!(value(&mut client, wait), "gone");
 }
 
+/// What is dumped comes back, with the time that is said; what is damaged is refused and changes nothing.
+#[test]
+fn dumped_values_come_back() {
+    let rig = Rig::start("");
+    let mut redis = rig.redis();
+    redis.ask("set text some");
+    redis.ask("rpush list 1 two 3");
+    redis.ask("sadd set 1 two 3");
+    redis.ask("hset hash f v g w");
+    redis.ask("zadd sorted 1.5 a -inf b");
+    for (key, ask) in [
+        ("text", "get"),
+        ("list", "lrange 0 -1"),
+        ("set", "smembers"),
+        ("hash", "hgetall"),
+        ("sorted", "zrange 0 -1 withscores"),
+    ] {
+        let (command, rest) = ask.split_once(' ').unwrap_or((ask, ""));
+        let shown = |redis: &mut Redis, key: &str| redis.ask(format!("{command} {key} {rest}").trim_end());
+        redis.send(&[b"dump", key.as_bytes()]);
+        let answer = redis.answer();
+        let begin = answer.iter().position(|byte| *byte == b'\n').expect("a bulk") + 1;
+        let payload = &answer[begin..answer.len() - 2];
+        redis.send(&[b"restore", b"copy", b"100000", payload]);
+        assert_eq!(redis.answer(), b"+OK\r\n", "{key}");
+        assert_eq!(shown(&mut redis, key), shown(&mut redis, "copy"));
+        assert!(redis.ask("ttl copy").starts_with(":1"), "{key}");
+        redis.send(&[b"restore", b"copy", b"0", payload]);
+        assert_eq!(redis.answer(), b"-BUSYKEY Target key name already exists.\r\n");
+        for at in 0..payload.len() {
+            let mut damaged = payload.to_vec();
+            damaged[at] ^= 0x10;
+            redis.send(&[b"restore", b"copy", b"0", &damaged, b"replace"]);
+            assert_eq!(redis.answer(), b"-ERR DUMP payload version or checksum are wrong\r\n", "{key} at {at}");
+        }
+        assert_eq!(shown(&mut redis, key), shown(&mut redis, "copy"));
+        redis.ask("del copy");
+    }
+}
+
 /// Scripts reach nothing but commands; what is ended by force has done nothing; libraries outlive a restart; one script at a time writes.
 #[test]
 fn scripts_stay_in_their_world() {

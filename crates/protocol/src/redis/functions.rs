@@ -1,6 +1,7 @@
 //! `FUNCTION` and `FCALL`: libraries of functions are rows of the space `redis_functions` and outlive restarts.
 
 use super::call::Call;
+use super::dump;
 use super::failure::{Failure, Outcome};
 use super::glob;
 use super::reply::Reply;
@@ -14,6 +15,8 @@ use tuple::IndexId;
 use tuple::msgpack::{self, Reader};
 use wal::Position;
 
+/// What stands before a library in Redis' files.
+const FILE_MARK: u8 = 245;
 /// Bytes of a library.
 const LIBRARY_BYTES_MAX: usize = 16 << 20;
 /// Libraries that there may be.
@@ -295,10 +298,52 @@ fn statistics(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// Makes the libraries of a payload, all or none.
+fn restore(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let (flushes, replaces) = match args.get(3).map(|word| word.to_ascii_lowercase()).as_deref() {
+        None | Some(b"append") => (false, false),
+        Some(b"replace") => (false, true),
+        Some(b"flush") => (true, false),
+        Some(_) => {
+            return Err("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.".into());
+        }
+    };
+    let mut reader = dump::Reader::new(dump::unseal(args[2])?);
+    let mut sources = Vec::new();
+    while !reader.is_empty() {
+        if reader.byte()? != FILE_MARK {
+            return Err("ERR given type is not a function".into());
+        }
+        sources.push(reader.text()?);
+    }
+    call.atomically(|call| {
+        if flushes {
+            flush(call)?;
+        }
+        sources.iter().try_for_each(|source| load(call, source, replaces).map(drop))
+    })?;
+    call.reply().ok();
+    Ok(())
+}
+
+fn flush(call: &mut Call<'_>) -> Outcome {
+    let space = Rc::clone(call.spaces.functions()?);
+    let mut names = Vec::new();
+    let request = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key { parts: &[], part_count: 0 });
+    call.database.select(call.context, &space, &request, |row| {
+        names.extend(row_of(row).map(|(name, _)| name));
+        true
+    })?;
+    names.iter().try_for_each(|name| delete(call, &space, name))
+}
+
 const HELP: &[&str] = &[
     "FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "DELETE <library name>",
     "    Removes a library.",
+    "DUMP",
+    "    Returns all libraries as one payload.",
     "FLUSH [ASYNC|SYNC]",
     "    Removes all libraries.",
     "KILL",
@@ -307,6 +352,8 @@ const HELP: &[&str] = &[
     "    Returns libraries and their functions.",
     "LOAD [REPLACE] <code>",
     "    Makes a library, or replaces it.",
+    "RESTORE <payload> [FLUSH|APPEND|REPLACE]",
+    "    Makes the libraries of a payload.",
     "STATS",
     "    Returns how many libraries and functions there are.",
     "HELP",
@@ -335,32 +382,32 @@ pub(super) fn function(call: &mut Call<'_>) -> Outcome {
         }
         (b"flush", 2 | 3) => {
             scripts::check_flush(call, "FUNCTION")?;
-            let space = Rc::clone(call.spaces.functions()?);
-            let mut names = Vec::new();
-            let request = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key { parts: &[], part_count: 0 });
-            call.database.select(call.context, &space, &request, |row| {
-                names.extend(row_of(row).map(|(name, _)| name));
-                true
-            })?;
-            call.atomically(|call| names.iter().try_for_each(|name| delete(call, &space, name)))?;
+            call.atomically(flush)?;
             call.reply().ok();
         }
         (b"list", _) => list(call)?,
         (b"stats", 2) => statistics(call)?,
         (b"kill", 2) => return Err(NOT_BUSY.into()),
         (b"help", 2) => scripts::help(call, HELP),
-        (b"dump" | b"restore", _) => {
-            return Err("ERR libraries are rows of the space redis_functions: copy those".into());
+        (b"dump", 2) => {
+            refresh(call)?;
+            let mut payload = Vec::new();
+            for library in call.shared.libraries.borrow().by_name.values() {
+                payload.push(FILE_MARK);
+                dump::write_text(&mut payload, &library.source);
+            }
+            call.reply().bulk(&dump::seal(payload));
         }
+        (b"restore", 3 | 4) => restore(call)?,
         _ => {
             let name = String::from_utf8_lossy(args[1]).into_owned();
-            if args[1].eq_ignore_ascii_case(b"flush") {
+            if args[1].eq_ignore_ascii_case(b"flush") || args[1].eq_ignore_ascii_case(b"restore") {
                 return Err(format!(
                     "ERR unknown subcommand or wrong number of arguments for '{name}'. Try FUNCTION HELP."
                 )
                 .into());
             }
-            let known = ["load", "delete", "list", "stats", "kill", "help"];
+            let known = ["load", "delete", "list", "stats", "kill", "dump", "help"];
             return Err(scripts::unknown_subcommand(call, "function", &known));
         }
     }

@@ -9,6 +9,7 @@ mod config;
 mod connection;
 mod debug;
 mod dispatch;
+mod dump;
 mod failure;
 mod functions;
 mod geo;

@@ -3,8 +3,8 @@
 use super::call::Call;
 use super::failure::Outcome;
 use super::{
-    bits, blocking, config, connection, debug, functions, geo, hashes, hyperloglog, keys, lists, pubsub, scan, scripts,
-    server, sets, sort, sorted_sets, stream_groups, streams, strings, transactions,
+    bits, blocking, config, connection, debug, dump, functions, geo, hashes, hyperloglog, keys, lists, pubsub, scan,
+    scripts, server, sets, sort, sorted_sets, stream_groups, streams, strings, transactions,
 };
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -468,6 +468,9 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("pfcount", -2, R, ALL, hyperloglog::pfcount, "hyperloglog", "Counts different elements, about."),
     spec("pfdebug", 3, A | W, (2, 2, 1), hyperloglog::pfdebug, "hyperloglog", "Shows the inside."),
     spec("pfmerge", -2, W, ALL, hyperloglog::pfmerge, "hyperloglog", "Puts several into one."),
+    spec("dump", 2, R, ONE, dump::dump, "generic", "Returns a value as Redis' files have it."),
+    spec("restore", -4, W, ONE, dump::restore, "generic", "Makes a key of a value of Redis' files."),
+    spec("restore-asking", -4, W, ONE, dump::restore, "generic", "Makes a key of a value of Redis' files."),
     spec("xack", -4, W | F, ONE, stream_groups::xack, "stream", "Acknowledges entries."),
     spec("xadd", -5, W | F, ONE, streams::xadd, "stream", "Adds an entry."),
     spec(
