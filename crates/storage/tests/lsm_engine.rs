@@ -25,6 +25,12 @@ fn row(id: u64, number: u64) -> Vec<u8> {
     row
 }
 
+fn encoded(id: u64) -> Vec<u8> {
+    let mut key = Vec::new();
+    msgpack::encode_uint(&mut key, id);
+    key
+}
+
 fn number_of(row: &DiskRow) -> u64 {
     row.with(numbers_of).1
 }
@@ -68,10 +74,8 @@ impl Machine {
     }
 
     fn number(&self, id: u64) -> Option<u64> {
-        let mut key = Vec::new();
-        msgpack::encode_uint(&mut key, id);
         self.space
-            .get(IndexId::PRIMARY, DiskKey { parts: &key, part_count: 1 })
+            .get(IndexId::PRIMARY, DiskKey { parts: &encoded(id), part_count: 1 })
             .ok()
             .unwrap()
             .map(|row| number_of(&row))
@@ -102,6 +106,29 @@ fn a_row_that_was_cached_below_an_upsert_is_not_found_when_the_upsert_is_in_a_ru
     (0..3).for_each(|_| assert_eq!(machine.number(1), Some(15)));
     machine.dump(11);
     assert_eq!(machine.number(1), Some(15));
+}
+
+#[test]
+fn an_upsert_that_is_applied_again_meets_a_delete_or_a_row_of_somebody_else() {
+    let machine = Machine::new();
+    machine.space.put(None, Some(&row(2, 10)));
+    machine.dump(10);
+    for (id, known) in [(1, None), (2, Some(20))] {
+        let upsert = machine.space.upsert_blind(&row(id, 5), &addition(7), 0);
+        machine.space.undo(&upsert);
+        match known {
+            None => drop(machine.space.delete_blind(DiskKey { parts: &encoded(id), part_count: 1 })),
+            Some(number) => drop(machine.space.put(None, Some(&row(id, number)))),
+        }
+        let again = machine.space.redo(&upsert);
+        let made = known.map_or(5, |number| number + 7);
+        assert_eq!(machine.number(id), Some(made));
+        machine.space.undo(&again);
+        assert_eq!(machine.number(id), known);
+        drop(machine.space.redo(&again));
+        machine.dump(10 + id as i64);
+        assert_eq!(machine.number(id), Some(made));
+    }
 }
 
 #[test]

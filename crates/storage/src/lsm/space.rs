@@ -687,21 +687,40 @@ impl LsmSpace {
 
     /// Upserts a row without looking for it: its operations join the merge operand of its key. After `takes_blind_upsert`.
     pub fn upsert_blind(&self, row: &[u8], operations: &[u8], index_base: u32) -> DiskChange {
+        debug_assert!(self.takes_blind_upsert(row), "the active memtable does not have the row");
+        self.upsert(BlindUpsert { row: row.to_vec(), operations: operations.to_vec(), index_base })
+    }
+
+    /// As `upsert_blind`. A change that is applied again may find that the active memtable says by now what the row is, because somebody has deleted
+    /// one that was not there: then the row is put that the upsert makes of it.
+    fn upsert(&self, upsert: BlindUpsert) -> DiskChange {
         let mut change = DiskChange::default();
         let Some(tree) = self.primary() else { return change };
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        tree.key_of(row, &mut key);
         debug_assert!(self.indexes.borrow().len() == 1, "other indexes have to know what the row becomes");
-        debug_assert!(self.takes_blind_upsert(row), "the active memtable does not have the row");
-        tree.active().find(&key, |_, entry| value.extend_from_slice(entry.value));
-        if value.is_empty() {
-            encode_operand(row, operations, index_base, &mut value);
-        } else {
-            msgpack::encode_uint(&mut value, u64::from(index_base));
-            value.extend_from_slice(operations);
-        }
-        self.enter(&tree, Entry { key: &key, kind: EntryKind::Upsert, value: &value }, &mut change);
-        change.blind_upsert = Some(BlindUpsert { row: row.to_vec(), operations: operations.to_vec(), index_base });
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        tree.key_of(&upsert.row, &mut key);
+        let before = tree.active().find(&key, |_, entry| (entry.kind, entry.value.to_vec()));
+        let kind = match before {
+            Some((EntryKind::Upsert, operand)) => {
+                value = operand;
+                msgpack::encode_uint(&mut value, u64::from(upsert.index_base));
+                value.extend_from_slice(&upsert.operations);
+                EntryKind::Upsert
+            }
+            None => {
+                encode_operand(&upsert.row, &upsert.operations, upsert.index_base, &mut value);
+                EntryKind::Upsert
+            }
+            Some((kind, row)) => {
+                let old = (kind == EntryKind::Put).then_some(&row[..]);
+                let mut operand = Vec::new();
+                encode_operand(&upsert.row, &upsert.operations, upsert.index_base, &mut operand);
+                tree.upserter.borrow().apply(old, &operand, &mut value);
+                EntryKind::Put
+            }
+        };
+        self.enter(&tree, Entry { key: &key, kind, value: &value }, &mut change);
+        change.blind_upsert = Some(upsert);
         self.touch();
         change
     }
@@ -732,7 +751,7 @@ impl LsmSpace {
     pub fn redo(&self, change: &DiskChange) -> DiskChange {
         if let Some(upsert) = &change.blind_upsert {
             // Not its entry: that holds the operands before it, too, which may have been dumped since.
-            return self.upsert_blind(&upsert.row, &upsert.operations, upsert.index_base);
+            return self.upsert(upsert.clone());
         }
         let mut again = DiskChange { changes: Vec::with_capacity(change.changes.len()), blind_upsert: None };
         // Trees of a build that was given up meanwhile are nobody's.
