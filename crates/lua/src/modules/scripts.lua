@@ -19,9 +19,10 @@ local function readonly_here()
 end
 
 local function protect(content)
-    local proxy = setmetatable({}, { __index = content, __newindex = readonly, __metatable = false })
+    local metatable = { __index = content, __newindex = readonly, __metatable = false }
+    local proxy = setmetatable({}, metatable)
     contents[proxy] = content
-    return proxy
+    return proxy, metatable
 end
 
 local function copy(from, names)
@@ -405,7 +406,7 @@ local function new_world(own)
     for name, value in base_pairs(own) do
         world[name] = value
     end
-    local globals = protect(world)
+    local globals, metatable = protect(world)
     world._G = globals
     local function compiled(chunk, message)
         if chunk == nil then
@@ -425,10 +426,10 @@ local function new_world(own)
         end
         return compiled(base_load(reader, name, 't', globals))
     end
-    return globals, world
+    return globals, world, metatable
 end
 
-local globals = new_world({ redis = protect(redis) })
+local globals = new_world({ redis = (protect(redis)) })
 
 -- compile(source) -> function or nil, message
 local function compile(source)
@@ -567,14 +568,17 @@ local function library(source)
         registration(list, ...)
     end
     -- What is not there raises here, where a script finds nil.
-    local own_globals, world = new_world({ redis = protect(setmetatable(early, { __index = missing })) })
+    local early_redis = protect(setmetatable(early, { __index = missing }))
+    local own_globals, world, metatable = new_world({ redis = globals.redis })
+    -- While it is loaded it sees nothing else.
+    metatable.__index = setmetatable({ redis = early_redis }, { __index = missing })
     local chunk, message = base_load(source, '@user_function', 't', own_globals)
     if chunk == nil then
         return nil, 'ERR Error compiling function: ' .. tostring(message)
     end
     local ok, value = base_pcall(chunk)
     is_loading = false
-    world.redis = globals.redis
+    metatable.__index = world
     if not ok then
         local text = type(value) == 'table' and rawget(value, 'err') or 'ERR ' .. tostring(value)
         return nil, 'ERR Error registering functions: ' .. tostring(text)

@@ -174,7 +174,10 @@ fn load(call: &Call<'_>, source: &[u8], replaces: bool) -> Outcome<Vec<u8>> {
         }
     }
     let engine = scripts::engine(call)?;
-    let functions = engine.load_library(&source[begin..])?;
+    let functions = engine.load_library(&source[begin..]).map_err(|text| match text.contains("ran too long") {
+        true => Failure::from("ERR FUNCTION LOAD timeout"),
+        false => text.into(),
+    })?;
     let taken = {
         let libraries = call.shared.libraries.borrow();
         let is_taken = |function: &&ScriptFunction| {

@@ -183,7 +183,9 @@ impl Stats {
     pub(super) fn count_error(&self, text: &[u8]) {
         self.errors_total.set(self.errors_total.get() + 1);
         let word = text.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
-        let is_word = !word.is_empty() && word.len() <= 32 && word.iter().all(u8::is_ascii_alphanumeric);
+        let is_word = !word.is_empty()
+            && word.len() <= 32
+            && word.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         let word = if is_word { String::from_utf8_lossy(word).into_owned() } else { "ERR".to_string() };
         let mut errors = self.errors.borrow_mut();
         if errors.len() < ERROR_KINDS_MAX || errors.contains_key(&word) {
@@ -389,6 +391,8 @@ pub(super) fn slowlog(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     match (args[1].to_ascii_lowercase().as_slice(), args.len()) {
         (b"get", 2 | 3) => {
+            // It shows what others have written.
+            call.check_writer()?;
             let count = match args.get(2) {
                 Some(text) => super::resp::integer(text)
                     .filter(|count| *count >= -1)
@@ -440,7 +444,7 @@ fn histogram(call: &mut Call<'_>) -> Outcome {
                 .iter()
                 .any(|wanted| wanted == name || name.split_once('|').is_some_and(|(command, _)| command == wanted))
     };
-    let mut found: Vec<(String, u64, Vec<(u64, u64)>)> = Vec::new();
+    let mut found = Vec::new();
     shared.stats.visit(|name, counted| {
         let histogram = counted.histogram.borrow();
         let Some(histogram) = histogram.as_ref().filter(|_| is_asked(name)) else { return };

@@ -101,8 +101,8 @@ fn sort_as(call: &mut Call<'_>, reads_only: bool) -> Outcome {
     let all = elements(call, entry)?;
     let mut is_sorted = options.by.is_none_or(|by| by.contains(&b'*'));
     let mut is_text = options.is_text;
-    // A set has no order of its own: what is kept must be the same each time.
-    if !is_sorted && options.store.is_some() && head.is_some_and(|head| head.kind == Kind::Set) {
+    // A set has no order of its own: what is kept, and what a script does, must be the same each time.
+    if !is_sorted && (options.store.is_some() || call.is_script) && head.is_some_and(|head| head.kind == Kind::Set) {
         (is_sorted, is_text) = (true, true);
     }
     let mut keyed = Vec::with_capacity(all.len());
