@@ -478,3 +478,30 @@ fn a_flush_to_come_is_done_when_its_time_has_come() {
     assert!((0..200).any(|_| is_empty(&mut rig)));
     assert_eq!(talk.ask([set("b", "1"), "flush_all\r\nget b\r\n".to_string()].concat()), "STORED\r\nOK\r\nEND\r\n");
 }
+
+#[test]
+fn a_listener_with_memory_is_a_cache_of_that_size() {
+    let mut rig = start("?memory=2m");
+    let mut talk = Talk::to(&mut rig);
+    let value = "v".repeat(10_000);
+    for number in 0..1000 {
+        assert_eq!(talk.ask(set(&format!("key{number}"), &value)), "STORED\r\n");
+    }
+    let stats = talk.ask("stats\r\n");
+    let stat = |stats: &str, name: &str| -> u64 {
+        let line = stats.lines().find(|line| line.starts_with(&format!("STAT {name} "))).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert_eq!(stat(&stats, "limit_maxbytes"), 2 << 20);
+    assert!(stat(&stats, "bytes") <= 2 << 20 && stat(&stats, "curr_items") > 150, "{stats}");
+    assert_eq!(stat(&stats, "evictions"), 1000 - stat(&stats, "curr_items"));
+    assert!(talk.ask("stats settings\r\n").contains("STAT evictions on\r\n"));
+    // The next start says another size, and that nothing leaves.
+    rig.restart(&["--listen", &listener("?memory=3m&eviction=none")]);
+    let mut talk = Talk::to(&mut rig);
+    let refused = (0..400).map(|number| talk.ask(set(&format!("new{number}"), &value)));
+    assert_eq!(refused.last().unwrap(), "SERVER_ERROR out of memory storing object\r\n");
+    let stats = talk.ask("stats\r\n");
+    assert_eq!((stat(&stats, "limit_maxbytes"), stat(&stats, "evictions")), (3 << 20, 0));
+    assert!(talk.ask("stats settings\r\n").contains("STAT evictions off\r\n"));
+}

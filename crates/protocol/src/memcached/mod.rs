@@ -48,7 +48,12 @@ const OWN_NAME: &str = "memcached";
 const ITEM_BYTES: usize = 1 << 20;
 const ITEM_BYTES_MAX: usize = 1 << 30;
 /// What a listener may say.
-const PARAMETERS: &[&str] = &["space", "engine", "key", "value", "flags", "cas", "expires", "state", "item_size_max"];
+const PARAMETERS: &[&str] =
+    &["space", "engine", "key", "value", "flags", "cas", "expires", "state", "item_size_max", "memory", "eviction"];
+/// The least that a listener's space may be limited to, in bytes.
+const MEMORY_BYTES_MIN: usize = 1 << 20;
+/// Its rows leave for others, or writes are refused.
+const EVICTIONS: &[&str] = &["clock", "none"];
 /// Buffers up to this size are kept.
 const BUFFER_BYTES: usize = 64 << 10;
 /// So many seconds, 30 days, are the longest time that is told from now on; what is more is a moment.
@@ -160,6 +165,18 @@ impl Cache {
                 .filter(|bytes| (1024..=ITEM_BYTES_MAX).contains(bytes))
                 .ok_or_else(|| Error::illegal(format_args!("item_size_max '{text}' is no size between 1k and 1g")))?,
         };
+        let memory = match terms.get("memory") {
+            None => None,
+            Some(text) => {
+                let bytes = read_bytes(text).filter(|bytes| *bytes >= MEMORY_BYTES_MIN);
+                let wrong = || Error::illegal(format_args!("memory '{text}' is no size of 1m or more"));
+                Some(bytes.ok_or_else(wrong)?)
+            }
+        };
+        let eviction = terms.get("eviction").unwrap_or("");
+        if !eviction.is_empty() && !EVICTIONS.contains(&eviction) {
+            return Err(Error::illegal(format_args!("eviction '{eviction}' is neither clock nor none")));
+        }
         let is_foreign =
             ["key", "value", "flags", "cas", "expires", "state"].iter().any(|name| terms.get(name).is_some());
         let own = |name: &str| if is_foreign { None } else { Some(name.to_string()) };
@@ -172,8 +189,15 @@ impl Cache {
             expires: named("expires"),
             state: named("state"),
         };
+        if is_foreign && (memory.is_some() || !eviction.is_empty()) {
+            return Err(Error::illegal("memory and eviction are said of a space of your own when it is made"));
+        }
+        if !eviction.is_empty() && memory.is_none() {
+            return Err(Error::illegal("eviction is nothing without memory"));
+        }
         if !is_foreign {
-            set_up(database, include_str!("setup.lua"), &[&space, engine, OWN_NAME])?;
+            let memory = memory.map_or_else(String::new, |bytes| bytes.to_string());
+            set_up(database, include_str!("setup.lua"), &[&space, engine, OWN_NAME, &memory, eviction])?;
         }
         let door = Cache { last_cas, counters, ..Cache::new(space, names, terms.asks_login, item_size_max) };
         door.bound(database)?;

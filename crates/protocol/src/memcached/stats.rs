@@ -119,6 +119,7 @@ const GENERAL: &str = "\
 
 fn general(work: &Work<'_>) -> Lines {
     let (database, space, counters) = (work.database, &work.bound.space, &work.door.counters);
+    let cache = space.eviction_counts();
     let statistics = &database.statistics;
     let value = |name: &str| -> String {
         let number = match name {
@@ -154,7 +155,9 @@ fn general(work: &Work<'_>) -> Lines {
             "auth_errors" => counters.auth_errors.get(),
             "bytes_read" => statistics.received_bytes.get(),
             "bytes_written" => statistics.sent_bytes.get(),
-            "limit_maxbytes" => database.config.borrow().memtx_memory,
+            "limit_maxbytes" => limit(work),
+            "evictions" => cache.map_or(0, |counts| counts.evicted),
+            "store_no_memory" => cache.map_or(0, |counts| counts.refused),
             "accepting_conns" | "threads" => 1,
             "hash_bytes" => space.rows.index_bytes(tuple::IndexId::PRIMARY),
             "bytes" => space.rows.row_bytes(),
@@ -189,14 +192,21 @@ pub(super) fn cachedump(work: &Work<'_>, out: &mut Vec<u8>, max: u64) -> Result<
     Ok(())
 }
 
+/// Bytes that items may take: those of the space if it has a limit, else those of the server.
+fn limit(work: &Work<'_>) -> u64 {
+    let own = work.bound.space.memory_limit().map(|limit| limit.bytes);
+    own.unwrap_or_else(|| work.database.config.borrow().memtx_memory as u64)
+}
+
 fn settings(work: &Work<'_>) -> Lines {
     let mut lines = Lines::new();
     let lines_ref = &mut lines;
-    put(lines_ref, "maxbytes", work.database.config.borrow().memtx_memory);
+    put(lines_ref, "maxbytes", limit(work));
     put(lines_ref, "maxconns", 1024);
     put(lines_ref, "verbosity", 0);
     put(lines_ref, "oldest", 0);
-    put(lines_ref, "evictions", "on");
+    let evicts = work.bound.space.memory_limit().is_some_and(|limit| limit.evicts);
+    put(lines_ref, "evictions", if evicts { "on" } else { "off" });
     put(lines_ref, "domain_socket", "NULL");
     put(lines_ref, "shutdown_command", "no");
     put(lines_ref, "num_threads", 1);
