@@ -39,23 +39,31 @@ fn push_item(out: &mut Vec<u8>, key: &[u8], item: &Item<'_>, has_cas: bool) {
 /// Appends what is found under a key. Returns whether something is. `expires`: from now on it expires then.
 fn append(work: &Work<'_>, out: &mut Vec<u8>, key: &[u8], has_cas: bool, expires: Option<u64>) -> Result<bool> {
     let start = out.len();
-    let is_hit = match expires {
-        None => {
-            work.look(key, has_cas, |found| Ok(found.map(|(item, _)| push_item(out, key, item, has_cas)).is_some()))?
-        }
+    let found = match expires {
+        None => work.look(key, has_cas, |found| {
+            Ok(found.map(|(item, _)| {
+                push_item(out, key, item, has_cas);
+                item.value.len()
+            }))
+        })?,
         Some(expires) => {
             // May be tried again.
             let made = work.touch(key, expires, |found| {
                 let mut made = Vec::new();
-                found.map(|item| push_item(&mut made, key, item, has_cas)).map(|()| made)
+                found.map(|item| {
+                    push_item(&mut made, key, item, has_cas);
+                    (made, item.value.len())
+                })
             })?;
-            made.is_some_and(|made| {
+            made.map(|(made, length)| {
                 out.truncate(start);
                 out.extend_from_slice(&made);
-                true
+                length
             })
         }
     };
+    work.saw_get(key, found);
+    let is_hit = found.is_some();
     if is_hit {
         work.door.recent.note(key, || work.now(), true);
     }
@@ -78,6 +86,9 @@ pub(super) fn get_one(work: &Work<'_>, connection: &Connection, key: &[u8]) -> R
 /// Answers `get` on the stack of the event loop. Errors: as [`Error::needs_fiber`] if it has to wait, or is about very much; nothing was answered.
 pub(super) fn get(work: &Work<'_>, connection: &Connection, keys: &[u8], has_cas: bool) -> Result<()> {
     let mut seen = Position::default();
+    if keys_of(keys).nth(1).is_some() {
+        work.database.prefetch_texts(&work.bound.space, keys_of(keys).take(super::PREFETCHED_MAX));
+    }
     for key in keys_of(keys) {
         seen = seen.max(work.written(key));
     }

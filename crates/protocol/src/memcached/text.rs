@@ -63,6 +63,10 @@ pub(crate) enum Request<'a> {
     Stats {
         words: &'a [u8],
     },
+    /// A command of those who look after a server: its line.
+    Admin {
+        line: &'a [u8],
+    },
     Quit,
     /// A line that is the answer. Empty: there is none.
     Say(&'static str),
@@ -79,6 +83,26 @@ pub(crate) enum Request<'a> {
     Login(&'a [u8]),
     /// It speaks another protocol, or has gone astray: the connection is closed without an answer.
     Leave(&'static str),
+}
+
+impl<'a> Request<'a> {
+    /// The keys that are looked for, with spaces between them. A hint.
+    #[inline]
+    pub(super) fn keys(&self) -> &'a [u8] {
+        match self {
+            Request::GetOne(key)
+            | Request::Delete { key, .. }
+            | Request::Arithmetic { key, .. }
+            | Request::Touch { key, .. } => key,
+            Request::Get { keys, .. } => keys,
+            Request::Store(store) => store.key,
+            Request::Packet(packet) => packet.key,
+            Request::Meta { line, .. } => {
+                line.get(3..).and_then(|rest| rest.split(|byte| *byte == b' ').next()).unwrap_or(&[])
+            }
+            _ => &[],
+        }
+    }
 }
 
 /// `set` and its like.
@@ -293,14 +317,7 @@ fn line_request<'a>(line: &'a [u8], word: &[u8]) -> Request<'a> {
             2 | 3 => say("OK"),
             _ => Request::Say("ERROR"),
         },
-        b"shutdown" => Request::Say("ERROR: shutdown not enabled"),
-        b"cache_memlimit" => match count {
-            2 | 3 if read_u64(key).is_none() => say("ERROR"),
-            2 | 3 => say("SERVER_ERROR the limit is the parameter 'memory' of the listener"),
-            _ => Request::Say("ERROR"),
-        },
-        b"watch" => Request::Say("CLIENT_ERROR watch commands not allowed"),
-        b"slabs" | b"lru" | b"lru_crawler" => Request::Say("CLIENT_ERROR there are no slabs here"),
+        b"slabs" | b"lru" | b"lru_crawler" | b"cache_memlimit" | b"watch" | b"shutdown" => Request::Admin { line },
         _ if is_http(line) => Request::Leave("speaks HTTP"),
         _ => Request::Say("ERROR"),
     }
