@@ -626,3 +626,38 @@ fn a_listener_allows_and_forbids() {
     assert_eq!(talk.rest(), b"");
     assert!(rig.server.ended().success());
 }
+
+#[test]
+fn requests_come_by_tls() {
+    let files = tempfile::TempDir::new().unwrap();
+    let make = "req -x509 -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 9 -subj /CN=cache -keyout key -out crt";
+    let made = Command::new("openssl").args(make.split(' ')).current_dir(files.path()).output();
+    assert!(made.is_ok_and(|made| made.status.success()), "openssl(1) is needed");
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let mut rig = start(&format!("?transport=ssl&ssl_cert_file={}&ssl_key_file={}", path("crt"), path("key")));
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-quiet", "-connect", &address(&mut rig)])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let value = "v".repeat(200_000);
+    let mut input = client.stdin.take().unwrap();
+    input.write_all((set("a", &value) + "get a\r\nmn\r\n").as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let mut output = BufReader::new(client.stdout.take().unwrap());
+    while !answer.ends_with(b"MN\r\n") {
+        assert!(output.read_until(b'\n', &mut answer).unwrap() > 0);
+    }
+    assert_eq!(String::from_utf8_lossy(&answer), format!("STORED\r\nVALUE a 0 200000\r\n{value}\r\nEND\r\nMN\r\n"));
+    // In the clear nothing is answered.
+    let mut plain = TcpStream::connect(address(&mut rig)).unwrap();
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.write_all(b"version\r\n").unwrap();
+    let mut rest = Vec::new();
+    _ = plain.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains("VERSION"));
+    client.kill().unwrap();
+    client.wait().unwrap();
+}

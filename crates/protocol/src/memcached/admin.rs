@@ -107,7 +107,7 @@ fn limit(door: &Rc<Cache>, connection: &Rc<Connection>, words: &Words<'_>) -> Re
     let bound = door.bound(database)?;
     database.check_space_access(connection.context(), &bound.space, Privileges::WRITE)?;
     let bytes = megabytes << 20;
-    if !door.has_limit || bytes > database.config.borrow().memtx_memory as u64 {
+    if !door.has_limit || bytes > database.config.borrow().memtx_memory {
         return say(connection, "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust");
     }
     let subject = ((), (|(): &()| "memcached command cache_memlimit".to_string()) as fn(&()) -> String);

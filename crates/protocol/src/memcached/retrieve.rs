@@ -1,7 +1,6 @@
 //! `get` and its like.
 
 use super::layout::Item;
-use super::numbers::push_u64;
 use super::store::Work;
 use super::wait_for_room;
 use crate::connection::Connection;
@@ -19,21 +18,39 @@ pub(super) fn keys_of(keys: &[u8]) -> impl Iterator<Item = &[u8]> {
     keys.split(|byte| *byte == b' ').filter(|key| !key.is_empty())
 }
 
+#[inline]
 fn push_item(out: &mut Vec<u8>, key: &[u8], item: &Item<'_>, has_cas: bool) {
-    out.reserve(key.len() + item.value.len() + 64);
+    // What stands between key and value, in one piece: three numbers at most.
+    let mut middle = [0; 3 * 21 + 2];
+    let mut at = middle.len() - 2;
+    middle[at..].copy_from_slice(b"\r\n");
+    if has_cas {
+        at = prepend_number(&mut middle, at, item.cas);
+    }
+    at = prepend_number(&mut middle, at, item.value.len() as u64);
+    at = prepend_number(&mut middle, at, u64::from(item.flags));
+    out.reserve(key.len() + item.value.len() + 80);
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(key);
-    out.push(b' ');
-    push_u64(out, u64::from(item.flags));
-    out.push(b' ');
-    push_u64(out, item.value.len() as u64);
-    if has_cas {
-        out.push(b' ');
-        push_u64(out, item.cas);
-    }
-    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&middle[at..]);
     out.extend_from_slice(item.value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Writes a space and a number so that they end before `at`. Returns where they begin.
+#[inline]
+fn prepend_number(bytes: &mut [u8], mut at: usize, mut number: u64) -> usize {
+    loop {
+        at -= 1;
+        bytes[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    at -= 1;
+    bytes[at] = b' ';
+    at
 }
 
 /// Appends what is found under a key. Returns whether something is. `expires`: from now on it expires then.

@@ -246,7 +246,7 @@ pub(super) fn cachedump(work: &Work<'_>, out: &mut Vec<u8>, max: u64) -> Result<
 /// Bytes that items may take: those of the space if it has a limit, else those of the server.
 fn limit(work: &Work<'_>) -> u64 {
     let own = work.bound.space.memory_limit().map(|limit| limit.bytes);
-    own.unwrap_or_else(|| work.database.config.borrow().memtx_memory as u64)
+    own.unwrap_or_else(|| work.database.config.borrow().memtx_memory)
 }
 
 /// Host, port and path of the listener.
@@ -377,9 +377,9 @@ fn group(work: &Work<'_>, name: &[u8]) -> Lines {
             }
         }
         b"slabs" => {
-            if items > 0 {
-                // On disk it is not known what they take.
-                let chunk = (bytes / items + 8) & !7;
+            // On disk it is not known what they take.
+            if let Some(each) = bytes.checked_div(items) {
+                let chunk = (each + 8) & !7;
                 put("1:chunk_size", chunk);
                 put("1:chunks_per_page", ((1 << 20) / chunk.max(1)).max(1));
                 put("1:total_pages", bytes.div_ceil(1 << 20));
