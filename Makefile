@@ -76,6 +76,15 @@ compare: release ## Lycosa beside Tarantool, Redis, memcached, MariaDB, PostgreS
 bench-crash: release ## kills the server during the inventory again and again; nothing acknowledged may be lost
 	$(BENCH) crash --server $(LYCOSA) $(ARGS)
 
+voting: release ## the voting service of examples/voting on nginx and PHP; prints its address
+	python3 examples/voting/service.py run --server $(LYCOSA) $(ARGS)
+
+voting-load: release ## measures it with wrk, beside Tarantool and a stub without a database
+	python3 examples/voting/service.py load --server $(LYCOSA) $(ARGS)
+
+voting-test: release ## its tests, those in a browser among them; says what is missing
+	python3 examples/voting/tests.py --server $(LYCOSA) $(ARGS)
+
 micro: ## index, row, codec, log and Lua alone, each beside what the machine allows; CASE=name for some
 	$(CARGO) bench --quiet -p lycosa-bench --bench micro -- $(CASE)
 
@@ -121,5 +130,6 @@ damage: ## opens a database on every single flipped bit of a snapshot and a log;
 clean: ## removes what was built; data stays
 	$(CARGO) clean
 
-.PHONY: help run test check build release lint fmt options-page doc-links bench bench-inventory bench-compare bench-sink bench-crash compare micro torture \
+.PHONY: help run test check build release lint fmt options-page doc-links bench bench-inventory bench-compare bench-sink bench-crash compare voting voting-load voting-test micro \
+    torture \
     golden-record golden-check differential fuzz damage sim sim-crash sim-histories sim-errors sim-planted clean

@@ -412,11 +412,19 @@ impl Host for ProcessHost {
                 // A script's work_dir is where it works; the other directories are relative to it.
                 runtime::enter_directory(dir).map_err(|error| Error::system(format!("{}: {error}", dir.display())))?;
             }
-            let opened = self.open().and_then(|()| self.listen_as_configured());
-            if opened.is_err() {
+            if let Err(error) = self.open() {
                 *self.options.borrow_mut() = before;
+                return Err(error);
             }
-            return opened;
+            // What a door keeps is made by a script, for which `box` is there.
+            Lua::opened(&options.shown());
+            let listens = self.listen_as_configured();
+            if listens.is_err()
+                && let Ok(nowhere) = options.with_changes(b"\x81\xa6listen\xc0")
+            {
+                *self.options.borrow_mut() = nowhere;
+            }
+            return listens;
         }
         // What may fail comes first.
         let prepared = options.config().map_err(Error::illegal).and_then(|config| {

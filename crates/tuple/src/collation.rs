@@ -1,6 +1,7 @@
 //! Collations: how strings compare.
 //!
-//! `BINARY` compares bytes. `ICU` compares by the Unicode collation algorithm with a locale and the options of a `_collation` row. The
+//! `BINARY` compares bytes. `HASH` compares hashes of the bytes and then the bytes: where any order will do, one that is found out at a look
+//! (no collation of Tarantool's). `ICU` compares by the Unicode collation algorithm with a locale and the options of a `_collation` row. The
 //! collator of a locale is made when it is first used: there are hundreds of rows and few uses.
 
 use crate::msgpack::Reader;
@@ -16,8 +17,13 @@ use std::sync::OnceLock;
 pub struct Collation {
     id: u32,
     name: String,
-    /// `None` for byte order.
-    icu: Option<Icu>,
+    kind: Kind,
+}
+
+enum Kind {
+    Bytes,
+    Hash,
+    Icu(Icu),
 }
 
 /// Options of a row and the values that each may have.
@@ -46,15 +52,16 @@ impl std::fmt::Debug for Collation {
 }
 
 impl Collation {
-    /// Understands a row of `_collation`: type `BINARY` or `ICU`, locale such as `de_AT_u_co_phonebk`, options as an encoded
+    /// Understands a row of `_collation`: type `BINARY`, `HASH` or `ICU`, locale such as `de_AT_u_co_phonebk`, options as an encoded
     /// map. Errors: a text that says what is wrong.
     pub fn from_row(id: u32, name: &str, kind: &str, locale: &str, options: &[u8]) -> Result<Self, String> {
-        let icu = match kind {
-            "BINARY" => None,
-            "ICU" => Some(Icu::parse(locale, options)?),
+        let kind = match kind {
+            "BINARY" => Kind::Bytes,
+            "HASH" => Kind::Hash,
+            "ICU" => Kind::Icu(Icu::parse(locale, options)?),
             other => return Err(format!("unknown collation type '{other}'")),
         };
-        Ok(Collation { id, name: name.to_string(), icu })
+        Ok(Collation { id, name: name.to_string(), kind })
     }
 
     /// Number.
@@ -69,13 +76,20 @@ impl Collation {
 
     /// True if strings compare as bytes.
     pub fn is_binary(&self) -> bool {
-        self.icu.is_none()
+        matches!(self.kind, Kind::Bytes)
+    }
+
+    /// True if strings compare by their hashes first.
+    pub(crate) fn is_hash(&self) -> bool {
+        matches!(self.kind, Kind::Hash)
     }
 
     /// Order of two strings. Bytes that are not UTF-8 compare as replacement characters.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self.collator() {
             Some(collator) => compare(collator, a, b),
+            None if self.is_hash() && a == b => Ordering::Equal,
+            None if self.is_hash() => crate::key::hash_bytes(a).cmp(&crate::key::hash_bytes(b)).then_with(|| a.cmp(b)),
             None => a.cmp(b),
         }
     }
@@ -98,12 +112,17 @@ impl Collation {
             Some(collator) => {
                 let Ok(()) = collator.write_sort_key_utf8_to(&stream_safe(text), out);
             }
-            None => out.extend_from_slice(text),
+            None => {
+                if self.is_hash() {
+                    out.extend_from_slice(&crate::key::hash_bytes(text).to_be_bytes());
+                }
+                out.extend_from_slice(text);
+            }
         }
     }
 
     fn collator(&self) -> Option<&CollatorBorrowed<'static>> {
-        let icu = self.icu.as_ref()?;
+        let Kind::Icu(icu) = &self.kind else { return None };
         icu.collator
             .get_or_init(|| {
                 let mut options = CollatorOptions::default();

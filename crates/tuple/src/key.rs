@@ -35,6 +35,11 @@ impl KeyPart {
     pub(crate) fn text_collation(&self) -> Option<&Collation> {
         self.collation.as_deref().filter(|collation| !collation.is_binary())
     }
+
+    /// True if strings compare by their hashes first.
+    fn is_hashed(&self) -> bool {
+        self.collation.as_deref().is_some_and(Collation::is_hash)
+    }
 }
 
 /// Which path comparisons take.
@@ -50,10 +55,84 @@ enum Shape {
     General,
 }
 
+/// How the second part shares the hint with a first part that is unsigned and never nil.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Second {
+    /// The hint is the first part's alone.
+    Absent,
+    Unsigned,
+    Integer,
+    Double,
+    /// A string that compares as bytes.
+    Bytes,
+    /// A string that compares by its hash.
+    Hashed,
+}
+
+impl Second {
+    fn of(parts: &[KeyPart]) -> Self {
+        match parts {
+            [first, second, ..] if first.field_type == FieldType::Unsigned && !first.is_nullable => {
+                match second.field_type {
+                    FieldType::Unsigned => Second::Unsigned,
+                    FieldType::Integer => Second::Integer,
+                    FieldType::Double => Second::Double,
+                    FieldType::String if second.is_hashed() => Second::Hashed,
+                    FieldType::String if second.text_collation().is_none() => Second::Bytes,
+                    _ => Second::Absent,
+                }
+            }
+            _ => Second::Absent,
+        }
+    }
+
+    /// A number that sorts as values of the part do, ties excepted; nil is the least.
+    #[inline]
+    fn number(self, value: &[u8]) -> u64 {
+        if is_nil(Some(value)) {
+            return 0;
+        }
+        let mut reader = Reader::new(value);
+        match self {
+            Second::Absent => 0,
+            Second::Unsigned => reader.read_uint().map_or(0, |number| by_magnitude(number).0),
+            Second::Integer => match small_integer(value) {
+                Some((number, _)) if number >= 0 => 1 << 63 | by_magnitude(number as u64).0 >> 1,
+                Some((number, _)) => !(1 << 63 | by_magnitude(!number as u64).0 >> 1),
+                // Beyond what has a sign.
+                None => reader.read_uint().map_or(0, |number| 1 << 63 | by_magnitude(number).0 >> 1),
+            },
+            Second::Double => match value {
+                [0xcb, rest @ ..] => rest.first_chunk().map_or(0, |bytes| ordered_bits(f64::from_be_bytes(*bytes))),
+                _ => Number::read(value).map_or(0, |number| ordered_bits(number.to_f64())),
+            },
+            Second::Bytes => prefix(reader.read_str().unwrap_or(b"")),
+            Second::Hashed => hash_bytes(reader.read_str().unwrap_or(b"")),
+        }
+    }
+}
+
+/// A number in as few leading bits as it needs, in an order that stays: how many bits it has, then these without the first. And how many bits that are.
+#[inline]
+fn by_magnitude(number: u64) -> (u64, u32) {
+    let number = number.saturating_add(1);
+    let zeros = number.leading_zeros();
+    let bits = 64 - zeros;
+    (u64::from(bits - 1) << 58 | (number << zeros << 1) >> 6, bits + 5)
+}
+
+/// The hint of a first part and what a second part has to say in the bits that are left.
+#[inline]
+fn share_hint(first: u64, second: u64) -> u64 {
+    let (first, bits) = by_magnitude(first);
+    first | second.checked_shr(bits).unwrap_or(0)
+}
+
 /// The parts of a key, in order.
 #[derive(Debug)]
 pub struct KeyDef {
     parts: Vec<KeyPart>,
+    second: Second,
     shape: Shape,
     is_nullable: bool,
     /// How many of the first parts are the first fields, in order.
@@ -74,7 +153,7 @@ impl KeyDef {
         };
         let is_nullable = parts.iter().any(|part| part.is_nullable);
         let leading = parts.iter().zip(0..).take_while(|(part, field_no)| part.field_no == *field_no).count();
-        KeyDef { parts, shape, is_nullable, leading }
+        KeyDef { second: Second::of(&parts), parts, shape, is_nullable, leading }
     }
 
     /// The parts of `first` and those of `second` that it lacks: what a non-unique index is ordered by.
@@ -233,14 +312,47 @@ impl KeyDef {
     /// A number that sorts as the key of a row does, ties excepted.
     #[inline]
     pub fn hint(&self, row: &[u8]) -> u64 {
-        let part = &self.parts[0];
-        hint_of(part, field_from(row, part.field_no))
+        self.hint_of_first(row, self.parts.len())
     }
 
-    /// As `hint`, for a key with at least one part.
+    /// A number that is not greater than the hint of any row that agrees with this one in the first parts.
     #[inline]
-    pub fn key_hint(&self, key: &[u8], _part_count: u32) -> u64 {
-        hint_of(&self.parts[0], Some(key))
+    pub fn hint_of_first(&self, row: &[u8], part_count: usize) -> u64 {
+        let part = &self.parts[0];
+        if self.second == Second::Absent {
+            return hint_of(part, field_from(row, part.field_no));
+        }
+        let (first, second) = match values_of(row, 2) {
+            Some(values) if self.leading >= 2 => {
+                let mut reader = Reader::new(values);
+                (reader.read_uint().unwrap_or(0), Some(reader.rest()))
+            }
+            _ => (unsigned_field(row, part.field_no), field_from(row, self.parts[1].field_no)),
+        };
+        let second = second.filter(|_| part_count > 1);
+        share_hint(first, second.map_or(0, |value| self.second.number(value)))
+    }
+
+    /// As `hint`, for a key with at least one part: not greater than the hint of any row that has the key.
+    #[inline]
+    pub fn key_hint(&self, key: &[u8], part_count: u32) -> u64 {
+        self.key_hint_or(key, part_count, 0)
+    }
+
+    /// As `key_hint`, but not less than the hint of any row that has the key.
+    #[inline]
+    pub fn key_hint_above(&self, key: &[u8], part_count: u32) -> u64 {
+        self.key_hint_or(key, part_count, u64::MAX)
+    }
+
+    #[inline]
+    fn key_hint_or(&self, key: &[u8], part_count: u32, no_second: u64) -> u64 {
+        if self.second == Second::Absent {
+            return hint_of(&self.parts[0], Some(key));
+        }
+        let mut reader = Reader::new(key);
+        let first = reader.read_uint().unwrap_or(0);
+        share_hint(first, if part_count > 1 { self.second.number(reader.rest()) } else { no_second })
     }
 
     /// Checks the types of `part_count` encoded parts (any bytes).
@@ -399,9 +511,10 @@ fn compare_alike(part: &KeyPart, a: &[u8], b: &[u8]) -> Option<(Ordering, usize,
         ([0xcf, a @ ..], [0xcf, b @ ..]) => {
             Some((u64::from_be_bytes(*a.first_chunk()?).cmp(&u64::from_be_bytes(*b.first_chunk()?)), 9, 9))
         }
-        ([0xa0..=0xbf | 0xd9, ..], [0xa0..=0xbf | 0xd9, ..]) if part.text_collation().is_none() => {
+        ([0xa0..=0xbf | 0xd9, ..], [0xa0..=0xbf | 0xd9, ..]) if part.text_collation().is_none() || part.is_hashed() => {
             let ((a_head, a), (b_head, b)) = (short_text(a)?, short_text(b)?);
-            Some((a.cmp(b), a_head + a.len(), b_head + b.len()))
+            let order = part.text_collation().map_or_else(|| a.cmp(b), |by_hash| by_hash.compare(a, b));
+            Some((order, a_head + a.len(), b_head + b.len()))
         }
         ([0xce, a @ ..], [0xce, b @ ..]) => {
             Some((u32::from_be_bytes(*a.first_chunk()?).cmp(&u32::from_be_bytes(*b.first_chunk()?)), 5, 5))
@@ -576,7 +689,7 @@ fn mix(hash: u64, value: u64) -> u64 {
     (product as u64 ^ (product >> 64) as u64).rotate_left(23) ^ value.wrapping_mul(MULTIPLIER)
 }
 
-/// A hash of bytes.
+/// A hash of bytes. It is an order of collations and as such in files: it stays as it is.
 pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     let mut hash = bytes.len() as u64;
     for chunk in bytes.chunks(8) {

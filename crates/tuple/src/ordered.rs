@@ -384,6 +384,11 @@ mod tests {
         FieldType::Scalar,
     ];
 
+    /// Numbers of all lengths.
+    fn magnitude() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
+    }
+
     /// A type, and two values of it, each of which may be nil or absent.
     fn pair() -> impl Strategy<Value = (FieldType, Option<Vec<u8>>, Option<Vec<u8>>)> {
         proptest::sample::select(TYPES.to_vec()).prop_flat_map(|field_type| {
@@ -463,6 +468,45 @@ mod tests {
             let row = |text: &[u8]| row_of(&[&encoded(|o| msgpack::encode_str(o, text))]);
             let (a, b) = (row(&a), row(&b));
             prop_assert_eq!(ordered_row(&def, &a).cmp(&ordered_row(&def, &b)), def.compare_rows(&a, &b));
+        }
+
+        /// A hint is that of the first part and of what the second one has to say in the bits that are left.
+        #[test]
+        fn hints_of_several_parts_order_as_rows_do(
+            ((part, second_a, second_b), is_hashed) in (pair(), any::<bool>()), first in (magnitude(), magnitude()), is_same: bool,
+            third in (0..2u64, 0..2u64), is_swapped: bool,
+        ) {
+            let collation = Collation::from_row(1, "test", "HASH", "", &[0x80]).expect("a good row");
+            let collation = (is_hashed && part == FieldType::String).then(|| Arc::new(collation));
+            let places = if is_swapped { [1, 0, 2] } else { [0, 1, 2] };
+            let def = KeyDef::new(vec![
+                KeyPart::new(places[0], FieldType::Unsigned),
+                KeyPart { collation, ..nullable(places[1], part) },
+                KeyPart::new(places[2], FieldType::Unsigned),
+            ]);
+            let values = |first: u64, second: Option<Vec<u8>>, third: u64| {
+                let uint = |number| encoded(|o| msgpack::encode_uint(o, number));
+                [uint(first), second.unwrap_or(vec![0xc0]), uint(third)]
+            };
+            let a = values(first.0, second_a, third.0);
+            let b = values(if is_same { first.0 } else { first.1 }, second_b, third.1);
+            let row = |values: &[Vec<u8>; 3]| row_of(&places.map(|at| &values[at as usize][..]));
+            let (row_a, row_b) = (row(&a), row(&b));
+            let order = def.compare_rows(&row_a, &row_b);
+            prop_assert_eq!(ordered_row(&def, &row_a).cmp(&ordered_row(&def, &row_b)), order);
+            prop_assert_eq!(def.hint(&row_a).cmp(&def.hint(&row_b)).then(order), order);
+            for count in 1..=3 {
+                let key = b[..count].concat();
+                let (before, behind) = (def.key_hint(&key, count as u32), def.key_hint_above(&key, count as u32));
+                let hint = def.hint(&row_a);
+                prop_assert_eq!(def.hint_of_first(&row_b, count), before);
+                let fits = match def.compare_row_key(&row_a, &key, count as u32) {
+                    Ordering::Less => hint <= before,
+                    Ordering::Equal => before <= hint && hint <= behind,
+                    Ordering::Greater => hint >= behind,
+                };
+                prop_assert!(fits, "{count}: {hint:x} {before:x} {behind:x}");
+            }
         }
 
         /// Issue 14: of numbers near 2^60 of several kinds a third was not found by its own key.

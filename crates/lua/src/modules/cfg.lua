@@ -300,7 +300,12 @@ function internal.apply_cfg(changes)
         for name, value in pairs(checked) do
             values[name] = value
         end
-        internal.configure(for_process(values))
+        local is_configured, reason = pcall(internal.configure, for_process(values))
+        if not is_configured then
+            -- If the database is open it is so with what was asked for, but nobody listens.
+            current.listen = nil
+            error(reason, 0)
+        end
         internal.show_cfg(values)
         install()
         internal.refresh_now()

@@ -199,7 +199,8 @@ impl MemoryIndex {
                     return None;
                 }
                 let compare = |item| def.compare_rows(row_of(item), entry);
-                let first = tree.lower_bound(def.hint(entry), compare).get();
+                let hint = self.def.compare_def.hint_of_first(entry, def.part_count());
+                let first = tree.lower_bound(hint, compare).get();
                 first.map(|first| first.item).filter(|&item| compare(item).is_eq())
             }
             _ => self.find_row(entry),
@@ -214,16 +215,18 @@ impl MemoryIndex {
     /// The item of a unique index with exactly this key.
     fn find_item(&self, key: &[u8], part_count: u32) -> Option<u64> {
         let def = &self.def.key_def;
+        // Hints are those of the whole order.
+        let hint = || self.def.compare_def.key_hint(key, part_count);
         match &self.structure {
             Structure::Tree(tree) if part_count == 1 && self.def.compare_def.is_hint_exact() => {
-                self.find_hint(tree, def.key_hint(key, part_count))
+                self.find_hint(tree, hint())
             }
             Structure::Tree(tree) if self.def.compare_def.part_count() == part_count as usize => {
-                tree.get(def.key_hint(key, part_count), |item| def.compare_row_key(row_of(item), key, part_count))
+                tree.get(hint(), |item| def.compare_row_key(row_of(item), key, part_count))
             }
             Structure::Tree(tree) => {
                 let compare = |item| def.compare_row_key(row_of(item), key, part_count);
-                let first = tree.lower_bound(def.key_hint(key, part_count), compare).get();
+                let first = tree.lower_bound(hint(), compare).get();
                 first.map(|entry| entry.item).filter(|&item| compare(item).is_eq())
             }
             Structure::Hash(hash) => {
@@ -428,13 +431,14 @@ impl MemoryIndex {
             return if kind.is_reverse() { tree.last() } else { tree.first() };
         }
         let def = &self.def.key_def;
-        let hint = def.key_hint(key, part_count);
         let compare = |item| def.compare_row_key(row_of(item), key, part_count);
+        let before = || self.def.compare_def.key_hint(key, part_count);
+        let behind = || self.def.compare_def.key_hint_above(key, part_count);
         match kind {
-            IteratorKind::Req | IteratorKind::Le => tree.last_not_after(hint, compare),
-            IteratorKind::Lt => tree.last_before(hint, compare),
-            IteratorKind::Gt => tree.upper_bound(hint, compare),
-            _ => tree.lower_bound(hint, compare),
+            IteratorKind::Req | IteratorKind::Le => tree.last_not_after(behind(), compare),
+            IteratorKind::Lt => tree.last_before(before(), compare),
+            IteratorKind::Gt => tree.upper_bound(behind(), compare),
+            _ => tree.lower_bound(before(), compare),
         }
     }
 
