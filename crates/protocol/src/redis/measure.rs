@@ -440,7 +440,8 @@ fn histogram(call: &mut Call<'_>) -> Outcome {
                 .iter()
                 .any(|wanted| wanted == name || name.split_once('|').is_some_and(|(command, _)| command == wanted))
     };
-    let mut found: Vec<(String, u64, Vec<(u64, u64)>)> = Vec::new();
+    // By command: how many calls, and how many of them took no longer than so many microseconds.
+    let mut found = Vec::new();
     shared.stats.visit(|name, counted| {
         let histogram = counted.histogram.borrow();
         let Some(histogram) = histogram.as_ref().filter(|_| is_asked(name)) else { return };

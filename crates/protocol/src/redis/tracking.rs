@@ -166,7 +166,7 @@ pub(super) fn invalidate(shared: &Shared, seen: Position, keys: &[&[u8]], origin
     for key in keys {
         let readers = tracking.take(key);
         for id in readers {
-            let is_meant = |client: &Client| !client.is_broadcast && !(client.skips_own && id == origin);
+            let is_meant = |client: &Client| !(client.is_broadcast || client.skips_own && id == origin);
             if tracking.clients.get(&id).is_some_and(is_meant) {
                 told.entry(id).or_default().push(key);
             }
@@ -247,7 +247,10 @@ pub(super) fn remember_keys(shared: &Shared, id: u64, keys: &[&[u8]]) {
 /// Has as many keys told of as are too many.
 pub(super) fn bound(shared: &Shared) {
     let most = shared.tracked_keys_max.get();
-    while most > 0 {
+    if most == 0 {
+        return;
+    }
+    loop {
         let tracking = shared.tracking.borrow();
         if tracking.keys.len() <= most {
             return;
