@@ -1,12 +1,17 @@
-//! Real connectors against the real binary: the programs of `tests/clients`, which pass against Tarantool too.
+//! Real connectors against the real binary: the programs of `tests/clients`, which pass against Tarantool, Redis and memcached too.
 
 use lycosa_tests::{binary, root};
 use std::process::{Command, Stdio};
 
-/// Runs `run.py` with one connector. A machine without Python or the package passes it over and says so.
+/// Runs `run.py` with one connector.
 fn run(connector: &str) {
+    run_script("tests/clients/run.py", connector);
+}
+
+/// Runs a script with one of its programs. A machine without Python or the package passes it over and says so.
+fn run_script(script: &str, connector: &str) {
     let mut command = Command::new("python3");
-    command.arg(root().join("tests/clients/run.py")).args(["--only", connector, "--server"]).arg(binary());
+    command.arg(root().join(script)).args(["--only", connector, "--server"]).arg(binary());
     if std::env::var_os("LYCOSA_CLIENTS_DIR").is_none() {
         // Beside this test, so that the packages stay from run to run.
         let test = std::env::current_exe().expect("a running test has a path");
@@ -41,4 +46,39 @@ fn go_tarantool_works() {
 #[test]
 fn node_tarantool_driver_works() {
     run("tarantool-driver");
+}
+
+/// Runs the programs of one kind against the doors of other protocols.
+fn run_doors(kind: &str) {
+    run_script("tests/clients/doors.py", kind);
+}
+
+#[test]
+fn redis_py_and_rq_work() {
+    run_doors("python");
+}
+
+#[test]
+fn ioredis_works() {
+    run_doors("ioredis");
+}
+
+#[test]
+fn memjs_works() {
+    run_doors("memjs");
+}
+
+#[test]
+fn go_redis_and_gomemcache_work() {
+    run_doors("go");
+}
+
+#[test]
+fn jedis_and_spymemcached_work() {
+    run_doors("java");
+}
+
+#[test]
+fn php_redis_works() {
+    run_doors("php");
 }

@@ -478,3 +478,186 @@ fn a_flush_to_come_is_done_when_its_time_has_come() {
     assert!((0..200).any(|_| is_empty(&mut rig)));
     assert_eq!(talk.ask([set("b", "1"), "flush_all\r\nget b\r\n".to_string()].concat()), "STORED\r\nOK\r\nEND\r\n");
 }
+
+#[test]
+fn a_listener_with_memory_is_a_cache_of_that_size() {
+    let mut rig = start("?memory=2m");
+    let mut talk = Talk::to(&mut rig);
+    let value = "v".repeat(10_000);
+    for number in 0..1000 {
+        assert_eq!(talk.ask(set(&format!("key{number}"), &value)), "STORED\r\n");
+    }
+    let stats = talk.ask("stats\r\n");
+    assert_eq!(stat(&stats, "limit_maxbytes"), 2 << 20);
+    assert!(stat(&stats, "bytes") <= 2 << 20 && stat(&stats, "curr_items") > 150, "{stats}");
+    assert_eq!(stat(&stats, "evictions"), 1000 - stat(&stats, "curr_items"));
+    assert!(talk.ask("stats settings\r\n").contains("STAT evictions on\r\n"));
+    // The next start says another size, and that nothing leaves.
+    rig.restart(&["--listen", &listener("?memory=3m&eviction=none")]);
+    let mut talk = Talk::to(&mut rig);
+    let refused = (0..400).map(|number| talk.ask(set(&format!("new{number}"), &value)));
+    assert_eq!(refused.last().unwrap(), "SERVER_ERROR out of memory storing object\r\n");
+    let stats = talk.ask("stats\r\n");
+    assert_eq!((stat(&stats, "limit_maxbytes"), stat(&stats, "evictions")), (3 << 20, 0));
+    assert!(talk.ask("stats settings\r\n").contains("STAT evictions off\r\n"));
+}
+
+/// A number that `stats` has told.
+fn stat(stats: &str, name: &str) -> u64 {
+    let line = stats.lines().find(|line| line.starts_with(&format!("STAT {name} "))).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// A line that comes by itself.
+fn line(talk: &mut Talk) -> String {
+    let mut line = String::new();
+    talk.0.read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn the_limit_is_changed_by_a_client() {
+    let mut rig = start("?memory=8m");
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(talk.ask("cache_memlimit 5\r\n"), "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n");
+    assert_eq!(
+        talk.ask("cache_memlimit 8000000000\r\n"),
+        "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n"
+    );
+    assert_eq!(talk.ask("cache_memlimit 900000\r\n"), "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n");
+    assert_eq!(talk.ask("cache_memlimit 16\r\ncache_memlimit 17 noreply\r\n"), "OK\r\n");
+    assert_eq!(stat(&talk.ask("stats settings\r\n"), "maxbytes"), 17 << 20);
+    // Where the listener has said none, it is not for clients.
+    rig.restart(&["--listen", &listener("")]);
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(talk.ask("cache_memlimit 16\r\n"), "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n");
+}
+
+#[test]
+fn details_and_watchers_tell_what_is_done() {
+    let mut rig = start("");
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(talk.ask("stats detail dump\r\nstats detail on\r\n"), "END\r\nOK\r\n");
+    talk.ask(set("foo:1", "abc") + "get foo:1\r\nget foo:2\r\ndelete foo:3\r\nget plain\r\n");
+    assert_eq!(talk.ask("stats detail dump\r\n"), "PREFIX foo get 2 hit 1 set 1 del 1\r\nEND\r\n");
+    assert_eq!(talk.ask("stats reset\r\nstats detail dump\r\nstats detail off\r\n"), "RESET\r\nEND\r\nOK\r\n");
+    let mut watcher = Talk::to(&mut rig);
+    assert_eq!(watcher.ask("watch nothing\r\nwatch fetchers mutations deletions connevents\r\n"), "ERROR\r\nOK\r\n");
+    assert_eq!(stat(&talk.ask("stats\r\n"), "log_watchers"), 1);
+    talk.ask(set("a b", "") + &set("key#", "value") + "get key#\r\ndelete key#\r\n");
+    let expected = [
+        " type=item_get key=key%23 status=not_found ",
+        " type=item_store key=key%23 status=stored cmd=set ttl=0 ",
+        " type=item_get key=key%23 status=found ",
+        " type=deleted key=key%23 ",
+    ];
+    for words in expected {
+        let told = line(&mut watcher);
+        assert!(told.starts_with("ts=") && told.contains(words), "{told} is not{words}");
+    }
+    drop(Talk::to(&mut rig));
+    assert!(line(&mut watcher).contains(" type=conn_new rip=127.0.0.1 "));
+    assert!(line(&mut watcher).contains(" type=conn_close rip=127.0.0.1 "));
+    // A watcher that does not read misses lines, and nobody waits for it; gone, it costs nothing more.
+    let key = "k".repeat(200);
+    for _ in 0..200 {
+        talk.ask(format!("get {key}\r\n").repeat(500));
+    }
+    assert!(stat(&talk.ask("stats\r\n"), "log_watcher_skipped") > 0);
+    drop(watcher);
+    let mut is_gone = || stat(&talk.ask("stats\r\n"), "log_watchers") == 0;
+    assert!((0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        is_gone()
+    }));
+}
+
+#[test]
+fn what_tools_read_is_there() {
+    let mut rig = start("");
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(talk.ask("lru_crawler metadump all\r\n"), "END\r\n");
+    for number in 0..2500 {
+        talk.send(format!("set key:{number} 0 1000 2 noreply\r\nab\r\n"));
+    }
+    let dump = talk.ask("lru_crawler metadump all\r\n");
+    assert_eq!((dump.lines().count(), dump.lines().last().unwrap()), (2501, "END"));
+    assert!(dump.starts_with("key=key%3A") && dump.contains(" cls=1 size="), "{}", &dump[..100]);
+    assert_eq!(
+        talk.ask("lru_crawler metadump 2\r\nlru_crawler metadump x\r\n"),
+        "END\r\nBADCLASS invalid class id\r\n"
+    );
+    let slabs = talk.ask("stats slabs\r\n");
+    assert_eq!((stat(&slabs, "1:used_chunks"), stat(&slabs, "active_slabs")), (2500, 1));
+    assert_eq!(stat(&talk.ask("stats items\r\n"), "items:1:number"), 2500);
+    let conns = talk.ask("stats conns\r\n");
+    assert!(conns.contains(":state conn_listening\r\n") && conns.contains(":state conn_parse_cmd\r\n"), "{conns}");
+    let tuning =
+        "slabs automove 1\r\nlru mode flat\r\nlru_crawler enable\r\nslabs reassign a b\r\nlru\r\nverbosity 1\r\n";
+    assert_eq!(talk.ask(tuning), "OK\r\nOK\r\nOK\r\nCLIENT_ERROR bad command line format\r\nERROR\r\nOK\r\n");
+    // The binary protocol has the same.
+    let stream = TcpStream::connect(address(&mut rig)).unwrap();
+    (&stream).write_all(&packet(0x10, b"detail on", &[], &[])).unwrap();
+    assert_eq!(receive(&mut &stream), (0, Vec::new()));
+}
+
+#[test]
+fn a_listener_allows_and_forbids() {
+    let mut rig = start("?flush=no&dump=no&watch=no&idle_timeout=1");
+    let mut talk = Talk::to(&mut rig);
+    let answers = talk.ask("flush_all\r\nlru_crawler metadump all\r\nwatch\r\nshutdown\r\n");
+    assert_eq!(
+        answers,
+        "CLIENT_ERROR flush_all not allowed\r\nCLIENT_ERROR metadump not allowed\r\n\
+         CLIENT_ERROR watch commands not allowed\r\nERROR: shutdown not enabled\r\n"
+    );
+    // Who says nothing for so long is gone; who does stays.
+    let mut silent = Talk::to(&mut rig);
+    for _ in 0..30 {
+        std::thread::sleep(Duration::from_millis(100));
+        talk.ask("version\r\n");
+    }
+    assert_eq!(silent.rest(), b"");
+    assert_eq!(stat(&talk.ask("stats\r\n"), "idle_kicks"), 1);
+    rig.restart(&["--listen", &listener("?shutdown=yes")]);
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(talk.ask("shutdown now\r\n"), "CLIENT_ERROR invalid shutdown mode\r\n");
+    talk.send("shutdown graceful\r\n");
+    assert_eq!(talk.rest(), b"");
+    assert!(rig.server.ended().success());
+}
+
+#[test]
+fn requests_come_by_tls() {
+    let files = tempfile::TempDir::new().unwrap();
+    let make = "req -x509 -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 9 -subj /CN=cache -keyout key -out crt";
+    let made = Command::new("openssl").args(make.split(' ')).current_dir(files.path()).output();
+    assert!(made.is_ok_and(|made| made.status.success()), "openssl(1) is needed");
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let mut rig = start(&format!("?transport=ssl&ssl_cert_file={}&ssl_key_file={}", path("crt"), path("key")));
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-quiet", "-connect", &address(&mut rig)])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let value = "v".repeat(200_000);
+    let mut input = client.stdin.take().unwrap();
+    input.write_all((set("a", &value) + "get a\r\nmn\r\n").as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let mut output = BufReader::new(client.stdout.take().unwrap());
+    while !answer.ends_with(b"MN\r\n") {
+        assert!(output.read_until(b'\n', &mut answer).unwrap() > 0);
+    }
+    assert_eq!(String::from_utf8_lossy(&answer), format!("STORED\r\nVALUE a 0 200000\r\n{value}\r\nEND\r\nMN\r\n"));
+    // In the clear nothing is answered.
+    let mut plain = TcpStream::connect(address(&mut rig)).unwrap();
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.write_all(b"version\r\n").unwrap();
+    let mut rest = Vec::new();
+    _ = plain.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains("VERSION"));
+    client.kill().unwrap();
+    client.wait().unwrap();
+}

@@ -290,6 +290,8 @@ fn a_table_is_searched_by_conditions_and_ordered() {
     assert_eq!(search(&["addcond\0name\x002\0B", "get\0age"]), ["\x002\0age\x007"]);
     assert_eq!(search(&["addcond\0town\x0016777216\0Lodz", "count"]), ["4"]);
     assert_eq!(search(&["addcond\0\x000\x003"]), ["3"]);
+    assert_eq!(search(&["addcond\0name\0STRRX\0^[AB]or", "get\0age"]), ["\x002\0age\x007"]);
+    assert_eq!(search(&["addcond\0name\x007\0*^bor", "count"]), ["1"]);
     assert_eq!(search(&["addcond\0age\x0011\x006", "out"]), Vec::<String>::new());
     assert_eq!(tyrant.u64(0x80), 4);
     let two = ["addcond\0age\08\x0031", "next", "addcond\0town\x000\0Lodz"];
@@ -298,7 +300,7 @@ fn a_table_is_searched_by_conditions_and_ordered() {
     let ids = [tyrant.misc("genuid", &[]).unwrap(), tyrant.misc("genuid", &[]).unwrap()];
     assert_ne!(ids[0], ids[1]);
     assert!(tyrant.misc("setindex", &["age", "1"]).is_some());
-    assert_eq!(tyrant.misc("search", &["addcond\0age\x007\0.*"]), None);
+    assert_eq!(tyrant.misc("search", &["addcond\0age\x007\0(.*"]), None);
     assert_eq!(rig.answer("return 1, box.space.tyrant_table:get('2').columns.name"), (1, "Boris".to_string()));
 }
 
@@ -445,4 +447,35 @@ fn what_a_listener_says_wrong_is_named() {
         let text = rig.eval(&script).error.map(|(_, text)| text).unwrap_or_default();
         assert!(text.contains(words), "{terms}: {text}");
     }
+}
+
+#[test]
+fn functions_of_lua_find_those_that_tokyo_tyrant_gives_them() {
+    let mut rig = start("?functions=yes&type=%2B");
+    let script = r#"
+        rawset(_G, 'count', function(key) return _addint(key, 3) + _addint(key, 4) end)
+        rawset(_G, 'all', function(key, value)
+            _put('a1', '1') _put('a2', '2') _putcat('a2', 'x')
+            local said = {}
+            local function say(value) table.insert(said, tostring(value)) end
+            say(_putkeep('a1', 'z')) say(_get('a1')) say(_get('none')) say(_vsiz('a2')) say(_rnum())
+            say(table.concat(_fwmkeys('a'), '+')) say(_out('a1')) say(_out('a1'))
+            _iterinit() say(_iternext()) say(_iternext()) say(_iternext())
+            _stashput('s', 1) say(_stashget('s')) say(_stashout('s')) say(_stashget('s'))
+            say(_lock('l')) say(_unlock('l')) say(_unlock('l')) say(#_split('a,b;c', ',;')) say(_adddouble('d', 1.5))
+            _foreach(function(key) say(key) return true end)
+            _vanish() say(_rnum())
+            return table.concat(said, ' ')
+        end)
+        return box.session.su('admin', function()
+            for _, name in ipairs({'count', 'all'}) do
+                box.schema.func.create(name)
+                box.schema.user.grant('tyrant', 'execute', 'function', name)
+            end
+        end)"#;
+    assert_eq!(rig.eval(script).code(), 0);
+    let mut tyrant = Tyrant::to(&mut rig);
+    assert_eq!(tyrant.call("count", "n", "").as_deref(), Some("10"));
+    let said = "false 1 nil 2 3 a1+a2 true false a2 n nil 1 true nil true true false 3 1.5 a2 d n 0";
+    assert_eq!(tyrant.call("all", "", "").as_deref(), Some(said));
 }

@@ -58,7 +58,10 @@ impl Place {
         let terms = match door {
             // Tarantool passes over what it does not know there.
             PROTOCOL => Terms::default(),
-            _ => Terms::of(endpoint.login.as_deref(), &endpoint.parameters, !address.is_local())?,
+            _ => Terms {
+                address: address.to_string(),
+                ..Terms::of(endpoint.login.as_deref(), &endpoint.parameters, !address.is_local())?
+            },
         };
         Ok(Place { door: door.to_string(), terms, address, acceptor, checks_certificates })
     }

@@ -322,6 +322,10 @@ fn get(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
     })?;
     let counters = &door.counters;
     let is_hit = matches!(result, Some(Ok(_)));
+    if work.door.onlookers.is_any() {
+        let found = work.look(&key, false, |found| Ok(found.map(|(item, _)| item.value.len())))?;
+        work.saw_get(&key, found);
+    }
     match flags.exptime {
         Some(_) => counters.count_touches(u64::from(is_hit), u64::from(!is_hit), true),
         None => counters.count_gets(u64::from(is_hit), u64::from(!is_hit)),

@@ -6,15 +6,18 @@
 //! retrieve.rs, meta.rs, packets.rs, stats.rs    what each kind of request is answered
 //! store.rs              what a command does to an item
 //! layout.rs             an item as a row
+//! admin.rs, onlookers.rs    commands of those who look after a server; `watch` and counts by prefix
 //! ```
 //!
 //! Items are rows of a space: the door's own, or any with a string as its primary key. A row without a time of expiry, or with one that has not
 //! come, is an item.
 
+mod admin;
 pub(crate) mod binary;
 mod layout;
 mod meta;
 pub(crate) mod numbers;
+mod onlookers;
 mod packets;
 mod probe;
 mod recent;
@@ -32,11 +35,13 @@ use crate::setup::set_up;
 use crate::terms::Terms;
 use database::{Database, Error, ErrorCode, Result, SessionKind, Space};
 use layout::{Layout, Names};
+use onlookers::Onlookers;
 use recent::Recent;
 use runtime::fiber;
 use stats::Counters;
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
 use text::{Decoded, Found};
 
 /// The version that clients are told: the one whose answers these are.
@@ -48,7 +53,32 @@ const OWN_NAME: &str = "memcached";
 const ITEM_BYTES: usize = 1 << 20;
 const ITEM_BYTES_MAX: usize = 1 << 30;
 /// What a listener may say.
-const PARAMETERS: &[&str] = &["space", "engine", "key", "value", "flags", "cas", "expires", "state", "item_size_max"];
+const PARAMETERS: &[&str] = &[
+    "space",
+    "engine",
+    "key",
+    "value",
+    "flags",
+    "cas",
+    "expires",
+    "state",
+    "item_size_max",
+    "memory",
+    "eviction",
+    "idle_timeout",
+    "shutdown",
+    "flush",
+    "dump",
+    "watch",
+];
+/// Interval between looks at connections that say nothing.
+const IDLE_LOOK_NS: u64 = 500_000_000;
+/// The least that a listener's space may be limited to, in bytes.
+const MEMORY_BYTES_MIN: usize = 1 << 20;
+/// Its rows leave for others, or writes are refused.
+const EVICTIONS: &[&str] = &["clock", "none"];
+/// Keys whose rows are fetched together.
+const PREFETCHED_MAX: usize = 128;
 /// Buffers up to this size are kept.
 const BUFFER_BYTES: usize = 64 << 10;
 /// So many seconds, 30 days, are the longest time that is told from now on; what is more is a moment.
@@ -75,6 +105,28 @@ struct Cache {
     flush_at: Cell<u64>,
     /// A fiber waits for that.
     has_flusher: Cell<bool>,
+    allows: Allows,
+    /// The space has a limit that the listener has said.
+    has_limit: bool,
+    /// Address of the listener, as it was said.
+    address: String,
+    onlookers: Onlookers,
+    /// Connections by the numbers of their sessions.
+    clients: RefCell<BTreeMap<u64, Weak<Connection>>>,
+    /// Connections that say nothing for so long end; 0: they do not.
+    idle_ns: u64,
+    idle_kicks: Cell<u64>,
+    /// A fiber looks for those.
+    has_idle_fiber: Cell<bool>,
+}
+
+/// Commands that a listener lets its clients say.
+#[derive(Clone, Copy)]
+struct Allows {
+    shutdown: bool,
+    flush: bool,
+    dump: bool,
+    watch: bool,
 }
 
 /// The space as it is under a version of the schema.
@@ -99,6 +151,8 @@ pub struct State {
     skipped: Cell<u64>,
     /// Nobody has logged in, and somebody has to.
     must_log_in: Cell<bool>,
+    /// Why it ends, for those who watch.
+    reason: Cell<&'static str>,
 }
 
 /// The line of the table of doors.
@@ -143,6 +197,14 @@ impl Cache {
             answers: RefCell::default(),
             flush_at: Cell::default(),
             has_flusher: Cell::default(),
+            allows: Allows { shutdown: false, flush: true, dump: true, watch: true },
+            has_limit: false,
+            address: String::new(),
+            onlookers: Onlookers::default(),
+            clients: RefCell::default(),
+            idle_ns: 0,
+            idle_kicks: Cell::default(),
+            has_idle_fiber: Cell::default(),
         }
     }
 
@@ -160,6 +222,18 @@ impl Cache {
                 .filter(|bytes| (1024..=ITEM_BYTES_MAX).contains(bytes))
                 .ok_or_else(|| Error::illegal(format_args!("item_size_max '{text}' is no size between 1k and 1g")))?,
         };
+        let memory = match terms.get("memory") {
+            None => None,
+            Some(text) => {
+                let bytes = read_bytes(text).filter(|bytes| *bytes >= MEMORY_BYTES_MIN);
+                let wrong = || Error::illegal(format_args!("memory '{text}' is no size of 1m or more"));
+                Some(bytes.ok_or_else(wrong)?)
+            }
+        };
+        let eviction = terms.get("eviction").unwrap_or("");
+        if !eviction.is_empty() && !EVICTIONS.contains(&eviction) {
+            return Err(Error::illegal(format_args!("eviction '{eviction}' is neither clock nor none")));
+        }
         let is_foreign =
             ["key", "value", "flags", "cas", "expires", "state"].iter().any(|name| terms.get(name).is_some());
         let own = |name: &str| if is_foreign { None } else { Some(name.to_string()) };
@@ -172,10 +246,39 @@ impl Cache {
             expires: named("expires"),
             state: named("state"),
         };
-        if !is_foreign {
-            set_up(database, include_str!("setup.lua"), &[&space, engine, OWN_NAME])?;
+        if is_foreign && (memory.is_some() || !eviction.is_empty()) {
+            return Err(Error::illegal("memory and eviction are said of a space of your own when it is made"));
         }
-        let door = Cache { last_cas, counters, ..Cache::new(space, names, terms.asks_login, item_size_max) };
+        if !eviction.is_empty() && memory.is_none() {
+            return Err(Error::illegal("eviction is nothing without memory"));
+        }
+        if !is_foreign {
+            let memory = memory.map_or_else(String::new, |bytes| bytes.to_string());
+            set_up(database, include_str!("setup.lua"), &[&space, engine, OWN_NAME, &memory, eviction])?;
+        }
+        let switch = |name: &str, otherwise| admin::read_switch(name, terms.get(name), otherwise);
+        let allows = Allows {
+            shutdown: switch("shutdown", false)?,
+            flush: switch("flush", true)?,
+            dump: switch("dump", true)?,
+            watch: switch("watch", true)?,
+        };
+        let idle_ns = match terms.get("idle_timeout") {
+            None => 0,
+            Some(text) => text
+                .parse::<u32>()
+                .map(|seconds| u64::from(seconds) * 1_000_000_000)
+                .map_err(|_| Error::illegal(format_args!("idle_timeout '{text}' is no number of seconds")))?,
+        };
+        let door = Cache {
+            last_cas,
+            counters,
+            allows,
+            idle_ns,
+            has_limit: memory.is_some(),
+            address: terms.address.clone(),
+            ..Cache::new(space, names, terms.asks_login, item_size_max)
+        };
         door.bound(database)?;
         Ok(door)
     }
@@ -195,6 +298,25 @@ impl Cache {
         let bound = Rc::new(Bound { schema_version, space, layout });
         *self.bound.borrow_mut() = Some(Rc::clone(&bound));
         Ok(bound)
+    }
+
+    /// Its connections.
+    fn connections(&self) -> Vec<Rc<Connection>> {
+        self.clients.borrow().values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Looks for connections that say nothing, until there are none.
+    fn look_for_idle(self: &Rc<Self>) {
+        if self.idle_ns == 0 || self.has_idle_fiber.replace(true) {
+            return;
+        }
+        let door = Rc::clone(self);
+        fiber::spawn("memcached", move || {
+            while !door.clients.borrow().is_empty() && fiber::sleep(IDLE_LOOK_NS) != fiber::Wake::Cancelled {
+                admin::end_idle(&door);
+            }
+            door.has_idle_fiber.set(false);
+        });
     }
 
     /// Seconds since 1970.
@@ -247,7 +369,28 @@ impl Door for Memcached {
     const OWN_USER: Option<&'static str> = Some(OWN_NAME);
 
     fn greet(&self, _database: &Database, _out: &mut Vec<u8>) -> State {
-        State { tongue: Cell::new(Tongue::Unknown), skipped: Cell::new(0), must_log_in: Cell::new(self.0.asks_login) }
+        State {
+            tongue: Cell::new(Tongue::Unknown),
+            skipped: Cell::new(0),
+            must_log_in: Cell::new(self.0.asks_login),
+            reason: Cell::new("normal"),
+        }
+    }
+
+    fn opened(&self, connection: &Rc<Connection>, _state: &State) {
+        connection.group_began.set(fiber::now_ns());
+        self.0.clients.borrow_mut().insert(connection.session().id, Rc::downgrade(connection));
+        self.0.look_for_idle();
+        if self.0.onlookers.is_any() {
+            self.0.onlookers.connected(connection, None);
+        }
+    }
+
+    fn close(&self, connection: &Rc<Connection>, state: &State) {
+        if self.0.clients.borrow_mut().remove(&connection.session().id).is_some() && self.0.onlookers.is_any() {
+            self.0.onlookers.leave(connection);
+            self.0.onlookers.connected(connection, Some(state.reason.get()));
+        }
     }
 
     #[inline]
@@ -279,6 +422,13 @@ impl Door for Memcached {
             Found::Whole(request, length) | Found::Last(request, length) => {
                 Split::Last(decoded(request, length), length)
             }
+        }
+    }
+
+    fn prefetch(&self, database: &Database, group: &[Decoded<'_>]) {
+        if let Ok(bound) = self.0.bound(database) {
+            let keys = group.iter().flat_map(|decoded| retrieve::keys_of(decoded.request.keys()));
+            database.prefetch_texts(&bound.space, keys.take(PREFETCHED_MAX));
         }
     }
 

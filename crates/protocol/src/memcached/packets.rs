@@ -44,6 +44,9 @@ pub(super) fn serve(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
                 })
             })?;
             let has_hit = is_hit.is_some();
+            if packet.command != opcode::TOUCH {
+                work.saw_get(packet.key, is_hit.as_ref().map(Vec::len));
+            }
             made.extend_from_slice(&is_hit.unwrap_or_default());
             counters.count_touches(u64::from(has_hit), u64::from(!has_hit), packet.command != opcode::TOUCH);
             match has_hit {
@@ -131,8 +134,17 @@ pub(super) fn serve(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
         }
         opcode::STAT => match packet.key {
             b"reset" => {
-                counters.reset();
+                stats::reset(work);
                 succeed(out, 0, &[]);
+            }
+            b"detail on" | b"detail off" | b"detail dump" => {
+                let mut text = Vec::new();
+                stats::detail(work, &packet.key[b"detail ".len()..], &mut text)?;
+                let text = text.strip_suffix(b"END\r\n").unwrap_or(&[]);
+                if !text.is_empty() {
+                    answer(out, to, Status::Ok, 0, (&[], b"detailed", text));
+                }
+                answer(out, to, Status::Ok, 0, (&[], &[], &[]));
             }
             words => match stats::lines(work, words) {
                 None => fail(out, Status::NotFound),
@@ -165,11 +177,14 @@ fn miss(packet: &Packet<'_>, out: &mut Vec<u8>) {
 fn get(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<()> {
     let to = (packet.opcode, packet.opaque);
     let key = if packet.command == opcode::GETK { packet.key } else { &[] };
-    let is_hit = work.look(packet.key, true, |found| {
-        Ok(found
-            .map(|(item, _)| answer(out, to, Status::Ok, item.cas, (&item.flags.to_be_bytes(), key, item.value)))
-            .is_some())
+    let found = work.look(packet.key, true, |found| {
+        Ok(found.map(|(item, _)| {
+            answer(out, to, Status::Ok, item.cas, (&item.flags.to_be_bytes(), key, item.value));
+            item.value.len()
+        }))
     })?;
+    work.saw_get(packet.key, found);
+    let is_hit = found.is_some();
     if !is_hit {
         miss(packet, out);
     }

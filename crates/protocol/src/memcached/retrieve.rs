@@ -1,7 +1,6 @@
 //! `get` and its like.
 
 use super::layout::Item;
-use super::numbers::push_u64;
 use super::store::Work;
 use super::wait_for_room;
 use crate::connection::Connection;
@@ -19,43 +18,69 @@ pub(super) fn keys_of(keys: &[u8]) -> impl Iterator<Item = &[u8]> {
     keys.split(|byte| *byte == b' ').filter(|key| !key.is_empty())
 }
 
+#[inline]
 fn push_item(out: &mut Vec<u8>, key: &[u8], item: &Item<'_>, has_cas: bool) {
-    out.reserve(key.len() + item.value.len() + 64);
+    // What stands between key and value, in one piece: three numbers at most.
+    let mut middle = [0; 3 * 21 + 2];
+    let mut at = middle.len() - 2;
+    middle[at..].copy_from_slice(b"\r\n");
+    if has_cas {
+        at = prepend_number(&mut middle, at, item.cas);
+    }
+    at = prepend_number(&mut middle, at, item.value.len() as u64);
+    at = prepend_number(&mut middle, at, u64::from(item.flags));
+    out.reserve(key.len() + item.value.len() + 80);
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(key);
-    out.push(b' ');
-    push_u64(out, u64::from(item.flags));
-    out.push(b' ');
-    push_u64(out, item.value.len() as u64);
-    if has_cas {
-        out.push(b' ');
-        push_u64(out, item.cas);
-    }
-    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&middle[at..]);
     out.extend_from_slice(item.value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Writes a space and a number so that they end before `at`. Returns where they begin.
+#[inline]
+fn prepend_number(bytes: &mut [u8], mut at: usize, mut number: u64) -> usize {
+    loop {
+        at -= 1;
+        bytes[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    at -= 1;
+    bytes[at] = b' ';
+    at
 }
 
 /// Appends what is found under a key. Returns whether something is. `expires`: from now on it expires then.
 fn append(work: &Work<'_>, out: &mut Vec<u8>, key: &[u8], has_cas: bool, expires: Option<u64>) -> Result<bool> {
     let start = out.len();
-    let is_hit = match expires {
-        None => {
-            work.look(key, has_cas, |found| Ok(found.map(|(item, _)| push_item(out, key, item, has_cas)).is_some()))?
-        }
+    let found = match expires {
+        None => work.look(key, has_cas, |found| {
+            Ok(found.map(|(item, _)| {
+                push_item(out, key, item, has_cas);
+                item.value.len()
+            }))
+        })?,
         Some(expires) => {
             // May be tried again.
             let made = work.touch(key, expires, |found| {
                 let mut made = Vec::new();
-                found.map(|item| push_item(&mut made, key, item, has_cas)).map(|()| made)
+                found.map(|item| {
+                    push_item(&mut made, key, item, has_cas);
+                    (made, item.value.len())
+                })
             })?;
-            made.is_some_and(|made| {
+            made.map(|(made, length)| {
                 out.truncate(start);
                 out.extend_from_slice(&made);
-                true
+                length
             })
         }
     };
+    work.saw_get(key, found);
+    let is_hit = found.is_some();
     if is_hit {
         work.door.recent.note(key, || work.now(), true);
     }
@@ -78,6 +103,9 @@ pub(super) fn get_one(work: &Work<'_>, connection: &Connection, key: &[u8]) -> R
 /// Answers `get` on the stack of the event loop. Errors: as [`Error::needs_fiber`] if it has to wait, or is about very much; nothing was answered.
 pub(super) fn get(work: &Work<'_>, connection: &Connection, keys: &[u8], has_cas: bool) -> Result<()> {
     let mut seen = Position::default();
+    if keys_of(keys).nth(1).is_some() {
+        work.database.prefetch_texts(&work.bound.space, keys_of(keys).take(super::PREFETCHED_MAX));
+    }
     for key in keys_of(keys) {
         seen = seen.max(work.written(key));
     }

@@ -4,7 +4,8 @@ use super::binary::{self, Status};
 use super::store::{Outcome, Sum, Wanted, Work};
 use super::text::{Decoded, Found, Request, Words};
 use super::{
-    BINARY_TAG, Cache, LOGIN_TAG, Memcached, State, Tongue, binary_tag, meta, numbers, packets, retrieve, stats, text,
+    BINARY_TAG, Cache, LOGIN_TAG, Memcached, State, Tongue, admin, binary_tag, meta, numbers, packets, retrieve, stats,
+    text,
 };
 use crate::connection::Connection;
 use crate::door::Door;
@@ -155,7 +156,9 @@ pub(super) fn serve(door: &Rc<Cache>, connection: &Rc<Connection>, state: &State
             connection.end();
             Ok(())
         }
+        Request::Admin { line } => admin::serve(door, connection, state, line),
         Request::Leave(why) => {
+            state.reason.set("error");
             let peer = connection.session().peer.as_deref().unwrap_or("a client");
             tracing::warn!("{peer} {why} at an address of memcached: the connection is closed");
             connection.end();
@@ -173,6 +176,7 @@ pub(super) fn serve(door: &Rc<Cache>, connection: &Rc<Connection>, state: &State
             }
             run_here(door, connection, decoded)
         }
+        Request::FlushAll { .. } if !door.allows.flush => say(connection, "CLIENT_ERROR flush_all not allowed"),
         Request::FlushAll { exptime, is_quiet } => {
             let answer = (!*is_quiet).then(|| b"OK\r\n".to_vec());
             flush(door, connection, *exptime, 0, answer)
@@ -212,6 +216,7 @@ fn serve_packet(
             connection.end();
             if packet.is_quiet { Ok(()) } else { refuse(Status::Ok) }
         }
+        opcode::FLUSH if !door.allows.flush => refuse(Status::Auth),
         opcode::FLUSH => {
             let exptime = if packet.extras.is_empty() { 0 } else { binary::be_u32(packet.extras) as i32 };
             let mut answer = Vec::new();
@@ -392,8 +397,8 @@ pub(super) fn run(work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> 
             }
         }
         Request::Stats { words } => match words.strip_suffix(b" ").unwrap_or(words) {
-            b"reset" => {
-                counters.reset();
+            words if Words::of(words).get(0) == b"reset" => {
+                stats::reset(work);
                 tell("RESET", false);
             }
             words if words.starts_with(b"cachedump") => {
@@ -404,8 +409,7 @@ pub(super) fn run(work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> 
                     _ => tell("CLIENT_ERROR bad command line", false),
                 }
             }
-            b"detail" => tell("CLIENT_ERROR usage: stats detail on|off|dump", false),
-            b"detail on" | b"detail off" | b"detail dump" => tell("OK", false),
+            words if words.starts_with(b"detail") => stats::detail(work, Words::of(words).get(1), out)?,
             words => match stats::lines(work, words) {
                 None => tell("ERROR", false),
                 Some(lines) => {

@@ -1,5 +1,7 @@
 -- Makes the space of a listener, and the user that may read and write it, unless they are there.
-local name, engine, user = ...
+local name, engine, user, memory, eviction = ...
+local limit = tonumber(memory)
+eviction = eviction ~= '' and eviction or 'clock'
 box.atomic(function()
     local has_user = box.schema.user.exists(user)
     if not has_user then
@@ -11,6 +13,7 @@ box.atomic(function()
         space = box.schema.space.create(name, {
             engine = engine ~= '' and engine or 'memtx',
             ttl = {field = 'expires', walk_rows_per_second = 100000},
+            memory_limit = limit, eviction = limit and eviction,
             format = {
                 {'key', 'string'},
                 {'value', 'string'},
@@ -24,6 +27,12 @@ box.atomic(function()
         has_user = false
     elseif engine ~= '' and space.engine ~= engine then
         error(("space '%s' is of engine %s, not %s"):format(name, space.engine, engine), 0)
+    elseif limit then
+        local own = box.space._space:get(space.id).flags.checks
+        own = type(own) == 'table' and own or {}
+        if own.memory_limit ~= limit or (own.eviction or 'clock') ~= eviction then
+            space:alter({memory_limit = limit, eviction = eviction})
+        end
     end
     if not has_user then
         box.schema.user.grant(user, 'read,write', 'space', name, nil, {if_not_exists = true})

@@ -2,7 +2,8 @@
 
 use super::VERSION;
 use super::store::{Outcome, Work};
-use database::{Key, Result, ScanRequest};
+use database::{Key, Privileges, Result, ScanRequest};
+use runtime::fiber;
 use std::cell::Cell;
 use storage::IteratorKind;
 
@@ -18,8 +19,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// `stats reset`.
-            pub(super) fn reset(&self) {
+            fn reset(&self) {
                 $(self.$field.set(0);)*
             }
         }
@@ -28,7 +28,39 @@ macro_rules! counters {
 
 counters! {
     get_hits get_misses stored delete_hits delete_misses incr_hits incr_misses decr_hits decr_misses touch_hits touch_misses flushes
-    cas_hits cas_misses cas_badval auth_cmds auth_errors cmd_set cmd_meta store_too_large
+    cas_hits cas_misses cas_badval auth_cmds auth_errors cmd_set cmd_meta store_too_large evicted_before refused_before reclaimed_before
+}
+
+/// Rows that have left for want of room, and writes that were refused.
+fn left_out(work: &Work<'_>) -> (u64, u64) {
+    work.bound.space.eviction_counts().map_or((0, 0), |counts| (counts.evicted, counts.refused))
+}
+
+/// `stats reset`.
+pub(super) fn reset(work: &Work<'_>) {
+    let counters = &work.door.counters;
+    counters.reset();
+    // These are counted elsewhere, for all.
+    let (evicted, refused) = left_out(work);
+    counters.evicted_before.set(evicted);
+    counters.refused_before.set(refused);
+    counters.reclaimed_before.set(work.database.expiry_counts().removed);
+    work.door.onlookers.forget_prefixes();
+}
+
+/// `stats detail` with a word: appends its answer. Errors: the user may not read the space.
+pub(super) fn detail(work: &Work<'_>, word: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    work.database.check_space_access(work.context, &work.bound.space, Privileges::READ)?;
+    let onlookers = &work.door.onlookers;
+    match word {
+        b"on" | b"off" => {
+            onlookers.count_prefixes(word == b"on");
+            out.extend_from_slice(b"OK\r\n");
+        }
+        b"dump" => onlookers.dump(out),
+        _ => out.extend_from_slice(b"CLIENT_ERROR usage: stats detail on|off|dump\r\n"),
+    }
+    Ok(())
 }
 
 pub(super) fn add(counter: &Cell<u64>, amount: u64) {
@@ -91,7 +123,8 @@ pub(super) fn lines(work: &Work<'_>, words: &[u8]) -> Option<Vec<(String, String
     match words {
         b"" => Some(general(work)),
         b"settings" => Some(settings(work)),
-        b"items" | b"slabs" | b"sizes" | b"conns" | b"cachedump" => Some(group(work, words)),
+        b"items" | b"slabs" | b"sizes" | b"sizes_enable" | b"sizes_disable" | b"cachedump" => Some(group(work, words)),
+        b"conns" => Some(connections(work)),
         _ => None,
     }
 }
@@ -119,6 +152,7 @@ const GENERAL: &str = "\
 
 fn general(work: &Work<'_>) -> Lines {
     let (database, space, counters) = (work.database, &work.bound.space, &work.door.counters);
+    let (evicted, refused) = left_out(work);
     let statistics = &database.statistics;
     let value = |name: &str| -> String {
         let number = match name {
@@ -154,17 +188,37 @@ fn general(work: &Work<'_>) -> Lines {
             "auth_errors" => counters.auth_errors.get(),
             "bytes_read" => statistics.received_bytes.get(),
             "bytes_written" => statistics.sent_bytes.get(),
-            "limit_maxbytes" => database.config.borrow().memtx_memory,
+            "limit_maxbytes" => limit(work),
+            "evictions" => evicted.saturating_sub(counters.evicted_before.get()),
+            "store_no_memory" => refused.saturating_sub(counters.refused_before.get()),
             "accepting_conns" | "threads" => 1,
             "hash_bytes" => space.rows.index_bytes(tuple::IndexId::PRIMARY),
             "bytes" => space.rows.row_bytes(),
             "curr_items" => space.rows.len(),
             "total_items" => counters.stored.get(),
+            "hash_power_level" => hash_power(space.rows.len()),
+            "log_watchers" => work.door.onlookers.watchers(),
+            "log_watcher_sent" => work.door.onlookers.sent.get(),
+            "log_watcher_skipped" => work.door.onlookers.skipped.get(),
+            "reclaimed" => database.expiry_counts().removed.saturating_sub(counters.reclaimed_before.get()),
             _ => 0,
         };
         number.to_string()
     };
-    GENERAL.split_whitespace().map(|name| (name.to_string(), value(name))).collect()
+    let mut lines: Lines = GENERAL.split_whitespace().map(|name| (name.to_string(), value(name))).collect();
+    if work.door.idle_ns != 0 {
+        put(&mut lines, "idle_kicks", work.door.idle_kicks.get());
+    }
+    lines
+}
+
+/// The power of two that the real server's table of so many items would have.
+fn hash_power(items: u64) -> u64 {
+    let mut power = 16;
+    while items > 3 << (power - 1) {
+        power += 1;
+    }
+    power
 }
 
 /// What `stats cachedump` shows: some items, with their bytes and when they expire. Errors: those of a read.
@@ -189,49 +243,165 @@ pub(super) fn cachedump(work: &Work<'_>, out: &mut Vec<u8>, max: u64) -> Result<
     Ok(())
 }
 
-fn settings(work: &Work<'_>) -> Lines {
+/// Bytes that items may take: those of the space if it has a limit, else those of the server.
+fn limit(work: &Work<'_>) -> u64 {
+    let own = work.bound.space.memory_limit().map(|limit| limit.bytes);
+    own.unwrap_or_else(|| work.database.config.borrow().memtx_memory)
+}
+
+/// Host, port and path of the listener.
+fn listener<'a>(work: &'a Work<'_>) -> (&'a str, &'a str, Option<&'a str>) {
+    let address = &*work.door.address;
+    match (address.strip_prefix("unix/:"), address.rsplit_once(':')) {
+        (Some(path), _) => ("NULL", "0", Some(path)),
+        (None, Some((host, port))) => (host, port, None),
+        (None, None) => ("NULL", address, None),
+    }
+}
+
+/// An address as `stats conns` shows it.
+fn shown(address: &str) -> String {
+    match address.strip_prefix("unix/:") {
+        Some(path) => format!("unix:{path}"),
+        None if address.starts_with('[') => format!("tcp6:{address}"),
+        None => format!("tcp:{address}"),
+    }
+}
+
+/// Who is connected, behind the listener itself. Only what those may know who may read the items.
+fn connections(work: &Work<'_>) -> Lines {
     let mut lines = Lines::new();
-    let lines_ref = &mut lines;
-    put(lines_ref, "maxbytes", work.database.config.borrow().memtx_memory);
-    put(lines_ref, "maxconns", 1024);
-    put(lines_ref, "verbosity", 0);
-    put(lines_ref, "oldest", 0);
-    put(lines_ref, "evictions", "on");
-    put(lines_ref, "domain_socket", "NULL");
-    put(lines_ref, "shutdown_command", "no");
-    put(lines_ref, "num_threads", 1);
-    put(lines_ref, "detail_enabled", "no");
-    put(lines_ref, "cas_enabled", "yes");
-    put(lines_ref, "binding_protocol", "auto-negotiate");
-    put(lines_ref, "auth_enabled_sasl", if work.door.asks_login { "yes" } else { "no" });
-    put(lines_ref, "auth_enabled_ascii", if work.door.asks_login { "yes" } else { "no" });
-    put(lines_ref, "item_size_max", work.door.item_size_max);
-    put(lines_ref, "flush_enabled", "yes");
-    put(lines_ref, "dump_enabled", "yes");
-    put(lines_ref, "hash_algorithm", "lycosa");
-    put(lines_ref, "idle_timeout", 0);
-    put(lines_ref, "ssl_enabled", "no");
-    put(lines_ref, "space", work.bound.space.name());
-    put(lines_ref, "engine", work.bound.space.def().engine.clone());
+    let now = fiber::now_ns();
+    let listening = shown(&work.door.address);
+    put(&mut lines, "0:addr", &listening);
+    put(&mut lines, "0:state", "conn_listening");
+    put(&mut lines, "0:secs_since_last_cmd", work.database.uptime_ns() / 1_000_000_000);
+    for connection in work.door.connections() {
+        let session = connection.session();
+        let id = session.id;
+        let state = match () {
+            () if id == work.context.session.id => "conn_parse_cmd",
+            () if !connection.input.borrow().is_empty() => "conn_nread",
+            () if work.door.onlookers.is_watching(&connection) => "conn_watch",
+            () => "conn_read",
+        };
+        put(&mut lines, &format!("{id}:addr"), session.peer.as_deref().map_or_else(|| "unix".to_string(), shown));
+        put(&mut lines, &format!("{id}:listen_addr"), &listening);
+        put(&mut lines, &format!("{id}:state"), state);
+        let seconds = now.saturating_sub(connection.group_began.get()) / 1_000_000_000;
+        put(&mut lines, &format!("{id}:secs_since_last_cmd"), seconds);
+    }
+    lines
+}
+
+fn settings(work: &Work<'_>) -> Lines {
+    let yes = |is_on: bool| if is_on { "yes" } else { "no" };
+    let door = work.door;
+    let (host, port, path) = listener(work);
+    let evicts = work.bound.space.memory_limit().is_some_and(|limit| limit.evicts);
+    let mut lines = Lines::new();
+    let mut put = |name: &str, value: &dyn std::fmt::Display| lines.push((name.to_string(), value.to_string()));
+    put("maxbytes", &limit(work));
+    put("maxconns", &1024);
+    put("tcpport", &port);
+    put("udpport", &0);
+    put("inter", &host);
+    put("verbosity", &0);
+    put("oldest", &0);
+    put("evictions", &if evicts { "on" } else { "off" });
+    put("domain_socket", &path.unwrap_or("NULL"));
+    put("umask", &700);
+    put("shutdown_command", &yes(door.allows.shutdown));
+    put("growth_factor", &"1.25");
+    put("chunk_size", &48);
+    put("num_threads", &1);
+    put("num_threads_per_udp", &0);
+    put("stat_key_prefix", &":");
+    put("detail_enabled", &yes(door.onlookers.counts_prefixes()));
+    put("reqs_per_event", &20);
+    put("cas_enabled", &"yes");
+    put("tcp_backlog", &1024);
+    put("binding_protocol", &"auto-negotiate");
+    put("auth_enabled_sasl", &yes(door.asks_login));
+    put("auth_enabled_ascii", &yes(door.asks_login));
+    put("item_size_max", &door.item_size_max);
+    put("maxconns_fast", &"yes");
+    put("hashpower_init", &0);
+    put("slab_reassign", &"no");
+    put("slab_automove", &0);
+    put("slab_chunk_max", &door.item_size_max);
+    put("lru_crawler", &"no");
+    put("flush_enabled", &yes(door.allows.flush));
+    put("dump_enabled", &yes(door.allows.dump));
+    put("hash_algorithm", &"lycosa");
+    put("lru_maintainer_thread", &"no");
+    put("lru_segmented", &"no");
+    put("temp_lru", &"no");
+    put("idle_timeout", &(door.idle_ns / 1_000_000_000));
+    put("track_sizes", &"no");
+    put("inline_ascii_response", &"no");
+    put("ssl_enabled", &"no");
+    put("space", &work.bound.space.name());
+    put("engine", &work.bound.space.def().engine);
     lines
 }
 
 /// There are no slabs: what tools read there is told of one that has all items.
 fn group(work: &Work<'_>, name: &[u8]) -> Lines {
     let rows = &work.bound.space.rows;
+    let (items, bytes, counters) = (rows.len(), work.bound.space.used_bytes(), &work.door.counters);
     let mut lines = Lines::new();
+    let mut put = |name: &str, value: u64| lines.push((name.to_string(), value.to_string()));
     match name {
-        b"items" if !rows.is_empty() => {
-            put(&mut lines, "items:1:number", rows.len());
-            put(&mut lines, "items:1:age", 0);
-            put(&mut lines, "items:1:evicted", 0);
-            put(&mut lines, "items:1:outofmemory", 0);
+        b"items" if items > 0 => {
+            put("items:1:number", items);
+            put("items:1:number_hot", 0);
+            put("items:1:number_warm", 0);
+            put("items:1:number_cold", items);
+            put("items:1:age_hot", 0);
+            put("items:1:age_warm", 0);
+            put("items:1:age", 0);
+            put("items:1:mem_requested", bytes);
+            let (evicted, refused) = left_out(work);
+            put("items:1:evicted", evicted.saturating_sub(counters.evicted_before.get()));
+            put("items:1:evicted_nonzero", 0);
+            put("items:1:evicted_time", 0);
+            put("items:1:outofmemory", refused.saturating_sub(counters.refused_before.get()));
+            put("items:1:tailrepairs", 0);
+            put(
+                "items:1:reclaimed",
+                work.database.expiry_counts().removed.saturating_sub(counters.reclaimed_before.get()),
+            );
+            for name in ["expired_unfetched", "evicted_unfetched", "evicted_active", "crawler_reclaimed"] {
+                put(&format!("items:1:{name}"), 0);
+            }
         }
         b"slabs" => {
-            put(&mut lines, "active_slabs", u64::from(!rows.is_empty()));
-            put(&mut lines, "total_malloced", rows.row_bytes());
+            // On disk it is not known what they take.
+            if let Some(each) = bytes.checked_div(items) {
+                let chunk = (each + 8) & !7;
+                put("1:chunk_size", chunk);
+                put("1:chunks_per_page", ((1 << 20) / chunk.max(1)).max(1));
+                put("1:total_pages", bytes.div_ceil(1 << 20));
+                put("1:total_chunks", items);
+                put("1:used_chunks", items);
+                put("1:free_chunks", 0);
+                put("1:free_chunks_end", 0);
+                put("1:get_hits", counters.get_hits.get());
+                put("1:cmd_set", counters.cmd_set.get());
+                put("1:delete_hits", counters.delete_hits.get());
+                put("1:incr_hits", counters.incr_hits.get());
+                put("1:decr_hits", counters.decr_hits.get());
+                put("1:cas_hits", counters.cas_hits.get());
+                put("1:cas_badval", counters.cas_badval.get());
+                put("1:touch_hits", counters.touch_hits.get());
+            }
+            put("active_slabs", u64::from(items > 0));
+            put("total_malloced", bytes);
         }
-        b"sizes" => put(&mut lines, "sizes_status", "disabled"),
+        b"sizes" | b"sizes_enable" | b"sizes_disable" => {
+            lines.push(("sizes_status".to_string(), "disabled".to_string()));
+        }
         _ => {}
     }
     lines

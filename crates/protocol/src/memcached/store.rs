@@ -203,8 +203,33 @@ impl Work<'_> {
         }
     }
 
+    /// An item was asked for: those who look on are told.
+    #[inline]
+    pub(super) fn saw_get(&self, key: &[u8], found: Option<usize>) {
+        if self.door.onlookers.is_any() {
+            self.door.onlookers.fetched(self.database, self.context.session.id, key, found);
+        }
+    }
+
+    /// The same behind [`Work::store_item`].
+    #[cold]
+    fn store_seen(&self, wanted: &Wanted<'_>) -> Result<Outcome> {
+        let (onlookers, client) = (&self.door.onlookers, self.context.session.id);
+        let found = self.look(wanted.key, false, |found| Ok(found.map(|(item, _)| item.value.len())))?;
+        onlookers.looked(self.database, client, wanted.key, found);
+        let outcome = self.store_item(wanted)?;
+        let ttl = if wanted.expires == 0 { 0 } else { wanted.expires.saturating_sub(self.now()) };
+        onlookers.stored(self.database, client, wanted.key, wanted.verb, ttl, (outcome, wanted.value.len()));
+        Ok(outcome)
+    }
+
     /// Stores a value.
+    #[inline]
     pub(super) fn store(&self, wanted: &Wanted<'_>) -> Result<Outcome> {
+        if self.door.onlookers.is_any() { self.store_seen(wanted) } else { self.store_item(wanted) }
+    }
+
+    fn store_item(&self, wanted: &Wanted<'_>) -> Result<Outcome> {
         let (layout, counters) = (&self.bound.layout, &self.door.counters);
         let item = Item {
             value: wanted.value,
@@ -314,13 +339,18 @@ impl Work<'_> {
 
     /// Removes an item. `cas`: the one that it must have; 0: any.
     pub(super) fn delete(&self, key: &[u8], cas: u64) -> Result<Outcome> {
-        self.atomically(|| {
+        let outcome = self.atomically(|| {
             self.look(key, cas != 0, |found| match found {
                 None => Ok(Outcome::NotFound),
                 Some((old, _)) if cas != 0 && cas != old.cas => Ok(Outcome::Exists),
                 Some(_) => self.remove(key).map(|()| Outcome::Stored(0)),
             })
-        })
+        })?;
+        if self.door.onlookers.is_any() {
+            let is_hit = matches!(outcome, Outcome::Stored(_));
+            self.door.onlookers.deleted(self.database, self.context.session.id, key, is_hit);
+        }
+        Ok(outcome)
     }
 
     /// Changes when an item expires; `work` gets the item as it is then.

@@ -63,6 +63,10 @@ pub(crate) enum Request<'a> {
     Stats {
         words: &'a [u8],
     },
+    /// A command of those who look after a server: its line.
+    Admin {
+        line: &'a [u8],
+    },
     Quit,
     /// A line that is the answer. Empty: there is none.
     Say(&'static str),
@@ -79,6 +83,26 @@ pub(crate) enum Request<'a> {
     Login(&'a [u8]),
     /// It speaks another protocol, or has gone astray: the connection is closed without an answer.
     Leave(&'static str),
+}
+
+impl<'a> Request<'a> {
+    /// The keys that are looked for, with spaces between them. A hint.
+    #[inline]
+    pub(super) fn keys(&self) -> &'a [u8] {
+        match self {
+            Request::GetOne(key)
+            | Request::Delete { key, .. }
+            | Request::Arithmetic { key, .. }
+            | Request::Touch { key, .. } => key,
+            Request::Get { keys, .. } => keys,
+            Request::Store(store) => store.key,
+            Request::Packet(packet) => packet.key,
+            Request::Meta { line, .. } => {
+                line.get(3..).and_then(|rest| rest.split(|byte| *byte == b' ').next()).unwrap_or(&[])
+            }
+            _ => &[],
+        }
+    }
 }
 
 /// `set` and its like.
@@ -181,6 +205,20 @@ pub(crate) fn split(input: &[u8], item_size_max: usize) -> Found<'_> {
     {
         return Found::Whole(Request::GetOne(key), length);
     }
+    if let Some(set) = line.strip_prefix(b"set ")
+        && let Some(store) = usual_set(set)
+        && item_size(store.0, store.1, store.3) <= item_size_max
+    {
+        let (key, flags, exptime, size) = store;
+        return match value_of(input, length, size) {
+            Err(found) => found,
+            Ok((_, end, false)) => bad_chunk(input, length, end, false),
+            Ok((value, end, true)) => {
+                let store = Store { verb: Verb::Set, key, flags, exptime, value, cas: 0, is_quiet: false };
+                Found::Whole(Request::Store(store), end)
+            }
+        };
+    }
     let start = line.iter().take_while(|byte| **byte == b' ').count();
     let word_end = line[start..].iter().position(|byte| *byte == b' ').map_or(line.len(), |at| start + at);
     let (word, rest) = (&line[start..word_end], &line[word_end..]);
@@ -213,6 +251,32 @@ pub(crate) fn split(input: &[u8], item_size_max: usize) -> Found<'_> {
         }
         _ => Found::Whole(line_request(line, word), length),
     }
+}
+
+/// A number of up to nine digits and what is behind it: nothing, or one space that is taken, too.
+#[inline]
+fn usual_number(text: &[u8]) -> Option<(u32, &[u8])> {
+    let mut number = 0;
+    for (at, byte) in text.iter().enumerate().take(10) {
+        match byte {
+            b'0'..=b'9' if at < 9 => number = number * 10 + u32::from(byte - b'0'),
+            b' ' if at > 0 => return Some((number, &text[at + 1..])),
+            _ => return None,
+        }
+    }
+    // It ends with the line.
+    if text.is_empty() || text.len() > 9 { None } else { Some((number, &[])) }
+}
+
+/// Key, flags, time of expiry and bytes of a `set` in the form that clients use. None: it may be right, in another form.
+#[inline]
+fn usual_set(words: &[u8]) -> Option<(&[u8], u32, i32, usize)> {
+    let key_end = words.iter().take(KEY_BYTES_MAX + 1).position(|byte| *byte == b' ')?;
+    let (key, rest) = (&words[..key_end], &words[key_end + 1..]);
+    let (flags, rest) = usual_number(rest)?;
+    let (exptime, rest) = usual_number(rest)?;
+    let (size, _) = usual_number(rest).filter(|(_, behind)| behind.is_empty() && rest.last() != Some(&b' '))?;
+    (!key.is_empty()).then_some((key, flags, exptime as i32, size as usize))
 }
 
 fn trim(text: &[u8]) -> &[u8] {
@@ -293,14 +357,7 @@ fn line_request<'a>(line: &'a [u8], word: &[u8]) -> Request<'a> {
             2 | 3 => say("OK"),
             _ => Request::Say("ERROR"),
         },
-        b"shutdown" => Request::Say("ERROR: shutdown not enabled"),
-        b"cache_memlimit" => match count {
-            2 | 3 if read_u64(key).is_none() => say("ERROR"),
-            2 | 3 => say("SERVER_ERROR the limit is the parameter 'memory' of the listener"),
-            _ => Request::Say("ERROR"),
-        },
-        b"watch" => Request::Say("CLIENT_ERROR watch commands not allowed"),
-        b"slabs" | b"lru" | b"lru_crawler" => Request::Say("CLIENT_ERROR there are no slabs here"),
+        b"slabs" | b"lru" | b"lru_crawler" | b"cache_memlimit" | b"watch" | b"shutdown" => Request::Admin { line },
         _ if is_http(line) => Request::Leave("speaks HTTP"),
         _ => Request::Say("ERROR"),
     }
@@ -457,6 +514,27 @@ mod tests {
             if let Found::Whole(_, length) = split(text.as_bytes(), 1 << 20) {
                 prop_assert!(matches!(split(&long, 1 << 20), Found::Whole(_, again) if again == length));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_usual_set_is_read_as_any_other(
+            line in prop_oneof!["set [a-z]{0,3} [0-9]{0,11} [0-9]{0,11} [0-9]{0,2}", "set [a-z ]{0,3}( ?-?[0-9]{0,3}){0,4} ?(noreply)?"],
+            value in "[a-z]{0,12}\r\n",
+        ) {
+            let read = |found: Found<'_>| match found {
+                Found::Whole(Request::Store(store), length) => {
+                    format!("{:?} {} {} {:?} {length}", store.key, store.flags, store.exptime, store.value)
+                }
+                Found::Whole(Request::Say(text), length) => format!("{text} {length}"),
+                Found::Part(count) => format!("part {count}"),
+                Found::Whole(_, length) | Found::Last(_, length) => format!("other {length}"),
+            };
+            let short = format!("{line}\r\n{value}");
+            let at_once = read(split(short.as_bytes(), 1 << 20));
+            let by_words = read(store(Verb::Set, line.as_bytes(), short.as_bytes(), line.len() + 2, 1 << 20));
+            prop_assert_eq!(at_once, by_words);
         }
     }
 

@@ -247,9 +247,12 @@ pub(super) fn remember_keys(shared: &Shared, id: u64, keys: &[&[u8]]) {
 /// Has as many keys told of as are too many.
 pub(super) fn bound(shared: &Shared) {
     let most = shared.tracked_keys_max.get();
+    if most == 0 {
+        return;
+    }
     loop {
         let tracking = shared.tracking.borrow();
-        if most == 0 || tracking.keys.len() <= most {
+        if tracking.keys.len() <= most {
             return;
         }
         let Some(key) = tracking.keys.keys().next().cloned() else { return };

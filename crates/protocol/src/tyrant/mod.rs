@@ -33,7 +33,7 @@ use tuple::Tuple;
 /// The name of the user that has rights on the spaces, and the beginning of their names.
 const OWN_NAME: &str = "tyrant";
 /// What a listener may say.
-const PARAMETERS: &[&str] = &["type", "space", "engine"];
+const PARAMETERS: &[&str] = &["type", "space", "engine", "functions"];
 /// Largest value by memcached's protocol: what a row may have bounds it sooner.
 const ITEM_BYTES: usize = 64 << 20;
 
@@ -123,6 +123,11 @@ impl Base {
         };
         let space = terms.get("space").map_or(default, ToString::to_string);
         set_up(database, include_str!("setup.lua"), &[&space, engine, OWN_NAME, kind.name()])?;
+        match terms.get("functions") {
+            None | Some("no") => {}
+            Some("yes") => set_up(database, include_str!("extension.lua"), &[&space, kind.name()])?,
+            Some(text) => return Err(Error::illegal(format_args!("functions '{text}' is neither yes nor no"))),
+        }
         let remote_user = terms.asks_login.then(|| terms.user.as_deref().unwrap_or(OWN_NAME).to_string());
         let base = Base { space, kind, remote_user, bound: RefCell::default(), iteration: Iteration::default() };
         base.bound(database)?;

@@ -4,11 +4,17 @@
 
 use super::records::{Columns, Place, ROWS_AT_ONCE, Work, join_columns};
 use database::Result;
+use regex::bytes::{Regex, RegexBuilder};
 use runtime::fiber;
 
 /// Records that a search keeps for its answer.
 const FOUND_MAX: usize = 1 << 20;
 const NEGATED: u32 = 1 << 24;
+/// Regular expressions: what a client sends, and what is made of it.
+const PATTERN_BYTES_MAX: usize = 4096;
+const PROGRAM_BYTES_MAX: usize = 1 << 20;
+/// The number of the operator.
+const STRRX: u32 = 7;
 
 /// How a column is compared. The numbers are those of the protocol.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +23,39 @@ struct Condition {
     operator: u32,
     is_negated: bool,
     operand: Vec<u8>,
+    pattern: Option<Pattern>,
+}
+
+/// A regular expression. It is compared with a text in time that grows with the text only, whatever it is.
+#[derive(Clone, Debug)]
+struct Pattern(Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Pattern {
+    /// As Tokyo Cabinet: a star in front passes over the case of letters. None: it is none, or too large a one.
+    fn of(text: &[u8]) -> Option<Self> {
+        let (text, any_case) = match text.strip_prefix(b"*") {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        if text.len() > PATTERN_BYTES_MAX {
+            return None;
+        }
+        let pattern = RegexBuilder::new(std::str::from_utf8(text).ok()?)
+            .unicode(false)
+            .case_insensitive(any_case)
+            .dot_matches_new_line(true)
+            .size_limit(PROGRAM_BYTES_MAX)
+            .dfa_size_limit(PROGRAM_BYTES_MAX)
+            .nest_limit(50)
+            .build();
+        pattern.ok().map(Pattern)
+    }
 }
 
 /// One search.
@@ -86,6 +125,7 @@ impl Condition {
             4 => words(operand).all(has),
             5 => words(operand).any(has),
             6 => words(operand).any(|word| word == value),
+            STRRX => self.pattern.as_ref().is_some_and(|pattern| pattern.0.is_match(value)),
             8 => number() == other(),
             9 => number() > other(),
             10 => number() >= other(),
@@ -127,16 +167,17 @@ pub(super) fn read<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> Option<(Vec
                 let (name, operator, operand) = (parts.next()?, parts.next()?, parts.next()?);
                 let code = operator_of(operator)?;
                 let operator = code & 0xffff;
-                // Regular expressions.
-                if operator == 7 {
-                    return None;
-                }
+                let pattern = match operator {
+                    STRRX => Some(Pattern::of(operand)?),
+                    _ => None,
+                };
                 let is_negated = code & NEGATED != 0;
                 query.conditions.push(Condition {
                     name: name.to_vec(),
                     operator,
                     is_negated,
                     operand: operand.to_vec(),
+                    pattern,
                 });
             }
             b"setorder" => {
@@ -302,6 +343,10 @@ mod tests {
             ("STRAND", "a b", "b,a c", "a c"),
             ("STROR", "a b", "b c", "c d"),
             ("STROREQ", "a b", "b", "c"),
+            ("STRRX", "^a[bc]+d$", "abcd", "Abcd"),
+            ("STRRX", "*^a.c", "xA\nC".trim_start_matches('x'), "xac"),
+            ("~STRRX", "b|c", "xyz", "axc"),
+            ("7", "[[:digit:]]{3}", "a123", "a12"),
             ("NUMEQ", "10", "10.0", "11"),
             ("NUMGT", "10", "10.5 m", "10"),
             ("NUMGE", "10", "10", "9"),
@@ -322,12 +367,25 @@ mod tests {
     #[test]
     fn what_is_no_argument_is_refused() {
         let wrong: [&[u8]; 6] =
-            [b"addcond\0a\0", b"addcond\0a\0STRXX\0b", b"addcond\0a\x007\0b", b"other", b"mstype\09", b"setlimit\0x"];
+            [b"addcond\0a\0", b"addcond\0a\0STRXX\0b", b"addcond\0a\x007\0(b", b"other", b"mstype\09", b"setlimit\0x"];
         for argument in wrong {
             assert_eq!(read([argument].into_iter()), None, "{argument:?}");
         }
         let (queries, wish) =
             read([&b"setlimit\x005\x002"[..], b"next", b"mstype\x002", b"count"].into_iter()).unwrap();
         assert_eq!((queries.len(), queries[0].max, queries[0].skip, wish.set, wish.counts), (2, Some(5), 2, 2, true));
+    }
+    #[test]
+    fn regular_expressions_are_bounded() {
+        let long = "a".repeat(PATTERN_BYTES_MAX + 1);
+        let deep = "(".repeat(100) + &")".repeat(100);
+        for wrong in ["a{1000}{1000}{1000}", "(", "[", "(?=a)", "\\1", &long, &deep] {
+            assert_eq!(Pattern::of(wrong.as_bytes()), None, "{wrong:.20}");
+        }
+        assert_eq!(Pattern::of(b"\xff"), None);
+        // What takes others forever.
+        let began = std::time::Instant::now();
+        assert!(!Pattern::of(b"^(a+)+$").unwrap().0.is_match(&[vec![b'a'; 100_000], vec![b'b']].concat()));
+        assert!(began.elapsed().as_secs() < 5);
     }
 }

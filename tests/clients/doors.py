@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Runs programs of real clients of Redis and memcached against the doors of a server.
+
+    python3 tests/clients/doors.py --server target/debug/lycosa
+    python3 tests/clients/doors.py --ports 6379 11211 --only go
+
+With --ports they run against servers that are there: Redis 7 and memcached 1.6.18 pass, too. What cannot be installed is passed over, said so, and
+is no failure unless --require is given. A server is started for each program, and must be alive behind it.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import run
+from run import HERE, CannotInstall, quietly
+
+# Pinned: a new version is tried on purpose.
+PACKAGES = {
+    "python": ["redis==5.2.1", "rq==1.16.2"],
+    "ioredis": ["ioredis@5.4.1"],
+    "memjs": ["memjs@1.3.2"],
+    "go": ["github.com/redis/go-redis/v9@v9.7.0", "github.com/bradfitz/gomemcache@v0.0.0-20230905024940-24af94b03874"],
+    "java": ["redis.clients:jedis:5.2.0", "net.spy:spymemcached:2.12.3"],
+    "php": [],
+}
+
+
+def place_of(directory, name):
+    place = directory / f"doors-{name}"
+    place.mkdir(parents=True, exist_ok=True)
+    return place, place / "installed"
+
+
+def install(name, directory):
+    """Returns the command of a program without its addresses, what is in its environment, and which doors it speaks to."""
+    place, done = place_of(directory, name)
+    packages = PACKAGES[name]
+    wanted = "\n".join(packages)
+    is_new = not done.exists() or done.read_text() != wanted
+    if name == "python":
+        if is_new:
+            quietly([sys.executable, "-m", "venv", "--clear", str(place)])
+            quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+        found = [str(place / "bin/python"), str(HERE / "redis_python.py")], {}, "r"
+    elif name in ("ioredis", "memjs"):
+        if not shutil.which("npm"):
+            raise CannotInstall("node and npm are not installed")
+        if is_new:
+            quietly(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(place), *packages])
+        program = "redis_node.js" if name == "ioredis" else "memcached_node.js"
+        environment = {"NODE_PATH": str(place / "node_modules")}
+        found = ["node", str(HERE / program)], environment, "r" if name == "ioredis" else "m"
+    elif name == "go":
+        if not shutil.which("go"):
+            raise CannotInstall("go is not installed")
+        shutil.copy(HERE / "doors_go.go", place / "main.go")
+        if is_new:
+            (place / "go.mod").unlink(missing_ok=True)
+            quietly(["go", "mod", "init", "doors"], cwd=place)
+            quietly(["go", "get", *packages], cwd=place)
+        quietly(["go", "build", "-o", "program", "."], cwd=place, env=dict(os.environ, GOFLAGS="-mod=mod"))
+        found = [str(place / "program")], {}, "rm"
+    elif name == "java":
+        if not shutil.which("java") or not shutil.which("mvn"):
+            raise CannotInstall("java and mvn are not installed")
+        if is_new:
+            line = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+            needed = "".join(line.format(*package.split(":")) for package in packages)
+            head = "<modelVersion>4.0.0</modelVersion><groupId>doors</groupId><artifactId>doors</artifactId><version>1</version>"
+            (place / "pom.xml").write_text(f"<project>{head}<dependencies>{needed}</dependencies></project>")
+            quietly(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"], cwd=place)
+        found = ["java", "-cp", str(place / "jars/*"), str(HERE / "Doors.java")], {}, "rm"
+    else:
+        modules = subprocess.run(["php", "-m"], capture_output=True, text=True).stdout if shutil.which("php") else ""
+        if "redis" not in modules.split():
+            raise CannotInstall("PHP is not installed, or not its extension redis")
+        found = ["php", str(HERE / "redis_php.php")], {}, "r"
+    done.write_text(wanted)
+    return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A server with both doors, in an empty directory."""
+
+    def __init__(self, binary):
+        self.directory = tempfile.TemporaryDirectory(prefix="doors-")
+        self.ports = [free_port(), free_port()]
+        self.log = open(pathlib.Path(self.directory.name) / "server.log", "w+")
+        listeners = [f"redis://127.0.0.1:{self.ports[0]}", f"memcached://127.0.0.1:{self.ports[1]}"]
+        arguments = [argument for listener in listeners for argument in ("--listen", listener)]
+        command = [str(pathlib.Path(binary).resolve()), "serve", "--no-console", "--work-dir", "data", "--wal-mode", "write"]
+        self.process = subprocess.Popen(
+            [*command, *arguments], cwd=self.directory.name, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log
+        )
+        deadline = time.monotonic() + run.START_MAX_S
+        while not all(self.answers(port) for port in self.ports):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"the server did not start:\n{self.end()}")
+            time.sleep(0.05)
+
+    def answers(self, port):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return True
+        except OSError:
+            return False
+
+    def end(self):
+        """Returns its log."""
+        self.process.kill()
+        self.process.wait()
+        self.log.seek(0)
+        text = self.log.read()
+        self.log.close()
+        self.directory.cleanup()
+        return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--server", help="binary of the server")
+    parser.add_argument("--ports", nargs=2, help="of Redis and memcached that are there")
+    parser.add_argument("--only", action="append", choices=sorted(PACKAGES), help="this program (may be repeated)")
+    parser.add_argument("--require", action="store_true", help="a client that cannot be installed is a failure")
+    options = parser.parse_args()
+    directory = run.clients_dir()
+    failed = []
+    for name in options.only or PACKAGES:
+        try:
+            command, environment, doors = install(name, directory)
+        except CannotInstall as reason:
+            print(f"{name}: SKIPPED, it cannot be installed: {reason}", flush=True)
+            failed += [name] if options.require else []
+            continue
+        print(f"{name}:", flush=True)
+        server = Server(options.server) if options.server else None
+        ports = [str(port) for port in (server.ports if server else options.ports)]
+        arguments = ["127.0.0.1", *(ports if doors == "rm" else [ports["rm".index(doors)]])]
+        try:
+            done = subprocess.run(
+                [*command, *arguments],
+                env=dict(os.environ, **environment),
+                timeout=run.PROGRAM_MAX_S,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            code, text = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as late:
+            code, text = f"none within {run.PROGRAM_MAX_S} s", str(late.stdout)
+        ended = server.process.poll() if server else None
+        log = server.end() if server else ""
+        if code != 0 or ended is not None:
+            print(f"{text}\n{name}: FAILED (exit code {code}, the server's {ended}); its log:\n{log[-4000:]}")
+            failed.append(name)
+        else:
+            print("".join(f"{line}\n" for line in text.splitlines() if line.startswith("  ") and ": " in line), end="")
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
