@@ -493,3 +493,203 @@ fn scans_give_every_key_that_stays() {
         assert!(round > 10, "{terms}: {round}");
     }
 }
+
+/// What happens to keys is told when it has been committed, by whomever it was done; what is rolled back is not.
+#[test]
+fn events_of_keys_are_told_whoever_has_done_it() {
+    let rig = Rig::start("");
+    let (mut redis, mut listener) = (rig.redis(), rig.redis());
+    assert_eq!(redis.ask("config set notify-keyspace-events KEAnm"), "+OK|");
+    assert_eq!(redis.ask("config get notify-keyspace-events"), "*2|$22|notify-keyspace-events|$4|AKEm|");
+    assert!(redis.ask("config set notify-keyspace-events q").contains("Invalid event class"));
+    assert_eq!(listener.ask("psubscribe __keyevent@0__:*"), "*3|$10|psubscribe|$16|__keyevent@0__:*|:1|");
+    let told = |listener: &mut Redis| {
+        let text = String::from_utf8_lossy(&listener.answer()).replace("\r\n", "|");
+        let words: Vec<&str> = text.split('|').collect();
+        format!("{} {}", words[6].rsplit(':').next().unwrap(), words[8])
+    };
+    let mut expect = |redis: &mut Redis, command: &str, events: &[&str]| {
+        redis.ask(command);
+        for event in events {
+            assert_eq!(told(&mut listener), *event, "{command}");
+        }
+    };
+    expect(&mut redis, "set a 1", &["new a", "set a"]);
+    expect(&mut redis, "set a 1 ex 100", &["set a", "expire a"]);
+    expect(&mut redis, "get missing", &["keymiss missing"]);
+    expect(&mut redis, "incr a", &["incrby a"]);
+    expect(&mut redis, "rename a b", &["new b", "rename_from a", "rename_to b"]);
+    expect(&mut redis, "lpush l x", &["new l", "lpush l"]);
+    expect(&mut redis, "lmove l m left right", &["new m", "lpop l", "del l", "rpush m"]);
+    expect(&mut redis, "hset h f v", &["new h", "hset h"]);
+    expect(&mut redis, "hset h f w", &["hset h"]);
+    expect(&mut redis, "hdel h f", &["hdel h", "del h"]);
+    expect(&mut redis, "zadd z 1 a", &["new z", "zadd z"]);
+    expect(&mut redis, "zpopmin z", &["zpopmin z", "del z"]);
+    expect(&mut redis, "xadd s 1-1 f v", &["new s", "xadd s"]);
+    expect(&mut redis, "xgroup create s g 0", &["xgroup-create s"]);
+    expect(&mut redis, "xreadgroup group g c streams s >", &["xgroup-createconsumer s"]);
+    expect(&mut redis, "eval redis.call('set','k','v')return(1) 0", &["new k", "set k"]);
+    // What fails, and what is given up, tells nothing.
+    redis.ask("lpush b x");
+    redis.ask("multi");
+    redis.ask("set gone 1");
+    redis.ask("discard");
+    expect(&mut redis, "pexpire b 1", &["expire b", "expired b"]);
+    let mut client = rig.server.connect();
+    value(&mut client, "box.space.redis:replace{'other', 'door'} return 'done'");
+    value(&mut client, "box.space.redis:delete{'other'} return 'done'");
+    expect(&mut redis, "echo 1", &["new other", "set other", "del other"]);
+    // Nobody who has gone is told.
+    redis.ask("config set notify-keyspace-events El");
+    redis.ask("set a 1");
+    expect(&mut redis, "rpush m 1", &["rpush m"]);
+}
+
+/// Clients that keep values are told of changes by any door, and nothing stays of those who are gone.
+#[test]
+fn clients_that_keep_values_are_told_of_changes() {
+    let rig = Rig::start("");
+    let (mut keeper, mut writer) = (rig.redis(), rig.redis());
+    let next = |redis: &mut Redis| String::from_utf8_lossy(&redis.answer()).replace("\r\n", "|");
+    keeper.ask("hello 3");
+    writer.ask("set k 1");
+    assert_eq!(keeper.ask("client tracking on"), "+OK|");
+    keeper.ask("get k");
+    writer.ask("set k 2");
+    assert_eq!(next(&mut keeper), ">2|$10|invalidate|*1|$1|k|");
+    // Once until it is read again; by another door, and by expiry, too.
+    writer.ask("set k 3");
+    assert_eq!(keeper.ask("get k"), "$1|3|");
+    let mut client = rig.server.connect();
+    value(&mut client, "box.space.redis:replace{'k', '4'} return 'done'");
+    assert_eq!(next(&mut keeper), ">2|$10|invalidate|*1|$1|k|");
+    writer.ask("set k 5 px 1");
+    keeper.ask("hget h f");
+    writer.ask("hset h f 1");
+    assert_eq!(next(&mut keeper), ">2|$10|invalidate|*1|$1|h|");
+    keeper.ask("hget h f");
+    writer.ask("hset h f 2");
+    assert_eq!(next(&mut keeper), ">2|$10|invalidate|*1|$1|h|");
+    writer.ask("flushall");
+    assert_eq!(next(&mut keeper), ">2|$10|invalidate|_|");
+    // Prefixes, and nothing of what one does oneself.
+    assert!(keeper.ask("client tracking on bcast").contains("can't switch BCAST mode"));
+    assert_eq!(keeper.ask("client tracking off"), "+OK|");
+    assert!(keeper.ask("client tracking on bcast prefix a prefix ab").contains("overlaps"));
+    assert!(keeper.ask("client tracking on prefix a").contains("requires BCAST"));
+    assert_eq!(keeper.ask("client tracking on bcast prefix a prefix b noloop"), "+OK|");
+    assert_eq!(keeper.ask("mset a1 1 b1 1"), "+OK|");
+    writer.ask("mset a1 1 a2 1 b1 1 c1 1");
+    assert_eq!(next(&mut keeper), ">2|$10|invalidate|*2|$2|a1|$2|a2|");
+    assert_eq!(next(&mut keeper), ">2|$10|invalidate|*1|$2|b1|");
+    assert!(writer.ask("info clients").contains("tracking_clients:1"));
+    drop(keeper);
+    while !writer.ask("info clients").contains("tracking_clients:0") {}
+    // The table is bounded: what is forgotten is told of.
+    let mut keeper = rig.redis();
+    keeper.ask("hello 3");
+    writer.ask("config set tracking-table-max-keys 2");
+    keeper.ask("client tracking on");
+    keeper.ask("mget a b");
+    keeper.send(&[b"get", b"c"]);
+    assert!(next(&mut keeper).starts_with(">2|$10|invalidate|*1|$1|"));
+    assert_eq!(next(&mut keeper), "_|");
+    assert!(writer.ask("info stats").contains("tracking_total_keys:2"));
+    // Nobody is told through somebody who is not there.
+    assert!(writer.ask("client tracking on redirect 999").contains("does not exist"));
+}
+
+/// Commands are counted and shown, what is secret is not; who is paused waits and leaves nothing behind.
+#[test]
+fn commands_are_counted_shown_and_paused() {
+    let rig = Rig::start("");
+    let (mut redis, mut monitor) = (rig.redis(), rig.redis());
+    assert_eq!(redis.ask("config resetstat"), "+OK|");
+    redis.ask("set k v");
+    redis.ask("lpush k v");
+    redis.ask("set k");
+    redis.ask("client id");
+    let stats = redis.ask("info commandstats");
+    assert!(stats.contains("cmdstat_set:calls=1,") && stats.contains("rejected_calls=1,failed_calls=0"), "{stats}");
+    assert!(stats.contains("cmdstat_client|id:calls=1,"), "{stats}");
+    let errors = redis.ask("info errorstats");
+    assert!(errors.contains("errorstat_WRONGTYPE:count=1") && errors.contains("errorstat_ERR:count=1"), "{errors}");
+    assert!(redis.ask("latency histogram set").contains("$5|calls|:1|$14|histogram_usec|"));
+    assert_eq!(redis.ask("config set slowlog-log-slower-than 0 slowlog-max-len 2"), "+OK|");
+    redis.ask("get k");
+    redis.ask("auth somebody secret");
+    assert_eq!(redis.ask("slowlog len"), ":2|");
+    assert!(!redis.ask("slowlog get -1").contains("secret"));
+    assert_eq!(redis.ask("slowlog get -2"), "-ERR count should be greater than or equal to -1|");
+    assert_eq!(monitor.ask("monitor"), "+OK|");
+    redis.ask("auth somebody secret");
+    redis.send(&[b"set", b"k", b"\"\x00\n"]);
+    redis.answer();
+    let shown = |monitor: &mut Redis| String::from_utf8_lossy(&monitor.answer()).into_owned();
+    assert!(shown(&mut monitor).ends_with("\"auth\" \"(redacted)\" \"(redacted)\"\r\n"));
+    assert!(shown(&mut monitor).ends_with("\"set\" \"k\" \"\\\"\\x00\\n\"\r\n"));
+    drop(monitor);
+    // A pause: reads go on, writes wait.
+    assert_eq!(redis.ask("client pause 100000 write"), "+OK|");
+    let (mut writer, mut gone) = (rig.redis(), rig.redis());
+    writer.send(&[b"set", b"k", b"w"]);
+    gone.send(&[b"set", b"k", b"x"]);
+    while !redis.ask("info clients").contains("blocked_clients:2") {}
+    assert_eq!(redis.ask("get k").len(), "$3|...|".len());
+    drop(gone);
+    while !redis.ask("info clients").contains("blocked_clients:1") {}
+    assert_eq!(redis.ask("client unpause"), "+OK|");
+    assert_eq!(writer.answer(), b"+OK\r\n");
+    assert_eq!(redis.ask("get k"), "$1|w|");
+    // Parameters are set all or none.
+    assert!(redis.ask("config set hz 20 timeout x").contains("couldn't be parsed into an integer"));
+    assert_eq!(redis.ask("config get hz"), "*2|$2|hz|$2|10|");
+    assert!(redis.ask("config set hz 1 hz 2").contains("duplicate parameter"));
+}
+
+/// `ACL` makes and changes users of the database, for who may do so and for nobody else.
+#[test]
+fn users_of_the_database_are_made_in_the_words_of_redis() {
+    let rig = Rig::start("");
+    let mut own = rig.redis();
+    assert_eq!(own.ask("acl whoami"), "$5|redis|");
+    for refused in ["acl setuser shop on >secret ~* +@all", "acl deluser reader", "acl list", "acl getuser reader"] {
+        assert!(own.ask(refused).starts_with("-NOPERM"), "{refused}");
+    }
+    let mut client = rig.server.connect();
+    let boss = "box.schema.user.passwd('admin', 'b') box.schema.user.create('boss', { password = 'b' }) box.schema.user.grant('boss', 'super') return 'done'";
+    assert_eq!(value(&mut client, boss), "done");
+    let mut admin = rig.redis();
+    // Who may make users and grant nothing of another's makes none: all or nothing.
+    assert_eq!(admin.ask("auth boss b"), "+OK|");
+    assert!(admin.ask("acl setuser shop on >secret ~* +@all").starts_with("-NOPERM"));
+    assert!(!admin.ask("acl users").contains("shop"));
+    assert_eq!(admin.ask("auth admin b"), "+OK|");
+    assert_eq!(admin.ask("acl setuser shop on >secret ~* &* +@all -@write"), "+OK|");
+    assert!(admin.ask("acl list").contains("user shop on ~* &* +@all -@write"));
+    let refusal = "says it. Here are: on, off,";
+    for beyond in ["~cached:*", "+get", "-debug", "%R~*", "(+get ~x)"] {
+        assert!(admin.ask(&format!("acl setuser shop {}", beyond.replace(' ', "_"))).contains(refusal), "{beyond}");
+    }
+    assert_eq!(admin.ask("acl dryrun shop get a"), "+OK|");
+    assert!(admin.ask("acl dryrun shop set a b").contains("no permissions to run the 'set' command"));
+    let mut shop = rig.redis();
+    assert!(shop.ask("auth shop wrong").starts_with("-WRONGPASS"));
+    assert_eq!(shop.ask("auth shop secret"), "+OK|");
+    assert_eq!(shop.ask("get a"), "$-1|");
+    assert!(shop.ask("set a b").starts_with("-NOPERM"));
+    assert_eq!(admin.ask("acl setuser shop +@write >other"), "+OK|");
+    assert_eq!(shop.ask("set a b"), "+OK|");
+    // It cannot give itself more.
+    assert!(shop.ask("acl setuser shop on").starts_with("-NOPERM"));
+    assert!(rig.redis().ask("auth shop secret").starts_with("-WRONGPASS"));
+    assert_eq!(admin.ask("acl setuser shop off"), "+OK|");
+    assert!(rig.redis().ask("auth shop other").starts_with('-'));
+    assert_eq!(admin.ask("acl deluser shop nobody"), ":1|");
+    assert!(shop.ask("get a").starts_with('-'), "who was dropped may do nothing");
+    assert_eq!(admin.ask("acl getuser shop"), "$-1|");
+    assert_eq!(admin.ask("acl genpass 5").len(), "$2|xx|".len());
+    assert!(admin.ask("acl cat scripting").contains("$11|script|kill|"));
+    assert_eq!(admin.ask("acl cat nothing"), "-ERR Unknown category 'nothing'|");
+}

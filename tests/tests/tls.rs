@@ -447,6 +447,42 @@ fn the_console_speaks_tls() {
 }
 
 #[test]
+fn the_tools_reach_a_server_by_tls() {
+    let mut setting = Setting::new();
+    let address = setting.listen(&format!("ssl_ca_file = '{}'", setting.path("ca.crt")));
+    let (certificate, key) = (setting.path("client.crt"), setting.path("client.key"));
+    let run = |more: &str, arguments: &[&str]| {
+        let uri = format!("{address}?transport=ssl&ssl_cert_file={certificate}&ssl_key_file={key}{more}");
+        let arguments = arguments.iter().map(|argument| if *argument == "URI" { uri.as_str() } else { argument });
+        let done = Command::new(lycosa_tests::binary()).args(arguments).stdin(Stdio::null()).output().unwrap();
+        (done.status.success(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
+    };
+    let trusted = format!("&ssl_ca_file={}", setting.path("ca.crt"));
+    let console = ["console", "URI", "--json", "-e", "return #('x'):rep(200000), ('y'):rep(100000)"];
+    let (is_fine, said) = run(&trusted, &console);
+    assert!(is_fine && said.contains("200000") && said.len() > 100_000, "{said}");
+    let copy = setting.path("copy");
+    let (is_fine, said) = run(&trusted, &["backup", "--uri", "URI", &copy]);
+    assert!(is_fine && std::fs::read_dir(&copy).unwrap().count() > 0, "{said}");
+    for (more, why) in [
+        (format!("&ssl_ca_file={}", setting.path("other_ca.crt")), "UnknownIssuer"),
+        ("&ssl_ca_file=/nowhere".to_string(), "/nowhere"),
+        ("&ssl_key=x".to_string(), "there is no parameter ssl_key"),
+    ] {
+        let (is_fine, said) = run(&more, &console);
+        assert!(!is_fine && said.contains(why), "{more}: {said}");
+    }
+    // Who speaks no TLS hears that soon, and so does who should not.
+    let plain = setting.rig.server.address().to_string();
+    let done = Command::new(lycosa_tests::binary())
+        .args(["console", &format!("{plain}?transport=ssl"), "-e", "return 1"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(!done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
+
+#[test]
 fn http_client_asks_for_the_certificate_of_the_host() {
     let mut setting = Setting::new();
     let arguments = "-subj /CN=localhost -CA ca.crt -CAkey ca.key -keyout web.key -out web.crt \

@@ -13,18 +13,20 @@ use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
 use crate::events::Events;
 use crate::expiry::Expiry;
-use crate::hooks::{Procedures, Scripts};
+use crate::hooks::{Procedures, RowWatcher, Scripts};
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
 use crate::locks::Locks;
 use crate::private::IN_PLACE_MAX;
 use crate::session::{Context, Sessions};
 use crate::statistics::Statistics;
+use crate::txn::Statement;
 use runtime::{fiber, give_back, spawn_thread, touch};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tuple::{Arena, SpaceId};
+use tuple::{Arena, SpaceId, Tuple};
+use wal::Position;
 
 /// Whether requests are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +120,11 @@ pub struct Database {
     pub(crate) identity: Identity,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
     scripts: RefCell<Option<Rc<dyn Scripts>>>,
+    /// Who is told of rows that are written.
+    row_watcher: RefCell<Option<Rc<dyn RowWatcher>>>,
+    pub(crate) has_row_watcher: Cell<bool>,
+    /// The row that is being removed has to make room.
+    pub(crate) is_evicting: Cell<bool>,
     pub(crate) checkpoint: RefCell<CheckpointState>,
     pub(crate) start: Start,
     /// The disk engine and what is between it and the schema.
@@ -168,6 +175,9 @@ impl Database {
             identity: Identity::default(),
             hooks: RefCell::default(),
             scripts: RefCell::default(),
+            row_watcher: RefCell::default(),
+            has_row_watcher: Cell::default(),
+            is_evicting: Cell::default(),
             checkpoint: RefCell::default(),
             start,
             disk: DiskState::default(),
@@ -194,6 +204,20 @@ impl Database {
         let wanted = self.limits.wanted_tuple_bytes.get().max(bytes);
         self.limits.wanted_tuple_bytes.set(wanted);
         self.limits.follow(&self.config.borrow());
+    }
+
+    /// Has somebody told of all rows that are written from now on, or nobody.
+    pub fn watch_rows(&self, watcher: Option<Rc<dyn RowWatcher>>) {
+        self.has_row_watcher.set(watcher.is_some());
+        *self.row_watcher.borrow_mut() = watcher;
+    }
+
+    #[cold]
+    pub(crate) fn tell_row_watcher(&self, context: &Context, statement: &Statement, seen: Position) {
+        let Some(watcher) = self.row_watcher.borrow().clone() else { return };
+        let (old, new) = (&statement.change.old, &statement.change.new);
+        let rows = (old.as_ref().map(Tuple::data), new.as_ref().map(Tuple::data));
+        watcher.written(&context.session, &statement.space, rows, seen, self.is_evicting.get());
     }
 
     /// Fills the hook through which scripts of other protocols are run.

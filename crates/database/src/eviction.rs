@@ -238,7 +238,10 @@ impl Database {
                 true => Operation::Delete { index_id: IndexId::PRIMARY, key: &key },
                 false => Operation::Expire { key: &key },
             };
-            if self.execute_as_it_is(context, space, delete)?.is_some() {
+            self.is_evicting.set(true);
+            let removed = self.execute_as_it_is(context, space, delete);
+            self.is_evicting.set(false);
+            if removed?.is_some() {
                 freed += bytes_of(row.size());
                 evictor.count(|counts| {
                     counts.evicted += 1;

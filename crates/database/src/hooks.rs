@@ -1,8 +1,8 @@
 //! What the database needs from crates above it: `lua` implements these, `server` hands them over.
 
-use crate::catalog::Function;
+use crate::catalog::{Function, Space};
 use crate::error::Result;
-use crate::session::Context;
+use crate::session::{Context, Session};
 use std::rc::Rc;
 use wal::Position;
 
@@ -115,6 +115,19 @@ pub trait Channel {
     /// Sends an encoded value that belongs to a request, before the answer to it; `seen` as in answers. May wait until the client reads.
     /// Errors: `SessionClosed`; `Unsupported` if its protocol has nothing of the kind.
     fn push(&self, sync: u64, seen: Position, value: &[u8]) -> Result<()>;
+}
+
+/// Somebody who is told of rows that were written: behind the log, and before it is durable.
+pub trait RowWatcher {
+    /// Rows of a space have changed; `seen` as in answers. Must not wait, and must not write. `was_evicted`: the row had to make room.
+    fn written(
+        &self,
+        session: &Session,
+        space: &Space,
+        rows: (Option<&[u8]>, Option<&[u8]>),
+        seen: Position,
+        was_evicted: bool,
+    );
 }
 
 /// What happens to a session.

@@ -77,7 +77,8 @@ pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use eviction::EvictionCounts;
 pub use expiry::{ExpiryCounts, Sweeper};
 pub use hooks::{
-    Channel, Procedures, ScriptCall, ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts, SessionEvent,
+    Channel, Procedures, RowWatcher, ScriptCall, ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts,
+    SessionEvent,
 };
 pub use ledger::log_error;
 pub use pages::After;

@@ -262,6 +262,9 @@ impl Database {
         if space.rows.may_wait() {
             increment(&self.statistics.disk_commits);
         }
+        if self.has_row_watcher.get() {
+            self.tell_row_watcher(context, &statement, position);
+        }
         self.push_pending(position, statement);
         Ok(answer)
     }

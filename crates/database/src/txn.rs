@@ -391,7 +391,7 @@ impl Database {
             return Err(Error::new(code, &[]));
         }
         let rows = txn.changed_rows();
-        let position = match self.append(&mut txn) {
+        let position = match self.append(context, &mut txn) {
             Ok(position) => position,
             Err(error) => {
                 txn.undo_to(self, 0, 0);
@@ -416,7 +416,7 @@ impl Database {
     }
 
     /// Appends the rows to the log; on success the statements are pending.
-    fn append(&self, txn: &mut Txn) -> Result<Position> {
+    fn append(&self, context: &Context, txn: &mut Txn) -> Result<Position> {
         assert!(!txn.is_suspended && txn.aborted.is_none(), "what is logged is applied");
         if txn.rows.is_empty() {
             self.tell_readers(&mut txn.statements);
@@ -446,6 +446,9 @@ impl Database {
                 placed(self, position.0 - (row_count - effect.rows) as i64);
             }
             self.ledger.note_write(&statement.space, position);
+            if self.has_row_watcher.get() {
+                self.tell_row_watcher(context, &statement, position);
+            }
             self.push_pending(position, statement);
         }
         Ok(position)
@@ -646,7 +649,7 @@ impl Database {
         let own = std::mem::replace(&mut *context.txn.borrow_mut(), open);
         context.must_resume.set(must_resume);
         let Some(mut own) = own else { return result };
-        let result = result.and_then(|value| self.append(&mut own).map(|position| (value, position)));
+        let result = result.and_then(|value| self.append(context, &mut own).map(|position| (value, position)));
         match result {
             Ok((value, position)) => {
                 context.see(position);

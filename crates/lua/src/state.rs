@@ -650,6 +650,13 @@ pub(crate) fn clear_interrupt(raw: *mut lua_State) {
     }
 }
 
+/// Takes an interruption back that was meant for a slice which is over: it may have come while no Lua code ran in it any more.
+pub(crate) fn clear_stale_interrupt(raw: *mut lua_State) {
+    if IS_STOPPING.load(Ordering::Relaxed) && !crate::watchdog::is_doomed() {
+        clear_interrupt(raw);
+    }
+}
+
 unsafe extern "C-unwind" fn stop_hook(raw: *mut lua_State, _activation: *mut ffi::lua_Debug) {
     State(raw).push_str(TOO_LONG);
     // SAFETY: the message is on top; no destructor is alive.

@@ -30,6 +30,11 @@ fn on_signal() {
     }
 }
 
+/// True if the slice that runs is the one that is to be ended.
+pub(crate) fn is_doomed() -> bool {
+    fiber::running_slice() == DOOMED.load(Ordering::Acquire)
+}
+
 /// Says that the process is to stop: code that holds the thread, also that of the main script, is ended after a second. Any thread may call it.
 pub fn ask_to_stop() {
     IS_STOP_ASKED.store(true, Ordering::Release);

@@ -69,7 +69,7 @@ return names";
 /// `lycosa console`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// [tcp://][user[:password]@]host:port, port, or path of a unix socket; write %40 for @ in user and password
+    /// [tcp://][user[:password]@]host:port[?transport=ssl&...], port, or path of a unix socket; write %40 for @ in user and password
     #[arg(default_value = "127.0.0.1:3301")]
     uri: String,
     /// Run this instead of reading from the terminal; may be repeated

@@ -22,7 +22,7 @@ return list";
 /// Options of `backup`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// The running server, on this machine: [user:password@]host:port or port. Its user needs the right to execute the universe
+    /// The running server, on this machine: [user:password@]host:port[?transport=ssl&...] or port. Its user needs the right to execute the universe
     #[arg(long, default_value = "127.0.0.1:3301", conflicts_with = "dir")]
     uri: String,
     /// Instead, the data directory of a stopped server

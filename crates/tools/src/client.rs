@@ -3,6 +3,7 @@
 
 use database::ErrorCode;
 use runtime::net::{Address, BlockingStream};
+use runtime::tls::{Parameters, Session};
 use runtime::{Clock, SystemClock, net};
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
@@ -46,6 +47,8 @@ pub struct Target {
     pub password: Option<String>,
     /// Host and port, or the path of a unix socket.
     pub address: String,
+    /// Over TLS, with these parameters.
+    pub tls: Option<Parameters>,
 }
 
 /// `%40` is `@`. What is no such escape stays as it is.
@@ -75,8 +78,10 @@ fn credentials(login: Option<&str>) -> (Option<String>, Option<String>) {
 }
 
 impl Target {
-    /// `scheme://user:password@host:port`, each part but the host or the port optional; `%` escapes in user and password. Errors: a scheme
-    /// that is not ours. In place of host and port: the path of a unix socket, as `unix/:/path` or `/path`.
+    /// `scheme://user:password@host:port?transport=ssl&ssl_ca_file=...`, each part but the host or the port optional; `%` escapes in user, password and
+    /// parameters, which are those of [`Parameters`]. In place of host and port: the path of a unix socket, as `unix/:/path` or `/path`.
+    ///
+    /// Errors: a scheme that is not ours; a parameter of TLS that there is not.
     pub fn parse(uri: &str) -> Result<Self, String> {
         let rest = match uri.split_once("://") {
             None => uri,
@@ -84,10 +89,25 @@ impl Target {
             Some((other, _)) => return Err(format!("unknown scheme '{other}://': tcp:// and tarantool:// are known")),
         };
         let (login, address) = Address::split_login(rest);
+        // Only what has parameters of TLS has parameters: a path may have question marks.
+        let (address, tls) = match address.split_once('?') {
+            Some((address, query))
+                if query.split('&').any(|pair| pair.starts_with("transport=") || pair.starts_with("ssl_")) =>
+            {
+                let pairs: Vec<(String, String)> = query
+                    .split('&')
+                    .filter_map(|pair| pair.split_once('='))
+                    .map(|(name, value)| (unescape(name), unescape(value)))
+                    .collect();
+                let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+                (address, Parameters::of(pairs).map_err(|error| format!("'{uri}': {error}"))?)
+            }
+            _ => (address, None),
+        };
         if let Some(path) = Address::unix_path(address) {
             let address = Address::unix(path).map_err(|error| format!("'{uri}': {error}"))?.to_string();
             let (user, password) = credentials(login);
-            return Ok(Target { user, password, address });
+            return Ok(Target { user, password, address, tls });
         }
         let address = address.split(['/', '?']).next().unwrap_or(address);
         let has_port = address.rsplit_once(':').is_some_and(|(host, port)| {
@@ -101,7 +121,7 @@ impl Target {
             Err(_) => format!("{address}:{PORT_DEFAULT}"),
         };
         let (user, password) = credentials(login);
-        Ok(Target { user, password, address })
+        Ok(Target { user, password, address, tls })
     }
 
     /// With the password of the environment if a user is named without one, or what `ask` gets to know.
@@ -116,28 +136,49 @@ impl Target {
 /// A stream whose waits end when the answer is too late or not wanted any more.
 struct PatientStream {
     stream: BlockingStream,
+    tls: Option<Box<Session>>,
     patience: Patience,
     clock: SystemClock,
     /// When the request that is waited for was sent.
     begun_ns: u64,
 }
 
+impl PatientStream {
+    /// Goes on after a wait of the socket that has brought nothing. Errors: nobody wants to wait any longer.
+    fn wait_on(&self) -> std::io::Result<()> {
+        if self.patience.interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire)) {
+            return Err(std::io::Error::other("interrupted"));
+        }
+        let waited = Duration::from_nanos(self.clock.monotonic_ns().saturating_sub(self.begun_ns));
+        match self.patience.timeout {
+            Some(timeout) if waited >= timeout => {
+                let text = format!("no answer within {} s", timeout.as_secs_f64());
+                Err(std::io::Error::new(ErrorKind::TimedOut, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the connection one over TLS. Errors: why the other side does not want that, or is not trusted.
+    fn seal(&mut self, parameters: &Parameters, host: &str) -> std::io::Result<()> {
+        let mut session = Session::connect(&parameters.connector()?, host)?;
+        while !session.shake_hands(&mut self.stream)? {
+            self.wait_on()?;
+        }
+        self.tls = Some(Box::new(session));
+        Ok(())
+    }
+}
+
 impl Read for PatientStream {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         loop {
-            match self.stream.read(out) {
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    if self.patience.interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire)) {
-                        return Err(std::io::Error::other("interrupted"));
-                    }
-                    let waited = Duration::from_nanos(self.clock.monotonic_ns().saturating_sub(self.begun_ns));
-                    if let Some(timeout) = self.patience.timeout
-                        && waited >= timeout
-                    {
-                        let text = format!("no answer within {} s", timeout.as_secs_f64());
-                        return Err(std::io::Error::new(ErrorKind::TimedOut, text));
-                    }
-                }
+            let read = match &mut self.tls {
+                Some(session) => session.read(&mut self.stream, out),
+                None => self.stream.read(out),
+            };
+            match read {
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => self.wait_on()?,
                 other => return other,
             }
         }
@@ -147,10 +188,16 @@ impl Read for PatientStream {
 impl Write for PatientStream {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.begun_ns = self.clock.monotonic_ns();
-        self.stream.write(bytes)
+        match &mut self.tls {
+            Some(session) => Ok(session.write(&mut self.stream, bytes)?.accepted),
+            None => self.stream.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
+        if let Some(session) = &mut self.tls {
+            session.flush(&mut self.stream)?;
+        }
         self.stream.flush()
     }
 }
@@ -172,7 +219,11 @@ impl Client {
         let begun_ns = clock.monotonic_ns();
         // Whoever accepts a connection and then says nothing is not waited for either.
         let first = Patience { timeout: Some(timeout), ..Patience::default() };
-        let stream = PatientStream { stream, patience: first, clock, begun_ns };
+        let mut stream = PatientStream { stream, tls: None, patience: first, clock, begun_ns };
+        if let Some(parameters) = &target.tls {
+            let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+            stream.seal(parameters, host).map_err(|error| format!("{address}: TLS: {error}"))?;
+        }
         let connection = wire::Client::greet(stream).map_err(|error| match error {
             ClientError::Broken(error) => failed(error),
             other => format!("{address}: {other}"),
@@ -324,6 +375,7 @@ mod tests {
             user: user.map(ToString::to_string),
             password: password.map(ToString::to_string),
             address: address.to_string(),
+            tls: None,
         };
         for (uri, expected) in [
             ("3301", target(None, None, "127.0.0.1:3301")),
@@ -341,6 +393,11 @@ mod tests {
             assert_eq!(Target::parse(uri), Ok(expected), "{uri}");
         }
         assert!(Target::parse("http://host:1").is_err());
+        let sealed = |uri: &str| Target::parse(uri).map(|target| (target.address, target.tls.is_some()));
+        assert_eq!(sealed("u@host:1?transport=ssl&ssl_ca_file=/a%20b"), Ok(("host:1".to_string(), true)));
+        assert_eq!(sealed("/tmp/a?transport=ssl"), Ok(("unix/:/tmp/a".to_string(), true)));
+        assert_eq!(sealed("host:1?transport=plain"), Ok(("host:1".to_string(), false)));
+        assert!(sealed("host:1?ssl_ca_file=/a").is_err() && sealed("host:1?transport=ssl&ssl_x=1").is_err());
         assert!(Target::parse("u:p@").is_err() && Target::parse("u@unix/:").is_err());
     }
 }

@@ -23,7 +23,7 @@ pub struct Collation {
 enum Kind {
     Bytes,
     Hash,
-    Icu(Icu),
+    Icu(Box<Icu>),
 }
 
 /// Options of a row and the values that each may have.
@@ -58,7 +58,7 @@ impl Collation {
         let kind = match kind {
             "BINARY" => Kind::Bytes,
             "HASH" => Kind::Hash,
-            "ICU" => Kind::Icu(Icu::parse(locale, options)?),
+            "ICU" => Kind::Icu(Box::new(Icu::parse(locale, options)?)),
             other => return Err(format!("unknown collation type '{other}'")),
         };
         Ok(Collation { id, name: name.to_string(), kind })

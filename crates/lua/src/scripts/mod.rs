@@ -8,7 +8,7 @@ mod structs;
 
 use crate::lua::Lua;
 use crate::registry::{Thread, registry};
-use crate::state::{Function, Raise, State};
+use crate::state::{Function, Raise, State, clear_stale_interrupt};
 use database::{ScriptCall, ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts};
 use hashbrown::HashMap;
 use mlua_sys as ffi;
@@ -285,6 +285,7 @@ impl Scripts for Lua {
     fn compile(&self, source: &[u8]) -> Result<ScriptId, String> {
         let scripts = &registry().scripts;
         with_thread(|state| {
+            clear_stale_interrupt(state.0);
             state.push_ref(scripts.compile.get());
             state.push_bytes(source);
             state.call_root(1, 2).map_err(|raise| text_of(state, raise))?;
@@ -296,6 +297,7 @@ impl Scripts for Lua {
     fn load_library(&self, source: &[u8]) -> Result<Vec<ScriptFunction>, String> {
         let scripts = &registry().scripts;
         with_thread(|state| {
+            clear_stale_interrupt(state.0);
             state.push_ref(scripts.library.get());
             state.push_bytes(source);
             state.call_root(1, 2).map_err(|raise| text_of(state, raise))?;
@@ -350,6 +352,7 @@ impl Scripts for Lua {
         let outer = scripts.running.borrow_mut().insert(fiber, Rc::clone(&running));
         let outcome = with_thread(|state| {
             let ended = |raise| ScriptFailure::Ended(format!("ERR {}", text_of(state, raise)));
+            clear_stale_interrupt(state.0);
             state.push_ref(scripts.run.get());
             state.push_ref(reference);
             state.push_str(call.name);

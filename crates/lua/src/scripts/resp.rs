@@ -238,8 +238,10 @@ fn write_table(state: State, index: c_int, out: &mut Vec<u8>, form: Form, depth:
             state.set_top(field + 1);
         }
     } else if is_there("big_number", ffi::LUA_TSTRING) {
-        let text = state.bytes(field).unwrap_or_default();
-        if form.resp3 { line(out, b'(', text) } else { bulk(out, text) }
+        // It is a line: an end of one in it must not end it.
+        let clean = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+        let text: Vec<u8> = state.bytes(field).unwrap_or_default().iter().map(clean).collect();
+        if form.resp3 { line(out, b'(', &text) } else { bulk(out, &text) }
     } else if is_there("verbatim_string", ffi::LUA_TTABLE) {
         state.get_field(field, "string");
         state.get_field(field, "format");

@@ -93,6 +93,8 @@ fn until(
                 false => Ok(false),
             };
         }
+        // The databases may have changed places.
+        call.spaces = call.shared.spaces(call.database);
         let tried = attempt(call);
         call.shared.tell_again();
         match tried {

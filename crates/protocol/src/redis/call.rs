@@ -4,6 +4,7 @@
 //! set, a sorted set, a stream) has its head there, and an element a row in a space of its own, found by the number in the head. So a key of a million
 //! elements is gone when its head is; the elements follow in slices (`leftovers`).
 
+use super::events::{self, Event};
 use super::failure::{Failure, NOT_FLOAT, NOT_INTEGER, Outcome, SYNTAX, WRONG_TYPE};
 use super::reply::Reply;
 use super::resp::integer;
@@ -199,6 +200,8 @@ pub(super) struct Call<'a> {
     pub(super) is_hurried: bool,
     /// Heads of what was replaced or removed; their elements are still there.
     pub(super) left: RefCell<Vec<Head>>,
+    /// What has happened to keys, if somebody wants to know.
+    pub(super) events: RefCell<Vec<Event>>,
 }
 
 impl<'a> Call<'a> {
@@ -239,7 +242,16 @@ impl<'a> Call<'a> {
 
     /// Tells those who look at a key that what it has was changed; `put_row` and `remove_row` do so by themselves.
     pub(super) fn touch(&self, key: &[u8]) {
+        self.has_changed(key, false);
+    }
+
+    #[inline]
+    fn has_changed(&self, key: &[u8], is_removed: bool) {
         self.shared.touch(self.db, key);
+        self.shared.changes.set(self.shared.changes.get() + 1);
+        if self.shared.is_watchful.get() {
+            events::note(self, key, is_removed);
+        }
     }
 
     /// A head for a key that is not there yet.
@@ -296,7 +308,12 @@ impl<'a> Call<'a> {
             let key = Key { parts: scratch, part_count: 1 };
             self.get(space, key)
         })?;
-        let Some(row) = found else { return Ok(None) };
+        let Some(row) = found else {
+            if self.shared.is_watchful.get() {
+                events::miss(self, key);
+            }
+            return Ok(None);
+        };
         let entry = Entry::of(row).ok_or_else(|| self.foreign_row(key))?;
         // The engine removes what has expired; a space without that is one of somebody's own.
         match entry.expires {
@@ -331,7 +348,7 @@ impl<'a> Call<'a> {
             }
             self.database.execute(self.context, space, Operation::Replace { tuple: scratch })
         })?;
-        self.shared.touch(self.db, key);
+        self.has_changed(key, false);
         Ok(())
     }
 
@@ -374,7 +391,7 @@ impl<'a> Call<'a> {
             let operation = Operation::Delete { index_id: IndexId::PRIMARY, key: scratch };
             self.database.execute(self.context, space, operation)
         })?;
-        self.shared.touch(self.db, key);
+        self.has_changed(key, true);
         Ok(())
     }
 
@@ -564,11 +581,12 @@ impl<'a> Call<'a> {
     /// Does several writes or none.
     pub(super) fn atomically<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         let (database, context) = (self.database, self.context);
-        let mark = self.left.borrow().len();
+        let (mark, events_mark) = (self.left.borrow().len(), self.events.borrow().len());
         if context.is_in_txn() {
             let savepoint = database.savepoint(context, None)?;
             return work(self).inspect_err(|_| {
                 self.left.borrow_mut().truncate(mark);
+                self.events.borrow_mut().truncate(events_mark);
                 // What fails here has ended the transaction, which its next statement says.
                 let _ = database.rollback_to_savepoint(context, &savepoint);
             });
@@ -580,6 +598,7 @@ impl<'a> Call<'a> {
         });
         if done.is_err() {
             self.left.borrow_mut().truncate(mark);
+            self.events.borrow_mut().truncate(events_mark);
             database.abandon(context);
         }
         done

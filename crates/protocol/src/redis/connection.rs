@@ -9,7 +9,7 @@ use super::resp::integer;
 use super::shared::Shared;
 use super::state::State;
 use super::table::Spec;
-use super::{pubsub, transactions};
+use super::{attention, events, pubsub, tracking, transactions};
 use crate::connection::Connection;
 use database::Result;
 use std::rc::{Rc, Weak};
@@ -70,6 +70,9 @@ pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
     state.multi.borrow_mut().take();
     transactions::forget_all(call.shared, state);
     pubsub::forget_all(call.shared, state);
+    tracking::forget(call.shared, state.id);
+    attention::forget(call.shared, state.id);
+    events::look_again(call.shared, call.database);
     state.db.set(0);
     state.resp3.set(false);
     state.name.borrow_mut().clear();
@@ -176,10 +179,19 @@ fn read_hello<'a>(args: &[&'a [u8]], resp3: bool) -> Outcome<Hello<'a>> {
 }
 
 /// Serves `AUTH` and `HELLO`: their answers may come later, and the rest of the input waits for them.
-pub(super) fn log_in(connection: &Rc<Connection>, state: &Rc<State>, spec: &Spec, args: &[&[u8]]) -> Result<()> {
+pub(super) fn log_in(
+    connection: &Rc<Connection>,
+    shared: &Shared,
+    state: &Rc<State>,
+    spec: &'static Spec,
+    args: &[&[u8]],
+) -> Result<()> {
     let refuse = |failure: Failure| {
+        shared.stats.fail(spec, args);
         connection.answer(Position::default(), 0, |out| {
+            let start = out.len() + 1;
             write_failure(out, &failure);
+            shared.stats.count_error(out.get(start..).unwrap_or_default());
             Ok(())
         })
     };
@@ -233,20 +245,33 @@ fn check_name(name: &[u8]) -> Outcome {
 }
 
 /// A line about a connection, as `CLIENT LIST` has it.
-fn describe(connection: &Connection, state: &State, now_ns: u64) -> String {
+fn describe(shared: &Shared, connection: &Connection, state: &State, now_ns: u64) -> String {
     let session = connection.session();
     let user = connection.database().catalog.user_name(session.user.get());
-    let flags = if state.subscriptions() > 0 {
-        "P"
-    } else if state.multi.borrow().is_some() {
-        "x"
-    } else {
-        "N"
-    };
+    let tracked = shared.tracking.borrow().of_client(state.id);
+    let mut flags = String::new();
+    let known = [
+        (shared.stats.monitors.borrow().contains_key(&state.id), "O"),
+        (state.subscriptions() + state.shard_channels.borrow().len() > 0, "P"),
+        (state.multi.borrow().is_some(), "x"),
+        (state.is_dirty.get(), "d"),
+    ];
+    known.iter().filter(|(is_set, _)| *is_set).for_each(|(_, letter)| flags.push_str(letter));
+    flags.push_str(tracked.map_or("", |(letters, _)| letters));
+    if flags.is_empty() {
+        flags.push('N');
+    }
+    let redirect = tracked.map_or(-1, |(_, redirect)| redirect);
+    let mut command = state.last.get().map_or("NULL", |spec| spec.name).to_string();
+    if command == "client" {
+        command.push_str(&format!("|{}", String::from_utf8_lossy(&state.last_word.borrow())));
+    }
+    let asked = state.last_bytes.get().max(connection.input.borrow().len());
+    let multi_bytes = state.multi.borrow().as_ref().map_or(0, |multi| multi.bytes);
     let multi = state.multi.borrow().as_ref().map_or(-1, |multi| multi.queued.len() as i64);
     let seconds = now_ns.saturating_sub(state.begun_ns) / 1_000_000_000;
     format!(
-        "id={} addr={} laddr= fd=0 name={} age={seconds} idle=0 flags={flags} db={} sub={} psub={} ssub={} multi={multi} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={} oll=0 omem=0 tot-mem=0 events=r cmd={} user={user} redir=-1 resp={}",
+        "id={} addr={} laddr=:0 fd=0 name={} age={seconds} idle=0 flags={flags} db={} sub={} psub={} ssub={} multi={multi} qbuf={asked} qbuf-free=0 argv-mem=0 multi-mem={multi_bytes} rbs=0 rbp=0 obl={} oll=0 omem=0 tot-mem=0 events=r cmd={} user={user} redir={redirect} resp={}",
         state.id,
         session.peer.as_deref().unwrap_or(""),
         String::from_utf8_lossy(&state.name.borrow()),
@@ -255,7 +280,7 @@ fn describe(connection: &Connection, state: &State, now_ns: u64) -> String {
         state.patterns.borrow().len(),
         state.shard_channels.borrow().len(),
         connection.unsent(),
-        state.last.get().map_or("NULL", |spec| spec.name),
+        command,
         if state.resp3.get() { 3 } else { 2 },
     )
 }
@@ -281,6 +306,15 @@ fn check_others(call: &Call<'_>) -> Outcome {
 pub(super) fn client(call: &mut Call<'_>) -> Outcome {
     let now_ns = call.database.environment().clock.monotonic_ns();
     let own = call.connection.session().user.get();
+    *call.state.last_word.borrow_mut() = call.args[1][..call.args[1].len().min(16)].to_ascii_lowercase();
+    let parts = call.args.iter().map(|part| part.len() + part.len().to_string().len() + 5);
+    call.state.last_bytes.set(parts.sum::<usize>() + call.args.len().to_string().len() + 3);
+    let done = run_client(call, now_ns, own);
+    call.state.last_bytes.set(0);
+    done
+}
+
+fn run_client(call: &mut Call<'_>, now_ns: u64, own: database::UserId) -> Outcome {
     if call.is_word(1, "id") && call.args.len() == 2 {
         let id = call.state.id as i64;
         call.reply().integer(id);
@@ -292,21 +326,14 @@ pub(super) fn client(call: &mut Call<'_>) -> Outcome {
         let name = call.state.name.borrow().clone();
         if name.is_empty() { call.reply().null() } else { call.reply().bulk(&name) }
     } else if call.is_word(1, "info") && call.args.len() == 2 {
-        let text = describe(call.connection, call.state, now_ns);
+        let text = describe(call.shared, call.connection, call.state, now_ns);
         call.reply().verbatim(&format!("{text}\n"));
     } else if call.is_word(1, "list") {
-        let mut text = String::new();
-        let sees_all = check_others(call).is_ok();
-        for (connection, state) in all(call) {
-            if sees_all || connection.session().user.get() == own {
-                text.push_str(&describe(&connection, &state, now_ns));
-                text.push('\n');
-            }
-        }
-        call.reply().verbatim(&text);
+        list(call, now_ns)?;
     } else if call.is_word(1, "reply") && call.args.len() == 3 {
         if call.is_word(2, "on") {
             call.state.is_silent.set(false);
+            call.state.skips_next.set(false);
             call.reply().ok();
         } else if call.is_word(2, "off") {
             call.state.is_silent.set(true);
@@ -335,25 +362,132 @@ pub(super) fn client(call: &mut Call<'_>) -> Outcome {
             _ => false,
         };
         call.reply().integer(i64::from(is_waiting));
-    } else if call.is_word(1, "no-evict") || call.is_word(1, "no-touch") || call.is_word(1, "setinfo") {
+    } else if call.is_word(1, "no-evict") && call.args.len() == 3 {
+        if !call.is_word(2, "on") && !call.is_word(2, "off") {
+            return Err(SYNTAX.into());
+        }
         call.reply().ok();
-    } else if call.is_word(1, "pause") || call.is_word(1, "unpause") {
-        return Err("ERR CLIENT PAUSE is not there: a checkpoint or a backup needs no pause here".into());
-    } else if call.is_word(1, "getredir") {
-        call.reply().integer(-1);
+    } else if call.is_word(1, "pause") && matches!(call.args.len(), 3 | 4)
+        || call.is_word(1, "unpause") && call.args.len() == 2
+    {
+        attention::pause(call)?;
+    } else if call.is_word(1, "help") && call.args.len() == 2 {
+        super::scripts::help(call, HELP);
+    } else if call.is_word(1, "tracking") && call.args.len() >= 3 {
+        tracking::tracking(call)?;
+    } else if call.is_word(1, "caching") && call.args.len() == 3 {
+        tracking::caching(call)?;
+    } else if call.is_word(1, "trackinginfo") && call.args.len() == 2 {
+        tracking::info(call)?;
+    } else if call.is_word(1, "getredir") && call.args.len() == 2 {
+        tracking::getredir(call)?;
     } else {
         let known = [
-            "id", "setname", "getname", "list", "info", "kill", "unblock", "reply", "no-evict", "tracking", "caching",
-            "getredir", "pause", "unpause", "setinfo",
+            "id",
+            "setname",
+            "getname",
+            "list",
+            "info",
+            "kill",
+            "unblock",
+            "reply",
+            "no-evict",
+            "tracking",
+            "caching",
+            "getredir",
+            "pause",
+            "unpause",
+            "trackinginfo",
+            "help",
         ];
         return Err(super::scripts::unknown_subcommand(call, "client", &known));
     }
     Ok(())
 }
 
+const HELP: &[&str] = &[
+    "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "CACHING (YES|NO)",
+    "    Says whether the next command's keys are tracked.",
+    "GETNAME",
+    "    Returns the name of the connection.",
+    "GETREDIR",
+    "    Returns who is told in the place of this connection.",
+    "ID",
+    "    Returns the number of the connection.",
+    "INFO",
+    "    Describes the connection.",
+    "KILL <ip:port> | (ID <id>|TYPE <type>|USER <name>|ADDR <ip:port>|LADDR <ip:port>|SKIPME (YES|NO)) ...",
+    "    Ends connections.",
+    "LIST [TYPE <type>] [ID <id> ...]",
+    "    Describes connections.",
+    "NO-EVICT (ON|OFF)",
+    "    Is taken and changes nothing: connections are bounded otherwise.",
+    "PAUSE <milliseconds> [WRITE|ALL]",
+    "    Has commands wait.",
+    "REPLY (ON|OFF|SKIP)",
+    "    Says whether answers are wanted.",
+    "SETNAME <name>",
+    "    Names the connection.",
+    "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> ...] [OPTIN] [OPTOUT] [NOLOOP]",
+    "    Has changes of keys told.",
+    "TRACKINGINFO",
+    "    Tells how changes of keys are told.",
+    "UNBLOCK <id> [TIMEOUT|ERROR]",
+    "    Ends the waiting of another connection.",
+    "UNPAUSE",
+    "    Ends a pause.",
+    "HELP",
+    "    Prints this help.",
+];
+
+/// What a type of clients is called. Errors: there is none of this name.
+fn check_type(name: &[u8]) -> Outcome<String> {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    match name.as_str() {
+        "normal" | "pubsub" | "master" | "replica" => Ok(name),
+        "slave" => Ok("replica".to_string()),
+        _ => Err(format!("ERR Unknown client type '{name}'").into()),
+    }
+}
+
+fn is_of_type(state: &State, name: &str) -> bool {
+    match name {
+        "pubsub" => state.subscriptions() + state.shard_channels.borrow().len() > 0,
+        "normal" => state.subscriptions() + state.shard_channels.borrow().len() == 0,
+        _ => false,
+    }
+}
+
+fn list(call: &mut Call<'_>, now_ns: u64) -> Outcome {
+    let own = call.connection.session().user.get();
+    let (mut wanted_type, mut ids) = (None, None);
+    match call.args.len() {
+        2 => {}
+        4 if call.is_word(2, "type") => wanted_type = Some(check_type(call.args[3])?),
+        4.. if call.is_word(2, "id") => {
+            let read = |text: &&[u8]| integer(text).filter(|id| *id > 0).ok_or(Failure::from("ERR Invalid client ID"));
+            ids = Some(call.args[3..].iter().map(read).collect::<Outcome<Vec<i64>>>()?);
+        }
+        _ => return Err(SYNTAX.into()),
+    }
+    let sees_all = check_others(call).is_ok();
+    let mut text = String::new();
+    for (connection, state) in all(call) {
+        let is_meant = wanted_type.as_ref().is_none_or(|name| is_of_type(&state, name))
+            && ids.as_ref().is_none_or(|ids| ids.contains(&(state.id as i64)));
+        if is_meant && (sees_all || connection.session().user.get() == own) {
+            text.push_str(&describe(call.shared, &connection, &state, now_ns));
+            text.push('\n');
+        }
+    }
+    call.reply().verbatim(&text);
+    Ok(())
+}
+
 fn kill(call: &mut Call<'_>) -> Outcome {
     let own = call.connection.session().user.get();
-    let (mut id, mut address, mut user, mut skips_me) = (None, None, None, true);
+    let (mut id, mut address, mut local, mut user, mut kind, mut skips_me) = (None, None, None, None, None, true);
     let is_old = call.args.len() == 3;
     if is_old {
         address = Some(call.args[2]);
@@ -366,11 +500,22 @@ fn kill(call: &mut Call<'_>) -> Outcome {
                 id = Some(integer(value).filter(|id| *id > 0).ok_or("ERR client-id should be greater than 0")?);
             } else if call.is_word(at, "addr") {
                 address = Some(value);
+            } else if call.is_word(at, "laddr") {
+                local = Some(value);
             } else if call.is_word(at, "user") {
-                user = Some(value);
-            } else if call.is_word(at, "skipme") {
-                skips_me = value.eq_ignore_ascii_case(b"yes");
-            } else if !(call.is_word(at, "type") || call.is_word(at, "laddr")) {
+                let name = String::from_utf8_lossy(value).into_owned();
+                let is_known = name == "default" || call.database.catalog.users().iter().any(|user| user.name == name);
+                if !is_known {
+                    return Err(format!("ERR No such user '{name}'").into());
+                }
+                user = Some(name);
+            } else if call.is_word(at, "type") {
+                kind = Some(check_type(value)?);
+            } else if call.is_word(at, "skipme") && value.eq_ignore_ascii_case(b"yes") {
+                skips_me = true;
+            } else if call.is_word(at, "skipme") && value.eq_ignore_ascii_case(b"no") {
+                skips_me = false;
+            } else {
                 return Err(SYNTAX.into());
             }
             at += 2;
@@ -381,9 +526,12 @@ fn kill(call: &mut Call<'_>) -> Outcome {
         let is_own = Rc::ptr_eq(&connection, call.connection);
         let session = connection.session();
         let name = call.database.catalog.user_name(session.user.get());
+        // Where a connection has come in is not kept: nobody is at a local address.
         let is_meant = id.is_none_or(|id| state.id as i64 == id)
             && address.is_none_or(|address| session.peer.as_deref().is_some_and(|peer| peer.as_bytes() == address))
-            && user.is_none_or(|user| name.as_bytes() == user)
+            && local.is_none()
+            && user.as_ref().is_none_or(|user| name == *user)
+            && kind.as_ref().is_none_or(|kind| is_of_type(&state, kind))
             && !(is_own && skips_me);
         if is_meant {
             if session.user.get() != own {
@@ -406,6 +554,8 @@ fn kill(call: &mut Call<'_>) -> Outcome {
 pub(super) fn close(shared: &Shared, state: &State) {
     transactions::forget_all(shared, state);
     pubsub::forget_all(shared, state);
+    tracking::forget(shared, state.id);
+    attention::forget(shared, state.id);
     shared.connections.borrow_mut().remove(&state.id);
     state.multi.borrow_mut().take();
     // Who waits for a key looks whether its client is still there.

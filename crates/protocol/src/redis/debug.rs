@@ -198,8 +198,14 @@ pub(super) fn debug(call: &mut Call<'_>) -> Outcome {
             call.reply().simple(&text);
         }
         // Every acknowledged write is in the log, and what has expired is never seen: there is nothing to do for these.
-        (b"reload" | b"loadaof" | b"jmap" | b"change-repl-id" | b"log", _)
-        | (b"set-active-expire" | b"quicklist-packed-threshold" | b"set-disable-deny-scripts" | b"replybuffer", 3..) => {
+        (b"reload" | b"loadaof" | b"jmap" | b"change-repl-id" | b"log" | b"pause-cron", _)
+        | (b"set-active-expire" | b"quicklist-packed-threshold" | b"replybuffer", 3..) => {
+            call.reply().ok();
+        }
+        // What a script does by it is checked at each command.
+        (b"set-disable-deny-scripts", 3) => {
+            let allows = call.is_word(2, "1");
+            call.shared.allows_denied.set(allows);
             call.reply().ok();
         }
         (b"digest", 2) => {

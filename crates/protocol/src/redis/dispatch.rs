@@ -1,13 +1,14 @@
 //! From the parts of a command to its answer.
 
-use super::call::Call;
+use super::call::{Call, Head};
+use super::events::{self, Event};
 use super::failure::{Failure, text_of};
 use super::reply::Reply;
 use super::resp::Parts;
 use super::shared::Shared;
 use super::state::{Queued, State};
 use super::table::{Flag, Spec, find};
-use super::{leftovers, transactions};
+use super::{attention, leftovers, measure, tracking, transactions};
 use crate::connection::Connection;
 use database::{Context, Database, ErrorCode, Result};
 use runtime::fiber;
@@ -71,6 +72,16 @@ const FREEING: &[&str] = &[
     "xack",
 ];
 
+/// True if a command needs no memory, though it writes.
+pub(super) fn is_freeing(name: &str) -> bool {
+    FREEING.contains(&name)
+}
+
+/// True beyond `maxmemory`.
+pub(super) fn is_full(database: &Database, shared: &Shared) -> bool {
+    shared.maxmemory.get() > 0 && database.arena().used() as u64 > shared.maxmemory.get()
+}
+
 /// True if a command that needs memory comes beyond `maxmemory`.
 #[cold]
 pub(super) fn is_too_much(database: &Database, shared: &Shared, spec: &Spec) -> bool {
@@ -86,8 +97,9 @@ pub(super) fn describe(name: &[u8]) -> String {
 }
 
 /// Answers with an error that depends on nothing.
-fn refuse(connection: &Connection, text: &str) -> Result<()> {
+fn refuse(connection: &Connection, shared: &Shared, text: &str) -> Result<()> {
     database::increment(&connection.counts.errors);
+    shared.stats.count_error(text.as_bytes());
     connection.answer(Position::default(), 0, |out| {
         Reply { out, resp3: false }.error(text);
         Ok(())
@@ -104,36 +116,41 @@ pub(super) fn serve(
 ) -> Result<()> {
     let args: &[&[u8]] = parts;
     let Some(name) = args.first() else { return Ok(()) };
-    shared.commands.set(shared.commands.get() + 1);
     let spec = match find(name) {
         Some(spec) if spec.takes(args.len()) => spec,
-        known => return refuse_unknown(connection, state, known, args),
+        known => return refuse_unknown(connection, shared, state, known, args),
     };
     state.last.set(Some(spec));
-    if state.is_special.get() && !may_run(connection, state, spec)? {
+    if state.is_special.get() && !may_run(connection, shared, state, spec)? {
         return Ok(());
     }
     if shared.maxmemory.get() > 0 && is_too_much(connection.database(), shared, spec) {
         if let Some(multi) = state.multi.borrow_mut().as_mut() {
             multi.is_broken = true;
         }
-        return refuse(connection, TOO_MUCH);
+        shared.stats.reject(spec);
+        return refuse(connection, shared, TOO_MUCH);
     }
     if spec.is(Flag::Login) {
-        return super::connection::log_in(connection, state, spec, args);
+        shared.stats.count(spec);
+        if shared.is_attentive.get() {
+            attention::begin(shared, (connection, state), spec, args);
+        }
+        return super::connection::log_in(connection, shared, state, spec, args);
     }
     if let Some(multi) = state.multi.borrow_mut().as_mut()
         && !spec.is(Flag::InMulti)
     {
         if spec.is(Flag::NotInMulti) {
             multi.is_broken = true;
-            return refuse(connection, &format!("ERR Command not allowed inside a transaction: {}", spec.name));
+            shared.stats.reject(spec);
+            return refuse(connection, shared, &format!("ERR Command not allowed inside a transaction: {}", spec.name));
         }
         multi.bytes += args.iter().map(|part| part.len() + 32).sum::<usize>();
         if multi.bytes > QUEUED_BYTES_MAX {
             multi.is_broken = true;
             multi.queued.clear();
-            return refuse(connection, "ERR the commands of a transaction may have 64 MiB together");
+            return refuse(connection, shared, "ERR the commands of a transaction may have 64 MiB together");
         }
         multi.queued.push(Queued { spec, args: args.iter().map(|part| part.to_vec()).collect() });
         return connection.answer(Position::default(), 0, |out| {
@@ -141,10 +158,43 @@ pub(super) fn serve(
             Ok(())
         });
     }
+    if shared.is_attentive.get() && attend(connection, shared, state, spec, args) {
+        return Ok(());
+    }
     if spec.waits() {
         serve_in_fiber(connection, shared, state, spec, args);
         return Ok(());
     }
+    serve_here(connection, shared, state, spec, args)
+}
+
+/// Looks at a command before it runs, where somebody wants that. True: it is served later, or there.
+#[cold]
+fn attend(
+    connection: &Rc<Connection>,
+    shared: &Rc<Shared>,
+    state: &Rc<State>,
+    spec: &'static Spec,
+    args: &[&[u8]],
+) -> bool {
+    if attention::is_paused(shared, state, spec, args) {
+        serve_in_fiber(connection, shared, state, spec, args);
+        return true;
+    }
+    attention::begin(shared, (connection, state), spec, args);
+    false
+}
+
+/// Serves a command where it has come in, if it need not wait.
+#[inline]
+fn serve_here(
+    connection: &Rc<Connection>,
+    shared: &Rc<Shared>,
+    state: &Rc<State>,
+    spec: &'static Spec,
+    args: &[&[u8]],
+) -> Result<()> {
+    let begun = if shared.measures.get() { now_ns(connection) } else { 0 };
     let context = connection.context();
     context.seen.set(Position::default());
     let done = shared.with_answer(|out| {
@@ -164,16 +214,30 @@ pub(super) fn serve(
             is_script: false,
             is_hurried: false,
             left: RefCell::default(),
+            events: RefCell::default(),
         };
         let outcome = (spec.run)(&mut call);
-        let left = call.left.take();
+        let (left, events) = (call.left.take(), call.events.take());
         if needs_fiber(&outcome) {
             return None;
         }
         if call.is_write && context.seen.get() == Position::default() {
             call.see_all();
         }
-        Some(finish(connection, shared, state, context, left, outcome, out))
+        shared.stats.count(spec);
+        if spec.is(Flag::Container) {
+            measure::count_subcommand(shared, spec, args);
+        }
+        if outcome.is_err() {
+            shared.stats.fail(spec, args);
+        }
+        if begun > 0 {
+            measure::note(shared, (connection, state), spec, args, now_ns(connection).saturating_sub(begun));
+        }
+        if spec.name == "exec" && shared.is_attentive.get() {
+            attention::feed(shared, (connection, state), spec, args, false);
+        }
+        Some(finish(connection, shared, state, context, (left, events), outcome, out))
     });
     match done {
         Some(answered) => answered,
@@ -182,6 +246,11 @@ pub(super) fn serve(
             Ok(())
         }
     }
+}
+
+#[cold]
+fn now_ns(connection: &Connection) -> u64 {
+    connection.database().environment().clock.monotonic_ns()
 }
 
 fn needs_fiber(outcome: &super::failure::Outcome) -> bool {
@@ -194,7 +263,7 @@ fn finish(
     shared: &Rc<Shared>,
     state: &State,
     context: &Context,
-    left: Vec<super::call::Head>,
+    (left, events): (Vec<Head>, Vec<Event>),
     outcome: super::failure::Outcome,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -202,9 +271,23 @@ fn finish(
         database::increment(&connection.counts.errors);
         out.clear();
         write_failure(out, &failure);
+        shared.stats.count_error(out.get(1..).unwrap_or_default());
     } else if !left.is_empty() {
         leftovers::add(shared, connection.database(), left);
     }
+    if !events.is_empty() {
+        events::publish_all(shared, context.seen.get(), &events);
+    }
+    let answered = answer(connection, state, context, out);
+    if !events.is_empty() {
+        tracking::invalidate(shared, context.seen.get(), &events::changed(&events), state.id);
+    }
+    answered
+}
+
+/// Sends what a command has written, unless its client wants none.
+#[inline]
+fn answer(connection: &Connection, state: &State, context: &Context, out: &mut [u8]) -> Result<()> {
     let is_silent = state.is_silent.get() || state.skips_next.replace(false);
     state.skips_next.set(state.skips_after.replace(false));
     let is_silent = is_silent || state.skips_next.get() && out.is_empty();
@@ -241,9 +324,17 @@ fn serve_in_fiber(
     connection.in_fiber(0, ((spec, owned), describe), move |_, context, (spec, owned)| {
         let connection = &own;
         let args: Vec<&[u8]> = owned.iter().map(Vec::as_slice).collect();
+        if shared.is_attentive.get() && attention::is_paused(&shared, &state, spec, &args) {
+            if !attention::wait_pause(&shared, (connection, &state), spec, &args) {
+                return Ok(());
+            }
+            attention::begin(&shared, (connection, &state), spec, &args);
+        }
+        let begun = now_ns(connection);
+        let waited = fiber::waited_ns();
         let mut out = Vec::new();
         let mut attempt = 0;
-        let (left, outcome) = loop {
+        let (left, events, outcome) = loop {
             out.clear();
             attempt += 1;
             let mut call = Call {
@@ -262,10 +353,11 @@ fn serve_in_fiber(
                 is_script: false,
                 is_hurried: attempt > CALM_ATTEMPTS,
                 left: RefCell::default(),
+                events: RefCell::default(),
             };
             // Others have their turn between what it looks at and what it writes.
             let outcome = if spec.is_one_transaction() { call.atomically(spec.run) } else { (spec.run)(&mut call) };
-            let left = call.left.take();
+            let (left, events) = (call.left.take(), call.events.take());
             if is_conflict(&outcome) && attempt < ATTEMPTS_MAX {
                 fiber::yield_now();
                 continue;
@@ -274,10 +366,24 @@ fn serve_in_fiber(
                 // There is no other attempt.
                 transactions::end(&shared, &state);
             }
-            break (left, outcome);
+            break (left, events, outcome);
         };
         shared.tell_again();
-        finish(connection, &shared, &state, context, left, outcome, &mut out)
+        shared.stats.count(spec);
+        if spec.is(Flag::Container) {
+            measure::count_subcommand(&shared, spec, &args);
+        }
+        if outcome.is_err() {
+            shared.stats.fail(spec, &args);
+        }
+        // Who waits for a key takes no time of the server.
+        let idle = if spec.is(Flag::Blocking) { fiber::waited_ns() - waited } else { 0 };
+        let taken = now_ns(connection).saturating_sub(begun).saturating_sub(idle);
+        measure::note(&shared, (connection, &state), spec, &args, taken);
+        if spec.name == "exec" && shared.is_attentive.get() {
+            attention::feed(&shared, (connection, &state), spec, &args, false);
+        }
+        finish(connection, &shared, &state, context, (left, events), outcome, &mut out)
     });
 }
 
@@ -289,6 +395,7 @@ pub(super) fn is_conflict<T>(outcome: &super::failure::Outcome<T>) -> bool {
 #[cold]
 fn refuse_unknown(
     connection: &Rc<Connection>,
+    shared: &Shared,
     state: &Rc<State>,
     known: Option<&'static Spec>,
     args: &[&[u8]],
@@ -303,14 +410,17 @@ fn refuse_unknown(
         return Ok(());
     }
     if connection.must_log_in() {
-        return refuse(connection, "NOAUTH Authentication required.");
+        return refuse(connection, shared, "NOAUTH Authentication required.");
     }
     if let Some(multi) = state.multi.borrow_mut().as_mut() {
         multi.is_broken = true;
     }
     let shown = |text: &[u8]| String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX)]).into_owned();
     match known {
-        Some(spec) => refuse(connection, &wrong_count(spec.name)),
+        Some(spec) => {
+            shared.stats.reject(spec);
+            refuse(connection, shared, &wrong_count(spec.name))
+        }
         None => {
             let mut text = format!("ERR unknown command '{}', with args beginning with: ", shown(name));
             for part in &args[1..] {
@@ -319,7 +429,7 @@ fn refuse_unknown(
                 }
                 text.push_str(&format!("'{}' ", shown(part)));
             }
-            refuse(connection, &text)
+            refuse(connection, shared, &text)
         }
     }
 }
@@ -330,9 +440,10 @@ pub(super) fn wrong_count(name: &str) -> String {
 
 /// Looks whether a connection that must log in, or listens to channels, may run a command. False: it was refused.
 #[cold]
-fn may_run(connection: &Rc<Connection>, state: &State, spec: &Spec) -> Result<bool> {
+fn may_run(connection: &Rc<Connection>, shared: &Shared, state: &State, spec: &'static Spec) -> Result<bool> {
     if connection.must_log_in() && !spec.is(Flag::NoLogin) {
-        refuse(connection, "NOAUTH Authentication required.")?;
+        shared.stats.reject(spec);
+        refuse(connection, shared, "NOAUTH Authentication required.")?;
         return Ok(false);
     }
     if !connection.must_log_in() {
@@ -346,7 +457,8 @@ fn may_run(connection: &Rc<Connection>, state: &State, spec: &Spec) -> Result<bo
             "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
             spec.name
         );
-        refuse(connection, &text)?;
+        shared.stats.reject(spec);
+        refuse(connection, shared, &text)?;
         return Ok(false);
     }
     state.note_special(connection.must_log_in());
@@ -372,15 +484,37 @@ pub(super) fn run_inside(call: &mut Call<'_>, spec: &'static Spec, args: &[&[u8]
         is_script: call.is_script,
         is_hurried: call.is_hurried,
         left: RefCell::default(),
+        events: RefCell::default(),
     };
+    if call.shared.is_watchful.get() && !call.is_script {
+        tracking::remember(call.shared, call.state.id, spec, args);
+    }
+    if call.shared.is_attentive.get() && !call.is_script {
+        attention::feed(call.shared, (call.connection, call.state), spec, args, false);
+    }
+    let begun = if call.shared.measures.get() { now_ns(call.connection) } else { 0 };
+    let shared = call.shared;
+    shared.stats.count(spec);
+    if spec.is(Flag::Container) {
+        measure::count_subcommand(shared, spec, args);
+    }
     let outcome = (spec.run)(&mut inner);
-    let left = inner.left.take();
+    let (left, events) = (inner.left.take(), inner.events.take());
+    if begun > 0 {
+        let taken = now_ns(call.connection).saturating_sub(begun);
+        measure::note(shared, (call.connection, call.state), spec, args, taken);
+    }
     match outcome {
-        Ok(()) => call.left.borrow_mut().extend(left),
+        Ok(()) => {
+            call.left.borrow_mut().extend(left);
+            call.events.borrow_mut().extend(events);
+        }
         Err(Failure::Database(error)) if transactions::ends_transaction(&error) => return Err(error.into()),
         Err(failure) => {
             call.out.truncate(start);
             write_failure(call.out, &failure);
+            shared.stats.fail(spec, args);
+            shared.stats.count_error(call.out.get(start + 1..).unwrap_or_default());
         }
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! `FUNCTION` and `FCALL`: libraries of functions are rows of the space `redis_functions` and outlive restarts.
 
 use super::call::Call;
+use super::dispatch::{TOO_MUCH, is_full};
 use super::dump;
 use super::failure::{Failure, Outcome};
 use super::glob;
 use super::reply::Reply;
-use super::scripts::{self, NOT_BUSY, Run};
+use super::scripts::{self, NOT_BUSY, Run, Says};
 use database::{Key, Operation, ScanRequest, ScriptFunction, Scripts, Space};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -120,16 +121,17 @@ fn first_line(source: &[u8]) -> Outcome<(Vec<u8>, usize)> {
         if name.is_some() {
             return Err("ERR Invalid metadata value, name argument was given multiple times".into());
         }
-        name = Some(given);
+        let unquoted = |quote: char| given.strip_prefix(quote).and_then(|given| given.strip_suffix(quote));
+        name = Some(unquoted('"').or_else(|| unquoted('\'')).unwrap_or(given));
+    }
+    if !engine.eq_ignore_ascii_case("lua") {
+        return Err(format!("ERR Engine '{engine}' not found").into());
     }
     let name = name.ok_or("ERR Library name was not given")?;
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return Err(
             "ERR Library names can only contain letters, numbers, or underscores(_) and must be at least one character long".into(),
         );
-    }
-    if !engine.eq_ignore_ascii_case("lua") {
-        return Err(format!("ERR Engine '{engine}' not found").into());
     }
     Ok((name.as_bytes().to_vec(), end))
 }
@@ -155,6 +157,9 @@ fn delete(call: &Call<'_>, space: &Rc<Space>, name: &[u8]) -> Outcome {
 fn load(call: &Call<'_>, source: &[u8], replaces: bool) -> Outcome<Vec<u8>> {
     if source.len() > LIBRARY_BYTES_MAX {
         return Err("ERR a library has at most 16 MiB".into());
+    }
+    if is_full(call.database, call.shared) {
+        return Err(TOO_MUCH.into());
     }
     refresh(call)?;
     let (name, begin) = first_line(source)?;
@@ -189,6 +194,16 @@ fn load(call: &Call<'_>, source: &[u8], replaces: bool) -> Outcome<Vec<u8>> {
     Ok(name)
 }
 
+/// True if a function says that it does not write, or is not there.
+pub(super) fn is_read_only(shared: &super::shared::Shared, name: &[u8]) -> bool {
+    let libraries = shared.libraries.borrow();
+    let found = libraries
+        .functions
+        .get(&name.to_ascii_lowercase())
+        .and_then(|(library, at)| libraries.by_name.get(library).and_then(|library| library.functions.get(*at)));
+    found.is_none_or(|function| function.flags.iter().any(|flag| flag == "no-writes"))
+}
+
 fn call_as(call: &mut Call<'_>, is_read_only: bool) -> Outcome {
     call.go_into_fiber()?;
     refresh(call)?;
@@ -207,7 +222,12 @@ fn call_as(call: &mut Call<'_>, is_read_only: bool) -> Outcome {
     if is_read_only && !never_writes {
         return Err("ERR Can not execute a script with write flag using *_ro command.".into());
     }
-    let run = Run { id: function.id, name: &function.name, is_read_only: never_writes, keys, arguments };
+    let says = Says {
+        has_flags: true,
+        is_read_only: never_writes,
+        allows_oom: function.flags.iter().any(|flag| flag == "allow-oom"),
+    };
+    let run = Run { id: function.id, name: &function.name, says, keys, arguments };
     scripts::run(call, &run)
 }
 
@@ -321,7 +341,11 @@ fn restore(call: &mut Call<'_>) -> Outcome {
         if flushes {
             flush(call)?;
         }
-        sources.iter().try_for_each(|source| load(call, source, replaces).map(drop))
+        sources.iter().try_for_each(|source| match load(call, source, replaces) {
+            // Redis has it in other words here.
+            Err(Failure::Text(text)) if text.starts_with("ERR Library '") => Err(text.replace('\'', "").into()),
+            loaded => loaded.map(drop),
+        })
     })?;
     call.reply().ok();
     Ok(())

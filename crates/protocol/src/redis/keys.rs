@@ -386,6 +386,18 @@ pub(super) fn dbsize(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// `MIGRATE`: refused, unless there is nothing to move.
+pub(super) fn migrate(call: &mut Call<'_>) -> Outcome {
+    let spec = super::table::find(b"migrate").ok_or(SYNTAX)?;
+    for place in super::commands::key_places(spec, call.args) {
+        if call.find(call.args[place])?.is_some() {
+            return Err("ERR MIGRATE is not there: DUMP and RESTORE carry keys from one server to another".into());
+        }
+    }
+    call.reply().simple("NOKEY");
+    Ok(())
+}
+
 fn check_flush(call: &Call<'_>) -> Outcome {
     match call.args.len() {
         1 => Ok(()),
@@ -402,7 +414,8 @@ pub(super) fn flushdb(call: &mut Call<'_>) -> Outcome {
     all_keys(call, |entry| heads.extend(entry.head))?;
     call.database.truncate(call.context, call.keys()?)?;
     call.left.borrow_mut().extend(heads);
-    call.shared.touch_all(Some(call.db));
+    call.shared.wake_all(Some(call.db));
+    super::tracking::invalidate_all(call.shared, call.context.seen.get());
     call.reply().ok();
     Ok(())
 }
@@ -419,7 +432,8 @@ pub(super) fn flushall(call: &mut Call<'_>) -> Outcome {
         call.database.truncate(call.context, call.elements(kind)?)?;
     }
     call.shared.leftovers.borrow_mut().clear();
-    call.shared.touch_all(None);
+    call.shared.wake_all(None);
+    super::tracking::invalidate_all(call.shared, call.context.seen.get());
     call.reply().ok();
     Ok(())
 }
@@ -436,8 +450,8 @@ pub(super) fn swapdb(call: &mut Call<'_>) -> Outcome {
         call.go_into_fiber()?;
         let names = [super::shared::keys_name(a), super::shared::keys_name(b)];
         crate::setup::set_up(call.database, include_str!("swap.lua"), &[&names[0], &names[1]])?;
-        call.shared.touch_all(Some(a));
-        call.shared.touch_all(Some(b));
+        call.shared.wake_all(Some(a));
+        call.shared.wake_all(Some(b));
     }
     call.reply().ok();
     Ok(())

@@ -2,14 +2,18 @@
 //!
 //! Source: the protocol's specification and answers of Redis 7.0, which golden files keep.
 
+mod acl;
+mod attention;
 mod bits;
 mod blocking;
 mod call;
+mod commands;
 mod config;
 mod connection;
 mod debug;
 mod dispatch;
 mod dump;
+mod events;
 mod failure;
 mod functions;
 mod geo;
@@ -20,6 +24,7 @@ mod hyperloglog;
 mod keys;
 mod leftovers;
 mod lists;
+mod measure;
 mod probe;
 mod pubsub;
 mod reply;
@@ -36,6 +41,7 @@ mod stream_groups;
 mod streams;
 mod strings;
 mod table;
+mod tracking;
 mod transactions;
 
 use crate::connection::Connection;
@@ -66,6 +72,7 @@ pub struct Redis {
 /// Makes the doors of listeners, which share what all clients share.
 pub(crate) fn opener() -> Box<crate::door::OpenDoor> {
     let shared: Rc<Shared> = Rc::default();
+    shared.tracked_keys_max.set(tracking::TABLE_KEYS_MAX);
     Box::new(move |database, terms| open(&shared, database, terms))
 }
 

@@ -80,7 +80,7 @@ fn join(call: &mut Call<'_>, way: Way) -> Outcome {
     if call.is_inside && !call.state.resp3.get() {
         return Err("ERR Command not allowed inside a transaction or script".into());
     }
-    call.state.answers_anyway.set(call.state.is_silent.get());
+    call.state.answers_anyway.set(call.state.is_silent.get() || call.state.skips_next.get());
     for name in &call.args[1..] {
         let own = way.own(call.state);
         if own.borrow().len() >= SUBSCRIPTIONS_MAX {
@@ -105,7 +105,7 @@ fn leave(call: &mut Call<'_>, way: Way) -> Outcome {
         1 => way.own(call.state).borrow().iter().cloned().collect(),
         _ => call.args[1..].iter().map(|name| name.to_vec()).collect(),
     };
-    call.state.answers_anyway.set(call.state.is_silent.get());
+    call.state.answers_anyway.set(call.state.is_silent.get() || call.state.skips_next.get());
     for name in &names {
         if way.own(call.state).borrow_mut().remove(name) {
             remove(call.shared, way, name, call.state.id);

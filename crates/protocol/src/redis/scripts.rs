@@ -1,13 +1,16 @@
 //! `EVAL` and its kin: a script runs in one transaction of the database, so others see all of what it did or nothing, also after a crash. As in Redis,
 //! what it did before an error stands; what is ended by force is undone.
 
+use super::attention;
 use super::call::{Call, Head};
-use super::dispatch::{TOO_MUCH, is_too_much, run_inside};
+use super::dispatch::{TOO_MUCH, is_full, is_too_much, run_inside};
+use super::events::Event;
 use super::failure::{Failure, Outcome};
 use super::reply::Reply;
 use super::shared::Shared;
 use super::state::State;
-use super::table::{Flag, find};
+use super::table::{Flag, Spec, find};
+use super::tracking;
 use crate::connection::Connection;
 use database::{Context, Error, Privileges, Result, ScriptCall, ScriptCommands, ScriptFailure, ScriptId, Scripts};
 use hashbrown::HashMap;
@@ -28,7 +31,7 @@ type Name = [u8; 40];
 #[derive(Clone, Copy)]
 struct Script {
     id: ScriptId,
-    is_read_only: bool,
+    says: Says,
     bytes: usize,
 }
 
@@ -56,6 +59,10 @@ impl Cache {
         self.by_name.insert(name, script);
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.by_name.len()
+    }
+
     fn clear(&mut self, scripts: &dyn Scripts) {
         self.by_name.drain().for_each(|(_, script)| scripts.forget(script.id));
         self.order.clear();
@@ -77,11 +84,33 @@ fn name_of(source: &[u8]) -> Name {
     name
 }
 
-/// What the first line of a script says (`#!lua flags=...`): whether it may write; and where the line ends.
-fn first_line(source: &[u8]) -> Outcome<(bool, usize)> {
-    if !source.starts_with(b"#!") {
-        return Ok((false, 0));
+/// True if a script says that it does not write: its source, or its name in the cache.
+pub(super) fn is_read_only(shared: &Shared, is_source: bool, args: &[&[u8]]) -> bool {
+    let Some(text) = args.get(1) else { return true };
+    if is_source {
+        return first_line(text).is_ok_and(|(says, _)| says.is_read_only);
     }
+    let name = Name::try_from(text.to_ascii_lowercase().as_slice());
+    name.is_ok_and(|name| shared.scripts.borrow().by_name.get(&name).is_none_or(|script| script.says.is_read_only))
+}
+
+/// What a script says of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Says {
+    /// It says something: what it does not ask for it does not get.
+    pub(super) has_flags: bool,
+    pub(super) is_read_only: bool,
+    /// It runs beyond `maxmemory`, too.
+    pub(super) allows_oom: bool,
+}
+
+/// What the first line of a script says (`#!lua flags=...`), and where the line ends.
+fn first_line(source: &[u8]) -> Outcome<(Says, usize)> {
+    let mut says = Says::default();
+    if !source.starts_with(b"#!") {
+        return Ok((says, 0));
+    }
+    says.has_flags = true;
     let end = source.iter().position(|byte| *byte == b'\n').ok_or("ERR Invalid script shebang")?;
     let line = String::from_utf8_lossy(&source[..end]).into_owned();
     let mut words = line.split_ascii_whitespace();
@@ -89,20 +118,20 @@ fn first_line(source: &[u8]) -> Outcome<(bool, usize)> {
     if engine != "#!lua" {
         return Err(format!("ERR Unexpected engine in script shebang: {engine}").into());
     }
-    let mut is_read_only = false;
     for word in words {
         let Some(flags) = word.strip_prefix("flags=") else {
             return Err(format!("ERR Unknown lua shebang option: {word}").into());
         };
         for flag in flags.split(',').filter(|flag| !flag.is_empty()) {
             match flag {
-                "no-writes" => is_read_only = true,
-                "allow-oom" | "allow-stale" | "no-cluster" | "allow-cross-slot-keys" => {}
+                "no-writes" => says.is_read_only = true,
+                "allow-oom" => says.allows_oom = true,
+                "allow-stale" | "no-cluster" | "allow-cross-slot-keys" => {}
                 _ => return Err(format!("ERR Unexpected flag in script shebang: {flag}").into()),
             }
         }
     }
-    Ok((is_read_only, end))
+    Ok((says, end))
 }
 
 /// A script of the cache, or compiled and put there.
@@ -115,11 +144,11 @@ fn load(call: &Call<'_>, source: &[u8]) -> Outcome<(Name, Script)> {
         return Err("ERR a script has at most 64 MiB".into());
     }
     let scripts = engine(call)?;
-    let (is_read_only, begin) = first_line(source)?;
+    let (says, begin) = first_line(source)?;
     let id = scripts
         .compile(&source[begin..])
         .map_err(|message| format!("ERR Error compiling script (new function): {message}"))?;
-    let script = Script { id, is_read_only, bytes: source.len() };
+    let script = Script { id, says, bytes: source.len() };
     call.shared.scripts.borrow_mut().add(&*scripts, name, script);
     Ok((name, script))
 }
@@ -131,15 +160,25 @@ struct Commands {
     shared: Rc<Shared>,
     /// Of the script: it may choose another database without its client doing so.
     state: State,
-    is_read_only: bool,
+    says: Says,
     left: RefCell<Vec<Head>>,
+    events: RefCell<Vec<Event>>,
+    /// Keys that it has declared.
+    keys: Vec<Vec<u8>>,
     /// Why nothing more can be done.
     failure: RefCell<Option<Error>>,
     has_failed: Cell<bool>,
+    /// The error that the last one of them which failed has come to.
+    last_error: RefCell<Vec<u8>>,
 }
 
 impl Commands {
-    fn refuse(&self, out: &mut Vec<u8>, text: &str) -> Result<()> {
+    fn refuse(&self, out: &mut Vec<u8>, spec: Option<&'static Spec>, text: &str) -> Result<()> {
+        if let Some(spec) = spec {
+            self.shared.stats.reject(spec);
+        }
+        self.shared.stats.count_error(text.as_bytes());
+        *self.last_error.borrow_mut() = text.trim_end_matches('.').as_bytes().to_vec();
         Reply { out, resp3: false }.error(text);
         Ok(())
     }
@@ -151,21 +190,31 @@ impl ScriptCommands for Commands {
             return Err(Error::illegal("the script cannot go on"));
         }
         let Some(spec) = parts.first().and_then(|name| find(name)) else {
-            return self.refuse(out, "ERR Unknown Redis command called from script");
+            return self.refuse(out, None, "ERR Unknown Redis command called from script");
         };
         if !spec.takes(parts.len()) {
-            return self.refuse(out, "ERR Wrong number of args calling Redis command from script");
+            return self.refuse(out, Some(spec), "ERR Wrong number of args calling Redis command from script");
         }
-        if spec.is(Flag::NotInScript) {
-            return self.refuse(out, "ERR This Redis command is not allowed from script");
+        if spec.is(Flag::NotInScript) && !self.shared.allows_denied.get() {
+            return self.refuse(out, Some(spec), "ERR This Redis command is not allowed from script");
         }
-        if self.is_read_only && spec.is(Flag::Write) {
-            return self.refuse(out, "ERR Write commands are not allowed from read-only scripts.");
+        let is_for_others = matches!(spec.name, "publish" | "spublish" | "pfcount");
+        if self.says.is_read_only && (spec.is(Flag::Write) || is_for_others) {
+            return self.refuse(out, Some(spec), "ERR Write commands are not allowed from read-only scripts.");
         }
-        if self.shared.maxmemory.get() > 0 && is_too_much(self.connection.database(), &self.shared, spec) {
-            return self.refuse(out, TOO_MUCH);
+        if self.shared.maxmemory.get() > 0
+            && !self.says.allows_oom
+            && is_too_much(self.connection.database(), &self.shared, spec)
+        {
+            return self.refuse(out, Some(spec), TOO_MUCH);
         }
-        self.shared.commands.set(self.shared.commands.get() + 1);
+        if self.shared.is_attentive.get() {
+            attention::feed(&self.shared, (&self.connection, &self.state), spec, parts, true);
+        }
+        if self.shared.is_watchful.get() && spec.is(Flag::Read) {
+            let keys: Vec<&[u8]> = self.keys.iter().map(Vec::as_slice).collect();
+            tracking::remember_keys(&self.shared, self.state.id, &keys);
+        }
         let database = self.connection.database();
         let mut call = Call {
             database,
@@ -183,16 +232,23 @@ impl ScriptCommands for Commands {
             is_script: true,
             is_hurried: false,
             left: RefCell::default(),
+            events: RefCell::default(),
         };
+        let begin = call.out.len();
         let outcome = run_inside(&mut call, spec, parts);
+        if call.out.get(begin) == Some(&b'-') {
+            let text = call.out[begin + 1..].strip_suffix(b"\r\n").unwrap_or_default();
+            *self.last_error.borrow_mut() = text.strip_suffix(b".").unwrap_or(text).to_vec();
+        }
         self.left.borrow_mut().append(&mut call.left.take());
+        self.events.borrow_mut().append(&mut call.events.take());
         match outcome {
             Err(Failure::Database(error)) => {
                 self.has_failed.set(true);
                 self.failure.replace(Some(error));
                 Err(Error::illegal("the script cannot go on"))
             }
-            Err(Failure::Text(text)) => self.refuse(out, &text),
+            Err(Failure::Text(text)) => self.refuse(out, Some(spec), &text),
             Ok(()) => Ok(()),
         }
     }
@@ -219,7 +275,7 @@ impl ScriptCommands for Commands {
 pub(super) struct Run<'a> {
     pub(super) id: ScriptId,
     pub(super) name: &'a str,
-    pub(super) is_read_only: bool,
+    pub(super) says: Says,
     pub(super) keys: &'a [&'a [u8]],
     pub(super) arguments: &'a [&'a [u8]],
 }
@@ -227,6 +283,10 @@ pub(super) struct Run<'a> {
 /// Runs a script as one transaction and answers with its result.
 pub(super) fn run(call: &mut Call<'_>, run: &Run<'_>) -> Outcome {
     call.go_into_fiber()?;
+    let needs_memory = run.says.has_flags && !run.says.is_read_only && !run.says.allows_oom;
+    if needs_memory && is_full(call.database, call.shared) {
+        return Err("OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'".into());
+    }
     let scripts = engine(call)?;
     let Some(context) = fiber::local::<Context>() else { return Err("ERR scripts run in fibers".into()) };
     let state = State { id: call.state.id, begun_ns: call.state.begun_ns, ..State::default() };
@@ -236,13 +296,21 @@ pub(super) fn run(call: &mut Call<'_>, run: &Run<'_>) -> Outcome {
         context,
         shared: Rc::clone(call.shared),
         state,
-        is_read_only: run.is_read_only,
+        says: run.says,
         left: RefCell::default(),
+        events: RefCell::default(),
+        keys: if call.shared.is_watchful.get() {
+            run.keys.iter().map(|key| key.to_vec()).collect()
+        } else {
+            Vec::new()
+        },
         failure: RefCell::default(),
         has_failed: Cell::new(false),
+        last_error: RefCell::default(),
     });
     let resp3 = call.state.resp3.get();
     let script = ScriptCall { name: run.name, keys: run.keys, arguments: run.arguments, resp3 };
+    let start = call.out.len();
     let refusal = call.atomically(|call| {
         let ran = scripts.run(run.id, &script, Rc::clone(&commands) as Rc<dyn ScriptCommands>, call.out);
         if let Some(error) = commands.failure.take() {
@@ -254,10 +322,25 @@ pub(super) fn run(call: &mut Call<'_>, run: &Run<'_>) -> Outcome {
             Err(ScriptFailure::Ended(text)) => return Err(text.into()),
         };
         call.left.borrow_mut().append(&mut commands.left.borrow_mut());
+        call.events.borrow_mut().append(&mut commands.events.borrow_mut());
         Ok(refusal)
     })?;
-    if let Some(text) = refusal {
-        call.reply().error(&text);
+    let text = match refusal {
+        // What it has done stands, so this is no failure of the command.
+        Some(text) => {
+            call.reply().error(&text);
+            text.into_bytes()
+        }
+        None if call.out.get(start) == Some(&b'-') => call.out[start + 1..].to_vec(),
+        None => return Ok(()),
+    };
+    if let Some(spec) = call.args.first().and_then(|name| find(name)) {
+        call.shared.stats.fail(spec, call.args);
+    }
+    // An error of a command was counted with that.
+    let last = commands.last_error.borrow();
+    if last.is_empty() || !text.starts_with(&last) {
+        call.shared.stats.count_error(&text);
     }
     Ok(())
 }
@@ -279,8 +362,11 @@ pub(super) fn keys_and_arguments<'a>(call: &Call<'a>, at: usize) -> Outcome<(Lis
 fn run_by_name(call: &mut Call<'_>, name: Name, script: Script, is_read_only: bool) -> Outcome {
     let (keys, arguments) = keys_and_arguments(call, 2)?;
     let name = String::from_utf8_lossy(&name).into_owned();
-    let is_read_only = is_read_only || script.is_read_only;
-    run(call, &Run { id: script.id, name: &name, is_read_only, keys, arguments })
+    if is_read_only && script.says.has_flags && !script.says.is_read_only {
+        return Err("ERR Can not execute a script with write flag using *_ro command.".into());
+    }
+    let says = Says { is_read_only: is_read_only || script.says.is_read_only, ..script.says };
+    run(call, &Run { id: script.id, name: &name, says, keys, arguments })
 }
 
 fn eval_as(call: &mut Call<'_>, is_read_only: bool) -> Outcome {

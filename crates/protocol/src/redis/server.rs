@@ -1,12 +1,10 @@
-//! The server as Redis' clients see it: `INFO`, `COMMAND`, `TIME`, `ACL`, `MEMORY` and the like.
+//! The server as Redis' clients see it: `INFO`, `TIME`, `MEMORY` and the like.
 
 use super::call::{Call, Kind};
 use super::connection::REDIS_VERSION;
 use super::failure::Outcome;
 use super::keys::fields_of;
-use super::reply::Reply;
 use super::shared::DATABASES;
-use super::table::{COMMANDS, Flag, Spec, find};
 
 /// A section of `INFO`.
 type Section = (&'static str, fn(&Call<'_>) -> Vec<(String, String)>);
@@ -46,7 +44,8 @@ fn clients_section(call: &Call<'_>) -> Vec<(String, String)> {
     pairs(&[
         ("connected_clients", call.shared.connections.borrow().len().to_string()),
         ("maxclients", call.connection.service.config.connections_max.to_string()),
-        ("blocked_clients", call.shared.waiting_count().to_string()),
+        ("blocked_clients", (call.shared.waiting_count() + call.shared.paused.get()).to_string()),
+        ("tracking_clients", call.shared.tracking.borrow().counts()[0].to_string()),
         ("pubsub_clients", call.shared.channels.borrow().len().to_string()),
     ])
 }
@@ -60,6 +59,7 @@ fn memory_section(call: &Call<'_>) -> Vec<(String, String)> {
         ("maxmemory_human", human(limit)),
         ("maxmemory_policy", "noeviction".to_string()),
         ("mem_allocator", "lycosa".to_string()),
+        ("number_of_cached_scripts", call.shared.scripts.borrow().count().to_string()),
     ])
 }
 
@@ -69,25 +69,39 @@ fn persistence_section(call: &Call<'_>) -> Vec<(String, String)> {
         ("loading", "0".to_string()),
         ("aof_enabled", "1".to_string()),
         ("wal_mode", mode),
+        ("rdb_changes_since_last_save", call.shared.changes.get().to_string()),
         ("rdb_bgsave_in_progress", "0".to_string()),
         ("rdb_last_bgsave_status", "ok".to_string()),
         ("aof_last_write_status", "ok".to_string()),
     ])
 }
 
+/// Keys that had to make room.
+fn evicted(call: &Call<'_>) -> u64 {
+    let of =
+        |db| call.spaces.keys(db).ok().and_then(|space| space.eviction_counts()).map_or(0, |counts| counts.evicted);
+    (0..DATABASES).map(of).sum()
+}
+
 fn stats_section(call: &Call<'_>) -> Vec<(String, String)> {
     let statistics = &call.database.statistics;
+    let tracked = call.shared.tracking.borrow().counts();
     pairs(&[
         ("total_connections_received", statistics.connections.get().to_string()),
-        ("total_commands_processed", call.shared.commands.get().to_string()),
+        ("total_commands_processed", call.shared.stats.calls_total().to_string()),
+        ("total_error_replies", call.shared.stats.errors_total.get().to_string()),
         ("total_net_input_bytes", statistics.received_bytes.get().to_string()),
         ("total_net_output_bytes", statistics.sent_bytes.get().to_string()),
-        ("expired_keys", "0".to_string()),
-        ("evicted_keys", "0".to_string()),
+        ("expired_keys", call.database.expiry_counts().removed.to_string()),
+        ("evicted_keys", evicted(call).to_string()),
         ("keyspace_hits", call.shared.hits.get().to_string()),
         ("keyspace_misses", call.shared.misses.get().to_string()),
         ("pubsub_channels", call.shared.channels.borrow().len().to_string()),
         ("pubsub_patterns", call.shared.patterns.borrow().len().to_string()),
+        ("pubsubshard_channels", call.shared.shard_channels.borrow().len().to_string()),
+        ("tracking_total_keys", tracked[1].to_string()),
+        ("tracking_total_items", tracked[2].to_string()),
+        ("tracking_total_prefixes", tracked[3].to_string()),
     ])
 }
 
@@ -101,7 +115,8 @@ fn replication_section(_call: &Call<'_>) -> Vec<(String, String)> {
 }
 
 fn cpu_section(_call: &Call<'_>) -> Vec<(String, String)> {
-    Vec::new()
+    // What the process has used is not asked of the system here.
+    pairs(&[("used_cpu_user", "0.000000".to_string())])
 }
 
 fn cluster_section(_call: &Call<'_>) -> Vec<(String, String)> {
@@ -114,30 +129,51 @@ fn keyspace_section(call: &Call<'_>) -> Vec<(String, String)> {
     used.map(|(db, count)| (format!("db{db}"), format!("keys={count},expires=0,avg_ttl=0"))).collect()
 }
 
-const SECTIONS: [Section; 9] = [
-    ("Server", server_section),
-    ("Clients", clients_section),
-    ("Memory", memory_section),
-    ("Persistence", persistence_section),
-    ("Stats", stats_section),
-    ("Replication", replication_section),
-    ("CPU", cpu_section),
-    ("Cluster", cluster_section),
-    ("Keyspace", keyspace_section),
+fn modules_section(_call: &Call<'_>) -> Vec<(String, String)> {
+    Vec::new()
+}
+
+fn commands_section(call: &Call<'_>) -> Vec<(String, String)> {
+    call.shared.stats.command_lines()
+}
+
+fn errors_section(call: &Call<'_>) -> Vec<(String, String)> {
+    call.shared.stats.error_lines()
+}
+
+fn latencies_section(call: &Call<'_>) -> Vec<(String, String)> {
+    call.shared.stats.latency_lines()
+}
+
+/// Sections that `INFO` without words has, and others.
+const SECTIONS: [(Section, bool); 13] = [
+    (("Server", server_section), true),
+    (("Clients", clients_section), true),
+    (("Memory", memory_section), true),
+    (("Persistence", persistence_section), true),
+    (("Stats", stats_section), true),
+    (("Replication", replication_section), true),
+    (("CPU", cpu_section), true),
+    (("Modules", modules_section), true),
+    (("Commandstats", commands_section), false),
+    (("Errorstats", errors_section), true),
+    (("Latencystats", latencies_section), false),
+    (("Cluster", cluster_section), true),
+    (("Keyspace", keyspace_section), true),
 ];
 
 pub(super) fn info(call: &mut Call<'_>) -> Outcome {
-    let is_wanted = |name: &str| {
+    let is_wanted = |name: &str, is_default: bool| {
         let asked = &call.args[1..];
-        let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        asked.is_empty()
-            || asked
-                .iter()
-                .any(|word| is(word, name) || ["all", "everything", "default"].iter().any(|all| is(word, all)))
+        let is = |word: &&[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        asked.is_empty() && is_default
+            || asked.iter().any(|word| {
+                is(word, name) || is(word, "all") || is(word, "everything") || is_default && is(word, "default")
+            })
     };
     let mut text = String::new();
-    for (name, section) in SECTIONS {
-        if is_wanted(name) {
+    for ((name, section), is_default) in SECTIONS {
+        if is_wanted(name, is_default) {
             if !text.is_empty() {
                 text.push_str("\r\n");
             }
@@ -148,128 +184,6 @@ pub(super) fn info(call: &mut Call<'_>) -> Outcome {
         }
     }
     call.reply().verbatim(&text);
-    Ok(())
-}
-
-/// The names of flags, as `COMMAND` gives them.
-const FLAG_NAMES: [(Flag, &str); 7] = [
-    (Flag::Write, "write"),
-    (Flag::Read, "readonly"),
-    (Flag::Fast, "fast"),
-    (Flag::Blocking, "blocking"),
-    (Flag::Admin, "admin"),
-    (Flag::NotInScript, "noscript"),
-    (Flag::NoLogin, "no_auth"),
-];
-
-fn write_command(reply: &mut Reply<'_>, spec: &Spec) {
-    reply.array(10);
-    reply.text(spec.name);
-    reply.integer(i64::from(spec.arity));
-    let flags: Vec<_> = FLAG_NAMES.iter().filter(|(flag, _)| spec.is(*flag)).collect();
-    reply.set(flags.len());
-    flags.iter().for_each(|(_, name)| reply.simple(name));
-    let (first, last, step) = spec.keys;
-    for number in [first, last, step] {
-        reply.integer(i64::from(number));
-    }
-    reply.set(1);
-    reply.simple(&format!("@{}", spec.family));
-    for _ in 0..3 {
-        reply.array(0);
-    }
-}
-
-/// The places of keys among the parts of a command.
-fn key_places(spec: &Spec, args: &[&[u8]]) -> Vec<usize> {
-    let (first, last, step) = spec.keys;
-    if spec.name == "sort" {
-        let store = (2..args.len().saturating_sub(1)).rfind(|at| args[*at].eq_ignore_ascii_case(b"store"));
-        return [Some(1), store.map(|at| at + 1)].into_iter().flatten().collect();
-    }
-    if matches!(spec.name, "xread" | "xreadgroup") {
-        let streams = (1..args.len()).find(|at| args[*at].eq_ignore_ascii_case(b"streams"));
-        return streams.map_or(Vec::new(), |at| (at + 1..at + 1 + (args.len() - at - 1) / 2).collect());
-    }
-    if first == 0 {
-        // Those that say how many there are.
-        let at = match spec.name {
-            "zunion" | "zinter" | "zdiff" | "sintercard" | "zintercard" | "lmpop" | "zmpop" => 1,
-            "eval" | "evalsha" | "eval_ro" | "evalsha_ro" | "fcall" | "fcall_ro" | "blmpop" | "bzmpop" => 2,
-            _ => return Vec::new(),
-        };
-        let count = args.get(at).and_then(|text| super::resp::integer(text)).unwrap_or(0);
-        let count = usize::try_from(count).unwrap_or(0).min(args.len());
-        return (at + 1..at + 1 + count).filter(|place| *place < args.len()).collect();
-    }
-    let end = if last < 0 { args.len() as i32 + last } else { last };
-    (first..=end)
-        .step_by(step.max(1) as usize)
-        .map(|place| place as usize)
-        .filter(|place| *place < args.len())
-        .collect()
-}
-
-pub(super) fn command(call: &mut Call<'_>) -> Outcome {
-    let args = call.args;
-    let mut reply = call.reply();
-    match args.get(1).map(|word| word.to_ascii_lowercase()).as_deref() {
-        None => {
-            reply.array(COMMANDS.len());
-            COMMANDS.iter().for_each(|spec| write_command(&mut reply, spec));
-        }
-        Some(b"count") if args.len() == 2 => reply.count(COMMANDS.len()),
-        Some(b"list") if args.len() == 2 => {
-            reply.array(COMMANDS.len());
-            COMMANDS.iter().for_each(|spec| reply.text(spec.name));
-        }
-        Some(b"info") => {
-            let names: Vec<&[u8]> = args[2..].to_vec();
-            reply.array(if names.is_empty() { COMMANDS.len() } else { names.len() });
-            if names.is_empty() {
-                COMMANDS.iter().for_each(|spec| write_command(&mut reply, spec));
-            }
-            for name in names {
-                match find(name) {
-                    Some(spec) => write_command(&mut reply, spec),
-                    None => reply.null_array(),
-                }
-            }
-        }
-        Some(b"docs") => {
-            let specs: Vec<&Spec> = match args.len() {
-                2 => COMMANDS.iter().collect(),
-                _ => args[2..].iter().filter_map(|name| find(name)).collect(),
-            };
-            reply.map(specs.len());
-            for spec in specs {
-                reply.text(spec.name);
-                reply.map(2);
-                reply.text("summary");
-                reply.text(spec.summary);
-                reply.text("group");
-                reply.text(spec.family);
-            }
-        }
-        Some(b"getkeys") if args.len() > 2 => {
-            let Some(spec) = find(args[2]) else { return Err("ERR Invalid command specified".into()) };
-            if !spec.takes(args.len() - 2) {
-                return Err("ERR Invalid number of arguments specified for command".into());
-            }
-            let places = key_places(spec, &args[2..]);
-            if places.is_empty() {
-                return Err("ERR The command has no key arguments".into());
-            }
-            reply.array(places.len());
-            places.iter().for_each(|place| reply.bulk(args[2 + place]));
-        }
-        _ => {
-            let name = String::from_utf8_lossy(args[1]).into_owned();
-            return Err(
-                format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try COMMAND HELP.").into()
-            );
-        }
-    }
     Ok(())
 }
 
@@ -293,6 +207,7 @@ pub(super) fn save(call: &mut Call<'_>) -> Outcome {
     call.check_writer()?;
     call.go_into_fiber()?;
     call.database.make_checkpoint()?;
+    call.shared.changes.set(0);
     let text = match call.args[0].to_ascii_lowercase().as_slice() {
         b"bgsave" => "Background saving started",
         b"bgrewriteaof" => "Background append only file rewriting started",
@@ -371,70 +286,6 @@ pub(super) fn memory(call: &mut Call<'_>) -> Outcome {
         return Err(
             format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try MEMORY HELP.").into()
         );
-    }
-    Ok(())
-}
-
-pub(super) fn latency(call: &mut Call<'_>) -> Outcome {
-    if call.is_word(1, "latest") || call.is_word(1, "history") {
-        call.reply().array(0);
-    } else if call.is_word(1, "reset") {
-        call.reply().integer(0);
-    } else if call.is_word(1, "doctor") {
-        call.reply().verbatim(
-            "Requests that take longer than too_long_threshold are in the log, with where their time went.\n",
-        );
-    } else {
-        let name = String::from_utf8_lossy(call.args[1]).into_owned();
-        return Err(
-            format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try LATENCY HELP.").into()
-        );
-    }
-    Ok(())
-}
-
-pub(super) fn slowlog(call: &mut Call<'_>) -> Outcome {
-    if call.is_word(1, "get") {
-        call.reply().array(0);
-    } else if call.is_word(1, "len") {
-        call.reply().integer(0);
-    } else if call.is_word(1, "reset") {
-        call.reply().ok();
-    } else {
-        let name = String::from_utf8_lossy(call.args[1]).into_owned();
-        return Err(
-            format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try SLOWLOG HELP.").into()
-        );
-    }
-    Ok(())
-}
-
-pub(super) fn acl(call: &mut Call<'_>) -> Outcome {
-    let user = call.database.catalog.user_name(call.connection.session().user.get());
-    if call.is_word(1, "whoami") && call.args.len() == 2 {
-        call.reply().text(&user);
-    } else if call.is_word(1, "users") && call.args.len() == 2 {
-        call.database.check_execute_universe(call.context)?;
-        let users = call.database.catalog.users();
-        let names: Vec<&str> =
-            users.iter().filter(|user| user.kind == database::UserKind::User).map(|user| user.name.as_str()).collect();
-        let mut reply = call.reply();
-        reply.array(names.len());
-        names.iter().for_each(|name| reply.text(name));
-    } else if call.is_word(1, "cat") && call.args.len() == 2 {
-        let mut families: Vec<&str> = COMMANDS.iter().map(|spec| spec.family).collect();
-        families.sort_unstable();
-        families.dedup();
-        let mut reply = call.reply();
-        reply.array(families.len());
-        families.iter().for_each(|family| reply.text(family));
-    } else if call.is_word(1, "genpass") {
-        let mut bytes = [0; 32];
-        call.database.environment().randomness.fill(&mut bytes);
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        call.reply().text(&text);
-    } else {
-        return Err("ERR users and their rights are those of the whole server: box.schema.user.create and grant change them for all protocols; here are ACL WHOAMI, USERS, CAT, GENPASS".into());
     }
     Ok(())
 }

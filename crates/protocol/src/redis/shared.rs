@@ -108,6 +108,11 @@ impl Spaces {
         self.keys.iter().chain(&self.elements).chain(&self.of_groups).flatten()
     }
 
+    /// The database whose keys are in a space.
+    pub(super) fn database_of(&self, space: &Space) -> Option<usize> {
+        self.keys.iter().position(|keys| keys.as_ref().is_some_and(|keys| keys.id == space.id))
+    }
+
     pub(super) fn has_keys(&self, db: usize) -> bool {
         self.keys[db].is_some()
     }
@@ -156,6 +161,27 @@ pub(super) struct Shared {
     waiting_fibers: Cell<usize>,
     /// Keys that fibers under way have written to, and whose waiting fibers they have woken, perhaps too early.
     told: RefCell<Vec<(FiberId, Place)>>,
+    /// Classes of events that are published, as letters of `notify-keyspace-events` are read.
+    pub(super) notify: Cell<u32>,
+    /// Clients that keep values.
+    pub(super) tracking: RefCell<super::tracking::Tracking>,
+    /// Keys of those that are remembered; 0 for no bound.
+    pub(super) tracked_keys_max: Cell<usize>,
+    /// `DEBUG SET-DISABLE-DENY-SCRIPTS`: scripts may run what they may not.
+    pub(super) allows_denied: Cell<bool>,
+    pub(super) stats: super::measure::Stats,
+    /// Changes of keys since the last `SAVE`.
+    pub(super) changes: Cell<u64>,
+    /// All commands are measured.
+    pub(super) measures: Cell<bool>,
+    /// `CLIENT PAUSE`, while it lasts or nobody has seen its end.
+    pub(super) pause: Cell<Option<super::attention::Pause>>,
+    /// Clients that wait for its end.
+    pub(super) paused: Cell<usize>,
+    /// Something is looked at around every command: see `attention`.
+    pub(super) is_attentive: Cell<bool>,
+    /// Events are published, or clients keep values: what happens to keys is noted.
+    pub(super) is_watchful: Cell<bool>,
     /// Somebody looks at writes.
     has_observers: Cell<bool>,
     last_connection: Cell<u64>,
@@ -165,7 +191,6 @@ pub(super) struct Shared {
     pub(super) shard_channels: RefCell<HashMap<Vec<u8>, Listening>>,
     /// `CONFIG SET maxmemory`: beyond it nothing that needs memory is taken; 0 for no bound but the server's own.
     pub(super) maxmemory: Cell<u64>,
-    pub(super) commands: Cell<u64>,
     pub(super) hits: Cell<u64>,
     pub(super) misses: Cell<u64>,
     /// Places where a scan goes on, by the number that its client was given.
@@ -277,16 +302,12 @@ impl Shared {
         });
     }
 
-    /// Tells all who look at keys of a database, or of all, that everything has changed.
-    pub(super) fn touch_all(&self, db: Option<usize>) {
-        let is_meant = |place: &Place| db.is_none_or(|db| place.0 == db);
-        let places: Vec<Place> = {
-            let (watches, waiting) = (self.watches.borrow(), self.waiting.borrow());
-            watches.keys().chain(waiting.keys()).filter(|place| is_meant(place)).cloned().collect()
-        };
-        for (db, key) in places {
-            self.tell(db, &key);
-        }
+    /// All keys of a database, or of all, may have others' values: who waits for one looks again. Who watches one looks at its `EXEC`, which tells a
+    /// key that was and is not there from one that has changed.
+    pub(super) fn wake_all(&self, db: Option<usize>) {
+        let waiting = self.waiting.borrow();
+        let meant = waiting.iter().filter(|(place, _)| db.is_none_or(|db| place.0 == db));
+        meant.flat_map(|(_, fibers)| fibers).for_each(|waiting| fiber::wake(*waiting));
     }
 
     fn observe(&self) {

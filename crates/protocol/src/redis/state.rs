@@ -42,6 +42,9 @@ pub struct State {
     pub(super) name: RefCell<Vec<u8>>,
     /// The command that came last.
     pub(super) last: Cell<Option<&'static Spec>>,
+    /// The subcommand of that if it was `CLIENT`, and the bytes that it took while it runs.
+    pub(super) last_word: RefCell<Vec<u8>>,
+    pub(super) last_bytes: Cell<usize>,
     pub(super) multi: RefCell<Option<Multi>>,
     pub(super) watched: RefCell<Vec<Watched>>,
     /// A watched key was written to since.

@@ -2,6 +2,7 @@
 //! and not acknowledged are rows of spaces of their own, found by the number of the stream's head.
 
 use super::call::{Call, Head, Kind};
+use super::events::{self, Class};
 use super::failure::{Failure, Outcome, SYNTAX};
 use super::reply::Reply;
 use super::shared::OfGroups;
@@ -142,6 +143,14 @@ fn see(call: &Call<'_>, head: &Head, group: &[u8], name: &[u8]) -> Outcome {
     call.put_into(call.spaces.of_groups(OfGroups::Consumers)?, &row)
 }
 
+/// The same by a command that is about something else: that the consumer is made is an event.
+fn see_at(call: &Call<'_>, head: &Head, key: &[u8], (group, name): (&[u8], &[u8])) -> Outcome {
+    if call.shared.is_watchful.get() && !has_consumer(call, head, group, name)? {
+        events::say(call, Class::Stream, "xgroup-createconsumer", key);
+    }
+    see(call, head, group, name)
+}
+
 /// Pending entries of a group, or of one of its consumers, from one number to another.
 fn pending(
     call: &Call<'_>,
@@ -269,7 +278,7 @@ pub(super) fn read(
     let mut group = find(call, &head, name)?
         .ok_or_else(|| missing("NOGROUP the consumer group this client was blocked on no longer exists"))?;
     if let Some(start) = start {
-        see(call, &head, name, consumer)?;
+        see_at(call, &head, key, (name, consumer))?;
         let from = after(start).unwrap_or(MAX);
         let given = pending(call, &head, (name, Some(consumer)), (from, MAX), wanted.count, |_| true)?;
         return Ok(Some(given_before(call, &head, &given)?));
@@ -278,7 +287,7 @@ pub(super) fn read(
     let list = entries(call, &head, (from, MAX), wanted.count, false, true)?;
     let Some(last) = list.last() else { return Ok(None) };
     let last = last.id;
-    see(call, &head, name, consumer)?;
+    see_at(call, &head, key, (name, consumer))?;
     for entry in &list {
         group.read = match group.read {
             Some(read) if !has_holes(&head, entry.id) => Some(read + 1),
@@ -421,6 +430,7 @@ pub(super) fn xgroup(call: &mut Call<'_>) -> Outcome {
         }
         _ => {
             group.ok_or_else(missing)?;
+            let was_there = has_consumer(call, &head, name, args[4])?;
             let gone = call.atomically(|call| {
                 let given = pending(call, &head, (name, Some(args[4])), (MIN, MAX), u64::MAX, |_| true)?;
                 for pending in &given {
@@ -429,7 +439,9 @@ pub(super) fn xgroup(call: &mut Call<'_>) -> Outcome {
                 remove(call, OfGroups::Consumers, 3, &prefix(head.id, &[name, args[4]]))?;
                 Ok(given.len())
             })?;
-            call.touch(key);
+            if was_there {
+                call.touch(key);
+            }
             call.reply().count(gone);
         }
     }
@@ -608,7 +620,7 @@ pub(super) fn xclaim(call: &mut Call<'_>) -> Outcome {
             pending.times = claim.times.unwrap_or(pending.times + u64::from(!claim.is_just_id));
             put_pending(call, &head, name, &pending)?;
             if count == 0 {
-                see(call, &head, name, consumer)?;
+                see_at(call, &head, key, (name, consumer))?;
             }
             count += 1;
             let mut reply = Reply { out: &mut out, resp3: call.state.resp3.get() };
@@ -671,7 +683,7 @@ pub(super) fn xautoclaim(call: &mut Call<'_>) -> Outcome {
             pending.times += u64::from(!is_just_id);
             put_pending(call, &head, name, &pending)?;
             if claimed == 0 {
-                see(call, &head, name, consumer)?;
+                see_at(call, &head, key, (name, consumer))?;
             }
             claimed += 1;
             let mut reply = Reply { out: &mut out, resp3: call.state.resp3.get() };

@@ -3,8 +3,9 @@
 use super::call::Call;
 use super::failure::Outcome;
 use super::{
-    bits, blocking, config, connection, debug, dump, functions, geo, hashes, hyperloglog, keys, lists, pubsub, scan,
-    scripts, server, sets, sort, sorted_sets, stream_groups, streams, strings, transactions,
+    acl, attention, bits, blocking, commands, config, connection, debug, dump, functions, geo, hashes, hyperloglog,
+    keys, lists, measure, pubsub, scan, scripts, server, sets, sort, sorted_sets, stream_groups, streams, strings,
+    transactions,
 };
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -32,6 +33,8 @@ pub(super) enum Flag {
     Login = 1 << 10,
     /// It always runs in a fiber.
     Waits = 1 << 11,
+    /// It is nothing but its subcommands.
+    Container = 1 << 12,
 }
 
 /// A command.
@@ -102,6 +105,7 @@ const L: u32 = Flag::WhileListening as u32;
 const M: u32 = Flag::InMulti as u32;
 const X: u32 = Flag::NotInMulti as u32;
 const LOGIN: u32 = Flag::Login as u32;
+const C: u32 = Flag::Container as u32;
 const WAITS: u32 = Flag::Waits as u32;
 const NONE: (i32, i32, i32) = (0, 0, 0);
 const ONE: (i32, i32, i32) = (1, 1, 1);
@@ -167,7 +171,8 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("expiretime", 2, R | F, ONE, keys::expiretime, "generic", "Returns when a key expires, in seconds."),
     spec("keys", 2, R, NONE, scan::keys, "generic", "Returns the keys of a pattern."),
     spec("move", 3, W | F, ONE, keys::move_key, "generic", "Moves a key to another database."),
-    spec("object", -2, R, (2, 2, 1), keys::object, "generic", "Tells how a key is kept."),
+    spec("object", -2, R | C, (2, 2, 1), keys::object, "generic", "Tells how a key is kept."),
+    spec("migrate", -6, W, NONE, keys::migrate, "generic", "Moves keys to another server: refused."),
     spec("persist", 2, W | F, ONE, keys::persist, "generic", "Has a key not expire."),
     spec("pexpire", -3, W | F, ONE, keys::pexpire, "generic", "Has a key expire after milliseconds."),
     spec("pexpireat", -3, W | F, ONE, keys::pexpireat, "generic", "Has a key expire at a time in milliseconds."),
@@ -385,7 +390,7 @@ pub(super) static COMMANDS: &[Spec] = &[
     ),
     spec("psubscribe", -2, S | L | X, NONE, pubsub::psubscribe, "pubsub", "Listens to the channels of patterns."),
     spec("publish", 3, F, NONE, pubsub::publish, "pubsub", "Sends a message to a channel."),
-    spec("pubsub", -2, R, NONE, pubsub::pubsub, "pubsub", "Tells who listens to what."),
+    spec("pubsub", -2, R | C, NONE, pubsub::pubsub, "pubsub", "Tells who listens to what."),
     spec(
         "punsubscribe",
         -1,
@@ -401,7 +406,7 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("sunsubscribe", -1, S | L | X, ALL, pubsub::sunsubscribe, "pubsub", "Listens to sharded channels no longer."),
     spec("unsubscribe", -1, S | L | X, NONE, pubsub::unsubscribe, "pubsub", "Listens to channels no longer."),
     spec("auth", -2, F | S | N | LOGIN, NONE, connection::login, "connection", "Logs in."),
-    spec("client", -2, S, NONE, connection::client, "connection", "Looks at connections, names and ends them."),
+    spec("client", -2, S | C, NONE, connection::client, "connection", "Looks at connections, names and ends them."),
     spec("echo", 2, F, NONE, connection::echo, "connection", "Returns a text."),
     spec(
         "hello",
@@ -424,27 +429,28 @@ pub(super) static COMMANDS: &[Spec] = &[
         "Makes the connection as it was when it was new.",
     ),
     spec("select", 2, F, NONE, connection::select, "connection", "Chooses a database."),
-    spec("acl", -2, S, NONE, server::acl, "server", "Tells who somebody is and what there is to be allowed."),
+    spec("acl", -2, S | C, NONE, acl::acl, "server", "Tells who somebody is and what there is to be allowed."),
     spec("bgrewriteaof", 1, A | S | X, NONE, server::save, "server", "Makes a checkpoint."),
     spec("bgsave", -1, A | S | X, NONE, server::save, "server", "Makes a checkpoint."),
-    spec("command", -1, R, NONE, server::command, "server", "Describes commands."),
-    spec("config", -2, A | S, NONE, config::config, "server", "Reads and sets parameters."),
+    spec("command", -1, R, NONE, commands::command, "server", "Describes commands."),
+    spec("config", -2, A | S | C, NONE, config::config, "server", "Reads and sets parameters."),
     spec("dbsize", 1, R | F, NONE, keys::dbsize, "server", "Counts the keys."),
     spec("debug", -2, A | S, NONE, debug::debug, "server", "Sleeps."),
     spec("flushall", -1, W | WAITS, NONE, keys::flushall, "server", "Removes all keys of all databases."),
     spec("flushdb", -1, W | WAITS, NONE, keys::flushdb, "server", "Removes all keys of a database."),
     spec("info", -1, R, NONE, server::info, "server", "Tells how the server does."),
     spec("lastsave", 1, F, NONE, server::lastsave, "server", "Returns when the last checkpoint was made."),
-    spec("latency", -2, A | S, NONE, server::latency, "server", "Tells what took long."),
+    spec("latency", -2, A | S | C, NONE, measure::latency, "server", "Tells what took long."),
     spec("lolwut", -1, R | F, NONE, server::lolwut, "server", "Returns the version of the server."),
-    spec("memory", -2, R, (2, 2, 1), server::memory, "server", "Tells what a key takes."),
+    spec("memory", -2, R | C, (2, 2, 1), server::memory, "server", "Tells what a key takes."),
+    spec("monitor", 1, A | S, NONE, attention::monitor, "server", "Shows all commands as they come."),
     spec("role", 1, F | S, NONE, server::role, "server", "Returns that this is the only server."),
     spec("save", 1, A | S | X, NONE, server::save, "server", "Makes a checkpoint."),
-    spec("slowlog", -2, A | S, NONE, server::slowlog, "server", "Tells what took long."),
+    spec("slowlog", -2, A | S | C, NONE, measure::slowlog, "server", "Tells what took long."),
     spec("swapdb", 3, W | F | WAITS, NONE, keys::swapdb, "server", "Swaps two databases."),
     spec("time", 1, F, NONE, server::time, "server", "Returns the time."),
     spec("asking", 1, F | S, NONE, server::refused, "cluster", "Is about clusters: refused."),
-    spec("cluster", -2, A | S, NONE, server::refused, "cluster", "Is about clusters: refused."),
+    spec("cluster", -2, A | S | C, NONE, server::refused, "cluster", "Is about clusters: refused."),
     spec("failover", -1, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("psync", -3, A | S, NONE, server::refused, "cluster", "Is about replicas: refused."),
     spec("readonly", 1, F | S, NONE, server::refused, "cluster", "Is about clusters: refused."),
@@ -484,8 +490,8 @@ pub(super) static COMMANDS: &[Spec] = &[
     ),
     spec("xclaim", -6, W | F, ONE, stream_groups::xclaim, "stream", "Gives entries to a consumer."),
     spec("xdel", -3, W | F, ONE, streams::xdel, "stream", "Removes entries."),
-    spec("xgroup", -2, W, (2, 2, 1), stream_groups::xgroup, "stream", "Makes and changes groups of consumers."),
-    spec("xinfo", -2, R, (2, 2, 1), streams::xinfo, "stream", "Shows streams, groups and consumers."),
+    spec("xgroup", -2, W | C, (2, 2, 1), stream_groups::xgroup, "stream", "Makes and changes groups of consumers."),
+    spec("xinfo", -2, R | C, (2, 2, 1), streams::xinfo, "stream", "Shows streams, groups and consumers."),
     spec("xlen", 2, R | F, ONE, streams::xlen, "stream", "Counts entries."),
     spec("xpending", -3, R, ONE, stream_groups::xpending, "stream", "Shows entries that are not acknowledged."),
     spec("xrange", -4, R, ONE, streams::xrange, "stream", "Returns entries of a range."),
@@ -511,13 +517,13 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec(
         "function",
         -2,
-        S | WAITS,
+        S | WAITS | C,
         NONE,
         functions::function,
         "scripting",
         "Makes, removes and shows libraries of functions.",
     ),
-    spec("script", -2, S, NONE, scripts::script, "scripting", "Loads scripts and looks after the cache."),
+    spec("script", -2, S | C, NONE, scripts::script, "scripting", "Loads scripts and looks after the cache."),
 ];
 
 #[cfg(test)]

@@ -141,6 +141,15 @@ fn run_queued(call: &mut Call<'_>) -> Outcome {
     if is_broken {
         return Err("EXECABORT Transaction discarded because of previous errors.".into());
     }
+    let needs_memory = |multi: &Multi| {
+        multi.queued.iter().any(|queued| super::dispatch::is_too_much(call.database, call.shared, queued.spec))
+    };
+    if call.shared.maxmemory.get() > 0 && call.state.multi.borrow().as_ref().is_some_and(needs_memory) {
+        return Err(
+            "EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'."
+                .into(),
+        );
+    }
     // Taken only when it has run: it may have to begin again in a fiber, or behind a conflict.
     let db = call.state.db.get();
     let queued = {
