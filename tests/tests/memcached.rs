@@ -508,6 +508,14 @@ fn stat(stats: &str, name: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
+/// Asks until it is so.
+fn await_that(mut is_so: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE);
+    }
+}
+
 /// A line that comes by itself.
 fn line(talk: &mut Talk) -> String {
     let mut line = String::new();
@@ -555,6 +563,8 @@ fn details_and_watchers_tell_what_is_done() {
         let told = line(&mut watcher);
         assert!(told.starts_with("ts=") && told.contains(words), "{told} is not{words}");
     }
+    // Who watches may go on with other things, and is not told of them.
+    watcher.ask(set("own", "value") + "get own none\r\nmg own v\r\ndelete own\r\n");
     drop(Talk::to(&mut rig));
     assert!(line(&mut watcher).contains(" type=conn_new rip=127.0.0.1 "));
     assert!(line(&mut watcher).contains(" type=conn_close rip=127.0.0.1 "));
@@ -565,11 +575,7 @@ fn details_and_watchers_tell_what_is_done() {
     }
     assert!(stat(&talk.ask("stats\r\n"), "log_watcher_skipped") > 0);
     drop(watcher);
-    let mut is_gone = || stat(&talk.ask("stats\r\n"), "log_watchers") == 0;
-    assert!((0..200).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        is_gone()
-    }));
+    await_that(|| stat(&talk.ask("stats\r\n"), "log_watchers") == 0);
 }
 
 #[test]
@@ -613,18 +619,29 @@ fn a_listener_allows_and_forbids() {
     );
     // Who says nothing for so long is gone; who does stays.
     let mut silent = Talk::to(&mut rig);
-    for _ in 0..30 {
-        std::thread::sleep(Duration::from_millis(100));
-        talk.ask("version\r\n");
-    }
+    await_that(|| stat(&talk.ask("stats\r\n"), "idle_kicks") == 1);
     assert_eq!(silent.rest(), b"");
-    assert_eq!(stat(&talk.ask("stats\r\n"), "idle_kicks"), 1);
     rig.restart(&["--listen", &listener("?shutdown=yes")]);
     let mut talk = Talk::to(&mut rig);
     assert_eq!(talk.ask("shutdown now\r\n"), "CLIENT_ERROR invalid shutdown mode\r\n");
     talk.send("shutdown graceful\r\n");
     assert_eq!(talk.rest(), b"");
     assert!(rig.server.ended().success());
+}
+
+#[test]
+fn clients_are_counted() {
+    let mut rig = start("?connections=2");
+    let (mut first, mut second) = (Talk::to(&mut rig), Talk::to(&mut rig));
+    assert_eq!((first.ask(""), second.ask("")), (String::new(), String::new()));
+    assert_eq!(Talk::to(&mut rig).rest(), b"ERROR Too many open connections\r\n");
+    drop(second);
+    await_that(|| {
+        let mut talk = Talk::to(&mut rig);
+        talk.send("version\r\n");
+        line(&mut talk).starts_with("VERSION")
+    });
+    assert!(stat(&first.ask("stats\r\n"), "rejected_connections") >= 1);
 }
 
 #[test]

@@ -43,6 +43,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use text::{Decoded, Found};
+use wal::Position;
 
 /// The version that clients are told: the one whose answers these are.
 const VERSION: &str = "1.6.18";
@@ -66,6 +67,7 @@ const PARAMETERS: &[&str] = &[
     "memory",
     "eviction",
     "idle_timeout",
+    "connections",
     "shutdown",
     "flush",
     "dump",
@@ -116,6 +118,9 @@ struct Cache {
     /// Connections that say nothing for so long end; 0: they do not.
     idle_ns: u64,
     idle_kicks: Cell<u64>,
+    /// Clients at once, and those that were too many.
+    connections_max: usize,
+    rejected: Cell<u64>,
     /// A fiber looks for those.
     has_idle_fiber: Cell<bool>,
 }
@@ -204,6 +209,8 @@ impl Cache {
             clients: RefCell::default(),
             idle_ns: 0,
             idle_kicks: Cell::default(),
+            connections_max: usize::MAX,
+            rejected: Cell::default(),
             has_idle_fiber: Cell::default(),
         }
     }
@@ -270,7 +277,16 @@ impl Cache {
                 .map(|seconds| u64::from(seconds) * 1_000_000_000)
                 .map_err(|_| Error::illegal(format_args!("idle_timeout '{text}' is no number of seconds")))?,
         };
+        let connections_max = match terms.get("connections") {
+            None => usize::MAX,
+            Some(text) => text
+                .parse::<usize>()
+                .ok()
+                .filter(|number| *number > 0)
+                .ok_or_else(|| Error::illegal(format_args!("connections '{text}' is no number of clients")))?,
+        };
         let door = Cache {
+            connections_max,
             last_cas,
             counters,
             allows,
@@ -379,6 +395,19 @@ impl Door for Memcached {
 
     fn opened(&self, connection: &Rc<Connection>, _state: &State) {
         connection.group_began.set(fiber::now_ns());
+        if self.0.clients.borrow().len() >= self.0.connections_max {
+            stats::add(&self.0.rejected, 1);
+            let refusal = |out: &mut Vec<u8>| {
+                out.extend_from_slice(b"ERROR Too many open connections\r\n");
+                Ok(())
+            };
+            if let Err(error) = connection.answer(Position::default(), 0, refusal) {
+                tracing::warn!("a client was not told that there are too many: {error}");
+            }
+            connection.end();
+            connection.service.mark(connection);
+            return;
+        }
         self.0.clients.borrow_mut().insert(connection.session().id, Rc::downgrade(connection));
         self.0.look_for_idle();
         if self.0.onlookers.is_any() {

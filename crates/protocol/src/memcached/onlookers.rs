@@ -147,8 +147,17 @@ impl Onlookers {
         self.watchers.borrow().iter().any(|watcher| std::ptr::eq(watcher.connection.as_ptr(), Rc::as_ptr(connection)))
     }
 
-    /// Sends a line to those who want lines of this kind. `words`: what stands behind its type.
-    fn tell(&self, database: &Database, kind: u8, name: &str, key: Option<&[u8]>, words: std::fmt::Arguments<'_>) {
+    /// Sends a line to those who want lines of this kind. `words`: what stands behind its type. `client` is the number of the session that it is about:
+    /// nobody is told of himself, as the answer to his command may be under way.
+    fn tell(
+        &self,
+        database: &Database,
+        client: u64,
+        kind: u8,
+        name: &str,
+        key: Option<&[u8]>,
+        words: std::fmt::Arguments<'_>,
+    ) {
         if !self.watchers.borrow().iter().any(|watcher| watcher.wants & kind != 0) {
             return;
         }
@@ -166,6 +175,9 @@ impl Onlookers {
         let seen = if kind & (FETCHERS | CONNECTIONS) == 0 { database.appended() } else { Position::default() };
         for watcher in &mut *self.watchers.borrow_mut() {
             let Some(connection) = watcher.connection.upgrade().filter(|_| watcher.wants & kind != 0) else { continue };
+            if connection.session().id == client {
+                continue;
+            }
             if connection.unsent() > WATCH_BYTES_MAX {
                 watcher.skipped += 1;
                 self.skipped.set(self.skipped.get() + 1);
@@ -199,7 +211,7 @@ impl Onlookers {
         let status = if found.is_some() { "found" } else { "not_found" };
         let size = found.unwrap_or(0);
         let words = format_args!("status={status} clsid=1 cfd={client} size={size}");
-        self.tell(database, FETCHERS, "item_get", Some(key), words);
+        self.tell(database, client, FETCHERS, "item_get", Some(key), words);
     }
 
     /// An item was to be stored.
@@ -230,7 +242,7 @@ impl Onlookers {
         };
         let size = outcome.1;
         let words = format_args!("status={status} cmd={name} ttl={ttl} clsid=1 cfd={client} size={size}");
-        self.tell(database, MUTATIONS, "item_store", Some(key), words);
+        self.tell(database, client, MUTATIONS, "item_store", Some(key), words);
     }
 
     /// An item was to be deleted.
@@ -238,7 +250,14 @@ impl Onlookers {
     pub(super) fn deleted(&self, database: &Database, client: u64, key: &[u8], is_hit: bool) {
         self.count(key, |counts| counts.deletes += 1);
         if is_hit {
-            self.tell(database, DELETIONS, "deleted", Some(key), format_args!("cmd=delete clsid=1 cfd={client}"));
+            self.tell(
+                database,
+                client,
+                DELETIONS,
+                "deleted",
+                Some(key),
+                format_args!("cmd=delete clsid=1 cfd={client}"),
+            );
         }
     }
 
@@ -253,7 +272,7 @@ impl Onlookers {
         let name = if reason.is_some() { "conn_close" } else { "conn_new" };
         let reason = reason.map(|reason| format!(" reason={reason}")).unwrap_or_default();
         let words = format_args!("rip={host} rport={port} transport={transport}{reason} cfd={}", session.id);
-        self.tell(database, CONNECTIONS, name, None, words);
+        self.tell(database, session.id, CONNECTIONS, name, None, words);
     }
 }
 

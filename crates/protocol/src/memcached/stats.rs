@@ -7,6 +7,8 @@ use runtime::fiber;
 use std::cell::Cell;
 use storage::IteratorKind;
 
+/// Shown as the number of connections where the listener says none.
+const MANY: usize = 1024;
 /// Items that `stats cachedump` shows at most.
 const DUMPED_MAX: u64 = 200;
 
@@ -196,6 +198,7 @@ fn general(work: &Work<'_>) -> Lines {
             "bytes" => space.rows.row_bytes(),
             "curr_items" => space.rows.len(),
             "total_items" => counters.stored.get(),
+            "rejected_connections" => work.door.rejected.get(),
             "hash_power_level" => hash_power(space.rows.len()),
             "log_watchers" => work.door.onlookers.watchers(),
             "log_watcher_sent" => work.door.onlookers.sent.get(),
@@ -302,7 +305,7 @@ fn settings(work: &Work<'_>) -> Lines {
     let mut lines = Lines::new();
     let mut put = |name: &str, value: &dyn std::fmt::Display| lines.push((name.to_string(), value.to_string()));
     put("maxbytes", &limit(work));
-    put("maxconns", &1024);
+    put("maxconns", &door.connections_max.min(MANY));
     put("tcpport", &port);
     put("udpport", &0);
     put("inter", &host);
