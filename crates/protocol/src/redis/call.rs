@@ -256,7 +256,7 @@ impl<'a> Call<'a> {
 
     /// A head for a key that is not there yet.
     pub(super) fn new_head(&self, kind: Kind) -> Head {
-        Head::new(kind, self.shared.next_id(self.now_ms()))
+        Head::new(kind, self.shared.next_id())
     }
 
     // --- arguments ---

@@ -242,9 +242,10 @@ impl Shared {
         result
     }
 
-    /// A number for the elements of a new key: greater than all before, over restarts as well, and not far from the clock in microseconds.
-    pub(super) fn next_id(&self, now_ms: u64) -> u64 {
-        let id = (self.last_id.get() + 1).max(now_ms * 1000);
+    /// A number for the elements of a new key: greater than those of all elements that are there. A small one: what numbers need of the hints of an index
+    /// is not there for what stands behind them.
+    pub(super) fn next_id(&self) -> u64 {
+        let id = self.last_id.get() + 1;
         self.last_id.set(id);
         id
     }
