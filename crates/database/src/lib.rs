@@ -14,6 +14,7 @@
 mod access;
 mod alter;
 mod backup;
+mod batch;
 mod blind_write;
 mod bootstrap;
 mod call;
@@ -63,6 +64,7 @@ pub use alter::{
     CLUSTER_ID, COLLATION_ID, FUNC_ID, INDEX_ID, PRIV_ID, SCHEMA_ID, SEQUENCE_DATA_ID, SEQUENCE_ID, SPACE_ID,
     SPACE_SEQUENCE_ID, TRUNCATE_ID, USER_ID,
 };
+pub use batch::Batch;
 pub use bootstrap::encode_json;
 pub use catalog::{
     Catalog, Function, IndexInfo, MemoryLimit, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef,

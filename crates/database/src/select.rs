@@ -110,6 +110,26 @@ impl Database {
         }
     }
 
+    /// Hands the row of a text to `look`, for a hint at what is asked for next: rights are not looked at, and nobody may be told of it. The space is one in
+    /// memory whose primary index has that one part.
+    pub fn peek_text<R>(&self, space: &Space, text: &[u8], look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let Rows::Memory(rows) = &space.rows else { return None };
+        let def = space.index_def(IndexId::PRIMARY)?;
+        if !matches!(def.compare_def.parts(), [part] if part.field_type == tuple::FieldType::String) {
+            return None;
+        }
+        let mut key = Vec::with_capacity(64);
+        tuple::msgpack::encode_str(&mut key, text);
+        rows.borrow().get_row(IndexId::PRIMARY, &key, 1, look)
+    }
+
+    /// A hint at full keys of the primary index, made by the server itself, that are asked for next.
+    pub fn prefetch_full_keys<'a>(&self, space: &Space, keys: impl Iterator<Item = &'a [u8]>) {
+        if let Rows::Memory(rows) = &space.rows {
+            rows.borrow().prefetch_full_keys(keys);
+        }
+    }
+
     /// The row that a full key of a unique index names, after checking access. Errors: `MoreThanOneTuple`, `ExactMatch`, `KeyPartType`.
     pub fn get(&self, context: &Context, space: &Rc<Space>, index_id: IndexId, key: Key<'_>) -> Result<Option<Tuple>> {
         self.get_row(context, space, index_id, key, true)

@@ -414,7 +414,7 @@ fn encode_write(out: &mut Vec<u8>, space: &Space, change: &Change, blind: Option
 }
 
 /// The body of a log row that says what is there now, so that replaying it needs no operations.
-fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
+pub(crate) fn encode_body(out: &mut Vec<u8>, space: &Space, change: &Change) {
     msgpack::encode_map(out, 2);
     msgpack::encode_uint(out, key::SPACE_ID);
     msgpack::encode_uint(out, u64::from(space.id));

@@ -71,6 +71,16 @@ pub trait Door: 'static {
     /// Serves a request: it is answered now, or later from a fiber ([`Connection::in_fiber`]). Errors: nothing was answered; the client is told.
     fn serve(&self, connection: &Rc<Connection>, state: &Self::State, request: &Self::Request<'_>) -> Result<()>;
 
+    /// Serves the first requests of what has come together as one, and says how many they were. 0: it is done one by one; nothing was answered.
+    fn serve_together(
+        &self,
+        _connection: &Rc<Connection>,
+        _state: &Self::State,
+        _requests: &[Self::Request<'_>],
+    ) -> usize {
+        0
+    }
+
     /// The client's name for a request, 0 if it has none: comes back in `encode_failure`.
     fn tag(request: &Self::Request<'_>) -> u64;
 

@@ -97,21 +97,28 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
             door.prefetch(database, &group);
         }
         let count = group.len();
-        for (number, (request, end)) in group.iter().zip(ends).enumerate() {
+        let mut number = 0;
+        while let Some(request) = group.get(number) {
             if connection.has_no_room() {
                 connection.is_stalled.set(true);
                 break;
             }
-            if service.is_draining.get() {
+            let is_draining = service.is_draining.get();
+            let together = if is_draining { 0 } else { door.serve_together(connection, state, &group[number..]) };
+            if is_draining {
                 connection.answer_error(D::tag(request), &shutting_down());
             } else {
-                database::increment(&database.statistics.requests);
-                database::increment(&connection.counts.requests);
-                if let Err(error) = door.serve(connection, state, request) {
+                let served = together.max(1) as u64;
+                database::add(&database.statistics.requests, served);
+                database::add(&connection.counts.requests, served);
+                if together == 0
+                    && let Err(error) = door.serve(connection, state, request)
+                {
                     connection.answer_error(D::tag(request), &error);
                 }
             }
-            at = end;
+            number += together.max(1);
+            at = ends[number - 1];
             if connection.is_closing.get() {
                 // Nobody waits for an answer to what follows.
                 return Served { at, announced: 0 };
@@ -120,7 +127,11 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
             // some.
             let is_late = match connection.is_slow.get() {
                 true => fiber::now_ns().saturating_sub(began) >= SERVE_NS_MAX,
-                false => number % 2 == 0 && count > 1 && clock.coarse_ns().saturating_sub(coarse_began) >= SLOW_NS_MAX,
+                false => {
+                    (number % 2 == 1 || together > 1)
+                        && count > 1
+                        && clock.coarse_ns().saturating_sub(coarse_began) >= SLOW_NS_MAX
+                }
             };
             if is_late {
                 connection.is_slow.set(true);

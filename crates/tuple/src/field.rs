@@ -79,6 +79,15 @@ impl FieldType {
     /// True if the value at the start of checked bytes is of this type. nil is not looked at here.
     #[inline]
     pub fn accepts(self, value: &[u8]) -> bool {
+        // The usual forms first.
+        match (self, value.first()) {
+            (FieldType::String, Some(0xa0..=0xbf)) | (FieldType::Unsigned, Some(0x00..=0x7f)) => return true,
+            (FieldType::String, Some(0xd9)) | (FieldType::Unsigned, Some(0xcc)) if value.len() > 1 => return true,
+            (FieldType::Unsigned, Some(0xcd)) if value.len() > 2 => return true,
+            (FieldType::Unsigned, Some(0xce)) if value.len() > 4 => return true,
+            (FieldType::Double, Some(0xcb)) if value.len() > 8 => return true,
+            _ => {}
+        }
         let reader = Reader::new(value);
         let Ok(kind) = reader.kind() else {
             return false;

@@ -180,6 +180,17 @@ impl KeyDef {
         self.parts.iter().map(of).eq(other.parts.iter().map(of))
     }
 
+    /// True if rows of one key here have one key of `other`, too: its fields are all among these, and are equal here only if they are there.
+    pub fn has_fields_of(&self, other: &KeyDef) -> bool {
+        other.parts.iter().all(|wanted| {
+            self.parts.iter().any(|part| {
+                let is_exact = part.text_collation().is_none() || part.is_hashed();
+                let is_alike = part.collation.as_ref().map(|c| c.id()) == wanted.collation.as_ref().map(|c| c.id());
+                part.field_no == wanted.field_no && (is_exact || is_alike)
+            })
+        })
+    }
+
     /// The parts.
     pub fn parts(&self) -> &[KeyPart] {
         &self.parts
@@ -410,6 +421,9 @@ impl KeyDef {
 
     /// A hash of a row's key; equal keys have equal hashes.
     pub fn hash_row(&self, row: &[u8]) -> u64 {
+        if let ([part], Some(values)) = (&self.parts[..], values_of(row, 1).filter(|_| self.leading == 1)) {
+            return mix(0, hash_part(part, Some(values)));
+        }
         let mut cursor = RowCursor::new(row);
         self.parts.iter().fold(0, |hash, part| mix(hash, hash_part(part, cursor.field(part.field_no))))
     }
@@ -703,6 +717,12 @@ fn hash_part(part: &KeyPart, value: Option<&[u8]>) -> u64 {
         return 0;
     };
     let mut reader = Reader::new(value);
+    // The usual form first.
+    if let [0xa0..=0xbf | 0xd9, ..] = value
+        && part.collation.is_none()
+    {
+        return hash_bytes(reader.read_str().unwrap_or(b""));
+    }
     match class_of(value) {
         1 => 1 + u64::from(reader.read_bool().unwrap_or(false)),
         2 => match Number::read(value) {

@@ -1,7 +1,7 @@
 //! Rows of logs and snapshots: a header map and a body map.
 
 use tuple::Lsn;
-use tuple::msgpack::{self, Kind, MsgpackError, Reader};
+use tuple::msgpack::{Kind, MsgpackError, Reader};
 use wire::key;
 
 /// Set on the last row of a transaction of several.
@@ -44,10 +44,12 @@ pub(crate) fn encode(out: &mut Vec<u8>, header: &RowHeader, is_single: bool, bod
         + u32::from(header.lsn != 0)
         + 1
         + u32::from(!is_single) * (1 + u32::from(header.is_commit));
-    msgpack::encode_map(out, count);
+    // Made beside the log and copied once: most of it are single bytes.
+    let mut head = Head { bytes: [0; HEAD_BYTES_MAX], length: 0 };
+    head.byte(0x80 | count as u8);
     let mut pair = |key: u64, value: u64| {
-        msgpack::encode_uint(out, key);
-        msgpack::encode_uint(out, value);
+        head.uint(key);
+        head.uint(value);
     };
     pair(key::REQUEST_TYPE, u64::from(header.kind));
     if has_replica {
@@ -59,17 +61,62 @@ pub(crate) fn encode(out: &mut Vec<u8>, header: &RowHeader, is_single: bool, bod
     if header.lsn != 0 {
         pair(key::LSN, header.lsn.0 as u64);
     }
-    msgpack::encode_uint(out, key::TIMESTAMP);
-    msgpack::encode_f64(out, header.timestamp);
+    head.uint(key::TIMESTAMP);
+    head.byte(0xcb);
+    head.put(&header.timestamp.to_be_bytes());
     if !is_single {
-        msgpack::encode_uint(out, key::TSN);
-        msgpack::encode_uint(out, header.lsn.0.abs_diff(header.tsn.0));
+        head.uint(key::TSN);
+        head.uint(header.lsn.0.abs_diff(header.tsn.0));
         if header.is_commit {
-            msgpack::encode_uint(out, key::FLAGS);
-            msgpack::encode_uint(out, u64::from(FLAG_COMMIT));
+            head.uint(key::FLAGS);
+            head.uint(u64::from(FLAG_COMMIT));
         }
     }
+    out.extend_from_slice(&head.bytes[..head.length]);
     out.extend_from_slice(body);
+}
+
+/// A map of at most seven pairs, of which one is a number of eight bytes and the others are at most nine and their key.
+const HEAD_BYTES_MAX: usize = 1 + 7 * 10;
+
+/// The header of a row being made.
+struct Head {
+    bytes: [u8; HEAD_BYTES_MAX],
+    length: usize,
+}
+
+impl Head {
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
+        self.bytes[self.length..self.length + N].copy_from_slice(bytes);
+        self.length += N;
+    }
+
+    #[inline(always)]
+    fn byte(&mut self, byte: u8) {
+        self.put(&[byte]);
+    }
+
+    /// As `msgpack::encode_uint`.
+    #[inline(always)]
+    fn uint(&mut self, value: u64) {
+        match value {
+            0..=0x7f => self.byte(value as u8),
+            0x80..=0xff => self.put(&[0xcc, value as u8]),
+            0x100..=0xffff => {
+                self.byte(0xcd);
+                self.put(&(value as u16).to_be_bytes());
+            }
+            0x1_0000..=0xffff_ffff => {
+                self.byte(0xce);
+                self.put(&(value as u32).to_be_bytes());
+            }
+            _ => {
+                self.byte(0xcf);
+                self.put(&value.to_be_bytes());
+            }
+        }
+    }
 }
 
 /// Reads the next row of a block.

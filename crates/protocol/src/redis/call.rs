@@ -6,6 +6,7 @@
 
 use super::events::{self, Event};
 use super::failure::{Failure, NOT_FLOAT, NOT_INTEGER, Outcome, SYNTAX, WRONG_TYPE};
+use super::group::Group;
 use super::reply::Reply;
 use super::resp::integer;
 use super::shared::{Shared, Spaces};
@@ -89,7 +90,7 @@ impl Head {
         Some(head)
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let length = match self.kind {
             Kind::List => 4,
             Kind::Stream => 8,
@@ -202,6 +203,8 @@ pub(super) struct Call<'a> {
     pub(super) left: RefCell<Vec<Head>>,
     /// What has happened to keys, if somebody wants to know.
     pub(super) events: RefCell<Vec<Event>>,
+    /// Writes that will be one transaction, see `together`.
+    pub(super) group: RefCell<Option<Group>>,
 }
 
 impl<'a> Call<'a> {
@@ -246,7 +249,7 @@ impl<'a> Call<'a> {
     }
 
     #[inline]
-    fn has_changed(&self, key: &[u8], is_removed: bool) {
+    pub(super) fn has_changed(&self, key: &[u8], is_removed: bool) {
         self.shared.touch(self.db, key);
         self.shared.changes.set(self.shared.changes.get() + 1);
         if self.shared.is_watchful.get() {
@@ -302,6 +305,7 @@ impl<'a> Call<'a> {
 
     /// The row of a key. What has expired is not there.
     pub(super) fn find(&self, key: &[u8]) -> Outcome<Option<Entry>> {
+        self.close_head_of(key)?;
         let space = self.keys()?;
         let found = self.shared.with_scratch(|scratch| {
             msgpack::encode_str(scratch, key);
@@ -331,24 +335,63 @@ impl<'a> Call<'a> {
 
     /// The head of a key that is of a kind. None: there is no key.
     pub(super) fn find_head(&self, key: &[u8], kind: Kind) -> Outcome<Option<(Head, Option<u64>)>> {
-        match self.find(key)? {
-            Some(entry) => Ok(Some((entry.head_of(kind)?, entry.expires))),
-            None => Ok(None),
+        if let Some((head, expires)) = self.open_head(key) {
+            return if head.kind == kind { Ok(Some((head, expires))) } else { Err(WRONG_TYPE.into()) };
+        }
+        let Some(entry) = self.find(key)? else { return Ok(None) };
+        let head = entry.head_of(kind)?;
+        self.keep_head(key, &head, entry.expires)?;
+        Ok(Some((head, entry.expires)))
+    }
+
+    /// Does a write. Of what is known of the row that was there: that, in a batch.
+    #[inline]
+    fn write(&self, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>, Error> {
+        match self.group.borrow_mut().as_mut() {
+            Some(group) => group.batch.write(self.database, self.context, space, operation),
+            None => self.database.execute(self.context, space, operation).map(|_| None),
         }
     }
 
-    fn put_row(&self, key: &[u8], expires: Option<u64>, value: impl FnOnce(&mut Vec<u8>)) -> Outcome {
+    /// Puts the row of a key; in a batch, gives the one that was there.
+    fn put_row(&self, key: &[u8], expires: Option<u64>, value: impl FnOnce(&mut Vec<u8>)) -> Outcome<Option<Tuple>> {
+        self.close_head_of(key)?;
+        self.write_row(key, expires, value)
+    }
+
+    pub(super) fn write_row(
+        &self,
+        key: &[u8],
+        expires: Option<u64>,
+        value: impl FnOnce(&mut Vec<u8>),
+    ) -> Outcome<Option<Tuple>> {
         let space = self.keys()?;
-        self.shared.with_scratch(|scratch| {
+        let old = self.shared.with_scratch(|scratch| {
             msgpack::encode_array(scratch, if expires.is_some() { 3 } else { 2 });
             msgpack::encode_str(scratch, key);
             value(scratch);
             if let Some(expires) = expires {
                 msgpack::encode_uint(scratch, expires);
             }
-            self.database.execute(self.context, space, Operation::Replace { tuple: scratch })
+            self.write(space, Operation::Replace { tuple: scratch })
         })?;
         self.has_changed(key, false);
+        Ok(old)
+    }
+
+    /// Puts a string, whatever the key has; elements that it had are left over.
+    pub(super) fn overwrite(&self, key: &[u8], value: &[u8], expires: Option<u64>) -> Outcome {
+        if self.group.borrow().is_none() || self.shared.is_watchful.get() {
+            let old = self.find(key)?;
+            return self.put_string(key, value, expires, old.as_ref());
+        }
+        // As where the row is looked at first.
+        self.database.check_space_access(self.context, self.keys()?, Privileges::READ)?;
+        let Some(old) = self.put_row(key, expires, |out| msgpack::encode_str(out, value))? else { return Ok(()) };
+        let old = Entry::of(old).ok_or_else(|| self.foreign_row(key))?;
+        if let Some(head) = old.head {
+            self.left.borrow_mut().push(head);
+        }
         Ok(())
     }
 
@@ -366,30 +409,36 @@ impl<'a> Call<'a> {
         if head.count == 0 && head.kind != Kind::Stream {
             return self.remove_row(key);
         }
-        self.put_row(key, expires, |out| head.encode(out))
+        if !self.replace_open_head(key, head, expires)? {
+            self.write_row(key, expires, |out| head.encode(out))?;
+        }
+        Ok(())
     }
 
     /// Writes what a row has under another key or with another time.
     pub(super) fn put_entry(&self, key: &[u8], entry: &Entry, expires: Option<u64>) -> Outcome {
         match entry.head {
-            Some(head) => self.put_row(key, expires, |out| head.encode(out)),
-            None => self.put_row(key, expires, |out| msgpack::encode_str(out, entry.string().unwrap_or_default())),
-        }
+            Some(head) => self.put_row(key, expires, |out| head.encode(out))?,
+            None => self.put_row(key, expires, |out| msgpack::encode_str(out, entry.string().unwrap_or_default()))?,
+        };
+        Ok(())
     }
 
     /// Writes a head under a key, whatever it has.
     pub(super) fn put_entry_head(&self, key: &[u8], head: &Head, expires: Option<u64>) -> Outcome {
-        self.put_row(key, expires, |out| head.encode(out))
+        self.put_row(key, expires, |out| head.encode(out))?;
+        Ok(())
     }
 
     /// Removes the row of a key, and nothing else.
     pub(super) fn remove_row(&self, key: &[u8]) -> Outcome {
+        self.close_head_of(key)?;
         let space = self.keys()?;
         self.shared.with_scratch(|scratch| {
             msgpack::encode_array(scratch, 1);
             msgpack::encode_str(scratch, key);
             let operation = Operation::Delete { index_id: IndexId::PRIMARY, key: scratch };
-            self.database.execute(self.context, space, operation)
+            self.write(space, operation)
         })?;
         self.has_changed(key, true);
         Ok(())
@@ -432,15 +481,66 @@ impl<'a> Call<'a> {
         let space = self.elements(kind)?;
         self.shared.with_scratch(|scratch| {
             encode(scratch);
-            self.database.execute(self.context, space, Operation::Replace { tuple: scratch })
+            self.write(space, Operation::Replace { tuple: scratch })
         })?;
         Ok(())
     }
 
+    /// The same of a row of two fields of key, the number of a head and a text, and of what `encode` writes. True: no row had that key.
+    pub(super) fn put_member(
+        &self,
+        head: &Head,
+        member: &[u8],
+        field_count: u32,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Outcome<bool> {
+        let space = self.elements(head.kind)?;
+        let was_there = match self.group.borrow().is_some() {
+            true => false,
+            false => self.get_element(head.kind, 2, |out| encode_member(out, head, member))?.is_some(),
+        };
+        let old = self.shared.with_scratch(|scratch| {
+            msgpack::encode_array(scratch, field_count);
+            encode_member(scratch, head, member);
+            encode(scratch);
+            self.write(space, Operation::Replace { tuple: scratch })
+        })?;
+        Ok(!was_there && old.is_none())
+    }
+
     /// Puts a row into a space.
     pub(super) fn put_into(&self, space: &Rc<Space>, row: &[u8]) -> Outcome {
-        self.database.execute(self.context, space, Operation::Replace { tuple: row })?;
+        self.write(space, Operation::Replace { tuple: row })?;
         Ok(())
+    }
+
+    /// Takes a row of elements out whose key has the number of a head and a text. False: there is none.
+    pub(super) fn take_member(&self, head: &Head, member: &[u8]) -> Outcome<bool> {
+        let taken = self.take_element(head.kind, 2, |out| encode_member(out, head, member))?;
+        Ok(taken.is_some())
+    }
+
+    /// Takes a row of elements out, if there is one with the key of which `encode` writes the parts, and gives it.
+    pub(super) fn take_element(
+        &self,
+        kind: Kind,
+        part_count: u32,
+        encode: impl Fn(&mut Vec<u8>),
+    ) -> Outcome<Option<Tuple>> {
+        let space = self.elements(kind)?;
+        let found = match self.group.borrow().is_some() {
+            true => None,
+            false => match self.get_element(kind, part_count, &encode)? {
+                None => return Ok(None),
+                found => found,
+            },
+        };
+        let old = self.shared.with_scratch(|scratch| {
+            msgpack::encode_array(scratch, part_count);
+            encode(scratch);
+            self.write(space, Operation::Delete { index_id: IndexId::PRIMARY, key: scratch })
+        })?;
+        Ok(found.or(old))
     }
 
     /// Removes a row of elements by its key, an array made by `encode`.
@@ -449,7 +549,7 @@ impl<'a> Call<'a> {
         self.shared.with_scratch(|scratch| {
             encode(scratch);
             let operation = Operation::Delete { index_id: IndexId::PRIMARY, key: scratch };
-            self.database.execute(self.context, space, operation)
+            self.write(space, operation)
         })?;
         Ok(())
     }
@@ -603,6 +703,12 @@ impl<'a> Call<'a> {
         }
         done
     }
+}
+
+/// The key of a row of elements that has the number of a head and a text.
+fn encode_member(out: &mut Vec<u8>, head: &Head, member: &[u8]) {
+    msgpack::encode_uint(out, head.id);
+    msgpack::encode_str(out, member);
 }
 
 /// A floating-point number as Redis takes it: nothing around it, no NaN.

@@ -215,6 +215,7 @@ fn serve_here(
             is_hurried: false,
             left: RefCell::default(),
             events: RefCell::default(),
+            group: RefCell::default(),
         };
         let outcome = (spec.run)(&mut call);
         let (left, events) = (call.left.take(), call.events.take());
@@ -354,6 +355,7 @@ fn serve_in_fiber(
                 is_hurried: attempt > CALM_ATTEMPTS,
                 left: RefCell::default(),
                 events: RefCell::default(),
+                group: RefCell::default(),
             };
             // Others have their turn between what it looks at and what it writes.
             let outcome = if spec.is_one_transaction() { call.atomically(spec.run) } else { (spec.run)(&mut call) };
@@ -485,6 +487,7 @@ pub(super) fn run_inside(call: &mut Call<'_>, spec: &'static Spec, args: &[&[u8]
         is_hurried: call.is_hurried,
         left: RefCell::default(),
         events: RefCell::default(),
+        group: RefCell::default(),
     };
     if call.shared.is_watchful.get() && !call.is_script {
         tracking::remember(call.shared, call.state.id, spec, args);

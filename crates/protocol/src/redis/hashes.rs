@@ -29,32 +29,23 @@ pub(super) fn value(call: &Call<'_>, head: &Head, name: &[u8]) -> Outcome<Option
     Ok(field(call, head, name)?.map(|row| value_of(&row).to_vec()))
 }
 
-fn put(call: &Call<'_>, head: &Head, field: &[u8], value: &[u8]) -> Outcome {
-    call.put_element(Kind::Hash, |out| {
-        msgpack::encode_array(out, 3);
-        encode_key(out, head.id, field);
-        msgpack::encode_str(out, value);
-    })
+/// Puts a field. True if it is new.
+fn put(call: &Call<'_>, head: &Head, field: &[u8], value: &[u8]) -> Outcome<bool> {
+    call.put_member(head, field, 3, |out| msgpack::encode_str(out, value))
 }
 
 /// Puts fields. Returns how many are new.
 pub(super) fn put_all<'a>(
     call: &mut Call<'_>,
     key: &[u8],
-    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
 ) -> Outcome<u64> {
     let found = call.find_head(key, Kind::Hash)?;
-    let mut pairs = pairs.peekable();
-    let Some((name, value)) = pairs.next() else { return Ok(0) };
-    if pairs.peek().is_none() {
-        return put_one(call, key, found, name, value);
-    }
-    call.atomically(|call| {
+    call.together(Some(Kind::Hash), |call| {
         let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::Hash), None));
         let mut added = 0;
-        for (number, (name, value)) in std::iter::once((name, value)).chain(pairs).enumerate() {
-            added += u64::from(field(call, &head, name)?.is_none());
-            put(call, &head, name, value)?;
+        for (number, (name, value)) in pairs.clone().enumerate() {
+            added += u64::from(put(call, &head, name, value)?);
             if number as u64 % SLICE == SLICE - 1 {
                 call.give_way();
             }
@@ -68,30 +59,6 @@ pub(super) fn put_all<'a>(
         }
         Ok(added)
     })
-}
-
-/// Puts one field. Returns 1 if it is new.
-fn put_one(
-    call: &mut Call<'_>,
-    key: &[u8],
-    found: Option<(Head, Option<u64>)>,
-    name: &[u8],
-    value: &[u8],
-) -> Outcome<u64> {
-    if let Some((head, _)) = &found
-        && field(call, head, name)?.is_some()
-    {
-        put(call, head, name, value)?;
-        call.touch(key);
-        return Ok(0);
-    }
-    let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::Hash), None));
-    head.count += 1;
-    call.atomically(|call| {
-        put(call, &head, name, value)?;
-        call.put_head(key, &head, expires)
-    })?;
-    Ok(1)
 }
 
 fn hset_as(call: &mut Call<'_>, name: &str) -> Outcome<u64> {
@@ -160,21 +127,15 @@ pub(super) fn hdel(call: &mut Call<'_>) -> Outcome {
     let key = call.args[1];
     let removed = match call.find_head(key, Kind::Hash)? {
         None => 0,
-        Some((mut head, expires)) => call.atomically(|call| {
-            let before = head.count;
+        Some((head, expires)) => call.together(Some(Kind::Hash), |call| {
+            let mut removed = 0;
             for name in &call.args[2..] {
-                if field(call, &head, name)?.is_some() {
-                    call.remove_element(Kind::Hash, |out| {
-                        msgpack::encode_array(out, 2);
-                        encode_key(out, head.id, name);
-                    })?;
-                    head.count -= 1;
-                }
+                removed += u64::from(call.take_member(&head, name)?);
             }
-            if head.count < before {
-                call.put_head(key, &head, expires)?;
+            if removed > 0 {
+                call.put_head(key, &Head { count: head.count - removed, ..head }, expires)?;
             }
-            Ok(before - head.count)
+            Ok(removed)
         })?,
     };
     call.reply().integer(removed as i64);

@@ -5,8 +5,8 @@ use super::call::{Call, Head, Kind, SLICE};
 use super::failure::{INDEX_RANGE, NO_KEY, NOT_POSITIVE, Outcome, SYNTAX};
 use super::strings::span_of_elements;
 use storage::IteratorKind;
-use tuple::IndexId;
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, Tuple};
 
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +50,13 @@ fn take(call: &Call<'_>, head: &Head, position: i64) -> Outcome {
 
 fn get(call: &Call<'_>, head: &Head, position: i64) -> Outcome<Option<Vec<u8>>> {
     let row = call.get_element(Kind::List, 2, |out| encode_key(out, head.id, position))?;
-    Ok(row.map(|row| {
-        let mut reader = Reader::new(row.data());
-        let read = reader.read_array().and_then(|_| reader.read_uint()).and_then(|_| reader.read_int());
-        read.and_then(|_| reader.read_str()).unwrap_or_default().to_vec()
-    }))
+    Ok(row.map(|row| value_of(&row).to_vec()))
+}
+
+fn value_of(row: &Tuple) -> &[u8] {
+    let mut reader = Reader::new(row.data());
+    let read = reader.read_array().and_then(|_| reader.read_uint()).and_then(|_| reader.read_int());
+    read.and_then(|_| reader.read_str()).unwrap_or_default()
 }
 
 /// Hands the values from a number on to `visit`, until it returns false.
@@ -103,7 +105,7 @@ pub(super) fn push_values(
     values: &[&[u8]],
     found: Option<(Head, Option<u64>)>,
 ) -> Outcome<u64> {
-    call.atomically(|call| {
+    call.together(Some(Kind::List), |call| {
         let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::List), None));
         for (number, value) in values.iter().enumerate() {
             match end {
@@ -156,22 +158,22 @@ pub(super) fn pop_values(
     key: &[u8],
     end: End,
     count: u64,
-    (mut head, expires): (Head, Option<u64>),
+    (found, expires): (Head, Option<u64>),
 ) -> Outcome<Vec<Vec<u8>>> {
-    let count = count.min(head.count);
+    let count = count.min(found.count);
     if count > SLICE {
         call.go_into_fiber()?;
     }
-    call.atomically(|call| {
-        let mut values = Vec::new();
+    call.together(Some(Kind::List), |call| {
+        let (mut head, mut values) = (found, Vec::new());
         for number in 0..count {
             let position = match end {
                 End::Left => head.first,
                 End::Right => head.first + head.count as i64 - 1,
             };
             // A row that somebody has removed counts as empty.
-            values.push(get(call, &head, position)?.unwrap_or_default());
-            take(call, &head, position)?;
+            let row = call.take_element(Kind::List, 2, |out| encode_key(out, head.id, position))?;
+            values.push(row.map_or_else(Vec::new, |row| value_of(&row).to_vec()));
             head.count -= 1;
             head.first += i64::from(end == End::Left);
             if number % SLICE == SLICE - 1 {

@@ -19,6 +19,7 @@ mod functions;
 mod geo;
 mod geohash;
 mod glob;
+mod group;
 mod hashes;
 mod hyperloglog;
 mod keys;
@@ -131,6 +132,7 @@ impl Door for Redis {
         let spaces = self.shared.spaces(database);
         if let Ok(space) = spaces.keys(0) {
             database.prefetch_texts(space, group.iter().filter_map(|parts| parts.get(1).copied()));
+            group::prefetch_members(database, &spaces, space, group);
         }
     }
 
@@ -141,6 +143,11 @@ impl Door for Redis {
     #[inline]
     fn serve(&self, connection: &Rc<Connection>, state: &Rc<State>, request: &Parts<'_>) -> Result<()> {
         dispatch::serve(connection, &self.shared, state, request)
+    }
+
+    #[inline]
+    fn serve_together(&self, connection: &Rc<Connection>, state: &Rc<State>, requests: &[Parts<'_>]) -> usize {
+        group::serve(connection, &self.shared, state, requests)
     }
 
     fn tag(_request: &Parts<'_>) -> u64 {

@@ -72,6 +72,20 @@ fn line(input: &[u8], at: usize) -> Option<(&[u8], usize)> {
     Some((text.strip_suffix(b"\r").unwrap_or(text), at + end + 1))
 }
 
+/// A whole number of few digits and where the line behind it begins: what nearly all parts are announced by. None: it has to be looked at closer.
+#[inline]
+fn few_digits(input: &[u8], at: usize) -> Option<(i64, usize)> {
+    let digit = |byte: u8| i64::from(byte - b'0');
+    match *input.get(at..)? {
+        [a @ b'0'..=b'9', b'\r', b'\n', ..] => Some((digit(a), at + 3)),
+        [a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', b'\n', ..] => Some((digit(a) * 10 + digit(b), at + 4)),
+        [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            Some((digit(a) * 100 + digit(b) * 10 + digit(c), at + 5))
+        }
+        _ => None,
+    }
+}
+
 /// A whole number as Redis takes it: no sign but a minus, no zeros before it, nothing else.
 #[inline]
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
@@ -122,15 +136,20 @@ fn parse_line(input: &[u8]) -> Parsed<'_> {
 }
 
 fn parse_array(input: &[u8], is_stranger: bool, bulk_max: usize) -> Parsed<'_> {
-    let Some((text, mut at)) = line(input, 1) else {
-        return match input.len() > LINE_BYTES_MAX {
-            true => Parsed::Broken("too big mbulk count string".to_string()),
-            false => Parsed::Incomplete(0),
-        };
-    };
-    let count = match integer(text) {
-        Some(count) if count <= PARTS_MAX => count,
-        _ => return Parsed::Broken("invalid multibulk length".to_string()),
+    let (count, mut at) = match few_digits(input, 1) {
+        Some(found) => found,
+        None => {
+            let Some((text, at)) = line(input, 1) else {
+                return match input.len() > LINE_BYTES_MAX {
+                    true => Parsed::Broken("too big mbulk count string".to_string()),
+                    false => Parsed::Incomplete(0),
+                };
+            };
+            match integer(text) {
+                Some(count) if count <= PARTS_MAX => (count, at),
+                _ => return Parsed::Broken("invalid multibulk length".to_string()),
+            }
+        }
     };
     if is_stranger && count > STRANGER_PARTS_MAX {
         return Parsed::Broken("unauthenticated multibulk length".to_string());
@@ -147,16 +166,21 @@ fn parse_array(input: &[u8], is_stranger: bool, bulk_max: usize) -> Parsed<'_> {
                 return Parsed::Broken(format!("expected '$', got '{}'", char::from(*other).escape_default()));
             }
         }
-        let Some((text, begin)) = line(input, at + 1) else {
-            return match input.len() - at > LINE_BYTES_MAX {
-                true => Parsed::Broken("too big bulk count string".to_string()),
-                false => Parsed::Incomplete(least(at)),
-            };
+        let (length, begin) = match few_digits(input, at + 1) {
+            Some(found) => found,
+            None => {
+                let Some((text, begin)) = line(input, at + 1) else {
+                    return match input.len() - at > LINE_BYTES_MAX {
+                        true => Parsed::Broken("too big bulk count string".to_string()),
+                        false => Parsed::Incomplete(least(at)),
+                    };
+                };
+                (integer(text).unwrap_or(-1), begin)
+            }
         };
-        let length = match integer(text) {
-            Some(length) if length >= 0 && length as u64 <= bulk_max as u64 => length,
-            _ => return Parsed::Broken("invalid bulk length".to_string()),
-        };
+        if length < 0 || length as u64 > bulk_max as u64 {
+            return Parsed::Broken("invalid bulk length".to_string());
+        }
         if is_stranger && length > STRANGER_BYTES_MAX {
             return Parsed::Broken("unauthenticated bulk length".to_string());
         }

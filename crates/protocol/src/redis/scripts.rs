@@ -233,6 +233,7 @@ impl ScriptCommands for Commands {
             is_hurried: false,
             left: RefCell::default(),
             events: RefCell::default(),
+            group: RefCell::default(),
         };
         let begin = call.out.len();
         let outcome = run_inside(&mut call, spec, parts);

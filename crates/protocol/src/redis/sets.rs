@@ -36,21 +36,7 @@ fn take(call: &Call<'_>, head: &Head, member: &[u8]) -> Outcome {
 pub(super) fn sadd(call: &mut Call<'_>) -> Outcome {
     let key = call.args[1];
     let found = call.find_head(key, Kind::Set)?;
-    // What is there already needs no write, and that is often all.
-    if let Some((head, _)) = &found {
-        let mut is_new = false;
-        for member in &call.args[2..] {
-            if !has(call, head, member)? {
-                is_new = true;
-                break;
-            }
-        }
-        if !is_new {
-            call.reply().integer(0);
-            return Ok(());
-        }
-    }
-    let added = call.atomically(|call| {
+    let added = call.together(Some(Kind::Set), |call| {
         let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::Set), None));
         let before = head.count;
         for (number, member) in call.args[2..].iter().enumerate() {
@@ -62,7 +48,10 @@ pub(super) fn sadd(call: &mut Call<'_>) -> Outcome {
                 call.give_way();
             }
         }
-        call.put_head(key, &head, expires)?;
+        // What is there already needs no write, and that is often all.
+        if head.count > before {
+            call.put_head(key, &head, expires)?;
+        }
         Ok(head.count - before)
     })?;
     call.reply().integer(added as i64);
@@ -73,18 +62,15 @@ pub(super) fn srem(call: &mut Call<'_>) -> Outcome {
     let key = call.args[1];
     let removed = match call.find_head(key, Kind::Set)? {
         None => 0,
-        Some((mut head, expires)) => call.atomically(|call| {
-            let before = head.count;
+        Some((head, expires)) => call.together(Some(Kind::Set), |call| {
+            let mut removed = 0;
             for member in &call.args[2..] {
-                if has(call, &head, member)? {
-                    take(call, &head, member)?;
-                    head.count -= 1;
-                }
+                removed += u64::from(call.take_member(&head, member)?);
             }
-            if head.count < before {
-                call.put_head(key, &head, expires)?;
+            if removed > 0 {
+                call.put_head(key, &Head { count: head.count - removed, ..head }, expires)?;
             }
-            Ok(before - head.count)
+            Ok(removed)
         })?,
     };
     call.reply().integer(removed as i64);

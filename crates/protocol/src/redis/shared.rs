@@ -311,6 +311,13 @@ impl Shared {
         meant.flat_map(|(_, fibers)| fibers).for_each(|waiting| fiber::wake(*waiting));
     }
 
+    /// True if nobody looks at what happens to keys, nor at commands: a group of them may be one.
+    #[inline]
+    pub(super) fn is_unobserved(&self) -> bool {
+        let is_watched = self.has_observers.get() || self.is_watchful.get() || self.is_attentive.get();
+        !is_watched && !self.measures.get() && self.maxmemory.get() == 0
+    }
+
     fn observe(&self) {
         let any = !self.watches.borrow().is_empty() || !self.waiting.borrow().is_empty();
         self.has_observers.set(any);

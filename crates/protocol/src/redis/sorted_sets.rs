@@ -1,4 +1,4 @@
-//! Sorted sets: a row `{id, member, score}` for each member, in the order of members and, by the index `score`, in that of scores.
+//! Sorted sets: a row `{id, member, score}` for each member, found by that and, by the index `score`, in the order of scores and members.
 
 use super::call::{Call, Head, Kind, SLICE, double};
 use super::failure::{NOT_POSITIVE, Outcome, SYNTAX};
@@ -96,24 +96,10 @@ pub(super) fn add(
         let score = if options.increments { old.unwrap_or(0.0) + given } else { given };
         if score.is_nan() { Err("ERR resulting score is not a number (NaN)".into()) } else { Ok(score) }
     };
-    // What is as wanted already needs no write, and a score that changes needs no other.
-    if let (Some((head, _)), [(member, given)]) = (&found, pairs)
-        && let Some(old) = score(call, head, member)?
-    {
-        let new = next(Some(old), *given)?;
-        if !options.allows(Some(old), new) {
-            return Ok((0, 0, None));
-        }
-        if new != old {
-            put(call, head, member, new)?;
-            call.touch(key);
-        }
-        return Ok((0, u64::from(new != old), Some(new)));
-    }
     if found.is_none() && options.is_xx {
         return Ok((0, 0, None));
     }
-    call.atomically(|call| {
+    call.together(Some(Kind::SortedSet), |call| {
         let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::SortedSet), None));
         let (mut added, mut changed, mut last) = (0, 0, None);
         for (number, (member, given)) in pairs.iter().enumerate() {
@@ -236,18 +222,15 @@ pub(super) fn zrem(call: &mut Call<'_>) -> Outcome {
     let (key, args) = (call.args[1], call.args);
     let removed = match call.find_head(key, Kind::SortedSet)? {
         None => 0,
-        Some((mut head, expires)) => call.atomically(|call| {
-            let before = head.count;
+        Some((head, expires)) => call.together(Some(Kind::SortedSet), |call| {
+            let mut removed = 0;
             for member in &args[2..] {
-                if score(call, &head, member)?.is_some() {
-                    take(call, &head, member)?;
-                    head.count -= 1;
-                }
+                removed += u64::from(call.take_member(&head, member)?);
             }
-            if head.count < before {
-                call.put_head(key, &head, expires)?;
+            if removed > 0 {
+                call.put_head(key, &Head { count: head.count - removed, ..head }, expires)?;
             }
-            Ok(before - head.count)
+            Ok(removed)
         })?,
     };
     call.reply().integer(removed as i64);
@@ -290,6 +273,21 @@ fn text_range(low: &[u8], high: &[u8]) -> Outcome<Range> {
     Ok(if low_is == Some(true) || high_is == Some(false) { Range::Empty } else { Range::Text(low, high) })
 }
 
+/// The score of all members, if they have the same.
+fn one_score(call: &Call<'_>, head: &Head) -> Outcome<Option<f64>> {
+    let mut ends = [None, None];
+    for (end, kind) in ends.iter_mut().zip([IteratorKind::Eq, IteratorKind::Req]) {
+        let of_head = |out: &mut Vec<u8>| msgpack::encode_uint(out, head.id);
+        call.scan(Kind::SortedSet, (BY_SCORE, kind, 1), (0, 1), of_head, |row| {
+            let mut reader = Reader::new(row);
+            let read = reader.read_array().and_then(|_| reader.read_uint()).and_then(|_| reader.read_str());
+            *end = read.and_then(|_| reader.read_double()).ok();
+            false
+        })?;
+    }
+    Ok(ends[0].filter(|score| Some(*score) == ends[1]))
+}
+
 /// Members of a range, in its order or backwards, `skip` passed over and `limit` given at most. Many are read in slices.
 pub(super) fn select(
     call: &Call<'_>,
@@ -320,7 +318,12 @@ pub(super) fn select(
     if is_own {
         call.database.begin(call.context)?;
     }
-    let index = if matches!(range, Range::Text(..)) { IndexId::PRIMARY } else { BY_SCORE };
+    // Members are in their own order where all have one score; others are looked through one by one.
+    let one_score = match range {
+        Range::Text(..) => one_score(call, head)?,
+        _ => None,
+    };
+    let is_unordered = matches!(range, Range::Text(..)) && one_score.is_none();
     // Where it begins.
     let mut parts = Vec::new();
     msgpack::encode_uint(&mut parts, head.id);
@@ -334,9 +337,12 @@ pub(super) fn select(
             }
         }
         Range::Text(low, high) => {
-            if let Bound::Included(text) | Bound::Excluded(text) = if is_reverse { high } else { low } {
+            if let (Some(score), Bound::Included(text) | Bound::Excluded(text)) =
+                (one_score, if is_reverse { high } else { low })
+            {
+                msgpack::encode_f64(&mut parts, score);
                 msgpack::encode_str(&mut parts, text);
-                part_count = 2;
+                part_count = 3;
             }
         }
         Range::Rank(..) | Range::Empty => {}
@@ -374,7 +380,7 @@ pub(super) fn select(
         let jump = offset.min(SLICE);
         let scanned = call.scan(
             Kind::SortedSet,
-            (index, kind, part_count),
+            (BY_SCORE, kind, part_count),
             (if offset > jump { jump - 1 } else { jump }, if offset > jump { 1 } else { SLICE }),
             |out| out.extend_from_slice(&parts),
             |row| {
@@ -388,9 +394,7 @@ pub(super) fn select(
                 seen += 1;
                 last.clear();
                 msgpack::encode_uint(&mut last, head.id);
-                if index == BY_SCORE {
-                    msgpack::encode_f64(&mut last, score);
-                }
+                msgpack::encode_f64(&mut last, score);
                 msgpack::encode_str(&mut last, member);
                 if offset > jump {
                     return true;
@@ -400,11 +404,11 @@ pub(super) fn select(
                 } else {
                     (is_above(member, score), is_below(member, score))
                 };
-                if !ends {
+                if !ends && !is_unordered {
                     is_over = true;
                     return false;
                 }
-                if begins {
+                if begins && ends {
                     if skip > 0 {
                         skip -= 1;
                     } else {
@@ -422,7 +426,7 @@ pub(super) fn select(
             break scanned;
         }
         parts = last;
-        part_count = if index == BY_SCORE { 3 } else { 2 };
+        part_count = 3;
         kind = if is_reverse { IteratorKind::Lt } else { IteratorKind::Gt };
         call.give_way();
     };

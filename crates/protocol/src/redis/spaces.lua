@@ -9,7 +9,8 @@ if is_new then
     box.schema.user.create(own_user)
 end
 
--- Fields of hashes and members of sets need no order, but places that are found at a look: on disk bytes do, in memory the order is that of their hashes.
+-- Fields of hashes and members of sets need no order, but places that are found at a look: on disk bytes do, in memory the order is that of their
+-- hashes. Members of sorted sets have their order by the index of scores.
 local by_hash = engine == 'memtx' and 'bytes_by_hash' or nil
 if by_hash and box.space._collation.index.name:get(by_hash) == nil then
     local id = box.space._collation.index.primary:max()[1] + 1
@@ -53,7 +54,7 @@ local sorted = make('redis_sorted_sets', {
     { name = 'id', type = 'unsigned' },
     { name = 'member', type = 'string' },
     { name = 'score', type = 'double' },
-}, { 'id', 'member' }, 'tree')
+}, { 'id', { 'member', collation = by_hash } }, 'tree')
 if sorted.index.score == nil then
     sorted:create_index('score', { type = 'tree', parts = { 'id', 'score', 'member' } })
 end

@@ -64,7 +64,12 @@ fn set_options(call: &Call<'_>) -> Outcome<SetOptions> {
 
 pub(super) fn set(call: &mut Call<'_>) -> Outcome {
     let (key, value) = (call.args[1], call.args[2]);
-    let options = if call.args.len() > 3 { set_options(call)? } else { SetOptions::default() };
+    if call.args.len() == 3 {
+        call.together(None, |call| call.overwrite(key, value, None))?;
+        call.reply().ok();
+        return Ok(());
+    }
+    let options = set_options(call)?;
     let old = call.find(key)?;
     if options.wants_old {
         answer_value(call, old.as_ref())?;
@@ -163,12 +168,8 @@ pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
 }
 
 fn put_all(call: &mut Call<'_>) -> Outcome {
-    call.atomically(|call| {
-        for pair in call.args[1..].chunks_exact(2) {
-            let old = call.find(pair[0])?;
-            call.put_string(pair[0], pair[1], None, old.as_ref())?;
-        }
-        Ok(())
+    call.together(None, |call| {
+        call.args[1..].chunks_exact(2).try_for_each(|pair| call.overwrite(pair[0], pair[1], None))
     })
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct MemoryIndex {
     pub(crate) def: IndexDef,
     structure: Structure,
     recent: RefCell<Box<Recent>>,
+    /// What the primary index takes is taken here, too: the key is not unique, or has all of the primary key in it.
+    pub(super) never_refuses: bool,
     /// Entries that are no rows. None in an ordinary index.
     made: Option<Box<MadeEntries>>,
 }
@@ -107,7 +109,12 @@ impl MemoryIndex {
             KeySource::Entries(entries) => Some(Box::new(MadeEntries::new(entries))),
         };
         assert!(made.is_none() || def.id != 0, "the primary index holds rows");
-        MemoryIndex { def, structure, recent: RefCell::default(), made }
+        MemoryIndex { def, structure, recent: RefCell::default(), never_refuses: false, made }
+    }
+
+    /// Notes whether this index, a secondary one beside a primary one of this key, may refuse a row that the other takes.
+    pub(super) fn note_refusals(&mut self, primary: &KeyDef) {
+        self.never_refuses = !self.def.is_unique || self.made.is_none() && self.def.key_def.has_fields_of(primary);
     }
 
     /// The row that an item belongs to.
@@ -222,7 +229,10 @@ impl MemoryIndex {
                 self.find_hint(tree, hint())
             }
             Structure::Tree(tree) if self.def.compare_def.part_count() == part_count as usize => {
-                tree.get(hint(), |item| def.compare_row_key(row_of(item), key, part_count))
+                let hint = hint();
+                let compare = |item| def.compare_row_key(row_of(item), key, part_count);
+                let known = self.recent.borrow().find(hint).and_then(|place| tree.item_at(place));
+                known.filter(|item| compare(*item).is_eq()).or_else(|| tree.get(hint, compare))
             }
             Structure::Tree(tree) => {
                 let compare = |item| def.compare_row_key(row_of(item), key, part_count);
@@ -233,6 +243,25 @@ impl MemoryIndex {
                 hash.get(def.hash_key(key), |item| def.compare_row_key(row_of(item), key, part_count).is_eq())
             }
         }
+    }
+
+    /// Brings what look-ups by these full keys (checked, or made by the server itself) will touch nearer to the processor. Does nothing for a hash.
+    pub(crate) fn prefetch_full_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
+        let (Structure::Tree(tree), None) = (&self.structure, &self.made) else { return };
+        let def = &self.def.compare_def;
+        let (mut hints, mut count) = ([0; PREFETCH_MAX], 0);
+        for (hint, key) in hints.iter_mut().zip(keys) {
+            *hint = def.key_hint(key, def.part_count() as u32);
+            count += 1;
+        }
+        let mut recent = self.recent.borrow_mut();
+        **recent = Recent::default();
+        tree.prefetch(&hints[..count], |entry, place| {
+            index::prefetch_bytes(entry.item as *const u8, PREFETCHED_ROW_BYTES);
+            let at = recent.count;
+            recent.found[at] = Some((entry.hint, place));
+            recent.count = at + 1;
+        });
     }
 
     /// Brings the places of these rows (well-formed msgpack) nearer to the processor.
@@ -368,8 +397,11 @@ impl MemoryIndex {
         match &mut self.structure {
             Structure::Tree(tree) => {
                 let hint = def.hint(row);
+                let is_exact = def.is_hint_exact();
                 if mode == Mode::Replace
                     && let Some(place) = self.recent.get_mut().find(hint)
+                    && let Some(item_there) = tree.item_at(place)
+                    && (is_exact || def.compare_rows(row_of(item_there), row).is_eq())
                     && let Some(existing) = tree.replace_item_at(place, item)
                 {
                     return Ok(Some(existing));

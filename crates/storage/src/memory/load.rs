@@ -81,6 +81,7 @@ impl MemorySpace {
         match &filled {
             Ok(()) => {
                 self.indexes.append(&mut deferred);
+                self.note_refusals();
                 assert!(self.are_indexes_alike(), "every index holds the same rows");
             }
             Err(_) => self.deferred = deferred.iter().map(|index| MemoryIndex::new(index.def.clone())).collect(),

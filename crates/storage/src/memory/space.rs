@@ -115,9 +115,20 @@ impl MemorySpace {
             self.count_swap(old.as_ref(), Some(&new));
             return Ok(Change::new(old, Some(new)));
         }
-        let Some(primary) = self.indexes.first() else {
+        let Some((primary, secondaries)) = self.indexes.split_first_mut() else {
             return Ok(Change::new(None, Some(new)));
         };
+        if secondaries.iter().all(|index| index.never_refuses) {
+            // Nothing stands against what the primary index takes: its place is looked for once.
+            let old = match primary.put_or_find(&new, mode) {
+                Ok(old) => old.map(tuple_of),
+                Err(existing) => {
+                    return Err(StorageError::Duplicate { index_id: IndexId::PRIMARY, existing: tuple_of(existing) });
+                }
+            };
+            self.swap_behind(1, old.as_ref(), Some(&new));
+            return Ok(Change::new(old, Some(new)));
+        }
         let old = primary.find_row(row);
         if let (Mode::Insert, Some(existing)) = (mode, old) {
             return Err(StorageError::Duplicate { index_id: IndexId::PRIMARY, existing: tuple_of(existing) });
@@ -204,6 +215,13 @@ impl MemorySpace {
         }
     }
 
+    /// Has what full keys of several parts will touch fetched, if the primary index is ordered. They are checked, or made by the server itself.
+    pub fn prefetch_full_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
+        if let Some(primary) = self.indexes.first() {
+            primary.prefetch_full_keys(keys);
+        }
+    }
+
     /// What `prefetch` takes of a row.
     pub fn hint_of(&self, row: &[u8]) -> Option<u64> {
         let def = &self.indexes.first()?.def.compare_def;
@@ -212,10 +230,14 @@ impl MemorySpace {
 
     /// One row out, another in, in every index. Cannot fail.
     fn swap(&mut self, old: Option<&Tuple>, new: Option<&Tuple>) {
-        if self.indexes.is_empty() {
-            return;
+        if !self.indexes.is_empty() {
+            self.swap_behind(0, old, new);
         }
-        for (position, index) in self.indexes.iter_mut().enumerate() {
+    }
+
+    /// The same in the indexes from a place on, where it is done in those before.
+    fn swap_behind(&mut self, from: usize, old: Option<&Tuple>, new: Option<&Tuple>) {
+        for (position, index) in self.indexes.iter_mut().enumerate().skip(from) {
             if !index.swap(old, new, position == 0) {
                 self.damaged = Some(index.def.id);
             }
@@ -401,7 +423,7 @@ impl MemorySpace {
 
     fn exchange_index(&mut self, index: MemoryIndex) -> Option<DetachedIndex> {
         let at = self.indexes.partition_point(|other| other.def.id < index.def.id);
-        match self.indexes.get_mut(at) {
+        let replaced = match self.indexes.get_mut(at) {
             Some(other) if other.def.id == index.def.id => {
                 Some(DetachedIndex { index: std::mem::replace(other, index) })
             }
@@ -409,6 +431,16 @@ impl MemorySpace {
                 self.indexes.insert(at, index);
                 None
             }
+        };
+        self.note_refusals();
+        replaced
+    }
+
+    /// Says of each secondary index whether it may refuse a row that the primary index takes.
+    pub(super) fn note_refusals(&mut self) {
+        if let Some((primary, secondaries)) = self.indexes.split_first_mut() {
+            let key = &primary.def.key_def;
+            secondaries.iter_mut().for_each(|index| index.note_refusals(key));
         }
     }
 
@@ -437,6 +469,7 @@ impl MemorySpace {
         assert!(self.build.is_none(), "rows stay while indexes are filled with them");
         let mut empty = MemorySpace::new(&self.arena);
         empty.indexes = self.indexes.iter().map(|index| MemoryIndex::new(index.def.clone())).collect();
+        empty.note_refusals();
         std::mem::replace(self, empty)
     }
 

@@ -155,6 +155,12 @@ impl Journal {
         self.rows.push(PendingRow { kind, group_id, end: self.bodies.len() });
     }
 
+    /// Keeps the first rows of the transaction and forgets the others.
+    pub fn keep_rows(&mut self, count: usize) {
+        self.rows.truncate(count);
+        self.bodies.truncate(self.rows.last().map_or(0, |row| row.end));
+    }
+
     /// Appends the transaction to the open group.
     ///
     /// Errors: `DiskFull`, `Failed`, `TooLarge`: nothing was appended and the caller takes its changes back.
