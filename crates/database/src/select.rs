@@ -101,12 +101,7 @@ impl Database {
             parts.len() == 1 && parts[0].field_type == tuple::FieldType::String
         });
         if is_fit {
-            let (rows, mut key) = (rows.borrow(), Vec::with_capacity(64));
-            for text in texts {
-                key.clear();
-                tuple::msgpack::encode_str(&mut key, text);
-                rows.prefetch_keys(std::iter::once(key.as_slice()));
-            }
+            rows.borrow().prefetch_texts(texts);
         }
     }
 

@@ -149,6 +149,15 @@ impl Hash {
         table.records.find(hash, |record| record.hash == hash && is_equal(record.item)).map(|record| record.item)
     }
 
+    /// Asks the processor for what a look-up of a hash will read besides the item, most of it.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        let table = &self.tables[self.table_of(hash)];
+        for record in table.records.iter_hash(hash) {
+            crate::prefetch_bytes(std::ptr::from_ref(record).cast(), 1);
+        }
+    }
+
     /// Inserts an item, or puts it in place of the equal one, which is returned.
     pub fn replace(&mut self, hash: u64, item: u64, mut is_equal: impl FnMut(u64) -> bool) -> Option<u64> {
         loop {

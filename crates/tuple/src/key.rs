@@ -428,6 +428,13 @@ impl KeyDef {
         self.parts.iter().fold(0, |hash, part| mix(hash, hash_part(part, cursor.field(part.field_no))))
     }
 
+    /// As `hash_row`, for a key of one part that is this text.
+    #[inline]
+    pub fn hash_text(&self, text: &[u8]) -> u64 {
+        let collation = self.parts.first().and_then(KeyPart::text_collation);
+        mix(0, collation.map_or_else(|| hash_bytes(text), |collation| collation.hash(text)))
+    }
+
     /// As `hash_row`, for all parts of a key.
     pub fn hash_key(&self, key: &[u8]) -> u64 {
         let mut reader = Reader::new(key);

@@ -16,7 +16,7 @@ use database::{Context, Database, Error, Key, Operation, Privileges, ScanRequest
 use runtime::fiber;
 use std::cell::RefCell;
 use std::rc::Rc;
-use storage::IteratorKind;
+use storage::{IteratorKind, PREFETCH_MAX};
 use tuple::msgpack::{self, Kind as ValueKind, Reader};
 use tuple::{IndexId, Tuple};
 
@@ -323,6 +323,18 @@ impl<'a> Call<'a> {
         match entry.expires {
             Some(expires) if expires <= self.now_ms() => Ok(None),
             _ => Ok(Some(entry)),
+        }
+    }
+
+    /// Has the rows of keys fetched that a command of many, every `step` parts one, is coming to: it has come to this one.
+    #[inline]
+    pub(super) fn prefetch(&self, step: usize, number: usize) {
+        let from = 1 + number * step;
+        if number % PREFETCH_MAX == 0
+            && self.args.len() > from + step
+            && let Ok(space) = self.keys()
+        {
+            self.database.prefetch_texts(space, self.args[from..].iter().step_by(step).take(PREFETCH_MAX).copied());
         }
     }
 

@@ -158,7 +158,8 @@ pub(super) fn getex(call: &mut Call<'_>) -> Outcome {
 pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
     let count = call.args.len() - 1;
     call.reply().array(count);
-    for key in &call.args[1..] {
+    for (number, key) in call.args[1..].iter().enumerate() {
+        call.prefetch(1, number);
         match call.find(key)? {
             Some(entry) if entry.head.is_none() => answer_value(call, Some(&entry))?,
             _ => call.reply().null(),
@@ -169,7 +170,11 @@ pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
 
 fn put_all(call: &mut Call<'_>) -> Outcome {
     call.together(None, |call| {
-        call.args[1..].chunks_exact(2).try_for_each(|pair| call.overwrite(pair[0], pair[1], None))
+        for (number, pair) in call.args[1..].chunks_exact(2).enumerate() {
+            call.prefetch(2, number);
+            call.overwrite(pair[0], pair[1], None)?;
+        }
+        Ok(())
     })
 }
 

@@ -623,14 +623,27 @@ impl MemoryIndex {
         }
     }
 
-    /// Has the row fetched that a full key of a hash index names, if there is one; `key` is checked.
-    pub(super) fn prefetch_key(&self, key: &[u8]) {
-        if let Structure::Hash(hash) = &self.structure {
-            hash.get(self.def.compare_def.hash_key(key), |item| {
-                index::prefetch_bytes(item as *const u8, PREFETCHED_ROW_BYTES);
-                // None is taken: what has the same tag is hardly ever another row.
-                false
-            });
+    /// Has the rows fetched that keys of one text name, if this is a hash index of such.
+    pub(super) fn prefetch_texts<'a>(&self, mut texts: impl Iterator<Item = &'a [u8]>) {
+        let Structure::Hash(hash) = &self.structure else { return };
+        let mut hashes = [0; PREFETCH_MAX];
+        loop {
+            let mut count = 0;
+            for (wanted, text) in hashes.iter_mut().zip(&mut texts) {
+                *wanted = self.def.compare_def.hash_text(text);
+                hash.prefetch(*wanted);
+                count += 1;
+            }
+            for wanted in &hashes[..count] {
+                hash.get(*wanted, |item| {
+                    index::prefetch_bytes(item as *const u8, PREFETCHED_ROW_BYTES);
+                    // None is taken: what has the same tag is hardly ever another row.
+                    false
+                });
+            }
+            if count < PREFETCH_MAX {
+                return;
+            }
         }
     }
 

@@ -208,10 +208,10 @@ impl MemorySpace {
         }
     }
 
-    /// Has the rows fetched that checked, full keys of the primary index name, if that is a hash index.
-    pub fn prefetch_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
+    /// Has the rows fetched that keys of one text name, if the primary index is a hash index whose only part is a string.
+    pub fn prefetch_texts<'a>(&self, texts: impl Iterator<Item = &'a [u8]>) {
         if let Some(primary) = self.indexes.first() {
-            keys.for_each(|key| primary.prefetch_key(key));
+            primary.prefetch_texts(texts);
         }
     }
 
