@@ -24,7 +24,7 @@ use wal::Position;
 const PARTS_MAX: usize = 64;
 const PART_BYTES_MAX: usize = 64 << 10;
 /// Longest member that is looked for ahead.
-const PREFETCHED_MEMBER_BYTES: usize = 256;
+const PREFETCHED_MEMBER_BYTES_MAX: usize = 256;
 
 /// Writes that will be one transaction.
 #[derive(Default)]
@@ -326,7 +326,7 @@ pub(super) fn prefetch_members(database: &Database, spaces: &Spaces, keys: &Spac
             let id = database.peek_text(keys, key, |row| Entry::head_in(row).map(|head| head.id)).flatten();
             last = (key, id);
         }
-        let Some(id) = last.1.filter(|_| member.len() <= PREFETCHED_MEMBER_BYTES) else { continue };
+        let Some(id) = last.1.filter(|_| member.len() <= PREFETCHED_MEMBER_BYTES_MAX) else { continue };
         msgpack::encode_uint(&mut bytes, id);
         msgpack::encode_str(&mut bytes, member);
         ends[count] = bytes.len();
