@@ -37,6 +37,7 @@ mod sets;
 mod shared;
 mod sort;
 mod sorted_sets;
+mod sorted_sets_combined;
 mod state;
 mod stream_groups;
 mod streams;

@@ -4,8 +4,8 @@ use super::call::Call;
 use super::failure::Outcome;
 use super::{
     acl, attention, bits, blocking, commands, config, connection, debug, dump, functions, geo, hashes, hyperloglog,
-    keys, lists, measure, pubsub, scan, scripts, server, sets, sort, sorted_sets, stream_groups, streams, strings,
-    transactions,
+    keys, lists, measure, pubsub, scan, scripts, server, sets, sort, sorted_sets, sorted_sets_combined, stream_groups,
+    streams, strings, transactions,
 };
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -301,12 +301,20 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("zadd", -4, W | F | G, ONE, sorted_sets::zadd, "sorted-set", "Adds members with scores."),
     spec("zcard", 2, R | F | G, ONE, sorted_sets::zcard, "sorted-set", "Counts the members."),
     spec("zcount", 4, R | F, ONE, sorted_sets::zcount, "sorted-set", "Counts the members between two scores."),
-    spec("zdiff", -3, R, NONE, sorted_sets::zdiff, "sorted-set", "Returns what only the first set has."),
-    spec("zdiffstore", -4, W, ONE, sorted_sets::zdiffstore, "sorted-set", "Keeps what only the first set has."),
+    spec("zdiff", -3, R, NONE, sorted_sets_combined::zdiff, "sorted-set", "Returns what only the first set has."),
+    spec(
+        "zdiffstore",
+        -4,
+        W,
+        ONE,
+        sorted_sets_combined::zdiffstore,
+        "sorted-set",
+        "Keeps what only the first set has.",
+    ),
     spec("zincrby", 4, W | F | G, ONE, sorted_sets::zincrby, "sorted-set", "Adds to a score."),
-    spec("zinter", -3, R, NONE, sorted_sets::zinter, "sorted-set", "Returns what all sets have."),
-    spec("zintercard", -3, R, NONE, sorted_sets::zintercard, "sorted-set", "Counts what all sets have."),
-    spec("zinterstore", -4, W, ONE, sorted_sets::zinterstore, "sorted-set", "Keeps what all sets have."),
+    spec("zinter", -3, R, NONE, sorted_sets_combined::zinter, "sorted-set", "Returns what all sets have."),
+    spec("zintercard", -3, R, NONE, sorted_sets_combined::zintercard, "sorted-set", "Counts what all sets have."),
+    spec("zinterstore", -4, W, ONE, sorted_sets_combined::zinterstore, "sorted-set", "Keeps what all sets have."),
     spec("zlexcount", 4, R | F, ONE, sorted_sets::zlexcount, "sorted-set", "Counts the members between two texts."),
     spec("zmpop", -4, W, NONE, sorted_sets::zmpop, "sorted-set", "Takes members from the first set that has some."),
     spec("zmscore", -3, R | F | G, ONE, sorted_sets::zmscore, "sorted-set", "Returns several scores."),
@@ -376,8 +384,8 @@ pub(super) static COMMANDS: &[Spec] = &[
     spec("zrevrank", 3, R | F, ONE, sorted_sets::zrevrank, "sorted-set", "Returns the place of a member from the end."),
     spec("zscan", -3, R, ONE, scan::zscan, "sorted-set", "Goes through the members."),
     spec("zscore", 3, R | F | G, ONE, sorted_sets::zscore, "sorted-set", "Returns a score."),
-    spec("zunion", -3, R, NONE, sorted_sets::zunion, "sorted-set", "Returns what any of the sets has."),
-    spec("zunionstore", -4, W, ONE, sorted_sets::zunionstore, "sorted-set", "Keeps what any of the sets has."),
+    spec("zunion", -3, R, NONE, sorted_sets_combined::zunion, "sorted-set", "Returns what any of the sets has."),
+    spec("zunionstore", -4, W, ONE, sorted_sets_combined::zunionstore, "sorted-set", "Keeps what any of the sets has."),
     spec(
         "discard",
         1,
