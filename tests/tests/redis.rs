@@ -1,6 +1,9 @@
 //! The door of Redis' protocol, from outside: recorded answers of the real one, and what it has no part in: rights, logins, durability, other doors.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "redis/administration.rs"]
+mod administration;
+
 use lycosa_tests::{Client, Server};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

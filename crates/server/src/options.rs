@@ -15,6 +15,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use tuple::msgpack;
 
 /// Values of options.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -300,6 +301,15 @@ impl Options {
             }
             _ => Ok(options),
         }
+    }
+
+    /// The options as if one of them had not been given.
+    pub(crate) fn without(&self, name: &str) -> Self {
+        let mut changes = Vec::new();
+        msgpack::encode_map(&mut changes, 1);
+        msgpack::encode_str(&mut changes, name.as_bytes());
+        msgpack::encode_nil(&mut changes);
+        Options(self.0.with_changes(&changes).expect("no option refuses nil"))
     }
 }
 

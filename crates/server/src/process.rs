@@ -419,10 +419,8 @@ impl Host for ProcessHost {
             // What a door keeps is made by a script, for which `box` is there.
             Lua::opened(&options.shown());
             let listens = self.listen_as_configured();
-            if listens.is_err()
-                && let Ok(nowhere) = options.with_changes(b"\x81\xa6listen\xc0")
-            {
-                *self.options.borrow_mut() = nowhere;
+            if listens.is_err() {
+                *self.options.borrow_mut() = options.without("listen");
             }
             return listens;
         }

@@ -20,8 +20,9 @@ pub(super) struct Pause {
     only_writes: bool,
 }
 
-/// How often who is paused looks around.
-const LOOK_NS: u64 = 100_000_000;
+/// Bytes of one part of a command that `MONITOR` shows, and of all of them together, as they are written there.
+const SHOWN_PART_BYTES_MAX: usize = 4096;
+const SHOWN_LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Notes whether anything here is wanted.
 pub(super) fn look_again(shared: &Shared) {
@@ -75,20 +76,29 @@ pub(super) fn wait_pause(
     spec: &Spec,
     args: &[&[u8]],
 ) -> bool {
+    let Some(own) = fiber::current() else { return true };
     shared.paused.set(shared.paused.get() + 1);
+    shared.stats.paused.borrow_mut().insert(state.id, own);
     let goes_on = loop {
         if !is_paused(shared, state, spec, args) {
             break true;
         }
-        let is_over = fiber::sleep(
-            LOOK_NS.min(shared.pause.get().map_or(0, |pause| pause.until_ns.saturating_sub(fiber::now_ns()).max(1))),
-        ) == fiber::Wake::Cancelled;
+        // Whoever changes the pause, and the end of the client, wakes it before.
+        let is_over = fiber::park_until(shared.pause.get().map(|pause| pause.until_ns)) == fiber::Wake::Cancelled;
         if is_over || state.has_left.get() || !connection.session().is_alive.get() {
             break false;
         }
     };
+    shared.stats.paused.borrow_mut().remove(&state.id);
     shared.paused.set(shared.paused.get() - 1);
     goes_on
+}
+
+/// Has a client that is paused look whether it is still there.
+pub(super) fn wake(shared: &Shared, id: u64) {
+    if let Some(fiber) = shared.stats.paused.borrow().get(&id) {
+        fiber::wake(*fiber);
+    }
 }
 
 /// `CLIENT PAUSE` and `CLIENT UNPAUSE`.
@@ -96,6 +106,7 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
     call.check_writer()?;
     if call.is_word(1, "unpause") {
         call.shared.pause.set(None);
+        call.shared.stats.paused.borrow().values().for_each(|fiber| fiber::wake(*fiber));
     } else {
         let only_writes = call.is_word(3, "write");
         if call.args.len() > 3 && !only_writes && !call.is_word(3, "all") {
@@ -120,7 +131,7 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
 pub(super) fn begin(shared: &Shared, (connection, state): (&Connection, &State), spec: &'static Spec, args: &[&[u8]]) {
     if shared.is_watchful.get() {
         tracking::begin(shared, state.id, spec);
-        tracking::remember(shared, state.id, spec, args);
+        tracking::remember(shared, (connection, state), spec, args);
     }
     if spec.name != "exec" {
         feed(shared, (connection, state), spec, args, false);
@@ -139,34 +150,20 @@ pub(super) fn feed(
     if spec.is(Flag::Admin) || spec.name == "reset" || shared.stats.monitors.borrow().is_empty() {
         return;
     }
-    let us = connection.database().environment().clock.wall_ns() / 1000;
-    let peer = if by_script { "lua" } else { connection.session().peer.as_deref().unwrap_or("unix:") };
-    let mut line = format!("+{}.{:06} [{} {peer}]", us / 1_000_000, us % 1_000_000, state.db.get()).into_bytes();
-    for part in measure::redacted(spec, args) {
-        line.extend_from_slice(b" \"");
-        for byte in part {
-            match byte {
-                b'\\' | b'"' => line.extend_from_slice(&[b'\\', byte]),
-                b'\n' => line.extend_from_slice(b"\\n"),
-                b'\r' => line.extend_from_slice(b"\\r"),
-                b'\t' => line.extend_from_slice(b"\\t"),
-                7 => line.extend_from_slice(b"\\a"),
-                8 => line.extend_from_slice(b"\\b"),
-                b' '..=b'~' => line.push(byte),
-                _ => line.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
-            }
-        }
-        line.push(b'"');
-    }
-    line.extend_from_slice(b"\r\n");
     let own = connection.session().user.get();
-    let monitors: Vec<Rc<Connection>> = shared.stats.monitors.borrow().values().filter_map(Weak::upgrade).collect();
+    let sees = |monitor: &Rc<Connection>| {
+        let session = monitor.session();
+        session.is_alive.get()
+            && (session.user.get() == own || monitor.database().check_execute_universe(monitor.context()).is_ok())
+    };
+    let all = shared.stats.monitors.borrow();
+    let monitors: Vec<Rc<Connection>> = all.values().filter_map(Weak::upgrade).filter(sees).collect();
+    drop(all);
+    if monitors.is_empty() {
+        return;
+    }
+    let line = line_of((connection, state), &measure::redacted(spec, args), by_script);
     for monitor in monitors {
-        let sees_all =
-            monitor.session().user.get() == own || monitor.database().check_execute_universe(monitor.context()).is_ok();
-        if !sees_all || !monitor.session().is_alive.get() {
-            continue;
-        }
         if monitor.unsent() > monitor.service.unread_max() {
             tracing::warn!("a client does not read what MONITOR shows: the connection is closed");
             monitor.end();
@@ -178,6 +175,44 @@ pub(super) fn feed(
             });
         }
         monitor.service.mark(&monitor);
+    }
+}
+
+/// A command as `MONITOR` shows it. Of a long one the beginning is shown, and how much is missing.
+fn line_of((connection, state): (&Connection, &State), parts: &[&[u8]], by_script: bool) -> Vec<u8> {
+    let us = connection.database().environment().clock.wall_ns() / 1000;
+    let peer = if by_script { "lua" } else { connection.session().peer.as_deref().unwrap_or("unix:") };
+    let mut line = format!("+{}.{:06} [{} {peer}]", us / 1_000_000, us % 1_000_000, state.db.get()).into_bytes();
+    write_parts(&mut line, parts);
+    line.extend_from_slice(b"\r\n");
+    line
+}
+
+fn write_parts(line: &mut Vec<u8>, parts: &[&[u8]]) {
+    let begin = line.len();
+    for (at, part) in parts.iter().enumerate() {
+        if line.len() - begin > SHOWN_LINE_BYTES_MAX {
+            line.extend_from_slice(format!(" ... ({} more arguments)", parts.len() - at).as_bytes());
+            return;
+        }
+        let shown = &part[..part.len().min(SHOWN_PART_BYTES_MAX)];
+        line.extend_from_slice(b" \"");
+        for byte in shown {
+            match byte {
+                b'\\' | b'"' => line.extend_from_slice(&[b'\\', *byte]),
+                b'\n' => line.extend_from_slice(b"\\n"),
+                b'\r' => line.extend_from_slice(b"\\r"),
+                b'\t' => line.extend_from_slice(b"\\t"),
+                7 => line.extend_from_slice(b"\\a"),
+                8 => line.extend_from_slice(b"\\b"),
+                b' '..=b'~' => line.push(*byte),
+                _ => line.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
+            }
+        }
+        line.push(b'"');
+        if part.len() > shown.len() {
+            line.extend_from_slice(format!("... ({} more bytes)", part.len() - shown.len()).as_bytes());
+        }
     }
 }
 
@@ -193,5 +228,28 @@ pub(super) fn monitor(call: &mut Call<'_>) -> Outcome {
 /// The client is gone, or wants to see no more.
 pub(super) fn forget(shared: &Shared, id: u64) {
     shared.stats.monitors.borrow_mut().remove(&id);
+    wake(shared, id);
     look_again(shared);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_command_the_beginning_is_shown() {
+        let shown = |parts: &[&[u8]]| {
+            let mut line = Vec::new();
+            write_parts(&mut line, parts);
+            String::from_utf8_lossy(&line).into_owned()
+        };
+        assert_eq!(shown(&[b"set", b"\"\x00\n"]), " \"set\" \"\\\"\\x00\\n\"");
+        let long = vec![0; 1 << 20];
+        let text = shown(&[b"set", &long]);
+        assert!(text.len() < 5 * SHOWN_PART_BYTES_MAX, "{}", text.len());
+        assert!(text.ends_with("\\x00\"... (1044480 more bytes)"));
+        let many = vec![b"x".as_slice(); 100_000];
+        let text = shown(&many);
+        assert!(text.len() < SHOWN_LINE_BYTES_MAX + 100 && text.ends_with(" more arguments)"), "{}", text.len());
+    }
 }

@@ -332,7 +332,7 @@ fn apply(call: &Call<'_>, name: &str, value: &str) {
         "maxmemory" => shared.maxmemory.set(unsigned),
         "tracking-table-max-keys" => {
             shared.tracked_keys_max.set(usize::try_from(unsigned).unwrap_or(usize::MAX));
-            tracking::bound(shared);
+            tracking::make_room(shared, 0);
         }
         "slowlog-log-slower-than" => {
             shared.stats.slow_us.set(number);
@@ -377,7 +377,10 @@ pub(super) fn config(call: &mut Call<'_>) -> Outcome {
             true => asked.iter().any(|asked| asked == name.as_bytes()),
             false => asked.iter().any(|pattern| matches(pattern, name.as_bytes())),
         };
-        let found: Vec<_> = all.iter().filter(|(name, _)| wanted(name)).collect();
+        // What may be secret is for those who may set it.
+        let may_set = call.check_writer().is_ok();
+        let is_shown = |name: &str| may_set || !matches!(name, "masterauth" | "masteruser" | "requirepass");
+        let found: Vec<_> = all.iter().filter(|(name, _)| wanted(name) && is_shown(name)).collect();
         let mut reply = call.reply();
         reply.map(found.len());
         for (name, value) in found {

@@ -297,7 +297,7 @@ fn all(call: &Call<'_>) -> Vec<(Rc<Connection>, Rc<State>)> {
 }
 
 /// Errors: the connection is not an administrator's, who alone sees and ends those of others.
-fn check_others(call: &Call<'_>) -> Outcome {
+pub(super) fn check_others(call: &Call<'_>) -> Outcome {
     call.database.check_execute_universe(call.context).map_err(|_| {
         "NOPERM this user may look at and end its own connections only: the right to execute the universe is missing".into()
     })
@@ -521,27 +521,32 @@ fn kill(call: &mut Call<'_>) -> Outcome {
             at += 2;
         }
     }
-    let mut count = 0;
-    for (connection, state) in all(call) {
-        let is_own = Rc::ptr_eq(&connection, call.connection);
+    let mut meant = all(call);
+    meant.retain(|(connection, state)| {
         let session = connection.session();
-        let name = call.database.catalog.user_name(session.user.get());
         // Where a connection has come in is not kept: nobody is at a local address.
-        let is_meant = id.is_none_or(|id| state.id as i64 == id)
+        id.is_none_or(|id| state.id as i64 == id)
             && address.is_none_or(|address| session.peer.as_deref().is_some_and(|peer| peer.as_bytes() == address))
             && local.is_none()
-            && user.as_ref().is_none_or(|user| name == *user)
-            && kind.as_ref().is_none_or(|kind| is_of_type(&state, kind))
-            && !(is_own && skips_me);
-        if is_meant {
-            if session.user.get() != own {
-                check_others(call)?;
-            }
-            connection.end();
-            connection.service.mark(&connection);
-            count += 1;
-        }
+            && user.as_ref().is_none_or(|user| call.database.catalog.user_name(session.user.get()) == *user)
+            && kind.as_ref().is_none_or(|kind| is_of_type(state, kind))
+            && !(skips_me && Rc::ptr_eq(connection, call.connection))
+    });
+    // All or none.
+    if meant.iter().any(|(connection, _)| connection.session().user.get() != own) {
+        check_others(call)?;
     }
+    for (connection, state) in &meant {
+        connection.end();
+        if !Rc::ptr_eq(connection, call.connection) {
+            // Who waits ends at once.
+            state.has_left.set(true);
+            attention::wake(call.shared, state.id);
+        }
+        connection.service.mark(connection);
+    }
+    call.shared.wake_waiting();
+    let count = meant.len() as i64;
     match (is_old, count) {
         (true, 0) => return Err("ERR No such client".into()),
         (true, _) => call.reply().ok(),

@@ -490,7 +490,7 @@ pub(super) fn run_inside(call: &mut Call<'_>, spec: &'static Spec, args: &[&[u8]
         group: RefCell::default(),
     };
     if call.shared.is_watchful.get() && !call.is_script {
-        tracking::remember(call.shared, call.state.id, spec, args);
+        tracking::remember(call.shared, (call.connection, call.state), spec, args);
     }
     if call.shared.is_attentive.get() && !call.is_script {
         attention::feed(call.shared, (call.connection, call.state), spec, args, false);

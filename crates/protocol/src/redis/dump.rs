@@ -77,11 +77,13 @@ fn bad<T>(found: Option<T>) -> Outcome<T> {
 /// Reads a payload.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
+    /// Bytes that may still be unpacked: few packed ones may stand for very many.
+    room: usize,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(rest: &'a [u8]) -> Self {
-        Reader { rest }
+        Reader { rest, room: VALUE_BYTES_MAX }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -134,6 +136,7 @@ impl<'a> Reader<'a> {
             Err(2) => i64::from(i32::from_le_bytes(self.chunk()?)).to_string().into_bytes(),
             Err(3) => {
                 let (packed, length) = (self.length()?, self.length()?);
+                self.room = bad(self.room.checked_sub(length))?;
                 bad(self.take(packed).and_then(|packed| unpack(packed, length)))?
             }
             Err(_) => return Err(BAD.into()),
@@ -566,5 +569,17 @@ mod tests {
         assert_eq!(unpack(&[0, b'a', 0xe0, 0, 0], 10).as_deref(), Some(&b"aaaaaaaaaa"[..]));
         assert_eq!(unpack(&[0, b'a', 0xe0, 0, 0], 9), None);
         assert_eq!(unpack(&[0x20, 5], 10), None);
+    }
+
+    #[test]
+    fn all_packed_texts_of_a_payload_are_bounded_together() {
+        let packed = [0, b'a', 0xe0, 0, 0];
+        let mut text = vec![0xc3, packed.len() as u8, 10];
+        text.extend_from_slice(&packed);
+        let twice = [text.clone(), text].concat();
+        let mut reader = Reader { rest: &twice, room: 19 };
+        assert_eq!(reader.text().ok().as_deref(), Some(&b"aaaaaaaaaa"[..]));
+        assert!(reader.text().is_err());
+        assert_eq!(Reader::new(&twice).room, VALUE_BYTES_MAX);
     }
 }

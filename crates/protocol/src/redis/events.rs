@@ -5,7 +5,7 @@
 //! While nobody wants to know, a command costs one look at a flag.
 
 use super::call::Call;
-use super::pubsub::publish_to;
+use super::pubsub::publish_event;
 use super::shared::{Place, Shared};
 use super::table::{Flag, find};
 use super::tracking;
@@ -226,10 +226,10 @@ fn publish(shared: &Shared, seen: Position, (db, key): (usize, &[u8]), (class, e
     }
     if flags & Class::Keyspace as u32 != 0 {
         let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat();
-        publish_to(shared, seen, &channel, event.as_bytes(), false);
+        publish_event(shared, seen, db, &channel, event.as_bytes());
     }
     if flags & Class::Keyevent as u32 != 0 {
-        publish_to(shared, seen, format!("__keyevent@{db}__:{event}").as_bytes(), key, false);
+        publish_event(shared, seen, db, format!("__keyevent@{db}__:{event}").as_bytes(), key);
     }
 }
 
@@ -244,9 +244,10 @@ pub(super) fn publish_all(shared: &Shared, seen: Position, events: &[Event]) {
 }
 
 /// The keys that were changed.
-pub(super) fn changed(events: &[Event]) -> Vec<&[u8]> {
+pub(super) fn changed(events: &[Event]) -> Vec<tracking::Changed<'_>> {
     let is_change = |event: &&Event| !matches!(event.what, Some((Class::Miss, _)));
-    let mut keys: Vec<&[u8]> = events.iter().filter(is_change).map(|event| event.place.1.as_slice()).collect();
+    let mut keys: Vec<tracking::Changed<'_>> =
+        events.iter().filter(is_change).map(|event| (event.place.0, event.place.1.as_slice())).collect();
     keys.dedup();
     keys
 }
@@ -311,7 +312,7 @@ impl RowWatcher for Watcher {
             }
         }
         if !is_own || has_expired || was_evicted {
-            tracking::invalidate(&shared, seen, &[key], 0);
+            tracking::invalidate(&shared, seen, &[(db, key)], 0);
         }
     }
 }

@@ -448,6 +448,10 @@ pub(super) fn swapdb(call: &mut Call<'_>) -> Outcome {
         make_database(call, a)?;
         make_database(call, b)?;
         call.go_into_fiber()?;
+        // The script has the administrator's rights: what it does to both is for who may write both.
+        for db in [a, b] {
+            call.database.check_space_access(call.context, call.spaces.keys(db)?, database::Privileges::WRITE)?;
+        }
         let names = [super::shared::keys_name(a), super::shared::keys_name(b)];
         crate::setup::set_up(call.database, include_str!("swap.lua"), &[&names[0], &names[1]])?;
         call.shared.wake_all(Some(a));

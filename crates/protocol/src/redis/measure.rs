@@ -9,6 +9,8 @@ use super::shared::Shared;
 use super::state::State;
 use super::table::{COMMANDS, Flag, Spec};
 use crate::connection::Connection;
+use database::UserId;
+use runtime::fiber::FiberId;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -88,6 +90,8 @@ struct Slow {
     parts: Vec<Vec<u8>>,
     peer: String,
     name: Vec<u8>,
+    /// Whose command it was.
+    user: UserId,
 }
 
 /// What an event of the latency monitor has come to.
@@ -116,6 +120,8 @@ pub(super) struct Stats {
     pub(super) keeps_durations: Cell<bool>,
     pub(super) percentiles: RefCell<Vec<f64>>,
     pub(super) monitors: RefCell<super::shared::Listening>,
+    /// Fibers that wait for the end of a pause, by the numbers of their connections.
+    pub(super) paused: RefCell<BTreeMap<u64, FiberId>>,
 }
 
 impl Default for Stats {
@@ -134,6 +140,7 @@ impl Default for Stats {
             keeps_durations: Cell::new(true),
             percentiles: RefCell::new(vec![50.0, 99.0, 99.9]),
             monitors: RefCell::default(),
+            paused: RefCell::default(),
         }
     }
 }
@@ -274,9 +281,9 @@ fn subcommand(spec: &Spec, args: &[&[u8]]) -> Option<String> {
 }
 
 /// Parts of a command without what is secret.
-pub(super) fn redacted(spec: &Spec, args: &[&[u8]]) -> Vec<Vec<u8>> {
+pub(super) fn redacted<'a>(spec: &Spec, args: &[&'a [u8]]) -> Vec<&'a [u8]> {
     const HIDDEN: &[u8] = b"(redacted)";
-    let mut parts: Vec<Vec<u8>> = args.iter().map(|part| part.to_vec()).collect();
+    let mut parts = args.to_vec();
     let is = |at: usize, word: &[u8]| args.get(at).is_some_and(|part| part.eq_ignore_ascii_case(word));
     let hidden: Vec<usize> = match spec.name {
         "auth" => (1..args.len()).collect(),
@@ -298,10 +305,20 @@ pub(super) fn redacted(spec: &Spec, args: &[&[u8]]) -> Vec<Vec<u8>> {
     };
     for at in hidden {
         if let Some(part) = parts.get_mut(at) {
-            *part = HIDDEN.to_vec();
+            *part = HIDDEN;
         }
     }
     parts
+}
+
+/// A part of a command as the slow log keeps it.
+fn shortened(part: &[u8]) -> Vec<u8> {
+    let mut kept = part[..part.len().min(SLOW_PART_BYTES_MAX)].to_vec();
+    if part.len() > kept.len() {
+        let more = part.len() - kept.len();
+        kept.extend_from_slice(format!("... ({more} more bytes)").as_bytes());
+    }
+    kept
 }
 
 /// Notes what a command has taken.
@@ -327,18 +344,11 @@ pub(super) fn note(
     if !is_slow || matches!(spec.name, "exec") {
         return;
     }
-    let mut parts = redacted(spec, args);
-    if parts.len() > SLOW_PARTS_MAX {
-        let more = parts.len() - SLOW_PARTS_MAX + 1;
-        parts.truncate(SLOW_PARTS_MAX - 1);
-        parts.push(format!("... ({more} more arguments)").into_bytes());
-    }
-    for part in &mut parts {
-        if part.len() > SLOW_PART_BYTES_MAX {
-            let more = part.len() - SLOW_PART_BYTES_MAX;
-            part.truncate(SLOW_PART_BYTES_MAX);
-            part.extend_from_slice(format!("... ({more} more bytes)").as_bytes());
-        }
+    let all = redacted(spec, args);
+    let kept = if all.len() > SLOW_PARTS_MAX { SLOW_PARTS_MAX - 1 } else { all.len() };
+    let mut parts: Vec<Vec<u8>> = all[..kept].iter().map(|part| shortened(part)).collect();
+    if kept < all.len() {
+        parts.push(format!("... ({} more arguments)", all.len() - kept).into_bytes());
     }
     let id = stats.last_slow.get();
     stats.last_slow.set(id + 1);
@@ -346,7 +356,8 @@ pub(super) fn note(
     let peer = connection.session().peer.clone().unwrap_or_default();
     let name = state.name.borrow().clone();
     let mut slow = stats.slow.borrow_mut();
-    slow.push_front(Slow { id, seconds, us: ns / 1000, parts, peer, name });
+    let user = connection.session().user.get();
+    slow.push_front(Slow { id, seconds, us: ns / 1000, parts, peer, name, user });
     slow.truncate(stats.slow_entries.get());
 }
 
@@ -391,8 +402,10 @@ pub(super) fn slowlog(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     match (args[1].to_ascii_lowercase().as_slice(), args.len()) {
         (b"get", 2 | 3) => {
-            // It shows what others have written.
             call.check_writer()?;
+            // What others have written is for who may see it all, as `MONITOR` shows it.
+            let own = call.connection.session().user.get();
+            let sees_all = call.database.check_execute_universe(call.context).is_ok();
             let count = match args.get(2) {
                 Some(text) => super::resp::integer(text)
                     .filter(|count| *count >= -1)
@@ -400,10 +413,14 @@ pub(super) fn slowlog(call: &mut Call<'_>) -> Outcome {
                 None => 10,
             };
             let slow = shared.stats.slow.borrow();
-            let count = usize::try_from(count).unwrap_or(slow.len()).min(slow.len());
+            let seen: Vec<&Slow> = slow
+                .iter()
+                .filter(|entry| sees_all || entry.user == own)
+                .take(usize::try_from(count).unwrap_or(usize::MAX))
+                .collect();
             let mut reply = call.reply();
-            reply.array(count);
-            for entry in slow.iter().take(count) {
+            reply.array(seen.len());
+            for entry in seen {
                 reply.array(6);
                 reply.integer(entry.id as i64);
                 reply.integer(entry.seconds as i64);
@@ -436,7 +453,10 @@ pub(super) fn slow_entries_of(wanted: u64) -> usize {
 
 fn histogram(call: &mut Call<'_>) -> Outcome {
     let shared = std::rc::Rc::clone(call.shared);
-    super::attention::measure(&shared);
+    // Measuring costs everybody: who may set parameters begins it.
+    if call.check_writer().is_ok() {
+        super::attention::measure(&shared);
+    }
     let asked: Vec<String> = call.args[2..].iter().map(|name| String::from_utf8_lossy(name).to_lowercase()).collect();
     let is_asked = |name: &str| {
         asked.is_empty()

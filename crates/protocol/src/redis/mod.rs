@@ -170,6 +170,7 @@ impl Door for Redis {
     fn hung_up(&self, _connection: &Rc<Connection>, state: &Rc<State>) {
         state.has_left.set(true);
         self.shared.wake_waiting();
+        attention::wake(&self.shared, state.id);
     }
 
     fn authenticate(&self, connection: &Connection, state: &Rc<State>, login: &[u8]) -> Result<()> {

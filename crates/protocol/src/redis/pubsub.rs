@@ -4,9 +4,12 @@ use super::call::Call;
 use super::failure::Outcome;
 use super::glob::matches;
 use super::reply::Reply;
-use super::shared::{Listening, Shared};
+use super::resp::integer;
+use super::shared::{DATABASES, Listening, Shared};
 use super::state::State;
+use super::tracking::may_read;
 use crate::connection::Connection;
+use database::Privileges;
 use std::rc::{Rc, Weak};
 use wal::Position;
 
@@ -76,9 +79,26 @@ fn remove(shared: &Shared, way: Way, name: &[u8], id: u64) {
     }
 }
 
+/// Errors: a channel is one of events of keys, and who wants to listen to it may not read those. What a pattern stands for is seen when it is published.
+fn check_event_channel(call: &Call<'_>, name: &[u8]) -> Outcome {
+    let rest = name.strip_prefix(b"__keyspace@").or_else(|| name.strip_prefix(b"__keyevent@"));
+    let end = rest.and_then(|rest| rest.iter().position(|byte| *byte == b'_'));
+    let number = rest.zip(end).and_then(|(rest, end)| integer(&rest[..end]));
+    let db = number.and_then(|number| usize::try_from(number).ok()).filter(|db| *db < DATABASES);
+    match db {
+        Some(db) if call.spaces.has_keys(db) => {
+            Ok(call.database.check_space_access(call.context, call.spaces.keys(db)?, Privileges::READ)?)
+        }
+        _ => Ok(()),
+    }
+}
+
 fn join(call: &mut Call<'_>, way: Way) -> Outcome {
     if call.is_inside && !call.state.resp3.get() {
         return Err("ERR Command not allowed inside a transaction or script".into());
+    }
+    if way == Way::Channel {
+        call.args[1..].iter().try_for_each(|name| check_event_channel(call, name))?;
     }
     call.state.answers_anyway.set(call.state.is_silent.get() || call.state.skips_next.get());
     for name in &call.args[1..] {
@@ -183,8 +203,25 @@ fn send(connection: &Rc<Connection>, seen: Position, parts: &[&[u8]]) -> bool {
 }
 
 /// Sends a message to a channel. Returns how many got it.
-pub(super) fn publish_to(shared: &Shared, seen: Position, channel: &[u8], message: &[u8], is_shard: bool) -> usize {
-    let listeners = |all: &Listening| -> Vec<Rc<Connection>> { all.values().filter_map(Weak::upgrade).collect() };
+fn publish_to(shared: &Shared, seen: Position, channel: &[u8], message: &[u8], is_shard: bool) -> usize {
+    publish_where(shared, seen, (channel, message), is_shard, &|_| true)
+}
+
+/// Sends what has happened to a key of a database to those who listen and may read its keys. Rights may have changed since they began to listen.
+pub(super) fn publish_event(shared: &Shared, seen: Position, db: usize, channel: &[u8], message: &[u8]) {
+    publish_where(shared, seen, (channel, message), false, &|connection| may_read(shared, connection, db));
+}
+
+fn publish_where(
+    shared: &Shared,
+    seen: Position,
+    (channel, message): (&[u8], &[u8]),
+    is_shard: bool,
+    is_meant: &dyn Fn(&Connection) -> bool,
+) -> usize {
+    let listeners = |all: &Listening| -> Vec<Rc<Connection>> {
+        all.values().filter_map(Weak::upgrade).filter(|connection| is_meant(connection)).collect()
+    };
     let mut count = 0;
     let (channels, word): (_, &[u8]) =
         if is_shard { (&shared.shard_channels, b"smessage") } else { (&shared.channels, b"message") };

@@ -213,7 +213,7 @@ impl ScriptCommands for Commands {
         }
         if self.shared.is_watchful.get() && spec.is(Flag::Read) {
             let keys: Vec<&[u8]> = self.keys.iter().map(Vec::as_slice).collect();
-            tracking::remember_keys(&self.shared, self.state.id, &keys);
+            tracking::remember_keys(&self.shared, (&self.connection, &self.state), &keys);
         }
         let database = self.connection.database();
         let mut call = Call {
@@ -472,6 +472,8 @@ pub(super) fn script(call: &mut Call<'_>) -> Outcome {
         }
         (b"flush", _) => {
             check_flush(call, "SCRIPT")?;
+            // Others count on what is there.
+            call.check_writer()?;
             let scripts = engine(call)?;
             call.shared.scripts.borrow_mut().clear(&*scripts);
             call.reply().ok();
