@@ -242,6 +242,8 @@ pub(super) fn make_database(call: &mut Call<'_>, db: usize) -> Outcome {
             )
             .into());
         }
+        // It stays, and is one of few: it is for who may write what is there.
+        call.check_writer()?;
         call.go_into_fiber()?;
         let engine = call.shared.engine.borrow().clone();
         crate::setup::set_up(call.database, super::SPACES, &[&engine, &db.to_string()])?;
@@ -423,13 +425,17 @@ pub(super) fn flushdb(call: &mut Call<'_>) -> Outcome {
 pub(super) fn flushall(call: &mut Call<'_>) -> Outcome {
     check_flush(call)?;
     call.go_into_fiber()?;
-    for db in 0..DATABASES {
-        if call.spaces.has_keys(db) {
-            call.database.truncate(call.context, call.spaces.keys(db)?)?;
-        }
+    let kinds = [Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream];
+    let mut spaces: Vec<_> = (0..DATABASES).filter_map(|db| call.spaces.keys(db).ok()).collect();
+    for kind in kinds {
+        spaces.push(call.elements(kind)?);
     }
-    for kind in [Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream] {
-        call.database.truncate(call.context, call.elements(kind)?)?;
+    // All or nothing: who may not write one of them empties none.
+    for space in &spaces {
+        call.database.check_space_access(call.context, space, database::Privileges::WRITE)?;
+    }
+    for space in spaces {
+        call.database.truncate(call.context, space)?;
     }
     call.shared.leftovers.borrow_mut().clear();
     call.shared.wake_all(None);
@@ -456,6 +462,7 @@ pub(super) fn swapdb(call: &mut Call<'_>) -> Outcome {
         crate::setup::set_up(call.database, include_str!("swap.lua"), &[&names[0], &names[1]])?;
         call.shared.wake_all(Some(a));
         call.shared.wake_all(Some(b));
+        super::tracking::invalidate_all(call.shared, call.context.seen.get());
     }
     call.reply().ok();
     Ok(())
