@@ -330,7 +330,7 @@ impl<'a> Call<'a> {
     #[inline]
     pub(super) fn prefetch(&self, step: usize, number: usize) {
         let from = 1 + number * step;
-        if number % PREFETCH_MAX == 0
+        if number.is_multiple_of(PREFETCH_MAX)
             && self.args.len() > from + step
             && let Ok(space) = self.keys()
         {
