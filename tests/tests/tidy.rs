@@ -24,12 +24,13 @@ const LONG: [(&str, &str); 0] = [];
 /// The operating system: only `runtime` meets it.
 const MACHINE: [&str; 5] = ["std::fs", "std::net", "std::thread", "Instant::now", "SystemTime::now"];
 /// Where product code names it all the same: file, what, why.
-const MACHINE_ALLOWED: [(&str, &str, &str); 5] = [
+const MACHINE_ALLOWED: [(&str, &str, &str); 6] = [
     ("crates/protocol/src/logins.rs", "std::net::IpAddr", "a value, not a socket"),
     ("crates/protocol/src/logins.rs", "std::net::Ipv4Addr", "a value, not a socket"),
     ("crates/protocol/src/logins.rs", "std::net::Ipv6Addr", "a value, not a socket"),
     ("crates/protocol/src/logins.rs", "std::net::SocketAddr", "a value, not a socket"),
     ("crates/index/src/tree.rs", "std::thread::panicking", "a drop that must not panic twice"),
+    ("crates/database/src/batch.rs", "std::thread::panicking", "a drop that must not panic twice"),
 ];
 
 /// Everything that is found, one line each; the test fails if there is anything.
