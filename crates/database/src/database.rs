@@ -97,6 +97,8 @@ const LOOSE_ROWS_MAX: usize = 1 << 30;
 pub struct Database {
     /// What exists.
     pub catalog: Catalog,
+    /// What the crate above that speaks SQL keeps together with the database.
+    pub kept_by_sql: std::cell::OnceCell<Rc<dyn std::any::Any>>,
     /// Counters.
     pub statistics: Statistics,
     /// The options in force.
@@ -156,6 +158,7 @@ impl Database {
         let start = Start { at_ns: environment.clock.monotonic_ns(), ..Start::default() };
         let database = Rc::new(Database {
             catalog: Catalog::new(),
+            kept_by_sql: std::cell::OnceCell::new(),
             statistics: Statistics::default(),
             config: RefCell::new(config),
             arena,

@@ -538,6 +538,14 @@ impl Database {
         if is_good { Ok(()) } else { Err(Error::new(ErrorCode::NoSuchSavepoint, &[])) }
     }
 
+    /// The place that was marked with a name, if it is still there.
+    pub fn named_savepoint(&self, context: &Context, name: &str) -> Option<Savepoint> {
+        let txn = context.txn.borrow();
+        let txn = txn.as_ref()?;
+        let (_, statement_count, row_count) = txn.savepoints.iter().rev().find(|(other, ..)| other == name)?;
+        Some(Savepoint { txn_id: txn.id, statement_count: *statement_count, row_count: *row_count })
+    }
+
     /// Runs `callback` after the open transaction is durable. Errors: `NoTransaction` without a transaction.
     pub fn on_commit(&self, context: &Context, callback: TxnCallback) -> Result<()> {
         match context.txn.borrow_mut().as_mut() {

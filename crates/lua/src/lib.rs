@@ -29,6 +29,7 @@ mod module_api;
 mod modules;
 mod msgpack;
 mod processes;
+mod queries;
 mod registry;
 mod remote;
 mod scans;

@@ -78,6 +78,7 @@ impl Lua {
             crate::watches::FUNCTIONS,
             sockets::FUNCTIONS,
             remote::FUNCTIONS,
+            crate::queries::FUNCTIONS,
             crate::datetimes::FUNCTIONS,
             crate::processes::FUNCTIONS,
             crate::secure::FUNCTIONS,

@@ -40,3 +40,25 @@ pub const AUTH_TYPE: u64 = 0x5b;
 pub const SPACE_NAME: u64 = 0x5e;
 pub const INDEX_NAME: u64 = 0x5f;
 pub const IS_SYNC: u64 = 0x61;
+/// Column metadata of a result of SQL.
+pub const METADATA: u64 = 0x32;
+/// Metadata of the parameters of a prepared statement.
+pub const BIND_METADATA: u64 = 0x33;
+/// Number of the parameters of a prepared statement.
+pub const BIND_COUNT: u64 = 0x34;
+/// Text of a statement.
+pub const SQL_TEXT: u64 = 0x40;
+/// Parameters of a statement.
+pub const SQL_BIND: u64 = 0x41;
+/// What a statement without rows has done.
+pub const SQL_INFO: u64 = 0x42;
+/// Number of a prepared statement.
+pub const STMT_ID: u64 = 0x43;
+/// In metadata: the name of a column.
+pub const FIELD_NAME: u64 = 0;
+/// In metadata: the type of a column.
+pub const FIELD_TYPE: u64 = 1;
+/// In what a statement has done: rows changed.
+pub const SQL_ROW_COUNT: u64 = 0;
+/// In what a statement has done: numbers given by sequences.
+pub const SQL_AUTOINCREMENT_IDS: u64 = 1;

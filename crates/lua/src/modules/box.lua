@@ -172,9 +172,60 @@ local function absent(what)
     return function() fail('UNSUPPORTED', 'Lycosa', what .. ' yet') end
 end
 
-for _, name in ipairs({ 'execute', 'prepare', 'unprepare' }) do
-    box[name] = absent('SQL (box.' .. name .. ')')
+-- SQL ---------------------------------------------------------------------------------------------------------------
+-- What a statement has come to: an error is a result, as in Tarantool.
+local function sql_result(ok, result)
+    if not ok then
+        return nil, result
+    end
+    for i, row in ipairs(result.rows or {}) do
+        result.rows[i] = box.tuple.new(row)
+    end
+    return result
 end
+
+local function check_statement(source, name, usage)
+    if type(source) ~= 'string' and (type(source) ~= 'number' or name == 'prepare') then
+        error('Usage: ' .. usage, 3)
+    end
+end
+
+function box.execute(source, params, options)
+    check_statement(source, 'execute', 'box.execute(sqlstring[, params[, options]]) or box.execute(stmt_id[, params[, options]])')
+    if params ~= nil and type(params) ~= 'table' then
+        error('A parameter list must be a table', 2)
+    end
+    if options ~= nil and next(options) ~= nil then
+        fail('ILLEGAL_PARAMS', 'options are not supported')
+    end
+    return sql_result(pcall(internal.sql_execute, source, params))
+end
+
+local prepared_methods = {
+    execute = function(self, params) return box.execute(self.stmt_id, params) end,
+    unprepare = function(self) return box.unprepare(self.stmt_id) end,
+}
+
+function box.prepare(text)
+    check_statement(text, 'prepare', 'box.prepare(sqlstring)')
+    local ok, result = pcall(internal.sql_prepare, text)
+    if not ok then
+        return nil, result
+    end
+    return setmetatable(result, { __index = prepared_methods })
+end
+
+function box.unprepare(statement)
+    local id = type(statement) == 'table' and statement.stmt_id or statement
+    if type(id) ~= 'number' then
+        error('Usage: statement:unprepare() or box.unprepare(stmt_id)', 2)
+    end
+    local ok, result = pcall(internal.sql_unprepare, id)
+    if not ok then
+        return nil, result
+    end
+end
+
 box.feedback = setmetatable({}, { __index = absent('reports to its makers (box.feedback)') })
 
 -- Modules of Tarantool that are absent. Files of these names on the path are found first.

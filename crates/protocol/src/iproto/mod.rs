@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod login;
+mod execute;
 mod request;
 mod streams;
 mod watches;

@@ -6,7 +6,7 @@
 use super::decode::{Request, read_page};
 use super::encode::{begin_data, encode_ok, end_data};
 use super::{ERROR_EXTENSION, FEATURES, PROTOCOL_VERSION, State};
-use super::{streams, watches};
+use super::{execute, streams, watches};
 use crate::connection::Connection;
 use database::{
     Context, Database, Error, ErrorCode, Key, Operation, Result, ScanRequest, Space, index_by_name, no_such_index,
@@ -188,7 +188,12 @@ pub(super) fn serve_alone(
             Ok(())
         }),
         request_type::EXECUTE | request_type::PREPARE => {
-            Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"SQL yet"]))
+            let kind = header.request_type;
+            let subject = ((kind, body.to_vec()), describe_rows as fn(&(u64, Vec<u8>)) -> String);
+            answer_in_fiber(connection, header.sync, subject, move |database, context, (_, body), out| {
+                execute::run(database, context, kind, body, out)
+            });
+            Ok(())
         }
         request_type::BEGIN => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"BEGIN"])),
         request_type::COMMIT => Err(Error::new(ErrorCode::UnableToProcessOutOfStream, &[&"COMMIT"])),
@@ -376,6 +381,8 @@ pub(super) struct Values {
     pub(super) bytes: Vec<u8>,
     /// Where the rows end, if that was asked for.
     pub(super) position: Option<Vec<u8>>,
+    /// The whole body of the answer, in place of values: of SQL.
+    pub(super) body: Option<Vec<u8>>,
 }
 
 /// Serves a request of a stream in the fiber that calls: on rows, a call or an evaluation. May wait. Returns the number of values it has
@@ -400,6 +407,7 @@ pub(super) fn run(
             let is_old_style = header.request_type == request_type::CALL_16;
             database.call(context, &String::from_utf8_lossy(name), arguments, is_old_style, &mut out.bytes)
         }
+        request_type::EXECUTE | request_type::PREPARE => execute::run(database, context, header.request_type, body, out),
         _ => run_write(database, context, header, body, out),
     }
 }
@@ -425,6 +433,15 @@ pub(super) fn answer_values(
     count: u32,
     values: &Values,
 ) -> Result<()> {
+    if let Some(body) = &values.body {
+        let database = connection.database();
+        return connection.answer(seen.max(database.schema_written()), sync, |out| {
+            let start = begin_answer(out, 0, sync, database.catalog.schema_version());
+            out.extend_from_slice(body);
+            end_packet(out, start);
+            Ok(())
+        });
+    }
     let Some(position) = &values.position else {
         return answer_data(connection, sync, seen, count, &values.bytes);
     };

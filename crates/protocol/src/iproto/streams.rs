@@ -159,7 +159,11 @@ fn serve_new(
                 result => result,
             }
         }
-        request_type::CALL | request_type::CALL_16 | request_type::EVAL => {
+        request_type::CALL
+        | request_type::CALL_16
+        | request_type::EVAL
+        | request_type::EXECUTE
+        | request_type::PREPARE => {
             start(connection, streams.open(connection, header.stream_id)?, header, body);
             Ok(())
         }
@@ -191,7 +195,11 @@ fn serve_open(
                 control(connection, context, header, body)
             }
         }
-        request_type::CALL | request_type::CALL_16 | request_type::EVAL => Err(Error::needs_fiber()),
+        request_type::CALL
+        | request_type::CALL_16
+        | request_type::EVAL
+        | request_type::EXECUTE
+        | request_type::PREPARE => Err(Error::needs_fiber()),
         _ => serve_alone(connection, header, body, request),
     };
     match result {
@@ -338,15 +346,15 @@ fn serve_queued(connection: &Connection, stream: &Stream, request: &Queued) {
         request_type::BEGIN | request_type::COMMIT | request_type::ROLLBACK => {
             control(connection, context, header, &request.body)
         }
-        request_type::SELECT..=request_type::CALL_16 | request_type::EVAL..=request_type::CALL => {
+        request_type::SELECT..=request_type::CALL_16
+        | request_type::EVAL..=request_type::CALL
+        | request_type::EXECUTE
+        | request_type::PREPARE => {
             let mut values = Values::default();
             let count = run(database, context, header, &request.body, &mut values)?;
             answer_values(connection, header.sync, context.awaited(), count, &values)
         }
         request_type::PING => answer_ok(connection, context, header.sync),
-        request_type::EXECUTE | request_type::PREPARE => {
-            Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"SQL yet"]))
-        }
         other => Err(Error::new(ErrorCode::UnknownRequestType, &[&other])),
     };
     connection.serve_here(header.sync, request.begun_ns, || request.describe(), work);

@@ -1,0 +1,1097 @@
+//! Expressions: names, types, and what the dialects make of two values of different types.
+
+use super::{Binder, Bound, Scope};
+use crate::aggregates::{self, Aggregate, AggregateCall};
+use crate::arithmetic::{Arithmetic, Manner};
+use crate::cast::{Strictness, cast, from_hex, parse_number};
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::expr::{Asked, Comparison, Expr, Like, Subquery};
+use crate::functions::{self, Returns};
+use crate::types::{Base, Type};
+use crate::value::Value;
+use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+use std::rc::Rc;
+use tuple::decimal::Decimal;
+
+impl Binder<'_> {
+    /// An expression. Errors: names or types that do not fit; what is not there.
+    pub(super) fn bind(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
+        use ast::Expr as E;
+        Ok(match expr {
+            E::Nested(inner) => self.bind(scope, inner)?,
+            E::Value(value) => self.bind_literal(&value.value)?,
+            E::Identifier(ident) => self.bind_name(scope, ident)?,
+            E::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, column] => {
+                    self.resolve(scope, Some(&self.dialect.fold(table)), &self.dialect.fold(column))?
+                }
+                _ => return Err(Error::new(Condition::Syntax, format!("'{expr}' is no column"))),
+            },
+            E::IsNull(inner) => boolean(Expr::IsNull(Box::new(self.bind(scope, inner)?.expr))),
+            E::IsNotNull(inner) => {
+                boolean(Expr::Not(Box::new(Expr::IsNull(Box::new(self.bind(scope, inner)?.expr)))))
+            }
+            E::IsTrue(inner) => boolean(Expr::Is(Box::new(self.condition(scope, inner)?), true)),
+            E::IsFalse(inner) => boolean(Expr::Is(Box::new(self.condition(scope, inner)?), false)),
+            E::IsNotTrue(inner) => not(Expr::Is(Box::new(self.condition(scope, inner)?), true)),
+            E::IsNotFalse(inner) => not(Expr::Is(Box::new(self.condition(scope, inner)?), false)),
+            E::IsUnknown(inner) => boolean(Expr::IsNull(Box::new(self.condition(scope, inner)?))),
+            E::IsNotUnknown(inner) => not(Expr::IsNull(Box::new(self.condition(scope, inner)?))),
+            E::IsDistinctFrom(a, b) => not(self.same(scope, a, b)?),
+            E::IsNotDistinctFrom(a, b) => boolean(self.same(scope, a, b)?),
+            E::Between { expr, negated, low, high } => {
+                let value = self.bind(scope, expr)?;
+                let low = self.compare(Comparison::GreaterOrEqual, value.clone(), self.bind(scope, low)?)?;
+                let high = self.compare(Comparison::LessOrEqual, value, self.bind(scope, high)?)?;
+                negate_if(*negated, Expr::And(vec![low, high]))
+            }
+            E::BinaryOp { left, op, right } => self.bind_operator(scope, left, op, right)?,
+            E::UnaryOp { op, expr } => self.bind_unary(scope, *op, expr)?,
+            E::Like { negated, any: false, expr, pattern, escape_char } => {
+                let is_folded = self.dialect == Dialect::Mysql;
+                negate_if(*negated, self.bind_like(scope, expr, pattern, escape_char.as_deref(), is_folded)?)
+            }
+            E::ILike { negated, any: false, expr, pattern, escape_char } => {
+                negate_if(*negated, self.bind_like(scope, expr, pattern, escape_char.as_deref(), true)?)
+            }
+            E::In { expr, target, negated, .. } => negate_if(*negated, self.bind_in(scope, expr, target)?),
+            E::Exists { subquery, negated } => {
+                let found = self.subquery(scope, subquery, Asked::Exists, None)?;
+                negate_if(*negated, found.0)
+            }
+            E::Subquery(query) => {
+                let (expr, ty) = self.subquery(scope, query, Asked::Scalar, Some(1))?;
+                Bound::new(expr, ty)
+            }
+            E::AnyOp { left, compare_op, right, .. } => self.bind_quantified(scope, left, compare_op, right, false)?,
+            E::AllOp { left, compare_op, right } => self.bind_quantified(scope, left, compare_op, right, true)?,
+            E::Cast { expr, data_type, .. } => {
+                let to = Type::of_ast(self.dialect, data_type)?;
+                let value = self.bind(scope, expr)?;
+                self.cast_to(value, to, Strictness::Explicit)?
+            }
+            E::TypedString(typed) => {
+                let to = Type::of_ast(self.dialect, &typed.data_type)?;
+                let value = self.bind_literal(&typed.value.value)?;
+                self.cast_to(value, to, Strictness::Explicit)?
+            }
+            E::Case { operand, conditions, else_result, .. } => {
+                self.bind_case(scope, operand.as_deref(), conditions, else_result.as_deref())?
+            }
+            E::Function(function) => self.bind_function(scope, function)?,
+            E::Substring { expr, substring_from, substring_for, .. } => {
+                let one = ast::Expr::Value(ast::Value::Number("1".to_string(), false).into());
+                let mut arguments = vec![self.bind(scope, expr)?];
+                arguments.push(self.bind(scope, substring_from.as_deref().unwrap_or(&one))?);
+                if let Some(count) = substring_for {
+                    arguments.push(self.bind(scope, count)?);
+                }
+                self.call("substr", arguments)?
+            }
+            E::Trim { expr, trim_where, trim_what, trim_characters } => {
+                let mut arguments = vec![self.bind(scope, expr)?];
+                let listed = trim_characters.as_ref().and_then(|characters| characters.first());
+                if let Some(what) = trim_what.as_deref().or(listed) {
+                    arguments.push(self.bind(scope, what)?);
+                }
+                let name = match trim_where {
+                    Some(ast::TrimWhereField::Leading) => "ltrim",
+                    Some(ast::TrimWhereField::Trailing) => "rtrim",
+                    _ => "trim",
+                };
+                self.call(name, arguments)?
+            }
+            E::Position { expr, r#in } => {
+                let arguments = vec![self.bind(scope, expr)?, self.bind(scope, r#in)?];
+                self.call("position", arguments)?
+            }
+            E::Ceil { expr, .. } => self.call("ceil", vec![self.bind(scope, expr)?])?,
+            E::Floor { expr, .. } => self.call("floor", vec![self.bind(scope, expr)?])?,
+            E::Extract { field, expr, .. } => {
+                let unit = Bound::new(Expr::Const(Value::text(field.to_string().to_lowercase())), Type::TEXT);
+                let value = self.bind(scope, expr)?;
+                let value = match value.ty.base {
+                    Base::Unknown => self.cast_to(value, Type::of(Base::TimestampTz), Strictness::Explicit)?,
+                    _ => value,
+                };
+                self.call("date_part", vec![unit, value])?
+            }
+            E::Interval(interval) => self.bind_interval(interval)?,
+            E::Collate { expr, collation } => {
+                let name = self.dialect.object_name(collation)?;
+                let value = self.bind(scope, expr)?;
+                let known = self.database.catalog.collation_by_name(&name).or_else(|| {
+                    self.database.catalog.collation_by_name(&name.to_lowercase())
+                });
+                match (known, name.to_ascii_lowercase().as_str()) {
+                    (Some(collation), _) => Bound { collation: Some(collation).filter(|c| !c.is_binary()), ..value },
+                    (None, "c" | "posix" | "default" | "utf8mb4_bin" | "binary") => Bound { collation: None, ..value },
+                    (None, _) => {
+                        return Err(Error::new(Condition::UndefinedObject, format!("collation \"{name}\" does not exist")));
+                    }
+                }
+            }
+            other => return Err(Error::unsupported(format!("'{}'", shown(other)))),
+        })
+    }
+
+    /// A condition.
+    pub(super) fn condition(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Expr> {
+        let bound = self.bind(scope, expr)?;
+        self.as_condition(bound)
+    }
+
+    fn as_condition(&self, bound: Bound) -> Result<Expr> {
+        match bound.ty.base {
+            Base::Bool => Ok(bound.expr),
+            Base::Unknown => Ok(self.cast_to(bound, Type::BOOL, Strictness::Explicit)?.expr),
+            Base::Any | Base::Scalar => Ok(bound.expr),
+            _ if self.dialect == Dialect::Mysql => match bound.ty.is_number() {
+                true => Ok(bound.expr),
+                false => Ok(self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)?.expr),
+            },
+            _ => Err(Error::new(
+                Condition::TypeMismatch,
+                match self.dialect {
+                    Dialect::Tarantool => format!("Type mismatch: can not convert {} to boolean", bound.ty.name(self.dialect)),
+                    _ => format!("a condition must be type boolean, not type {}", bound.ty),
+                },
+            )),
+        }
+    }
+
+    fn bind_name(&self, scope: &Scope<'_>, ident: &ast::Ident) -> Result<Bound> {
+        let name = self.dialect.fold(ident);
+        match self.resolve(scope, None, &name) {
+            Err(error) if ident.quote_style.is_none() && error.condition() == Condition::UndefinedColumn => {
+                // Functions that are called without parentheses.
+                let lower = name.to_lowercase();
+                match lower.as_str() {
+                    "current_timestamp" | "current_date" | "current_user" | "session_user" | "user" => self.call(&lower, Vec::new()),
+                    _ => Err(error),
+                }
+            }
+            // In SQLite's family, what is no column but stands in double quotes is not text here: it is refused, as in Tarantool.
+            found => found,
+        }
+    }
+
+    fn bind_literal(&self, value: &ast::Value) -> Result<Bound> {
+        use ast::Value as V;
+        let text_type = if self.dialect == Dialect::Postgres { Type::UNKNOWN } else { Type::TEXT };
+        Ok(match value {
+            V::Number(text, _) => self.bind_number(text)?,
+            V::SingleQuotedString(text) | V::EscapedStringLiteral(text) | V::UnicodeStringLiteral(text)
+            | V::NationalStringLiteral(text) => Bound::new(Expr::Const(Value::text(text.as_str())), text_type),
+            V::DollarQuotedString(text) => Bound::new(Expr::Const(Value::text(text.value.as_str())), text_type),
+            V::DoubleQuotedString(text) if self.dialect == Dialect::Mysql => {
+                Bound::new(Expr::Const(Value::text(text.as_str())), text_type)
+            }
+            V::HexStringLiteral(digits) => {
+                let bytes = from_hex(digits)
+                    .ok_or_else(|| Error::new(Condition::Syntax, format!("'{digits}' are no hexadecimal digits")))?;
+                Bound::new(Expr::Const(Value::Bytes(bytes.into())), Type::of(Base::Bytes))
+            }
+            V::Boolean(value) if self.dialect == Dialect::Mysql => {
+                Bound::new(Expr::Const(Value::Int(i64::from(*value))), Type::of(Base::Int4))
+            }
+            V::Boolean(value) => Bound::new(Expr::Const(Value::Bool(*value)), Type::BOOL),
+            V::Null => Bound::new(Expr::Const(Value::Null), Type::UNKNOWN),
+            V::Placeholder(name) => self.bind_placeholder(name)?,
+            other => return Err(Error::unsupported(format!("'{other}'"))),
+        })
+    }
+
+    fn bind_number(&self, text: &str) -> Result<Bound> {
+        let refused = || Error::new(Condition::NumericOutOfRange, format!("'{text}' is no number that can be held"));
+        if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            let number = i128::from_str_radix(digits, 16).ok().and_then(Value::integer).ok_or_else(refused)?;
+            return Ok(Bound::new(Expr::Const(number), Type::of(Base::Int8)));
+        }
+        let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
+        if let Some(value) = text.parse::<i128>().ok().filter(|_| is_whole).and_then(Value::integer) {
+            let base = match (&value, self.dialect) {
+                (_, Dialect::Tarantool) => Base::Integer,
+                (Value::Int(value), _) if i32::try_from(*value).is_ok() => Base::Int4,
+                (Value::Int(_), _) => Base::Int8,
+                _ if self.dialect == Dialect::Mysql => Base::Uint8,
+                _ => Base::Decimal,
+            };
+            let value = match (base, &value) {
+                (Base::Decimal, value) => value.as_decimal().map(Value::decimal).ok_or_else(refused)?,
+                _ => value,
+            };
+            return Ok(Bound::new(Expr::Const(value), Type::of(base)));
+        }
+        let has_exponent = text.contains(['e', 'E']);
+        if self.dialect == Dialect::Tarantool || self.dialect == Dialect::Mysql && has_exponent {
+            return match parse_number(text) {
+                Some(value) => {
+                    let value = Value::Double(value.as_double().unwrap_or(0.0));
+                    Ok(Bound::new(Expr::Const(value), Type::of(Base::Double)))
+                }
+                None => Err(refused()),
+            };
+        }
+        let value: Decimal = text.parse().map_err(|_| refused())?;
+        Ok(Bound::new(Expr::Const(Value::decimal(value)), Type::of(Base::Decimal)))
+    }
+
+    fn bind_placeholder(&self, name: &str) -> Result<Bound> {
+        let mut params = self.params.borrow_mut();
+        let number = match (name.strip_prefix('$'), name) {
+            (Some(digits), _) if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty() => {
+                let number: usize = digits.parse().unwrap_or(0);
+                number.checked_sub(1).ok_or_else(|| Error::new(Condition::Syntax, "there is no parameter $0"))?
+            }
+            (_, "?") => {
+                let mut names = self.names.borrow_mut();
+                names.push(String::new());
+                names.len() - 1
+            }
+            // By name: the same one each time.
+            (_, name) => {
+                let mut names = self.names.borrow_mut();
+                match names.iter().position(|known| known == name) {
+                    Some(at) => at,
+                    None => {
+                        names.push(name.to_string());
+                        names.len() - 1
+                    }
+                }
+            }
+        };
+        if number >= super::PARAMETERS_MAX {
+            let what = format!("there are more than {} parameters", super::PARAMETERS_MAX);
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
+        if params.len() <= number {
+            params.resize(number + 1, Type::UNKNOWN);
+        }
+        let ty = match self.dialect {
+            // The values say what they are.
+            Dialect::Tarantool | Dialect::Mysql => Type::of(Base::Any),
+            Dialect::Postgres => params[number],
+        };
+        Ok(Bound::new(Expr::Param(number), ty))
+    }
+
+    fn bind_interval(&self, interval: &ast::Interval) -> Result<Bound> {
+        let literal = match &*interval.value {
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::SingleQuotedString(text) | ast::Value::Number(text, _) => Some(text.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(mut text) = literal else {
+            return Err(Error::unsupported(format!("'INTERVAL {}' with an expression", interval.value)));
+        };
+        if let Some(unit) = &interval.leading_field {
+            text = format!("{text} {unit}");
+        }
+        let value = crate::moments::parse_interval(&text)?;
+        Ok(Bound::new(Expr::Const(Value::Interval(Rc::new(value))), Type::of(Base::Interval)))
+    }
+
+    /// The value as one of a type.
+    pub(super) fn cast_to(&self, bound: Bound, to: Type, strictness: Strictness) -> Result<Bound> {
+        if let Expr::Param(number) = bound.expr
+            && let Some(param) = self.params.borrow_mut().get_mut(number)
+            && param.base == Base::Unknown
+        {
+            *param = to;
+        }
+        let collation = bound.collation;
+        if bound.ty == to && !matches!(bound.expr, Expr::Param(_)) {
+            return Ok(Bound { expr: bound.expr, ty: to, collation });
+        }
+        let expr = match bound.expr {
+            Expr::Const(value) => Expr::Const(cast(self.dialect, value, to, strictness)?),
+            expr => Expr::Cast(to, strictness, Box::new(expr)),
+        };
+        Ok(Bound { expr, ty: to, collation })
+    }
+
+    /// Two values that are compared with each other.
+    fn unify(&self, a: Bound, b: Bound, sign: &str) -> Result<(Bound, Bound)> {
+        if a.ty.is_number() && b.ty.is_number() || a.ty.is_moment() && b.ty.is_moment() {
+            return Ok((a, b));
+        }
+        let to = |bound: Bound, ty: Type| self.cast_to(bound, ty, Strictness::Explicit);
+        let plain = |ty: Type| Type::of(ty.base);
+        match (a.ty.base, b.ty.base) {
+            (x, y) if x == y && x != Base::Unknown => Ok((a, b)),
+            (Base::Unknown, Base::Unknown) => Ok((to(a, Type::TEXT)?, to(b, Type::TEXT)?)),
+            (Base::Unknown, _) => {
+                let ty = plain(b.ty);
+                Ok((to(a, ty)?, b))
+            }
+            (_, Base::Unknown) => {
+                let ty = plain(a.ty);
+                Ok((a, to(b, ty)?))
+            }
+            // A parameter whose value says what it is: beside text it is text, beside a number one.
+            (Base::Any, _) if matches!(a.expr, Expr::Param(_)) && self.dialect == Dialect::Mysql && !b.ty.is_number() => {
+                let ty = plain(b.ty);
+                Ok((to(a, ty)?, b))
+            }
+            (_, Base::Any) if matches!(b.expr, Expr::Param(_)) && self.dialect == Dialect::Mysql && !a.ty.is_number() => {
+                let ty = plain(a.ty);
+                Ok((a, to(b, ty)?))
+            }
+            (Base::Any | Base::Scalar, _) | (_, Base::Any | Base::Scalar) => Ok((a, b)),
+            (Base::Text, _) if b.ty.is_number() && self.dialect != Dialect::Postgres => {
+                let number = if self.dialect == Dialect::Mysql { Base::Double } else { Base::Number };
+                Ok((to(a, Type::of(number))?, b))
+            }
+            (_, Base::Text) if a.ty.is_number() && self.dialect != Dialect::Postgres => {
+                let number = if self.dialect == Dialect::Mysql { Base::Double } else { Base::Number };
+                Ok((a, to(b, Type::of(number))?))
+            }
+            (Base::Text, _) if b.ty.is_moment() && self.dialect != Dialect::Postgres => {
+                let ty = plain(b.ty);
+                Ok((to(a, ty)?, b))
+            }
+            (_, Base::Text) if a.ty.is_moment() && self.dialect != Dialect::Postgres => {
+                let ty = plain(a.ty);
+                Ok((a, to(b, ty)?))
+            }
+            (Base::Bool, _) | (_, Base::Bool) if self.dialect == Dialect::Mysql && (a.ty.is_number() || b.ty.is_number()) => {
+                Ok((to(a, Type::of(Base::Int8))?, to(b, Type::of(Base::Int8))?))
+            }
+            (Base::Text | Base::Bytes, Base::Text | Base::Bytes) if self.dialect == Dialect::Mysql => {
+                Ok((to(a, Type::TEXT)?, to(b, Type::TEXT)?))
+            }
+            _ => match a.ty.common(b.ty) {
+                Some(common) => Ok((to(a, common)?, to(b, common)?)),
+                None => Err(self.no_operator(sign, a.ty, b.ty)),
+            },
+        }
+    }
+
+    fn no_operator(&self, sign: &str, a: Type, b: Type) -> Error {
+        match self.dialect {
+            Dialect::Tarantool => {
+                let what = format!("Type mismatch: can not convert {} to {}", b.name(self.dialect), a.name(self.dialect));
+                Error::new(Condition::TypeMismatch, what)
+            }
+            _ => Error::new(Condition::UndefinedFunction, format!("operator does not exist: {a} {sign} {b}"))
+                .hint("No operator matches the given name and argument types. You might need to add explicit type casts."),
+        }
+    }
+
+    /// A comparison of two values.
+    pub(super) fn compare(&self, comparison: Comparison, a: Bound, b: Bound) -> Result<Expr> {
+        let (a, b) = self.unify(a, b, comparison.sign())?;
+        let collation = a.collation.or(b.collation);
+        Ok(Expr::Compare(comparison, Box::new(a.expr), Box::new(b.expr), collation))
+    }
+
+    fn same(&self, scope: &Scope<'_>, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
+        let (a, b) = self.unify(self.bind(scope, a)?, self.bind(scope, b)?, "=")?;
+        let collation = a.collation.or(b.collation);
+        Ok(Expr::Same(Box::new(a.expr), Box::new(b.expr), collation))
+    }
+
+    fn bind_operator(&self, scope: &Scope<'_>, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr) -> Result<Bound> {
+        use BinaryOperator as B;
+        match op {
+            B::And | B::Or => return self.bind_logic(scope, left, op, right),
+            B::Xor => {
+                let (a, b) = (self.condition(scope, left)?, self.condition(scope, right)?);
+                return Ok(boolean(Expr::Compare(Comparison::NotEqual, Box::new(a), Box::new(b), None)));
+            }
+            _ => {}
+        }
+        if let Some(comparison) = comparison_of(op) {
+            if let (ast::Expr::Tuple(a), ast::Expr::Tuple(b)) = (left, right) {
+                return self.compare_tuples(scope, comparison, a, b);
+            }
+            let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
+            return Ok(boolean(self.compare(comparison, a, b)?));
+        }
+        let arithmetic = match op {
+            B::Plus => Arithmetic::Add,
+            B::Minus => Arithmetic::Subtract,
+            B::Multiply => Arithmetic::Multiply,
+            B::Divide => Arithmetic::Divide,
+            B::Modulo => Arithmetic::Remainder,
+            B::MyIntegerDivide | B::DuckIntegerDivide => Arithmetic::DivideWhole,
+            B::BitwiseAnd => Arithmetic::BitAnd,
+            B::BitwiseOr => Arithmetic::BitOr,
+            B::BitwiseXor | B::PGBitwiseXor => Arithmetic::BitXor,
+            B::PGBitwiseShiftLeft => Arithmetic::ShiftLeft,
+            B::PGBitwiseShiftRight => Arithmetic::ShiftRight,
+            B::Spaceship => return Ok(boolean(self.same(scope, left, right)?)),
+            B::StringConcat if self.dialect == Dialect::Mysql => return self.bind_logic(scope, left, &B::Or, right),
+            B::StringConcat => {
+                let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
+                return self.concat(a, b);
+            }
+            B::PGLikeMatch => return Ok(boolean(self.bind_like(scope, left, right, None, false)?)),
+            B::PGILikeMatch => return Ok(boolean(self.bind_like(scope, left, right, None, true)?)),
+            B::PGNotLikeMatch => return Ok(not(self.bind_like(scope, left, right, None, false)?)),
+            B::PGNotILikeMatch => return Ok(not(self.bind_like(scope, left, right, None, true)?)),
+            other => return Err(Error::unsupported(format!("operator {other}"))),
+        };
+        let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
+        self.arithmetic(arithmetic, a, b)
+    }
+
+    fn concat(&self, a: Bound, b: Bound) -> Result<Bound> {
+        let is_text = |ty: Type| matches!(ty.base, Base::Text | Base::Unknown | Base::Any | Base::Scalar);
+        let are_bytes = a.ty.base == Base::Bytes && b.ty.base == Base::Bytes;
+        if !are_bytes && !is_text(a.ty) && !is_text(b.ty) || self.dialect == Dialect::Tarantool && !are_bytes && !(is_text(a.ty) && is_text(b.ty)) {
+            return Err(match self.dialect {
+                Dialect::Tarantool => {
+                    let wrong = if is_text(a.ty) { b.ty } else { a.ty };
+                    let what = format!("Inconsistent types: expected string or varbinary got {}", wrong.name(self.dialect));
+                    Error::new(Condition::TypeMismatch, what)
+                }
+                _ => self.no_operator("||", a.ty, b.ty),
+            });
+        }
+        let as_text = |bound: Bound| match bound.ty.base {
+            Base::Unknown => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
+            _ => Ok(bound),
+        };
+        let (a, b) = (as_text(a)?, as_text(b)?);
+        let ty = if are_bytes { Type::of(Base::Bytes) } else { Type::TEXT };
+        Ok(Bound { collation: a.collation.or(b.collation), ..Bound::new(Expr::Concat(Box::new(a.expr), Box::new(b.expr)), ty) })
+    }
+
+    /// AND and OR: long chains without recursion.
+    fn bind_logic(&self, scope: &Scope<'_>, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr) -> Result<Bound> {
+        let mut parts = vec![self.condition(scope, right)?];
+        let mut rest = left;
+        while let ast::Expr::BinaryOp { left, op: other, right } = rest
+            && other == op
+        {
+            parts.push(self.condition(scope, right)?);
+            rest = left;
+        }
+        parts.push(self.condition(scope, rest)?);
+        parts.reverse();
+        Ok(boolean(if *op == BinaryOperator::And { Expr::And(parts) } else { Expr::Or(parts) }))
+    }
+
+    fn compare_tuples(&self, scope: &Scope<'_>, comparison: Comparison, a: &[ast::Expr], b: &[ast::Expr]) -> Result<Bound> {
+        if a.len() != b.len() {
+            return Err(Error::new(Condition::ColumnCount, "unequal number of entries in row expressions"));
+        }
+        let mut pairs = Vec::with_capacity(a.len());
+        for (a, b) in a.iter().zip(b) {
+            pairs.push((self.bind(scope, a)?, self.bind(scope, b)?));
+        }
+        let of_all = |comparison: Comparison| -> Result<Vec<Expr>> {
+            pairs.iter().map(|(a, b)| self.compare(comparison, a.clone(), b.clone())).collect()
+        };
+        Ok(boolean(match comparison {
+            Comparison::Equal => Expr::And(of_all(Comparison::Equal)?),
+            Comparison::NotEqual => Expr::Or(of_all(Comparison::NotEqual)?),
+            // The first pair that differs decides.
+            _ => {
+                let strict = match comparison {
+                    Comparison::Less | Comparison::LessOrEqual => Comparison::Less,
+                    _ => Comparison::Greater,
+                };
+                let mut whole: Option<Expr> = None;
+                for (a, b) in pairs.iter().rev() {
+                    let last = whole.is_none();
+                    let decided = self.compare(if last { comparison } else { strict }, a.clone(), b.clone())?;
+                    whole = Some(match whole {
+                        None => decided,
+                        Some(rest) => {
+                            let equal = self.compare(Comparison::Equal, a.clone(), b.clone())?;
+                            Expr::Or(vec![decided, Expr::And(vec![equal, rest])])
+                        }
+                    });
+                }
+                whole.unwrap_or(Expr::Const(Value::Null))
+            }
+        }))
+    }
+
+    fn bind_unary(&self, scope: &Scope<'_>, op: UnaryOperator, expr: &ast::Expr) -> Result<Bound> {
+        match op {
+            UnaryOperator::Not | UnaryOperator::BangNot => Ok(not(self.condition(scope, expr)?)),
+            UnaryOperator::Plus => self.bind(scope, expr),
+            UnaryOperator::Minus => {
+                // The least number of 64 bits has no positive one.
+                if let ast::Expr::Value(value) = expr
+                    && let ast::Value::Number(text, _) = &value.value
+                    && let Some(number) = text.parse::<i128>().ok().and_then(|number| Value::integer(-number))
+                {
+                    let small = matches!(number, Value::Int(value) if i32::try_from(value).is_ok());
+                    let base = match self.dialect {
+                        Dialect::Tarantool => Base::Integer,
+                        _ if small => Base::Int4,
+                        _ => Base::Int8,
+                    };
+                    return Ok(Bound::new(Expr::Const(number), Type::of(base)));
+                }
+                let value = self.bind(scope, expr)?;
+                let value = match value.ty.base {
+                    Base::Interval => {
+                        return self.arithmetic(Arithmetic::Multiply, value, Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)));
+                    }
+                    Base::Unknown => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
+                    Base::Text if self.dialect == Dialect::Mysql => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
+                    _ if value.ty.is_number() || matches!(value.ty.base, Base::Any | Base::Scalar) => value,
+                    _ => return Err(self.no_operator("-", value.ty, value.ty)),
+                };
+                let ty = if value.ty.base == Base::Uint8 { Type::of(Base::Integer) } else { Type::of(value.ty.base) };
+                if let Expr::Const(constant) = &value.expr {
+                    return Ok(Bound::new(Expr::Const(crate::arithmetic::negate(ty, constant)?), ty));
+                }
+                Ok(Bound::new(Expr::Negate(ty, Box::new(value.expr)), ty))
+            }
+            UnaryOperator::BitwiseNot => {
+                let value = self.bind(scope, expr)?;
+                self.arithmetic(Arithmetic::BitXor, value, Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)))
+            }
+            other => Err(Error::unsupported(format!("operator {other}"))),
+        }
+    }
+
+    /// An operation of two numbers, or of moments and spans of time.
+    pub(super) fn arithmetic(&self, operation: Arithmetic, a: Bound, b: Bound) -> Result<Bound> {
+        let manner = Manner {
+            zero_gives_null: self.dialect.zero_gives_null(),
+            short_quotients: self.dialect == Dialect::Mysql,
+        };
+        if let Some(found) = self.arithmetic_of_time(operation, &a, &b)? {
+            return Ok(found);
+        }
+        let as_number = |bound: Bound, other: Type| -> Result<Bound> {
+            match bound.ty.base {
+                Base::Unknown if other.is_number() => self.cast_to(bound, Type::of(other.base), Strictness::Explicit),
+                Base::Unknown => self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit),
+                Base::Text | Base::Bool if self.dialect == Dialect::Mysql => {
+                    self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)
+                }
+                Base::Text if self.dialect == Dialect::Tarantool => {
+                    self.cast_to(bound, Type::of(Base::Number), Strictness::Explicit)
+                }
+                Base::Any | Base::Scalar => Ok(bound),
+                _ if bound.ty.is_number() => Ok(bound),
+                _ => Err(self.no_operator(operation.sign(), bound.ty, other)),
+            }
+        };
+        let (a_type, b_type) = (a.ty, b.ty);
+        let (a, b) = (as_number(a, b_type)?, as_number(b, a_type)?);
+        let base = self.result_of(operation, a.ty, b.ty)?;
+        let ty = Type::of(base);
+        if let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
+            && let Ok(value) = crate::arithmetic::calculate(operation, ty, manner, a, b)
+        {
+            return Ok(Bound::new(Expr::Const(value), ty));
+        }
+        Ok(Bound::new(Expr::Arithmetic(operation, ty, manner, Box::new(a.expr), Box::new(b.expr)), ty))
+    }
+
+    fn result_of(&self, operation: Arithmetic, a: Type, b: Type) -> Result<Base> {
+        let is_open = |ty: Type| matches!(ty.base, Base::Any | Base::Scalar | Base::Number);
+        if operation.is_of_bits() {
+            return Ok(match self.dialect {
+                Dialect::Tarantool => Base::Integer,
+                Dialect::Mysql => Base::Int8,
+                Dialect::Postgres if a.is_integer() && b.is_integer() => a.common(b).map_or(Base::Int8, |ty| ty.base),
+                Dialect::Postgres => return Err(self.no_operator(operation.sign(), a, b)),
+            });
+        }
+        if is_open(a) || is_open(b) {
+            return Ok(if a.base == Base::Double || b.base == Base::Double { Base::Double } else { Base::Number });
+        }
+        if a.is_integer() && b.is_integer() {
+            return Ok(match self.dialect {
+                Dialect::Tarantool => Base::Integer,
+                Dialect::Mysql if operation == Arithmetic::Divide && !self.dialect.divides_whole() => Base::Decimal,
+                Dialect::Mysql if a.base == Base::Uint8 || b.base == Base::Uint8 => Base::Uint8,
+                Dialect::Mysql => Base::Int8,
+                Dialect::Postgres => a.common(b).map_or(Base::Int8, |ty| ty.base),
+            });
+        }
+        if operation == Arithmetic::DivideWhole {
+            return Ok(Base::Int8);
+        }
+        Ok(if a.base == Base::Double || b.base == Base::Double { Base::Double } else { Base::Decimal })
+    }
+
+    fn arithmetic_of_time(&self, operation: Arithmetic, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
+        let sign = match operation {
+            Arithmetic::Add => 1,
+            Arithmetic::Subtract => -1,
+            _ => return Ok(None),
+        };
+        let call = |moment: &Bound, interval: Bound, result: Type| -> Result<Bound> {
+            let sign = Bound::new(Expr::Const(Value::Int(sign)), Type::of(Base::Int4));
+            let mut found = self.call("moved", vec![moment.clone(), interval, sign])?;
+            found.ty = result;
+            Ok(found)
+        };
+        let after = |ty: Type| if ty.base == Base::Date { Type::of(Base::Timestamp) } else { ty };
+        Ok(Some(match (a.ty.base, b.ty.base) {
+            (_, Base::Interval) if a.ty.is_moment() => call(a, b.clone(), after(a.ty))?,
+            (Base::Interval, _) if b.ty.is_moment() && sign > 0 => call(b, a.clone(), after(b.ty))?,
+            (Base::Date, Base::Date) if sign < 0 => self.call("days_between", vec![a.clone(), b.clone()])?,
+            (Base::Date, _) if b.ty.is_integer() => {
+                let Expr::Const(Value::Int(days)) = b.expr else {
+                    return Err(Error::unsupported("a day and a number of days that is no constant"));
+                };
+                let interval = crate::moments::parse_interval(&format!("{days} days"))?;
+                call(a, Bound::new(Expr::Const(Value::Interval(Rc::new(interval))), Type::of(Base::Interval)), a.ty)?
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn bind_like(
+        &self,
+        scope: &Scope<'_>,
+        text: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::Expr>,
+        ignores_case: bool,
+    ) -> Result<Expr> {
+        let as_text = |bound: Bound| match bound.ty.base {
+            Base::Text | Base::Any | Base::Scalar | Base::Bytes => Ok(bound.expr),
+            Base::Unknown => Ok(self.cast_to(bound, Type::TEXT, Strictness::Explicit)?.expr),
+            _ if self.dialect == Dialect::Mysql => Ok(self.cast_to(bound, Type::TEXT, Strictness::Explicit)?.expr),
+            _ if self.dialect == Dialect::Tarantool => {
+                let what = format!("Inconsistent types: expected string got {}", bound.ty.name(self.dialect));
+                Err(Error::new(Condition::TypeMismatch, what))
+            }
+            _ => Err(self.no_operator("~~", bound.ty, Type::of(Base::Unknown))),
+        };
+        let escape = match escape {
+            Some(ast::Expr::Value(value)) => match value.clone().value.into_string() {
+                Some(text) => text.chars().next(),
+                None => None,
+            },
+            Some(other) => return Err(Error::unsupported(format!("'ESCAPE {other}'"))),
+            None if self.dialect == Dialect::Tarantool => None,
+            None => Some('\\'),
+        };
+        let (text, pattern) = (as_text(self.bind(scope, text)?)?, as_text(self.bind(scope, pattern)?)?);
+        Ok(Expr::Like(Box::new(Like { text, pattern, escape, ignores_case })))
+    }
+
+    fn bind_in(&self, scope: &Scope<'_>, expr: &ast::Expr, target: &ast::InTarget) -> Result<Expr> {
+        match target {
+            ast::InTarget::Subquery(query) => {
+                self.bind_among(scope, expr, query, Comparison::Equal, false)
+            }
+            ast::InTarget::List(list) => {
+                if let ast::Expr::Tuple(_) = expr {
+                    let mut parts = Vec::with_capacity(list.len());
+                    for item in list {
+                        let (ast::Expr::Tuple(a), ast::Expr::Tuple(b)) = (expr, item) else {
+                            return Err(Error::new(Condition::ColumnCount, "unequal number of entries in row expressions"));
+                        };
+                        parts.push(self.compare_tuples(scope, Comparison::Equal, a, b)?.expr);
+                    }
+                    return Ok(Expr::Or(parts));
+                }
+                let mut value = self.bind(scope, expr)?;
+                let mut items = Vec::with_capacity(list.len());
+                for item in list {
+                    let (changed, item) = self.unify(value, self.bind(scope, item)?, "=")?;
+                    value = changed;
+                    items.push(item.expr);
+                }
+                Ok(Expr::In(Box::new(value.expr), items, value.collation))
+            }
+            other => Err(Error::unsupported(format!("'IN {other:?}'"))),
+        }
+    }
+
+    /// A value, or several, compared with the rows of a query.
+    fn bind_among(&self, scope: &Scope<'_>, expr: &ast::Expr, query: &ast::Query, comparison: Comparison, all: bool) -> Result<Expr> {
+        let listed: Vec<&ast::Expr> = match expr {
+            ast::Expr::Tuple(parts) => parts.iter().collect(),
+            one => vec![one],
+        };
+        let mut values = Vec::with_capacity(listed.len());
+        for value in listed {
+            values.push(self.bind(scope, value)?);
+        }
+        let mut query = self.bind_query(query, Some(scope))?;
+        if query.outputs.len() != values.len() {
+            let what = format!("the subquery has {} columns, {} wanted", query.outputs.len(), values.len());
+            return Err(Error::new(Condition::ColumnCount, what));
+        }
+        let mut collation = None;
+        let mut wanted = Vec::with_capacity(values.len());
+        for (value, output) in values.into_iter().zip(&mut query.outputs) {
+            let column = Bound { collation: output.collation.clone(), ..Bound::new(Expr::Slot(output.slot), output.ty) };
+            let (value, column) = self.unify(value, column, comparison.sign())?;
+            if !matches!(column.expr, Expr::Slot(_)) {
+                let slot = self.new_slot();
+                let plan = std::mem::replace(&mut query.plan, crate::plan::Plan::Nothing);
+                query.plan = crate::plan::Plan::Map(Box::new(plan), vec![(slot, column.expr)]);
+                output.slot = slot;
+            }
+            collation = value.collation.or(column.collation);
+            wanted.push(value.expr);
+        }
+        let asked = Asked::Quantified { values: wanted, comparison, all, collation };
+        Ok(self.make_subquery(query, asked))
+    }
+
+    fn bind_quantified(&self, scope: &Scope<'_>, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, all: bool) -> Result<Bound> {
+        let comparison = comparison_of(op).ok_or_else(|| Error::unsupported(format!("operator {op} with ANY or ALL")))?;
+        match right {
+            ast::Expr::Subquery(query) => Ok(boolean(self.bind_among(scope, left, query, comparison, all)?)),
+            ast::Expr::Nested(inner) => self.bind_quantified(scope, left, op, inner, all),
+            other => Err(Error::unsupported(format!("ANY or ALL of '{}'", shown(other)))),
+        }
+    }
+
+    fn subquery(&self, scope: &Scope<'_>, query: &ast::Query, asked: Asked, columns: Option<usize>) -> Result<(Expr, Type)> {
+        let query = self.bind_query(query, Some(scope))?;
+        if columns.is_some_and(|wanted| wanted != query.outputs.len()) {
+            return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));
+        }
+        let ty = query.outputs.first().map_or(Type::UNKNOWN, |output| output.ty);
+        Ok((self.make_subquery(query, asked), ty))
+    }
+
+    fn make_subquery(&self, query: super::Query, asked: Asked) -> Expr {
+        let number = self.subqueries.get();
+        self.subqueries.set(number + 1);
+        let mut is_correlated = self.recursions.get() > 0;
+        query.plan.reads(&mut |_| is_correlated = true);
+        let outputs = query.outputs.iter().map(|output| output.slot).collect();
+        Expr::Subquery(Rc::new(Subquery { number, asked, plan: query.plan, outputs, is_correlated }))
+    }
+
+    fn bind_case(
+        &self,
+        scope: &Scope<'_>,
+        operand: Option<&ast::Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Bound> {
+        let operand = operand.map(|operand| self.bind(scope, operand)).transpose()?;
+        let mut tests = Vec::with_capacity(conditions.len());
+        let mut results = Vec::with_capacity(conditions.len() + 1);
+        for when in conditions {
+            tests.push(match &operand {
+                Some(operand) => self.compare(Comparison::Equal, operand.clone(), self.bind(scope, &when.condition)?)?,
+                None => self.condition(scope, &when.condition)?,
+            });
+            results.push(self.bind(scope, &when.result)?);
+        }
+        results.push(match otherwise {
+            Some(otherwise) => self.bind(scope, otherwise)?,
+            None => Bound::new(Expr::Const(Value::Null), Type::UNKNOWN),
+        });
+        let (mut results, ty) = self.alike(results, "CASE")?;
+        let otherwise = results.pop().map_or(Expr::Const(Value::Null), |bound| bound.expr);
+        let collation = results.iter().find_map(|bound| bound.collation.clone());
+        let branches = tests.into_iter().zip(results.into_iter().map(|bound| bound.expr)).collect();
+        Ok(Bound { collation, ..Bound::new(Expr::Case(branches, Box::new(otherwise)), ty) })
+    }
+
+    /// Values that stand in one column, brought to one type.
+    pub(super) fn alike(&self, values: Vec<Bound>, what: &str) -> Result<(Vec<Bound>, Type)> {
+        let mut ty = Type::UNKNOWN;
+        for value in &values {
+            ty = self.common(ty, value.ty).ok_or_else(|| {
+                let message = format!("{what} types {} and {} cannot be matched", ty.name(self.dialect), value.ty.name(self.dialect));
+                Error::new(Condition::TypeMismatch, message)
+            })?;
+        }
+        if ty.base == Base::Unknown && self.dialect == Dialect::Postgres {
+            ty = Type::TEXT;
+        }
+        let is_open = matches!(ty.base, Base::Unknown | Base::Any | Base::Scalar | Base::Number);
+        let values = values.into_iter().map(|value| {
+            let keeps = is_open && value.ty.base != Base::Unknown || value.ty.base == ty.base || ty.base == Base::Integer;
+            if keeps { Ok(value) } else { self.cast_to(value, ty, Strictness::Explicit) }
+        });
+        Ok((values.collect::<Result<Vec<_>>>()?, ty))
+    }
+
+    /// The type of one column that has values of both.
+    pub(super) fn common(&self, a: Type, b: Type) -> Option<Type> {
+        a.common(b).or(match self.dialect {
+            Dialect::Mysql => Some(Type::TEXT),
+            Dialect::Tarantool => Some(Type::of(Base::Scalar)),
+            Dialect::Postgres => None,
+        })
+    }
+
+    fn bind_function(&self, scope: &Scope<'_>, function: &ast::Function) -> Result<Bound> {
+        let name = match function.name.0.last() {
+            Some(ast::ObjectNamePart::Identifier(ident)) => ident.value.to_lowercase(),
+            _ => return Err(Error::unsupported(format!("'{}'", function.name))),
+        };
+        if function.over.is_some() {
+            return Err(Error::unsupported("OVER (window functions)"));
+        }
+        let empty = Vec::new();
+        let (given, list) = match &function.args {
+            ast::FunctionArguments::None => (&empty, None),
+            ast::FunctionArguments::List(list) => (&list.args, Some(list)),
+            ast::FunctionArguments::Subquery(_) => return Err(Error::unsupported(format!("{name}(SELECT ...)"))),
+        };
+        let is_star = matches!(given.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]);
+        let is_extreme = matches!(name.as_str(), "min" | "max") && given.len() > 1 && self.dialect == Dialect::Tarantool;
+        let counts_nothing = name == "count" && given.is_empty() && self.dialect == Dialect::Tarantool;
+        if let Some(aggregate) = aggregates::find(&name, is_star || counts_nothing).filter(|_| !is_extreme) {
+            return self.bind_aggregate(scope, aggregate, &name, function, list);
+        }
+        let mut arguments = Vec::with_capacity(given.len());
+        for argument in given {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
+                return Err(Error::unsupported(format!("'{name}({argument})'")));
+            };
+            arguments.push(self.bind(scope, expr)?);
+        }
+        match name.as_str() {
+            "if" | "iif" if arguments.len() == 3 => {
+                let otherwise = arguments.pop();
+                let result = arguments.pop();
+                let condition = arguments.pop();
+                let (Some(condition), Some(result), Some(otherwise)) = (condition, result, otherwise) else {
+                    return Err(Error::unsupported(name));
+                };
+                let condition = self.as_condition(condition)?;
+                let (values, ty) = self.alike(vec![result, otherwise], "IF")?;
+                let mut values = values.into_iter().map(|bound| bound.expr);
+                let (Some(result), Some(otherwise)) = (values.next(), values.next()) else {
+                    return Err(Error::unsupported(name));
+                };
+                return Ok(Bound::new(Expr::Case(vec![(condition, result)], Box::new(otherwise)), ty));
+            }
+            "min" => return self.call("least", arguments),
+            "max" => return self.call("greatest", arguments),
+            _ => {}
+        }
+        self.call(&name, arguments)
+    }
+
+    /// A call of a function. Errors: `UndefinedFunction`.
+    pub(super) fn call(&self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+        let Some(function) = functions::find(name) else {
+            let message = match self.dialect {
+                Dialect::Tarantool => format!("Function '{}' does not exist", name.to_uppercase()),
+                Dialect::Mysql => format!("FUNCTION {name} does not exist"),
+                Dialect::Postgres => {
+                    let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
+                    format!("function {name}({}) does not exist", types.join(", "))
+                }
+            };
+            return Err(Error::new(Condition::UndefinedFunction, message));
+        };
+        let (least, most) = function.arguments;
+        if !(least..=most).contains(&arguments.len()) {
+            let wanted = if least == most { least.to_string() } else { format!("{least} or more") };
+            let message = format!("Wrong number of arguments is passed to {}(): expected {wanted}, got {}", name.to_uppercase(), arguments.len());
+            return Err(Error::new(Condition::UndefinedFunction, message));
+        }
+        let (arguments, ty) = match function.result {
+            Returns::Type(base) => (arguments, Type::of(base)),
+            Returns::First => {
+                let ty = arguments.first().map_or(Type::UNKNOWN, |argument| Type::of(argument.ty.base));
+                (arguments, ty)
+            }
+            Returns::Common => self.alike(arguments, &name.to_uppercase())?,
+        };
+        let collation = match function.result {
+            Returns::Type(_) => None,
+            _ => arguments.iter().find_map(|argument| argument.collation.clone()),
+        };
+        let mut exprs = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            exprs.push(match argument.ty.base {
+                Base::Unknown if !matches!(function.result, Returns::Common) => {
+                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
+                }
+                _ => argument.expr,
+            });
+        }
+        Ok(Bound { collation, ..Bound::new(Expr::Call(function, exprs), ty) })
+    }
+
+    fn bind_aggregate(
+        &self,
+        scope: &Scope<'_>,
+        aggregate: Aggregate,
+        name: &str,
+        function: &ast::Function,
+        list: Option<&ast::FunctionArgumentList>,
+    ) -> Result<Bound> {
+        let misused = |what: &str| Error::new(Condition::Grouping, what.to_string());
+        let Some(calls) = &scope.calls else {
+            let what = match self.dialect {
+                Dialect::Tarantool => format!("misuse of aggregate function {}()", name.to_uppercase()),
+                Dialect::Mysql => "Invalid use of group function".to_string(),
+                Dialect::Postgres => "aggregate functions are not allowed here".to_string(),
+            };
+            return Err(misused(&what));
+        };
+        if scope.in_aggregate.get() {
+            return Err(misused("aggregate function calls cannot be nested"));
+        }
+        scope.in_aggregate.set(true);
+        let bound = self.bind_aggregate_parts(scope, aggregate, function, list);
+        scope.in_aggregate.set(false);
+        let mut call = bound?;
+        let wanted = match aggregate {
+            Aggregate::CountRows => 0..=0,
+            Aggregate::Concatenate => 1..=2,
+            _ => 1..=1,
+        };
+        if !wanted.contains(&call.arguments.len()) {
+            let what = format!("Wrong number of arguments is passed to {}()", name.to_uppercase());
+            return Err(Error::new(Condition::UndefinedFunction, what));
+        }
+        // The same aggregate twice is computed once.
+        let mut calls = calls.borrow_mut();
+        let known = calls.iter().find(|other| {
+            other.aggregate == call.aggregate
+                && other.is_distinct == call.is_distinct
+                && other.arguments.len() == call.arguments.len()
+                && other.arguments.iter().zip(&call.arguments).all(|(a, b)| a.is_like(b))
+                && other.filter.is_none()
+                && call.filter.is_none()
+                && other.order.is_empty()
+                && call.order.is_empty()
+        });
+        let (ty, collation) = (call.result, call.collation.clone());
+        if let Some(known) = known {
+            return Ok(Bound { collation, ..Bound::new(Expr::Slot(known.slot), ty) });
+        }
+        call.slot = self.new_slot();
+        let slot = call.slot;
+        calls.push(call);
+        Ok(Bound { collation, ..Bound::new(Expr::Slot(slot), ty) })
+    }
+
+    fn bind_aggregate_parts(
+        &self,
+        scope: &Scope<'_>,
+        aggregate: Aggregate,
+        function: &ast::Function,
+        list: Option<&ast::FunctionArgumentList>,
+    ) -> Result<AggregateCall> {
+        let mut arguments = Vec::new();
+        let mut order = Vec::new();
+        let mut is_distinct = false;
+        if let Some(list) = list {
+            is_distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
+            for argument in &list.args {
+                match argument {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => arguments.push(self.bind(scope, expr)?),
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) if aggregate == Aggregate::CountRows => {}
+                    other => return Err(Error::unsupported(format!("'{}({other})'", function.name))),
+                }
+            }
+            for clause in &list.clauses {
+                match clause {
+                    ast::FunctionArgumentClause::OrderBy(keys) => {
+                        for key in keys {
+                            let is_descending = key.options.sort == Some(ast::OrderBySort::Desc);
+                            let nulls_first = key.options.nulls_first.unwrap_or(is_descending != self.dialect.has_nulls_first());
+                            order.push((self.bind(scope, &key.expr)?.expr, is_descending, nulls_first));
+                        }
+                    }
+                    ast::FunctionArgumentClause::Separator(text) => arguments.push(self.bind_literal(&text.value)?),
+                    other => return Err(Error::unsupported(format!("'{other}'"))),
+                }
+            }
+        }
+        let filter = function.filter.as_ref().map(|filter| self.condition(scope, filter)).transpose()?;
+        let collation = arguments.first().and_then(|argument| argument.collation.clone());
+        let (arguments, result) = self.aggregate_types(aggregate, arguments)?;
+        let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+        Ok(AggregateCall { aggregate, arguments, result, is_distinct, filter, order, collation, slot: 0 })
+    }
+
+    fn aggregate_types(&self, aggregate: Aggregate, mut arguments: Vec<Bound>) -> Result<(Vec<Bound>, Type)> {
+        let Some(first) = arguments.first().map(|argument| argument.ty) else { return Ok((arguments, Type::of(Base::Int8))) };
+        let is_open = matches!(first.base, Base::Any | Base::Scalar | Base::Number);
+        let ty = match aggregate {
+            Aggregate::CountRows | Aggregate::Count => Type::of(if self.dialect == Dialect::Tarantool { Base::Integer } else { Base::Int8 }),
+            Aggregate::Sum | Aggregate::Average | Aggregate::Total | Aggregate::Variance { .. } => {
+                if !first.is_number() && !is_open {
+                    match self.dialect {
+                        Dialect::Postgres if first.base != Base::Unknown => {
+                            return Err(Error::new(
+                                Condition::UndefinedFunction,
+                                format!("function sum({first}) does not exist"),
+                            ));
+                        }
+                        Dialect::Tarantool => {
+                            let argument = arguments.remove(0);
+                            arguments.insert(0, self.cast_to(argument, Type::of(Base::Number), Strictness::Explicit)?);
+                        }
+                        _ => {
+                            let argument = arguments.remove(0);
+                            arguments.insert(0, self.cast_to(argument, Type::of(Base::Double), Strictness::Explicit)?);
+                        }
+                    }
+                }
+                let first = arguments[0].ty;
+                Type::of(match (aggregate, self.dialect, first.base) {
+                    (Aggregate::Total | Aggregate::Variance { .. }, ..) | (_, _, Base::Double) => Base::Double,
+                    (Aggregate::Average, Dialect::Tarantool, _) => Base::Number,
+                    (Aggregate::Sum, Dialect::Tarantool, _) if first.is_integer() => Base::Integer,
+                    (_, Dialect::Tarantool, base) => base,
+                    (Aggregate::Sum, Dialect::Postgres, Base::Int1 | Base::Int2 | Base::Int4) => Base::Int8,
+                    (_, _, Base::Any | Base::Scalar | Base::Number) => Base::Number,
+                    _ => Base::Decimal,
+                })
+            }
+            Aggregate::Least | Aggregate::Greatest | Aggregate::Any => {
+                if first.base == Base::Unknown {
+                    let argument = arguments.remove(0);
+                    arguments.insert(0, self.cast_to(argument, Type::TEXT, Strictness::Explicit)?);
+                }
+                arguments[0].ty
+            }
+            Aggregate::Concatenate => Type::TEXT,
+            Aggregate::And | Aggregate::Or => Type::BOOL,
+            Aggregate::BitAnd | Aggregate::BitOr => Type::of(first.base),
+        };
+        Ok((arguments, ty))
+    }
+}
+
+fn boolean(expr: Expr) -> Bound {
+    Bound::new(expr, Type::BOOL)
+}
+
+fn not(expr: Expr) -> Bound {
+    boolean(Expr::Not(Box::new(expr)))
+}
+
+fn negate_if(is_negated: bool, expr: Expr) -> Bound {
+    if is_negated { not(expr) } else { boolean(expr) }
+}
+
+fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+/// An expression as it stands in a message.
+fn shown(expr: &ast::Expr) -> String {
+    let text = expr.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}

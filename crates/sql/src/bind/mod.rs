@@ -1,0 +1,282 @@
+//! From text that was taken apart to a plan: what names mean, of what types expressions are, which statement it is.
+//!
+//! A query block is bound in one go: FROM gives the names, every expression becomes an [`Expr`] over places of the frame, and a column gets a place when
+//! the first expression uses it. So scans fetch what is used and nothing else.
+
+mod expressions;
+mod from;
+mod query;
+mod write;
+
+pub(crate) use write::{Change, Changed, OnConflict, Write};
+
+use crate::aggregates::AggregateCall;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::expr::{CollationOption, Expr, Slot};
+use crate::plan::Plan;
+use crate::table::Table;
+use crate::types::Type;
+use database::Database;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Columns of one query.
+pub(crate) const COLUMNS_MAX: usize = 2000;
+/// Tables of one FROM.
+pub(crate) const RELATIONS_MAX: usize = 64;
+/// Parameters of one statement.
+pub const PARAMETERS_MAX: usize = 65_535;
+
+/// Binds one statement.
+pub(crate) struct Binder<'a> {
+    pub(crate) database: &'a Database,
+    pub(crate) dialect: Dialect,
+    slots: Cell<usize>,
+    subqueries: Cell<usize>,
+    tables: Cell<usize>,
+    params: RefCell<Vec<Type>>,
+    names: RefCell<Vec<String>>,
+    /// Tables of the statement's own that are known here, the innermost last.
+    own: RefCell<Vec<Own>>,
+    /// How many queries around this one build on themselves.
+    recursions: Cell<usize>,
+    /// Names of spaces that it reads, for messages and rights.
+    used: RefCell<Vec<Rc<Table>>>,
+}
+
+/// A table of the statement's own.
+#[derive(Clone)]
+struct Own {
+    name: String,
+    number: usize,
+    columns: Vec<(String, Type, CollationOption)>,
+}
+
+/// An expression and what is known of it.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) expr: Expr,
+    pub(crate) ty: Type,
+    pub(crate) collation: CollationOption,
+}
+
+impl Bound {
+    fn new(expr: Expr, ty: Type) -> Self {
+        Bound { expr, ty, collation: None }
+    }
+}
+
+/// A query whose rows can be found.
+pub(crate) struct Query {
+    pub(crate) plan: Plan,
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// A column of a query's result.
+#[derive(Clone)]
+pub(crate) struct Output {
+    pub(crate) name: String,
+    pub(crate) slot: Slot,
+    pub(crate) ty: Type,
+    pub(crate) collation: CollationOption,
+}
+
+/// What names mean somewhere.
+struct Scope<'p> {
+    parent: Option<&'p Scope<'p>>,
+    relations: Vec<Relation>,
+    /// Aggregates that expressions of this block have, where they may have any.
+    calls: Option<RefCell<Vec<AggregateCall>>>,
+    /// Set while the arguments of an aggregate are bound.
+    in_aggregate: Cell<bool>,
+}
+
+impl<'p> Scope<'p> {
+    fn new(parent: Option<&'p Scope<'p>>) -> Self {
+        Scope { parent, relations: Vec::new(), calls: None, in_aggregate: Cell::new(false) }
+    }
+}
+
+/// Something in FROM.
+struct Relation {
+    alias: String,
+    columns: Vec<RelationColumn>,
+}
+
+/// A column of it.
+struct RelationColumn {
+    name: String,
+    ty: Type,
+    collation: CollationOption,
+    place: Place,
+    /// Merged into another one by USING: `*` leaves it out, and so do names that stand alone.
+    is_hidden: bool,
+}
+
+/// Where the value of a column is.
+#[derive(Clone)]
+enum Place {
+    Slot(Slot),
+    Field(Rc<TableUse>, usize),
+    Expr(Expr),
+}
+
+/// A table in FROM.
+pub(crate) struct TableUse {
+    pub(crate) table: Rc<Table>,
+    pub(crate) alias: String,
+    /// By column, where its value goes once somebody uses it.
+    slots: RefCell<Vec<Option<Slot>>>,
+    /// Where the whole row goes, if somebody wants it.
+    row: Cell<Option<Slot>>,
+    lock: Cell<Option<crate::plan::Lock>>,
+}
+
+impl TableUse {
+    /// The columns that are used, and where they go.
+    fn fields(&self) -> Vec<(u32, Slot)> {
+        let slots = self.slots.borrow();
+        slots.iter().enumerate().filter_map(|(field, slot)| slot.map(|slot| (field as u32, slot))).collect()
+    }
+}
+
+impl<'a> Binder<'a> {
+    /// For one statement.
+    pub(crate) fn new(database: &'a Database, dialect: Dialect) -> Self {
+        Binder {
+            database,
+            dialect,
+            slots: Cell::new(0),
+            subqueries: Cell::new(0),
+            tables: Cell::new(0),
+            params: RefCell::new(Vec::new()),
+            names: RefCell::new(Vec::new()),
+            own: RefCell::new(Vec::new()),
+            recursions: Cell::new(0),
+            used: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Says of which types parameters are, as far as the client knows.
+    pub(crate) fn declare_params(&self, types: &[Type]) {
+        *self.params.borrow_mut() = types.to_vec();
+    }
+
+    /// The types of the parameters, and their names if they have any.
+    pub(crate) fn params(&self) -> (Vec<Type>, Vec<String>) {
+        (self.params.borrow().clone(), self.names.borrow().clone())
+    }
+
+    /// How many places, subqueries and own tables there are.
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
+        (self.slots.get(), self.subqueries.get(), self.tables.get())
+    }
+
+    fn new_slot(&self) -> Slot {
+        self.slots.set(self.slots.get() + 1);
+        self.slots.get() - 1
+    }
+
+    fn find_table(&self, name: &str) -> Result<Rc<Table>> {
+        let known = self.used.borrow().iter().find(|table| table.name == name).cloned();
+        if let Some(table) = known {
+            return Ok(table);
+        }
+        let table = Table::find(self.database, self.dialect, name)?;
+        self.used.borrow_mut().push(Rc::clone(&table));
+        Ok(table)
+    }
+
+    fn use_table(&self, table: Rc<Table>, alias: String) -> (Rc<TableUse>, Relation) {
+        let slots = RefCell::new(vec![None; table.columns.len()]);
+        let used = Rc::new(TableUse { table, alias: alias.clone(), slots, row: Cell::new(None), lock: Cell::new(None) });
+        let columns = used
+            .table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(number, column)| RelationColumn {
+                name: column.name.clone(),
+                ty: column.ty,
+                collation: column.collation.clone(),
+                place: Place::Field(Rc::clone(&used), number),
+                is_hidden: false,
+            })
+            .collect();
+        (used, Relation { alias, columns })
+    }
+
+    /// The value of a column.
+    fn at(&self, column: &RelationColumn) -> Bound {
+        let expr = match &column.place {
+            Place::Slot(slot) => Expr::Slot(*slot),
+            Place::Expr(expr) => expr.clone(),
+            Place::Field(used, number) => Expr::Slot(self.slot_of(used, *number)),
+        };
+        Bound { expr, ty: column.ty, collation: column.collation.clone() }
+    }
+
+    fn slot_of(&self, used: &TableUse, number: usize) -> Slot {
+        let mut slots = used.slots.borrow_mut();
+        *slots[number].get_or_insert_with(|| self.new_slot())
+    }
+
+    /// The column that a name means, here or in a query around this one.
+    fn resolve(&self, scope: &Scope<'_>, qualifier: Option<&str>, name: &str) -> Result<Bound> {
+        let mut here = Some(scope);
+        while let Some(scope) = here {
+            let mut found: Option<&RelationColumn> = None;
+            for relation in &scope.relations {
+                if qualifier.is_some_and(|qualifier| !self.dialect.is_same(&relation.alias, qualifier)) {
+                    continue;
+                }
+                for column in &relation.columns {
+                    let is_it = self.dialect.is_same(&column.name, name) && (qualifier.is_some() || !column.is_hidden);
+                    if !is_it {
+                        continue;
+                    }
+                    if found.is_some() {
+                        return Err(self.ambiguous(name));
+                    }
+                    found = Some(column);
+                }
+            }
+            if let Some(column) = found {
+                return Ok(self.at(column));
+            }
+            here = scope.parent;
+        }
+        Err(self.no_such_column(scope, qualifier, name))
+    }
+
+    fn ambiguous(&self, name: &str) -> Error {
+        let message = match self.dialect {
+            Dialect::Tarantool => format!("ambiguous column name: {name}"),
+            Dialect::Mysql => format!("Column '{name}' in field list is ambiguous"),
+            Dialect::Postgres => format!("column reference \"{name}\" is ambiguous"),
+        };
+        Error::new(Condition::AmbiguousColumn, message)
+    }
+
+    fn no_such_column(&self, scope: &Scope<'_>, qualifier: Option<&str>, name: &str) -> Error {
+        let full = qualifier.map_or_else(|| name.to_string(), |qualifier| format!("{qualifier}.{name}"));
+        let message = match self.dialect {
+            Dialect::Tarantool => format!("Can't resolve field '{full}'"),
+            Dialect::Mysql => format!("Unknown column '{full}' in 'field list'"),
+            Dialect::Postgres => match qualifier {
+                Some(_) => format!("column {full} does not exist"),
+                None => format!("column \"{full}\" does not exist"),
+            },
+        };
+        let error = Error::new(Condition::UndefinedColumn, message);
+        // The same in other letters, perhaps.
+        let mut candidates = scope.relations.iter().flat_map(|relation| {
+            relation.columns.iter().map(move |column| (&relation.alias, &column.name))
+        });
+        match candidates.find(|(_, column)| column.eq_ignore_ascii_case(name)) {
+            Some((alias, column)) => error.hint(format!("Perhaps you meant the column \"{alias}\".\"{column}\".")),
+            None => error,
+        }
+    }
+}

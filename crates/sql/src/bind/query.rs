@@ -1,0 +1,731 @@
+//! Queries: blocks of SELECT, what stands around them, and what combines them.
+
+use super::from::{Tree, conjuncts, take_order};
+use super::{Binder, Bound, Output, Own, Query, Scope};
+use crate::aggregates::{Aggregate, AggregateCall};
+use crate::cast::Strictness;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::expr::{Expr, Slot};
+use crate::plan::{Definition, Lock, Plan, SortKey};
+use crate::types::{Base, Type};
+use sqlparser::ast::{self, SelectItem, SetExpr, SetOperator, SetQuantifier};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// ORDER BY, LIMIT, OFFSET and FOR UPDATE of a query.
+struct Tail<'q> {
+    order_by: &'q [ast::OrderByExpr],
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+    lock: Option<Lock>,
+}
+
+impl Binder<'_> {
+    /// A query, inside of another one perhaps.
+    pub(super) fn bind_query(&self, query: &ast::Query, parent: Option<&Scope<'_>>) -> Result<Query> {
+        let known = self.own.borrow().len();
+        let mut definitions = Vec::new();
+        if let Some(with) = &query.with {
+            for cte in &with.cte_tables {
+                definitions.push(self.bind_own(cte, with.recursive, parent)?);
+            }
+        }
+        let order_by: &[ast::OrderByExpr] = match &query.order_by {
+            None => &[],
+            Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(keys), .. }) => keys,
+            Some(_) => return Err(Error::unsupported("ORDER BY ALL")),
+        };
+        let (limit, offset) = self.bind_limit(query)?;
+        let lock = query.locks.first().map(|lock| match lock.nonblock {
+            Some(ast::NonBlock::Nowait) => Lock::NoWait,
+            Some(ast::NonBlock::SkipLocked) => Lock::Skip,
+            None => Lock::Wait,
+        });
+        let mut found = self.bind_set(&query.body, parent, Tail { order_by, limit, offset, lock })?;
+        for (number, definition) in definitions.into_iter().rev() {
+            found.plan = Plan::With { number, definition: Rc::new(definition), body: Box::new(found.plan) };
+        }
+        self.own.borrow_mut().truncate(known);
+        Ok(found)
+    }
+
+    fn bind_limit(&self, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
+        let scope = Scope::new(None);
+        let count = |expr: &ast::Expr| -> Result<Expr> {
+            let bound = self.bind(&scope, expr)?;
+            Ok(match bound.ty.base {
+                Base::Unknown => self.cast_to(bound, Type::of(Base::Int8), Strictness::Explicit)?.expr,
+                _ => bound.expr,
+            })
+        };
+        let (mut limit, mut offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => (
+                limit.as_ref().map(&count).transpose()?,
+                offset.as_ref().map(|offset| count(&offset.value)).transpose()?,
+            ),
+            Some(ast::LimitClause::OffsetCommaLimit { offset, limit }) => (Some(count(limit)?), Some(count(offset)?)),
+        };
+        if let Some(fetch) = &query.fetch {
+            if fetch.with_ties || fetch.percent {
+                return Err(Error::unsupported("FETCH ... WITH TIES or PERCENT"));
+            }
+            limit = fetch.quantity.as_ref().map(&count).transpose()?;
+        }
+        let is_null = |expr: &Option<Expr>| expr.as_ref().and_then(Expr::constant).is_some_and(crate::Value::is_null);
+        if is_null(&limit) {
+            limit = None;
+        }
+        if is_null(&offset) {
+            offset = None;
+        }
+        Ok((limit, offset))
+    }
+
+    /// `name AS (query)`: from here on the name means its rows.
+    fn bind_own(&self, cte: &ast::Cte, is_recursive: bool, parent: Option<&Scope<'_>>) -> Result<(usize, Definition)> {
+        let name = self.dialect.fold(&cte.alias.name);
+        let number = self.tables.get();
+        self.tables.set(number + 1);
+        let names: Vec<String> = cte.alias.columns.iter().map(|column| self.dialect.fold(&column.name)).collect();
+        if is_recursive
+            && let SetExpr::SetOperation { op: SetOperator::Union, left, right, set_quantifier } = &*cte.query.body
+            && mentions(right, &cte.alias.name.value)
+        {
+            let first = self.bind_set(left, parent, Tail { order_by: &[], limit: None, offset: None, lock: None })?;
+            let columns = own_columns(&first.outputs, &names, &name)?;
+            self.own.borrow_mut().push(Own { name: name.clone(), number, columns: columns.clone() });
+            self.recursions.set(self.recursions.get() + 1);
+            let step = self.bind_set(right, parent, Tail { order_by: &[], limit: None, offset: None, lock: None });
+            self.recursions.set(self.recursions.get() - 1);
+            let mut step = step?;
+            if step.outputs.len() != columns.len() {
+                return Err(self.unequal("UNION"));
+            }
+            self.cast_outputs(&mut step, &columns.iter().map(|(_, ty, _)| *ty).collect::<Vec<_>>())?;
+            let drops = *set_quantifier != SetQuantifier::All;
+            let step_slots = step.outputs.iter().map(|output| output.slot).collect();
+            let outputs = first.outputs.iter().map(|output| output.slot).collect();
+            return Ok((number, Definition { plan: first.plan, outputs, step: Some((step.plan, step_slots, drops)) }));
+        }
+        let query = self.bind_query(&cte.query, parent)?;
+        let columns = own_columns(&query.outputs, &names, &name)?;
+        self.own.borrow_mut().push(Own { name, number, columns });
+        let outputs = query.outputs.iter().map(|output| output.slot).collect();
+        Ok((number, Definition { plan: query.plan, outputs, step: None }))
+    }
+
+    fn unequal(&self, what: &str) -> Error {
+        let message = match self.dialect {
+            Dialect::Postgres => format!("each {what} query must have the same number of columns"),
+            Dialect::Mysql => "The used SELECT statements have a different number of columns".to_string(),
+            Dialect::Tarantool => format!("SELECTs to the left and right of {what} do not have the same number of result columns"),
+        };
+        Error::new(Condition::ColumnCount, message)
+    }
+
+    fn cast_outputs(&self, query: &mut Query, types: &[Type]) -> Result<()> {
+        let mut columns = Vec::new();
+        for (output, ty) in query.outputs.iter_mut().zip(types) {
+            let is_open = matches!(ty.base, Base::Any | Base::Scalar | Base::Number | Base::Unknown | Base::Integer);
+            if output.ty.base == ty.base || is_open && output.ty.base != Base::Unknown {
+                continue;
+            }
+            let bound = self.cast_to(Bound::new(Expr::Slot(output.slot), output.ty), *ty, Strictness::Explicit)?;
+            let slot = self.new_slot();
+            columns.push((slot, bound.expr));
+            (output.slot, output.ty) = (slot, *ty);
+        }
+        if !columns.is_empty() {
+            let plan = std::mem::replace(&mut query.plan, Plan::Nothing);
+            query.plan = Plan::Map(Box::new(plan), columns);
+        }
+        Ok(())
+    }
+
+    fn bind_set(&self, body: &SetExpr, parent: Option<&Scope<'_>>, tail: Tail<'_>) -> Result<Query> {
+        match body {
+            SetExpr::Select(select) => self.bind_select(select, parent, tail),
+            SetExpr::Query(query) => {
+                let query = self.bind_query(query, parent)?;
+                self.finish(query, tail)
+            }
+            SetExpr::Values(values) => {
+                let query = self.bind_values(values, parent)?;
+                self.finish(query, tail)
+            }
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                let query = self.bind_operation(left, *op, *set_quantifier, right, parent)?;
+                self.finish(query, tail)
+            }
+            SetExpr::Table(table) => {
+                let name = table.table_name.as_ref().map_or_else(String::new, ToString::to_string);
+                let text = format!("SELECT * FROM {name}");
+                match self.dialect.parse(&text)?.into_iter().next() {
+                    Some(ast::Statement::Query(query)) => {
+                        let query = self.bind_query(&query, parent)?;
+                        self.finish(query, tail)
+                    }
+                    _ => Err(Error::new(Condition::Syntax, format!("'TABLE {name}' names no table"))),
+                }
+            }
+            other => Err(Error::unsupported(format!("'{other}' within a query"))),
+        }
+    }
+
+    fn bind_operation(
+        &self,
+        left: &SetExpr,
+        op: SetOperator,
+        quantifier: SetQuantifier,
+        right: &SetExpr,
+        parent: Option<&Scope<'_>>,
+    ) -> Result<Query> {
+        let nothing = || Tail { order_by: &[], limit: None, offset: None, lock: None };
+        let mut left = self.bind_set(left, parent, nothing())?;
+        let mut right = self.bind_set(right, parent, nothing())?;
+        if left.outputs.len() != right.outputs.len() {
+            return Err(self.unequal(&op.to_string()));
+        }
+        let mut types = Vec::new();
+        for (a, b) in left.outputs.iter().zip(&right.outputs) {
+            types.push(self.common(a.ty, b.ty).ok_or_else(|| {
+                Error::new(Condition::TypeMismatch, format!("{op} types {} and {} cannot be matched", a.ty, b.ty))
+            })?);
+        }
+        self.cast_outputs(&mut left, &types)?;
+        self.cast_outputs(&mut right, &types)?;
+        for (output, ty) in left.outputs.iter_mut().zip(&types) {
+            output.ty = *ty;
+        }
+        let all = quantifier == SetQuantifier::All;
+        let left_slots: Vec<Slot> = left.outputs.iter().map(|output| output.slot).collect();
+        let right_slots: Vec<Slot> = right.outputs.iter().map(|output| output.slot).collect();
+        let plan = match op {
+            SetOperator::Union => {
+                // Both sides fill new places: those of one side may be in use within it.
+                let slots: Vec<Slot> = left_slots.iter().map(|_| self.new_slot()).collect();
+                let to = |from: &[Slot]| slots.iter().copied().zip(from.iter().map(|slot| Expr::Slot(*slot))).collect();
+                let left_plan = Plan::Map(Box::new(left.plan), to(&left_slots));
+                let right_plan = Plan::Map(Box::new(right.plan), to(&right_slots));
+                for (output, slot) in left.outputs.iter_mut().zip(&slots) {
+                    output.slot = *slot;
+                }
+                let both = Plan::Concat(Box::new(left_plan), Box::new(right_plan));
+                match all {
+                    true => both,
+                    false => Plan::Distinct { input: Box::new(both), slots },
+                }
+            }
+            SetOperator::Intersect | SetOperator::Except | SetOperator::Minus => Plan::Among {
+                left: Box::new(left.plan),
+                right: Box::new(right.plan),
+                left_slots,
+                right_slots,
+                keeps: op == SetOperator::Intersect,
+                all,
+            },
+        };
+        Ok(Query { plan, outputs: left.outputs })
+    }
+
+    fn bind_values(&self, values: &ast::Values, parent: Option<&Scope<'_>>) -> Result<Query> {
+        let scope = Scope::new(parent);
+        let width = values.rows.first().map_or(0, |row| row.content.len());
+        let mut columns: Vec<Vec<Bound>> = (0..width).map(|_| Vec::with_capacity(values.rows.len())).collect();
+        for row in &values.rows {
+            if row.content.len() != width {
+                return Err(Error::new(Condition::ColumnCount, "VALUES lists must all be the same length"));
+            }
+            for (column, expr) in columns.iter_mut().zip(&row.content) {
+                column.push(self.bind(&scope, expr)?);
+            }
+        }
+        let mut rows: Vec<Vec<Expr>> = (0..values.rows.len()).map(|_| Vec::with_capacity(width)).collect();
+        let mut outputs = Vec::with_capacity(width);
+        for (number, column) in columns.into_iter().enumerate() {
+            let (column, ty) = self.alike(column, "VALUES")?;
+            for (row, bound) in rows.iter_mut().zip(column) {
+                row.push(bound.expr);
+            }
+            let name = match self.dialect {
+                Dialect::Tarantool => format!("COLUMN_{}", number + 1),
+                Dialect::Mysql => format!("column_{number}"),
+                Dialect::Postgres => format!("column{}", number + 1),
+            };
+            outputs.push(Output { name, slot: self.new_slot(), ty, collation: None });
+        }
+        let slots = outputs.iter().map(|output| output.slot).collect();
+        Ok(Query { plan: Plan::Rows(rows, slots), outputs })
+    }
+
+    /// ORDER BY of columns that are there, and LIMIT.
+    fn finish(&self, mut query: Query, tail: Tail<'_>) -> Result<Query> {
+        let mut keys = Vec::new();
+        for key in tail.order_by {
+            let at = match self.output_number(&query.outputs, &key.expr)? {
+                Some(at) => at,
+                None => {
+                    // An expression of the columns.
+                    let mut scope = Scope::new(None);
+                    scope.relations.push(super::Relation { alias: String::new(), columns: super::from::columns_of(&query.outputs) });
+                    let bound = self.bind(&scope, &key.expr)?;
+                    let slot = self.new_slot();
+                    let plan = std::mem::replace(&mut query.plan, Plan::Nothing);
+                    query.plan = Plan::Map(Box::new(plan), vec![(slot, bound.expr)]);
+                    keys.push(self.sort_key(slot, key, bound.collation));
+                    continue;
+                }
+            };
+            keys.push(self.sort_key(query.outputs[at].slot, key, query.outputs[at].collation.clone()));
+        }
+        let slots = query.outputs.iter().map(|output| output.slot).collect();
+        query.plan = limited(sorted(query.plan, keys, slots, &tail), tail);
+        Ok(query)
+    }
+
+    fn sort_key(&self, slot: Slot, key: &ast::OrderByExpr, collation: crate::expr::CollationOption) -> SortKey {
+        let is_descending = key.options.sort == Some(ast::OrderBySort::Desc);
+        let nulls_first = key.options.nulls_first.unwrap_or(is_descending != self.dialect.has_nulls_first());
+        SortKey { slot, is_descending, nulls_first, collation }
+    }
+
+    /// The column that ORDER BY or GROUP BY means by a number or an alias.
+    fn output_number(&self, outputs: &[Output], expr: &ast::Expr) -> Result<Option<usize>> {
+        match expr {
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::Number(text, _) => match text.parse::<usize>() {
+                    Ok(number) if (1..=outputs.len()).contains(&number) => Ok(Some(number - 1)),
+                    Ok(number) => Err(Error::new(
+                        Condition::UndefinedColumn,
+                        match self.dialect {
+                            Dialect::Tarantool => format!("Error at ORDER BY in place 1: term out of range - should be between 1 and {}", outputs.len()),
+                            Dialect::Mysql => format!("Unknown column '{number}' in 'order clause'"),
+                            Dialect::Postgres => format!("ORDER BY position {number} is not in select list"),
+                        },
+                    )),
+                    Err(_) => Ok(None),
+                },
+                _ => Ok(None),
+            },
+            ast::Expr::Identifier(ident) => {
+                let name = self.dialect.fold(ident);
+                Ok(outputs.iter().position(|output| self.dialect.is_same(&output.name, &name)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn bind_select(&self, select: &ast::Select, parent: Option<&Scope<'_>>, tail: Tail<'_>) -> Result<Query> {
+        self.check_select(select)?;
+        let mut scope = Scope::new(parent);
+        let tree = self.bind_from(&mut scope, &select.from)?;
+        if let Some(lock) = tail.lock {
+            set_lock(&tree, lock);
+        }
+        let mut conditions = Vec::new();
+        if let Some(selection) = &select.selection {
+            conjuncts(self.condition(&scope, selection)?, &mut conditions);
+        }
+        // Aggregates may stand in what follows.
+        scope.calls = Some(RefCell::new(Vec::new()));
+        let mut columns = self.bind_projection(&scope, &select.projection)?;
+        if columns.len() > super::COLUMNS_MAX {
+            return Err(Error::new(Condition::LimitExceeded, format!("a query has at most {} columns", super::COLUMNS_MAX)));
+        }
+        let mut groups = self.bind_groups(&scope, &select.group_by, &columns)?;
+        let having = select.having.as_ref().map(|having| self.condition(&scope, having)).transpose()?;
+        let mut order = self.bind_order(&scope, tail.order_by, &columns)?;
+        let mut having = having;
+        let calls = scope.calls.take().map(RefCell::into_inner).unwrap_or_default();
+        let is_grouped = !calls.is_empty() || !groups.is_empty() || having.is_some();
+        let mut calls = calls;
+        let mut group_slots = Vec::new();
+        if is_grouped {
+            group_slots = self.group(&tree, &mut groups, &mut calls, &mut columns, &mut having, &mut order)?;
+        }
+        let (mut plan, _) = self.plan_tree(tree, conditions);
+        if is_grouped {
+            plan = Plan::Aggregate { input: Box::new(plan), groups: group_slots, calls };
+            if let Some(having) = having {
+                plan = Plan::Filter(Box::new(plan), having);
+            }
+        }
+        self.project(select, plan, columns, order, tail, is_grouped)
+    }
+
+    fn check_select(&self, select: &ast::Select) -> Result<()> {
+        let what = match select {
+            ast::Select { into: Some(_), .. } => "SELECT INTO",
+            ast::Select { qualify: Some(_), .. } => "QUALIFY",
+            ast::Select { top: Some(_), .. } => "TOP",
+            _ if !select.lateral_views.is_empty() => "LATERAL VIEW",
+            _ => return Ok(()),
+        };
+        Err(Error::unsupported(what))
+    }
+
+    /// The columns of the result: names and expressions.
+    pub(super) fn bind_projection(&self, scope: &Scope<'_>, items: &[SelectItem]) -> Result<Vec<(String, Bound)>> {
+        let mut columns = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let name = self.column_name(expr, columns.len());
+                    columns.push((name, self.bind(scope, expr)?));
+                }
+                SelectItem::ExprWithAlias { expr, alias } => columns.push((self.dialect.fold(alias), self.bind(scope, expr)?)),
+                SelectItem::Wildcard(_) => {
+                    if scope.relations.is_empty() {
+                        return Err(Error::new(Condition::Syntax, "Failed to expand '*' in SELECT statement without FROM clause"));
+                    }
+                    for relation in &scope.relations {
+                        let visible = relation.columns.iter().filter(|column| !column.is_hidden);
+                        columns.extend(visible.map(|column| (column.name.clone(), self.at(column))));
+                    }
+                }
+                SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    let alias = self.dialect.object_name(name)?;
+                    let relation = scope.relations.iter().find(|relation| self.dialect.is_same(&relation.alias, &alias));
+                    let relation = relation.ok_or_else(|| {
+                        Error::new(Condition::UndefinedTable, format!("missing FROM-clause entry for table \"{alias}\""))
+                    })?;
+                    columns.extend(relation.columns.iter().map(|column| (column.name.clone(), self.at(column))));
+                }
+                other => return Err(Error::unsupported(format!("'{other}'"))),
+            }
+        }
+        Ok(columns)
+    }
+
+    /// What a column is called that has no alias.
+    fn column_name(&self, expr: &ast::Expr, number: usize) -> String {
+        match (expr, self.dialect) {
+            (ast::Expr::Identifier(ident), _) => self.dialect.fold(ident),
+            (ast::Expr::CompoundIdentifier(parts), _) => parts.last().map_or_else(String::new, |ident| self.dialect.fold(ident)),
+            (_, Dialect::Tarantool) => format!("COLUMN_{}", number + 1),
+            (_, Dialect::Mysql) => expr.to_string(),
+            (ast::Expr::Nested(inner), _) => self.column_name(inner, number),
+            (ast::Expr::Function(function), _) => function.name.to_string().to_lowercase(),
+            (ast::Expr::Cast { data_type, expr, .. }, _) => match self.column_name(expr, number) {
+                name if name == "?column?" => {
+                    Type::of_ast(self.dialect, data_type).map_or(name, |ty| catalog_name(ty).to_string())
+                }
+                name => name,
+            },
+            (ast::Expr::Case { .. }, _) => "case".to_string(),
+            (ast::Expr::Exists { .. }, _) => "exists".to_string(),
+            (ast::Expr::Extract { .. }, _) => "extract".to_string(),
+            _ => "?column?".to_string(),
+        }
+    }
+
+    fn bind_groups(&self, scope: &Scope<'_>, group_by: &ast::GroupByExpr, columns: &[(String, Bound)]) -> Result<Vec<Bound>> {
+        let exprs = match group_by {
+            ast::GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
+            _ => return Err(Error::unsupported("GROUP BY ALL, ROLLUP and CUBE")),
+        };
+        let outputs: Vec<Output> = columns
+            .iter()
+            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
+            .collect();
+        let mut groups = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            // The name of a column of FROM goes before that of the result.
+            let found = match expr {
+                ast::Expr::Identifier(_) => match self.bind(scope, expr) {
+                    Ok(bound) => Some(bound),
+                    Err(error) if error.condition() == Condition::UndefinedColumn => None,
+                    Err(error) => return Err(error),
+                },
+                _ => None,
+            };
+            groups.push(match (found, self.output_number(&outputs, expr)?) {
+                (Some(bound), _) => bound,
+                (None, Some(number)) => columns[number].1.clone(),
+                (None, None) => self.bind(scope, expr)?,
+            });
+        }
+        Ok(groups)
+    }
+
+    /// ORDER BY: columns of the result by number or alias, else expressions of FROM.
+    fn bind_order(&self, scope: &Scope<'_>, keys: &[ast::OrderByExpr], columns: &[(String, Bound)]) -> Result<Vec<Bound>> {
+        let outputs: Vec<Output> = columns
+            .iter()
+            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
+            .collect();
+        let mut order = Vec::with_capacity(keys.len());
+        for key in keys {
+            order.push(match self.output_number(&outputs, &key.expr)? {
+                Some(number) => columns[number].1.clone(),
+                None => self.bind(scope, &key.expr)?,
+            });
+        }
+        Ok(order)
+    }
+
+    /// Has what stands behind GROUP BY read the groups' values in place of the rows'.
+    fn group(
+        &self,
+        tree: &Tree,
+        groups: &mut Vec<Bound>,
+        calls: &mut Vec<AggregateCall>,
+        columns: &mut [(String, Bound)],
+        having: &mut Option<Expr>,
+        order: &mut [Bound],
+    ) -> Result<Vec<(Slot, Expr)>> {
+        let group_slots: Vec<(Slot, Expr)> = groups.iter().map(|group| (self.new_slot(), group.expr.clone())).collect();
+        let rows = match tree {
+            Tree::Inner(..) => slots_of_tree(tree),
+            _ => hashbrown::HashSet::new(),
+        };
+        let mut stray: Option<Slot> = None;
+        let mut replace = |expr: Expr| {
+            expr.replaced(&mut |part| {
+                if let Some((slot, _)) = group_slots.iter().find(|(_, group)| group.is_like(part)) {
+                    return Some(Expr::Slot(*slot));
+                }
+                let Expr::Slot(slot) = part else { return None };
+                if !rows.contains(slot) {
+                    return None;
+                }
+                if self.dialect == Dialect::Postgres && !self.is_given_by(tree, *slot, groups) {
+                    stray = stray.or(Some(*slot));
+                    return None;
+                }
+                // The same in the whole group, or any will do.
+                let known = calls.iter().find(|call| {
+                    call.aggregate == Aggregate::Any && matches!(call.arguments.as_slice(), [Expr::Slot(other)] if other == slot)
+                });
+                let known = known.map(|call| call.slot);
+                Some(Expr::Slot(known.unwrap_or_else(|| {
+                        let to = self.new_slot();
+                        calls.push(AggregateCall {
+                            aggregate: Aggregate::Any,
+                            arguments: vec![Expr::Slot(*slot)],
+                            result: Type::UNKNOWN,
+                            is_distinct: false,
+                            filter: None,
+                            order: Vec::new(),
+                            collation: None,
+                            slot: to,
+                        });
+                        to
+                    })))
+            })
+        };
+        let none = || Expr::Const(crate::Value::Null);
+        for (_, bound) in columns.iter_mut() {
+            bound.expr = replace(std::mem::replace(&mut bound.expr, none()));
+        }
+        for bound in order.iter_mut() {
+            bound.expr = replace(std::mem::replace(&mut bound.expr, none()));
+        }
+        *having = having.take().map(&mut replace);
+        if let Some(slot) = stray {
+            let name = name_of_slot(tree, slot).unwrap_or_default();
+            let what = format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
+            return Err(Error::new(Condition::Grouping, what));
+        }
+        Ok(group_slots)
+    }
+
+    /// True if the column of a place is the same for all rows of a group, since the primary key of its table is.
+    fn is_given_by(&self, tree: &Tree, slot: Slot, groups: &[Bound]) -> bool {
+        match tree {
+            Tree::Table(used) => {
+                let slots = used.slots.borrow();
+                let key = used.table.primary_key();
+                slots.contains(&Some(slot))
+                    && !key.is_empty()
+                    && key.iter().all(|(field, ..)| {
+                        groups.iter().any(|group| matches!(group.expr, Expr::Slot(of) if slots[*field] == Some(of)))
+                    })
+            }
+            Tree::Rows(_) => false,
+            Tree::Inner(trees, _) => trees.iter().any(|tree| self.is_given_by(tree, slot, groups)),
+            Tree::Outer(left, right, ..) => self.is_given_by(left, slot, groups) || self.is_given_by(right, slot, groups),
+        }
+    }
+
+    fn project(
+        &self,
+        select: &ast::Select,
+        mut plan: Plan,
+        columns: Vec<(String, Bound)>,
+        order: Vec<Bound>,
+        tail: Tail<'_>,
+        is_grouped: bool,
+    ) -> Result<Query> {
+        let mut computed = Vec::new();
+        let mut place = |bound: &Bound| match bound.expr {
+            Expr::Slot(slot) => slot,
+            _ => {
+                let known = computed.iter().find(|(_, expr): &&(Slot, Expr)| expr.is_like(&bound.expr));
+                match known {
+                    Some((slot, _)) => *slot,
+                    None => {
+                        let slot = self.new_slot();
+                        computed.push((slot, bound.expr.clone()));
+                        slot
+                    }
+                }
+            }
+        };
+        let mut outputs = Vec::with_capacity(columns.len());
+        for (name, bound) in &columns {
+            let slot = place(bound);
+            outputs.push(Output { name: name.clone(), slot, ty: bound.ty, collation: bound.collation.clone() });
+        }
+        let keys: Vec<SortKey> = tail
+            .order_by
+            .iter()
+            .zip(&order)
+            .map(|(key, bound)| self.sort_key(place(bound), key, bound.collation.clone()))
+            .collect();
+        if self.dialect == Dialect::Postgres {
+            for (output, (_, bound)) in outputs.iter_mut().zip(&columns) {
+                // A literal that nothing has given a type is text.
+                if output.ty.base == Base::Unknown {
+                    let text = self.cast_to(bound.clone(), Type::TEXT, Strictness::Explicit)?;
+                    let slot = self.new_slot();
+                    computed.push((slot, text.expr));
+                    (output.slot, output.ty) = (slot, Type::TEXT);
+                }
+            }
+        }
+        let distinct_on = match &select.distinct {
+            Some(ast::Distinct::On(_)) => return Err(Error::unsupported("DISTINCT ON")),
+            Some(ast::Distinct::Distinct) => true,
+            _ => false,
+        };
+        let is_in_order = !keys.is_empty() && !is_grouped && take_order(&mut plan, &keys);
+        if !computed.is_empty() {
+            plan = Plan::Map(Box::new(plan), computed);
+        }
+        let mut slots: Vec<Slot> = outputs.iter().map(|output| output.slot).collect();
+        if distinct_on {
+            if keys.iter().any(|key| !slots.contains(&key.slot)) {
+                let what = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                return Err(Error::new(Condition::Grouping, what));
+            }
+            plan = Plan::Distinct { input: Box::new(plan), slots: slots.clone() };
+        }
+        if !is_in_order {
+            slots.extend(keys.iter().map(|key| key.slot));
+            slots.sort_unstable();
+            slots.dedup();
+            plan = sorted(plan, keys, slots, &tail);
+        }
+        Ok(Query { plan: limited(plan, tail), outputs })
+    }
+}
+
+/// Names of PostgreSQL's catalog, which its columns get from casts.
+fn catalog_name(ty: Type) -> &'static str {
+    match ty.base {
+        Base::Bool => "bool",
+        Base::Int1 | Base::Int2 => "int2",
+        Base::Int4 => "int4",
+        Base::Int8 | Base::Integer | Base::Uint8 => "int8",
+        Base::Double => "float8",
+        Base::Decimal | Base::Number => "numeric",
+        Base::Date => "date",
+        Base::Timestamp => "timestamp",
+        Base::TimestampTz => "timestamptz",
+        Base::Interval => "interval",
+        Base::Bytes => "bytea",
+        Base::Uuid => "uuid",
+        Base::Json => "json",
+        _ => "text",
+    }
+}
+
+fn sorted(plan: Plan, keys: Vec<SortKey>, mut slots: Vec<Slot>, tail: &Tail<'_>) -> Plan {
+    if keys.is_empty() {
+        return plan;
+    }
+    slots.extend(keys.iter().map(|key| key.slot));
+    slots.sort_unstable();
+    slots.dedup();
+    let limit = tail.limit.clone().map(|limit| (limit, tail.offset.clone()));
+    Plan::Sort { input: Box::new(plan), keys, slots, limit }
+}
+
+fn limited(plan: Plan, tail: Tail<'_>) -> Plan {
+    match (tail.limit, tail.offset) {
+        (None, None) => plan,
+        (limit, offset) => Plan::Limit { input: Box::new(plan), limit, offset },
+    }
+}
+
+fn own_columns(outputs: &[Output], names: &[String], table: &str) -> Result<Vec<(String, Type, crate::expr::CollationOption)>> {
+    if names.len() > outputs.len() {
+        let what = format!("table {table} has {} values for {} columns", outputs.len(), names.len());
+        return Err(Error::new(Condition::ColumnCount, what));
+    }
+    let named = outputs.iter().enumerate().map(|(number, output)| {
+        let name = names.get(number).unwrap_or(&output.name).clone();
+        (name, output.ty, output.collation.clone())
+    });
+    Ok(named.collect())
+}
+
+/// True if a query block names a table.
+fn mentions(body: &SetExpr, name: &str) -> bool {
+    let factor = |factor: &ast::TableFactor| match factor {
+        ast::TableFactor::Table { name: found, .. } => found.to_string().trim_matches(['"', '`']).eq_ignore_ascii_case(name),
+        ast::TableFactor::Derived { subquery, .. } => mentions(&subquery.body, name),
+        _ => false,
+    };
+    match body {
+        SetExpr::Select(select) => {
+            select.from.iter().any(|item| factor(&item.relation) || item.joins.iter().any(|join| factor(&join.relation)))
+        }
+        SetExpr::Query(query) => mentions(&query.body, name),
+        SetExpr::SetOperation { left, right, .. } => mentions(left, name) || mentions(right, name),
+        _ => false,
+    }
+}
+
+fn set_lock(tree: &Tree, lock: Lock) {
+    match tree {
+        Tree::Table(used) => used.lock.set(Some(lock)),
+        Tree::Rows(_) => {}
+        Tree::Inner(trees, _) => trees.iter().for_each(|tree| set_lock(tree, lock)),
+        Tree::Outer(left, right, ..) => {
+            set_lock(left, lock);
+            set_lock(right, lock);
+        }
+    }
+}
+
+fn slots_of_tree(tree: &Tree) -> hashbrown::HashSet<Slot> {
+    let mut slots = hashbrown::HashSet::new();
+    match tree {
+        Tree::Table(used) => slots.extend(used.slots.borrow().iter().flatten()),
+        Tree::Rows(plan) => plan.fills(&mut |slot| {
+            slots.insert(slot);
+        }),
+        Tree::Inner(trees, _) => trees.iter().for_each(|tree| slots.extend(slots_of_tree(tree))),
+        Tree::Outer(left, right, ..) => {
+            slots.extend(slots_of_tree(left));
+            slots.extend(slots_of_tree(right));
+        }
+    }
+    slots
+}
+
+fn name_of_slot(tree: &Tree, slot: Slot) -> Option<String> {
+    match tree {
+        Tree::Table(used) => {
+            let number = used.slots.borrow().iter().position(|found| *found == Some(slot))?;
+            Some(format!("{}.{}", used.alias, used.table.columns[number].name))
+        }
+        Tree::Rows(_) => None,
+        Tree::Inner(trees, _) => trees.iter().find_map(|tree| name_of_slot(tree, slot)),
+        Tree::Outer(left, right, ..) => name_of_slot(left, slot).or_else(|| name_of_slot(right, slot)),
+    }
+}

@@ -1,0 +1,497 @@
+//! INSERT, REPLACE, UPDATE, DELETE.
+
+use super::from::conjuncts;
+use super::{Binder, Bound, Output, Scope, TableUse};
+use crate::cast::Strictness;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::expr::{Expr, Slot};
+use crate::plan::Plan;
+use crate::table::Table;
+use crate::types::Base;
+use crate::value::Value;
+use sqlparser::ast;
+use std::rc::Rc;
+use tuple::IndexId;
+
+/// A statement that changes rows of a table.
+pub(crate) struct Write {
+    pub(crate) table: Rc<Table>,
+    pub(crate) change: Change,
+    /// RETURNING: columns of the new or removed rows, what is computed of them, and the result's columns.
+    pub(crate) returning: Option<Returning>,
+}
+
+/// What is handed back of each changed row.
+pub(crate) struct Returning {
+    pub(crate) fields: Vec<(u32, Slot)>,
+    pub(crate) columns: Vec<(Slot, Expr)>,
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// What becomes of the rows.
+pub(crate) enum Change {
+    Insert {
+        /// Gives the rows; `values` are computed of each, one for each column.
+        source: Plan,
+        values: Vec<Expr>,
+        on_conflict: OnConflict,
+        /// At most one row.
+        is_single: bool,
+    },
+    Update {
+        source: Plan,
+        /// Where the whole old row is.
+        row: Slot,
+        sets: Vec<(usize, Expr)>,
+    },
+    Delete {
+        source: Plan,
+        row: Slot,
+    },
+}
+
+/// What happens if a key of a new row is there already.
+pub(crate) enum OnConflict {
+    /// The statement is refused.
+    Refuse,
+    /// The row is left out. None: whatever the key is.
+    Ignore(Option<IndexId>),
+    /// The rows that have them leave.
+    Replace,
+    /// The row that is there is changed.
+    Update(Box<Changed>),
+}
+
+/// The row that is there already, and what becomes of it.
+pub(crate) struct Changed {
+    pub(crate) index_id: Option<IndexId>,
+    /// Places of the row that is there.
+    pub(crate) fields: Vec<(u32, Slot)>,
+    /// Places of the one that would have come.
+    pub(crate) new_fields: Vec<(u32, Slot)>,
+    pub(crate) sets: Vec<(usize, Expr)>,
+    pub(crate) filter: Option<Expr>,
+}
+
+impl Binder<'_> {
+    fn writable(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
+        let name = self.dialect.object_name(name)?;
+        let table = self.find_table(&name)?;
+        if matches!(table.space.kind, database::SpaceKind::View { .. }) {
+            return Err(Error::new(Condition::Other, format!("cannot modify {name} because it is a view")));
+        }
+        Ok(table)
+    }
+
+    fn column_of(&self, table: &Table, name: &str) -> Result<usize> {
+        table.column(self.dialect, name).ok_or_else(|| {
+            let message = match self.dialect {
+                Dialect::Tarantool => format!("Space '{}' has no column '{name}'", table.name),
+                Dialect::Mysql => format!("Unknown column '{name}' in 'field list'"),
+                Dialect::Postgres => format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+            };
+            Error::new(Condition::UndefinedColumn, message)
+        })
+    }
+
+    /// The value as one that the column takes.
+    fn assigned(&self, table: &Table, number: usize, bound: Bound) -> Result<Expr> {
+        let column = &table.columns[number];
+        let fits = match (self.dialect, bound.ty.base, column.ty.base) {
+            (_, _, Base::Any | Base::Scalar) | (_, Base::Unknown | Base::Any | Base::Scalar | Base::Number, _) => true,
+            (Dialect::Mysql, ..) => true,
+            _ if bound.ty.is_number() && column.ty.is_number() || bound.ty.is_moment() && column.ty.is_moment() => true,
+            (_, from, to) if from == to => true,
+            (Dialect::Tarantool, ..) => true,
+            (Dialect::Postgres, _, Base::Text) => true,
+            (Dialect::Postgres, Base::Text, Base::Json) => true,
+            _ => false,
+        };
+        if !fits {
+            let what = format!("column \"{}\" is of type {} but expression is of type {}", column.name, column.ty, bound.ty);
+            return Err(Error::new(Condition::TypeMismatch, what).hint("You will need to rewrite or cast the expression."));
+        }
+        Ok(self.cast_to(bound, column.ty, Strictness::Assignment)?.expr)
+    }
+
+    /// What stands in a column that a row says nothing of.
+    fn default_of(&self, table: &Table, number: usize) -> Result<Expr> {
+        let Some(text) = &table.columns[number].default else { return Ok(Expr::Const(Value::Null)) };
+        let parsed = self.dialect.parse(&format!("SELECT {text}"))?;
+        let Some(ast::Statement::Query(query)) = parsed.into_iter().next() else {
+            return Err(Error::new(Condition::Syntax, format!("the default '{text}' is no expression")));
+        };
+        let ast::SetExpr::Select(select) = *query.body else {
+            return Err(Error::new(Condition::Syntax, format!("the default '{text}' is no expression")));
+        };
+        match select.projection.into_iter().next() {
+            Some(ast::SelectItem::UnnamedExpr(expr)) => {
+                let bound = self.bind(&Scope::new(None), &expr)?;
+                self.assigned(table, number, bound)
+            }
+            _ => Err(Error::new(Condition::Syntax, format!("the default '{text}' is no expression"))),
+        }
+    }
+
+    fn bind_returning(&self, table: &Rc<Table>, alias: &str, items: Option<&[ast::SelectItem]>) -> Result<Option<Returning>> {
+        let Some(items) = items else { return Ok(None) };
+        let (used, relation) = self.use_table(Rc::clone(table), alias.to_string());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        let mut columns = Vec::new();
+        let mut outputs = Vec::new();
+        for (name, bound) in self.bind_projection(&scope, items)? {
+            let slot = self.new_slot();
+            columns.push((slot, bound.expr));
+            outputs.push(Output { name, slot, ty: bound.ty, collation: bound.collation });
+        }
+        Ok(Some(Returning { fields: used.fields(), columns, outputs }))
+    }
+
+    /// INSERT and REPLACE. Errors: names and types that do not fit.
+    pub(crate) fn bind_insert(&self, insert: &ast::Insert) -> Result<Write> {
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Err(Error::unsupported(format!("'INSERT INTO {}'", insert.table)));
+        };
+        let table = self.writable(name)?;
+        let mut columns = Vec::new();
+        for name in &insert.columns {
+            let number = self.column_of(&table, &self.dialect.object_name(name)?)?;
+            if columns.contains(&number) {
+                let what = format!("column \"{}\" specified more than once", table.columns[number].name);
+                return Err(Error::new(Condition::DuplicateColumn, what));
+            }
+            columns.push(number);
+        }
+        if columns.is_empty() {
+            columns = (0..table.columns.len()).collect();
+        }
+        let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
+        let is_single;
+        let source = match (&insert.source, insert.assignments.is_empty()) {
+            (Some(query), _) => {
+                let (source, single) = self.bind_source(&table, query, &columns, !insert.columns.is_empty(), &mut values)?;
+                is_single = single;
+                source
+            }
+            (None, false) => {
+                let scope = Scope::new(None);
+                for (number, value) in self.bind_sets(&table, &scope, &insert.assignments)? {
+                    values[number] = Some(value);
+                }
+                is_single = true;
+                Plan::One
+            }
+            (None, true) => {
+                is_single = true;
+                Plan::One
+            }
+        };
+        let mut all = Vec::with_capacity(values.len());
+        for (number, value) in values.into_iter().enumerate() {
+            all.push(match value {
+                Some(value) => value,
+                None => self.default_of(&table, number)?,
+            });
+        }
+        let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |alias| self.dialect.fold(&alias.alias));
+        let on_conflict = self.bind_on_conflict(insert, &table, &alias)?;
+        let returning = self.bind_returning(&table, &alias, insert.returning.as_deref())?;
+        Ok(Write { table, change: Change::Insert { source, values: all, on_conflict, is_single }, returning })
+    }
+
+    /// The rows to put in: places and casts for their columns. Returns the plan, and true if it is one row.
+    fn bind_source(
+        &self,
+        table: &Rc<Table>,
+        query: &ast::Query,
+        columns: &[usize],
+        are_listed: bool,
+        values: &mut [Option<Expr>],
+    ) -> Result<(Plan, bool)> {
+        let wrong_count = |count: usize| {
+            let message = match self.dialect {
+                Dialect::Tarantool if are_listed => format!("{count} values for {} columns", columns.len()),
+                Dialect::Tarantool => {
+                    format!("table {} has {} columns but {count} values were supplied", table.name, columns.len())
+                }
+                Dialect::Mysql => "Column count doesn't match value count at row 1".to_string(),
+                Dialect::Postgres if count > columns.len() => "INSERT has more expressions than target columns".to_string(),
+                Dialect::Postgres => "INSERT has more target columns than expressions".to_string(),
+            };
+            Error::new(Condition::ColumnCount, message)
+        };
+        if let ast::SetExpr::Values(listed) = &*query.body
+            && query.with.is_none()
+            && query.limit_clause.is_none()
+            && query.order_by.is_none()
+        {
+            // Each value on its own: those of a column need not be of one type, and DEFAULT may stand there.
+            let slots: Vec<Slot> = columns.iter().map(|_| self.new_slot()).collect();
+            let scope = Scope::new(None);
+            let mut rows = Vec::with_capacity(listed.rows.len());
+            for row in &listed.rows {
+                let row = &row.content;
+                let may_be_short = self.dialect == Dialect::Postgres && !are_listed;
+                if row.len() > columns.len() || row.len() < columns.len() && !may_be_short {
+                    return Err(wrong_count(row.len()));
+                }
+                let mut exprs = Vec::with_capacity(columns.len());
+                for (number, expr) in columns.iter().zip(row) {
+                    exprs.push(match expr {
+                        ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => {
+                            self.default_of(table, *number)?
+                        }
+                        expr => self.assigned(table, *number, self.bind(&scope, expr)?)?,
+                    });
+                }
+                for number in &columns[row.len()..] {
+                    exprs.push(self.default_of(table, *number)?);
+                }
+                rows.push(exprs);
+            }
+            for (number, slot) in columns.iter().zip(&slots) {
+                values[*number] = Some(Expr::Slot(*slot));
+            }
+            let is_single = rows.len() == 1;
+            return Ok((Plan::Rows(rows, slots), is_single));
+        }
+        let query = self.bind_query(query, None)?;
+        let may_be_short = self.dialect == Dialect::Postgres && !are_listed;
+        if query.outputs.len() > columns.len() || query.outputs.len() < columns.len() && !may_be_short {
+            return Err(wrong_count(query.outputs.len()));
+        }
+        for (number, output) in columns.iter().zip(&query.outputs) {
+            values[*number] = Some(self.assigned(table, *number, Bound::new(Expr::Slot(output.slot), output.ty))?);
+        }
+        Ok((query.plan, false))
+    }
+
+    fn bind_on_conflict(&self, insert: &ast::Insert, table: &Rc<Table>, alias: &str) -> Result<OnConflict> {
+        if insert.replace_into {
+            return Ok(OnConflict::Replace);
+        }
+        if insert.ignore {
+            return Ok(OnConflict::Ignore(None));
+        }
+        match insert.or {
+            None | Some(ast::SqliteOnConflict::Abort | ast::SqliteOnConflict::Fail | ast::SqliteOnConflict::Rollback) => {}
+            Some(ast::SqliteOnConflict::Ignore) => return Ok(OnConflict::Ignore(None)),
+            Some(ast::SqliteOnConflict::Replace) => return Ok(OnConflict::Replace),
+        }
+        match &insert.on {
+            None => Ok(OnConflict::Refuse),
+            Some(ast::OnInsert::DuplicateKeyUpdate(sets)) => self.bind_changed(table, alias, None, sets, None),
+            Some(ast::OnInsert::OnConflict(on)) => {
+                let index_id = on.conflict_target.as_ref().map(|target| self.conflict_index(table, target)).transpose()?;
+                match &on.action {
+                    ast::OnConflictAction::DoNothing => Ok(OnConflict::Ignore(index_id)),
+                    ast::OnConflictAction::DoUpdate(update) => {
+                        self.bind_changed(table, alias, index_id, &update.assignments, update.selection.as_ref())
+                    }
+                }
+            }
+            Some(_) => Err(Error::unsupported("this form of ON")),
+        }
+    }
+
+    fn conflict_index(&self, table: &Table, target: &ast::ConflictTarget) -> Result<IndexId> {
+        let found = match target {
+            ast::ConflictTarget::OnConstraint(name) => {
+                let name = self.dialect.object_name(name)?;
+                table.indexes.iter().find(|index| index.is_unique && self.dialect.is_same(&index.name, &name))
+            }
+            ast::ConflictTarget::Columns { columns, .. } => {
+                let mut wanted = Vec::new();
+                for column in columns {
+                    wanted.push(self.column_of(table, &self.dialect.fold(column))?);
+                }
+                wanted.sort_unstable();
+                table.indexes.iter().find(|index| {
+                    let mut fields: Vec<usize> = index.parts.iter().map(|part| part.0).collect();
+                    fields.sort_unstable();
+                    index.is_unique && fields == wanted
+                })
+            }
+        };
+        found.map(|index| index.id).ok_or_else(|| {
+            let what = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+            Error::new(Condition::InvalidTable, what)
+        })
+    }
+
+    fn bind_changed(
+        &self,
+        table: &Rc<Table>,
+        alias: &str,
+        index_id: Option<IndexId>,
+        sets: &[ast::Assignment],
+        filter: Option<&ast::Expr>,
+    ) -> Result<OnConflict> {
+        let (used, relation) = self.use_table(Rc::clone(table), alias.to_string());
+        let (new, mut excluded) = self.use_table(Rc::clone(table), "excluded".to_string());
+        // By its name alone a column is that of the row that is there.
+        excluded.columns.iter_mut().for_each(|column| column.is_hidden = true);
+        if self.dialect == Dialect::Tarantool {
+            excluded.alias = "EXCLUDED".to_string();
+        }
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        scope.relations.push(excluded);
+        let sets = self.bind_sets(table, &scope, sets)?;
+        let filter = filter.map(|filter| self.condition(&scope, filter)).transpose()?;
+        let changed = Changed { index_id, fields: used.fields(), new_fields: new.fields(), sets, filter };
+        Ok(OnConflict::Update(Box::new(changed)))
+    }
+
+    fn bind_sets(&self, table: &Rc<Table>, scope: &Scope<'_>, sets: &[ast::Assignment]) -> Result<Vec<(usize, Expr)>> {
+        let mut found: Vec<(usize, Expr)> = Vec::with_capacity(sets.len());
+        let mut add = |name: &ast::ObjectName, value: &ast::Expr| -> Result<()> {
+            let number = self.column_of(table, &self.dialect.object_name(name)?)?;
+            if found.iter().any(|(other, _)| *other == number) {
+                let what = format!("multiple assignments to same column \"{}\"", table.columns[number].name);
+                return Err(Error::new(Condition::DuplicateColumn, what));
+            }
+            let value = match value {
+                ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => {
+                    self.default_of(table, number)?
+                }
+                value => self.assigned(table, number, self.bind(scope, value)?)?,
+            };
+            found.push((number, value));
+            Ok(())
+        };
+        for set in sets {
+            match (&set.target, &set.value) {
+                (ast::AssignmentTarget::ColumnName(name), value) => add(name, value)?,
+                (ast::AssignmentTarget::Tuple(names), ast::Expr::Tuple(values)) if names.len() == values.len() => {
+                    for (name, value) in names.iter().zip(values) {
+                        add(name, value)?;
+                    }
+                }
+                (ast::AssignmentTarget::Tuple(_), _) => return Err(Error::unsupported(format!("'SET {set}'"))),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The scan of UPDATE and DELETE: rows of the table that fulfil the condition, and where the whole row goes.
+    #[expect(clippy::too_many_arguments, reason = "the parts of two statements")]
+    fn bind_target(
+        &self,
+        mut scope: Scope<'_>,
+        used: &Rc<TableUse>,
+        more: &[ast::TableWithJoins],
+        selection: Option<&ast::Expr>,
+        order_by: &[ast::OrderByExpr],
+        limit: Option<&ast::Expr>,
+        sets: &mut dyn FnMut(&Scope<'_>) -> Result<()>,
+    ) -> Result<(Plan, Slot)> {
+        if !order_by.is_empty() || limit.is_some() {
+            return Err(Error::unsupported("ORDER BY and LIMIT of UPDATE and DELETE"));
+        }
+        let row = self.new_slot();
+        used.row.set(Some(row));
+        let others = self.bind_from(&mut scope, more)?;
+        let mut conditions = Vec::new();
+        if let Some(selection) = selection {
+            conjuncts(self.condition(&scope, selection)?, &mut conditions);
+        }
+        sets(&scope)?;
+        let tree = super::from::Tree::Inner(vec![super::from::Tree::Table(Rc::clone(used)), others], Vec::new());
+        Ok((self.plan_tree(tree, conditions).0, row))
+    }
+
+    /// UPDATE. Errors: names and types that do not fit.
+    pub(crate) fn bind_update(&self, update: &ast::Update) -> Result<Write> {
+        let (table, alias) = self.target_of(&update.table)?;
+        let (used, relation) = self.use_table(Rc::clone(&table), alias.clone());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        let more: &[ast::TableWithJoins] = match &update.from {
+            None => &[],
+            Some(ast::UpdateTableFromKind::BeforeSet(from) | ast::UpdateTableFromKind::AfterSet(from)) => from,
+        };
+        let mut sets = Vec::new();
+        let (source, row) = self.bind_target(
+            scope,
+            &used,
+            more,
+            update.selection.as_ref(),
+            &update.order_by,
+            update.limit.as_ref(),
+            &mut |scope| {
+                sets = self.bind_sets(&table, scope, &update.assignments)?;
+                Ok(())
+            },
+        )?;
+        let returning = self.bind_returning(&table, &alias, update.returning.as_deref())?;
+        Ok(Write { table, change: Change::Update { source, row, sets }, returning })
+    }
+
+    fn target_of(&self, target: &ast::TableWithJoins) -> Result<(Rc<Table>, String)> {
+        match &target.relation {
+            ast::TableFactor::Table { name, alias, args: None, .. } if target.joins.is_empty() => {
+                let table = self.writable(name)?;
+                let alias = alias.as_ref().map_or_else(|| table.name.clone(), |alias| self.dialect.fold(&alias.name));
+                Ok((table, alias))
+            }
+            _ => Err(Error::unsupported(format!("changing '{target}'"))),
+        }
+    }
+
+    /// DELETE. Errors: names and types that do not fit.
+    pub(crate) fn bind_delete(&self, delete: &ast::Delete) -> Result<Write> {
+        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+        let [target] = from.as_slice() else { return Err(Error::unsupported("DELETE from several tables")) };
+        if !delete.tables.is_empty() {
+            return Err(Error::unsupported("DELETE from several tables"));
+        }
+        let (table, alias) = self.target_of(target)?;
+        let (used, relation) = self.use_table(Rc::clone(&table), alias.clone());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        let more: &[ast::TableWithJoins] = delete.using.as_deref().unwrap_or(&[]);
+        let (source, row) = self.bind_target(
+            scope,
+            &used,
+            more,
+            delete.selection.as_ref(),
+            &delete.order_by,
+            delete.limit.as_ref(),
+            &mut |_| Ok(()),
+        )?;
+        let returning = self.bind_returning(&table, &alias, delete.returning.as_deref())?;
+        Ok(Write { table, change: Change::Delete { source, row }, returning })
+    }
+
+    /// A query as a statement of its own.
+    pub(crate) fn bind_statement(&self, query: &ast::Query) -> Result<super::Query> {
+        self.bind_query(query, None)
+    }
+}
+
+impl Write {
+    /// The columns of the result; none if only the number of rows is told.
+    pub(crate) fn outputs(&self) -> &[Output] {
+        self.returning.as_ref().map_or(&[], |returning| &returning.outputs)
+    }
+
+    /// True if the statement changes one row at most, and nothing can come between reading and changing it.
+    pub(crate) fn is_alone(&self) -> bool {
+        if self.table.space.may_wait() || self.returning.is_some() || self.table.space.has_triggers() {
+            return false;
+        }
+        match &self.change {
+            Change::Insert { is_single, on_conflict, .. } => *is_single && matches!(on_conflict, OnConflict::Refuse),
+            Change::Update { source, sets, .. } => {
+                let key = self.table.primary_key();
+                let keeps_key = !sets.iter().any(|(number, _)| key.iter().any(|(field, ..)| field == number));
+                keeps_key && matches!(source, Plan::Scan(scan) if scan.is_unique)
+            }
+            Change::Delete { source, .. } => matches!(source, Plan::Scan(scan) if scan.is_unique),
+        }
+    }
+}
+

@@ -1,0 +1,362 @@
+//! Values of one type as values of another: CAST, and what happens on the way into a column.
+
+use crate::arithmetic::rounded_to;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::moments;
+use crate::types::{Base, Type};
+use crate::value::Value;
+use std::fmt::Write;
+use std::rc::Rc;
+use tuple::decimal::Decimal;
+
+/// How much is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    /// CAST: text is cut to its length.
+    Explicit,
+    /// Into a column: text that is too long is refused.
+    Assignment,
+}
+
+/// The value as one of a type. Errors: it cannot be one.
+pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
+    let value = match (to.base, value) {
+        (_, Value::Null) => return Ok(Value::Null),
+        (Base::Unknown | Base::Any, value) => return Ok(value),
+        (Base::Scalar, value @ Value::Document(_)) => return Err(mismatch(dialect, &value, to)),
+        (Base::Scalar, value) => return Ok(value),
+        (Base::Bool, value) => to_bool(dialect, value)?,
+        (Base::Number, value) => to_number(dialect, value, to)?,
+        (Base::Double, value) => to_double(dialect, value, to)?,
+        (Base::Decimal, value) => to_decimal(dialect, value, to)?,
+        (Base::Text, value) => return to_text(dialect, value, to, strictness),
+        (Base::Bytes, value) => to_bytes(dialect, value, to)?,
+        (Base::Uuid, value) => to_uuid(dialect, value, to)?,
+        (Base::Date | Base::Timestamp | Base::TimestampTz, value) => to_moment(dialect, value, to)?,
+        (Base::Interval, Value::Text(text)) => Value::Interval(Rc::new(moments::parse_interval(&text)?)),
+        (Base::Interval, value @ Value::Interval(_)) => value,
+        (Base::Json, Value::Text(text)) => to_json(&text)?,
+        (Base::Json, value) => Value::text(display(dialect, &value)),
+        (Base::Array | Base::Map, value @ Value::Document(_)) => value,
+        (_, value) if to.is_integer() => to_integer(dialect, value, to, strictness)?,
+        (_, value) => return Err(mismatch(dialect, &value, to)),
+    };
+    Ok(value)
+}
+
+fn mismatch(dialect: Dialect, value: &Value, to: Type) -> Error {
+    let message = match dialect {
+        Dialect::Tarantool => {
+            format!("Type mismatch: can not convert {} to {}", display(dialect, value), to.name(dialect))
+        }
+        _ => format!("cannot convert {} to {}", display(dialect, value), to.name(dialect)),
+    };
+    Error::new(Condition::TypeMismatch, message)
+}
+
+fn invalid(dialect: Dialect, text: &str, to: Type) -> Error {
+    match dialect {
+        Dialect::Tarantool => mismatch(dialect, &Value::text(text), to),
+        _ => {
+            let message = format!("invalid input syntax for type {}: \"{text}\"", to.name(dialect));
+            Error::new(Condition::InvalidText, message)
+        }
+    }
+}
+
+fn too_large(dialect: Dialect, value: &Value, to: Type) -> Error {
+    match dialect {
+        Dialect::Tarantool => mismatch(dialect, value, to),
+        _ => Error::new(Condition::NumericOutOfRange, format!("{} out of range", to.name(dialect))),
+    }
+}
+
+fn to_bool(dialect: Dialect, value: Value) -> Result<Value> {
+    Ok(Value::Bool(match &value {
+        Value::Bool(value) => *value,
+        Value::Int(value) => *value != 0,
+        Value::Double(value) if dialect != Dialect::Postgres => *value != 0.0,
+        Value::Text(text) => match text.trim().to_ascii_lowercase().as_str() {
+            "true" => true,
+            "false" => false,
+            "t" | "yes" | "y" | "on" | "1" if dialect != Dialect::Tarantool => true,
+            "f" | "no" | "n" | "off" | "0" if dialect != Dialect::Tarantool => false,
+            _ => return Err(invalid(dialect, text, Type::BOOL)),
+        },
+        value => return Err(mismatch(dialect, value, Type::BOOL)),
+    }))
+}
+
+fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
+    let (least, greatest) = to.range().unwrap_or((i128::from(i64::MIN), i128::from(u64::MAX)));
+    let number = match &value {
+        Value::Int(_) | Value::Uint(_) => value.as_integer(),
+        Value::Bool(value) if strictness == Strictness::Explicit || dialect == Dialect::Mysql => Some(i128::from(*value)),
+        Value::Double(double) => {
+            let whole = match dialect {
+                Dialect::Tarantool => double.trunc(),
+                Dialect::Postgres => double.round_ties_even(),
+                Dialect::Mysql => double.round(),
+            };
+            // A column of whole numbers takes none that is not.
+            if dialect == Dialect::Tarantool && strictness == Strictness::Assignment && whole != *double {
+                return Err(mismatch(dialect, &value, to));
+            }
+            (whole.abs() < 2e19).then_some(whole as i128)
+        }
+        Value::Decimal(decimal) => match dialect {
+            Dialect::Tarantool => decimal.to_integer(),
+            _ => rounded_to(**decimal, 0).and_then(|value| value.to_integer()),
+        },
+        Value::Text(text) => match (text.trim().parse::<i128>(), dialect) {
+            (Ok(number), _) => Some(number),
+            (Err(_), Dialect::Mysql) => {
+                let number = leading_number(text).parse::<f64>().unwrap_or(0.0);
+                return to_integer(dialect, Value::Double(number), to, strictness);
+            }
+            (Err(_), _) => return Err(invalid(dialect, text, to)),
+        },
+        _ => return Err(mismatch(dialect, &value, to)),
+    };
+    number
+        .filter(|number| (least..=greatest).contains(number))
+        .and_then(Value::integer)
+        .ok_or_else(|| too_large(dialect, &value, to))
+}
+
+/// What of a text MySQL takes for a number.
+fn leading_number(text: &str) -> &str {
+    let text = text.trim_start();
+    let mut has_point = false;
+    let mut has_exponent = false;
+    let bytes = text.as_bytes();
+    let mut end = 0;
+    while let Some(&byte) = bytes.get(end) {
+        match byte {
+            b'0'..=b'9' => {}
+            b'+' | b'-' if end == 0 || matches!(bytes[end - 1], b'e' | b'E') => {}
+            b'.' if !has_point && !has_exponent => has_point = true,
+            b'e' | b'E' if end > 0 && !has_exponent => has_exponent = true,
+            _ => break,
+        }
+        end += 1;
+    }
+    text[..end].trim_end_matches(['e', 'E', '+', '-'])
+}
+
+fn to_number(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+    match &value {
+        Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Decimal(_) => Ok(value),
+        Value::Bool(value) if dialect == Dialect::Mysql => Ok(Value::Int(i64::from(*value))),
+        Value::Text(text) => parse_number(text).ok_or_else(|| invalid(dialect, text, to)),
+        value => Err(mismatch(dialect, value, to)),
+    }
+}
+
+/// A number as text has it: a whole one if it is one, else a double.
+pub(crate) fn parse_number(text: &str) -> Option<Value> {
+    let text = text.trim();
+    match text.parse::<i128>().ok().and_then(Value::integer) {
+        Some(value) => Some(value),
+        None => parse_double(text).map(Value::Double),
+    }
+}
+
+fn parse_double(text: &str) -> Option<f64> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "nan" => Some(f64::NAN),
+        "infinity" | "inf" | "+infinity" => Some(f64::INFINITY),
+        "-infinity" | "-inf" => Some(f64::NEG_INFINITY),
+        other if other.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => other.parse().ok(),
+        _ => None,
+    }
+}
+
+fn to_double(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+    match &value {
+        Value::Text(text) => match (parse_double(text), dialect) {
+            (Some(value), _) => Ok(Value::Double(value)),
+            (None, Dialect::Mysql) => Ok(Value::Double(leading_number(text).parse().unwrap_or(0.0))),
+            (None, _) => Err(invalid(dialect, text, to)),
+        },
+        Value::Bool(value) if dialect == Dialect::Mysql => Ok(Value::Double(f64::from(u8::from(*value)))),
+        other => other.as_double().map(Value::Double).ok_or_else(|| mismatch(dialect, other, to)),
+    }
+}
+
+fn to_decimal(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+    let decimal = match &value {
+        Value::Text(text) => match (text.trim().parse::<Decimal>(), dialect) {
+            (Ok(value), _) => Some(value),
+            (Err(_), Dialect::Mysql) => Some(leading_number(text).parse().unwrap_or(Decimal::from(0i64))),
+            (Err(_), _) => return Err(invalid(dialect, text, to)),
+        },
+        other => other.as_decimal(),
+    };
+    let decimal = decimal.ok_or_else(|| mismatch(dialect, &value, to))?;
+    if to.length == 0 {
+        return Ok(Value::decimal(decimal));
+    }
+    let rounded = rounded_to(decimal, to.scale as i32).filter(|value| {
+        let digits = value.parts().0.unsigned_abs().checked_ilog10().map_or(0, |log| log + 1);
+        digits <= to.length
+    });
+    rounded.map(Value::decimal).ok_or_else(|| {
+        Error::new(Condition::NumericOutOfRange, "numeric field overflow").detail(format!(
+            "A field with precision {}, scale {} must round to an absolute value less than 10^{}.",
+            to.length,
+            to.scale,
+            to.length - to.scale
+        ))
+    })
+}
+
+fn to_text(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
+    let text = match value {
+        Value::Text(text) => text,
+        Value::Bytes(bytes) => match std::str::from_utf8(&bytes) {
+            Ok(text) if dialect != Dialect::Postgres => text.into(),
+            Ok(_) => display(dialect, &Value::Bytes(bytes)).into(),
+            Err(_) => return Err(Error::new(Condition::InvalidEncoding, "the bytes are no UTF-8")),
+        },
+        // Into a column, Tarantool takes no number for text.
+        value if dialect == Dialect::Tarantool && strictness == Strictness::Assignment && !matches!(value, Value::Uuid(_)) => {
+            return Err(mismatch(dialect, &value, to));
+        }
+        value => display(dialect, &value).into(),
+    };
+    if to.length == 0 || text.len() <= to.length as usize {
+        return Ok(Value::Text(text));
+    }
+    match text.char_indices().nth(to.length as usize) {
+        None => Ok(Value::Text(text)),
+        Some((end, _)) if strictness == Strictness::Explicit || text[end..].trim_end_matches(' ').is_empty() => {
+            Ok(Value::text(&text[..end]))
+        }
+        Some(_) => Err(Error::new(
+            Condition::TooLong,
+            format!("value too long for type character varying({})", to.length),
+        )),
+    }
+}
+
+fn to_bytes(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+    match &value {
+        Value::Bytes(_) => Ok(value),
+        Value::Text(text) => match (text.strip_prefix("\\x"), dialect) {
+            (Some(digits), Dialect::Postgres) => {
+                from_hex(digits).map(|bytes| Value::Bytes(bytes.into())).ok_or_else(|| invalid(dialect, text, to))
+            }
+            _ => Ok(Value::Bytes(text.as_bytes().into())),
+        },
+        Value::Uuid(bytes) => Ok(Value::Bytes(bytes[..].into())),
+        value => Err(mismatch(dialect, value, to)),
+    }
+}
+
+/// Bytes from pairs of hexadecimal digits.
+pub(crate) fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.as_bytes();
+    let nibble = |byte: u8| (byte as char).to_digit(16);
+    let pairs = digits.chunks(2).map(|pair| Some((nibble(pair[0])? << 4 | nibble(*pair.get(1)?)?) as u8));
+    pairs.collect()
+}
+
+fn to_uuid(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+    match &value {
+        Value::Uuid(_) => Ok(value),
+        Value::Bytes(bytes) => {
+            let bytes: Option<[u8; 16]> = bytes[..].try_into().ok();
+            bytes.map(|bytes| Value::Uuid(Rc::new(bytes))).ok_or_else(|| mismatch(dialect, &value, to))
+        }
+        Value::Text(text) => {
+            let digits: String = text.trim().trim_matches(['{', '}']).chars().filter(|c| *c != '-').collect();
+            let bytes = from_hex(&digits).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+            bytes.map(|bytes| Value::Uuid(Rc::new(bytes))).ok_or_else(|| invalid(dialect, text, to))
+        }
+        value => Err(mismatch(dialect, value, to)),
+    }
+}
+
+fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+    match &value {
+        Value::Datetime(moment) if to.base == Base::Date => {
+            let mut day = **moment;
+            day.seconds = day.seconds.div_euclid(86_400) * 86_400;
+            day.nanoseconds = 0;
+            Ok(Value::Datetime(Rc::new(day)))
+        }
+        Value::Datetime(_) => Ok(value),
+        Value::Text(text) => {
+            let moment = moments::parse(text, to.base == Base::Date);
+            moment.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| match dialect {
+                Dialect::Tarantool => invalid(dialect, text, to),
+                _ => Error::new(
+                    Condition::InvalidDatetime,
+                    format!("invalid input syntax for type {}: \"{text}\"", to.name(dialect)),
+                ),
+            })
+        }
+        value => Err(mismatch(dialect, value, to)),
+    }
+}
+
+fn to_json(text: &str) -> Result<Value> {
+    match crate::json::check(text) {
+        true => Ok(Value::text(text)),
+        false => Err(Error::new(Condition::InvalidText, "invalid input syntax for type json")
+            .detail(format!("\"{}\" is no JSON.", text.chars().take(60).collect::<String>()))),
+    }
+}
+
+/// The value as text.
+pub(crate) fn display(dialect: Dialect, value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".to_string(),
+        Value::Bool(value) if dialect == Dialect::Tarantool => (if *value { "TRUE" } else { "FALSE" }).to_string(),
+        Value::Bool(value) if dialect == Dialect::Mysql => u8::from(*value).to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Double(value) => display_double(dialect, *value),
+        Value::Decimal(value) => value.to_string(),
+        Value::Text(text) => text.to_string(),
+        Value::Bytes(bytes) => {
+            let mut text = String::from(if dialect == Dialect::Postgres { "\\x" } else { "" });
+            for byte in bytes.iter() {
+                let _ = write!(text, "{byte:02x}");
+            }
+            text
+        }
+        Value::Uuid(bytes) => tuple::format_uuid(&bytes[..]),
+        Value::Datetime(moment) => match dialect {
+            Dialect::Tarantool => moment.to_string(),
+            _ => moments::display(moment),
+        },
+        Value::Interval(interval) => interval.to_string(),
+        Value::Document(bytes) => crate::json::from_msgpack(bytes),
+    }
+}
+
+fn display_double(dialect: Dialect, value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_string();
+    }
+    if value.is_infinite() {
+        return (if value > 0.0 { "Infinity" } else { "-Infinity" }).to_string();
+    }
+    if dialect == Dialect::Tarantool {
+        let text = tuple::format_double(value);
+        return if value == value.trunc() && !text.contains(['.', 'e']) { format!("{text}.0") } else { text };
+    }
+    let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    if (-5..15).contains(&exponent) {
+        return format!("{value}");
+    }
+    // The shortest digits, and an exponent of two digits at least.
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}

@@ -1,0 +1,287 @@
+//! Running INSERT, REPLACE, UPDATE and DELETE: first all rows are found, then they are changed.
+
+use crate::bind::{Change, Changed, OnConflict, Write};
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::expr::{Expr, Slot};
+use crate::run::{Flow, Run, Sink};
+use crate::scan::{encode_key, encode_row, primary_key};
+use crate::value::Value;
+use database::{ErrorCode, Operation};
+use storage::Key;
+use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, Tuple};
+
+/// What a statement has done.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Rows that were put in, changed, removed or found.
+    pub rows: u64,
+    /// Numbers that a sequence has given to new rows.
+    pub generated: Vec<i64>,
+}
+
+/// Numbers that are remembered of one statement.
+const GENERATED_MAX: usize = 100_000;
+
+impl Write {
+    /// Changes the rows; what RETURNING asks for goes to `sink`. Errors: those of finding rows and of `Database::execute`; a null where none may be.
+    pub(crate) fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Counts> {
+        let mut counts = Counts::default();
+        match &self.change {
+            Change::Insert { source, values, on_conflict, .. } => {
+                let mut rows: Vec<Vec<Value>> = Vec::new();
+                source.run(run, &mut |run| {
+                    let mut row = Vec::with_capacity(values.len());
+                    for value in values {
+                        row.push(value.eval(run)?);
+                    }
+                    run.take_row(&row)?;
+                    rows.push(row);
+                    Ok(Flow::On)
+                })?;
+                for row in rows {
+                    run.tick()?;
+                    self.insert(run, &row, on_conflict, &mut counts, sink)?;
+                }
+            }
+            Change::Update { source, row, sets } => {
+                let mut changes: Vec<(Value, Vec<Value>)> = Vec::new();
+                source.run(run, &mut |run| {
+                    let mut values = Vec::with_capacity(sets.len());
+                    for (_, expr) in sets {
+                        values.push(expr.eval(run)?);
+                    }
+                    let old = run.frame[*row].clone();
+                    run.take(old.weight() + 64)?;
+                    changes.push((old, values));
+                    Ok(Flow::On)
+                })?;
+                self.update_all(run, sets, &changes, &mut counts, sink)?;
+            }
+            Change::Delete { source, row } => {
+                let mut rows = Vec::new();
+                source.run(run, &mut |run| {
+                    let old = run.frame[*row].clone();
+                    run.take(old.weight() + 48)?;
+                    rows.push(old);
+                    Ok(Flow::On)
+                })?;
+                for old in &rows {
+                    run.tick()?;
+                    let Value::Document(old) = old else { continue };
+                    self.remove(run, old)?;
+                    counts.rows += 1;
+                    self.give_back(run, old, sink)?;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn execute(&self, run: &Run<'_>, operation: Operation<'_>) -> Result<Option<Tuple>> {
+        Ok(run.database.execute(run.context, &self.table.space, operation)?)
+    }
+
+    fn remove(&self, run: &Run<'_>, old: &[u8]) -> Result<()> {
+        let Some(key) = primary_key(&self.table.space, old) else { return Ok(()) };
+        self.execute(run, Operation::Delete { index_id: IndexId::PRIMARY, key: &key }).map(drop)
+    }
+
+    fn check_nulls(&self, run: &Run<'_>, row: &[Value]) -> Result<()> {
+        for (number, (column, value)) in self.table.columns.iter().zip(row).enumerate() {
+            let is_filled = self.table.generated.is_some_and(|(field, _)| field == number);
+            if value.is_null() && !column.is_nullable && !is_filled {
+                return Err(self.not_null(run.dialect, &column.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn not_null(&self, dialect: Dialect, column: &str) -> Error {
+        let table = &self.table.name;
+        Error::new(
+            Condition::NotNull,
+            match dialect {
+                Dialect::Tarantool => format!("NOT NULL constraint failed: {table}.{column}"),
+                Dialect::Mysql => format!("Column '{column}' cannot be null"),
+                Dialect::Postgres => {
+                    format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")
+                }
+            },
+        )
+    }
+
+    fn insert(
+        &self,
+        run: &mut Run<'_>,
+        row: &[Value],
+        on_conflict: &OnConflict,
+        counts: &mut Counts,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        if let Err(error) = self.check_nulls(run, row) {
+            return match on_conflict {
+                OnConflict::Ignore(None) if run.dialect == Dialect::Tarantool => Ok(()),
+                _ => Err(error),
+            };
+        }
+        let mut bytes = Vec::new();
+        encode_row(row, &mut bytes);
+        let mut replaced = 0;
+        match on_conflict {
+            OnConflict::Refuse => {}
+            OnConflict::Ignore(index_id) => {
+                if self.conflicting(run, row, *index_id)?.is_some() {
+                    return Ok(());
+                }
+            }
+            OnConflict::Replace => {
+                while let Some(old) = self.conflicting(run, row, None)? {
+                    self.remove(run, old.data())?;
+                    replaced += 1;
+                }
+            }
+            OnConflict::Update(changed) => {
+                if let Some(old) = self.conflicting(run, row, changed.index_id)? {
+                    return self.change(run, changed, &old, row, counts, sink);
+                }
+            }
+        }
+        let written = self.execute(run, Operation::Insert { tuple: &bytes })?;
+        counts.rows += 1;
+        // Tarantool and MySQL count the row that has left as well.
+        counts.rows += if run.dialect == Dialect::Postgres { 0 } else { replaced };
+        let Some(written) = written else { return Ok(()) };
+        if let Some((field, _)) = self.table.generated
+            && row.get(field).is_some_and(Value::is_null)
+            && counts.generated.len() < GENERATED_MAX
+            && let Some(Value::Int(number)) = written.field(field as u32).map(Value::decode)
+        {
+            counts.generated.push(number);
+        }
+        self.give_back(run, written.data(), sink)
+    }
+
+    /// The row that has a key of this one, by one unique index or by any.
+    fn conflicting(&self, run: &Run<'_>, row: &[Value], index_id: Option<IndexId>) -> Result<Option<Tuple>> {
+        for index in self.table.indexes.iter().filter(|index| index.is_unique && index_id.is_none_or(|id| id == index.id)) {
+            let values: Vec<Value> = index.parts.iter().map(|(field, ..)| row[*field].clone()).collect();
+            let Some(parts) = encode_key(&self.table.space, index.id, &values) else { continue };
+            let key = Key { parts: &parts, part_count: values.len() as u32 };
+            if let Some(old) = run.database.get(run.context, &self.table.space, index.id, key)? {
+                return Ok(Some(old));
+            }
+        }
+        Ok(None)
+    }
+
+    /// ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE.
+    fn change(
+        &self,
+        run: &mut Run<'_>,
+        changed: &Changed,
+        old: &Tuple,
+        row: &[Value],
+        counts: &mut Counts,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        fill(run, &changed.fields, old.data());
+        for (field, slot) in &changed.new_fields {
+            run.frame[*slot] = row[*field as usize].clone();
+        }
+        if let Some(filter) = &changed.filter
+            && !filter.is_true(run)?
+        {
+            return Ok(());
+        }
+        let mut values = Vec::with_capacity(changed.sets.len());
+        for (_, expr) in &changed.sets {
+            values.push(expr.eval(run)?);
+        }
+        let old = Value::Document(old.data().into());
+        self.update_all(run, &changed.sets, &[(old, values)], counts, sink)?;
+        counts.rows += u64::from(run.dialect == Dialect::Mysql);
+        Ok(())
+    }
+
+    fn update_all(
+        &self,
+        run: &mut Run<'_>,
+        sets: &[(usize, Expr)],
+        changes: &[(Value, Vec<Value>)],
+        counts: &mut Counts,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let key = self.table.primary_key();
+        let moves = sets.iter().any(|(number, _)| key.iter().any(|(field, ..)| field == number));
+        // Rows that get another key leave before any comes, so that they can exchange keys.
+        let mut moved = Vec::new();
+        for (old, values) in changes {
+            run.tick()?;
+            let Value::Document(old) = old else { continue };
+            for ((number, _), value) in sets.iter().zip(values) {
+                let column = &self.table.columns[*number];
+                if value.is_null() && !column.is_nullable {
+                    return Err(self.not_null(run.dialect, &column.name));
+                }
+            }
+            let new = updated(old, sets, values);
+            counts.rows += 1;
+            if moves && primary_key(&self.table.space, old) != primary_key(&self.table.space, &new) {
+                self.remove(run, old)?;
+                moved.push(new);
+                continue;
+            }
+            self.execute(run, Operation::Replace { tuple: &new })?;
+            self.give_back(run, &new, sink)?;
+        }
+        for new in moved {
+            run.tick()?;
+            self.execute(run, Operation::Insert { tuple: &new })?;
+            self.give_back(run, &new, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Hands on what RETURNING asks for.
+    fn give_back(&self, run: &mut Run<'_>, row: &[u8], sink: &mut Sink<'_>) -> Result<()> {
+        let Some(returning) = &self.returning else { return Ok(()) };
+        fill(run, &returning.fields, row);
+        for (slot, expr) in &returning.columns {
+            run.frame[*slot] = expr.eval(run)?;
+        }
+        sink(run).map(drop)
+    }
+}
+
+fn fill(run: &mut Run<'_>, fields: &[(u32, Slot)], row: &[u8]) {
+    for (field, slot) in fields {
+        run.frame[*slot] = tuple::field(row, *field).map_or(Value::Null, Value::decode);
+    }
+}
+
+/// The row with other values in some columns.
+fn updated(old: &[u8], sets: &[(usize, Expr)], values: &[Value]) -> Vec<u8> {
+    let mut reader = Reader::new(old);
+    let count = reader.read_array().unwrap_or(0) as usize;
+    let length = sets.iter().map(|(number, _)| number + 1).max().unwrap_or(0).max(count);
+    let mut new = Vec::with_capacity(old.len() + 16);
+    msgpack::encode_array(&mut new, length as u32);
+    for number in 0..length {
+        let field = if number < count { reader.read_value().ok() } else { None };
+        match sets.iter().position(|(set, _)| *set == number) {
+            Some(at) => values[at].encode(&mut new),
+            None => match field {
+                Some(bytes) => new.extend_from_slice(bytes),
+                None => msgpack::encode_nil(&mut new),
+            },
+        }
+    }
+    new
+}
+
+/// True if a statement that was alone in its transaction may be tried again.
+pub(crate) fn may_try_again(error: &Error) -> bool {
+    error.body().source.as_ref().is_some_and(|source| source.is(ErrorCode::TransactionConflict))
+}

@@ -1,0 +1,680 @@
+//! CREATE, ALTER, DROP: rows of the system spaces, as `box.schema` writes them.
+
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::table::Table;
+use crate::types::{Base, Type};
+use crate::value::Value;
+use database::{Context, Database, INDEX_ID, Operation, SCHEMA_ID, SEQUENCE_ID, SPACE_ID, SPACE_SEQUENCE_ID, Space};
+use sqlparser::ast::{self, AlterTableOperation, ColumnOption, ObjectType, TableConstraint};
+use std::rc::Rc;
+use storage::{IteratorKind, Key, ScanRequest};
+use tuple::{IndexId, SpaceId, msgpack};
+
+/// A change of the schema that is under way.
+pub(crate) struct Ddl<'d> {
+    pub(crate) database: &'d Database,
+    pub(crate) context: &'d Rc<Context>,
+    pub(crate) dialect: Dialect,
+}
+
+/// A column that is to be.
+struct NewColumn {
+    name: String,
+    ty: Type,
+    declared: String,
+    is_nullable: bool,
+    default: Option<String>,
+    collation: Option<u32>,
+}
+
+/// An index that is to be.
+struct NewIndex {
+    name: String,
+    is_unique: bool,
+    fields: Vec<usize>,
+}
+
+/// Bytes of a name.
+const NAME_MAX: usize = 65_000;
+
+impl Ddl<'_> {
+    /// Carries out a statement of the schema. Returns the number of objects that were changed, as Tarantool counts them. Errors: those of the system spaces;
+    /// what is not there.
+    pub(crate) fn run(&self, statement: &ast::Statement) -> Result<u64> {
+        match statement {
+            ast::Statement::CreateTable(create) => self.create_table(create),
+            ast::Statement::CreateIndex(create) => self.create_index(create),
+            ast::Statement::AlterTable(alter) => self.alter_table(alter),
+            ast::Statement::Drop { object_type, if_exists, names, table, .. } => {
+                let mut count = 0;
+                for name in names {
+                    count += match object_type {
+                        ObjectType::Table => self.drop_table(name, *if_exists)?,
+                        ObjectType::Index => self.drop_index(name, table.as_ref(), *if_exists)?,
+                        other => return Err(Error::unsupported(format!("DROP {other}"))),
+                    };
+                }
+                Ok(count)
+            }
+            ast::Statement::Truncate(truncate) => {
+                for target in &truncate.table_names {
+                    let table = self.table(&target.name)?;
+                    self.database.truncate(self.context, &table.space)?;
+                }
+                Ok(0)
+            }
+            other => Err(Error::unsupported(format!("'{}'", other.to_string().split_whitespace().take(2).collect::<Vec<_>>().join(" ")))),
+        }
+    }
+
+    fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
+        Table::find(self.database, self.dialect, &self.dialect.object_name(name)?)
+    }
+
+    fn system(&self, id: SpaceId) -> Result<Rc<Space>> {
+        Ok(self.database.space(id)?)
+    }
+
+    fn execute(&self, id: SpaceId, operation: Operation<'_>) -> Result<()> {
+        self.database.execute(self.context, &self.system(id)?, operation)?;
+        Ok(())
+    }
+
+    fn delete(&self, id: SpaceId, key: &[u64]) -> Result<()> {
+        let key = encoded_key(key);
+        self.execute(id, Operation::Delete { index_id: IndexId::PRIMARY, key: &key })
+    }
+
+    fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
+        let name = self.dialect.object_name(&create.name)?;
+        if self.database.catalog.space_by_name(&name).is_some() {
+            if create.if_not_exists {
+                return Ok(0);
+            }
+            let message = match self.dialect {
+                Dialect::Tarantool => format!("Space '{name}' already exists"),
+                Dialect::Mysql => format!("Table '{name}' already exists"),
+                Dialect::Postgres => format!("relation \"{name}\" already exists"),
+            };
+            return Err(Error::new(Condition::DuplicateTable, message));
+        }
+        if create.query.is_some() || create.like.is_some() || create.inherits.is_some() {
+            return Err(Error::unsupported("CREATE TABLE AS, LIKE and INHERITS"));
+        }
+        if name.len() > NAME_MAX || name.is_empty() {
+            return Err(Error::new(Condition::InvalidTable, format!("a name has 1 to {NAME_MAX} bytes")));
+        }
+        let engine = self.engine_of(create)?;
+        let mut columns = Vec::new();
+        let mut indexes: Vec<NewIndex> = Vec::new();
+        let mut generated = None;
+        let mut primary: Option<NewIndex> = None;
+        for (number, column) in create.columns.iter().enumerate() {
+            let (column, keys) = self.new_column(&name, column)?;
+            if columns.iter().any(|other: &NewColumn| self.dialect.is_same(&other.name, &column.name)) {
+                let message = match self.dialect {
+                    Dialect::Tarantool => format!("Space field '{}' is duplicate", column.name),
+                    Dialect::Mysql => format!("Duplicate column name '{}'", column.name),
+                    Dialect::Postgres => format!("column \"{}\" specified more than once", column.name),
+                };
+                return Err(Error::new(Condition::DuplicateColumn, message));
+            }
+            if keys.is_generated && generated.replace(number).is_some() {
+                return Err(Error::new(Condition::InvalidTable, "there can be only one auto-increment column"));
+            }
+            if keys.is_primary {
+                self.set_primary(&name, &mut primary, NewIndex { name: String::new(), is_unique: true, fields: vec![number] })?;
+            }
+            if keys.is_unique {
+                indexes.push(NewIndex { name: String::new(), is_unique: true, fields: vec![number] });
+            }
+            columns.push(column);
+        }
+        for constraint in &create.constraints {
+            self.add_constraint(&name, &columns, constraint, &mut primary, &mut indexes)?;
+        }
+        let Some(primary) = primary else {
+            let what = format!("Failed to create space '{name}': PRIMARY KEY missing");
+            return Err(Error::new(Condition::InvalidTable, what));
+        };
+        for field in &primary.fields {
+            columns[*field].is_nullable = false;
+        }
+        let space_id = self.new_space_id()?;
+        self.put_space(space_id, &name, engine, &columns)?;
+        for (number, index) in std::iter::once(&primary).chain(&indexes).enumerate() {
+            self.put_index(space_id, number as u64, &self.index_name(&name, index, number), index, &columns)?;
+        }
+        if let Some(field) = generated {
+            self.put_sequence(space_id, &name, field)?;
+        }
+        Ok(1)
+    }
+
+    fn engine_of(&self, create: &ast::CreateTable) -> Result<&'static str> {
+        let options = match &create.table_options {
+            ast::CreateTableOptions::None => return Ok("memtx"),
+            ast::CreateTableOptions::With(options) | ast::CreateTableOptions::Plain(options)
+            | ast::CreateTableOptions::Options(options) | ast::CreateTableOptions::TableProperties(options) => options,
+        };
+        for option in options {
+            let text = option.to_string();
+            let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+            if name.trim().eq_ignore_ascii_case("engine") {
+                return match value.trim().trim_matches(['\'', '"']).to_ascii_lowercase().as_str() {
+                    "memtx" | "memory" => Ok("memtx"),
+                    "vinyl" | "disk" => Ok("vinyl"),
+                    // What programs for other servers say.
+                    "innodb" | "myisam" if self.dialect == Dialect::Mysql => Ok("memtx"),
+                    other => Err(Error::new(Condition::UndefinedObject, format!("Space engine '{other}' does not exist"))),
+                };
+            }
+        }
+        Ok("memtx")
+    }
+
+    fn set_primary(&self, table: &str, primary: &mut Option<NewIndex>, index: NewIndex) -> Result<()> {
+        match primary.replace(index) {
+            None => Ok(()),
+            Some(_) => {
+                let what = format!("Failed to create space '{table}': primary key has been already declared");
+                Err(Error::new(Condition::InvalidTable, what))
+            }
+        }
+    }
+
+    fn index_name(&self, table: &str, index: &NewIndex, number: usize) -> String {
+        match (index.name.is_empty(), self.dialect, number) {
+            (false, ..) => index.name.clone(),
+            (true, Dialect::Tarantool, 0) => format!("pk_unnamed_{table}_1"),
+            (true, Dialect::Tarantool, _) => format!("unique_unnamed_{table}_{}", number + 1),
+            (true, Dialect::Mysql, 0) => "PRIMARY".to_string(),
+            (true, _, 0) => format!("{table}_pkey"),
+            (true, ..) => format!("{table}_key{number}"),
+        }
+    }
+
+    fn new_column(&self, table: &str, column: &ast::ColumnDef) -> Result<(NewColumn, ColumnKeys)> {
+        let ty = Type::of_ast(self.dialect, &column.data_type)?;
+        let declared = column.data_type.to_string();
+        let mut new = NewColumn {
+            name: self.dialect.fold(&column.name),
+            ty,
+            is_nullable: true,
+            default: None,
+            collation: None,
+            declared: declared.clone(),
+        };
+        let is_serial = declared.to_ascii_lowercase().contains("serial");
+        let mut keys = ColumnKeys { is_primary: false, is_unique: false, is_generated: is_serial };
+        new.is_nullable = !is_serial;
+        for option in &column.options {
+            match &option.option {
+                ColumnOption::Null => {}
+                ColumnOption::NotNull => new.is_nullable = false,
+                ColumnOption::Default(expr) => new.default = Some(expr.to_string()),
+                ColumnOption::PrimaryKey(_) => keys.is_primary = true,
+                ColumnOption::Unique(_) => keys.is_unique = true,
+                ColumnOption::Comment(_) => {}
+                ColumnOption::Collation(name) => {
+                    let name = self.dialect.object_name(name)?;
+                    let found = self.database.catalog.collation_by_name(&name)
+                        .or_else(|| self.database.catalog.collation_by_name(&name.to_lowercase()));
+                    match found {
+                        Some(collation) => new.collation = Some(collation.id()),
+                        None => {
+                            let what = format!("Collation '{name}' does not exist");
+                            return Err(Error::new(Condition::UndefinedObject, what));
+                        }
+                    }
+                }
+                ColumnOption::Generated { generation_expr: None, .. } | ColumnOption::Identity(_) => {
+                    keys.is_generated = true;
+                    new.is_nullable = false;
+                }
+                ColumnOption::DialectSpecific(tokens) => {
+                    let text = tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+                    match text.to_ascii_uppercase().as_str() {
+                        "AUTOINCREMENT" | "AUTO_INCREMENT" => keys.is_generated = true,
+                        _ => return Err(Error::unsupported(format!("'{text}' of column {}", new.name))),
+                    }
+                }
+                ColumnOption::Check(_) => return Err(Error::unsupported(format!("CHECK (column {} of {table})", new.name))),
+                ColumnOption::ForeignKey(_) => {
+                    return Err(Error::unsupported(format!("REFERENCES (column {} of {table})", new.name)));
+                }
+                other => return Err(Error::unsupported(format!("'{other}' of column {}", new.name))),
+            }
+        }
+        if keys.is_generated && !ty.is_integer() {
+            let what = format!("Failed to create space '{table}': AUTOINCREMENT is only allowed for an integer column");
+            return Err(Error::new(Condition::InvalidTable, what));
+        }
+        Ok((new, keys))
+    }
+
+    fn fields_of(&self, table: &str, columns: &[NewColumn], listed: &[ast::IndexColumn]) -> Result<Vec<usize>> {
+        let mut fields = Vec::new();
+        for column in listed {
+            let name = match &column.column.expr {
+                ast::Expr::Identifier(ident) => self.dialect.fold(ident),
+                other => return Err(Error::unsupported(format!("an index over '{other}'"))),
+            };
+            let found = columns.iter().position(|column| self.dialect.is_same(&column.name, &name));
+            fields.push(found.ok_or_else(|| {
+                Error::new(Condition::UndefinedColumn, format!("Column '{name}' of table '{table}' does not exist"))
+            })?);
+        }
+        Ok(fields)
+    }
+
+    fn add_constraint(
+        &self,
+        table: &str,
+        columns: &[NewColumn],
+        constraint: &TableConstraint,
+        primary: &mut Option<NewIndex>,
+        indexes: &mut Vec<NewIndex>,
+    ) -> Result<()> {
+        let named = |name: &Option<ast::Ident>| name.as_ref().map_or_else(String::new, |name| self.dialect.fold(name));
+        match constraint {
+            TableConstraint::PrimaryKey(key) => {
+                let fields = self.fields_of(table, columns, &key.columns)?;
+                self.set_primary(table, primary, NewIndex { name: named(&key.name), is_unique: true, fields })
+            }
+            TableConstraint::Unique(key) => {
+                let fields = self.fields_of(table, columns, &key.columns)?;
+                let name = named(&key.index_name.clone().or_else(|| key.name.clone()));
+                indexes.push(NewIndex { name, is_unique: true, fields });
+                Ok(())
+            }
+            TableConstraint::Index(key) => {
+                let fields = self.fields_of(table, columns, &key.columns)?;
+                indexes.push(NewIndex { name: named(&key.name), is_unique: false, fields });
+                Ok(())
+            }
+            TableConstraint::Check(_) => Err(Error::unsupported(format!("CHECK (table {table})"))),
+            TableConstraint::ForeignKey(_) => Err(Error::unsupported(format!("FOREIGN KEY (table {table})"))),
+            other => Err(Error::unsupported(format!("'{other}'"))),
+        }
+    }
+
+    /// The next number of a space, as `box.schema.space.create` finds it.
+    fn new_space_id(&self) -> Result<u64> {
+        let schema = self.system(SCHEMA_ID)?;
+        let mut key = Vec::new();
+        msgpack::encode_array(&mut key, 1);
+        msgpack::encode_str(&mut key, b"max_id");
+        let mut ops = Vec::new();
+        msgpack::encode_array(&mut ops, 1);
+        msgpack::encode_array(&mut ops, 3);
+        msgpack::encode_str(&mut ops, b"+");
+        msgpack::encode_uint(&mut ops, 1);
+        msgpack::encode_uint(&mut ops, 1);
+        loop {
+            let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
+            let row = match self.database.execute(self.context, &schema, update)? {
+                Some(row) => row,
+                None => {
+                    let top = self.database.catalog.spaces().iter().map(|space| space.id.0).max().unwrap_or(0);
+                    let mut first = Vec::new();
+                    msgpack::encode_array(&mut first, 2);
+                    msgpack::encode_str(&mut first, b"max_id");
+                    msgpack::encode_uint(&mut first, u64::from(top.max(511)) + 1);
+                    match self.database.execute(self.context, &schema, Operation::Insert { tuple: &first })? {
+                        Some(row) => row,
+                        None => return Err(Error::new(Condition::System, "a space has got no number")),
+                    }
+                }
+            };
+            let id = row.field(1).and_then(|bytes| Value::decode(bytes).as_integer()).and_then(|id| u32::try_from(id).ok());
+            let Some(id) = id else { return Err(Error::new(Condition::System, "_schema.max_id is no number")) };
+            if self.database.catalog.space(SpaceId(id)).is_none() {
+                return Ok(u64::from(id));
+            }
+        }
+    }
+
+    fn put_space(&self, id: u64, name: &str, engine: &str, columns: &[NewColumn]) -> Result<()> {
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, 7);
+        msgpack::encode_uint(&mut row, id);
+        msgpack::encode_uint(&mut row, u64::from(self.context.user(&self.database.catalog)));
+        msgpack::encode_str(&mut row, name.as_bytes());
+        msgpack::encode_str(&mut row, engine.as_bytes());
+        msgpack::encode_uint(&mut row, columns.len() as u64);
+        msgpack::encode_map(&mut row, 0);
+        msgpack::encode_array(&mut row, columns.len() as u32);
+        for column in columns {
+            self.encode_column(column, &mut row);
+        }
+        self.execute(SPACE_ID, Operation::Insert { tuple: &row })
+    }
+
+    fn encode_column(&self, column: &NewColumn, row: &mut Vec<u8>) {
+        // What the engine's type does not say.
+        let declared = (self.dialect != Dialect::Tarantool && column.ty != Type::of(Base::Text)).then_some(&column.declared);
+        let count = 4 + u32::from(column.default.is_some()) + u32::from(column.collation.is_some()) + u32::from(declared.is_some());
+        msgpack::encode_map(row, count);
+        let mut put = |name: &str, value: &str| {
+            msgpack::encode_str(row, name.as_bytes());
+            msgpack::encode_str(row, value.as_bytes());
+        };
+        put("name", &column.name);
+        put("type", column.ty.field_name());
+        put("nullable_action", if column.is_nullable { "none" } else { "abort" });
+        if let Some(default) = &column.default {
+            put("default", default);
+        }
+        if let Some(declared) = declared {
+            put("sql_type", declared);
+        }
+        msgpack::encode_str(row, b"is_nullable");
+        msgpack::encode_bool(row, column.is_nullable);
+        if let Some(collation) = column.collation {
+            msgpack::encode_str(row, b"collation");
+            msgpack::encode_uint(row, u64::from(collation));
+        }
+    }
+
+    fn put_index(&self, space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Result<()> {
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, 6);
+        msgpack::encode_uint(&mut row, space_id);
+        msgpack::encode_uint(&mut row, number);
+        msgpack::encode_str(&mut row, name.as_bytes());
+        msgpack::encode_str(&mut row, b"tree");
+        msgpack::encode_map(&mut row, 1);
+        msgpack::encode_str(&mut row, b"unique");
+        msgpack::encode_bool(&mut row, index.is_unique);
+        msgpack::encode_array(&mut row, index.fields.len() as u32);
+        for field in &index.fields {
+            let column = &columns[*field];
+            msgpack::encode_map(&mut row, 5 + u32::from(column.collation.is_some()));
+            msgpack::encode_str(&mut row, b"field");
+            msgpack::encode_uint(&mut row, *field as u64);
+            let mut put = |name: &str, value: &str| {
+                msgpack::encode_str(&mut row, name.as_bytes());
+                msgpack::encode_str(&mut row, value.as_bytes());
+            };
+            put("type", column.ty.field_name());
+            put("sort_order", "asc");
+            put("nullable_action", if column.is_nullable { "none" } else { "abort" });
+            msgpack::encode_str(&mut row, b"is_nullable");
+            msgpack::encode_bool(&mut row, column.is_nullable);
+            if let Some(collation) = column.collation {
+                msgpack::encode_str(&mut row, b"collation");
+                msgpack::encode_uint(&mut row, u64::from(collation));
+            }
+        }
+        self.execute(INDEX_ID, Operation::Insert { tuple: &row })
+    }
+
+    /// A sequence that fills a column, made and dropped together with the table.
+    fn put_sequence(&self, space_id: u64, name: &str, field: usize) -> Result<()> {
+        let id = self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0) + 1;
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, 9);
+        msgpack::encode_uint(&mut row, id);
+        msgpack::encode_uint(&mut row, u64::from(self.context.user(&self.database.catalog)));
+        msgpack::encode_str(&mut row, name.as_bytes());
+        msgpack::encode_uint(&mut row, 1);
+        let least = if self.dialect == Dialect::Tarantool { 0 } else { 1 };
+        msgpack::encode_uint(&mut row, least);
+        msgpack::encode_uint(&mut row, i64::MAX as u64);
+        msgpack::encode_uint(&mut row, 1);
+        msgpack::encode_uint(&mut row, 0);
+        msgpack::encode_bool(&mut row, false);
+        self.execute(SEQUENCE_ID, Operation::Insert { tuple: &row })?;
+        let mut link = Vec::new();
+        msgpack::encode_array(&mut link, 5);
+        msgpack::encode_uint(&mut link, space_id);
+        msgpack::encode_uint(&mut link, id);
+        msgpack::encode_bool(&mut link, true);
+        msgpack::encode_uint(&mut link, field as u64);
+        msgpack::encode_str(&mut link, b"");
+        self.execute(SPACE_SEQUENCE_ID, Operation::Insert { tuple: &link })
+    }
+
+    fn drop_table(&self, name: &ast::ObjectName, if_exists: bool) -> Result<u64> {
+        let table = match self.table(name) {
+            Err(error) if error.condition() == Condition::UndefinedTable && if_exists => return Ok(0),
+            found => found?,
+        };
+        if table.space.is_system() {
+            return Err(Error::new(Condition::AccessDenied, format!("Can't drop space '{}': the space is a system space", table.name)));
+        }
+        let id = u64::from(table.space.id.0);
+        let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
+        if let Some((sequence, is_own)) = generated {
+            self.delete(SPACE_SEQUENCE_ID, &[id])?;
+            if is_own {
+                self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
+                self.delete(SEQUENCE_ID, &[u64::from(sequence)])?;
+            }
+        }
+        for index in table.indexes.iter().rev() {
+            self.delete(INDEX_ID, &[id, u64::from(index.id.0)])?;
+        }
+        self.drop_grants(id)?;
+        self.delete(database::TRUNCATE_ID, &[id])?;
+        self.delete(SPACE_ID, &[id])?;
+        Ok(1)
+    }
+
+    /// The rights of others on a table go with it.
+    fn drop_grants(&self, id: u64) -> Result<()> {
+        let grants = self.system(database::PRIV_ID)?;
+        let mut keys = Vec::new();
+        let request = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);
+        self.database.select(self.context, &grants, &request, |row| {
+            let kind = tuple::field(row, 2).map(Value::decode);
+            let object = tuple::field(row, 3).map(Value::decode).and_then(|value| value.as_integer());
+            let is_it = kind.as_ref().and_then(Value::as_text) == Some("space") && object == Some(i128::from(id));
+            if is_it {
+                keys.extend(crate::scan::primary_key(&grants, row));
+            }
+            true
+        })?;
+        for key in keys {
+            self.execute(database::PRIV_ID, Operation::Delete { index_id: IndexId::PRIMARY, key: &key })?;
+        }
+        Ok(())
+    }
+
+    fn create_index(&self, create: &ast::CreateIndex) -> Result<u64> {
+        let table = self.table(&create.table_name)?;
+        if create.predicate.is_some() || !create.include.is_empty() {
+            return Err(Error::unsupported("CREATE INDEX with WHERE or INCLUDE"));
+        }
+        let columns: Vec<NewColumn> = self.columns_of(&table);
+        let fields = self.fields_of(&table.name, &columns, &create.columns)?;
+        let name = match &create.name {
+            Some(name) => self.dialect.object_name(name)?,
+            None => {
+                let names: Vec<&str> = fields.iter().map(|field| columns[*field].name.as_str()).collect();
+                format!("{}_{}_idx", table.name, names.join("_"))
+            }
+        };
+        if table.indexes.iter().any(|index| self.dialect.is_same(&index.name, &name)) {
+            if create.if_not_exists {
+                return Ok(0);
+            }
+            let message = match self.dialect {
+                Dialect::Tarantool => format!("Index '{name}' already exists in space '{}'", table.name),
+                Dialect::Mysql => format!("Duplicate key name '{name}'"),
+                Dialect::Postgres => format!("relation \"{name}\" already exists"),
+            };
+            return Err(Error::new(Condition::DuplicateObject, message));
+        }
+        let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+        let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };
+        self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)?;
+        Ok(1)
+    }
+
+    fn columns_of(&self, table: &Table) -> Vec<NewColumn> {
+        let columns = table.columns.iter().map(|column| NewColumn {
+            name: column.name.clone(),
+            ty: column.ty,
+            declared: String::new(),
+            is_nullable: column.is_nullable,
+            default: column.default.clone(),
+            collation: column.collation.as_ref().map(|collation| collation.id()),
+        });
+        columns.collect()
+    }
+
+    fn drop_index(&self, name: &ast::ObjectName, table: Option<&ast::ObjectName>, if_exists: bool) -> Result<u64> {
+        let name = self.dialect.object_name(name)?;
+        let found = match table {
+            Some(table) => {
+                let table = self.table(table)?;
+                let index = table.indexes.iter().find(|index| self.dialect.is_same(&index.name, &name)).map(|index| index.id);
+                index.map(|index| (table.space.id, index, table.name.clone()))
+            }
+            None => self.database.catalog.spaces().iter().filter(|space| !space.is_system()).find_map(|space| {
+                space.index_by_name(&name).map(|index| (space.id, index.id, space.name()))
+            }),
+        };
+        let Some((space_id, index_id, table)) = found else {
+            if if_exists {
+                return Ok(0);
+            }
+            let message = match self.dialect {
+                Dialect::Tarantool => format!("No index '{name}' is defined in space"),
+                _ => format!("index \"{name}\" does not exist"),
+            };
+            return Err(Error::new(Condition::UndefinedObject, message));
+        };
+        if index_id == IndexId::PRIMARY {
+            let what = format!("cannot drop the primary key of '{table}'");
+            return Err(Error::new(Condition::InvalidTable, what));
+        }
+        self.delete(INDEX_ID, &[u64::from(space_id.0), u64::from(index_id.0)])?;
+        Ok(1)
+    }
+
+    fn alter_table(&self, alter: &ast::AlterTable) -> Result<u64> {
+        for operation in &alter.operations {
+            let table = match self.table(&alter.name) {
+                Err(error) if error.condition() == Condition::UndefinedTable && alter.if_exists => return Ok(0),
+                found => found?,
+            };
+            match operation {
+                AlterTableOperation::RenameTable { table_name } => {
+                    let (ast::RenameTableNameKind::As(name) | ast::RenameTableNameKind::To(name)) = table_name;
+                    let name = self.dialect.object_name(name)?;
+                    self.update_space(&table, 2, |out| msgpack::encode_str(out, name.as_bytes()), None)?;
+                }
+                AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+                    let old = self.dialect.fold(old_column_name);
+                    let number = table.column(self.dialect, &old).ok_or_else(|| {
+                        Error::new(Condition::UndefinedColumn, format!("column \"{old}\" does not exist"))
+                    })?;
+                    let format = self.changed_format(&table, |format| {
+                        if let Some(column) = format.get_mut(number) {
+                            set_name(column, &self.dialect.fold(new_column_name));
+                        }
+                    })?;
+                    self.update_space(&table, 6, |out| out.extend_from_slice(&format), None)?;
+                }
+                AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
+                    self.add_column(&table, column_def, *if_not_exists)?;
+                }
+                other => return Err(Error::unsupported(format!("ALTER TABLE '{other}'"))),
+            }
+        }
+        Ok(0)
+    }
+
+    fn add_column(&self, table: &Table, column: &ast::ColumnDef, if_not_exists: bool) -> Result<()> {
+        let (column, keys) = self.new_column(&table.name, column)?;
+        if table.column(self.dialect, &column.name).is_some() {
+            if if_not_exists {
+                return Ok(());
+            }
+            let what = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
+            return Err(Error::new(Condition::DuplicateColumn, what));
+        }
+        let is_plain = !keys.is_primary && !keys.is_unique && !keys.is_generated && column.default.is_none();
+        if !is_plain || !column.is_nullable {
+            return Err(Error::unsupported("ADD COLUMN with a key, a default or NOT NULL"));
+        }
+        let mut encoded = Vec::new();
+        self.encode_column(&column, &mut encoded);
+        let format = self.changed_format(table, |format| format.push(encoded))?;
+        // Rows that are there have fewer fields.
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))
+    }
+
+    /// The format of a space with its columns changed.
+    fn changed_format(&self, table: &Table, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> Result<Vec<u8>> {
+        let spaces = self.system(SPACE_ID)?;
+        let mut parts = Vec::new();
+        msgpack::encode_uint(&mut parts, u64::from(table.space.id.0));
+        let key = Key { parts: &parts, part_count: 1 };
+        let row = self.database.get(self.context, &spaces, IndexId::PRIMARY, key)?;
+        let mut columns = Vec::new();
+        if let Some(format) = row.as_ref().and_then(|row| row.field(6)) {
+            let mut reader = msgpack::Reader::new(format);
+            for _ in 0..reader.read_array().unwrap_or(0) {
+                columns.push(reader.read_value().unwrap_or(&[0xc0]).to_vec());
+            }
+        }
+        change(&mut columns);
+        let mut format = Vec::new();
+        msgpack::encode_array(&mut format, columns.len() as u32);
+        columns.iter().for_each(|column| format.extend_from_slice(column));
+        Ok(format)
+    }
+
+    fn update_space(&self, table: &Table, field: u64, encode: impl FnOnce(&mut Vec<u8>), field_count: Option<u64>) -> Result<()> {
+        let key = encoded_key(&[u64::from(table.space.id.0)]);
+        let mut ops = Vec::new();
+        msgpack::encode_array(&mut ops, 1 + u32::from(field_count.is_some()));
+        msgpack::encode_array(&mut ops, 3);
+        msgpack::encode_str(&mut ops, b"=");
+        msgpack::encode_uint(&mut ops, field);
+        encode(&mut ops);
+        if let Some(count) = field_count {
+            msgpack::encode_array(&mut ops, 3);
+            msgpack::encode_str(&mut ops, b"=");
+            msgpack::encode_uint(&mut ops, 4);
+            msgpack::encode_uint(&mut ops, count);
+        }
+        self.execute(SPACE_ID, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })
+    }
+}
+
+/// What a column's own constraints say.
+struct ColumnKeys {
+    is_primary: bool,
+    is_unique: bool,
+    is_generated: bool,
+}
+
+fn encoded_key(parts: &[u64]) -> Vec<u8> {
+    let mut key = Vec::new();
+    msgpack::encode_array(&mut key, parts.len() as u32);
+    parts.iter().for_each(|part| msgpack::encode_uint(&mut key, *part));
+    key
+}
+
+/// Gives the column of a format another name.
+fn set_name(column: &mut Vec<u8>, name: &str) {
+    let mut reader = msgpack::Reader::new(column);
+    let Ok(count) = reader.read_map() else { return };
+    let mut changed = Vec::new();
+    msgpack::encode_map(&mut changed, count);
+    for _ in 0..count {
+        let (Ok(key), Ok(value)) = (reader.read_value(), reader.read_value()) else { return };
+        changed.extend_from_slice(key);
+        match msgpack::Reader::new(key).read_str() {
+            Ok(b"name") => msgpack::encode_str(&mut changed, name.as_bytes()),
+            _ => changed.extend_from_slice(value),
+        }
+    }
+    *column = changed;
+}

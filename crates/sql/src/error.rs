@@ -1,0 +1,214 @@
+//! Why a statement was refused: one list of conditions, which every dialect has its own numbers for.
+
+use std::fmt;
+
+/// Result of the work on a statement.
+pub type Result<T> = std::result::Result<T, Error>;
+
+macro_rules! conditions {
+    ($($(#[$doc:meta])* $name:ident = $state:literal, $mysql:literal, $tarantool:ident;)*) => {
+        /// A condition, as the standard and both dialects have it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Condition { $($(#[$doc])* $name,)* }
+
+        impl Condition {
+            /// The five characters of SQLSTATE, as PostgreSQL gives them.
+            pub fn sqlstate(self) -> &'static str {
+                match self { $(Condition::$name => $state,)* }
+            }
+
+            /// MySQL's number.
+            pub fn mysql_number(self) -> u16 {
+                match self { $(Condition::$name => $mysql,)* }
+            }
+
+            /// Tarantool's code.
+            pub fn tarantool_code(self) -> database::ErrorCode {
+                match self { $(Condition::$name => database::ErrorCode::$tarantool,)* }
+            }
+        }
+    };
+}
+
+conditions! {
+    /// The text is no statement.
+    Syntax = "42601", 1064, SqlParserGeneric;
+    /// The text is empty.
+    Empty = "42601", 1065, SqlStatementEmpty;
+    /// What is asked for is not there.
+    Unsupported = "0A000", 1235, SqlParserGeneric;
+    /// No such table.
+    UndefinedTable = "42P01", 1146, NoSuchSpace;
+    /// No such column.
+    UndefinedColumn = "42703", 1054, SqlCantResolveField;
+    /// The name of a column means several.
+    AmbiguousColumn = "42702", 1052, SqlParserGeneric;
+    /// No such function, or none for these arguments.
+    UndefinedFunction = "42883", 1305, NoSuchFunction;
+    /// No such object of another kind.
+    UndefinedObject = "42704", 1091, SqlParserGeneric;
+    /// A table of that name is there.
+    DuplicateTable = "42P07", 1050, SpaceExists;
+    /// A column of that name is there.
+    DuplicateColumn = "42701", 1060, SqlParserGeneric;
+    /// An alias stands twice in one FROM.
+    DuplicateAlias = "42712", 1066, SqlParserGeneric;
+    /// An object of that name is there.
+    DuplicateObject = "42710", 1061, IndexExists;
+    /// The definition of a table contradicts itself.
+    InvalidTable = "42P16", 1068, CreateSpace;
+    /// The types of a column's or an operator's sides do not fit.
+    TypeMismatch = "42804", 1366, SqlTypeMismatch;
+    /// The type of a parameter is not known.
+    IndeterminateType = "42P18", 1210, SqlParserGeneric;
+    /// An aggregate, a window or a column stands where it may not.
+    Grouping = "42803", 1055, SqlParserGeneric;
+    /// Several values or rows where one is wanted.
+    Cardinality = "21000", 1242, SqlExecute;
+    /// Numbers of columns differ.
+    ColumnCount = "42601", 1136, SqlColumnCount;
+    /// A number is out of the range of its type.
+    NumericOutOfRange = "22003", 1264, SqlExecute;
+    /// A division by zero.
+    DivisionByZero = "22012", 1365, SqlExecute;
+    /// Text is no value of the type.
+    InvalidText = "22P02", 1292, SqlTypeMismatch;
+    /// Text is too long for its column.
+    TooLong = "22001", 1406, SqlExecute;
+    /// Text is no moment.
+    InvalidDatetime = "22007", 1292, SqlTypeMismatch;
+    /// An argument is one that a function does not take.
+    InvalidArgument = "22023", 1210, SqlExecute;
+    /// A regular expression is none.
+    InvalidRegex = "2201B", 1139, SqlExecute;
+    /// Bytes are no UTF-8.
+    InvalidEncoding = "22021", 1366, SqlExecute;
+    /// A null where none may be.
+    NotNull = "23502", 1048, SqlExecute;
+    /// A key is there already.
+    UniqueViolation = "23505", 1062, TupleFound;
+    /// A CHECK is not fulfilled.
+    CheckViolation = "23514", 3819, SqlExecute;
+    /// The transaction met another one.
+    Serialization = "40001", 1213, TransactionConflict;
+    /// Transactions wait for each other.
+    Deadlock = "40P01", 1213, TransactionConflict;
+    /// A lock did not come in time.
+    LockTimeout = "55P03", 1205, Timeout;
+    /// The statement took too long or was cancelled.
+    Cancelled = "57014", 1317, SqlExecute;
+    /// The user has no right.
+    AccessDenied = "42501", 1142, AccessDenied;
+    /// Only reading is allowed.
+    ReadOnly = "25006", 1290, Readonly;
+    /// A transaction is wanted, or none.
+    TransactionState = "25P01", 1568, SqlExecute;
+    /// No such savepoint.
+    UndefinedSavepoint = "3B001", 1305, NoSuchSavepoint;
+    /// More memory or more of something than a statement may have.
+    LimitExceeded = "54000", 1114, SqlExecute;
+    /// The system has failed.
+    System = "58000", 1105, System;
+    /// Another error of the database.
+    Other = "XX000", 1105, SqlExecute;
+}
+
+/// An error of a statement.
+#[derive(Debug)]
+pub struct Error(Box<Body>);
+
+/// What there is to tell of it.
+#[derive(Debug)]
+pub struct Body {
+    /// What it is.
+    pub condition: Condition,
+    /// What is wrong, in words.
+    pub message: String,
+    /// More about it.
+    pub detail: Option<String>,
+    /// What may help.
+    pub hint: Option<String>,
+    /// The error of the database that it comes from.
+    pub source: Option<database::Error>,
+}
+
+impl Error {
+    /// An error with a text.
+    pub fn new(condition: Condition, message: impl Into<String>) -> Self {
+        Error(Box::new(Body { condition, message: message.into(), detail: None, hint: None, source: None }))
+    }
+
+    /// The same, and what may help.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, and more about it.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// Everything there is to tell.
+    pub fn body(&self) -> &Body {
+        &self.0
+    }
+
+    /// What it is.
+    pub fn condition(&self) -> Condition {
+        self.0.condition
+    }
+
+    /// What is not there (yet).
+    pub(crate) fn unsupported(what: impl fmt::Display) -> Self {
+        Error::new(Condition::Unsupported, format!("{what} is not supported"))
+    }
+
+    /// As an error of Tarantool's protocol.
+    pub fn into_database(self) -> database::Error {
+        match self.0.source {
+            Some(source) => source,
+            None => {
+                let code = self.0.condition.tarantool_code();
+                let message = match code {
+                    database::ErrorCode::SqlExecute => format!("Failed to execute SQL statement: {}", self.0.message),
+                    _ => self.0.message,
+                };
+                database::Error::raw(code as u32, database::ErrorKind::Client, message)
+            }
+        }
+    }
+}
+
+impl From<database::Error> for Error {
+    fn from(source: database::Error) -> Self {
+        use database::ErrorCode as Code;
+        let of_code = [
+            (Code::TupleFound, Condition::UniqueViolation),
+            (Code::AccessDenied, Condition::AccessDenied),
+            (Code::TransactionConflict, Condition::Serialization),
+            (Code::Timeout, Condition::LockTimeout),
+            (Code::NoSuchSpace, Condition::UndefinedTable),
+            (Code::SpaceExists, Condition::DuplicateTable),
+            (Code::IndexExists, Condition::DuplicateObject),
+            (Code::Readonly, Condition::ReadOnly),
+            (Code::NoSuchSavepoint, Condition::UndefinedSavepoint),
+            (Code::System, Condition::System),
+            (Code::WalIo, Condition::System),
+            (Code::MemoryIssue, Condition::LimitExceeded),
+        ];
+        let known = of_code.iter().find(|(code, _)| source.is(*code));
+        let condition = known.map_or(Condition::Other, |(_, condition)| *condition);
+        let message = source.to_string();
+        Error(Box::new(Body { condition, message, detail: None, hint: None, source: Some(source) }))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}

@@ -1,0 +1,601 @@
+//! Expressions whose names and types are known, and their values.
+//!
+//! A statement has one *frame*: a place for each column that it uses and each value that it computes. Whatever produces rows puts them into its places, and
+//! expressions read there. So a join copies nothing, and a subquery sees the row around it without being told.
+
+use crate::arithmetic::{Arithmetic, Manner, calculate, negate};
+use crate::cast::{Strictness, cast, display};
+use crate::error::{Condition, Error, Result};
+use crate::functions::Function;
+use crate::plan::Plan;
+use crate::run::{Flow, Run};
+use crate::types::Type;
+use crate::value::Value;
+use std::cmp::Ordering;
+use std::rc::Rc;
+use std::sync::Arc;
+use tuple::Collation;
+
+/// A place in the frame of a statement.
+pub(crate) type Slot = usize;
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// What it says of an order.
+    #[inline]
+    pub(crate) fn holds(self, order: Ordering) -> bool {
+        match self {
+            Comparison::Equal => order == Ordering::Equal,
+            Comparison::NotEqual => order != Ordering::Equal,
+            Comparison::Less => order == Ordering::Less,
+            Comparison::LessOrEqual => order != Ordering::Greater,
+            Comparison::Greater => order == Ordering::Greater,
+            Comparison::GreaterOrEqual => order != Ordering::Less,
+        }
+    }
+
+    /// The same with its sides exchanged.
+    pub(crate) fn flipped(self) -> Self {
+        match self {
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+            same => same,
+        }
+    }
+
+    /// As it is written.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "<>",
+            Comparison::Less => "<",
+            Comparison::LessOrEqual => "<=",
+            Comparison::Greater => ">",
+            Comparison::GreaterOrEqual => ">=",
+        }
+    }
+}
+
+/// How texts are compared; none: by their bytes.
+pub(crate) type CollationOption = Option<Arc<Collation>>;
+
+/// Where two values stand to each other, texts by a collation.
+#[inline]
+pub(crate) fn order(collation: &CollationOption, a: &Value, b: &Value) -> Ordering {
+    match (collation, a, b) {
+        (Some(collation), Value::Text(a), Value::Text(b)) => collation.compare(a.as_bytes(), b.as_bytes()),
+        _ => a.order(b),
+    }
+}
+
+/// A subquery within an expression.
+pub(crate) struct Subquery {
+    /// Its number within the statement: where its result is kept.
+    pub(crate) number: usize,
+    /// What is asked of its rows.
+    pub(crate) asked: Asked,
+    /// The rows.
+    pub(crate) plan: Plan,
+    /// Their columns.
+    pub(crate) outputs: Vec<Slot>,
+    /// It reads places of the query around it: its rows differ from row to row there.
+    pub(crate) is_correlated: bool,
+}
+
+/// What is asked of the rows of a subquery.
+pub(crate) enum Asked {
+    /// The value of its one row.
+    Scalar,
+    /// Whether there is any.
+    Exists,
+    /// How a value, or several, compare with any of them, or with all.
+    Quantified {
+        /// The values, one for each column.
+        values: Vec<Expr>,
+        /// How they compare: equal or not equal, if they are several.
+        comparison: Comparison,
+        /// With every row.
+        all: bool,
+        /// By which they compare.
+        collation: CollationOption,
+    },
+}
+
+/// An expression.
+#[derive(Clone)]
+pub(crate) enum Expr {
+    Const(Value),
+    Slot(Slot),
+    Param(usize),
+    Not(Box<Expr>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    IsNull(Box<Expr>),
+    /// IS TRUE, IS FALSE: never null.
+    Is(Box<Expr>, bool),
+    Compare(Comparison, Box<Expr>, Box<Expr>, CollationOption),
+    /// IS NOT DISTINCT FROM.
+    Same(Box<Expr>, Box<Expr>, CollationOption),
+    Arithmetic(Arithmetic, Type, Manner, Box<Expr>, Box<Expr>),
+    Negate(Type, Box<Expr>),
+    Concat(Box<Expr>, Box<Expr>),
+    Case(Vec<(Expr, Expr)>, Box<Expr>),
+    Cast(Type, Strictness, Box<Expr>),
+    Call(&'static Function, Vec<Expr>),
+    Like(Box<Like>),
+    In(Box<Expr>, Vec<Expr>, CollationOption),
+    Subquery(Rc<Subquery>),
+}
+
+/// A comparison with a pattern.
+#[derive(Clone)]
+pub(crate) struct Like {
+    pub(crate) text: Expr,
+    pub(crate) pattern: Expr,
+    pub(crate) escape: Option<char>,
+    pub(crate) ignores_case: bool,
+}
+
+/// True or false, or not known.
+fn truth(value: &Value) -> Result<Option<bool>> {
+    match value {
+        Value::Bool(value) => Ok(Some(*value)),
+        Value::Null => Ok(None),
+        Value::Int(value) => Ok(Some(*value != 0)),
+        Value::Uint(_) => Ok(Some(true)),
+        Value::Double(value) => Ok(Some(*value != 0.0)),
+        Value::Decimal(value) => Ok(Some(value.parts().0 != 0)),
+        _ => Err(Error::new(Condition::TypeMismatch, "a condition must be true or false")),
+    }
+}
+
+fn known(value: Option<bool>) -> Value {
+    value.map_or(Value::Null, Value::Bool)
+}
+
+impl Expr {
+    /// The value for the row that the frame holds.
+    ///
+    /// Errors: those of the operations in it. May wait, in a subquery.
+    pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
+        Ok(match self {
+            Expr::Const(value) => value.clone(),
+            Expr::Slot(slot) => run.frame[*slot].clone(),
+            Expr::Param(number) => match run.params.get(*number) {
+                Some(value) => value.clone(),
+                None => return Err(Error::new(Condition::InvalidArgument, format!("parameter {} has no value", number + 1))),
+            },
+            Expr::Not(inner) => known(truth(&inner.eval(run)?)?.map(|value| !value)),
+            Expr::And(parts) => known(Self::all(parts, run)?),
+            Expr::Or(parts) => {
+                let mut result = Some(false);
+                for part in parts {
+                    match truth(&part.eval(run)?)? {
+                        Some(true) => return Ok(Value::Bool(true)),
+                        Some(false) => {}
+                        None => result = None,
+                    }
+                }
+                known(result)
+            }
+            Expr::IsNull(inner) => Value::Bool(inner.eval(run)?.is_null()),
+            Expr::Is(inner, wanted) => Value::Bool(truth(&inner.eval(run)?)? == Some(*wanted)),
+            Expr::Compare(comparison, a, b, collation) => {
+                let (a, b) = (a.eval(run)?, b.eval(run)?);
+                if a.is_null() || b.is_null() {
+                    return Ok(Value::Null);
+                }
+                Value::Bool(comparison.holds(order(collation, &a, &b)))
+            }
+            Expr::Same(a, b, collation) => Value::Bool(order(collation, &a.eval(run)?, &b.eval(run)?) == Ordering::Equal),
+            Expr::Arithmetic(operation, result, manner, a, b) => {
+                let (a, b) = (a.eval(run)?, b.eval(run)?);
+                calculate(*operation, *result, *manner, &a, &b)?
+            }
+            Expr::Negate(result, inner) => negate(*result, &inner.eval(run)?)?,
+            Expr::Concat(a, b) => match (a.eval(run)?, b.eval(run)?) {
+                (Value::Null, _) | (_, Value::Null) => Value::Null,
+                (Value::Bytes(a), Value::Bytes(b)) => Value::Bytes([&a[..], &b[..]].concat().into()),
+                (a, b) => {
+                    let mut text = display(run.dialect, &a);
+                    text.push_str(&display(run.dialect, &b));
+                    run.check_length(text.len())?;
+                    Value::text(text)
+                }
+            },
+            Expr::Case(branches, otherwise) => {
+                for (condition, value) in branches {
+                    if truth(&condition.eval(run)?)? == Some(true) {
+                        return value.eval(run);
+                    }
+                }
+                otherwise.eval(run)?
+            }
+            Expr::Cast(to, strictness, inner) => {
+                let value = inner.eval(run)?;
+                cast(run.dialect, value, *to, *strictness)?
+            }
+            Expr::Call(function, arguments) => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    let value = argument.eval(run)?;
+                    if function.is_strict && value.is_null() {
+                        return Ok(Value::Null);
+                    }
+                    values.push(value);
+                }
+                (function.call)(run, &values)?
+            }
+            Expr::Like(like) => like.eval(run)?,
+            Expr::In(value, list, collation) => {
+                let value = value.eval(run)?;
+                let mut result = Some(false);
+                for item in list {
+                    let item = item.eval(run)?;
+                    if value.is_null() || item.is_null() {
+                        result = None;
+                    } else if order(collation, &value, &item) == Ordering::Equal {
+                        return Ok(Value::Bool(true));
+                    }
+                }
+                known(result)
+            }
+            Expr::Subquery(subquery) => subquery.eval(run)?,
+        })
+    }
+
+    /// True if a condition is fulfilled; what is not known is not.
+    #[inline]
+    pub(crate) fn is_true(&self, run: &mut Run<'_>) -> Result<bool> {
+        // Without a copy where the usual form allows.
+        if let Expr::Compare(comparison, a, b, None) = self
+            && let (Expr::Slot(a), Expr::Const(b)) = (&**a, &**b)
+        {
+            let a = &run.frame[*a];
+            return Ok(!a.is_null() && !b.is_null() && comparison.holds(a.order(b)));
+        }
+        Ok(truth(&self.eval(run)?)? == Some(true))
+    }
+
+    fn all(parts: &[Expr], run: &mut Run<'_>) -> Result<Option<bool>> {
+        let mut result = Some(true);
+        for part in parts {
+            match truth(&part.eval(run)?)? {
+                Some(false) => return Ok(Some(false)),
+                Some(true) => {}
+                None => result = None,
+            }
+        }
+        Ok(result)
+    }
+
+    /// Hands every expression within this one to `visit`, itself first; those that a subquery compares with, not those of its rows.
+    pub(crate) fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        visit(self);
+        match self {
+            Expr::Const(_) | Expr::Slot(_) | Expr::Param(_) => {}
+            Expr::Not(inner) | Expr::IsNull(inner) | Expr::Is(inner, _) | Expr::Negate(_, inner) | Expr::Cast(_, _, inner) => {
+                inner.walk(visit);
+            }
+            Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().for_each(|part| part.walk(visit)),
+            Expr::Compare(_, a, b, _) | Expr::Same(a, b, _) | Expr::Arithmetic(_, _, _, a, b) | Expr::Concat(a, b) => {
+                a.walk(visit);
+                b.walk(visit);
+            }
+            Expr::Case(branches, otherwise) => {
+                for (condition, value) in branches {
+                    condition.walk(visit);
+                    value.walk(visit);
+                }
+                otherwise.walk(visit);
+            }
+            Expr::Like(like) => {
+                like.text.walk(visit);
+                like.pattern.walk(visit);
+            }
+            Expr::In(value, list, _) => {
+                value.walk(visit);
+                list.iter().for_each(|item| item.walk(visit));
+            }
+            Expr::Subquery(subquery) => {
+                if let Asked::Quantified { values, .. } = &subquery.asked {
+                    values.iter().for_each(|value| value.walk(visit));
+                }
+            }
+        }
+    }
+
+    /// Hands every place that the expression reads to `visit`, those that its subqueries read from around them among them.
+    pub(crate) fn slots(&self, visit: &mut dyn FnMut(Slot)) {
+        self.walk(&mut |expr| match expr {
+            Expr::Slot(slot) => visit(*slot),
+            Expr::Subquery(subquery) => subquery.plan.reads(visit),
+            _ => {}
+        });
+    }
+
+    /// True if both are written alike.
+    pub(crate) fn is_like(&self, other: &Expr) -> bool {
+        let all_like = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b));
+        match (self, other) {
+            (Expr::Const(a), Expr::Const(b)) => {
+                std::mem::discriminant(a) == std::mem::discriminant(b) && a.order(b) == Ordering::Equal
+            }
+            (Expr::Slot(a), Expr::Slot(b)) => a == b,
+            (Expr::Param(a), Expr::Param(b)) => a == b,
+            (Expr::Not(a), Expr::Not(b)) | (Expr::IsNull(a), Expr::IsNull(b)) => a.is_like(b),
+            (Expr::Is(a, x), Expr::Is(b, y)) => x == y && a.is_like(b),
+            (Expr::Negate(x, a), Expr::Negate(y, b)) => x == y && a.is_like(b),
+            (Expr::Cast(x, _, a), Expr::Cast(y, _, b)) => x == y && a.is_like(b),
+            (Expr::And(a), Expr::And(b)) | (Expr::Or(a), Expr::Or(b)) => all_like(a, b),
+            (Expr::Call(f, a), Expr::Call(g, b)) => std::ptr::eq(*f, *g) && !f.is_volatile && all_like(a, b),
+            (Expr::Compare(x, a, b, _), Expr::Compare(y, c, d, _)) => x == y && a.is_like(c) && b.is_like(d),
+            (Expr::Same(a, b, _), Expr::Same(c, d, _)) | (Expr::Concat(a, b), Expr::Concat(c, d)) => {
+                a.is_like(c) && b.is_like(d)
+            }
+            (Expr::Arithmetic(x, t, _, a, b), Expr::Arithmetic(y, u, _, c, d)) => {
+                x == y && t == u && a.is_like(c) && b.is_like(d)
+            }
+            (Expr::Case(a, x), Expr::Case(b, y)) => {
+                let alike = a.iter().zip(b).all(|((a, b), (c, d))| a.is_like(c) && b.is_like(d));
+                a.len() == b.len() && alike && x.is_like(y)
+            }
+            (Expr::In(a, x, _), Expr::In(b, y, _)) => a.is_like(b) && all_like(x, y),
+            (Expr::Like(a), Expr::Like(b)) => {
+                a.ignores_case == b.ignores_case && a.text.is_like(&b.text) && a.pattern.is_like(&b.pattern)
+            }
+            (Expr::Subquery(a), Expr::Subquery(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// The expression with each part replaced for which `change` gives another one.
+    pub(crate) fn replaced(self, change: &mut dyn FnMut(&Expr) -> Option<Expr>) -> Expr {
+        if let Some(other) = change(&self) {
+            return other;
+        }
+        let mut one = |inner: Box<Expr>| Box::new(inner.replaced(change));
+        match self {
+            same @ (Expr::Const(_) | Expr::Slot(_) | Expr::Param(_)) => same,
+            Expr::Not(a) => Expr::Not(one(a)),
+            Expr::IsNull(a) => Expr::IsNull(one(a)),
+            Expr::Is(a, wanted) => Expr::Is(one(a), wanted),
+            Expr::Negate(result, a) => Expr::Negate(result, one(a)),
+            Expr::Cast(to, strictness, a) => Expr::Cast(to, strictness, one(a)),
+            Expr::Compare(comparison, a, b, collation) => Expr::Compare(comparison, one(a), one(b), collation),
+            Expr::Same(a, b, collation) => Expr::Same(one(a), one(b), collation),
+            Expr::Arithmetic(operation, result, manner, a, b) => Expr::Arithmetic(operation, result, manner, one(a), one(b)),
+            Expr::Concat(a, b) => Expr::Concat(one(a), one(b)),
+            Expr::And(parts) => Expr::And(parts.into_iter().map(|part| part.replaced(change)).collect()),
+            Expr::Or(parts) => Expr::Or(parts.into_iter().map(|part| part.replaced(change)).collect()),
+            Expr::Call(function, parts) => {
+                Expr::Call(function, parts.into_iter().map(|part| part.replaced(change)).collect())
+            }
+            Expr::Case(branches, otherwise) => {
+                let branches = branches.into_iter().map(|(a, b)| (a.replaced(change), b.replaced(change))).collect();
+                Expr::Case(branches, Box::new(otherwise.replaced(change)))
+            }
+            Expr::Like(like) => {
+                let Like { text, pattern, escape, ignores_case } = *like;
+                let (text, pattern) = (text.replaced(change), pattern.replaced(change));
+                Expr::Like(Box::new(Like { text, pattern, escape, ignores_case }))
+            }
+            Expr::In(value, list, collation) => {
+                let value = Box::new(value.replaced(change));
+                Expr::In(value, list.into_iter().map(|item| item.replaced(change)).collect(), collation)
+            }
+            Expr::Subquery(subquery) => Expr::Subquery(subquery),
+        }
+    }
+}
+
+impl Like {
+    fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
+        let (text, pattern) = (self.text.eval(run)?, self.pattern.eval(run)?);
+        if text.is_null() || pattern.is_null() {
+            return Ok(Value::Null);
+        }
+        let (text, pattern) = (display(run.dialect, &text), display(run.dialect, &pattern));
+        let matches = match self.ignores_case {
+            true => is_like(&text.to_lowercase(), &pattern.to_lowercase(), self.escape),
+            false => is_like(&text, &pattern, self.escape),
+        };
+        matches.map(Value::Bool)
+    }
+}
+
+/// True if a text is as a pattern of LIKE says. In time of at most the product of their lengths. Errors: the pattern ends with its escape.
+fn is_like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
+    let (mut text, mut pattern) = (text.chars(), pattern.chars());
+    // Where the last `%` was, and where the text was then.
+    let mut last: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
+    loop {
+        let mut behind = pattern.clone();
+        let matches = match behind.next() {
+            Some(c) if Some(c) == escape => match behind.next() {
+                Some(c) => {
+                    let mut rest = text.clone();
+                    let fits = rest.next() == Some(c);
+                    if fits {
+                        text = rest;
+                    }
+                    fits
+                }
+                None => return Err(Error::new(Condition::InvalidArgument, "LIKE pattern must not end with escape character")),
+            },
+            Some('%') => {
+                pattern = behind.clone();
+                last = Some((behind, text.clone()));
+                continue;
+            }
+            Some(c) => {
+                let mut rest = text.clone();
+                let fits = rest.next().is_some_and(|found| c == '_' || found == c);
+                if fits {
+                    text = rest;
+                }
+                fits
+            }
+            None if text.as_str().is_empty() => return Ok(true),
+            None => false,
+        };
+        if matches {
+            pattern = behind;
+            continue;
+        }
+        // One character more for the last `%`.
+        match &mut last {
+            Some((after, from)) => {
+                if from.next().is_none() {
+                    return Ok(false);
+                }
+                text = from.clone();
+                pattern = after.clone();
+            }
+            None => return Ok(false),
+        }
+    }
+}
+
+impl Subquery {
+    fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
+        match &self.asked {
+            Asked::Scalar => self.scalar(run),
+            Asked::Exists => self.exists(run),
+            Asked::Quantified { values, comparison, all, collation } => {
+                let mut wanted = Vec::with_capacity(values.len());
+                for value in values {
+                    wanted.push(value.eval(run)?);
+                }
+                self.quantified(run, &wanted, *comparison, *all, collation)
+            }
+        }
+    }
+
+    fn scalar(&self, run: &mut Run<'_>) -> Result<Value> {
+        if !self.is_correlated && let Some(rows) = &run.subqueries[self.number] {
+            return Ok(rows.first().and_then(|row| row.first()).cloned().unwrap_or_default());
+        }
+        let mut found: Option<Value> = None;
+        let output = self.outputs[0];
+        self.plan.run(run, &mut |run| {
+            if found.is_some() {
+                let what = "more than one row returned by a subquery used as an expression";
+                return Err(Error::new(Condition::Cardinality, what));
+            }
+            found = Some(run.frame[output].clone());
+            Ok(Flow::On)
+        })?;
+        let value = found.unwrap_or_default();
+        if !self.is_correlated {
+            run.subqueries[self.number] = Some(Rc::new(vec![vec![value.clone()]]));
+        }
+        Ok(value)
+    }
+
+    fn exists(&self, run: &mut Run<'_>) -> Result<Value> {
+        if !self.is_correlated && let Some(rows) = &run.subqueries[self.number] {
+            return Ok(Value::Bool(!rows.is_empty()));
+        }
+        let mut is_any = false;
+        self.plan.run(run, &mut |_| {
+            is_any = true;
+            Ok(Flow::Stop)
+        })?;
+        if !self.is_correlated {
+            run.subqueries[self.number] = Some(Rc::new(vec![Vec::new(); usize::from(is_any)]));
+        }
+        Ok(Value::Bool(is_any))
+    }
+
+    fn quantified(
+        &self,
+        run: &mut Run<'_>,
+        wanted: &[Value],
+        comparison: Comparison,
+        all: bool,
+        collation: &CollationOption,
+    ) -> Result<Value> {
+        let mut result = Some(all);
+        let mut look = |row: &[&Value]| {
+            let is = compare_rows(comparison, collation, wanted, row);
+            match is {
+                Some(is) if is != all => {
+                    result = Some(is);
+                    return Flow::Stop;
+                }
+                Some(_) => {}
+                None => result = None,
+            }
+            Flow::On
+        };
+        if self.is_correlated {
+            self.plan.run(run, &mut |run| {
+                let row: Vec<&Value> = self.outputs.iter().map(|slot| &run.frame[*slot]).collect();
+                Ok(look(&row))
+            })?;
+            return Ok(known(result));
+        }
+        let rows = self.rows(run)?;
+        if comparison == Comparison::Equal && !all && collation.is_none() && wanted.len() == 1 {
+            return Ok(known(run.is_among(self.number, &rows, &wanted[0])));
+        }
+        for row in rows.iter() {
+            run.tick()?;
+            let row: Vec<&Value> = row.iter().collect();
+            if look(&row) == Flow::Stop {
+                break;
+            }
+        }
+        Ok(known(result))
+    }
+
+    /// All rows, computed once.
+    fn rows(&self, run: &mut Run<'_>) -> Result<Rc<Vec<Vec<Value>>>> {
+        if let Some(rows) = &run.subqueries[self.number] {
+            return Ok(Rc::clone(rows));
+        }
+        let mut rows = Vec::new();
+        self.plan.run(run, &mut |run| {
+            let row: Vec<Value> = self.outputs.iter().map(|slot| run.frame[*slot].clone()).collect();
+            run.take_row(&row)?;
+            rows.push(row);
+            Ok(Flow::On)
+        })?;
+        let rows = Rc::new(rows);
+        run.subqueries[self.number] = Some(Rc::clone(&rows));
+        Ok(rows)
+    }
+}
+
+/// How two rows compare: as their first parts that differ. None: that is not known.
+fn compare_rows(comparison: Comparison, collation: &CollationOption, a: &[Value], b: &[&Value]) -> Option<bool> {
+    let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+    let mut unknown = false;
+    for (a, b) in a.iter().zip(b) {
+        if a.is_null() || b.is_null() {
+            unknown = true;
+            if !is_equality {
+                return None;
+            }
+            continue;
+        }
+        match order(collation, a, b) {
+            Ordering::Equal => {}
+            other => return Some(comparison.holds(other)),
+        }
+    }
+    if unknown { None } else { Some(comparison.holds(Ordering::Equal)) }
+}

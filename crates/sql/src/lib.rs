@@ -1,0 +1,47 @@
+//! SQL over the rows of the database: text in, rows out.
+//!
+//! ```text
+//! text --> statements --> names, types --> plan --> rows
+//!          dialect.rs     bind/            plan.rs  run.rs, scan.rs, change.rs
+//! ```
+//!
+//! Who calls it: `lua` for `box.execute` and `box.prepare`, `protocol` for EXECUTE and PREPARE. It uses `database` as every door does: rows are found by
+//! cursors and changed by statements, so rights, triggers, locks and transactions are those that everybody has. It keeps no rows of its own beyond a
+//! statement.
+//!
+//! Invariants:
+//! * A statement changes all that it says or nothing.
+//! * What a statement keeps in memory is bounded ([`MEMORY_MAX`]), and one that runs long gives others a turn.
+//! * A plan is made of a schema and is not run under another one.
+
+mod aggregates;
+mod arithmetic;
+mod bind;
+mod cast;
+mod change;
+mod ddl;
+mod dialect;
+mod error;
+mod execute;
+mod explain;
+mod expr;
+mod functions;
+mod json;
+mod moments;
+mod plan;
+mod run;
+mod scan;
+mod statement;
+mod table;
+mod types;
+mod value;
+
+pub use bind::PARAMETERS_MAX;
+pub use change::Counts;
+pub use dialect::{Dialect, TEXT_MAX};
+pub use execute::{Answer, Description, PREPARED_MAX, RESULT_MAX, Source};
+pub use error::{Body, Condition, Error, Result};
+pub use run::{MEMORY_MAX, ROUNDS_MAX};
+pub use statement::{CACHE_MAX, Column, Outcome, Prepared, Sql};
+pub use types::{Base, Type};
+pub use value::Value;

@@ -1,0 +1,597 @@
+//! Running a plan: every step hands its rows on, one after the other, to whoever asked for them.
+//!
+//! Rows are pushed. A step calls what it was given for each row that it has put into the frame; `Flow::Stop` says that no more are wanted. So a step is a
+//! function, its state are its variables, and whatever waits (a read from disk, a lock, a turn of others) waits in the fiber of the statement.
+
+use crate::aggregates::{State, order_with_nulls};
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::expr::{Expr, Slot};
+use crate::plan::{Definition, HashJoin, JoinKind, Plan, SortKey};
+use crate::value::{HashedValue, Value};
+use database::{Context, Database};
+use hashbrown::{HashMap, HashSet};
+use runtime::fiber;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+/// Bytes that the sorts, hash tables and own tables of one statement may take.
+pub const MEMORY_MAX: usize = 256 << 20;
+/// Bytes of one text that an expression makes.
+pub(crate) const LENGTH_MAX: usize = 64 << 20;
+/// Rows between two looks at the clock.
+const STEPS_PER_LOOK: u32 = 128;
+/// How long a statement goes on before others have a turn.
+const SLICE_NS: u64 = 1_000_000;
+/// Rounds of a table that builds on itself.
+pub const ROUNDS_MAX: usize = 1_000_000;
+
+/// Whether more rows are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// They are.
+    On,
+    /// They are not.
+    Stop,
+}
+
+/// Takes the row that the frame holds.
+pub(crate) type Sink<'s> = dyn FnMut(&mut Run<'_>) -> Result<Flow> + 's;
+
+/// Rows that are kept.
+pub(crate) type Kept = Rc<Vec<Vec<Value>>>;
+
+/// A statement that is run.
+pub(crate) struct Run<'r> {
+    pub(crate) database: &'r Database,
+    pub(crate) context: &'r Rc<Context>,
+    pub(crate) dialect: Dialect,
+    pub(crate) params: &'r [Value],
+    /// Values of columns and expressions, of the row at hand.
+    pub(crate) frame: Vec<Value>,
+    /// Rows of subqueries that are the same for all rows around them.
+    pub(crate) subqueries: Vec<Option<Kept>>,
+    sets: Vec<Option<Rc<(HashSet<HashedValue>, bool)>>>,
+    /// Tables of the statement's own.
+    pub(crate) tables: Vec<Option<Kept>>,
+    /// When the statement began, in nanoseconds since 1970.
+    pub(crate) now_ns: i128,
+    memory: usize,
+    steps: u32,
+    slice_began_ns: u64,
+}
+
+impl<'r> Run<'r> {
+    /// Begins one, with so many places, subqueries and own tables.
+    pub(crate) fn new(
+        database: &'r Database,
+        context: &'r Rc<Context>,
+        dialect: Dialect,
+        params: &'r [Value],
+        (slots, subqueries, tables): (usize, usize, usize),
+    ) -> Self {
+        Run {
+            database,
+            context,
+            dialect,
+            params,
+            frame: vec![Value::Null; slots],
+            subqueries: vec![None; subqueries],
+            sets: vec![None; subqueries],
+            tables: vec![None; tables],
+            now_ns: i128::from(database.environment().clock.wall_ns()),
+            memory: 0,
+            steps: 0,
+            slice_began_ns: fiber::now_ns(),
+        }
+    }
+
+    /// Counts memory that is kept until the statement ends. Errors: `LimitExceeded`.
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<()> {
+        self.memory += bytes;
+        if self.memory <= MEMORY_MAX {
+            return Ok(());
+        }
+        let what = format!("the statement needs more than {} MiB for sorts, groups and joins", MEMORY_MAX >> 20);
+        Err(Error::new(Condition::LimitExceeded, what).hint("An index that gives the order, or a narrower condition, needs none."))
+    }
+
+    /// The same for a row.
+    pub(crate) fn take_row(&mut self, row: &[Value]) -> Result<()> {
+        let bytes = 48 + row.iter().map(|value| value.weight() + size_of::<Value>()).sum::<usize>();
+        self.take(bytes)
+    }
+
+    /// Errors: `LimitExceeded` if a text has so many bytes.
+    pub(crate) fn check_length(&self, length: usize) -> Result<()> {
+        if length <= LENGTH_MAX {
+            return Ok(());
+        }
+        Err(Error::new(Condition::LimitExceeded, format!("a text would have more than {LENGTH_MAX} bytes")))
+    }
+
+    /// Another step was taken: lets others have a turn, now and then. Waits. Errors: `Cancelled`; the transaction met another one.
+    #[inline]
+    pub(crate) fn tick(&mut self) -> Result<()> {
+        self.steps += 1;
+        if self.steps < STEPS_PER_LOOK {
+            return Ok(());
+        }
+        self.look_at_clock()
+    }
+
+    fn look_at_clock(&mut self) -> Result<()> {
+        self.steps = 0;
+        let now = fiber::now_ns();
+        if now.saturating_sub(self.slice_began_ns) < SLICE_NS || fiber::current().is_none() {
+            return Ok(());
+        }
+        self.database.suspend(self.context);
+        let wake = fiber::yield_now();
+        self.slice_began_ns = fiber::now_ns();
+        if wake == fiber::Wake::Cancelled {
+            return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
+        }
+        self.database.resume(self.context)?;
+        Ok(())
+    }
+
+    /// Whether a value is among the rows of a subquery. None: that is not known.
+    pub(crate) fn is_among(&mut self, number: usize, rows: &Kept, value: &Value) -> Option<bool> {
+        let set = match &self.sets[number] {
+            Some(set) => Rc::clone(set),
+            None => {
+                let has_null = rows.iter().any(|row| row[0].is_null());
+                let values = rows.iter().filter(|row| !row[0].is_null()).map(|row| HashedValue(row[0].clone())).collect();
+                let set = Rc::new((values, has_null));
+                self.sets[number] = Some(Rc::clone(&set));
+                set
+            }
+        };
+        if set.0.is_empty() && !set.1 {
+            return Some(false);
+        }
+        if value.is_null() {
+            return None;
+        }
+        match set.0.contains(&HashedValue(value.clone())) {
+            true => Some(true),
+            false if set.1 => None,
+            false => Some(false),
+        }
+    }
+
+    /// Copies of places.
+    pub(crate) fn row(&self, slots: &[Slot]) -> Vec<Value> {
+        slots.iter().map(|slot| self.frame[*slot].clone()).collect()
+    }
+
+    /// Puts a row back into its places.
+    pub(crate) fn set_row(&mut self, slots: &[Slot], row: &[Value]) {
+        for (slot, value) in slots.iter().zip(row) {
+            self.frame[*slot] = value.clone();
+        }
+    }
+
+    fn set_null(&mut self, slots: &[Slot]) {
+        for slot in slots {
+            self.frame[*slot] = Value::Null;
+        }
+    }
+
+    fn count_of(&mut self, expr: &Option<Expr>, what: &str) -> Result<Option<u64>> {
+        let Some(expr) = expr else { return Ok(None) };
+        let value = expr.eval(self)?;
+        match value.as_integer().map(u64::try_from) {
+            _ if value.is_null() => Ok(None),
+            Some(Ok(count)) => Ok(Some(count)),
+            Some(Err(_)) => Err(Error::new(Condition::InvalidArgument, format!("{what} must not be negative"))),
+            None => Err(Error::new(Condition::TypeMismatch, format!("{what} must be a whole number"))),
+        }
+    }
+}
+
+fn is_true(on: &Option<Expr>, run: &mut Run<'_>) -> Result<bool> {
+    match on {
+        Some(on) => on.is_true(run),
+        None => Ok(true),
+    }
+}
+
+impl Plan {
+    /// Hands the rows on to `sink`, until there are no more or it wants none. May wait. Errors: those of expressions, of reading, and those of `sink`.
+    pub(crate) fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Flow> {
+        match self {
+            Plan::One => sink(run),
+            Plan::Nothing => Ok(Flow::On),
+            Plan::Scan(scan) => scan.run(run, sink),
+            Plan::Rows(rows, slots) => {
+                for row in rows {
+                    run.tick()?;
+                    for (slot, expr) in slots.iter().zip(row) {
+                        run.frame[*slot] = expr.eval(run)?;
+                    }
+                    if sink(run)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                Ok(Flow::On)
+            }
+            Plan::Series { from, to, step, slot } => run_series(run, (from, to, step), *slot, sink),
+            Plan::Filter(input, condition) => {
+                input.run(run, &mut |run| if condition.is_true(run)? { sink(run) } else { Ok(Flow::On) })
+            }
+            Plan::Map(input, columns) => input.run(run, &mut |run| {
+                for (slot, expr) in columns {
+                    run.frame[*slot] = expr.eval(run)?;
+                }
+                sink(run)
+            }),
+            Plan::Loop { outer, inner, kind, on, slots } => outer.run(run, &mut |run| {
+                let mut is_any = false;
+                let flow = inner.run(run, &mut |run| {
+                    run.tick()?;
+                    if !is_true(on, run)? {
+                        return Ok(Flow::On);
+                    }
+                    is_any = true;
+                    sink(run)
+                })?;
+                if !is_any && *kind != JoinKind::Inner {
+                    run.set_null(slots);
+                    return sink(run);
+                }
+                Ok(flow)
+            }),
+            Plan::Hash(join) => join.run(run, sink),
+            Plan::Aggregate { input, groups, calls } => run_groups(run, input, groups, calls, sink),
+            Plan::Sort { input, keys, slots, limit } => run_sort(run, input, keys, slots, limit.as_ref(), sink),
+            Plan::Distinct { input, slots } => {
+                let mut seen: HashSet<Vec<HashedValue>> = HashSet::new();
+                input.run(run, &mut |run| {
+                    let row = run.row(slots);
+                    let key: Vec<HashedValue> = row.iter().cloned().map(HashedValue).collect();
+                    if seen.contains(&key) {
+                        return Ok(Flow::On);
+                    }
+                    run.take_row(&row)?;
+                    seen.insert(key);
+                    sink(run)
+                })
+            }
+            Plan::Limit { input, limit, offset } => {
+                let mut skip = run.count_of(offset, "OFFSET")?.unwrap_or(0);
+                let mut left = run.count_of(limit, "LIMIT")?.unwrap_or(u64::MAX);
+                if left == 0 {
+                    return Ok(Flow::On);
+                }
+                let mut stopped = Flow::On;
+                input.run(run, &mut |run| {
+                    if skip > 0 {
+                        skip -= 1;
+                        return Ok(Flow::On);
+                    }
+                    left -= 1;
+                    stopped = sink(run)?;
+                    Ok(if left == 0 { Flow::Stop } else { stopped })
+                })?;
+                Ok(stopped)
+            }
+            Plan::Concat(left, right) => match left.run(run, sink)? {
+                Flow::Stop => Ok(Flow::Stop),
+                Flow::On => right.run(run, sink),
+            },
+            Plan::Among { left, right, left_slots, right_slots, keeps, all } => {
+                let mut counts: HashMap<Vec<HashedValue>, u64> = HashMap::new();
+                right.run(run, &mut |run| {
+                    let row = run.row(right_slots);
+                    run.take_row(&row)?;
+                    *counts.entry(row.into_iter().map(HashedValue).collect()).or_default() += 1;
+                    Ok(Flow::On)
+                })?;
+                let mut seen: HashSet<Vec<HashedValue>> = HashSet::new();
+                left.run(run, &mut |run| {
+                    let key: Vec<HashedValue> = run.row(left_slots).into_iter().map(HashedValue).collect();
+                    let is_there = match counts.get_mut(&key) {
+                        Some(count) if *count > 0 => {
+                            *count -= u64::from(*all);
+                            true
+                        }
+                        _ => false,
+                    };
+                    if is_there != *keeps || !all && !seen.insert(key) {
+                        return Ok(Flow::On);
+                    }
+                    sink(run)
+                })
+            }
+            Plan::With { number, definition, body } => {
+                run.tables[*number] = None;
+                let rows = definition.rows(run, *number)?;
+                run.tables[*number] = Some(Rc::new(rows));
+                body.run(run, sink)
+            }
+            Plan::Own { number, slots } => {
+                let rows = run.tables[*number].clone().unwrap_or_default();
+                for row in rows.iter() {
+                    run.tick()?;
+                    run.set_row(slots, row);
+                    if sink(run)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                Ok(Flow::On)
+            }
+        }
+    }
+}
+
+impl Definition {
+    fn rows(&self, run: &mut Run<'_>, number: usize) -> Result<Vec<Vec<Value>>> {
+        let mut seen: HashSet<Vec<HashedValue>> = HashSet::new();
+        let drops = self.step.as_ref().is_some_and(|(.., drops)| *drops);
+        let mut rows = Vec::new();
+        let mut collect = |run: &mut Run<'_>, plan: &Plan, slots: &[Slot]| -> Result<Vec<Vec<Value>>> {
+            let mut found = Vec::new();
+            plan.run(run, &mut |run| {
+                let row = run.row(slots);
+                if drops && !seen.insert(row.iter().cloned().map(HashedValue).collect()) {
+                    return Ok(Flow::On);
+                }
+                run.take_row(&row)?;
+                found.push(row);
+                Ok(Flow::On)
+            })?;
+            Ok(found)
+        };
+        let mut last = collect(run, &self.plan, &self.outputs)?;
+        let Some((step, slots, _)) = &self.step else { return Ok(last) };
+        for _ in 0..ROUNDS_MAX {
+            if last.is_empty() {
+                return Ok(rows);
+            }
+            let before = Rc::new(last);
+            run.tables[number] = Some(Rc::clone(&before));
+            last = collect(run, step, slots)?;
+            run.tables[number] = None;
+            rows.extend(Rc::try_unwrap(before).unwrap_or_else(|shared| (*shared).clone()));
+        }
+        Err(Error::new(Condition::LimitExceeded, format!("a recursive query took more than {ROUNDS_MAX} rounds")))
+    }
+}
+
+impl HashJoin {
+    fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Flow> {
+        let mut rows: Vec<(Vec<Value>, bool)> = Vec::new();
+        // By key, the number of the first row; each row's successor with the same key.
+        let mut first: HashMap<Vec<HashedValue>, usize> = HashMap::new();
+        let mut next: Vec<usize> = Vec::new();
+        let keeps_all = self.kind == JoinKind::Full;
+        self.inner.run(run, &mut |run| {
+            run.tick()?;
+            let key = key_of(run, &self.inner_keys)?;
+            if key.is_none() && !keeps_all {
+                return Ok(Flow::On);
+            }
+            let row = run.row(&self.slots);
+            run.take_row(&row)?;
+            run.take(64)?;
+            rows.push((row, false));
+            let number = rows.len() - 1;
+            next.push(usize::MAX);
+            if let Some(key) = key {
+                match first.entry(key) {
+                    hashbrown::hash_map::Entry::Occupied(mut entry) => {
+                        next[number] = *entry.get();
+                        entry.insert(number);
+                    }
+                    hashbrown::hash_map::Entry::Vacant(entry) => {
+                        entry.insert(number);
+                    }
+                }
+            }
+            Ok(Flow::On)
+        })?;
+        // Each list is last row first so far.
+        for head in first.values_mut() {
+            let (mut before, mut at) = (usize::MAX, *head);
+            while at != usize::MAX {
+                let after = next[at];
+                next[at] = before;
+                (before, at) = (at, after);
+            }
+            *head = before;
+        }
+        let flow = self.outer.run(run, &mut |run| {
+            run.tick()?;
+            let mut at = match key_of(run, &self.outer_keys)? {
+                Some(key) => first.get(&key).copied().unwrap_or(usize::MAX),
+                None => usize::MAX,
+            };
+            let mut is_any = false;
+            while at != usize::MAX {
+                run.set_row(&self.slots, &rows[at].0);
+                if is_true(&self.on, run)? {
+                    is_any = true;
+                    rows[at].1 = true;
+                    if sink(run)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                at = next[at];
+            }
+            if !is_any && self.kind != JoinKind::Inner {
+                run.set_null(&self.slots);
+                return sink(run);
+            }
+            Ok(Flow::On)
+        })?;
+        if !keeps_all || flow == Flow::Stop {
+            return Ok(flow);
+        }
+        run.set_null(&self.outer_slots);
+        for (row, _) in rows.iter().filter(|(_, is_met)| !is_met) {
+            run.tick()?;
+            run.set_row(&self.slots, row);
+            if sink(run)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::On)
+    }
+}
+
+/// The values that a row is found by. None: one of them is null, which equals nothing.
+fn key_of(run: &mut Run<'_>, keys: &[Expr]) -> Result<Option<Vec<HashedValue>>> {
+    let mut values = Vec::with_capacity(keys.len());
+    for key in keys {
+        let value = key.eval(run)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        values.push(HashedValue(value));
+    }
+    Ok(Some(values))
+}
+
+fn run_series(run: &mut Run<'_>, (from, to, step): (&Expr, &Expr, &Expr), slot: Slot, sink: &mut Sink<'_>) -> Result<Flow> {
+    let mut bounds = [0i128; 3];
+    for (bound, expr) in bounds.iter_mut().zip([from, to, step]) {
+        let value = expr.eval(run)?;
+        match value.as_integer() {
+            _ if value.is_null() => return Ok(Flow::On),
+            Some(number) => *bound = number,
+            None => return Err(Error::new(Condition::TypeMismatch, "generate_series takes whole numbers")),
+        }
+    }
+    let [mut at, to, step] = bounds;
+    if step == 0 {
+        return Err(Error::new(Condition::InvalidArgument, "step size cannot equal zero"));
+    }
+    while if step > 0 { at <= to } else { at >= to } {
+        run.tick()?;
+        run.frame[slot] = Value::integer(at).unwrap_or_default();
+        if sink(run)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        at += step;
+    }
+    Ok(Flow::On)
+}
+
+fn run_groups(
+    run: &mut Run<'_>,
+    input: &Plan,
+    groups: &[(Slot, Expr)],
+    calls: &[crate::aggregates::AggregateCall],
+    sink: &mut Sink<'_>,
+) -> Result<Flow> {
+    let mut numbers: HashMap<Vec<HashedValue>, usize> = HashMap::new();
+    // In order of their first rows.
+    let mut states: Vec<(Vec<Value>, Vec<State>)> = Vec::new();
+    if groups.is_empty() {
+        states.push((Vec::new(), calls.iter().map(|call| call.begin()).collect()));
+    }
+    input.run(run, &mut |run| {
+        run.tick()?;
+        let number = match groups.is_empty() {
+            true => 0,
+            false => {
+                let mut key = Vec::with_capacity(groups.len());
+                for (_, expr) in groups {
+                    key.push(HashedValue(expr.eval(run)?));
+                }
+                match numbers.get(&key) {
+                    Some(number) => *number,
+                    None => {
+                        let values: Vec<Value> = key.iter().map(|value| value.0.clone()).collect();
+                        run.take_row(&values)?;
+                        run.take(64 + calls.len() * size_of::<State>())?;
+                        states.push((values, calls.iter().map(|call| call.begin()).collect()));
+                        numbers.insert(key, states.len() - 1);
+                        states.len() - 1
+                    }
+                }
+            }
+        };
+        for (call, state) in calls.iter().zip(&mut states[number].1) {
+            call.add(run, state)?;
+        }
+        Ok(Flow::On)
+    })?;
+    for (values, group) in states {
+        run.tick()?;
+        for ((slot, _), value) in groups.iter().zip(values) {
+            run.frame[*slot] = value;
+        }
+        for (call, state) in calls.iter().zip(group) {
+            run.frame[call.slot] = call.end(run, state)?;
+        }
+        if sink(run)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+    }
+    Ok(Flow::On)
+}
+
+/// By the keys, whose places stand at these numbers of a row.
+fn order_rows(keys: &[(usize, SortKey)], a: &[Value], b: &[Value]) -> Ordering {
+    for (at, key) in keys {
+        let ordering = order_with_nulls(&key.collation, key.is_descending, key.nulls_first, &a[*at], &b[*at]);
+        if ordering != Ordering::Equal {
+            return ordering;
+        }
+    }
+    Ordering::Equal
+}
+
+fn run_sort(
+    run: &mut Run<'_>,
+    input: &Plan,
+    keys: &[SortKey],
+    slots: &[Slot],
+    limit: Option<&(Expr, Option<Expr>)>,
+    sink: &mut Sink<'_>,
+) -> Result<Flow> {
+    let keys: Vec<(usize, SortKey)> = keys
+        .iter()
+        .filter_map(|key| slots.iter().position(|slot| *slot == key.slot).map(|at| (at, key.clone())))
+        .collect();
+    let kept_max = match limit {
+        Some((limit, offset)) => {
+            let limit = run.count_of(&Some(limit.clone()), "LIMIT")?;
+            let offset = run.count_of(offset, "OFFSET")?.unwrap_or(0);
+            limit.map(|limit| usize::try_from(limit.saturating_add(offset)).unwrap_or(usize::MAX))
+        }
+        None => None,
+    };
+    let mut rows: Vec<Vec<Value>> = Vec::new();
+    input.run(run, &mut |run| {
+        let row = run.row(slots);
+        match kept_max {
+            // Twice as many as are wanted are kept, so that most are dropped together.
+            Some(kept_max) if kept_max < 100_000 => {
+                rows.push(row);
+                if rows.len() >= (kept_max * 2).max(64) {
+                    rows.sort_by(|a, b| order_rows(&keys, a, b));
+                    rows.truncate(kept_max);
+                }
+            }
+            _ => {
+                run.take_row(&row)?;
+                rows.push(row);
+            }
+        }
+        run.tick()?;
+        Ok(Flow::On)
+    })?;
+    rows.sort_by(|a, b| order_rows(&keys, a, b));
+    for row in &rows {
+        run.tick()?;
+        run.set_row(slots, row);
+        if sink(run)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+    }
+    Ok(Flow::On)
+}

@@ -1,0 +1,463 @@
+//! Statements: prepared once, run as often as one likes.
+
+use crate::bind::{Binder, Query, Write};
+use crate::cast::display;
+use crate::change::{Counts, may_try_again};
+use crate::ddl::Ddl;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::plan::Plan;
+use crate::run::{Flow, Run};
+use crate::types::{Base, Type};
+use crate::value::Value;
+use database::{Context, Database};
+use hashbrown::HashMap;
+use sqlparser::ast;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Plans that are kept for texts that come again.
+pub const CACHE_MAX: usize = 1000;
+/// Bytes of a text whose plan is kept.
+const CACHED_TEXT_MAX: usize = 16 << 10;
+/// How often a statement that is a transaction of its own is tried.
+const TRIES_MAX: u32 = 20;
+
+/// What SQL keeps with a database: plans of texts that come again, statements that sessions have prepared.
+#[derive(Default)]
+pub struct Sql {
+    cache: RefCell<HashMap<(Dialect, String), Rc<Prepared>>>,
+    pub(crate) named: RefCell<HashMap<(u64, u32), Rc<str>>>,
+}
+
+/// A column of a result.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// A statement whose names and types are known.
+pub struct Prepared {
+    dialect: Dialect,
+    text: String,
+    schema_version: u64,
+    work: Work,
+    columns: Vec<Column>,
+    params: Vec<Type>,
+    param_names: Vec<String>,
+    sizes: (usize, usize, usize),
+}
+
+enum Work {
+    Query(Query),
+    Write(Box<Write>),
+    Schema(Box<ast::Statement>),
+    Explain(Vec<Vec<Value>>),
+    Begin,
+    Commit,
+    Rollback,
+    Savepoint(String),
+    RollbackTo(String),
+    Release,
+}
+
+/// What came of a statement.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What it was: `SELECT`, `INSERT`, `CREATE TABLE` and so on.
+    pub tag: &'static str,
+    /// Rows that were found or changed, and numbers that were given.
+    pub counts: Counts,
+}
+
+impl Prepared {
+    /// The columns of its rows; none if it has no rows.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The types of its parameters.
+    pub fn params(&self) -> &[Type] {
+        &self.params
+    }
+
+    /// Their names, with what stands before them (`:name`); empty for `?`.
+    pub fn param_names(&self) -> &[String] {
+        &self.param_names
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Which dialect it is in.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// True if it gives rows.
+    pub fn has_rows(&self) -> bool {
+        match &self.work {
+            Work::Query(_) | Work::Explain(_) => true,
+            Work::Write(write) => !write.outputs().is_empty(),
+            _ => false,
+        }
+    }
+}
+
+impl Sql {
+    /// That of a database.
+    pub fn of(database: &Database) -> Rc<Sql> {
+        let kept = database.kept_by_sql.get_or_init(|| Rc::new(Sql::default()));
+        Rc::clone(kept).downcast().unwrap_or_default()
+    }
+
+    /// Finds out what a text says that is one statement. `types` are those of its parameters, as far as they are known.
+    ///
+    /// Errors: `Syntax`, `Empty`; names and types that do not fit; what is not there.
+    pub fn prepare(&self, database: &Database, dialect: Dialect, text: &str, types: &[Type]) -> Result<Rc<Prepared>> {
+        let version = database.catalog.schema_version();
+        let key = (dialect, text.to_string());
+        if types.is_empty()
+            && let Some(known) = self.cache.borrow().get(&key)
+            && known.schema_version == version
+        {
+            return Ok(Rc::clone(known));
+        }
+        let mut statements = dialect.parse(text)?;
+        let statement = match statements.len() {
+            0 => return Err(Error::new(Condition::Empty, "Failed to execute an empty SQL statement")),
+            1 => statements.remove(0),
+            _ => {
+                let what = "a text of several statements is prepared one by one";
+                return Err(Error::new(Condition::Syntax, what));
+            }
+        };
+        let prepared = Rc::new(self.bind(database, dialect, text, statement, types)?);
+        if types.is_empty() && text.len() <= CACHED_TEXT_MAX && !matches!(prepared.work, Work::Schema(_)) {
+            let mut cache = self.cache.borrow_mut();
+            if cache.len() >= CACHE_MAX {
+                cache.clear();
+            }
+            cache.insert(key, Rc::clone(&prepared));
+        }
+        Ok(prepared)
+    }
+
+    fn bind(&self, database: &Database, dialect: Dialect, text: &str, statement: ast::Statement, types: &[Type]) -> Result<Prepared> {
+        let binder = Binder::new(database, dialect);
+        binder.declare_params(types);
+        let mut columns = Vec::new();
+        let work = match statement {
+            ast::Statement::Query(query) => {
+                let query = binder.bind_statement(&query)?;
+                columns = query.outputs.iter().map(|output| Column { name: output.name.clone(), ty: output.ty }).collect();
+                Work::Query(query)
+            }
+            ast::Statement::Insert(insert) => Work::Write(Box::new(binder.bind_insert(&insert)?)),
+            ast::Statement::Update(update) => Work::Write(Box::new(binder.bind_update(&update)?)),
+            ast::Statement::Delete(delete) => Work::Write(Box::new(binder.bind_delete(&delete)?)),
+            ast::Statement::Explain { statement, analyze: false, .. } => {
+                let inner = self.bind(database, dialect, text, *statement, types)?;
+                columns = explain_columns(dialect);
+                Work::Explain(inner.explained()?)
+            }
+            ast::Statement::StartTransaction { .. } => Work::Begin,
+            ast::Statement::Commit { .. } => Work::Commit,
+            ast::Statement::Rollback { savepoint: None, .. } => Work::Rollback,
+            ast::Statement::Rollback { savepoint: Some(name), .. } => Work::RollbackTo(dialect.fold(&name)),
+            ast::Statement::Savepoint { name } => Work::Savepoint(dialect.fold(&name)),
+            ast::Statement::ReleaseSavepoint { .. } => Work::Release,
+            schema @ (ast::Statement::CreateTable(_) | ast::Statement::CreateIndex(_) | ast::Statement::AlterTable(_)
+            | ast::Statement::Drop { .. } | ast::Statement::Truncate(_)) => Work::Schema(Box::new(schema)),
+            other => {
+                let words: Vec<String> = other.to_string().split_whitespace().take(2).map(str::to_string).collect();
+                return Err(Error::unsupported(format!("the statement '{} ...'", words.join(" "))));
+            }
+        };
+        if let Work::Write(write) = &work {
+            columns = write.outputs().iter().map(|output| Column { name: output.name.clone(), ty: output.ty }).collect();
+        }
+        let (params, param_names) = binder.params();
+        let schema_version = database.catalog.schema_version();
+        Ok(Prepared { dialect, text: text.to_string(), schema_version, work, columns, params, param_names, sizes: binder.sizes() })
+    }
+
+    /// Runs a statement; its rows go to `sink`, one after the other. One that is in no transaction is a transaction of its own.
+    ///
+    /// May wait. Errors: those of its work; nothing of it stands then. A transaction around it goes on.
+    pub fn run(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        prepared: &Rc<Prepared>,
+        params: &[Value],
+        sink: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<Outcome> {
+        let again;
+        let prepared = match prepared.schema_version == database.catalog.schema_version() {
+            true => prepared,
+            false => {
+                again = self.prepare(database, prepared.dialect, &prepared.text, &[])?;
+                &again
+            }
+        };
+        if params.len() < prepared.params.len() && prepared.dialect != Dialect::Tarantool {
+            let what = format!("the statement has {} parameters, {} were given", prepared.params.len(), params.len());
+            return Err(Error::new(Condition::InvalidArgument, what));
+        }
+        let padded: Vec<Value>;
+        let params = match params.len() < prepared.params.len() {
+            true => {
+                // What is not given is null.
+                padded = params.iter().cloned().chain(std::iter::repeat(Value::Null)).take(prepared.params.len()).collect();
+                &padded
+            }
+            false => params,
+        };
+        match &prepared.work {
+            Work::Query(query) => {
+                let rows = match context.is_in_txn() || is_short(&query.plan) && !has_lock(&query.plan) {
+                    true => self.run_query(database, context, prepared, query, params, sink)?,
+                    false => self.in_txn(database, context, || self.run_query(database, context, prepared, query, params, sink))?,
+                };
+                Ok(Outcome { tag: "SELECT", counts: Counts { rows, generated: Vec::new() } })
+            }
+            Work::Write(write) => self.run_write(database, context, prepared, write, params, sink),
+            Work::Explain(rows) => {
+                for row in rows {
+                    sink(row)?;
+                }
+                Ok(Outcome { tag: "EXPLAIN", counts: Counts { rows: rows.len() as u64, generated: Vec::new() } })
+            }
+            Work::Schema(statement) => {
+                let ddl = Ddl { database, context, dialect: prepared.dialect };
+                let rows = match context.is_in_txn() {
+                    true => self.in_savepoint(database, context, || ddl.run(statement))?,
+                    false => self.in_txn(database, context, || ddl.run(statement))?,
+                };
+                Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, generated: Vec::new() } })
+            }
+            control => self.run_control(database, context, control),
+        }
+    }
+
+    fn run_control(&self, database: &Database, context: &Rc<Context>, control: &Work) -> Result<Outcome> {
+        let none = |what: &str| Error::new(Condition::TransactionState, format!("cannot {what} - no transaction is active"));
+        let tag = match control {
+            Work::Begin if context.is_in_txn() => {
+                let what = "cannot start a transaction within a transaction";
+                return Err(Error::new(Condition::TransactionState, what));
+            }
+            Work::Begin => {
+                database.begin(context)?;
+                "BEGIN"
+            }
+            Work::Commit => {
+                if !context.is_in_txn() {
+                    return Err(none("commit"));
+                }
+                database.commit(context)?;
+                "COMMIT"
+            }
+            Work::Rollback => {
+                if !context.is_in_txn() {
+                    return Err(none("rollback"));
+                }
+                database.rollback(context)?;
+                "ROLLBACK"
+            }
+            Work::Savepoint(name) => {
+                if !context.is_in_txn() {
+                    return Err(none("set a savepoint"));
+                }
+                database.savepoint(context, Some(name))?;
+                "SAVEPOINT"
+            }
+            Work::RollbackTo(name) => {
+                let savepoint = database.named_savepoint(context, name);
+                let Some(savepoint) = savepoint else {
+                    return Err(Error::new(Condition::UndefinedSavepoint, format!("no such savepoint: {name}")));
+                };
+                database.rollback_to_savepoint(context, &savepoint)?;
+                "ROLLBACK"
+            }
+            _ => "RELEASE",
+        };
+        Ok(Outcome { tag, counts: Counts::default() })
+    }
+
+    /// Runs work in a transaction of its own: all of it stands in the end, or nothing.
+    fn in_txn<T>(&self, database: &Database, context: &Rc<Context>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        database.begin(context)?;
+        let done = work();
+        match done {
+            Ok(done) => {
+                if let Err(error) = database.commit(context) {
+                    if context.is_in_txn() {
+                        database.abandon(context);
+                    }
+                    return Err(error.into());
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                database.abandon(context);
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs work in the open transaction: if it fails, what it did is taken back.
+    fn in_savepoint<T>(&self, database: &Database, context: &Rc<Context>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let savepoint = database.savepoint(context, None)?;
+        let done = work();
+        if done.is_err() && context.is_in_txn() {
+            // A transaction that another one has ended has nothing to be taken back.
+            let _ = database.rollback_to_savepoint(context, &savepoint);
+        }
+        done
+    }
+
+    fn run_query(
+        &self, database: &Database,
+        context: &Rc<Context>,
+        prepared: &Prepared,
+        query: &Query,
+        params: &[Value],
+        sink: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<u64> {
+        let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
+        let slots: Vec<usize> = query.outputs.iter().map(|output| output.slot).collect();
+        let mut row = Vec::with_capacity(slots.len());
+        let mut count = 0;
+        query.plan.run(&mut run, &mut |run| {
+            row.clear();
+            row.extend(slots.iter().map(|slot| run.frame[*slot].clone()));
+            count += 1;
+            sink(&row)?;
+            Ok(Flow::On)
+        })?;
+        Ok(count)
+    }
+
+    fn run_write(
+        &self, database: &Database,
+        context: &Rc<Context>,
+        prepared: &Prepared,
+        write: &Write,
+        params: &[Value],
+        sink: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<Outcome> {
+        let tag = match &write.change {
+            crate::bind::Change::Insert { .. } => "INSERT",
+            crate::bind::Change::Update { .. } => "UPDATE",
+            crate::bind::Change::Delete { .. } => "DELETE",
+        };
+        let slots: Vec<usize> = write.outputs().iter().map(|output| output.slot).collect();
+        let attempt = |rows: &mut Vec<Vec<Value>>| {
+            let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
+            write.run(&mut run, &mut |run| {
+                let row = run.row(&slots);
+                run.take_row(&row)?;
+                rows.push(row);
+                Ok(Flow::On)
+            })
+        };
+        // Rows are handed over when it is sure that they stand.
+        let mut rows = Vec::new();
+        let counts = if context.is_in_txn() {
+            self.in_savepoint(database, context, || attempt(&mut rows))?
+        } else if write.is_alone() {
+            attempt(&mut rows)?
+        } else {
+            let mut tries = 0;
+            loop {
+                rows.clear();
+                match self.in_txn(database, context, || attempt(&mut rows)) {
+                    Err(error) if may_try_again(&error) && tries < TRIES_MAX => tries += 1,
+                    done => break done?,
+                }
+            }
+        };
+        for row in &rows {
+            sink(row)?;
+        }
+        Ok(Outcome { tag, counts })
+    }
+}
+
+/// True if the rows of a plan are found at one go: one by its key, or none of a table.
+fn is_short(plan: &Plan) -> bool {
+    match plan {
+        Plan::One | Plan::Nothing | Plan::Rows(..) => true,
+        Plan::Scan(scan) => scan.is_unique && !scan.table.space.may_wait(),
+        Plan::Map(input, _) | Plan::Filter(input, _) | Plan::Limit { input, .. } => is_short(input),
+        _ => false,
+    }
+}
+
+fn has_lock(plan: &Plan) -> bool {
+    match plan {
+        Plan::Scan(scan) => scan.lock.is_some(),
+        Plan::Map(input, _) | Plan::Filter(input, _) | Plan::Limit { input, .. } => has_lock(input),
+        _ => false,
+    }
+}
+
+fn schema_tag(statement: &ast::Statement) -> &'static str {
+    match statement {
+        ast::Statement::CreateTable(_) => "CREATE TABLE",
+        ast::Statement::CreateIndex(_) => "CREATE INDEX",
+        ast::Statement::AlterTable(_) => "ALTER TABLE",
+        ast::Statement::Truncate(_) => "TRUNCATE TABLE",
+        ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
+        _ => "DROP TABLE",
+    }
+}
+
+fn explain_columns(dialect: Dialect) -> Vec<Column> {
+    let column = |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base) };
+    match dialect {
+        Dialect::Tarantool => vec![
+            column("selectid", Base::Integer),
+            column("order", Base::Integer),
+            column("from", Base::Integer),
+            column("detail", Base::Text),
+        ],
+        _ => vec![column("QUERY PLAN", Base::Text)],
+    }
+}
+
+impl Prepared {
+    /// The rows of EXPLAIN. Errors: a statement that has no plan.
+    fn explained(&self) -> Result<Vec<Vec<Value>>> {
+        let plan = match &self.work {
+            Work::Query(query) => &query.plan,
+            Work::Write(write) => match &write.change {
+                crate::bind::Change::Insert { source, .. }
+                | crate::bind::Change::Update { source, .. }
+                | crate::bind::Change::Delete { source, .. } => source,
+            },
+            _ => return Err(Error::unsupported("EXPLAIN of a statement without a plan")),
+        };
+        let rows = crate::explain::explain(plan).into_iter().enumerate().map(|(number, (depth, line))| match self.dialect {
+            Dialect::Tarantool => {
+                vec![Value::Int(0), Value::Int(number as i64), Value::Int(depth as i64), Value::text(line)]
+            }
+            _ => vec![Value::text(format!("{}{line}", "  ".repeat(depth)))],
+        });
+        Ok(rows.collect())
+    }
+}
+
+impl Value {
+    /// The value as text, as a dialect writes it.
+    pub fn display(&self, dialect: Dialect) -> String {
+        display(dialect, self)
+    }
+}

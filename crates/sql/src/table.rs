@@ -1,0 +1,179 @@
+//! Tables: spaces as statements see them.
+
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::types::Type;
+use database::{Database, SPACE_ID, Space};
+use std::rc::Rc;
+use std::sync::Arc;
+use storage::IndexKind;
+use tuple::msgpack::{self, Kind, Reader};
+use tuple::{Collation, IndexId};
+
+/// A table.
+pub(crate) struct Table {
+    pub(crate) space: Rc<Space>,
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) indexes: Vec<Index>,
+    /// The column that a sequence fills where a row says nothing or null, and the sequence.
+    pub(crate) generated: Option<(usize, u32)>,
+}
+
+/// A column.
+#[derive(Clone)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) ty: Type,
+    pub(crate) is_nullable: bool,
+    /// An expression, as text.
+    pub(crate) default: Option<String>,
+    pub(crate) collation: Option<Arc<Collation>>,
+}
+
+/// An index.
+pub(crate) struct Index {
+    pub(crate) id: IndexId,
+    pub(crate) name: String,
+    pub(crate) is_unique: bool,
+    pub(crate) is_ordered: bool,
+    /// Fields, and whether one may be null; its collation.
+    pub(crate) parts: Vec<(usize, bool, Option<Arc<Collation>>)>,
+}
+
+impl Table {
+    /// The table of a name. Errors: `UndefinedTable`; `Unsupported` if its rows have no columns.
+    pub(crate) fn find(database: &Database, dialect: Dialect, name: &str) -> Result<Rc<Table>> {
+        let space = database.catalog.space_by_name(name).or_else(|| {
+            // As it is written, if it is written as it is there.
+            (dialect == Dialect::Tarantool).then(|| database.catalog.space_by_name(&name.to_lowercase())).flatten()
+                .filter(|space| space.is_system())
+        });
+        let Some(space) = space else {
+            let message = match dialect {
+                Dialect::Tarantool => format!("Space '{name}' does not exist"),
+                Dialect::Mysql => format!("Table '{name}' doesn't exist"),
+                Dialect::Postgres => format!("relation \"{name}\" does not exist"),
+            };
+            return Err(Error::new(Condition::UndefinedTable, message));
+        };
+        Self::of(database, space).map(Rc::new)
+    }
+
+    fn of(database: &Database, space: Rc<Space>) -> Result<Table> {
+        let def = space.def();
+        let declared = declared_columns(database, &space);
+        let columns: Vec<Column> = def
+            .fields
+            .iter()
+            .enumerate()
+            .map(|(number, field)| {
+                let declared = declared.get(number);
+                Column {
+                    name: field.name.clone(),
+                    ty: declared.and_then(|column| column.ty).unwrap_or_else(|| Type::of_field(field.field_type)),
+                    is_nullable: field.is_nullable,
+                    default: declared.and_then(|column| column.default.clone()),
+                    collation: field.collation.clone().filter(|collation| !collation.is_binary()),
+                }
+            })
+            .collect();
+        if columns.is_empty() {
+            let what = format!("SQL over space '{}', which has no format,", def.name);
+            return Err(Error::unsupported(what).hint("Give it one: box.space.<name>:format({...})."));
+        }
+        let indexes = space
+            .index_defs()
+            .iter()
+            .map(|index| Index {
+                id: index.id,
+                name: space.index_name(index.id),
+                is_unique: index.is_unique,
+                is_ordered: index.kind == IndexKind::Tree,
+                parts: index
+                    .key_def
+                    .parts()
+                    .iter()
+                    .map(|part| (part.field_no as usize, part.is_nullable, part.collation.clone().filter(|c| !c.is_binary())))
+                    .collect(),
+            })
+            .collect();
+        let generated = space.sequence.borrow().as_ref().map(|link| (link.field_no as usize, link.sequence.def().id));
+        Ok(Table { name: def.name.clone(), columns, indexes, generated, space })
+    }
+
+    /// The number of a column.
+    pub(crate) fn column(&self, dialect: Dialect, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| dialect.is_same(&column.name, name))
+    }
+
+    /// The fields of the primary key.
+    pub(crate) fn primary_key(&self) -> &[(usize, bool, Option<Arc<Collation>>)] {
+        self.indexes.first().map_or(&[], |index| &index.parts)
+    }
+
+    /// Rows that there are, about.
+    pub(crate) fn row_count(&self) -> u64 {
+        match &self.space.rows {
+            storage::Rows::Memory(rows) => rows.borrow().len() as u64,
+            storage::Rows::Disk(disk, _) => disk.len_estimate().max(1),
+            storage::Rows::Nowhere => 1000,
+        }
+    }
+}
+
+/// What the format of a space says of a column beyond what the engine looks at.
+#[derive(Default)]
+struct Declared {
+    ty: Option<Type>,
+    default: Option<String>,
+}
+
+fn declared_columns(database: &Database, space: &Space) -> Vec<Declared> {
+    let mut key = Vec::new();
+    msgpack::encode_uint(&mut key, u64::from(space.id));
+    let row = database.space(SPACE_ID).ok().and_then(|spaces| {
+        let rows = spaces.rows.memory()?;
+        rows.borrow().get(IndexId::PRIMARY, &key, 1)
+    });
+    row.and_then(|row| row.field(6).and_then(read_format)).unwrap_or_default()
+}
+
+fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
+    let mut reader = Reader::new(bytes);
+    let count = reader.read_array().ok()?;
+    let mut columns = Vec::new();
+    for _ in 0..count {
+        let mut declared = Declared::default();
+        if reader.kind().ok()? != Kind::Map {
+            reader.read_value().ok()?;
+            columns.push(declared);
+            continue;
+        }
+        for _ in 0..reader.read_map().ok()? {
+            let name = reader.read_value().ok()?;
+            let value = reader.read_value().ok()?;
+            let text = Reader::new(value).read_str().ok().and_then(|text| std::str::from_utf8(text).ok());
+            match (Reader::new(name).read_str().ok(), text) {
+                (Some(b"sql_type"), Some(text)) => declared.ty = read_type(text),
+                (Some(b"default"), Some(text)) => declared.default = Some(text.to_string()),
+                _ => {}
+            }
+        }
+        columns.push(declared);
+    }
+    Some(columns)
+}
+
+fn read_type(text: &str) -> Option<Type> {
+    let statement = format!("SELECT CAST(NULL AS {text})");
+    let parsed = Dialect::Postgres.parse(&statement).ok()?;
+    let sqlparser::ast::Statement::Query(query) = parsed.into_iter().next()? else { return None };
+    let sqlparser::ast::SetExpr::Select(select) = *query.body else { return None };
+    match select.projection.into_iter().next()? {
+        sqlparser::ast::SelectItem::UnnamedExpr(sqlparser::ast::Expr::Cast { data_type, .. }) => {
+            Type::of_ast(Dialect::Postgres, &data_type).ok()
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,315 @@
+//! Types of columns and expressions, in every dialect: what a value can be, how far it goes, what it is called.
+//!
+//! A type is what the dialects agree on (`Base`), with up to two numbers (`varchar(20)`, `numeric(10, 2)`). A space's format keeps the type of the space's
+//! engine, which every door sees, and beside it (`sql_type`) the text of the declared one where that says more.
+
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use sqlparser::ast::{self, DataType};
+use std::fmt;
+use tuple::FieldType;
+
+/// What a value can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// Of a null or a parameter, until something says.
+    Unknown,
+    /// True or false.
+    Bool,
+    /// A whole number of 8 bits.
+    Int1,
+    /// A whole number of 16 bits.
+    Int2,
+    /// A whole number of 32 bits.
+    Int4,
+    /// A whole number of 64 bits.
+    Int8,
+    /// A whole number of 64 bits without a sign.
+    Uint8,
+    /// A whole number of 64 bits, with or without a sign: Tarantool's `integer`.
+    Integer,
+    /// A double.
+    Double,
+    /// An exact number.
+    Decimal,
+    /// A number of any kind: Tarantool's `number`.
+    Number,
+    /// Text.
+    Text,
+    /// Bytes.
+    Bytes,
+    /// A uuid.
+    Uuid,
+    /// A day.
+    Date,
+    /// A moment of some clock.
+    Timestamp,
+    /// A moment.
+    TimestampTz,
+    /// A span of time.
+    Interval,
+    /// A document.
+    Json,
+    /// A value of any type that can be compared: Tarantool's `scalar`.
+    Scalar,
+    /// An array.
+    Array,
+    /// A map.
+    Map,
+    /// Anything.
+    Any,
+}
+
+/// A type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Type {
+    /// What a value can be.
+    pub base: Base,
+    /// Characters of text, digits of a decimal; 0: any.
+    pub length: u32,
+    /// Digits of a decimal behind the point.
+    pub scale: u32,
+}
+
+impl Type {
+    /// Of a null or a parameter, until something says.
+    pub const UNKNOWN: Type = Type::of(Base::Unknown);
+    /// True or false.
+    pub const BOOL: Type = Type::of(Base::Bool);
+    /// Text of any length.
+    pub const TEXT: Type = Type::of(Base::Text);
+
+    /// A type without numbers.
+    pub const fn of(base: Base) -> Self {
+        Type { base, length: 0, scale: 0 }
+    }
+
+    /// True for numbers of all kinds.
+    pub fn is_number(self) -> bool {
+        self.is_integer() || matches!(self.base, Base::Double | Base::Decimal | Base::Number)
+    }
+
+    /// True for whole numbers.
+    pub fn is_integer(self) -> bool {
+        use Base::{Int1, Int2, Int4, Int8, Integer, Uint8};
+        matches!(self.base, Int1 | Int2 | Int4 | Int8 | Uint8 | Integer)
+    }
+
+    /// True for days and moments.
+    pub fn is_moment(self) -> bool {
+        matches!(self.base, Base::Date | Base::Timestamp | Base::TimestampTz)
+    }
+
+    /// The least and the greatest whole number of the type.
+    pub fn range(self) -> Option<(i128, i128)> {
+        Some(match self.base {
+            Base::Int1 => (-128, 127),
+            Base::Int2 => (i128::from(i16::MIN), i128::from(i16::MAX)),
+            Base::Int4 => (i128::from(i32::MIN), i128::from(i32::MAX)),
+            Base::Int8 => (i128::from(i64::MIN), i128::from(i64::MAX)),
+            Base::Uint8 => (0, i128::from(u64::MAX)),
+            Base::Integer => (i128::from(i64::MIN), i128::from(u64::MAX)),
+            _ => return None,
+        })
+    }
+
+    /// The type of a field whose format says no more.
+    pub fn of_field(field_type: FieldType) -> Self {
+        Type::of(match field_type.name() {
+            "unsigned" => Base::Uint8,
+            "integer" => Base::Integer,
+            "number" => Base::Number,
+            "double" => Base::Double,
+            "decimal" => Base::Decimal,
+            "string" => Base::Text,
+            "boolean" => Base::Bool,
+            "varbinary" => Base::Bytes,
+            "uuid" => Base::Uuid,
+            "datetime" => Base::TimestampTz,
+            "interval" => Base::Interval,
+            "scalar" => Base::Scalar,
+            "array" => Base::Array,
+            "map" => Base::Map,
+            _ => Base::Any,
+        })
+    }
+
+    /// The type that a field is declared with in a space's format.
+    pub fn field_name(self) -> &'static str {
+        match self.base {
+            Base::Unknown | Base::Any => "any",
+            Base::Bool => "boolean",
+            Base::Int1 | Base::Int2 | Base::Int4 | Base::Int8 | Base::Integer => "integer",
+            Base::Uint8 => "unsigned",
+            Base::Double => "double",
+            Base::Decimal => "decimal",
+            Base::Number => "number",
+            Base::Text | Base::Json => "string",
+            Base::Bytes => "varbinary",
+            Base::Uuid => "uuid",
+            Base::Date | Base::Timestamp | Base::TimestampTz => "datetime",
+            Base::Interval => "interval",
+            Base::Scalar => "scalar",
+            Base::Array => "array",
+            Base::Map => "map",
+        }
+    }
+
+    /// From the text of a type in a statement. Errors: there is no such type.
+    pub fn of_ast(dialect: Dialect, declared: &DataType) -> Result<Self> {
+        use DataType as D;
+        let text = |length: &Option<ast::CharacterLength>| match length {
+            Some(ast::CharacterLength::IntegerLength { length, .. }) => {
+                Type { length: u32::try_from(*length).unwrap_or(u32::MAX), ..Type::TEXT }
+            }
+            _ => Type::TEXT,
+        };
+        let exact = |info: &ast::ExactNumberInfo| match *info {
+            ast::ExactNumberInfo::None => Ok(Type::of(Base::Decimal)),
+            ast::ExactNumberInfo::Precision(length) => decimal(length, 0),
+            ast::ExactNumberInfo::PrecisionAndScale(length, scale) => decimal(length, u64::try_from(scale).unwrap_or(u64::MAX)),
+        };
+        let is_tarantool = dialect == Dialect::Tarantool;
+        Ok(match declared {
+            D::Bool | D::Boolean => Type::BOOL,
+            D::TinyInt(_) => Type::of(Base::Int1),
+            D::Int2(_) | D::SmallInt(_) => Type::of(Base::Int2),
+            D::Int(_) | D::Integer(_) if is_tarantool => Type::of(Base::Integer),
+            D::TinyIntUnsigned(_) => Type::of(Base::Int2),
+            D::MediumInt(_) | D::Int(_) | D::Int4(_) | D::Integer(_) | D::Int2Unsigned(_) | D::SmallIntUnsigned(_) => {
+                Type::of(Base::Int4)
+            }
+            D::IntUnsigned(_) | D::Int4Unsigned(_) | D::IntegerUnsigned(_) | D::MediumIntUnsigned(_) => Type::of(Base::Int8),
+            D::BigInt(_) | D::Int8(_) | D::Signed | D::SignedInteger => Type::of(Base::Int8),
+            D::BigIntUnsigned(_) | D::Int8Unsigned(_) | D::Unsigned | D::UnsignedInteger => Type::of(Base::Uint8),
+            D::Real | D::Float(_) | D::Float4 | D::Float8 | D::Double(_) | D::DoublePrecision => Type::of(Base::Double),
+            D::Numeric(info) | D::Decimal(info) | D::Dec(info) => exact(info)?,
+            D::Char(length) | D::Character(length) | D::Varchar(length) | D::CharVarying(length)
+            | D::CharacterVarying(length) | D::Nvarchar(length) => text(length),
+            D::Text | D::TinyText | D::MediumText | D::LongText | D::String(_) | D::Clob(_) => Type::TEXT,
+            D::Bytea | D::Blob(_) | D::TinyBlob | D::MediumBlob | D::LongBlob | D::Binary(_) | D::Varbinary(_)
+            | D::Bytes(_) => Type::of(Base::Bytes),
+            D::Uuid => Type::of(Base::Uuid),
+            D::Date => Type::of(Base::Date),
+            D::Datetime(_) if is_tarantool => Type::of(Base::TimestampTz),
+            D::Datetime(_) => Type::of(Base::Timestamp),
+            D::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => Type::of(Base::TimestampTz),
+            D::Timestamp(..) => Type::of(Base::Timestamp),
+            D::Interval { .. } => Type::of(Base::Interval),
+            D::JSON | D::JSONB => Type::of(Base::Json),
+            D::AnyType => Type::of(Base::Any),
+            D::Custom(name, _) => {
+                return Type::of_name(dialect, &name.to_string()).ok_or_else(|| no_such_type(&name.to_string()));
+            }
+            D::Array(_) if is_tarantool => Type::of(Base::Array),
+            other => return Type::of_name(dialect, &other.to_string()).ok_or_else(|| no_such_type(&other.to_string())),
+        })
+    }
+
+    fn of_name(dialect: Dialect, name: &str) -> Option<Self> {
+        let lower = name.to_ascii_lowercase();
+        let base = match lower.trim_start_matches("pg_catalog.") {
+            "bool" => Base::Bool,
+            "int1" => Base::Int1,
+            "int2" | "smallserial" | "serial2" => Base::Int2,
+            "int4" | "serial" | "serial4" => Base::Int4,
+            "int8" | "bigserial" | "serial8" => Base::Int8,
+            "unsigned" => Base::Uint8,
+            "number" => Base::Number,
+            "scalar" => Base::Scalar,
+            "any" => Base::Any,
+            "map" => Base::Map,
+            "array" => Base::Array,
+            "float4" | "float8" => Base::Double,
+            "name" | "string" | "bpchar" => Base::Text,
+            "timestamptz" => Base::TimestampTz,
+            "varbinary" if dialect == Dialect::Tarantool => Base::Bytes,
+            _ => return None,
+        };
+        Some(Type::of(base))
+    }
+
+    /// What the type is called in a dialect.
+    pub fn name(self, dialect: Dialect) -> String {
+        let base = match dialect {
+            Dialect::Tarantool => self.field_name(),
+            Dialect::Postgres | Dialect::Mysql => match self.base {
+                Base::Unknown => "unknown",
+                Base::Bool => "boolean",
+                Base::Int1 => "tinyint",
+                Base::Int2 => "smallint",
+                Base::Int4 => "integer",
+                Base::Int8 | Base::Integer => "bigint",
+                Base::Uint8 => "bigint unsigned",
+                Base::Double => "double precision",
+                Base::Decimal | Base::Number => "numeric",
+                Base::Text | Base::Scalar | Base::Any => "text",
+                Base::Bytes => "bytea",
+                Base::Uuid => "uuid",
+                Base::Date => "date",
+                Base::Timestamp => "timestamp without time zone",
+                Base::TimestampTz => "timestamp with time zone",
+                Base::Interval => "interval",
+                Base::Json | Base::Array | Base::Map => "jsonb",
+            },
+        };
+        base.to_string()
+    }
+
+    /// The type that values of both can be brought to, to be compared or stand in one column. None: there is none.
+    pub fn common(self, other: Type) -> Option<Type> {
+        use Base::{Any, Date, Decimal, Double, Integer, Number, Scalar, Text, Timestamp, TimestampTz, Uint8, Unknown};
+        if self.base == other.base {
+            return Some(if self == other { self } else { Type::of(self.base) });
+        }
+        Some(match (self.base, other.base) {
+            (Unknown, _) => other,
+            (_, Unknown) => self,
+            (Any, _) | (_, Any) => Type::of(Any),
+            (Scalar, _) | (_, Scalar) => Type::of(Scalar),
+            _ if self.is_integer() && other.is_integer() => match (self.base, other.base) {
+                (Uint8 | Integer, _) | (_, Uint8 | Integer) => Type::of(Integer),
+                (a, b) => Type::of(if int_rank(a) > int_rank(b) { a } else { b }),
+            },
+            _ if self.is_number() && other.is_number() => Type::of(match (self.base, other.base) {
+                (Number, _) | (_, Number) => Number,
+                (Double, _) | (_, Double) => Double,
+                _ => Decimal,
+            }),
+            (Date, Timestamp) | (Timestamp, Date) => Type::of(Timestamp),
+            (Date | Timestamp, TimestampTz) | (TimestampTz, Date | Timestamp) => Type::of(TimestampTz),
+            (Text, Base::Json) | (Base::Json, Text) => Type::of(Text),
+            _ => return None,
+        })
+    }
+}
+
+fn decimal(length: u64, scale: u64) -> Result<Type> {
+    let fits = (1..=u64::from(tuple::decimal::DIGITS_MAX)).contains(&length) && scale <= length;
+    match (u32::try_from(length), u32::try_from(scale)) {
+        (Ok(length), Ok(scale)) if fits => Ok(Type { base: Base::Decimal, length, scale }),
+        _ => Err(Error::new(
+            Condition::InvalidArgument,
+            format!("precision {length} and scale {scale} of a decimal must be within 1 and {}", tuple::decimal::DIGITS_MAX),
+        )),
+    }
+}
+
+fn int_rank(base: Base) -> u8 {
+    match base {
+        Base::Int1 => 1,
+        Base::Int2 => 2,
+        Base::Int4 => 3,
+        _ => 4,
+    }
+}
+
+fn no_such_type(name: &str) -> Error {
+    Error::new(Condition::UndefinedObject, format!("type \"{}\" does not exist", name.to_ascii_lowercase()))
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name(Dialect::Postgres))
+    }
+}
