@@ -49,6 +49,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("info", include_str!("modules/info.lua")),
     ("net_box", include_str!("modules/net_box.lua")),
     ("net_box_self", include_str!("modules/net_box_self.lua")),
+    ("net_box_statements", include_str!("modules/net_box_statements.lua")),
     ("net_box_spaces", include_str!("modules/net_box_spaces.lua")),
     ("cfg", include_str!("modules/cfg.lua")),
     ("console", include_str!("modules/console.lua")),

@@ -17,6 +17,8 @@ pub(crate) enum Strictness {
     Explicit,
     /// Into a column: text that is too long is refused.
     Assignment,
+    /// To be compared with a number: text that is none stays text.
+    Comparison,
 }
 
 /// The value as one of a type. Errors: it cannot be one.
@@ -27,7 +29,7 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Scalar, value @ Value::Document(_)) => return Err(mismatch(dialect, &value, to)),
         (Base::Scalar, value) => return Ok(value),
         (Base::Bool, value) => to_bool(dialect, value)?,
-        (Base::Number, value) => to_number(dialect, value, to)?,
+        (Base::Number, value) => to_number(dialect, value, to, strictness)?,
         (Base::Double, value) => to_double(dialect, value, to)?,
         (Base::Decimal, value) => to_decimal(dialect, value, to)?,
         (Base::Text, value) => return to_text(dialect, value, to, strictness),
@@ -48,7 +50,8 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
 fn mismatch(dialect: Dialect, value: &Value, to: Type) -> Error {
     let message = match dialect {
         Dialect::Tarantool => {
-            format!("Type mismatch: can not convert {} to {}", display(dialect, value), to.name(dialect))
+            let name = if to.base == Base::Number { "numeric".to_string() } else { to.name(dialect) };
+            format!("Type mismatch: can not convert {} to {name}", display(dialect, value))
         }
         _ => format!("cannot convert {} to {}", display(dialect, value), to.name(dialect)),
     };
@@ -145,11 +148,15 @@ fn leading_number(text: &str) -> &str {
     text[..end].trim_end_matches(['e', 'E', '+', '-'])
 }
 
-fn to_number(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+fn to_number(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
     match &value {
         Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Decimal(_) => Ok(value),
         Value::Bool(value) if dialect == Dialect::Mysql => Ok(Value::Int(i64::from(*value))),
-        Value::Text(text) => parse_number(text).ok_or_else(|| invalid(dialect, text, to)),
+        Value::Text(text) => match parse_number(text) {
+            Some(number) => Ok(number),
+            None if strictness == Strictness::Comparison => Ok(value),
+            None => Err(invalid(dialect, text, to)),
+        },
         value => Err(mismatch(dialect, value, to)),
     }
 }

@@ -248,8 +248,10 @@ impl Ddl<'_> {
             }
         }
         if keys.is_generated && !ty.is_integer() {
-            let what = format!("Failed to create space '{table}': AUTOINCREMENT is only allowed for an integer column");
-            return Err(Error::new(Condition::InvalidTable, what));
+            let what = format!(
+                "Can't create or modify index 'pk_unnamed_{table}_1' in space '{table}': sequence cannot be used with a non-integer key"
+            );
+            return Err(Error::new(Condition::InvalidTable, what).tarantool(database::ErrorCode::ModifyIndex));
         }
         Ok((new, keys))
     }
@@ -263,7 +265,12 @@ impl Ddl<'_> {
             };
             let found = columns.iter().position(|column| self.dialect.is_same(&column.name, &name));
             fields.push(found.ok_or_else(|| {
-                Error::new(Condition::UndefinedColumn, format!("Column '{name}' of table '{table}' does not exist"))
+                let what = match self.dialect {
+                    Dialect::Tarantool => format!("Can’t resolve field '{name}'"),
+                    Dialect::Mysql => format!("Key column '{name}' doesn't exist in table"),
+                    Dialect::Postgres => format!("column \"{name}\" of relation \"{table}\" does not exist"),
+                };
+                Error::new(Condition::UndefinedColumn, what)
             })?);
         }
         Ok(fields)

@@ -38,10 +38,20 @@ impl Dialect {
             ParserError::RecursionLimitExceeded => {
                 Error::new(Condition::LimitExceeded, format!("the statement is nested deeper than {DEPTH_MAX}"))
             }
-            ParserError::TokenizerError(what) | ParserError::ParserError(what) => {
-                Error::new(Condition::Syntax, format!("syntax error: {what}"))
-            }
+            ParserError::TokenizerError(what) | ParserError::ParserError(what) => self.syntax_error(&what),
         })
+    }
+
+    /// What the parser says, in the words of the dialect where it says which word it is about.
+    fn syntax_error(self, what: &str) -> Error {
+        let place = what.rsplit_once(", found: ").and_then(|(_, found)| found.split_once(" at Line: "));
+        let (Some((word, place)), Dialect::Tarantool) = (place, self) else {
+            return Error::new(Condition::Syntax, format!("syntax error: {what}"));
+        };
+        let line = place.split(',').next().unwrap_or("1");
+        Error::new(Condition::Syntax, format!("Syntax error at line {line} near '{word}'"))
+            .detail(what.to_string())
+            .tarantool(database::ErrorCode::SqlSyntaxNearToken)
     }
 
     /// The name that an identifier means.

@@ -50,11 +50,11 @@ conditions! {
     /// A table of that name is there.
     DuplicateTable = "42P07", 1050, SpaceExists;
     /// A column of that name is there.
-    DuplicateColumn = "42701", 1060, SqlParserGeneric;
+    DuplicateColumn = "42701", 1060, SpaceFieldIsDuplicate;
     /// An alias stands twice in one FROM.
     DuplicateAlias = "42712", 1066, SqlParserGeneric;
     /// An object of that name is there.
-    DuplicateObject = "42710", 1061, IndexExists;
+    DuplicateObject = "42710", 1061, IndexExistsInSpace;
     /// The definition of a table contradicts itself.
     InvalidTable = "42P16", 1068, CreateSpace;
     /// The types of a column's or an operator's sides do not fit.
@@ -66,7 +66,7 @@ conditions! {
     /// Several values or rows where one is wanted.
     Cardinality = "21000", 1242, SqlExecute;
     /// Numbers of columns differ.
-    ColumnCount = "42601", 1136, SqlColumnCount;
+    ColumnCount = "42601", 1136, SqlParserGeneric;
     /// A number is out of the range of its type.
     NumericOutOfRange = "22003", 1264, SqlExecute;
     /// A division by zero.
@@ -130,12 +130,14 @@ pub struct Body {
     pub hint: Option<String>,
     /// The error of the database that it comes from.
     pub source: Option<database::Error>,
+    /// Tarantool's code, where it is not that of the condition.
+    pub tarantool: Option<database::ErrorCode>,
 }
 
 impl Error {
     /// An error with a text.
     pub fn new(condition: Condition, message: impl Into<String>) -> Self {
-        Error(Box::new(Body { condition, message: message.into(), detail: None, hint: None, source: None }))
+        Error(Box::new(Body { condition, message: message.into(), detail: None, hint: None, source: None, tarantool: None }))
     }
 
     /// The same, and what may help.
@@ -149,6 +151,13 @@ impl Error {
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// The same with another code of Tarantool's.
+    #[must_use]
+    pub(crate) fn tarantool(mut self, code: database::ErrorCode) -> Self {
+        self.0.tarantool = Some(code);
         self
     }
 
@@ -172,7 +181,7 @@ impl Error {
         match self.0.source {
             Some(source) => source,
             None => {
-                let code = self.0.condition.tarantool_code();
+                let code = self.0.tarantool.unwrap_or_else(|| self.0.condition.tarantool_code());
                 let message = match code {
                     database::ErrorCode::SqlExecute => format!("Failed to execute SQL statement: {}", self.0.message),
                     _ => self.0.message,
@@ -203,7 +212,7 @@ impl From<database::Error> for Error {
         let known = of_code.iter().find(|(code, _)| source.is(*code));
         let condition = known.map_or(Condition::Other, |(_, condition)| *condition);
         let message = source.to_string();
-        Error(Box::new(Body { condition, message, detail: None, hint: None, source: Some(source) }))
+        Error(Box::new(Body { condition, message, detail: None, hint: None, source: Some(source), tarantool: None }))
     }
 }
 

@@ -65,6 +65,23 @@ impl Sql {
             let prepared = self.prepare(database, Dialect::Tarantool, &text, &[])?;
             let params = read_params(&prepared, params)?;
             let mut answer = Answer { columns: prepared.columns().to_vec(), has_rows: prepared.has_rows(), ..Answer::default() };
+            for column in &mut answer.columns {
+                // What it is, its value says.
+                if let Some(value) = column.param.and_then(|number| params.get(number)) {
+                    column.ty = Type::of(match value {
+                        Value::Null | Value::Bool(_) => Base::Bool,
+                        Value::Int(_) | Value::Uint(_) => Base::Integer,
+                        Value::Double(_) => Base::Double,
+                        Value::Decimal(_) => Base::Decimal,
+                        Value::Text(_) => Base::Text,
+                        Value::Bytes(_) => Base::Bytes,
+                        Value::Uuid(_) => Base::Uuid,
+                        Value::Datetime(_) => Base::TimestampTz,
+                        Value::Interval(_) => Base::Interval,
+                        Value::Document(_) => Base::Any,
+                    });
+                }
+            }
             let outcome = self.run(database, context, &prepared, &params, &mut |row| {
                 crate::scan::encode_row(row, &mut answer.rows);
                 answer.count += 1;

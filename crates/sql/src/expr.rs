@@ -5,6 +5,7 @@
 
 use crate::arithmetic::{Arithmetic, Manner, calculate, negate};
 use crate::cast::{Strictness, cast, display};
+use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::functions::Function;
 use crate::plan::Plan;
@@ -492,7 +493,11 @@ impl Subquery {
         let output = self.outputs[0];
         self.plan.run(run, &mut |run| {
             if found.is_some() {
-                let what = "more than one row returned by a subquery used as an expression";
+                let what = match run.dialect {
+                    Dialect::Tarantool => "Expression subquery returned more than 1 row",
+                    Dialect::Mysql => "Subquery returns more than 1 row",
+                    Dialect::Postgres => "more than one row returned by a subquery used as an expression",
+                };
                 return Err(Error::new(Condition::Cardinality, what));
             }
             found = Some(run.frame[output].clone());

@@ -37,6 +37,8 @@ pub struct Column {
     pub name: String,
     /// Its type.
     pub ty: Type,
+    /// The number of the parameter that it is, from 0, if it is one and nothing else.
+    pub param: Option<usize>,
 }
 
 /// A statement whose names and types are known.
@@ -155,7 +157,7 @@ impl Sql {
         let work = match statement {
             ast::Statement::Query(query) => {
                 let query = binder.bind_statement(&query)?;
-                columns = query.outputs.iter().map(|output| Column { name: output.name.clone(), ty: output.ty }).collect();
+                columns = query.outputs.iter().map(|output| column_of(output, &query.plan)).collect();
                 Work::Query(query)
             }
             ast::Statement::Insert(insert) => Work::Write(Box::new(binder.bind_insert(&insert)?)),
@@ -180,7 +182,7 @@ impl Sql {
             }
         };
         if let Work::Write(write) = &work {
-            columns = write.outputs().iter().map(|output| Column { name: output.name.clone(), ty: output.ty }).collect();
+            columns = write.outputs().iter().map(|output| column_of(output, &Plan::One)).collect();
         }
         let (params, param_names) = binder.params();
         let schema_version = database.catalog.schema_version();
@@ -391,6 +393,17 @@ impl Sql {
     }
 }
 
+fn column_of(output: &crate::bind::Output, plan: &Plan) -> Column {
+    let mut param = None;
+    if output.ty.base == Base::Any
+        && let Plan::Map(_, columns) = plan
+        && let Some((_, crate::expr::Expr::Param(number))) = columns.iter().find(|(slot, _)| *slot == output.slot)
+    {
+        param = Some(*number);
+    }
+    Column { name: output.name.clone(), ty: output.ty, param }
+}
+
 /// True if the rows of a plan are found at one go: one by its key, or none of a table.
 fn is_short(plan: &Plan) -> bool {
     match plan {
@@ -421,7 +434,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
 }
 
 fn explain_columns(dialect: Dialect) -> Vec<Column> {
-    let column = |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base) };
+    let column = |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base), param: None };
     match dialect {
         Dialect::Tarantool => vec![
             column("selectid", Base::Integer),

@@ -199,10 +199,10 @@ impl Type {
             D::JSON | D::JSONB => Type::of(Base::Json),
             D::AnyType => Type::of(Base::Any),
             D::Custom(name, _) => {
-                return Type::of_name(dialect, &name.to_string()).ok_or_else(|| no_such_type(&name.to_string()));
+                return Type::of_name(dialect, &name.to_string()).ok_or_else(|| no_such_type(dialect, &name.to_string()));
             }
             D::Array(_) if is_tarantool => Type::of(Base::Array),
-            other => return Type::of_name(dialect, &other.to_string()).ok_or_else(|| no_such_type(&other.to_string())),
+            other => return Type::of_name(dialect, &other.to_string()).ok_or_else(|| no_such_type(dialect, &other.to_string())),
         })
     }
 
@@ -304,7 +304,11 @@ fn int_rank(base: Base) -> u8 {
     }
 }
 
-fn no_such_type(name: &str) -> Error {
+fn no_such_type(dialect: Dialect, name: &str) -> Error {
+    if dialect == Dialect::Tarantool {
+        let what = format!("Syntax error at line 1 near '{name}'");
+        return Error::new(Condition::UndefinedObject, what).tarantool(database::ErrorCode::SqlSyntaxNearToken);
+    }
     Error::new(Condition::UndefinedObject, format!("type \"{}\" does not exist", name.to_ascii_lowercase()))
 }
 

@@ -19,7 +19,7 @@ local uri = require('uri')
 
 local REQUEST = {
     select = 1, insert = 2, replace = 3, update = 4, delete = 5, call_16 = 6, auth = 7, eval = 8, upsert = 9, call = 10,
-    begin = 14, commit = 15, rollback = 16, ping = 64, id = 73, watch = 74, unwatch = 75, event = 76, watch_once = 77,
+    execute = 11, prepare = 13, begin = 14, commit = 15, rollback = 16, ping = 64, id = 73, watch = 74, unwatch = 75, event = 76, watch_once = 77,
     chunk = 128,
 }
 local KEY = {
@@ -27,7 +27,8 @@ local KEY = {
     iterator = 0x14, index_base = 0x15, fetch_position = 0x1f, key = 0x20, tuple = 0x21, name = 0x22, user = 0x23,
     expression = 0x27, ops = 0x28, after_position = 0x2e, after_tuple = 0x2f, data = 0x30, error_24 = 0x31,
     position = 0x35, error = 0x52, version = 0x54, features = 0x55, timeout = 0x56, event_key = 0x57, event_data = 0x58,
-    txn_isolation = 0x59,
+    txn_isolation = 0x59, metadata = 0x32, bind_metadata = 0x33, bind_count = 0x34, sql_text = 0x40, sql_bind = 0x41,
+    sql_info = 0x42, statement_id = 0x43,
 }
 local ERROR_FLAG = 0x8000
 local GREETING_BYTES = 128
@@ -865,12 +866,6 @@ function connection_methods.ping(self, options)
     return (pcall(perform, self, options, finish_nothing, REQUEST.ping))
 end
 
-for _, name in ipairs({ 'execute', 'prepare', 'unprepare' }) do
-    connection_methods[name] = function()
-        internal.fail('UNSUPPORTED', 'Lycosa', 'SQL (net.box ' .. name .. ') yet')
-    end
-end
-
 -- A bound for the next request of this fiber.
 function connection_methods.timeout(self, seconds)
     check_self(self, 'timeout')
@@ -1044,11 +1039,12 @@ function stream_methods.rollback(self, options)
     perform(self, options, finish_nothing, REQUEST.rollback)
 end
 
--- What spaces and indexes of a connection can do is in net_box_spaces.lua.
+-- Statements of SQL are in net_box_statements.lua, what spaces and indexes of a connection can do in net_box_spaces.lua.
 internal.net_box = {
     KEY = KEY, REQUEST = REQUEST, space_methods = space_methods, index_methods = index_methods, perform = perform,
     decode_body = decode_body, finish_rows = finish_rows, finish_value = finish_value, new_error = new_error,
-    check_arguments = check_arguments,
+    check_arguments = check_arguments, connection_methods = connection_methods, finish_nothing = finish_nothing,
+    check_self = check_self, misused = misused,
 }
 
 -- Connecting --------------------------------------------------------------------------------------------------------------------------

@@ -344,11 +344,11 @@ impl Binder<'_> {
             (Base::Any | Base::Scalar, _) | (_, Base::Any | Base::Scalar) => Ok((a, b)),
             (Base::Text, _) if b.ty.is_number() && self.dialect != Dialect::Postgres => {
                 let number = if self.dialect == Dialect::Mysql { Base::Double } else { Base::Number };
-                Ok((to(a, Type::of(number))?, b))
+                Ok((self.cast_to(a, Type::of(number), Strictness::Comparison)?, b))
             }
             (_, Base::Text) if a.ty.is_number() && self.dialect != Dialect::Postgres => {
                 let number = if self.dialect == Dialect::Mysql { Base::Double } else { Base::Number };
-                Ok((a, to(b, Type::of(number))?))
+                Ok((a, self.cast_to(b, Type::of(number), Strictness::Comparison)?))
             }
             (Base::Text, _) if b.ty.is_moment() && self.dialect != Dialect::Postgres => {
                 let ty = plain(b.ty);
@@ -447,8 +447,9 @@ impl Binder<'_> {
             return Err(match self.dialect {
                 Dialect::Tarantool => {
                     let wrong = if is_text(a.ty) { b.ty } else { a.ty };
-                    let what = format!("Inconsistent types: expected string or varbinary got {}", wrong.name(self.dialect));
-                    Error::new(Condition::TypeMismatch, what)
+                    let name = if wrong.is_integer() { "unsigned".to_string() } else { wrong.name(self.dialect) };
+                    let what = format!("Inconsistent types: expected text or varbinary got {name}");
+                    Error::new(Condition::TypeMismatch, what).tarantool(database::ErrorCode::InconsistentTypes)
                 }
                 _ => self.no_operator("||", a.ty, b.ty),
             });
@@ -1039,10 +1040,9 @@ impl Binder<'_> {
                 }
                 let first = arguments[0].ty;
                 Type::of(match (aggregate, self.dialect, first.base) {
-                    (Aggregate::Total | Aggregate::Variance { .. }, ..) | (_, _, Base::Double) => Base::Double,
-                    (Aggregate::Average, Dialect::Tarantool, _) => Base::Number,
-                    (Aggregate::Sum, Dialect::Tarantool, _) if first.is_integer() => Base::Integer,
-                    (_, Dialect::Tarantool, base) => base,
+                    (Aggregate::Total | Aggregate::Variance { .. }, ..) => Base::Double,
+                    (_, Dialect::Postgres | Dialect::Mysql, Base::Double) => Base::Double,
+                    (_, Dialect::Tarantool, _) => Base::Number,
                     (Aggregate::Sum, Dialect::Postgres, Base::Int1 | Base::Int2 | Base::Int4) => Base::Int8,
                     (_, _, Base::Any | Base::Scalar | Base::Number) => Base::Number,
                     _ => Base::Decimal,

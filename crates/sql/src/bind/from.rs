@@ -5,6 +5,7 @@
 //! kept, so that the order of the first table's index is the order of the result.
 
 use super::{Binder, Bound, Place, Relation, RelationColumn, Scope, TableUse};
+use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Comparison, Expr, Slot};
 use crate::plan::{HashJoin, JoinKind, Plan, Scan, SortKey};
@@ -81,7 +82,12 @@ impl Binder<'_> {
     pub(super) fn bind_from(&self, scope: &mut Scope<'_>, from: &[ast::TableWithJoins]) -> Result<Tree> {
         let mut trees = Vec::with_capacity(from.len());
         for item in from {
-            trees.push(self.bind_joins(scope, item)?);
+            // Where a comma binds as strongly as JOIN, what stands before it is the left side of what follows.
+            let before = match self.dialect {
+                Dialect::Tarantool => trees.pop(),
+                _ => None,
+            };
+            trees.push(self.bind_joins(scope, item, before)?);
         }
         if scope.relations.len() > super::RELATIONS_MAX {
             let what = format!("there are more than {} tables in FROM", super::RELATIONS_MAX);
@@ -90,9 +96,12 @@ impl Binder<'_> {
         Ok(Tree::Inner(trees, Vec::new()))
     }
 
-    fn bind_joins(&self, scope: &mut Scope<'_>, item: &ast::TableWithJoins) -> Result<Tree> {
-        let first = scope.relations.len();
+    fn bind_joins(&self, scope: &mut Scope<'_>, item: &ast::TableWithJoins, before: Option<Tree>) -> Result<Tree> {
+        let first = if before.is_some() { 0 } else { scope.relations.len() };
         let mut tree = self.bind_factor(scope, &item.relation)?;
+        if let Some(before) = before {
+            tree = Tree::Inner(vec![before, tree], Vec::new());
+        }
         for join in &item.joins {
             let middle = scope.relations.len();
             let right = self.bind_factor(scope, &join.relation)?;
@@ -127,7 +136,10 @@ impl Binder<'_> {
             JoinConstraint::None => return Ok(Vec::new()),
             JoinConstraint::On(condition) => {
                 let mut parts = Vec::new();
-                conjuncts(self.condition(scope, condition)?, &mut parts);
+                scope.first.set(first);
+                let condition = self.condition(scope, condition);
+                scope.first.set(0);
+                conjuncts(condition?, &mut parts);
                 return Ok(parts);
             }
             JoinConstraint::Using(names) => {
@@ -225,7 +237,7 @@ impl Binder<'_> {
                 self.add_relation(scope, relation)?;
                 Ok(Tree::Rows(query.plan))
             }
-            TableFactor::NestedJoin { table_with_joins, alias: None } => self.bind_joins(scope, table_with_joins),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => self.bind_joins(scope, table_with_joins, None),
             TableFactor::Table { name, alias, args: Some(args), .. } => {
                 self.bind_table_function(scope, &self.dialect.object_name(name)?, &args.args, alias.as_ref())
             }

@@ -90,11 +90,13 @@ struct Scope<'p> {
     calls: Option<RefCell<Vec<AggregateCall>>>,
     /// Set while the arguments of an aggregate are bound.
     in_aggregate: Cell<bool>,
+    /// The first relation that names mean: those before it are no part of the join whose condition is bound.
+    first: Cell<usize>,
 }
 
 impl<'p> Scope<'p> {
     fn new(parent: Option<&'p Scope<'p>>) -> Self {
-        Scope { parent, relations: Vec::new(), calls: None, in_aggregate: Cell::new(false) }
+        Scope { parent, relations: Vec::new(), calls: None, in_aggregate: Cell::new(false), first: Cell::new(0) }
     }
 }
 
@@ -227,7 +229,7 @@ impl<'a> Binder<'a> {
         let mut here = Some(scope);
         while let Some(scope) = here {
             let mut found: Option<&RelationColumn> = None;
-            for relation in &scope.relations {
+            for relation in &scope.relations[scope.first.get()..] {
                 if qualifier.is_some_and(|qualifier| !self.dialect.is_same(&relation.alias, qualifier)) {
                     continue;
                 }
@@ -261,8 +263,15 @@ impl<'a> Binder<'a> {
 
     fn no_such_column(&self, scope: &Scope<'_>, qualifier: Option<&str>, name: &str) -> Error {
         let full = qualifier.map_or_else(|| name.to_string(), |qualifier| format!("{qualifier}.{name}"));
+        let known = qualifier.filter(|_| self.dialect == Dialect::Tarantool).and_then(|qualifier| {
+            scope.relations.iter().find(|relation| self.dialect.is_same(&relation.alias, qualifier))
+        });
+        if let Some(relation) = known {
+            let what = format!("Field '{name}' was not found in space '{}' format", relation.alias);
+            return Error::new(Condition::UndefinedColumn, what).tarantool(database::ErrorCode::NoSuchFieldNameInSpace);
+        }
         let message = match self.dialect {
-            Dialect::Tarantool => format!("Can't resolve field '{full}'"),
+            Dialect::Tarantool => format!("Can’t resolve field '{full}'"),
             Dialect::Mysql => format!("Unknown column '{full}' in 'field list'"),
             Dialect::Postgres => match qualifier {
                 Some(_) => format!("column {full} does not exist"),

@@ -369,10 +369,13 @@ impl Binder<'_> {
     /// The columns of the result: names and expressions.
     pub(super) fn bind_projection(&self, scope: &Scope<'_>, items: &[SelectItem]) -> Result<Vec<(String, Bound)>> {
         let mut columns = Vec::new();
+        // Of columns without a name, in the dialect that numbers them.
+        let mut unnamed = 0;
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
-                    let name = self.column_name(expr, columns.len());
+                    let name = self.column_name(expr, unnamed);
+                    unnamed += usize::from(self.dialect == Dialect::Tarantool && !is_column(expr));
                     columns.push((name, self.bind(scope, expr)?));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => columns.push((self.dialect.fold(alias), self.bind(scope, expr)?)),
@@ -621,6 +624,10 @@ impl Binder<'_> {
         }
         Ok(Query { plan: limited(plan, tail), outputs })
     }
+}
+
+fn is_column(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_))
 }
 
 /// Names of PostgreSQL's catalog, which its columns get from casts.

@@ -87,11 +87,11 @@ impl Binder<'_> {
     fn column_of(&self, table: &Table, name: &str) -> Result<usize> {
         table.column(self.dialect, name).ok_or_else(|| {
             let message = match self.dialect {
-                Dialect::Tarantool => format!("Space '{}' has no column '{name}'", table.name),
+                Dialect::Tarantool => format!("Field '{name}' was not found in space '{}' format", table.name),
                 Dialect::Mysql => format!("Unknown column '{name}' in 'field list'"),
                 Dialect::Postgres => format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
             };
-            Error::new(Condition::UndefinedColumn, message)
+            Error::new(Condition::UndefinedColumn, message).tarantool(database::ErrorCode::NoSuchFieldNameInSpace)
         })
     }
 
