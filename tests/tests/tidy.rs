@@ -7,9 +7,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Crates, from the socket down. A crate uses only those listed below it.
-const CRATES: [&str; 13] = [
-    "server", "tools", "lua", "protocol", "database", "storage", "wal", "index", "trial", "load", "wire", "tuple",
-    "runtime",
+const CRATES: [&str; 14] = [
+    "server", "tools", "lua", "protocol", "sql", "database", "storage", "wal", "index", "trial", "load", "wire",
+    "tuple", "runtime",
 ];
 /// Crates that use nothing of ours.
 const ALONE: [&str; 3] = ["index", "tuple", "runtime"];

@@ -32,7 +32,10 @@ pub(crate) enum Aggregate {
     /// The first value: of columns that are the same in the whole group.
     Any,
     /// Spread of numbers: of a sample or of all, squared or not.
-    Variance { of_sample: bool, squared: bool },
+    Variance {
+        of_sample: bool,
+        squared: bool,
+    },
 }
 
 /// An aggregate in a query.
@@ -177,7 +180,8 @@ impl AggregateCall {
                 });
             }
             Aggregate::BitAnd | Aggregate::BitOr => {
-                let operation = if self.aggregate == Aggregate::BitAnd { Arithmetic::BitAnd } else { Arithmetic::BitOr };
+                let operation =
+                    if self.aggregate == Aggregate::BitAnd { Arithmetic::BitAnd } else { Arithmetic::BitOr };
                 state.value = match &state.value {
                     Value::Null => value.clone(),
                     before => calculate(operation, self.result, MANNER, before, value)?,
@@ -239,13 +243,17 @@ impl AggregateCall {
         let result = match self.result.base {
             Base::Number if !matches!(state.value, Value::Double(_) | Value::Decimal(_)) => {
                 // As the quotient of the sum: whole numbers give a whole one only if it is exact.
-                let (Some(sum), count) = (state.value.as_integer(), i128::from(state.count)) else { return Ok(Value::Null) };
+                let (Some(sum), count) = (state.value.as_integer(), i128::from(state.count)) else {
+                    return Ok(Value::Null);
+                };
                 return match sum % count {
                     0 => Ok(Value::integer(sum / count).unwrap_or_default()),
                     _ => Ok(Value::Double(state.value.as_double().unwrap_or(0.0) / state.count as f64)),
                 };
             }
-            Base::Number => Type::of(if matches!(state.value, Value::Double(_)) { Base::Double } else { Base::Decimal }),
+            Base::Number => {
+                Type::of(if matches!(state.value, Value::Double(_)) { Base::Double } else { Base::Decimal })
+            }
             base => Type::of(base),
         };
         let value = calculate(Arithmetic::Divide, result, MANNER, &state.value, &Value::Int(state.count))?;

@@ -54,10 +54,13 @@ const QUOTIENT_DIGITS_MIN: i32 = 16;
 const QUOTIENT_DIGITS_MORE: i32 = 4;
 
 fn out_of_range(result: Type) -> Error {
-    Error::new(Condition::NumericOutOfRange, match result.base {
-        Base::Integer | Base::Uint8 | Base::Number => "integer is overflowed".to_string(),
-        _ => format!("{result} out of range"),
-    })
+    Error::new(
+        Condition::NumericOutOfRange,
+        match result.base {
+            Base::Integer | Base::Uint8 | Base::Number => "integer is overflowed".to_string(),
+            _ => format!("{result} out of range"),
+        },
+    )
 }
 
 /// What dialects do differently.
@@ -254,7 +257,8 @@ pub(crate) fn rounded_to(value: Decimal, scale: i32) -> Option<Decimal> {
         return Some(value);
     }
     if has < scale {
-        return from_big(&(IBig::from(digits) * power_of_ten(scale - has)), scale).filter(|value| value.parts().1 == scale);
+        return from_big(&(IBig::from(digits) * power_of_ten(scale - has)), scale)
+            .filter(|value| value.parts().1 == scale);
     }
     let unit = power_of_ten(has - scale);
     let digits = IBig::from(digits);

@@ -95,7 +95,9 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
     let (least, greatest) = to.range().unwrap_or((i128::from(i64::MIN), i128::from(u64::MAX)));
     let number = match &value {
         Value::Int(_) | Value::Uint(_) => value.as_integer(),
-        Value::Bool(value) if strictness == Strictness::Explicit || dialect == Dialect::Mysql => Some(i128::from(*value)),
+        Value::Bool(value) if strictness == Strictness::Explicit || dialect == Dialect::Mysql => {
+            Some(i128::from(*value))
+        }
         Value::Double(double) => {
             let whole = match dialect {
                 Dialect::Tarantool => double.trunc(),
@@ -228,7 +230,11 @@ fn to_text(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> 
             Err(_) => return Err(Error::new(Condition::InvalidEncoding, "the bytes are no UTF-8")),
         },
         // Into a column, Tarantool takes no number for text.
-        value if dialect == Dialect::Tarantool && strictness == Strictness::Assignment && !matches!(value, Value::Uuid(_)) => {
+        value
+            if dialect == Dialect::Tarantool
+                && strictness == Strictness::Assignment
+                && !matches!(value, Value::Uuid(_)) =>
+        {
             return Err(mismatch(dialect, &value, to));
         }
         value => display(dialect, &value).into(),
@@ -241,10 +247,9 @@ fn to_text(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> 
         Some((end, _)) if strictness == Strictness::Explicit || text[end..].trim_end_matches(' ').is_empty() => {
             Ok(Value::text(&text[..end]))
         }
-        Some(_) => Err(Error::new(
-            Condition::TooLong,
-            format!("value too long for type character varying({})", to.length),
-        )),
+        Some(_) => {
+            Err(Error::new(Condition::TooLong, format!("value too long for type character varying({})", to.length)))
+        }
     }
 }
 

@@ -165,7 +165,9 @@ impl Write {
 
     /// The row that has a key of this one, by one unique index or by any.
     fn conflicting(&self, run: &Run<'_>, row: &[Value], index_id: Option<IndexId>) -> Result<Option<Tuple>> {
-        for index in self.table.indexes.iter().filter(|index| index.is_unique && index_id.is_none_or(|id| id == index.id)) {
+        for index in
+            self.table.indexes.iter().filter(|index| index.is_unique && index_id.is_none_or(|id| id == index.id))
+        {
             let values: Vec<Value> = index.parts.iter().map(|(field, ..)| row[*field].clone()).collect();
             let Some(parts) = encode_key(&self.table.space, index.id, &values) else { continue };
             let key = Key { parts: &parts, part_count: values.len() as u32 };

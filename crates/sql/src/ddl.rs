@@ -64,7 +64,10 @@ impl Ddl<'_> {
                 }
                 Ok(0)
             }
-            other => Err(Error::unsupported(format!("'{}'", other.to_string().split_whitespace().take(2).collect::<Vec<_>>().join(" ")))),
+            other => Err(Error::unsupported(format!(
+                "'{}'",
+                other.to_string().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+            ))),
         }
     }
 
@@ -124,7 +127,11 @@ impl Ddl<'_> {
                 return Err(Error::new(Condition::InvalidTable, "there can be only one auto-increment column"));
             }
             if keys.is_primary {
-                self.set_primary(&name, &mut primary, NewIndex { name: String::new(), is_unique: true, fields: vec![number] })?;
+                self.set_primary(
+                    &name,
+                    &mut primary,
+                    NewIndex { name: String::new(), is_unique: true, fields: vec![number] },
+                )?;
             }
             if keys.is_unique {
                 indexes.push(NewIndex { name: String::new(), is_unique: true, fields: vec![number] });
@@ -155,8 +162,10 @@ impl Ddl<'_> {
     fn engine_of(&self, create: &ast::CreateTable) -> Result<&'static str> {
         let options = match &create.table_options {
             ast::CreateTableOptions::None => return Ok("memtx"),
-            ast::CreateTableOptions::With(options) | ast::CreateTableOptions::Plain(options)
-            | ast::CreateTableOptions::Options(options) | ast::CreateTableOptions::TableProperties(options) => options,
+            ast::CreateTableOptions::With(options)
+            | ast::CreateTableOptions::Plain(options)
+            | ast::CreateTableOptions::Options(options)
+            | ast::CreateTableOptions::TableProperties(options) => options,
         };
         for option in options {
             let text = option.to_string();
@@ -167,7 +176,9 @@ impl Ddl<'_> {
                     "vinyl" | "disk" => Ok("vinyl"),
                     // What programs for other servers say.
                     "innodb" | "myisam" if self.dialect == Dialect::Mysql => Ok("memtx"),
-                    other => Err(Error::new(Condition::UndefinedObject, format!("Space engine '{other}' does not exist"))),
+                    other => {
+                        Err(Error::new(Condition::UndefinedObject, format!("Space engine '{other}' does not exist")))
+                    }
                 };
             }
         }
@@ -219,7 +230,10 @@ impl Ddl<'_> {
                 ColumnOption::Comment(_) => {}
                 ColumnOption::Collation(name) => {
                     let name = self.dialect.object_name(name)?;
-                    let found = self.database.catalog.collation_by_name(&name)
+                    let found = self
+                        .database
+                        .catalog
+                        .collation_by_name(&name)
                         .or_else(|| self.database.catalog.collation_by_name(&name.to_lowercase()));
                     match found {
                         Some(collation) => new.collation = Some(collation.id()),
@@ -240,7 +254,9 @@ impl Ddl<'_> {
                         _ => return Err(Error::unsupported(format!("'{text}' of column {}", new.name))),
                     }
                 }
-                ColumnOption::Check(_) => return Err(Error::unsupported(format!("CHECK (column {} of {table})", new.name))),
+                ColumnOption::Check(_) => {
+                    return Err(Error::unsupported(format!("CHECK (column {} of {table})", new.name)));
+                }
                 ColumnOption::ForeignKey(_) => {
                     return Err(Error::unsupported(format!("REFERENCES (column {} of {table})", new.name)));
                 }
@@ -335,7 +351,8 @@ impl Ddl<'_> {
                     }
                 }
             };
-            let id = row.field(1).and_then(|bytes| Value::decode(bytes).as_integer()).and_then(|id| u32::try_from(id).ok());
+            let id =
+                row.field(1).and_then(|bytes| Value::decode(bytes).as_integer()).and_then(|id| u32::try_from(id).ok());
             let Some(id) = id else { return Err(Error::new(Condition::System, "_schema.max_id is no number")) };
             if self.database.catalog.space(SpaceId(id)).is_none() {
                 return Ok(u64::from(id));
@@ -361,8 +378,12 @@ impl Ddl<'_> {
 
     fn encode_column(&self, column: &NewColumn, row: &mut Vec<u8>) {
         // What the engine's type does not say.
-        let declared = (self.dialect != Dialect::Tarantool && column.ty != Type::of(Base::Text)).then_some(&column.declared);
-        let count = 4 + u32::from(column.default.is_some()) + u32::from(column.collation.is_some()) + u32::from(declared.is_some());
+        let declared =
+            (self.dialect != Dialect::Tarantool && column.ty != Type::of(Base::Text)).then_some(&column.declared);
+        let count = 4
+            + u32::from(column.default.is_some())
+            + u32::from(column.collation.is_some())
+            + u32::from(declared.is_some());
         msgpack::encode_map(row, count);
         let mut put = |name: &str, value: &str| {
             msgpack::encode_str(row, name.as_bytes());
@@ -420,7 +441,9 @@ impl Ddl<'_> {
 
     /// A sequence that fills a column, made and dropped together with the table.
     fn put_sequence(&self, space_id: u64, name: &str, field: usize) -> Result<()> {
-        let id = self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0) + 1;
+        let id =
+            self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0)
+                + 1;
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 9);
         msgpack::encode_uint(&mut row, id);
@@ -450,7 +473,10 @@ impl Ddl<'_> {
             found => found?,
         };
         if table.space.is_system() {
-            return Err(Error::new(Condition::AccessDenied, format!("Can't drop space '{}': the space is a system space", table.name)));
+            return Err(Error::new(
+                Condition::AccessDenied,
+                format!("Can't drop space '{}': the space is a system space", table.name),
+            ));
         }
         let id = u64::from(table.space.id.0);
         let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
@@ -538,12 +564,17 @@ impl Ddl<'_> {
         let found = match table {
             Some(table) => {
                 let table = self.table(table)?;
-                let index = table.indexes.iter().find(|index| self.dialect.is_same(&index.name, &name)).map(|index| index.id);
+                let index =
+                    table.indexes.iter().find(|index| self.dialect.is_same(&index.name, &name)).map(|index| index.id);
                 index.map(|index| (table.space.id, index, table.name.clone()))
             }
-            None => self.database.catalog.spaces().iter().filter(|space| !space.is_system()).find_map(|space| {
-                space.index_by_name(&name).map(|index| (space.id, index.id, space.name()))
-            }),
+            None => self
+                .database
+                .catalog
+                .spaces()
+                .iter()
+                .filter(|space| !space.is_system())
+                .find_map(|space| space.index_by_name(&name).map(|index| (space.id, index.id, space.name()))),
         };
         let Some((space_id, index_id, table)) = found else {
             if if_exists {
@@ -637,7 +668,13 @@ impl Ddl<'_> {
         Ok(format)
     }
 
-    fn update_space(&self, table: &Table, field: u64, encode: impl FnOnce(&mut Vec<u8>), field_count: Option<u64>) -> Result<()> {
+    fn update_space(
+        &self,
+        table: &Table,
+        field: u64,
+        encode: impl FnOnce(&mut Vec<u8>),
+        field_count: Option<u64>,
+    ) -> Result<()> {
         let key = encoded_key(&[u64::from(table.space.id.0)]);
         let mut ops = Vec::new();
         msgpack::encode_array(&mut ops, 1 + u32::from(field_count.is_some()));

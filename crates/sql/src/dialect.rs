@@ -4,6 +4,7 @@ use crate::error::{Condition, Error, Result};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// A dialect of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,8 +19,39 @@ pub enum Dialect {
 
 /// Expressions within expressions, and queries within queries.
 const DEPTH_MAX: usize = 50;
+/// Words in a row without a comma between them, those around the parentheses that they stand in among them: each operator makes a tree one level deeper, and
+/// trees are gone through and dropped by recursion.
+const WORDS_MAX: usize = 4000;
 /// Bytes of the text of a statement.
 pub const TEXT_MAX: usize = 16 << 20;
+
+/// Errors: `LimitExceeded` for more than [`WORDS_MAX`] words in a row.
+fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
+    let (mut before, mut here, mut outer) = (0usize, 0usize, Vec::new());
+    for token in tokens {
+        match token.token {
+            Token::Whitespace(_) => {}
+            Token::LParen => {
+                outer.push(here);
+                before += here;
+                here = 0;
+            }
+            Token::RParen => {
+                here = outer.pop().unwrap_or(0);
+                before = before.saturating_sub(here);
+                here += 1;
+            }
+            Token::Comma => here = 0,
+            Token::SemiColon => (before, here, outer) = (0, 0, Vec::new()),
+            _ => here += 1,
+        }
+        if before + here > WORDS_MAX {
+            let what = format!("the statement has more than {WORDS_MAX} words without a comma between them");
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
+    }
+    Ok(())
+}
 
 impl Dialect {
     /// Takes a text apart into statements. Errors: `Syntax`, `LimitExceeded`.
@@ -28,12 +60,17 @@ impl Dialect {
             let what = format!("the statement has {} bytes, more than {TEXT_MAX}", text.len());
             return Err(Error::new(Condition::LimitExceeded, what));
         }
-        let parser = match self {
-            Dialect::Tarantool => Parser::new(&SQLiteDialect {}),
-            Dialect::Postgres => Parser::new(&PostgreSqlDialect {}),
-            Dialect::Mysql => Parser::new(&MySqlDialect {}),
+        let dialect: &dyn sqlparser::dialect::Dialect = match self {
+            Dialect::Tarantool => &SQLiteDialect {},
+            Dialect::Postgres => &PostgreSqlDialect {},
+            Dialect::Mysql => &MySqlDialect {},
         };
-        let parsed = parser.with_recursion_limit(DEPTH_MAX).try_with_sql(text).and_then(|mut parser| parser.parse_statements());
+        let tokens = Tokenizer::new(dialect, text)
+            .tokenize_with_location()
+            .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
+        check_words(&tokens)?;
+        let parser = Parser::new(dialect).with_recursion_limit(DEPTH_MAX);
+        let parsed = parser.with_tokens_with_locations(tokens).parse_statements();
         parsed.map_err(|error| match error {
             ParserError::RecursionLimitExceeded => {
                 Error::new(Condition::LimitExceeded, format!("the statement is nested deeper than {DEPTH_MAX}"))

@@ -137,7 +137,14 @@ pub struct Body {
 impl Error {
     /// An error with a text.
     pub fn new(condition: Condition, message: impl Into<String>) -> Self {
-        Error(Box::new(Body { condition, message: message.into(), detail: None, hint: None, source: None, tarantool: None }))
+        Error(Box::new(Body {
+            condition,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            source: None,
+            tarantool: None,
+        }))
     }
 
     /// The same, and what may help.

@@ -56,7 +56,13 @@ impl Sql {
     /// Runs a statement with parameters: an array of values, and of maps of one name and its value.
     ///
     /// May wait. Errors: those of the statement; the session has no such one prepared; a result of more than [`RESULT_MAX`] bytes.
-    pub fn execute(&self, database: &Database, context: &Rc<Context>, source: Source<'_>, params: &[u8]) -> database::Result<Answer> {
+    pub fn execute(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        source: Source<'_>,
+        params: &[u8],
+    ) -> database::Result<Answer> {
         let answer = || -> Result<Answer> {
             let text = match source {
                 Source::Text(text) => Rc::from(text),
@@ -64,7 +70,8 @@ impl Sql {
             };
             let prepared = self.prepare(database, Dialect::Tarantool, &text, &[])?;
             let params = read_params(&prepared, params)?;
-            let mut answer = Answer { columns: prepared.columns().to_vec(), has_rows: prepared.has_rows(), ..Answer::default() };
+            let mut answer =
+                Answer { columns: prepared.columns().to_vec(), has_rows: prepared.has_rows(), ..Answer::default() };
             for column in &mut answer.columns {
                 // What it is, its value says.
                 if let Some(value) = column.param.and_then(|number| params.get(number)) {
@@ -117,7 +124,12 @@ impl Sql {
     }
 
     /// Describes a statement that the session has prepared. Errors: it has not; those of its text.
-    pub fn describe_prepared(&self, database: &Database, context: &Rc<Context>, id: u32) -> database::Result<Description> {
+    pub fn describe_prepared(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        id: u32,
+    ) -> database::Result<Description> {
         let text = self.named(context, id).map_err(Error::into_database)?;
         let prepared = self.prepare(database, Dialect::Tarantool, &text, &[]).map_err(Error::into_database)?;
         Ok(describe(&prepared, id))

@@ -93,7 +93,8 @@ fn scan_line(scan: &Scan) -> String {
         let field = index.and_then(|index| index.parts.get(part)).map(|part| part.0);
         field.and_then(|field| scan.table.columns.get(field)).map_or("?", |column| column.name.as_str())
     };
-    let mut parts: Vec<String> = scan.equal.iter().enumerate().map(|(number, expr)| format!("{} = {}", name(number), word(expr))).collect();
+    let mut parts: Vec<String> =
+        scan.equal.iter().enumerate().map(|(number, expr)| format!("{} = {}", name(number), word(expr))).collect();
     let next = name(scan.equal.len());
     if let Some(among) = &scan.among {
         parts.push(format!("{next} in {} values", among.len()));

@@ -176,7 +176,12 @@ impl Expr {
             Expr::Slot(slot) => run.frame[*slot].clone(),
             Expr::Param(number) => match run.params.get(*number) {
                 Some(value) => value.clone(),
-                None => return Err(Error::new(Condition::InvalidArgument, format!("parameter {} has no value", number + 1))),
+                None => {
+                    return Err(Error::new(
+                        Condition::InvalidArgument,
+                        format!("parameter {} has no value", number + 1),
+                    ));
+                }
             },
             Expr::Not(inner) => known(truth(&inner.eval(run)?)?.map(|value| !value)),
             Expr::And(parts) => known(Self::all(parts, run)?),
@@ -200,7 +205,9 @@ impl Expr {
                 }
                 Value::Bool(comparison.holds(order(collation, &a, &b)))
             }
-            Expr::Same(a, b, collation) => Value::Bool(order(collation, &a.eval(run)?, &b.eval(run)?) == Ordering::Equal),
+            Expr::Same(a, b, collation) => {
+                Value::Bool(order(collation, &a.eval(run)?, &b.eval(run)?) == Ordering::Equal)
+            }
             Expr::Arithmetic(operation, result, manner, a, b) => {
                 let (a, b) = (a.eval(run)?, b.eval(run)?);
                 calculate(*operation, *result, *manner, &a, &b)?
@@ -287,7 +294,11 @@ impl Expr {
         visit(self);
         match self {
             Expr::Const(_) | Expr::Slot(_) | Expr::Param(_) => {}
-            Expr::Not(inner) | Expr::IsNull(inner) | Expr::Is(inner, _) | Expr::Negate(_, inner) | Expr::Cast(_, _, inner) => {
+            Expr::Not(inner)
+            | Expr::IsNull(inner)
+            | Expr::Is(inner, _)
+            | Expr::Negate(_, inner)
+            | Expr::Cast(_, _, inner) => {
                 inner.walk(visit);
             }
             Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().for_each(|part| part.walk(visit)),
@@ -377,7 +388,9 @@ impl Expr {
             Expr::Cast(to, strictness, a) => Expr::Cast(to, strictness, one(a)),
             Expr::Compare(comparison, a, b, collation) => Expr::Compare(comparison, one(a), one(b), collation),
             Expr::Same(a, b, collation) => Expr::Same(one(a), one(b), collation),
-            Expr::Arithmetic(operation, result, manner, a, b) => Expr::Arithmetic(operation, result, manner, one(a), one(b)),
+            Expr::Arithmetic(operation, result, manner, a, b) => {
+                Expr::Arithmetic(operation, result, manner, one(a), one(b))
+            }
             Expr::Concat(a, b) => Expr::Concat(one(a), one(b)),
             Expr::And(parts) => Expr::And(parts.into_iter().map(|part| part.replaced(change)).collect()),
             Expr::Or(parts) => Expr::Or(parts.into_iter().map(|part| part.replaced(change)).collect()),
@@ -434,7 +447,12 @@ fn is_like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
                     }
                     fits
                 }
-                None => return Err(Error::new(Condition::InvalidArgument, "LIKE pattern must not end with escape character")),
+                None => {
+                    return Err(Error::new(
+                        Condition::InvalidArgument,
+                        "LIKE pattern must not end with escape character",
+                    ));
+                }
             },
             Some('%') => {
                 pattern = behind.clone();
@@ -486,7 +504,9 @@ impl Subquery {
     }
 
     fn scalar(&self, run: &mut Run<'_>) -> Result<Value> {
-        if !self.is_correlated && let Some(rows) = &run.subqueries[self.number] {
+        if !self.is_correlated
+            && let Some(rows) = &run.subqueries[self.number]
+        {
             return Ok(rows.first().and_then(|row| row.first()).cloned().unwrap_or_default());
         }
         let mut found: Option<Value> = None;
@@ -511,7 +531,9 @@ impl Subquery {
     }
 
     fn exists(&self, run: &mut Run<'_>) -> Result<Value> {
-        if !self.is_correlated && let Some(rows) = &run.subqueries[self.number] {
+        if !self.is_correlated
+            && let Some(rows) = &run.subqueries[self.number]
+        {
             return Ok(Value::Bool(!rows.is_empty()));
         }
         let mut is_any = false;

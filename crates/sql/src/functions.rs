@@ -369,7 +369,9 @@ fn whole(value: &Value, change: fn(f64) -> f64) -> Result<Value> {
         Value::Double(value) => Ok(Value::Double(change(*value))),
         Value::Decimal(decimal) => {
             let (digits, scale) = decimal.parts();
-            let Some(unit) = 10i128.checked_pow(scale.max(0) as u32).filter(|_| scale > 0) else { return Ok(value.clone()) };
+            let Some(unit) = 10i128.checked_pow(scale.max(0) as u32).filter(|_| scale > 0) else {
+                return Ok(value.clone());
+            };
             let floor = digits.div_euclid(unit);
             let is_up = change(0.5) > 0.5 && digits.rem_euclid(unit) != 0;
             let whole = tuple::decimal::Decimal::new(floor + i128::from(is_up), 0);
@@ -552,12 +554,13 @@ fn date_part(unit: &str, value: &Value) -> Result<Value> {
     let day = moment.seconds.div_euclid(86_400);
     let rest = moment.seconds.rem_euclid(86_400);
     let (year, month, date) = tuple::datetime::date_of(day);
-    let first_of = |year: i64| moments::parse(&format!("{year:04}-01-01"), true).map_or(0, |moment| moment.seconds / 86_400);
+    let first_of =
+        |year: i64| moments::parse(&format!("{year:04}-01-01"), true).map_or(0, |moment| moment.seconds / 86_400);
     let found = match unit.to_ascii_lowercase().as_str() {
         "year" => year as f64,
         "month" => f64::from(month),
         "day" => f64::from(date),
-        "quarter" => f64::from((month + 2) / 3),
+        "quarter" => f64::from(month.div_ceil(3)),
         "hour" => (rest / 3600) as f64,
         "minute" => (rest / 60 % 60) as f64,
         "second" => (rest % 60) as f64 + f64::from(moment.nanoseconds) / 1e9,
@@ -578,7 +581,9 @@ fn date_trunc(unit: &str, value: &Value) -> Result<Value> {
     let Value::Datetime(moment) = value else { return Err(refused("a day or a moment is wanted")) };
     let day = moment.seconds.div_euclid(86_400);
     let (year, month, _) = tuple::datetime::date_of(day);
-    let start_of = |year: i64, month: u32| moments::parse(&format!("{year:04}-{month:02}-01"), true).map_or(0, |found| found.seconds);
+    let start_of = |year: i64, month: u32| {
+        moments::parse(&format!("{year:04}-{month:02}-01"), true).map_or(0, |found| found.seconds)
+    };
     let seconds = match unit.to_ascii_lowercase().as_str() {
         "second" => moment.seconds,
         "minute" => moment.seconds.div_euclid(60) * 60,

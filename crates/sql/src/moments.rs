@@ -86,7 +86,8 @@ pub(crate) fn display(moment: &Datetime) -> String {
 
 /// A span from text: numbers and units, and `hours:minutes:seconds`. Errors: `InvalidDatetime`.
 pub(crate) fn parse_interval(text: &str) -> Result<Interval> {
-    let refused = || Error::new(Condition::InvalidDatetime, format!("invalid input syntax for type interval: \"{text}\""));
+    let refused =
+        || Error::new(Condition::InvalidDatetime, format!("invalid input syntax for type interval: \"{text}\""));
     let mut interval = Interval { adjust: tuple::datetime::ADJUST_NONE, ..Interval::default() };
     let mut words = text.split_whitespace().peekable();
     let mut is_any = false;

@@ -154,7 +154,10 @@ impl Plan {
             Plan::Scan(scan) => scan.fields.iter().map(|(_, slot)| *slot).chain(scan.row).for_each(visit),
             Plan::Rows(_, slots) | Plan::Own { slots, .. } => slots.iter().copied().for_each(visit),
             Plan::Series { slot, .. } => visit(*slot),
-            Plan::Filter(input, _) | Plan::Limit { input, .. } | Plan::Sort { input, .. } | Plan::Distinct { input, .. } => {
+            Plan::Filter(input, _)
+            | Plan::Limit { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Distinct { input, .. } => {
                 input.fills(visit);
             }
             Plan::Map(input, columns) => {

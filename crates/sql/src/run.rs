@@ -41,6 +41,9 @@ pub(crate) type Sink<'s> = dyn FnMut(&mut Run<'_>) -> Result<Flow> + 's;
 /// Rows that are kept.
 pub(crate) type Kept = Rc<Vec<Vec<Value>>>;
 
+/// The values of a subquery's one column, and whether null is among them.
+type KnownValues = Rc<(HashSet<HashedValue>, bool)>;
+
 /// A statement that is run.
 pub(crate) struct Run<'r> {
     pub(crate) database: &'r Database,
@@ -51,7 +54,7 @@ pub(crate) struct Run<'r> {
     pub(crate) frame: Vec<Value>,
     /// Rows of subqueries that are the same for all rows around them.
     pub(crate) subqueries: Vec<Option<Kept>>,
-    sets: Vec<Option<Rc<(HashSet<HashedValue>, bool)>>>,
+    sets: Vec<Option<KnownValues>>,
     /// Tables of the statement's own.
     pub(crate) tables: Vec<Option<Kept>>,
     /// When the statement began, in nanoseconds since 1970.
@@ -93,7 +96,8 @@ impl<'r> Run<'r> {
             return Ok(());
         }
         let what = format!("the statement needs more than {} MiB for sorts, groups and joins", MEMORY_MAX >> 20);
-        Err(Error::new(Condition::LimitExceeded, what).hint("An index that gives the order, or a narrower condition, needs none."))
+        Err(Error::new(Condition::LimitExceeded, what)
+            .hint("An index that gives the order, or a narrower condition, needs none."))
     }
 
     /// The same for a row.
@@ -142,7 +146,8 @@ impl<'r> Run<'r> {
             Some(set) => Rc::clone(set),
             None => {
                 let has_null = rows.iter().any(|row| row[0].is_null());
-                let values = rows.iter().filter(|row| !row[0].is_null()).map(|row| HashedValue(row[0].clone())).collect();
+                let values =
+                    rows.iter().filter(|row| !row[0].is_null()).map(|row| HashedValue(row[0].clone())).collect();
                 let set = Rc::new((values, has_null));
                 self.sets[number] = Some(Rc::clone(&set));
                 set
@@ -454,7 +459,12 @@ fn key_of(run: &mut Run<'_>, keys: &[Expr]) -> Result<Option<Vec<HashedValue>>> 
     Ok(Some(values))
 }
 
-fn run_series(run: &mut Run<'_>, (from, to, step): (&Expr, &Expr, &Expr), slot: Slot, sink: &mut Sink<'_>) -> Result<Flow> {
+fn run_series(
+    run: &mut Run<'_>,
+    (from, to, step): (&Expr, &Expr, &Expr),
+    slot: Slot,
+    sink: &mut Sink<'_>,
+) -> Result<Flow> {
     let mut bounds = [0i128; 3];
     for (bound, expr) in bounds.iter_mut().zip([from, to, step]) {
         let value = expr.eval(run)?;

@@ -256,9 +256,10 @@ pub(crate) fn encode_part(part: FieldType, value: &Value, out: &mut Vec<u8>) -> 
         ("unsigned" | "integer", Value::Double(number)) if number.trunc() == *number && number.abs() < 1e19 => {
             Value::integer(*number as i128)
         }
-        ("unsigned" | "integer", Value::Decimal(number)) => {
-            number.to_integer().filter(|whole| tuple::decimal::Decimal::new(*whole, 0) == Some(**number)).and_then(Value::integer)
-        }
+        ("unsigned" | "integer", Value::Decimal(number)) => number
+            .to_integer()
+            .filter(|whole| tuple::decimal::Decimal::new(*whole, 0) == Some(**number))
+            .and_then(Value::integer),
         ("double", number) => number.as_double().map(Value::Double),
         ("decimal", number) => number.as_decimal().map(Value::decimal),
         ("varbinary", Value::Text(text)) => Some(Value::Bytes(text.as_bytes().into())),

@@ -54,7 +54,7 @@ pub struct Prepared {
 }
 
 enum Work {
-    Query(Query),
+    Query(Box<Query>),
     Write(Box<Write>),
     Schema(Box<ast::Statement>),
     Explain(Vec<Vec<Value>>),
@@ -150,7 +150,14 @@ impl Sql {
         Ok(prepared)
     }
 
-    fn bind(&self, database: &Database, dialect: Dialect, text: &str, statement: ast::Statement, types: &[Type]) -> Result<Prepared> {
+    fn bind(
+        &self,
+        database: &Database,
+        dialect: Dialect,
+        text: &str,
+        statement: ast::Statement,
+        types: &[Type],
+    ) -> Result<Prepared> {
         let binder = Binder::new(database, dialect);
         binder.declare_params(types);
         let mut columns = Vec::new();
@@ -158,7 +165,7 @@ impl Sql {
             ast::Statement::Query(query) => {
                 let query = binder.bind_statement(&query)?;
                 columns = query.outputs.iter().map(|output| column_of(output, &query.plan)).collect();
-                Work::Query(query)
+                Work::Query(Box::new(query))
             }
             ast::Statement::Insert(insert) => Work::Write(Box::new(binder.bind_insert(&insert)?)),
             ast::Statement::Update(update) => Work::Write(Box::new(binder.bind_update(&update)?)),
@@ -174,8 +181,11 @@ impl Sql {
             ast::Statement::Rollback { savepoint: Some(name), .. } => Work::RollbackTo(dialect.fold(&name)),
             ast::Statement::Savepoint { name } => Work::Savepoint(dialect.fold(&name)),
             ast::Statement::ReleaseSavepoint { .. } => Work::Release,
-            schema @ (ast::Statement::CreateTable(_) | ast::Statement::CreateIndex(_) | ast::Statement::AlterTable(_)
-            | ast::Statement::Drop { .. } | ast::Statement::Truncate(_)) => Work::Schema(Box::new(schema)),
+            schema @ (ast::Statement::CreateTable(_)
+            | ast::Statement::CreateIndex(_)
+            | ast::Statement::AlterTable(_)
+            | ast::Statement::Drop { .. }
+            | ast::Statement::Truncate(_)) => Work::Schema(Box::new(schema)),
             other => {
                 let words: Vec<String> = other.to_string().split_whitespace().take(2).map(str::to_string).collect();
                 return Err(Error::unsupported(format!("the statement '{} ...'", words.join(" "))));
@@ -186,7 +196,16 @@ impl Sql {
         }
         let (params, param_names) = binder.params();
         let schema_version = database.catalog.schema_version();
-        Ok(Prepared { dialect, text: text.to_string(), schema_version, work, columns, params, param_names, sizes: binder.sizes() })
+        Ok(Prepared {
+            dialect,
+            text: text.to_string(),
+            schema_version,
+            work,
+            columns,
+            params,
+            param_names,
+            sizes: binder.sizes(),
+        })
     }
 
     /// Runs a statement; its rows go to `sink`, one after the other. One that is in no transaction is a transaction of its own.
@@ -216,7 +235,8 @@ impl Sql {
         let params = match params.len() < prepared.params.len() {
             true => {
                 // What is not given is null.
-                padded = params.iter().cloned().chain(std::iter::repeat(Value::Null)).take(prepared.params.len()).collect();
+                padded =
+                    params.iter().cloned().chain(std::iter::repeat(Value::Null)).take(prepared.params.len()).collect();
                 &padded
             }
             false => params,
@@ -225,7 +245,9 @@ impl Sql {
             Work::Query(query) => {
                 let rows = match context.is_in_txn() || is_short(&query.plan) && !has_lock(&query.plan) {
                     true => self.run_query(database, context, prepared, query, params, sink)?,
-                    false => self.in_txn(database, context, || self.run_query(database, context, prepared, query, params, sink))?,
+                    false => self.in_txn(database, context, || {
+                        self.run_query(database, context, prepared, query, params, sink)
+                    })?,
                 };
                 Ok(Outcome { tag: "SELECT", counts: Counts { rows, generated: Vec::new() } })
             }
@@ -249,7 +271,8 @@ impl Sql {
     }
 
     fn run_control(&self, database: &Database, context: &Rc<Context>, control: &Work) -> Result<Outcome> {
-        let none = |what: &str| Error::new(Condition::TransactionState, format!("cannot {what} - no transaction is active"));
+        let none =
+            |what: &str| Error::new(Condition::TransactionState, format!("cannot {what} - no transaction is active"));
         let tag = match control {
             Work::Begin if context.is_in_txn() => {
                 let what = "cannot start a transaction within a transaction";
@@ -315,7 +338,12 @@ impl Sql {
     }
 
     /// Runs work in the open transaction: if it fails, what it did is taken back.
-    fn in_savepoint<T>(&self, database: &Database, context: &Rc<Context>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn in_savepoint<T>(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let savepoint = database.savepoint(context, None)?;
         let done = work();
         if done.is_err() && context.is_in_txn() {
@@ -326,7 +354,8 @@ impl Sql {
     }
 
     fn run_query(
-        &self, database: &Database,
+        &self,
+        database: &Database,
         context: &Rc<Context>,
         prepared: &Prepared,
         query: &Query,
@@ -348,7 +377,8 @@ impl Sql {
     }
 
     fn run_write(
-        &self, database: &Database,
+        &self,
+        database: &Database,
         context: &Rc<Context>,
         prepared: &Prepared,
         write: &Write,
@@ -458,12 +488,13 @@ impl Prepared {
             },
             _ => return Err(Error::unsupported("EXPLAIN of a statement without a plan")),
         };
-        let rows = crate::explain::explain(plan).into_iter().enumerate().map(|(number, (depth, line))| match self.dialect {
-            Dialect::Tarantool => {
-                vec![Value::Int(0), Value::Int(number as i64), Value::Int(depth as i64), Value::text(line)]
-            }
-            _ => vec![Value::text(format!("{}{line}", "  ".repeat(depth)))],
-        });
+        let rows =
+            crate::explain::explain(plan).into_iter().enumerate().map(|(number, (depth, line))| match self.dialect {
+                Dialect::Tarantool => {
+                    vec![Value::Int(0), Value::Int(number as i64), Value::Int(depth as i64), Value::text(line)]
+                }
+                _ => vec![Value::text(format!("{}{line}", "  ".repeat(depth)))],
+            });
         Ok(rows.collect())
     }
 }

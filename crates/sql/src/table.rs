@@ -46,7 +46,9 @@ impl Table {
     pub(crate) fn find(database: &Database, dialect: Dialect, name: &str) -> Result<Rc<Table>> {
         let space = database.catalog.space_by_name(name).or_else(|| {
             // As it is written, if it is written as it is there.
-            (dialect == Dialect::Tarantool).then(|| database.catalog.space_by_name(&name.to_lowercase())).flatten()
+            (dialect == Dialect::Tarantool)
+                .then(|| database.catalog.space_by_name(&name.to_lowercase()))
+                .flatten()
                 .filter(|space| space.is_system())
         });
         let Some(space) = space else {
@@ -94,7 +96,9 @@ impl Table {
                     .key_def
                     .parts()
                     .iter()
-                    .map(|part| (part.field_no as usize, part.is_nullable, part.collation.clone().filter(|c| !c.is_binary())))
+                    .map(|part| {
+                        (part.field_no as usize, part.is_nullable, part.collation.clone().filter(|c| !c.is_binary()))
+                    })
                     .collect(),
             })
             .collect();

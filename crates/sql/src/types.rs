@@ -167,7 +167,9 @@ impl Type {
         let exact = |info: &ast::ExactNumberInfo| match *info {
             ast::ExactNumberInfo::None => Ok(Type::of(Base::Decimal)),
             ast::ExactNumberInfo::Precision(length) => decimal(length, 0),
-            ast::ExactNumberInfo::PrecisionAndScale(length, scale) => decimal(length, u64::try_from(scale).unwrap_or(u64::MAX)),
+            ast::ExactNumberInfo::PrecisionAndScale(length, scale) => {
+                decimal(length, u64::try_from(scale).unwrap_or(u64::MAX))
+            }
         };
         let is_tarantool = dialect == Dialect::Tarantool;
         Ok(match declared {
@@ -179,15 +181,27 @@ impl Type {
             D::MediumInt(_) | D::Int(_) | D::Int4(_) | D::Integer(_) | D::Int2Unsigned(_) | D::SmallIntUnsigned(_) => {
                 Type::of(Base::Int4)
             }
-            D::IntUnsigned(_) | D::Int4Unsigned(_) | D::IntegerUnsigned(_) | D::MediumIntUnsigned(_) => Type::of(Base::Int8),
+            D::IntUnsigned(_) | D::Int4Unsigned(_) | D::IntegerUnsigned(_) | D::MediumIntUnsigned(_) => {
+                Type::of(Base::Int8)
+            }
             D::BigInt(_) | D::Int8(_) | D::Signed | D::SignedInteger => Type::of(Base::Int8),
             D::BigIntUnsigned(_) | D::Int8Unsigned(_) | D::Unsigned | D::UnsignedInteger => Type::of(Base::Uint8),
             D::Real | D::Float(_) | D::Float4 | D::Float8 | D::Double(_) | D::DoublePrecision => Type::of(Base::Double),
             D::Numeric(info) | D::Decimal(info) | D::Dec(info) => exact(info)?,
-            D::Char(length) | D::Character(length) | D::Varchar(length) | D::CharVarying(length)
-            | D::CharacterVarying(length) | D::Nvarchar(length) => text(length),
+            D::Char(length)
+            | D::Character(length)
+            | D::Varchar(length)
+            | D::CharVarying(length)
+            | D::CharacterVarying(length)
+            | D::Nvarchar(length) => text(length),
             D::Text | D::TinyText | D::MediumText | D::LongText | D::String(_) | D::Clob(_) => Type::TEXT,
-            D::Bytea | D::Blob(_) | D::TinyBlob | D::MediumBlob | D::LongBlob | D::Binary(_) | D::Varbinary(_)
+            D::Bytea
+            | D::Blob(_)
+            | D::TinyBlob
+            | D::MediumBlob
+            | D::LongBlob
+            | D::Binary(_)
+            | D::Varbinary(_)
             | D::Bytes(_) => Type::of(Base::Bytes),
             D::Uuid => Type::of(Base::Uuid),
             D::Date => Type::of(Base::Date),
@@ -199,10 +213,14 @@ impl Type {
             D::JSON | D::JSONB => Type::of(Base::Json),
             D::AnyType => Type::of(Base::Any),
             D::Custom(name, _) => {
-                return Type::of_name(dialect, &name.to_string()).ok_or_else(|| no_such_type(dialect, &name.to_string()));
+                return Type::of_name(dialect, &name.to_string())
+                    .ok_or_else(|| no_such_type(dialect, &name.to_string()));
             }
             D::Array(_) if is_tarantool => Type::of(Base::Array),
-            other => return Type::of_name(dialect, &other.to_string()).ok_or_else(|| no_such_type(dialect, &other.to_string())),
+            other => {
+                return Type::of_name(dialect, &other.to_string())
+                    .ok_or_else(|| no_such_type(dialect, &other.to_string()));
+            }
         })
     }
 
@@ -290,7 +308,10 @@ fn decimal(length: u64, scale: u64) -> Result<Type> {
         (Ok(length), Ok(scale)) if fits => Ok(Type { base: Base::Decimal, length, scale }),
         _ => Err(Error::new(
             Condition::InvalidArgument,
-            format!("precision {length} and scale {scale} of a decimal must be within 1 and {}", tuple::decimal::DIGITS_MAX),
+            format!(
+                "precision {length} and scale {scale} of a decimal must be within 1 and {}",
+                tuple::decimal::DIGITS_MAX
+            ),
         )),
     }
 }

@@ -2,8 +2,8 @@
 
 mod decode;
 mod encode;
-mod login;
 mod execute;
+mod login;
 mod request;
 mod streams;
 mod watches;

@@ -407,7 +407,9 @@ pub(super) fn run(
             let is_old_style = header.request_type == request_type::CALL_16;
             database.call(context, &String::from_utf8_lossy(name), arguments, is_old_style, &mut out.bytes)
         }
-        request_type::EXECUTE | request_type::PREPARE => execute::run(database, context, header.request_type, body, out),
+        request_type::EXECUTE | request_type::PREPARE => {
+            execute::run(database, context, header.request_type, body, out)
+        }
         _ => run_write(database, context, header, body, out),
     }
 }

@@ -14,10 +14,14 @@ use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 use std::rc::Rc;
 use tuple::decimal::Decimal;
 
+/// Bytes of the stack that are left for whatever one level needs, and for running what was bound, which needs less a level.
+const STACK_LEFT_MIN: usize = 400 << 10;
+
 impl Binder<'_> {
     /// An expression. Errors: names or types that do not fit; what is not there.
     pub(super) fn bind(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
         use ast::Expr as E;
+        check_stack()?;
         Ok(match expr {
             E::Nested(inner) => self.bind(scope, inner)?,
             E::Value(value) => self.bind_literal(&value.value)?,
@@ -29,9 +33,7 @@ impl Binder<'_> {
                 _ => return Err(Error::new(Condition::Syntax, format!("'{expr}' is no column"))),
             },
             E::IsNull(inner) => boolean(Expr::IsNull(Box::new(self.bind(scope, inner)?.expr))),
-            E::IsNotNull(inner) => {
-                boolean(Expr::Not(Box::new(Expr::IsNull(Box::new(self.bind(scope, inner)?.expr)))))
-            }
+            E::IsNotNull(inner) => boolean(Expr::Not(Box::new(Expr::IsNull(Box::new(self.bind(scope, inner)?.expr))))),
             E::IsTrue(inner) => boolean(Expr::Is(Box::new(self.condition(scope, inner)?), true)),
             E::IsFalse(inner) => boolean(Expr::Is(Box::new(self.condition(scope, inner)?), false)),
             E::IsNotTrue(inner) => not(Expr::Is(Box::new(self.condition(scope, inner)?), true)),
@@ -121,14 +123,19 @@ impl Binder<'_> {
             E::Collate { expr, collation } => {
                 let name = self.dialect.object_name(collation)?;
                 let value = self.bind(scope, expr)?;
-                let known = self.database.catalog.collation_by_name(&name).or_else(|| {
-                    self.database.catalog.collation_by_name(&name.to_lowercase())
-                });
+                let known = self
+                    .database
+                    .catalog
+                    .collation_by_name(&name)
+                    .or_else(|| self.database.catalog.collation_by_name(&name.to_lowercase()));
                 match (known, name.to_ascii_lowercase().as_str()) {
                     (Some(collation), _) => Bound { collation: Some(collation).filter(|c| !c.is_binary()), ..value },
                     (None, "c" | "posix" | "default" | "utf8mb4_bin" | "binary") => Bound { collation: None, ..value },
                     (None, _) => {
-                        return Err(Error::new(Condition::UndefinedObject, format!("collation \"{name}\" does not exist")));
+                        return Err(Error::new(
+                            Condition::UndefinedObject,
+                            format!("collation \"{name}\" does not exist"),
+                        ));
                     }
                 }
             }
@@ -154,7 +161,9 @@ impl Binder<'_> {
             _ => Err(Error::new(
                 Condition::TypeMismatch,
                 match self.dialect {
-                    Dialect::Tarantool => format!("Type mismatch: can not convert {} to boolean", bound.ty.name(self.dialect)),
+                    Dialect::Tarantool => {
+                        format!("Type mismatch: can not convert {} to boolean", bound.ty.name(self.dialect))
+                    }
                     _ => format!("a condition must be type boolean, not type {}", bound.ty),
                 },
             )),
@@ -168,7 +177,9 @@ impl Binder<'_> {
                 // Functions that are called without parentheses.
                 let lower = name.to_lowercase();
                 match lower.as_str() {
-                    "current_timestamp" | "current_date" | "current_user" | "session_user" | "user" => self.call(&lower, Vec::new()),
+                    "current_timestamp" | "current_date" | "current_user" | "session_user" | "user" => {
+                        self.call(&lower, Vec::new())
+                    }
                     _ => Err(error),
                 }
             }
@@ -182,7 +193,9 @@ impl Binder<'_> {
         let text_type = if self.dialect == Dialect::Postgres { Type::UNKNOWN } else { Type::TEXT };
         Ok(match value {
             V::Number(text, _) => self.bind_number(text)?,
-            V::SingleQuotedString(text) | V::EscapedStringLiteral(text) | V::UnicodeStringLiteral(text)
+            V::SingleQuotedString(text)
+            | V::EscapedStringLiteral(text)
+            | V::UnicodeStringLiteral(text)
             | V::NationalStringLiteral(text) => Bound::new(Expr::Const(Value::text(text.as_str())), text_type),
             V::DollarQuotedString(text) => Bound::new(Expr::Const(Value::text(text.value.as_str())), text_type),
             V::DoubleQuotedString(text) if self.dialect == Dialect::Mysql => {
@@ -333,11 +346,15 @@ impl Binder<'_> {
                 Ok((a, to(b, ty)?))
             }
             // A parameter whose value says what it is: beside text it is text, beside a number one.
-            (Base::Any, _) if matches!(a.expr, Expr::Param(_)) && self.dialect == Dialect::Mysql && !b.ty.is_number() => {
+            (Base::Any, _)
+                if matches!(a.expr, Expr::Param(_)) && self.dialect == Dialect::Mysql && !b.ty.is_number() =>
+            {
                 let ty = plain(b.ty);
                 Ok((to(a, ty)?, b))
             }
-            (_, Base::Any) if matches!(b.expr, Expr::Param(_)) && self.dialect == Dialect::Mysql && !a.ty.is_number() => {
+            (_, Base::Any)
+                if matches!(b.expr, Expr::Param(_)) && self.dialect == Dialect::Mysql && !a.ty.is_number() =>
+            {
                 let ty = plain(a.ty);
                 Ok((a, to(b, ty)?))
             }
@@ -358,7 +375,9 @@ impl Binder<'_> {
                 let ty = plain(a.ty);
                 Ok((a, to(b, ty)?))
             }
-            (Base::Bool, _) | (_, Base::Bool) if self.dialect == Dialect::Mysql && (a.ty.is_number() || b.ty.is_number()) => {
+            (Base::Bool, _) | (_, Base::Bool)
+                if self.dialect == Dialect::Mysql && (a.ty.is_number() || b.ty.is_number()) =>
+            {
                 Ok((to(a, Type::of(Base::Int8))?, to(b, Type::of(Base::Int8))?))
             }
             (Base::Text | Base::Bytes, Base::Text | Base::Bytes) if self.dialect == Dialect::Mysql => {
@@ -374,11 +393,13 @@ impl Binder<'_> {
     fn no_operator(&self, sign: &str, a: Type, b: Type) -> Error {
         match self.dialect {
             Dialect::Tarantool => {
-                let what = format!("Type mismatch: can not convert {} to {}", b.name(self.dialect), a.name(self.dialect));
+                let what =
+                    format!("Type mismatch: can not convert {} to {}", b.name(self.dialect), a.name(self.dialect));
                 Error::new(Condition::TypeMismatch, what)
             }
-            _ => Error::new(Condition::UndefinedFunction, format!("operator does not exist: {a} {sign} {b}"))
-                .hint("No operator matches the given name and argument types. You might need to add explicit type casts."),
+            _ => Error::new(Condition::UndefinedFunction, format!("operator does not exist: {a} {sign} {b}")).hint(
+                "No operator matches the given name and argument types. You might need to add explicit type casts.",
+            ),
         }
     }
 
@@ -395,7 +416,13 @@ impl Binder<'_> {
         Ok(Expr::Same(Box::new(a.expr), Box::new(b.expr), collation))
     }
 
-    fn bind_operator(&self, scope: &Scope<'_>, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr) -> Result<Bound> {
+    fn bind_operator(
+        &self,
+        scope: &Scope<'_>,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+    ) -> Result<Bound> {
         use BinaryOperator as B;
         match op {
             B::And | B::Or => return self.bind_logic(scope, left, op, right),
@@ -443,7 +470,9 @@ impl Binder<'_> {
     fn concat(&self, a: Bound, b: Bound) -> Result<Bound> {
         let is_text = |ty: Type| matches!(ty.base, Base::Text | Base::Unknown | Base::Any | Base::Scalar);
         let are_bytes = a.ty.base == Base::Bytes && b.ty.base == Base::Bytes;
-        if !are_bytes && !is_text(a.ty) && !is_text(b.ty) || self.dialect == Dialect::Tarantool && !are_bytes && !(is_text(a.ty) && is_text(b.ty)) {
+        if !are_bytes && !is_text(a.ty) && !is_text(b.ty)
+            || self.dialect == Dialect::Tarantool && !are_bytes && !(is_text(a.ty) && is_text(b.ty))
+        {
             return Err(match self.dialect {
                 Dialect::Tarantool => {
                     let wrong = if is_text(a.ty) { b.ty } else { a.ty };
@@ -460,7 +489,10 @@ impl Binder<'_> {
         };
         let (a, b) = (as_text(a)?, as_text(b)?);
         let ty = if are_bytes { Type::of(Base::Bytes) } else { Type::TEXT };
-        Ok(Bound { collation: a.collation.or(b.collation), ..Bound::new(Expr::Concat(Box::new(a.expr), Box::new(b.expr)), ty) })
+        Ok(Bound {
+            collation: a.collation.or(b.collation),
+            ..Bound::new(Expr::Concat(Box::new(a.expr), Box::new(b.expr)), ty)
+        })
     }
 
     /// AND and OR: long chains without recursion.
@@ -478,7 +510,13 @@ impl Binder<'_> {
         Ok(boolean(if *op == BinaryOperator::And { Expr::And(parts) } else { Expr::Or(parts) }))
     }
 
-    fn compare_tuples(&self, scope: &Scope<'_>, comparison: Comparison, a: &[ast::Expr], b: &[ast::Expr]) -> Result<Bound> {
+    fn compare_tuples(
+        &self,
+        scope: &Scope<'_>,
+        comparison: Comparison,
+        a: &[ast::Expr],
+        b: &[ast::Expr],
+    ) -> Result<Bound> {
         if a.len() != b.len() {
             return Err(Error::new(Condition::ColumnCount, "unequal number of entries in row expressions"));
         }
@@ -536,10 +574,16 @@ impl Binder<'_> {
                 let value = self.bind(scope, expr)?;
                 let value = match value.ty.base {
                     Base::Interval => {
-                        return self.arithmetic(Arithmetic::Multiply, value, Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)));
+                        return self.arithmetic(
+                            Arithmetic::Multiply,
+                            value,
+                            Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)),
+                        );
                     }
                     Base::Unknown => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
-                    Base::Text if self.dialect == Dialect::Mysql => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
+                    Base::Text if self.dialect == Dialect::Mysql => {
+                        self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?
+                    }
                     _ if value.ty.is_number() || matches!(value.ty.base, Base::Any | Base::Scalar) => value,
                     _ => return Err(self.no_operator("-", value.ty, value.ty)),
                 };
@@ -551,7 +595,11 @@ impl Binder<'_> {
             }
             UnaryOperator::BitwiseNot => {
                 let value = self.bind(scope, expr)?;
-                self.arithmetic(Arithmetic::BitXor, value, Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)))
+                self.arithmetic(
+                    Arithmetic::BitXor,
+                    value,
+                    Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)),
+                )
             }
             other => Err(Error::unsupported(format!("operator {other}"))),
         }
@@ -559,10 +607,8 @@ impl Binder<'_> {
 
     /// An operation of two numbers, or of moments and spans of time.
     pub(super) fn arithmetic(&self, operation: Arithmetic, a: Bound, b: Bound) -> Result<Bound> {
-        let manner = Manner {
-            zero_gives_null: self.dialect.zero_gives_null(),
-            short_quotients: self.dialect == Dialect::Mysql,
-        };
+        let manner =
+            Manner { zero_gives_null: self.dialect.zero_gives_null(), short_quotients: self.dialect == Dialect::Mysql };
         if let Some(found) = self.arithmetic_of_time(operation, &a, &b)? {
             return Ok(found);
         }
@@ -682,15 +728,16 @@ impl Binder<'_> {
 
     fn bind_in(&self, scope: &Scope<'_>, expr: &ast::Expr, target: &ast::InTarget) -> Result<Expr> {
         match target {
-            ast::InTarget::Subquery(query) => {
-                self.bind_among(scope, expr, query, Comparison::Equal, false)
-            }
+            ast::InTarget::Subquery(query) => self.bind_among(scope, expr, query, Comparison::Equal, false),
             ast::InTarget::List(list) => {
                 if let ast::Expr::Tuple(_) = expr {
                     let mut parts = Vec::with_capacity(list.len());
                     for item in list {
                         let (ast::Expr::Tuple(a), ast::Expr::Tuple(b)) = (expr, item) else {
-                            return Err(Error::new(Condition::ColumnCount, "unequal number of entries in row expressions"));
+                            return Err(Error::new(
+                                Condition::ColumnCount,
+                                "unequal number of entries in row expressions",
+                            ));
                         };
                         parts.push(self.compare_tuples(scope, Comparison::Equal, a, b)?.expr);
                     }
@@ -710,7 +757,14 @@ impl Binder<'_> {
     }
 
     /// A value, or several, compared with the rows of a query.
-    fn bind_among(&self, scope: &Scope<'_>, expr: &ast::Expr, query: &ast::Query, comparison: Comparison, all: bool) -> Result<Expr> {
+    fn bind_among(
+        &self,
+        scope: &Scope<'_>,
+        expr: &ast::Expr,
+        query: &ast::Query,
+        comparison: Comparison,
+        all: bool,
+    ) -> Result<Expr> {
         let listed: Vec<&ast::Expr> = match expr {
             ast::Expr::Tuple(parts) => parts.iter().collect(),
             one => vec![one],
@@ -727,7 +781,8 @@ impl Binder<'_> {
         let mut collation = None;
         let mut wanted = Vec::with_capacity(values.len());
         for (value, output) in values.into_iter().zip(&mut query.outputs) {
-            let column = Bound { collation: output.collation.clone(), ..Bound::new(Expr::Slot(output.slot), output.ty) };
+            let column =
+                Bound { collation: output.collation.clone(), ..Bound::new(Expr::Slot(output.slot), output.ty) };
             let (value, column) = self.unify(value, column, comparison.sign())?;
             if !matches!(column.expr, Expr::Slot(_)) {
                 let slot = self.new_slot();
@@ -742,8 +797,16 @@ impl Binder<'_> {
         Ok(self.make_subquery(query, asked))
     }
 
-    fn bind_quantified(&self, scope: &Scope<'_>, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, all: bool) -> Result<Bound> {
-        let comparison = comparison_of(op).ok_or_else(|| Error::unsupported(format!("operator {op} with ANY or ALL")))?;
+    fn bind_quantified(
+        &self,
+        scope: &Scope<'_>,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+        all: bool,
+    ) -> Result<Bound> {
+        let comparison =
+            comparison_of(op).ok_or_else(|| Error::unsupported(format!("operator {op} with ANY or ALL")))?;
         match right {
             ast::Expr::Subquery(query) => Ok(boolean(self.bind_among(scope, left, query, comparison, all)?)),
             ast::Expr::Nested(inner) => self.bind_quantified(scope, left, op, inner, all),
@@ -751,7 +814,13 @@ impl Binder<'_> {
         }
     }
 
-    fn subquery(&self, scope: &Scope<'_>, query: &ast::Query, asked: Asked, columns: Option<usize>) -> Result<(Expr, Type)> {
+    fn subquery(
+        &self,
+        scope: &Scope<'_>,
+        query: &ast::Query,
+        asked: Asked,
+        columns: Option<usize>,
+    ) -> Result<(Expr, Type)> {
         let query = self.bind_query(query, Some(scope))?;
         if columns.is_some_and(|wanted| wanted != query.outputs.len()) {
             return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));
@@ -781,7 +850,9 @@ impl Binder<'_> {
         let mut results = Vec::with_capacity(conditions.len() + 1);
         for when in conditions {
             tests.push(match &operand {
-                Some(operand) => self.compare(Comparison::Equal, operand.clone(), self.bind(scope, &when.condition)?)?,
+                Some(operand) => {
+                    self.compare(Comparison::Equal, operand.clone(), self.bind(scope, &when.condition)?)?
+                }
                 None => self.condition(scope, &when.condition)?,
             });
             results.push(self.bind(scope, &when.result)?);
@@ -802,7 +873,11 @@ impl Binder<'_> {
         let mut ty = Type::UNKNOWN;
         for value in &values {
             ty = self.common(ty, value.ty).ok_or_else(|| {
-                let message = format!("{what} types {} and {} cannot be matched", ty.name(self.dialect), value.ty.name(self.dialect));
+                let message = format!(
+                    "{what} types {} and {} cannot be matched",
+                    ty.name(self.dialect),
+                    value.ty.name(self.dialect)
+                );
                 Error::new(Condition::TypeMismatch, message)
             })?;
         }
@@ -811,7 +886,8 @@ impl Binder<'_> {
         }
         let is_open = matches!(ty.base, Base::Unknown | Base::Any | Base::Scalar | Base::Number);
         let values = values.into_iter().map(|value| {
-            let keeps = is_open && value.ty.base != Base::Unknown || value.ty.base == ty.base || ty.base == Base::Integer;
+            let keeps =
+                is_open && value.ty.base != Base::Unknown || value.ty.base == ty.base || ty.base == Base::Integer;
             if keeps { Ok(value) } else { self.cast_to(value, ty, Strictness::Explicit) }
         });
         Ok((values.collect::<Result<Vec<_>>>()?, ty))
@@ -841,7 +917,8 @@ impl Binder<'_> {
             ast::FunctionArguments::Subquery(_) => return Err(Error::unsupported(format!("{name}(SELECT ...)"))),
         };
         let is_star = matches!(given.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]);
-        let is_extreme = matches!(name.as_str(), "min" | "max") && given.len() > 1 && self.dialect == Dialect::Tarantool;
+        let is_extreme =
+            matches!(name.as_str(), "min" | "max") && given.len() > 1 && self.dialect == Dialect::Tarantool;
         let counts_nothing = name == "count" && given.is_empty() && self.dialect == Dialect::Tarantool;
         if let Some(aggregate) = aggregates::find(&name, is_star || counts_nothing).filter(|_| !is_extreme) {
             return self.bind_aggregate(scope, aggregate, &name, function, list);
@@ -892,7 +969,11 @@ impl Binder<'_> {
         let (least, most) = function.arguments;
         if !(least..=most).contains(&arguments.len()) {
             let wanted = if least == most { least.to_string() } else { format!("{least} or more") };
-            let message = format!("Wrong number of arguments is passed to {}(): expected {wanted}, got {}", name.to_uppercase(), arguments.len());
+            let message = format!(
+                "Wrong number of arguments is passed to {}(): expected {wanted}, got {}",
+                name.to_uppercase(),
+                arguments.len()
+            );
             return Err(Error::new(Condition::UndefinedFunction, message));
         }
         let (arguments, ty) = match function.result {
@@ -988,7 +1069,9 @@ impl Binder<'_> {
             is_distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
             for argument in &list.args {
                 match argument {
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => arguments.push(self.bind(scope, expr)?),
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                        arguments.push(self.bind(scope, expr)?)
+                    }
                     ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) if aggregate == Aggregate::CountRows => {}
                     other => return Err(Error::unsupported(format!("'{}({other})'", function.name))),
                 }
@@ -998,7 +1081,8 @@ impl Binder<'_> {
                     ast::FunctionArgumentClause::OrderBy(keys) => {
                         for key in keys {
                             let is_descending = key.options.sort == Some(ast::OrderBySort::Desc);
-                            let nulls_first = key.options.nulls_first.unwrap_or(is_descending != self.dialect.has_nulls_first());
+                            let nulls_first =
+                                key.options.nulls_first.unwrap_or(is_descending != self.dialect.has_nulls_first());
                             order.push((self.bind(scope, &key.expr)?.expr, is_descending, nulls_first));
                         }
                     }
@@ -1015,10 +1099,14 @@ impl Binder<'_> {
     }
 
     fn aggregate_types(&self, aggregate: Aggregate, mut arguments: Vec<Bound>) -> Result<(Vec<Bound>, Type)> {
-        let Some(first) = arguments.first().map(|argument| argument.ty) else { return Ok((arguments, Type::of(Base::Int8))) };
+        let Some(first) = arguments.first().map(|argument| argument.ty) else {
+            return Ok((arguments, Type::of(Base::Int8)));
+        };
         let is_open = matches!(first.base, Base::Any | Base::Scalar | Base::Number);
         let ty = match aggregate {
-            Aggregate::CountRows | Aggregate::Count => Type::of(if self.dialect == Dialect::Tarantool { Base::Integer } else { Base::Int8 }),
+            Aggregate::CountRows | Aggregate::Count => {
+                Type::of(if self.dialect == Dialect::Tarantool { Base::Integer } else { Base::Int8 })
+            }
             Aggregate::Sum | Aggregate::Average | Aggregate::Total | Aggregate::Variance { .. } => {
                 if !first.is_number() && !is_open {
                     match self.dialect {
@@ -1060,6 +1148,18 @@ impl Binder<'_> {
             Aggregate::BitAnd | Aggregate::BitOr => Type::of(first.base),
         };
         Ok((arguments, ty))
+    }
+}
+
+/// Errors: `LimitExceeded` if the stack is nearly used up. Asked at every level of an expression and of queries.
+pub(super) fn check_stack() -> Result<()> {
+    let here = std::hint::black_box(0u8);
+    let address = std::ptr::from_ref(&here) as usize;
+    match runtime::fiber::stack_limit() {
+        Some(limit) if address < limit + STACK_LEFT_MIN => {
+            Err(Error::new(Condition::LimitExceeded, "the statement is nested too deep"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -21,7 +21,7 @@ use tuple::IndexId;
 pub(super) enum Tree {
     Table(Rc<TableUse>),
     /// Rows of a query, of VALUES, of a function.
-    Rows(Plan),
+    Rows(Box<Plan>),
     /// All of these, as far as the conditions hold.
     Inner(Vec<Tree>, Vec<Expr>),
     /// Those of the first, with those of the second or nulls.
@@ -89,10 +89,6 @@ impl Binder<'_> {
             };
             trees.push(self.bind_joins(scope, item, before)?);
         }
-        if scope.relations.len() > super::RELATIONS_MAX {
-            let what = format!("there are more than {} tables in FROM", super::RELATIONS_MAX);
-            return Err(Error::new(Condition::LimitExceeded, what));
-        }
         Ok(Tree::Inner(trees, Vec::new()))
     }
 
@@ -106,7 +102,9 @@ impl Binder<'_> {
             let middle = scope.relations.len();
             let right = self.bind_factor(scope, &join.relation)?;
             let (kind, constraint) = match &join.join_operator {
-                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) | JoinOperator::CrossJoin(constraint)
+                JoinOperator::Join(constraint)
+                | JoinOperator::Inner(constraint)
+                | JoinOperator::CrossJoin(constraint)
                 | JoinOperator::StraightJoin(constraint) => ("inner", constraint),
                 JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => ("left", constraint),
                 JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => ("right", constraint),
@@ -147,7 +145,8 @@ impl Binder<'_> {
             }
             JoinConstraint::Natural => {
                 let names = |range: &[Relation]| -> Vec<String> {
-                    let visible = range.iter().flat_map(|relation| relation.columns.iter()).filter(|column| !column.is_hidden);
+                    let visible =
+                        range.iter().flat_map(|relation| relation.columns.iter()).filter(|column| !column.is_hidden);
                     visible.map(|column| column.name.clone()).collect()
                 };
                 let right = names(&scope.relations[middle..]);
@@ -163,7 +162,8 @@ impl Binder<'_> {
             let at = |range: std::ops::Range<usize>| -> Result<(usize, usize)> {
                 let found = range.clone().find_map(|relation| {
                     let columns = &scope.relations[relation].columns;
-                    let is_it = |column: &RelationColumn| !column.is_hidden && self.dialect.is_same(&column.name, &name);
+                    let is_it =
+                        |column: &RelationColumn| !column.is_hidden && self.dialect.is_same(&column.name, &name);
                     columns.iter().position(is_it).map(|column| (relation, column))
                 });
                 found.ok_or_else(|| self.no_such_column(scope, None, &name))
@@ -188,7 +188,14 @@ impl Binder<'_> {
     }
 
     fn add_relation(&self, scope: &mut Scope<'_>, relation: Relation) -> Result<()> {
-        if scope.relations.iter().any(|other| !other.alias.is_empty() && self.dialect.is_same(&other.alias, &relation.alias))
+        if scope.relations.len() >= super::RELATIONS_MAX {
+            let what = format!("there are more than {} tables in FROM", super::RELATIONS_MAX);
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
+        if scope
+            .relations
+            .iter()
+            .any(|other| !other.alias.is_empty() && self.dialect.is_same(&other.alias, &relation.alias))
             && self.dialect != crate::Dialect::Tarantool
         {
             let what = format!("table name \"{}\" specified more than once", relation.alias);
@@ -202,7 +209,12 @@ impl Binder<'_> {
         let Some(alias) = alias else { return Ok(()) };
         relation.alias = self.dialect.fold(&alias.name);
         if alias.columns.len() > relation.columns.len() {
-            let what = format!("table \"{}\" has {} columns available but {} columns specified", relation.alias, relation.columns.len(), alias.columns.len());
+            let what = format!(
+                "table \"{}\" has {} columns available but {} columns specified",
+                relation.alias,
+                relation.columns.len(),
+                alias.columns.len()
+            );
             return Err(Error::new(Condition::ColumnCount, what));
         }
         for (column, name) in relation.columns.iter_mut().zip(&alias.columns) {
@@ -218,7 +230,7 @@ impl Binder<'_> {
                 if let Some((plan, mut relation)) = self.own_table(&table_name) {
                     self.alias_of(alias.as_ref(), &mut relation)?;
                     self.add_relation(scope, relation)?;
-                    return Ok(Tree::Rows(plan));
+                    return Ok(Tree::Rows(Box::new(plan)));
                 }
                 let table = self.find_table(&table_name)?;
                 let alias_name = alias.as_ref().map_or(table_name, |alias| self.dialect.fold(&alias.name));
@@ -235,7 +247,7 @@ impl Binder<'_> {
                 let mut relation = Relation { alias: String::new(), columns: columns_of(&query.outputs) };
                 self.alias_of(alias.as_ref(), &mut relation)?;
                 self.add_relation(scope, relation)?;
-                Ok(Tree::Rows(query.plan))
+                Ok(Tree::Rows(Box::new(query.plan)))
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => self.bind_joins(scope, table_with_joins, None),
             TableFactor::Table { name, alias, args: Some(args), .. } => {
@@ -283,7 +295,9 @@ impl Binder<'_> {
         }
         let ty = bounds[0].ty;
         let mut bounds = bounds.into_iter().map(|bound| match bound.ty.base {
-            Base::Unknown => self.cast_to(bound, Type::of(Base::Int8), crate::cast::Strictness::Explicit).map(|bound| bound.expr),
+            Base::Unknown => {
+                self.cast_to(bound, Type::of(Base::Int8), crate::cast::Strictness::Explicit).map(|bound| bound.expr)
+            }
             _ => Ok(bound.expr),
         });
         let mut next = || bounds.next().unwrap_or(Ok(Expr::Const(Value::Int(1))));
@@ -291,11 +305,12 @@ impl Binder<'_> {
         let slot = self.new_slot();
         let ty = if ty.base == Base::Unknown { Type::of(Base::Int8) } else { ty };
         let name = alias.map_or_else(|| name.to_lowercase(), |alias| self.dialect.fold(&alias.name));
-        let column = RelationColumn { name: name.clone(), ty, collation: None, place: Place::Slot(slot), is_hidden: false };
+        let column =
+            RelationColumn { name: name.clone(), ty, collation: None, place: Place::Slot(slot), is_hidden: false };
         let mut relation = Relation { alias: name, columns: vec![column] };
         self.alias_of(alias, &mut relation)?;
         self.add_relation(scope, relation)?;
-        Ok(Tree::Rows(Plan::Series { from, to, step, slot }))
+        Ok(Tree::Rows(Box::new(Plan::Series { from, to, step, slot })))
     }
 
     /// The rows of FROM that fulfil all conditions, and how many are expected.
@@ -306,7 +321,7 @@ impl Binder<'_> {
                 let (scan, _, rows) = best_scan(&used, conditions, &own, &|_| true);
                 (Plan::Scan(scan), rows)
             }
-            Tree::Rows(plan) => (filtered(plan, conditions), 1000.0),
+            Tree::Rows(plan) => (filtered(*plan, conditions), 1000.0),
             Tree::Inner(trees, on) => {
                 conditions.extend(on);
                 let mut items = Vec::new();
@@ -326,7 +341,9 @@ impl Binder<'_> {
             let item = items.remove(number);
             let own = item.slots();
             // What can be looked at once this item is there.
-            let is_ready = |expr: &Expr| slots_of(expr).iter().all(|slot| !all.contains(slot) || placed.contains(slot) || own.contains(slot));
+            let is_ready = |expr: &Expr| {
+                slots_of(expr).iter().all(|slot| !all.contains(slot) || placed.contains(slot) || own.contains(slot))
+            };
             let (ready, rest): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut pending).into_iter().partition(is_ready);
             pending = rest;
             done = Some(match done {
@@ -340,7 +357,14 @@ impl Binder<'_> {
     }
 
     /// The item of which the fewest rows are expected, among those that have what they need.
-    fn next_item(&self, items: &[Tree], pending: &[Expr], placed: &HashSet<Slot>, all: &HashSet<Slot>, has_any: bool) -> usize {
+    fn next_item(
+        &self,
+        items: &[Tree],
+        pending: &[Expr],
+        placed: &HashSet<Slot>,
+        all: &HashSet<Slot>,
+        has_any: bool,
+    ) -> usize {
         let mut best = (f64::INFINITY, 0);
         for (number, item) in items.iter().enumerate() {
             let own = item.slots();
@@ -391,7 +415,8 @@ impl Binder<'_> {
             // A look by the index for each outer row, unless one pass over all of them is less work.
             if is_keyed && outer_rows * rows.max(1.0) <= total * 4.0 + 100.0 {
                 let slots = own.into_iter().collect();
-                let plan = Plan::Loop { outer: Box::new(outer), inner: Box::new(Plan::Scan(scan)), kind, on: None, slots };
+                let plan =
+                    Plan::Loop { outer: Box::new(outer), inner: Box::new(Plan::Scan(scan)), kind, on: None, slots };
                 return (plan, outer_rows * rows.max(0.1));
             }
         }
@@ -407,7 +432,8 @@ impl Binder<'_> {
             let slots = slots_of(expr);
             !slots.is_empty() && slots.iter().all(|slot| !own.contains(slot))
         };
-        let (mut inner_only, mut outer_keys, mut inner_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut inner_only, mut outer_keys, mut inner_keys, mut rest) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for expr in on {
             match expr {
                 expr if is_own(&expr) && kind != JoinKind::Full => inner_only.push(expr),
@@ -425,9 +451,12 @@ impl Binder<'_> {
         let slots: Vec<Slot> = own.into_iter().collect();
         let (inner, inner_rows) = self.plan_tree(item, inner_only);
         if reads_outer {
-            rest.extend(outer_keys.into_iter().zip(inner_keys).map(|(a, b)| {
-                Expr::Compare(Comparison::Equal, Box::new(a), Box::new(b), None)
-            }));
+            rest.extend(
+                outer_keys
+                    .into_iter()
+                    .zip(inner_keys)
+                    .map(|(a, b)| Expr::Compare(Comparison::Equal, Box::new(a), Box::new(b), None)),
+            );
             let plan = Plan::Loop { outer: Box::new(outer), inner: Box::new(inner), kind, on: all_of(rest), slots };
             return (plan, outer_rows * 10.0);
         }
@@ -440,7 +469,11 @@ impl Binder<'_> {
     fn plan_outer(&self, left: Tree, right: Tree, on: Vec<Expr>, kind: JoinKind, conditions: Vec<Expr>) -> (Plan, f64) {
         let (left_slots, right_slots) = (left.slots(), right.slots());
         // What only concerns the side that is kept whole can be looked at before.
-        let is_left = |expr: &Expr| kind == JoinKind::Left && slots_of(expr).iter().all(|slot| !right_slots.contains(slot)) && !matches!(expr, Expr::Subquery(_));
+        let is_left = |expr: &Expr| {
+            kind == JoinKind::Left
+                && slots_of(expr).iter().all(|slot| !right_slots.contains(slot))
+                && !matches!(expr, Expr::Subquery(_))
+        };
         let (before, after): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_left);
         let outer = self.plan_tree(left, before);
         let (plan, rows) = self.join(outer, right, right_slots, on, kind, &left_slots);
@@ -495,7 +528,12 @@ struct Match {
 
 /// The best way to the rows of a table that fulfil the conditions, whether an index has a key for them, and how many rows are expected. `is_known` says
 /// which places have values when the scan begins, its own aside.
-fn best_scan(used: &Rc<TableUse>, conditions: Vec<Expr>, own: &HashSet<Slot>, is_known: &dyn Fn(Slot) -> bool) -> (Scan, bool, f64) {
+fn best_scan(
+    used: &Rc<TableUse>,
+    conditions: Vec<Expr>,
+    own: &HashSet<Slot>,
+    is_known: &dyn Fn(Slot) -> bool,
+) -> (Scan, bool, f64) {
     let table = &used.table;
     let total = (table.row_count() as f64).max(1.0);
     let mut best: Option<(f64, &Index, Match)> = None;
@@ -553,7 +591,12 @@ fn best_scan(used: &Rc<TableUse>, conditions: Vec<Expr>, own: &HashSet<Slot>, is
         scan.lower = found.lower.map(|(expr, is_within, _)| (expr, is_within));
         scan.upper = found.upper.map(|(expr, is_within, _)| (expr, is_within));
     }
-    let rest: Vec<Expr> = conditions.into_iter().enumerate().filter(|(number, _)| !taken.contains(number)).map(|(_, expr)| expr).collect();
+    let rest: Vec<Expr> = conditions
+        .into_iter()
+        .enumerate()
+        .filter(|(number, _)| !taken.contains(number))
+        .map(|(_, expr)| expr)
+        .collect();
     if !rest.is_empty() {
         rows = (rows / 2.0).max(1.0);
     }
@@ -561,7 +604,13 @@ fn best_scan(used: &Rc<TableUse>, conditions: Vec<Expr>, own: &HashSet<Slot>, is
     (scan, is_keyed, rows)
 }
 
-fn match_index(used: &TableUse, index: &Index, conditions: &[Expr], own: &HashSet<Slot>, is_known: &dyn Fn(Slot) -> bool) -> Match {
+fn match_index(
+    used: &TableUse,
+    index: &Index,
+    conditions: &[Expr],
+    own: &HashSet<Slot>,
+    is_known: &dyn Fn(Slot) -> bool,
+) -> Match {
     let slots = used.slots.borrow();
     let mut found = Match { equal: Vec::new(), among: None, lower: None, upper: None };
     let is_given = |expr: &Expr| {
@@ -599,7 +648,9 @@ fn match_index(used: &TableUse, index: &Index, conditions: &[Expr], own: &HashSe
                         Comparison::NotEqual => {}
                     }
                 }
-                Expr::In(value, list, by) if same(by, collation) && collation.is_none() && is_column(value) && list.iter().all(is_given) => {
+                Expr::In(value, list, by)
+                    if same(by, collation) && collation.is_none() && is_column(value) && list.iter().all(is_given) =>
+                {
                     among = among.or(Some((list.clone(), number)));
                 }
                 _ => {}
@@ -641,7 +692,8 @@ fn scan_order(scan: &mut Scan, keys: &[SortKey]) -> bool {
     }
     let table = Rc::clone(&scan.table);
     let usable = table.indexes.iter().filter(|index| {
-        index.is_ordered && (index.id == scan.index_id || is_whole && (!table.space.may_wait() || index.id == IndexId::PRIMARY))
+        index.is_ordered
+            && (index.id == scan.index_id || is_whole && (!table.space.may_wait() || index.id == IndexId::PRIMARY))
     });
     for index in usable {
         let mut direction = None;

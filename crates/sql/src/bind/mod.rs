@@ -192,7 +192,8 @@ impl<'a> Binder<'a> {
 
     fn use_table(&self, table: Rc<Table>, alias: String) -> (Rc<TableUse>, Relation) {
         let slots = RefCell::new(vec![None; table.columns.len()]);
-        let used = Rc::new(TableUse { table, alias: alias.clone(), slots, row: Cell::new(None), lock: Cell::new(None) });
+        let used =
+            Rc::new(TableUse { table, alias: alias.clone(), slots, row: Cell::new(None), lock: Cell::new(None) });
         let columns = used
             .table
             .columns
@@ -280,9 +281,10 @@ impl<'a> Binder<'a> {
         };
         let error = Error::new(Condition::UndefinedColumn, message);
         // The same in other letters, perhaps.
-        let mut candidates = scope.relations.iter().flat_map(|relation| {
-            relation.columns.iter().map(move |column| (&relation.alias, &column.name))
-        });
+        let mut candidates = scope
+            .relations
+            .iter()
+            .flat_map(|relation| relation.columns.iter().map(move |column| (&relation.alias, &column.name)));
         match candidates.find(|(_, column)| column.eq_ignore_ascii_case(name)) {
             Some((alias, column)) => error.hint(format!("Perhaps you meant the column \"{alias}\".\"{column}\".")),
             None => error,

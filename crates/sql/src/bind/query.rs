@@ -120,7 +120,9 @@ impl Binder<'_> {
         let message = match self.dialect {
             Dialect::Postgres => format!("each {what} query must have the same number of columns"),
             Dialect::Mysql => "The used SELECT statements have a different number of columns".to_string(),
-            Dialect::Tarantool => format!("SELECTs to the left and right of {what} do not have the same number of result columns"),
+            Dialect::Tarantool => {
+                format!("SELECTs to the left and right of {what} do not have the same number of result columns")
+            }
         };
         Error::new(Condition::ColumnCount, message)
     }
@@ -145,6 +147,7 @@ impl Binder<'_> {
     }
 
     fn bind_set(&self, body: &SetExpr, parent: Option<&Scope<'_>>, tail: Tail<'_>) -> Result<Query> {
+        super::expressions::check_stack()?;
         match body {
             SetExpr::Select(select) => self.bind_select(select, parent, tail),
             SetExpr::Query(query) => {
@@ -269,7 +272,10 @@ impl Binder<'_> {
                 None => {
                     // An expression of the columns.
                     let mut scope = Scope::new(None);
-                    scope.relations.push(super::Relation { alias: String::new(), columns: super::from::columns_of(&query.outputs) });
+                    scope.relations.push(super::Relation {
+                        alias: String::new(),
+                        columns: super::from::columns_of(&query.outputs),
+                    });
                     let bound = self.bind(&scope, &key.expr)?;
                     let slot = self.new_slot();
                     let plan = std::mem::replace(&mut query.plan, Plan::Nothing);
@@ -300,7 +306,10 @@ impl Binder<'_> {
                     Ok(number) => Err(Error::new(
                         Condition::UndefinedColumn,
                         match self.dialect {
-                            Dialect::Tarantool => format!("Error at ORDER BY in place 1: term out of range - should be between 1 and {}", outputs.len()),
+                            Dialect::Tarantool => format!(
+                                "Error at ORDER BY in place 1: term out of range - should be between 1 and {}",
+                                outputs.len()
+                            ),
                             Dialect::Mysql => format!("Unknown column '{number}' in 'order clause'"),
                             Dialect::Postgres => format!("ORDER BY position {number} is not in select list"),
                         },
@@ -332,9 +341,12 @@ impl Binder<'_> {
         scope.calls = Some(RefCell::new(Vec::new()));
         let mut columns = self.bind_projection(&scope, &select.projection)?;
         if columns.len() > super::COLUMNS_MAX {
-            return Err(Error::new(Condition::LimitExceeded, format!("a query has at most {} columns", super::COLUMNS_MAX)));
+            return Err(Error::new(
+                Condition::LimitExceeded,
+                format!("a query has at most {} columns", super::COLUMNS_MAX),
+            ));
         }
-        let mut groups = self.bind_groups(&scope, &select.group_by, &columns)?;
+        let groups = self.bind_groups(&scope, &select.group_by, &columns)?;
         let having = select.having.as_ref().map(|having| self.condition(&scope, having)).transpose()?;
         let mut order = self.bind_order(&scope, tail.order_by, &columns)?;
         let mut having = having;
@@ -343,7 +355,7 @@ impl Binder<'_> {
         let mut calls = calls;
         let mut group_slots = Vec::new();
         if is_grouped {
-            group_slots = self.group(&tree, &mut groups, &mut calls, &mut columns, &mut having, &mut order)?;
+            group_slots = self.group(&tree, &groups, &mut calls, &mut columns, &mut having, &mut order)?;
         }
         let (mut plan, _) = self.plan_tree(tree, conditions);
         if is_grouped {
@@ -378,10 +390,15 @@ impl Binder<'_> {
                     unnamed += usize::from(self.dialect == Dialect::Tarantool && !is_column(expr));
                     columns.push((name, self.bind(scope, expr)?));
                 }
-                SelectItem::ExprWithAlias { expr, alias } => columns.push((self.dialect.fold(alias), self.bind(scope, expr)?)),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    columns.push((self.dialect.fold(alias), self.bind(scope, expr)?))
+                }
                 SelectItem::Wildcard(_) => {
                     if scope.relations.is_empty() {
-                        return Err(Error::new(Condition::Syntax, "Failed to expand '*' in SELECT statement without FROM clause"));
+                        return Err(Error::new(
+                            Condition::Syntax,
+                            "Failed to expand '*' in SELECT statement without FROM clause",
+                        ));
                     }
                     for relation in &scope.relations {
                         let visible = relation.columns.iter().filter(|column| !column.is_hidden);
@@ -390,9 +407,13 @@ impl Binder<'_> {
                 }
                 SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                     let alias = self.dialect.object_name(name)?;
-                    let relation = scope.relations.iter().find(|relation| self.dialect.is_same(&relation.alias, &alias));
+                    let relation =
+                        scope.relations.iter().find(|relation| self.dialect.is_same(&relation.alias, &alias));
                     let relation = relation.ok_or_else(|| {
-                        Error::new(Condition::UndefinedTable, format!("missing FROM-clause entry for table \"{alias}\""))
+                        Error::new(
+                            Condition::UndefinedTable,
+                            format!("missing FROM-clause entry for table \"{alias}\""),
+                        )
                     })?;
                     columns.extend(relation.columns.iter().map(|column| (column.name.clone(), self.at(column))));
                 }
@@ -406,7 +427,9 @@ impl Binder<'_> {
     fn column_name(&self, expr: &ast::Expr, number: usize) -> String {
         match (expr, self.dialect) {
             (ast::Expr::Identifier(ident), _) => self.dialect.fold(ident),
-            (ast::Expr::CompoundIdentifier(parts), _) => parts.last().map_or_else(String::new, |ident| self.dialect.fold(ident)),
+            (ast::Expr::CompoundIdentifier(parts), _) => {
+                parts.last().map_or_else(String::new, |ident| self.dialect.fold(ident))
+            }
             (_, Dialect::Tarantool) => format!("COLUMN_{}", number + 1),
             (_, Dialect::Mysql) => expr.to_string(),
             (ast::Expr::Nested(inner), _) => self.column_name(inner, number),
@@ -424,7 +447,12 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_groups(&self, scope: &Scope<'_>, group_by: &ast::GroupByExpr, columns: &[(String, Bound)]) -> Result<Vec<Bound>> {
+    fn bind_groups(
+        &self,
+        scope: &Scope<'_>,
+        group_by: &ast::GroupByExpr,
+        columns: &[(String, Bound)],
+    ) -> Result<Vec<Bound>> {
         let exprs = match group_by {
             ast::GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
             _ => return Err(Error::unsupported("GROUP BY ALL, ROLLUP and CUBE")),
@@ -454,7 +482,12 @@ impl Binder<'_> {
     }
 
     /// ORDER BY: columns of the result by number or alias, else expressions of FROM.
-    fn bind_order(&self, scope: &Scope<'_>, keys: &[ast::OrderByExpr], columns: &[(String, Bound)]) -> Result<Vec<Bound>> {
+    fn bind_order(
+        &self,
+        scope: &Scope<'_>,
+        keys: &[ast::OrderByExpr],
+        columns: &[(String, Bound)],
+    ) -> Result<Vec<Bound>> {
         let outputs: Vec<Output> = columns
             .iter()
             .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
@@ -473,7 +506,7 @@ impl Binder<'_> {
     fn group(
         &self,
         tree: &Tree,
-        groups: &mut Vec<Bound>,
+        groups: &[Bound],
         calls: &mut Vec<AggregateCall>,
         columns: &mut [(String, Bound)],
         having: &mut Option<Expr>,
@@ -500,23 +533,24 @@ impl Binder<'_> {
                 }
                 // The same in the whole group, or any will do.
                 let known = calls.iter().find(|call| {
-                    call.aggregate == Aggregate::Any && matches!(call.arguments.as_slice(), [Expr::Slot(other)] if other == slot)
+                    call.aggregate == Aggregate::Any
+                        && matches!(call.arguments.as_slice(), [Expr::Slot(other)] if other == slot)
                 });
                 let known = known.map(|call| call.slot);
                 Some(Expr::Slot(known.unwrap_or_else(|| {
-                        let to = self.new_slot();
-                        calls.push(AggregateCall {
-                            aggregate: Aggregate::Any,
-                            arguments: vec![Expr::Slot(*slot)],
-                            result: Type::UNKNOWN,
-                            is_distinct: false,
-                            filter: None,
-                            order: Vec::new(),
-                            collation: None,
-                            slot: to,
-                        });
-                        to
-                    })))
+                    let to = self.new_slot();
+                    calls.push(AggregateCall {
+                        aggregate: Aggregate::Any,
+                        arguments: vec![Expr::Slot(*slot)],
+                        result: Type::UNKNOWN,
+                        is_distinct: false,
+                        filter: None,
+                        order: Vec::new(),
+                        collation: None,
+                        slot: to,
+                    });
+                    to
+                })))
             })
         };
         let none = || Expr::Const(crate::Value::Null);
@@ -529,7 +563,8 @@ impl Binder<'_> {
         *having = having.take().map(&mut replace);
         if let Some(slot) = stray {
             let name = name_of_slot(tree, slot).unwrap_or_default();
-            let what = format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
+            let what =
+                format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
             return Err(Error::new(Condition::Grouping, what));
         }
         Ok(group_slots)
@@ -549,7 +584,9 @@ impl Binder<'_> {
             }
             Tree::Rows(_) => false,
             Tree::Inner(trees, _) => trees.iter().any(|tree| self.is_given_by(tree, slot, groups)),
-            Tree::Outer(left, right, ..) => self.is_given_by(left, slot, groups) || self.is_given_by(right, slot, groups),
+            Tree::Outer(left, right, ..) => {
+                self.is_given_by(left, slot, groups) || self.is_given_by(right, slot, groups)
+            }
         }
     }
 
@@ -668,7 +705,11 @@ fn limited(plan: Plan, tail: Tail<'_>) -> Plan {
     }
 }
 
-fn own_columns(outputs: &[Output], names: &[String], table: &str) -> Result<Vec<(String, Type, crate::expr::CollationOption)>> {
+fn own_columns(
+    outputs: &[Output],
+    names: &[String],
+    table: &str,
+) -> Result<Vec<(String, Type, crate::expr::CollationOption)>> {
     if names.len() > outputs.len() {
         let what = format!("table {table} has {} values for {} columns", outputs.len(), names.len());
         return Err(Error::new(Condition::ColumnCount, what));
@@ -683,14 +724,17 @@ fn own_columns(outputs: &[Output], names: &[String], table: &str) -> Result<Vec<
 /// True if a query block names a table.
 fn mentions(body: &SetExpr, name: &str) -> bool {
     let factor = |factor: &ast::TableFactor| match factor {
-        ast::TableFactor::Table { name: found, .. } => found.to_string().trim_matches(['"', '`']).eq_ignore_ascii_case(name),
+        ast::TableFactor::Table { name: found, .. } => {
+            found.to_string().trim_matches(['"', '`']).eq_ignore_ascii_case(name)
+        }
         ast::TableFactor::Derived { subquery, .. } => mentions(&subquery.body, name),
         _ => false,
     };
     match body {
-        SetExpr::Select(select) => {
-            select.from.iter().any(|item| factor(&item.relation) || item.joins.iter().any(|join| factor(&join.relation)))
-        }
+        SetExpr::Select(select) => select
+            .from
+            .iter()
+            .any(|item| factor(&item.relation) || item.joins.iter().any(|join| factor(&join.relation))),
         SetExpr::Query(query) => mentions(&query.body, name),
         SetExpr::SetOperation { left, right, .. } => mentions(left, name) || mentions(right, name),
         _ => false,

@@ -109,8 +109,11 @@ impl Binder<'_> {
             _ => false,
         };
         if !fits {
-            let what = format!("column \"{}\" is of type {} but expression is of type {}", column.name, column.ty, bound.ty);
-            return Err(Error::new(Condition::TypeMismatch, what).hint("You will need to rewrite or cast the expression."));
+            let what =
+                format!("column \"{}\" is of type {} but expression is of type {}", column.name, column.ty, bound.ty);
+            return Err(
+                Error::new(Condition::TypeMismatch, what).hint("You will need to rewrite or cast the expression.")
+            );
         }
         Ok(self.cast_to(bound, column.ty, Strictness::Assignment)?.expr)
     }
@@ -134,7 +137,12 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_returning(&self, table: &Rc<Table>, alias: &str, items: Option<&[ast::SelectItem]>) -> Result<Option<Returning>> {
+    fn bind_returning(
+        &self,
+        table: &Rc<Table>,
+        alias: &str,
+        items: Option<&[ast::SelectItem]>,
+    ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
         let (used, relation) = self.use_table(Rc::clone(table), alias.to_string());
         let mut scope = Scope::new(None);
@@ -171,7 +179,8 @@ impl Binder<'_> {
         let is_single;
         let source = match (&insert.source, insert.assignments.is_empty()) {
             (Some(query), _) => {
-                let (source, single) = self.bind_source(&table, query, &columns, !insert.columns.is_empty(), &mut values)?;
+                let (source, single) =
+                    self.bind_source(&table, query, &columns, !insert.columns.is_empty(), &mut values)?;
                 is_single = single;
                 source
             }
@@ -195,7 +204,8 @@ impl Binder<'_> {
                 None => self.default_of(&table, number)?,
             });
         }
-        let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |alias| self.dialect.fold(&alias.alias));
+        let alias =
+            insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |alias| self.dialect.fold(&alias.alias));
         let on_conflict = self.bind_on_conflict(insert, &table, &alias)?;
         let returning = self.bind_returning(&table, &alias, insert.returning.as_deref())?;
         Ok(Write { table, change: Change::Insert { source, values: all, on_conflict, is_single }, returning })
@@ -217,7 +227,9 @@ impl Binder<'_> {
                     format!("table {} has {} columns but {count} values were supplied", table.name, columns.len())
                 }
                 Dialect::Mysql => "Column count doesn't match value count at row 1".to_string(),
-                Dialect::Postgres if count > columns.len() => "INSERT has more expressions than target columns".to_string(),
+                Dialect::Postgres if count > columns.len() => {
+                    "INSERT has more expressions than target columns".to_string()
+                }
                 Dialect::Postgres => "INSERT has more target columns than expressions".to_string(),
             };
             Error::new(Condition::ColumnCount, message)
@@ -240,7 +252,9 @@ impl Binder<'_> {
                 let mut exprs = Vec::with_capacity(columns.len());
                 for (number, expr) in columns.iter().zip(row) {
                     exprs.push(match expr {
-                        ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => {
+                        ast::Expr::Identifier(ident)
+                            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") =>
+                        {
                             self.default_of(table, *number)?
                         }
                         expr => self.assigned(table, *number, self.bind(&scope, expr)?)?,
@@ -276,7 +290,8 @@ impl Binder<'_> {
             return Ok(OnConflict::Ignore(None));
         }
         match insert.or {
-            None | Some(ast::SqliteOnConflict::Abort | ast::SqliteOnConflict::Fail | ast::SqliteOnConflict::Rollback) => {}
+            None
+            | Some(ast::SqliteOnConflict::Abort | ast::SqliteOnConflict::Fail | ast::SqliteOnConflict::Rollback) => {}
             Some(ast::SqliteOnConflict::Ignore) => return Ok(OnConflict::Ignore(None)),
             Some(ast::SqliteOnConflict::Replace) => return Ok(OnConflict::Replace),
         }
@@ -284,7 +299,8 @@ impl Binder<'_> {
             None => Ok(OnConflict::Refuse),
             Some(ast::OnInsert::DuplicateKeyUpdate(sets)) => self.bind_changed(table, alias, None, sets, None),
             Some(ast::OnInsert::OnConflict(on)) => {
-                let index_id = on.conflict_target.as_ref().map(|target| self.conflict_index(table, target)).transpose()?;
+                let index_id =
+                    on.conflict_target.as_ref().map(|target| self.conflict_index(table, target)).transpose()?;
                 match &on.action {
                     ast::OnConflictAction::DoNothing => Ok(OnConflict::Ignore(index_id)),
                     ast::OnConflictAction::DoUpdate(update) => {
@@ -354,7 +370,9 @@ impl Binder<'_> {
                 return Err(Error::new(Condition::DuplicateColumn, what));
             }
             let value = match value {
-                ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => {
+                ast::Expr::Identifier(ident)
+                    if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") =>
+                {
                     self.default_of(table, number)?
                 }
                 value => self.assigned(table, number, self.bind(scope, value)?)?,
@@ -494,4 +512,3 @@ impl Write {
         }
     }
 }
-
