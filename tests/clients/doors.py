@@ -68,14 +68,8 @@ def install(name, directory):
         quietly(["go", "build", "-o", "program", "."], cwd=place, env=dict(os.environ, GOFLAGS="-mod=mod"))
         found = [str(place / "program")], {}, "rm"
     elif name == "java":
-        if not shutil.which("java") or not shutil.which("mvn"):
-            raise CannotInstall("java and mvn are not installed")
         if is_new:
-            line = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
-            needed = "".join(line.format(*package.split(":")) for package in packages)
-            head = "<modelVersion>4.0.0</modelVersion><groupId>doors</groupId><artifactId>doors</artifactId><version>1</version>"
-            (place / "pom.xml").write_text(f"<project>{head}<dependencies>{needed}</dependencies></project>")
-            quietly(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"], cwd=place)
+            run.maven_jars(place, packages)
         found = ["java", "-cp", str(place / "jars/*"), str(HERE / "Doors.java")], {}, "rm"
     else:
         modules = subprocess.run(["php", "-m"], capture_output=True, text=True).stdout if shutil.which("php") else ""

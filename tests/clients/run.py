@@ -25,12 +25,14 @@ ROOT = HERE.parent.parent
 # Pinned: a new version is tried on purpose.
 PYTHON_PACKAGES = {"tarantool-python": "tarantool==1.3.0", "asynctnt": "asynctnt==2.4.0"}
 GO_PACKAGES = {"go-tarantool": "github.com/tarantool/go-tarantool/v2@v2.4.2"}
+JAVA_PACKAGES = {"cartridge-driver": "io.tarantool:cartridge-driver:0.13.0"}
 NODE_PACKAGES = {"tarantool-driver": "tarantool-driver@3.1.0"}
 PROGRAMS = {
     "tarantool-python": "tarantool_python.py",
     "asynctnt": "asynctnt_program.py",
     "tarantool-driver": "tarantool_driver.js",
     "go-tarantool": "go_tarantool.go",
+    "cartridge-driver": "CartridgeDriver.java",
 }
 
 START_MAX_S = 60
@@ -99,6 +101,28 @@ def install_go(directory, package, program):
             quietly(["go", "get", package], cwd=place)
         quietly(["go", "build", "-o", str(built), "."], cwd=place, env=dict(os.environ, GOFLAGS="-mod=mod"))
     return [str(built)], {}
+
+
+def maven_jars(place, packages):
+    """Puts packages of Maven, and what they need, into a directory `jars`."""
+    if not shutil.which("java") or not shutil.which("mvn"):
+        raise CannotInstall("java and mvn are not installed")
+    line = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    needed = "".join(line.format(*package.split(":")) for package in packages)
+    head = "<modelVersion>4.0.0</modelVersion><groupId>clients</groupId><artifactId>clients</artifactId><version>1</version>"
+    (place / "pom.xml").write_text(f"<project>{head}<dependencies>{needed}</dependencies></project>")
+    quietly(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"], cwd=place)
+
+
+def install_java(directory, package):
+    """A directory of jars with one package. Returns the command that runs a program with it."""
+    place = directory / package.replace(":", "-")
+    done = place / "installed"
+    if not done.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        maven_jars(place, [package])
+        done.touch()
+    return ["java", "-cp", str(place / "jars/*")], {}
 
 
 class Server:
@@ -195,6 +219,8 @@ def main():
                 command, environment = install_python(directory, PYTHON_PACKAGES[name])
             elif name in GO_PACKAGES:
                 command, environment = install_go(directory, GO_PACKAGES[name], PROGRAMS[name])
+            elif name in JAVA_PACKAGES:
+                command, environment = install_java(directory, JAVA_PACKAGES[name])
             else:
                 command, environment = install_node(directory, NODE_PACKAGES[name])
         except CannotInstall as reason:

@@ -48,6 +48,11 @@ fn node_tarantool_driver_works() {
     run("tarantool-driver");
 }
 
+#[test]
+fn cartridge_driver_works() {
+    run("cartridge-driver");
+}
+
 /// Runs the programs of one kind against the doors of other protocols.
 fn run_doors(kind: &str) {
     run_script("tests/clients/doors.py", kind);

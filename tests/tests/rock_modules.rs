@@ -106,6 +106,7 @@ fn compat_has_the_options_of_later_versions() {
 fn triggers_have_names_and_events() {
     run(r#"
         local trigger, said = require('trigger'), {}
+        is(require('experimental.trigger'), trigger)
         local function say(text) return function(...) said[#said + 1] = text .. table.concat({ ... }, ',') end end
         local function heard() local text = table.concat(said, ' ') said = {} return text end
         local a = say('a')

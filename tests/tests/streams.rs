@@ -312,3 +312,60 @@ fn a_change_of_the_schema_in_a_stream_is_refused_like_after_a_wait() {
     assert_eq!(rig.number("return box.space.x == nil and 1 or 0"), 1);
     assert_eq!(streams_open(&mut rig), 0);
 }
+
+#[test]
+fn who_waits_for_a_lock_holds_up_neither_its_holder_nor_others() {
+    let mut rig = rig();
+    let mut holder = rig.server.connect();
+    begin(&mut holder, 1);
+    let lock = source("s:replace({1, 0}) s:replace({2, 0}) return s:get(1, {for_update = true})");
+    assert_eq!(call(&mut holder, 1, request_type::EVAL, &lock).code(), 0);
+    // More than may run in fibers at once: 600 of each of three connections, and of streams beside the holder.
+    const EACH: u64 = 600;
+    let packets = |streams: bool| -> Vec<u8> {
+        let stream = |number| if streams { 100 + number } else { 0 };
+        (0..EACH)
+            .flat_map(|number| in_stream(stream(number), request_type::REPLACE, number, &row(600, &[1, number])))
+            .collect()
+    };
+    let mut waiting: Vec<Client> = (0..3).map(|_| rig.server.connect()).collect();
+    waiting.iter_mut().for_each(|client| client.send(&packets(false)));
+    holder.send(&packets(true));
+    let all_wait = format!("while box.stat.net().REQUESTS.current < {} do fiber.sleep(0.001) end return 1", 4 * EACH);
+    assert_eq!(rig.number(&all_wait), 1);
+    // Others read, call and write other rows.
+    let mut other = rig.server.connect();
+    other.ping();
+    assert_eq!(call(&mut other, 0, request_type::SELECT, &all(600)).code(), 0);
+    assert_eq!(call(&mut other, 0, request_type::EVAL, &source("fiber.sleep(0.001) return 1")).code(), 0);
+    assert_eq!(call(&mut other, 0, request_type::REPLACE, &row(600, &[3, 3])).code(), 0);
+    holder.send(&in_stream(1, request_type::COMMIT, EACH, &[]));
+    for client in waiting.iter_mut().chain([&mut holder]) {
+        (0..EACH).for_each(|_| assert_eq!(client.receive().error, None));
+    }
+    assert_eq!(holder.receive().error, None);
+    assert_eq!((rig.number("return box.stat.net().REQUESTS.current"), streams_open(&mut rig)), (1, 0));
+}
+
+#[test]
+fn those_that_wait_for_locks_are_bounded_and_one_more_is_refused() {
+    let mut rig = rig();
+    let mut holder = rig.server.connect();
+    begin(&mut holder, 1);
+    let lock = source("s:replace({1, 0}) return s:get(1, {for_update = true})");
+    assert_eq!(call(&mut holder, 1, request_type::EVAL, &lock).code(), 0);
+    // Of a connection 1,000 wait, of all of them 10,000; what comes then is refused at once or not read.
+    let packets: Vec<u8> =
+        (0..1500).flat_map(|sync| in_stream(0, request_type::REPLACE, sync, &row(600, &[1, sync]))).collect();
+    let mut waiting: Vec<Client> = (0..10).map(|_| rig.server.connect()).collect();
+    waiting.iter_mut().for_each(|client| client.send(&packets));
+    let all_wait = "while box.stat.net().REQUESTS.current < 10001 do fiber.sleep(0.001) end return box.stat.net().REQUESTS.current";
+    assert_eq!(rig.number(all_wait), 10_001);
+    let refused = call(&mut rig.client, 0, request_type::REPLACE, &row(600, &[1, 5]));
+    assert_eq!(refused.code(), 2);
+    assert_eq!(call(&mut rig.client, 0, request_type::REPLACE, &row(600, &[2, 5])).code(), 0);
+    drop(holder);
+    for client in &mut waiting {
+        (0..1500).for_each(|_| assert!(matches!(client.receive().code(), 0 | 2)));
+    }
+}

@@ -92,7 +92,8 @@ impl Database {
         let function = self.catalog.function_by_name(name);
         let before = context.acting();
         self.check_execute(context, name, function.as_ref())?;
-        if let Some(function) = function.as_ref().filter(|function| function.language != "LUA") {
+        if let Some(function) = function.as_ref().filter(|function| !matches!(function.language.as_str(), "LUA" | "C"))
+        {
             // Its name must not be looked for among the globals of Lua.
             let what = format!("functions in {} yet", function.language);
             return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &what]));

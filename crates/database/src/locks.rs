@@ -15,7 +15,7 @@
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
-use crate::session::Context;
+use crate::session::{Context, Session};
 use crate::statement::Operation;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId, Wake};
@@ -28,6 +28,8 @@ use tuple::{IndexId, SpaceId, Tuple, msgpack};
 
 /// Rows that may be locked at the same time.
 const LOCKS_MAX: usize = 1_000_000;
+/// Requests that wait for rows, each in a fiber of its own.
+const WAITING_MAX: usize = 10_000;
 /// Transactions of a circle that its error names.
 const NAMED_MAX: usize = 8;
 
@@ -55,6 +57,43 @@ pub(crate) struct Locks {
     /// What each owner that waits is waiting for.
     waits: RefCell<HashMap<u64, RowKey>>,
     count: Cell<usize>,
+    /// Requests of clients among those who wait.
+    waiting_requests: Cell<usize>,
+    /// How often one has begun or ended to wait.
+    waiting_changes: Cell<u64>,
+}
+
+/// A request that waits for a row, until this is dropped.
+struct WaitingRequest<'a> {
+    locks: &'a Locks,
+    session: &'a Session,
+}
+
+impl<'a> WaitingRequest<'a> {
+    /// Errors: `MemoryIssue` if very many wait already.
+    fn begin(locks: &'a Locks, context: &'a Context) -> Result<Option<Self>> {
+        if !context.answers_wait {
+            return Ok(None);
+        }
+        let count = locks.waiting_requests.get();
+        if count >= WAITING_MAX {
+            let what = "requests that wait for locked rows";
+            return Err(Error::new(ErrorCode::MemoryIssue, &[&WAITING_MAX, &what, &"another one"]));
+        }
+        let session = &*context.session;
+        locks.waiting_requests.set(count + 1);
+        locks.waiting_changes.set(locks.waiting_changes.get() + 1);
+        session.waiting_requests.set(session.waiting_requests.get() + 1);
+        Ok(Some(WaitingRequest { locks, session }))
+    }
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        self.locks.waiting_requests.set(self.locks.waiting_requests.get() - 1);
+        self.locks.waiting_changes.set(self.locks.waiting_changes.get() + 1);
+        self.session.waiting_requests.set(self.session.waiting_requests.get() - 1);
+    }
 }
 
 /// The rows that one transaction, or a statement of none, has locked. They are free when this is dropped.
@@ -269,6 +308,7 @@ impl Database {
         let Some(fiber) = fiber::current() else { return Err(Error::needs_fiber()) };
         let timeout_ns = timeout_ns.or(Some(self.limits.lock_timeout_ns.get()).filter(|&ns| ns > 0));
         let deadline = timeout_ns.map(|ns| fiber::now_ns().saturating_add(ns));
+        let _waiting = WaitingRequest::begin(locks, context)?;
         if let Some(lock) = locks.rows.borrow_mut().get_mut(&row) {
             lock.waiters.push_back(Waiter { owner, fiber });
         }
@@ -363,6 +403,12 @@ impl Database {
     /// True if a row of any space is locked, so that a write may have to wait.
     pub fn has_locks(&self) -> bool {
         self.locks.are_any()
+    }
+
+    /// Number of requests that wait for a row that somebody has locked, and how often that has changed.
+    #[inline]
+    pub fn requests_behind_locks(&self) -> (usize, u64) {
+        (self.locks.waiting_requests.get(), self.locks.waiting_changes.get())
     }
 
     /// Number of rows that are locked, and of those who wait for one.

@@ -72,6 +72,8 @@ pub struct Session {
     pub takes_errors: Cell<bool>,
     /// Something was written to a space on disk: the event loop takes notice, and clears it.
     pub writes_disk: Cell<bool>,
+    /// Its requests that wait for locked rows.
+    pub waiting_requests: Cell<usize>,
     /// Rows of `_session_settings`, in the order of their names.
     pub(crate) settings: RefCell<[Setting; settings::COUNT]>,
 }
@@ -104,6 +106,7 @@ impl Database {
             is_alive: Cell::new(true),
             takes_errors: Cell::new(false),
             writes_disk: Cell::new(false),
+            waiting_requests: Cell::new(0),
             settings: RefCell::new(settings::defaults()),
         });
         sessions.living.borrow_mut().insert(id, Rc::downgrade(&session));

@@ -4,7 +4,7 @@ use crate::convert::encode;
 use crate::disk_statistics::{disk_statistics, index_statistics};
 use crate::registry::{context, database, registry};
 use crate::state::{Function, Raise, State};
-use crate::{scans, schema, statements, triggers};
+use crate::{module_api, scans, schema, statements, triggers};
 use database::options::{Change, OPTIONS, Value};
 use database::{Error, ErrorCode, Privileges, Space};
 use mlua_sys as ffi;
@@ -522,6 +522,8 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("functions", schema::functions),
     ("function_definition", schema::function_definition),
     ("check_function_access", check_function_access),
+    ("call_stored", module_api::functions::call_stored),
+    ("reload_module", module_api::functions::reload_module),
     ("check_su", check_su),
     ("session_exists", session_exists),
     ("session_peer", session_peer),

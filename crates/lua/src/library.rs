@@ -347,6 +347,7 @@ fn setup(state: State) -> Outcome {
         ("call", &registry.call),
         ("call_persistent", &registry.call_persistent),
         ("compile_function", &registry.compile_function),
+        ("search_library", &registry.search_library),
         ("refresh", &registry.refresh),
         ("console", &registry.console),
         ("opened", &registry.opened),

@@ -310,6 +310,9 @@ impl Procedures for Lua {
         is_old_style: bool,
         out: &mut Vec<u8>,
     ) -> Result<u32> {
+        if let Some(function) = function.filter(|function| function.language == "C") {
+            return crate::module_api::functions::call(function, arguments, is_old_style, out);
+        }
         let registry = registry();
         let prepare = |state: State| match function {
             Some(function) if !function.body.is_empty() => {

@@ -1,6 +1,6 @@
 /*
  * The half in C of the functions that modules in C call (Tarantool's module.h): those with variable arguments, those that raise Lua errors,
- * and those about cdata. The other half is module_api.rs; its functions never raise.
+ * and those about cdata. The other half is module_api/; its functions never raise.
  */
 #define LUA_CORE
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 /* Of shim.c. */
 void *ljshim_push_cdata(lua_State *L, uint32_t type_id);
 
-/* Of module_api.rs. */
+/* Of module_api/. */
 void lycosa_note_lua_error(lua_State *L);
 void lycosa_push_last_error(lua_State *L);
 void *lycosa_tuple_at(lua_State *L, int index);

@@ -36,6 +36,7 @@ pub(crate) const MODULES: &[(&str, &str)] = &[
     ("pickle", include_str!("modules/pickle.lua")),
     ("xlog", include_str!("modules/xlog.lua")),
     ("trigger", include_str!("modules/trigger.lua")),
+    ("argparse", include_str!("modules/argparse.lua")),
     ("tap", include_str!("modules/tap.lua")),
     ("scripts", include_str!("modules/scripts.lua")),
     ("loading", include_str!("modules/loading.lua")),

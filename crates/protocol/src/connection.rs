@@ -17,6 +17,9 @@ use wal::Position;
 /// Interval between looks whether a client has read enough to be sent more.
 pub(crate) const LOOK_AGAIN_NS: u64 = 10_000_000;
 
+/// Requests of a connection that wait for locked rows: all its streams but the one that is to free them. Beyond it nothing is read from it.
+const WAITING_MAX: usize = 1000;
+
 /// One client. Shared between the event loop and the fibers that serve its requests.
 pub struct Connection {
     pub(crate) token: Token,
@@ -159,7 +162,13 @@ impl Connection {
 
     /// True if there are as many of its requests in fibers as there may be.
     pub(crate) fn is_busy(&self) -> bool {
-        self.in_flight.get() >= self.requests_max
+        let (in_flight, waiting) = (self.in_flight.get(), self.session.waiting_requests.get());
+        match self.requests_max {
+            // Answers are in the order of requests: what comes next waits for whoever waits.
+            1 => in_flight >= 1,
+            // As in `Service::is_busy`.
+            max => in_flight.saturating_sub(waiting) >= max || waiting >= WAITING_MAX,
+        }
     }
 
     /// True if no more requests may be served now: answers must be read first, or requests under way must end.

@@ -14,7 +14,7 @@ const UNREAD_ALWAYS: usize = 64 << 10;
 /// Bounds of the network side.
 #[derive(Clone, Copy, Debug)]
 pub struct NetConfig {
-    /// Requests in fibers over all connections; beyond it nothing is read (`net_msg_max`).
+    /// Requests in fibers over all connections, but for those that wait for locked rows; beyond it nothing is read (`net_msg_max`).
     pub requests_max: usize,
     /// Unread answers of one connection; beyond it nothing is read from it.
     pub unread_bytes_max: usize,
@@ -53,6 +53,8 @@ pub(crate) struct Service {
     in_flight: Cell<usize>,
     /// A request has ended that others may have waited for.
     has_room: Cell<bool>,
+    /// How often requests had begun or ended to wait for locked rows when that was looked at last.
+    lock_waits: Cell<u64>,
     /// Answers that sockets have not taken, of all connections.
     pub(crate) unsent_total: Arc<AtomicUsize>,
     /// Bytes of answers that were made in this turn and are not in `unsent_total` yet.
@@ -79,6 +81,7 @@ impl Service {
             dirty: RefCell::default(),
             in_flight: Cell::new(0),
             has_room: Cell::new(false),
+            lock_waits: Cell::new(0),
             unsent_total: Arc::default(),
             made_bytes: Cell::new(0),
             input_total: Cell::new(0),
@@ -122,12 +125,15 @@ impl Service {
 
     /// True once after such an announcement.
     pub(crate) fn take_room(&self) -> bool {
-        self.has_room.replace(false)
+        let (_, changes) = self.database.requests_behind_locks();
+        self.has_room.replace(false) | (self.lock_waits.replace(changes) != changes)
     }
 
-    /// True if there are as many requests in fibers as there may be.
+    /// True if there are as many requests in fibers as there may be. Those that wait for locked rows are not among them: whoever is to free the rows must be
+    /// heard.
     pub(crate) fn is_busy(&self) -> bool {
-        self.in_flight.get() >= self.config.requests_max
+        let (waiting, _) = self.database.requests_behind_locks();
+        self.in_flight.get().saturating_sub(waiting) >= self.config.requests_max
     }
 
     /// Unread answers that one connection may have now.

@@ -22,6 +22,7 @@ pub mod reactor;
 mod read_queue;
 mod read_ring;
 mod read_threads;
+mod shared_library;
 pub mod signals;
 mod simulation;
 pub mod terminal;
@@ -38,6 +39,7 @@ pub use file::{describe, enter_directory, open_any, read_file, write_file};
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use read_queue::ReadQueue;
+pub use shared_library::SharedLibrary;
 pub use simulation::{MachineConfig, PacedFiles, Simulation};
 pub use thread::{
     Condvar, JoinHandle, Pace, idle_priority, lower_priority, pause, physical_memory, processors, spawn_thread,

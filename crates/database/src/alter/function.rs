@@ -116,6 +116,9 @@ fn parse(row: &[u8]) -> Result<Function> {
             .map_err(|error| error.unwrap_or_else(|| Error::new(ErrorCode::FieldType, &[&16, &"map"])))?;
         }
     }
+    if function.language == "C" && (function.is_sandboxed || !function.body.is_empty()) {
+        return refuse("body and is_sandboxed options are not compatible with C language");
+    }
     if function.is_sandboxed && (function.body.is_empty() || function.language != "LUA") {
         return refuse("is_sandboxed option may be set only for a persistent Lua function (one with a non-empty body)");
     }
@@ -147,9 +150,6 @@ pub(super) fn on_function(
     if !context.origin.is_replay() {
         if !matches!(function.language.as_str(), "LUA" | "C") {
             return Err(Error::new(ErrorCode::FunctionLanguage, &[&function.language, &function.name]));
-        }
-        if function.language == "C" {
-            return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"C functions yet"]));
         }
         if old.is_some() {
             return Err(Error::new(ErrorCode::Unsupported, &[&"function", &"alter"]));

@@ -230,7 +230,7 @@ box.feedback = setmetatable({}, { __index = absent('reports to its makers (box.f
 
 -- Modules of Tarantool that are absent. Files of these names on the path are found first.
 local absent_modules = {}
-for name in ('swim experimental.trigger metrics help'):gmatch('%S+') do
+for name in ('swim metrics'):gmatch('%S+') do
     absent_modules[name] = true
 end
 table.insert(package.loaders, function(name)

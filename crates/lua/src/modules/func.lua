@@ -76,8 +76,12 @@ function func.reload(...)
     if kind ~= 'string' and kind ~= 'number' then
         error(("bad argument #1 to '?' (string expected, got %s)"):format(kind), 2)
     end
-    -- There are no modules in C.
-    fail('NO_SUCH_MODULE', ("Module '%s' does not exist"):format(name))
+    internal.reload_module(tostring(name))
+end
+
+-- The file of a module in C; nil if there is none.
+function internal.values.search_library(name)
+    return (package.searchpath(name, package.cpath))
 end
 
 -- Calling -----------------------------------------------------------------------------------------------------------
@@ -203,6 +207,9 @@ function function_methods.call(self, arguments)
             error(reason, 0)
         end
         return ...
+    end
+    if self.language == 'C' then
+        return finish(pcall(internal.call_stored, self.id, arguments or {}))
     end
     if self.body ~= nil and self.body ~= '' then
         return finish(pcall(internal.values.call_persistent, self.id, self.body, self.is_sandboxed, unpack(arguments or {})))

@@ -98,3 +98,4 @@ help = callable({
 tutorial = callable({
     'The tutorial is the page docs/tutorial.md: rows, indexes, procedures, fibers and rights, in half an hour.',
 }, function(self) return table.concat(self, '\n') end)
+package.loaded.help = { help = help, tutorial = tutorial }

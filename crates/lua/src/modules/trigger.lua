@@ -190,3 +190,5 @@ function trigger.info(event)
 end
 
 package.loaded.trigger = trigger
+-- What it was called before it was declared stable.
+package.loaded['experimental.trigger'] = trigger
