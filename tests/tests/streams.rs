@@ -141,7 +141,7 @@ fn every_misuse_has_its_own_error() {
     assert_eq!(call(client, 1, request_type::INSERT, &[0x80]).code(), 69);
     assert_eq!(call(client, 1, request_type::INSERT, &[0xc1]).code(), 20);
     assert_eq!(call(client, 1, request_type::PING, &[]).code(), 0);
-    assert_eq!(call(client, 1, request_type::EXECUTE, &[0x80]).code(), 5);
+    assert_eq!(call(client, 1, request_type::EXECUTE, &[0x80]).code(), 69);
     assert_eq!(commit(client, 1).error, None);
     assert_eq!(call(client, 1, request_type::SELECT, &all(600)).count(), 1);
     let bodies: [(&[u8], u64); 9] = [
