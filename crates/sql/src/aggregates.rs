@@ -123,7 +123,10 @@ impl AggregateCall {
             return Ok(());
         }
         if let Some(seen) = &mut state.seen {
-            let value = arguments[0].clone();
+            let value = match &self.collation {
+                Some(collation) => run.canonical(collation, arguments[0].clone())?,
+                None => arguments[0].clone(),
+            };
             run.take(value.weight() + 32)?;
             if !seen.insert(HashedValue(value)) {
                 return Ok(());

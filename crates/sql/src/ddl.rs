@@ -89,6 +89,14 @@ impl Ddl<'_> {
         self.execute(id, Operation::Delete { index_id: IndexId::PRIMARY, key: &key })
     }
 
+    /// What goes together with a table goes whoever drops it: the right to do so is asked for where the table's own row is removed, in the same transaction.
+    fn as_admin<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let acting = self.context.act_as(database::ADMIN, &self.database.catalog);
+        let done = work();
+        self.context.act_again(acting);
+        done
+    }
+
     fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
         let name = self.dialect.object_name(&create.name)?;
         if self.database.catalog.space_by_name(&name).is_some() {
@@ -239,7 +247,8 @@ impl Ddl<'_> {
                         Some(collation) => new.collation = Some(collation.id()),
                         None => {
                             let what = format!("Collation '{name}' does not exist");
-                            return Err(Error::new(Condition::UndefinedObject, what));
+                            let error = Error::new(Condition::UndefinedObject, what);
+                            return Err(error.tarantool(database::ErrorCode::NoSuchCollation));
                         }
                     }
                 }
@@ -483,15 +492,19 @@ impl Ddl<'_> {
         if let Some((sequence, is_own)) = generated {
             self.delete(SPACE_SEQUENCE_ID, &[id])?;
             if is_own {
-                self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
-                self.delete(SEQUENCE_ID, &[u64::from(sequence)])?;
+                self.as_admin(|| {
+                    self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
+                    self.delete(SEQUENCE_ID, &[u64::from(sequence)])
+                })?;
             }
         }
         for index in table.indexes.iter().rev() {
             self.delete(INDEX_ID, &[id, u64::from(index.id.0)])?;
         }
-        self.drop_grants(id)?;
-        self.delete(database::TRUNCATE_ID, &[id])?;
+        self.as_admin(|| {
+            self.drop_grants(id)?;
+            self.delete(database::TRUNCATE_ID, &[id])
+        })?;
         self.delete(SPACE_ID, &[id])?;
         Ok(1)
     }

@@ -137,6 +137,8 @@ pub(crate) enum Expr {
     Call(&'static Function, Vec<Expr>),
     Like(Box<Like>),
     In(Box<Expr>, Vec<Expr>, CollationOption),
+    /// Of texts that a collation takes for equal, always the same one: for groups, and rows that are to come once.
+    Canonical(Arc<Collation>, Box<Expr>),
     Subquery(Rc<Subquery>),
 }
 
@@ -260,6 +262,10 @@ impl Expr {
                 }
                 known(result)
             }
+            Expr::Canonical(collation, inner) => {
+                let value = inner.eval(run)?;
+                run.canonical(collation, value)?
+            }
             Expr::Subquery(subquery) => subquery.eval(run)?,
         })
     }
@@ -298,6 +304,7 @@ impl Expr {
             | Expr::IsNull(inner)
             | Expr::Is(inner, _)
             | Expr::Negate(_, inner)
+            | Expr::Canonical(_, inner)
             | Expr::Cast(_, _, inner) => {
                 inner.walk(visit);
             }
@@ -368,6 +375,7 @@ impl Expr {
             (Expr::Like(a), Expr::Like(b)) => {
                 a.ignores_case == b.ignores_case && a.text.is_like(&b.text) && a.pattern.is_like(&b.pattern)
             }
+            (Expr::Canonical(x, a), Expr::Canonical(y, b)) => x.id() == y.id() && a.is_like(b),
             (Expr::Subquery(a), Expr::Subquery(b)) => Rc::ptr_eq(a, b),
             _ => false,
         }
@@ -384,6 +392,7 @@ impl Expr {
             Expr::Not(a) => Expr::Not(one(a)),
             Expr::IsNull(a) => Expr::IsNull(one(a)),
             Expr::Is(a, wanted) => Expr::Is(one(a), wanted),
+            Expr::Canonical(collation, a) => Expr::Canonical(collation, one(a)),
             Expr::Negate(result, a) => Expr::Negate(result, one(a)),
             Expr::Cast(to, strictness, a) => Expr::Cast(to, strictness, one(a)),
             Expr::Compare(comparison, a, b, collation) => Expr::Compare(comparison, one(a), one(b), collation),

@@ -14,6 +14,8 @@ use hashbrown::{HashMap, HashSet};
 use runtime::fiber;
 use std::cmp::Ordering;
 use std::rc::Rc;
+use std::sync::Arc;
+use tuple::Collation;
 
 /// Bytes that the sorts, hash tables and own tables of one statement may take.
 pub const MEMORY_MAX: usize = 256 << 20;
@@ -59,9 +61,35 @@ pub(crate) struct Run<'r> {
     pub(crate) tables: Vec<Option<Kept>>,
     /// When the statement began, in nanoseconds since 1970.
     pub(crate) now_ns: i128,
+    /// Texts that stand for all that their collation takes for equal.
+    collated: std::collections::BTreeSet<Collated>,
     memory: usize,
     steps: u32,
     slice_began_ns: u64,
+}
+
+/// A text in the order of a collation.
+struct Collated(Arc<Collation>, Rc<str>);
+
+impl PartialEq for Collated {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Collated {}
+
+impl PartialOrd for Collated {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Collated {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let texts = || self.0.compare(self.1.as_bytes(), other.1.as_bytes());
+        self.0.id().cmp(&other.0.id()).then_with(texts)
+    }
 }
 
 impl<'r> Run<'r> {
@@ -83,6 +111,7 @@ impl<'r> Run<'r> {
             sets: vec![None; subqueries],
             tables: vec![None; tables],
             now_ns: i128::from(database.environment().clock.wall_ns()),
+            collated: std::collections::BTreeSet::new(),
             memory: 0,
             steps: 0,
             slice_began_ns: fiber::now_ns(),
@@ -98,6 +127,11 @@ impl<'r> Run<'r> {
         let what = format!("the statement needs more than {} MiB for sorts, groups and joins", MEMORY_MAX >> 20);
         Err(Error::new(Condition::LimitExceeded, what)
             .hint("An index that gives the order, or a narrower condition, needs none."))
+    }
+
+    /// So many bytes are not needed any more.
+    fn give_back(&mut self, bytes: usize) {
+        self.memory = self.memory.saturating_sub(bytes);
     }
 
     /// The same for a row.
@@ -138,6 +172,19 @@ impl<'r> Run<'r> {
         }
         self.database.resume(self.context)?;
         Ok(())
+    }
+
+    /// Of texts that a collation takes for equal, the one that came first. Errors: `LimitExceeded`.
+    pub(crate) fn canonical(&mut self, collation: &Arc<Collation>, value: Value) -> Result<Value> {
+        let Value::Text(text) = value else { return Ok(value) };
+        let wanted = Collated(Arc::clone(collation), text);
+        if let Some(known) = self.collated.get(&wanted) {
+            return Ok(Value::Text(Rc::clone(&known.1)));
+        }
+        self.take(wanted.1.len() + 64)?;
+        let text = Rc::clone(&wanted.1);
+        self.collated.insert(wanted);
+        Ok(Value::Text(text))
     }
 
     /// Whether a value is among the rows of a subquery. None: that is not known.
@@ -253,16 +300,21 @@ impl Plan {
             Plan::Sort { input, keys, slots, limit } => run_sort(run, input, keys, slots, limit.as_ref(), sink),
             Plan::Distinct { input, slots } => {
                 let mut seen: HashSet<Vec<HashedValue>> = HashSet::new();
-                input.run(run, &mut |run| {
+                let mut taken = 0;
+                let flow = input.run(run, &mut |run| {
                     let row = run.row(slots);
                     let key: Vec<HashedValue> = row.iter().cloned().map(HashedValue).collect();
                     if seen.contains(&key) {
                         return Ok(Flow::On);
                     }
+                    let before = run.memory;
                     run.take_row(&row)?;
+                    taken += run.memory - before;
                     seen.insert(key);
                     sink(run)
-                })
+                })?;
+                run.give_back(taken);
+                Ok(flow)
             }
             Plan::Limit { input, limit, offset } => {
                 let mut skip = run.count_of(offset, "OFFSET")?.unwrap_or(0);
@@ -288,14 +340,16 @@ impl Plan {
             },
             Plan::Among { left, right, left_slots, right_slots, keeps, all } => {
                 let mut counts: HashMap<Vec<HashedValue>, u64> = HashMap::new();
+                let before = run.memory;
                 right.run(run, &mut |run| {
                     let row = run.row(right_slots);
                     run.take_row(&row)?;
                     *counts.entry(row.into_iter().map(HashedValue).collect()).or_default() += 1;
                     Ok(Flow::On)
                 })?;
+                let taken = run.memory - before;
                 let mut seen: HashSet<Vec<HashedValue>> = HashSet::new();
-                left.run(run, &mut |run| {
+                let flow = left.run(run, &mut |run| {
                     let key: Vec<HashedValue> = run.row(left_slots).into_iter().map(HashedValue).collect();
                     let is_there = match counts.get_mut(&key) {
                         Some(count) if *count > 0 => {
@@ -308,13 +362,19 @@ impl Plan {
                         return Ok(Flow::On);
                     }
                     sink(run)
-                })
+                })?;
+                run.give_back(taken);
+                Ok(flow)
             }
             Plan::With { number, definition, body } => {
                 run.tables[*number] = None;
+                let before = run.memory;
                 let rows = definition.rows(run, *number)?;
+                let taken = run.memory - before;
                 run.tables[*number] = Some(Rc::new(rows));
-                body.run(run, sink)
+                let flow = body.run(run, sink)?;
+                run.give_back(taken);
+                Ok(flow)
             }
             Plan::Own { number, slots } => {
                 let rows = run.tables[*number].clone().unwrap_or_default();
@@ -372,6 +432,7 @@ impl HashJoin {
         let mut first: HashMap<Vec<HashedValue>, usize> = HashMap::new();
         let mut next: Vec<usize> = Vec::new();
         let keeps_all = self.kind == JoinKind::Full;
+        let before = run.memory;
         self.inner.run(run, &mut |run| {
             run.tick()?;
             let key = key_of(run, &self.inner_keys)?;
@@ -397,6 +458,7 @@ impl HashJoin {
             }
             Ok(Flow::On)
         })?;
+        let taken = run.memory - before;
         // Each list is last row first so far.
         for head in first.values_mut() {
             let (mut before, mut at) = (usize::MAX, *head);
@@ -431,6 +493,7 @@ impl HashJoin {
             }
             Ok(Flow::On)
         })?;
+        run.give_back(taken);
         if !keeps_all || flow == Flow::Stop {
             return Ok(flow);
         }
@@ -502,6 +565,7 @@ fn run_groups(
     if groups.is_empty() {
         states.push((Vec::new(), calls.iter().map(|call| call.begin()).collect()));
     }
+    let before = run.memory;
     input.run(run, &mut |run| {
         run.tick()?;
         let number = match groups.is_empty() {
@@ -529,6 +593,7 @@ fn run_groups(
         }
         Ok(Flow::On)
     })?;
+    let taken = run.memory - before;
     for (values, group) in states {
         run.tick()?;
         for ((slot, _), value) in groups.iter().zip(values) {
@@ -538,9 +603,11 @@ fn run_groups(
             run.frame[call.slot] = call.end(run, state)?;
         }
         if sink(run)? == Flow::Stop {
+            run.give_back(taken);
             return Ok(Flow::Stop);
         }
     }
+    run.give_back(taken);
     Ok(Flow::On)
 }
 
@@ -576,6 +643,7 @@ fn run_sort(
         None => None,
     };
     let mut rows: Vec<Vec<Value>> = Vec::new();
+    let before = run.memory;
     input.run(run, &mut |run| {
         let row = run.row(slots);
         match kept_max {
@@ -595,13 +663,16 @@ fn run_sort(
         run.tick()?;
         Ok(Flow::On)
     })?;
+    let taken = run.memory - before;
     rows.sort_by(|a, b| order_rows(&keys, a, b));
     for row in &rows {
         run.tick()?;
         run.set_row(slots, row);
         if sink(run)? == Flow::Stop {
+            run.give_back(taken);
             return Ok(Flow::Stop);
         }
     }
+    run.give_back(taken);
     Ok(Flow::On)
 }

@@ -1136,6 +1136,8 @@ impl Binder<'_> {
                     _ => Base::Decimal,
                 })
             }
+            // What it is, its values say.
+            Aggregate::Least | Aggregate::Greatest if self.dialect == Dialect::Tarantool => Type::of(Base::Scalar),
             Aggregate::Least | Aggregate::Greatest | Aggregate::Any => {
                 if first.base == Base::Unknown {
                     let argument = arguments.remove(0);

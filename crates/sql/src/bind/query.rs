@@ -203,6 +203,10 @@ impl Binder<'_> {
             output.ty = *ty;
         }
         let all = quantifier == SetQuantifier::All;
+        if !(all && op == SetOperator::Union) {
+            self.canonical_outputs(&mut left);
+            self.canonical_outputs(&mut right);
+        }
         let left_slots: Vec<Slot> = left.outputs.iter().map(|output| output.slot).collect();
         let right_slots: Vec<Slot> = right.outputs.iter().map(|output| output.slot).collect();
         let plan = match op {
@@ -231,6 +235,20 @@ impl Binder<'_> {
             },
         };
         Ok(Query { plan, outputs: left.outputs })
+    }
+
+    /// Columns whose texts a collation compares get those by which rows are told apart.
+    fn canonical_outputs(&self, query: &mut Query) {
+        let mut columns = Vec::new();
+        for output in query.outputs.iter_mut().filter(|output| output.collation.is_some()) {
+            let slot = self.new_slot();
+            columns.push((slot, canonical(Expr::Slot(output.slot), &output.collation)));
+            output.slot = slot;
+        }
+        if !columns.is_empty() {
+            let plan = std::mem::replace(&mut query.plan, Plan::Nothing);
+            query.plan = Plan::Map(Box::new(plan), columns);
+        }
     }
 
     fn bind_values(&self, values: &ast::Values, parent: Option<&Scope<'_>>) -> Result<Query> {
@@ -567,7 +585,9 @@ impl Binder<'_> {
                 format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
             return Err(Error::new(Condition::Grouping, what));
         }
-        Ok(group_slots)
+        let of_group =
+            |(number, (slot, expr)): (usize, (Slot, Expr))| (slot, canonical(expr, &groups[number].collation));
+        Ok(group_slots.into_iter().enumerate().map(of_group).collect())
     }
 
     /// True if the column of a place is the same for all rows of a group, since the primary key of its table is.
@@ -619,7 +639,7 @@ impl Binder<'_> {
             let slot = place(bound);
             outputs.push(Output { name: name.clone(), slot, ty: bound.ty, collation: bound.collation.clone() });
         }
-        let keys: Vec<SortKey> = tail
+        let mut keys: Vec<SortKey> = tail
             .order_by
             .iter()
             .zip(&order)
@@ -641,6 +661,15 @@ impl Binder<'_> {
             Some(ast::Distinct::Distinct) => true,
             _ => false,
         };
+        if distinct_on {
+            for output in outputs.iter_mut().filter(|output| output.collation.is_some()) {
+                let known = computed.iter().find(|(slot, _)| *slot == output.slot).map(|(_, expr)| expr.clone());
+                let slot = self.new_slot();
+                computed.push((slot, canonical(known.unwrap_or(Expr::Slot(output.slot)), &output.collation)));
+                keys.iter_mut().filter(|key| key.slot == output.slot).for_each(|key| key.slot = slot);
+                output.slot = slot;
+            }
+        }
         let is_in_order = !keys.is_empty() && !is_grouped && take_order(&mut plan, &keys);
         if !computed.is_empty() {
             plan = Plan::Map(Box::new(plan), computed);
@@ -665,6 +694,14 @@ impl Binder<'_> {
 
 fn is_column(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_))
+}
+
+/// The expression, so that texts that are equal by a collation are the same text.
+fn canonical(expr: Expr, collation: &crate::expr::CollationOption) -> Expr {
+    match collation {
+        Some(collation) => Expr::Canonical(std::sync::Arc::clone(collation), Box::new(expr)),
+        None => expr,
+    }
 }
 
 /// Names of PostgreSQL's catalog, which its columns get from casts.
