@@ -232,6 +232,12 @@ impl Database {
         is_explicit.is_some_and(|is_explicit| is_explicit || context.trigger_depth.get() > 0 || space.has_triggers())
     }
 
+    /// True if what the open transaction reads, beside what it writes, is to be remembered.
+    #[inline]
+    fn remembers_reads(&self, context: &Context, space: &Space) -> bool {
+        self.remembers(context, space) && !self.forgets_reads(context)
+    }
+
     fn reads_of<'a>(&self, txn: &'a mut Txn) -> &'a Rc<Reads> {
         let id = txn.id();
         txn.reads.get_or_insert_with(|| Reads::new(id, &self.isolation.readers))
@@ -266,7 +272,7 @@ impl Database {
     /// Lets `note` write down what the open transaction reads in memory, if that is to be remembered.
     #[inline]
     fn note(&self, context: &Context, space: &Space, note: impl FnOnce(&mut Txn)) {
-        if !self.remembers(context, space) {
+        if !self.remembers_reads(context, space) {
             return;
         }
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
@@ -315,7 +321,7 @@ impl Database {
         index_id: IndexId,
         (low, high): (Vec<u8>, Option<Vec<u8>>),
     ) {
-        if self.remembers(context, space) {
+        if self.remembers_reads(context, space) {
             self.remember(context, space.id, index_id, Seen::Range(low, high));
         }
     }
@@ -351,7 +357,7 @@ impl Database {
 
     /// The open transaction depends on everything in an index.
     pub fn remember_all(&self, context: &Context, space: &Space, index_id: IndexId) {
-        if self.remembers(context, space) {
+        if self.remembers_reads(context, space) {
             self.remember(context, space.id, index_id, Seen::Range(Vec::new(), None));
         }
     }
@@ -366,7 +372,7 @@ impl Database {
         if !space.rows.may_wait() {
             return self.note_scan(context, space, index_id, IteratorKind::Eq, key, None);
         }
-        if self.remembers(context, space)
+        if self.remembers_reads(context, space)
             && let Some(def) = space.index_def(index_id)
         {
             self.remember(context, space.id, index_id, seen_by(&def, IteratorKind::Eq, key, None));

@@ -138,6 +138,8 @@ pub struct TxnOptions {
     pub timeout_ns: Option<u64>,
     /// What it may see.
     pub isolation: TxnIsolation,
+    /// What it has read may change before it ends: READ COMMITTED of SQL. Its writer locks what it changes.
+    pub forgets_reads: bool,
 }
 
 /// An open transaction.
@@ -252,6 +254,10 @@ impl Txn {
         *self.moment_ms.get_or_insert_with(now_ms)
     }
 
+    pub(crate) fn forgets_reads(&self) -> bool {
+        self.options.forgets_reads
+    }
+
     pub(crate) fn is_implicit(&self) -> bool {
         self.is_implicit
     }
@@ -339,6 +345,11 @@ impl Database {
     /// What the open transaction may see.
     pub fn txn_isolation(&self, context: &Context) -> Option<TxnIsolation> {
         context.txn.borrow().as_ref().map(|txn| txn.options.isolation)
+    }
+
+    /// True if an open transaction may find what it has read changed ([`TxnOptions::forgets_reads`]).
+    pub fn forgets_reads(&self, context: &Context) -> bool {
+        context.txn.borrow().as_ref().is_some_and(|txn| txn.forgets_reads())
     }
 
     /// Notes that the open transaction has read a space.

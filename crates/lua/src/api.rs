@@ -291,6 +291,16 @@ fn password_hash(state: State) -> Outcome {
     Ok(1)
 }
 
+/// scram_verifier(password) -> text
+fn scram_verifier(state: State) -> Outcome {
+    let password = state.check_string(1, "password")?;
+    let mut salt = [0; wire::SCRAM_SALT_BYTES];
+    database().environment().randomness.fill(&mut salt);
+    let verifier = wire::Verifier::new(password.as_bytes(), &salt, wire::SCRAM_ITERATIONS);
+    state.push_str(&verifier.to_text());
+    Ok(1)
+}
+
 /// info() -> table
 fn info(state: State) -> Outcome {
     let database = database();
@@ -542,6 +552,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("restore_user", restore_user),
     ("user_name", user_name),
     ("password_hash", password_hash),
+    ("scram_verifier", scram_verifier),
     ("info", info),
     ("options", options),
     ("configure", configure),

@@ -122,7 +122,7 @@ pub(crate) fn begin(state: State) -> Outcome {
     let Some(isolation) = isolation.unwrap_or(Some(TxnIsolation::Default)) else {
         return Err(Error::illegal("txn_isolation must be one of box.txn_isolation_level (keys or values)").into());
     };
-    database().begin_with(&context(), TxnOptions { timeout_ns, isolation })?;
+    database().begin_with(&context(), TxnOptions { timeout_ns, isolation, ..TxnOptions::default() })?;
     Ok(0)
 }
 

@@ -23,6 +23,7 @@ mod listeners;
 mod logins;
 pub mod memcached;
 mod output;
+pub mod postgres;
 pub mod redis;
 mod sender;
 mod service;
@@ -49,6 +50,7 @@ pub fn doors() -> Doors {
             open: Box::new(|_, _| Ok(Rc::new(iproto::Iproto))),
         },
         Protocol { name: redis::Redis::NAME, clients: "any client of Redis", has_logins: true, open: redis::opener() },
+        postgres::protocol(),
         memcached::protocol(),
         tyrant::protocol(),
     ]

@@ -57,6 +57,11 @@ struct Pending {
 }
 
 impl Outlet {
+    /// True if nobody on the way can read what is sent.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// `session`: the connection is by TLS; its handshake is done.
     pub(crate) fn new(stream: Stream, session: Option<Session>, unsent_total: Arc<AtomicUsize>) -> Arc<Self> {
         let held = session.as_ref().map_or(0, Session::held);

@@ -21,6 +21,8 @@ pub struct Counts {
     pub generated: Vec<i64>,
 }
 
+/// Rows of one INSERT that are locked before they are there.
+const LOCKED_ROWS_MAX: usize = 1000;
 /// Numbers that are remembered of one statement.
 const GENERATED_MAX: usize = 100_000;
 
@@ -40,6 +42,8 @@ impl Write {
                     rows.push(row);
                     Ok(Flow::On)
                 })?;
+                // Who loads many rows at once has keys that nobody else has.
+                run.locks_changed &= rows.len() <= LOCKED_ROWS_MAX;
                 for row in rows {
                     run.tick()?;
                     self.insert(run, &row, on_conflict, &mut counts, sink)?;
@@ -80,7 +84,8 @@ impl Write {
     }
 
     fn execute(&self, run: &Run<'_>, operation: Operation<'_>) -> Result<Option<Tuple>> {
-        Ok(run.database.execute(run.context, &self.table.space, operation)?)
+        let done = run.database.execute(run.context, &self.table.space, operation);
+        done.map_err(|error| Error::of_database(error, run.dialect))
     }
 
     fn remove(&self, run: &Run<'_>, old: &[u8]) -> Result<()> {
@@ -100,7 +105,7 @@ impl Write {
 
     fn not_null(&self, dialect: Dialect, column: &str) -> Error {
         let table = &self.table.name;
-        Error::new(
+        let error = Error::new(
             Condition::NotNull,
             match dialect {
                 Dialect::Tarantool => format!("NOT NULL constraint failed: {table}.{column}"),
@@ -109,7 +114,8 @@ impl Write {
                     format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")
                 }
             },
-        )
+        );
+        error.about(table, Some(column), None)
     }
 
     fn insert(
@@ -125,6 +131,9 @@ impl Write {
                 OnConflict::Ignore(None) if run.dialect == Dialect::Tarantool => Ok(()),
                 _ => Err(error),
             };
+        }
+        if run.locks_changed {
+            self.lock_new(run, row)?;
         }
         let mut bytes = Vec::new();
         encode_row(row, &mut bytes);
@@ -154,6 +163,7 @@ impl Write {
         counts.rows += if run.dialect == Dialect::Postgres { 0 } else { replaced };
         let Some(written) = written else { return Ok(()) };
         if let Some((field, _)) = self.table.generated
+            && !self.table.columns[field].is_hidden
             && row.get(field).is_some_and(Value::is_null)
             && counts.generated.len() < GENERATED_MAX
             && let Some(Value::Int(number)) = written.field(field as u32).map(Value::decode)
@@ -161,6 +171,16 @@ impl Write {
             counts.generated.push(number);
         }
         self.give_back(run, written.data(), sink)
+    }
+
+    /// Waits for others who are about to put in a row of the same key, and keeps them waiting.
+    fn lock_new(&self, run: &Run<'_>, row: &[Value]) -> Result<()> {
+        let key: Vec<Value> = self.table.primary_key().iter().map(|(field, ..)| row[*field].clone()).collect();
+        if let Some(parts) = encode_key(&self.table.space, IndexId::PRIMARY, &key) {
+            let key = Key { parts: &parts, part_count: key.len() as u32 };
+            run.database.get_for_update(run.context, &self.table.space, IndexId::PRIMARY, key, None)?;
+        }
+        Ok(())
     }
 
     /// The row that has a key of this one, by one unique index or by any.

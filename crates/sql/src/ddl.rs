@@ -26,7 +26,11 @@ struct NewColumn {
     is_nullable: bool,
     default: Option<String>,
     collation: Option<u32>,
+    is_hidden: bool,
 }
+
+/// The column that is the key of a table that was declared without one.
+const HIDDEN_KEY: &str = "__rowid";
 
 /// An index that is to be.
 struct NewIndex {
@@ -149,20 +153,44 @@ impl Ddl<'_> {
         for constraint in &create.constraints {
             self.add_constraint(&name, &columns, constraint, &mut primary, &mut indexes)?;
         }
-        let Some(primary) = primary else {
-            let what = format!("Failed to create space '{name}': PRIMARY KEY missing");
-            return Err(Error::new(Condition::InvalidTable, what));
+        let primary = match primary {
+            Some(primary) => primary,
+            None if self.dialect == Dialect::Tarantool => {
+                let what = format!("Failed to create space '{name}': PRIMARY KEY missing");
+                return Err(Error::new(Condition::InvalidTable, what));
+            }
+            None => {
+                if generated.is_some() {
+                    let what = "an auto-increment column of a table without a primary key";
+                    return Err(Error::unsupported(what).hint("Declare the column PRIMARY KEY."));
+                }
+                generated = Some(columns.len());
+                columns.push(NewColumn {
+                    name: HIDDEN_KEY.to_string(),
+                    ty: Type::of(Base::Uint8),
+                    declared: String::new(),
+                    is_nullable: false,
+                    default: None,
+                    collation: None,
+                    is_hidden: true,
+                });
+                NewIndex { name: String::new(), is_unique: true, fields: vec![columns.len() - 1] }
+            }
         };
         for field in &primary.fields {
             columns[*field].is_nullable = false;
         }
-        let space_id = self.new_space_id()?;
+        let space_id = self.as_admin(|| self.new_space_id())?;
         self.put_space(space_id, &name, engine, &columns)?;
         for (number, index) in std::iter::once(&primary).chain(&indexes).enumerate() {
             self.put_index(space_id, number as u64, &self.index_name(&name, index, number), index, &columns)?;
         }
         if let Some(field) = generated {
-            self.put_sequence(space_id, &name, field)?;
+            let sequence = match self.dialect {
+                Dialect::Postgres => format!("{name}_{}_seq", columns[field].name),
+                _ => name.clone(),
+            };
+            self.put_sequence(space_id, &sequence, field)?;
         }
         Ok(1)
     }
@@ -223,6 +251,7 @@ impl Ddl<'_> {
             is_nullable: true,
             default: None,
             collation: None,
+            is_hidden: false,
             declared: declared.clone(),
         };
         let is_serial = declared.to_ascii_lowercase().contains("serial");
@@ -392,7 +421,8 @@ impl Ddl<'_> {
         let count = 4
             + u32::from(column.default.is_some())
             + u32::from(column.collation.is_some())
-            + u32::from(declared.is_some());
+            + u32::from(declared.is_some())
+            + u32::from(column.is_hidden);
         msgpack::encode_map(row, count);
         let mut put = |name: &str, value: &str| {
             msgpack::encode_str(row, name.as_bytes());
@@ -407,6 +437,10 @@ impl Ddl<'_> {
         if let Some(declared) = declared {
             put("sql_type", declared);
         }
+        if column.is_hidden {
+            msgpack::encode_str(row, b"sql_hidden");
+            msgpack::encode_bool(row, true);
+        }
         msgpack::encode_str(row, b"is_nullable");
         msgpack::encode_bool(row, column.is_nullable);
         if let Some(collation) = column.collation {
@@ -416,36 +450,55 @@ impl Ddl<'_> {
     }
 
     fn put_index(&self, space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Result<()> {
-        let mut row = Vec::new();
-        msgpack::encode_array(&mut row, 6);
-        msgpack::encode_uint(&mut row, space_id);
-        msgpack::encode_uint(&mut row, number);
-        msgpack::encode_str(&mut row, name.as_bytes());
-        msgpack::encode_str(&mut row, b"tree");
-        msgpack::encode_map(&mut row, 1);
-        msgpack::encode_str(&mut row, b"unique");
-        msgpack::encode_bool(&mut row, index.is_unique);
-        msgpack::encode_array(&mut row, index.fields.len() as u32);
-        for field in &index.fields {
-            let column = &columns[*field];
-            msgpack::encode_map(&mut row, 5 + u32::from(column.collation.is_some()));
-            msgpack::encode_str(&mut row, b"field");
-            msgpack::encode_uint(&mut row, *field as u64);
-            let mut put = |name: &str, value: &str| {
-                msgpack::encode_str(&mut row, name.as_bytes());
-                msgpack::encode_str(&mut row, value.as_bytes());
-            };
-            put("type", column.ty.field_name());
-            put("sort_order", "asc");
-            put("nullable_action", if column.is_nullable { "none" } else { "abort" });
-            msgpack::encode_str(&mut row, b"is_nullable");
-            msgpack::encode_bool(&mut row, column.is_nullable);
-            if let Some(collation) = column.collation {
-                msgpack::encode_str(&mut row, b"collation");
-                msgpack::encode_uint(&mut row, u64::from(collation));
-            }
-        }
+        let row = encode_index(space_id, number, name, index, columns);
         self.execute(INDEX_ID, Operation::Insert { tuple: &row })
+    }
+
+    /// ALTER TABLE ADD of a constraint that is an index.
+    fn add_key(&self, table: &Table, constraint: &TableConstraint) -> Result<()> {
+        let mut columns = self.columns_of(table);
+        let (mut primary, mut indexes) = (None, Vec::new());
+        self.add_constraint(&table.name, &columns, constraint, &mut primary, &mut indexes)?;
+        let id = u64::from(table.space.id.0);
+        let next = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+        for (number, index) in (next..).zip(&indexes) {
+            self.put_index(id, number, &self.index_name(&table.name, index, number as usize), index, &columns)?;
+        }
+        let Some(primary) = primary else { return Ok(()) };
+        let hidden = table.primary_key().iter().map(|(field, ..)| *field).find(|field| columns[*field].is_hidden);
+        let Some(hidden) = hidden else {
+            let what = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
+            return Err(Error::new(Condition::InvalidTable, what));
+        };
+        // The hidden column stays, and stays empty from now on.
+        for field in &primary.fields {
+            columns[*field].is_nullable = false;
+        }
+        columns[hidden].is_nullable = true;
+        let generated = table.space.sequence.borrow().as_ref().map(|link| link.sequence.def().id);
+        if let Some(sequence) = generated {
+            self.delete(SPACE_SEQUENCE_ID, &[id])?;
+            self.as_admin(|| {
+                self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
+                self.delete(SEQUENCE_ID, &[u64::from(sequence)])
+            })?;
+        }
+        let name = self.index_name(&table.name, &primary, 0);
+        let changed = |number: usize, is_nullable: bool| {
+            move |format: &mut Vec<Vec<u8>>| {
+                if let Some(column) = format.get_mut(number) {
+                    set_nullable(column, is_nullable);
+                }
+            }
+        };
+        for field in &primary.fields {
+            let format = self.changed_format(table, changed(*field, false))?;
+            self.update_space(table, 6, |out| out.extend_from_slice(&format), None)?;
+        }
+        let row = encode_index(id, 0, &name, &primary, &columns);
+        self.execute(INDEX_ID, Operation::Replace { tuple: &row })?;
+        let format = self.changed_format(table, changed(hidden, true))?;
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))
     }
 
     /// A sequence that fills a column, made and dropped together with the table.
@@ -568,6 +621,7 @@ impl Ddl<'_> {
             is_nullable: column.is_nullable,
             default: column.default.clone(),
             collation: column.collation.as_ref().map(|collation| collation.id()),
+            is_hidden: column.is_hidden,
         });
         columns.collect()
     }
@@ -634,6 +688,8 @@ impl Ddl<'_> {
                 AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
                     self.add_column(&table, column_def, *if_not_exists)?;
                 }
+                AlterTableOperation::AddConstraint { constraint, .. } => self.add_key(&table, constraint)?,
+                AlterTableOperation::OwnerTo { .. } => {}
                 other => return Err(Error::unsupported(format!("ALTER TABLE '{other}'"))),
             }
         }
@@ -730,6 +786,60 @@ fn set_name(column: &mut Vec<u8>, name: &str) {
         changed.extend_from_slice(key);
         match msgpack::Reader::new(key).read_str() {
             Ok(b"name") => msgpack::encode_str(&mut changed, name.as_bytes()),
+            _ => changed.extend_from_slice(value),
+        }
+    }
+    *column = changed;
+}
+
+/// The row of an index in `_index`.
+fn encode_index(space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Vec<u8> {
+    let mut row = Vec::new();
+    msgpack::encode_array(&mut row, 6);
+    msgpack::encode_uint(&mut row, space_id);
+    msgpack::encode_uint(&mut row, number);
+    msgpack::encode_str(&mut row, name.as_bytes());
+    msgpack::encode_str(&mut row, b"tree");
+    msgpack::encode_map(&mut row, 1);
+    msgpack::encode_str(&mut row, b"unique");
+    msgpack::encode_bool(&mut row, index.is_unique);
+    msgpack::encode_array(&mut row, index.fields.len() as u32);
+    for field in &index.fields {
+        let column = &columns[*field];
+        msgpack::encode_map(&mut row, 5 + u32::from(column.collation.is_some()));
+        msgpack::encode_str(&mut row, b"field");
+        msgpack::encode_uint(&mut row, *field as u64);
+        let mut put = |name: &str, value: &str| {
+            msgpack::encode_str(&mut row, name.as_bytes());
+            msgpack::encode_str(&mut row, value.as_bytes());
+        };
+        put("type", column.ty.field_name());
+        put("sort_order", "asc");
+        put("nullable_action", if column.is_nullable { "none" } else { "abort" });
+        msgpack::encode_str(&mut row, b"is_nullable");
+        msgpack::encode_bool(&mut row, column.is_nullable);
+        if let Some(collation) = column.collation {
+            msgpack::encode_str(&mut row, b"collation");
+            msgpack::encode_uint(&mut row, u64::from(collation));
+        }
+    }
+    row
+}
+
+/// Says of the column of a format whether it may be null.
+fn set_nullable(column: &mut Vec<u8>, is_nullable: bool) {
+    let mut reader = msgpack::Reader::new(column);
+    let Ok(count) = reader.read_map() else { return };
+    let mut changed = Vec::new();
+    msgpack::encode_map(&mut changed, count);
+    for _ in 0..count {
+        let (Ok(key), Ok(value)) = (reader.read_value(), reader.read_value()) else { return };
+        changed.extend_from_slice(key);
+        match msgpack::Reader::new(key).read_str() {
+            Ok(b"is_nullable") => msgpack::encode_bool(&mut changed, is_nullable),
+            Ok(b"nullable_action") => {
+                msgpack::encode_str(&mut changed, if is_nullable { b"none" } else { b"abort" });
+            }
             _ => changed.extend_from_slice(value),
         }
     }

@@ -1,5 +1,6 @@
 //! Why a statement was refused: one list of conditions, which every dialect has its own numbers for.
 
+use crate::dialect::Dialect;
 use std::fmt;
 
 /// Result of the work on a statement.
@@ -101,6 +102,26 @@ conditions! {
     AccessDenied = "42501", 1142, AccessDenied;
     /// Only reading is allowed.
     ReadOnly = "25006", 1290, Readonly;
+    /// A setting that is as it is.
+    Unchangeable = "55P02", 1238, SqlExecute;
+    /// No transaction is wanted, and there is one.
+    ActiveTransaction = "25001", 1568, SqlExecute;
+    /// The transaction has failed; only its end is waited for.
+    FailedTransaction = "25P02", 1568, SqlExecute;
+    /// No such prepared statement.
+    UndefinedStatement = "26000", 1243, SqlExecute;
+    /// No such cursor or portal.
+    UndefinedCursor = "34000", 1324, SqlExecute;
+    /// A prepared statement of that name is there.
+    DuplicateStatement = "42P05", 1061, SqlExecute;
+    /// A cursor or portal of that name is there.
+    DuplicateCursor = "42P03", 1061, SqlExecute;
+    /// A message of the protocol that is none.
+    Protocol = "08P01", 1047, SqlExecute;
+    /// Bytes of a binary value that are none.
+    InvalidBinary = "22P03", 1366, SqlExecute;
+    /// A line of COPY that is none.
+    BadCopy = "22P04", 1366, SqlExecute;
     /// A transaction is wanted, or none.
     TransactionState = "25P01", 1568, SqlExecute;
     /// No such savepoint.
@@ -128,6 +149,12 @@ pub struct Body {
     pub detail: Option<String>,
     /// What may help.
     pub hint: Option<String>,
+    /// The table that it is about.
+    pub table: Option<String>,
+    /// The column.
+    pub column: Option<String>,
+    /// The constraint or index.
+    pub constraint: Option<String>,
     /// The error of the database that it comes from.
     pub source: Option<database::Error>,
     /// Tarantool's code, where it is not that of the condition.
@@ -142,6 +169,9 @@ impl Error {
             message: message.into(),
             detail: None,
             hint: None,
+            table: None,
+            column: None,
+            constraint: None,
             source: None,
             tarantool: None,
         }))
@@ -166,6 +196,33 @@ impl Error {
     pub(crate) fn tarantool(mut self, code: database::ErrorCode) -> Self {
         self.0.tarantool = Some(code);
         self
+    }
+
+    /// The same about a table, one of its columns, and a constraint or index.
+    #[must_use]
+    pub fn about(mut self, table: &str, column: Option<&str>, constraint: Option<&str>) -> Self {
+        self.0.table = Some(table.to_string());
+        self.0.column = column.map(str::to_string);
+        self.0.constraint = constraint.map(str::to_string);
+        self
+    }
+
+    /// An error of the database in the words of a dialect.
+    pub(crate) fn of_database(source: database::Error, dialect: Dialect) -> Self {
+        let error = Error::from(source);
+        if dialect == Dialect::Tarantool || error.condition() != Condition::UniqueViolation {
+            return error;
+        }
+        let message = error.0.message.clone();
+        let mut quoted = message.split(['\'', '"']).skip(1).step_by(2);
+        let (index, table) = (quoted.next().unwrap_or_default(), quoted.next().unwrap_or_default());
+        let words = match dialect {
+            Dialect::Mysql => format!("Duplicate entry for key '{table}.{index}'"),
+            _ => format!("duplicate key value violates unique constraint \"{index}\""),
+        };
+        let mut error = error.about(table, None, Some(index));
+        error.0.message = words;
+        error
     }
 
     /// Everything there is to tell.
@@ -219,7 +276,9 @@ impl From<database::Error> for Error {
         let known = of_code.iter().find(|(code, _)| source.is(*code));
         let condition = known.map_or(Condition::Other, |(_, condition)| *condition);
         let message = source.to_string();
-        Error(Box::new(Body { condition, message, detail: None, hint: None, source: Some(source), tarantool: None }))
+        let mut error = Error::new(condition, message);
+        error.0.source = Some(source);
+        error
     }
 }
 

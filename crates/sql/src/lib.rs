@@ -19,6 +19,7 @@ mod arithmetic;
 mod bind;
 mod cast;
 mod change;
+mod control;
 mod ddl;
 mod dialect;
 mod error;
@@ -31,6 +32,7 @@ mod moments;
 mod plan;
 mod run;
 mod scan;
+mod session;
 mod statement;
 mod table;
 mod types;
@@ -38,10 +40,17 @@ mod value;
 
 pub use bind::PARAMETERS_MAX;
 pub use change::Counts;
+pub use control::{Control, Copy, CopyFormat, Isolation, Modes};
 pub use dialect::{Dialect, TEXT_MAX};
 pub use error::{Body, Condition, Error, Result};
 pub use execute::{Answer, Description, PREPARED_MAX, RESULT_MAX, Source};
 pub use run::{MEMORY_MAX, ROUNDS_MAX};
-pub use statement::{CACHE_MAX, Column, Outcome, Prepared, Sql};
+pub use session::Session;
+pub use statement::{CACHE_MAX, Column, Outcome, Parsed, Prepared, Sql};
 pub use types::{Base, Type};
 pub use value::Value;
+
+/// Text as a value of a type. Errors: it is none.
+pub fn parse_value(dialect: Dialect, text: &str, ty: Type) -> Result<Value> {
+    cast::cast(dialect, Value::text(text), ty, cast::Strictness::Explicit)
+}

@@ -59,6 +59,8 @@ pub(crate) struct Run<'r> {
     sets: Vec<Option<KnownValues>>,
     /// Tables of the statement's own.
     pub(crate) tables: Vec<Option<Kept>>,
+    /// Rows that are to be changed are locked first: others may come between finding and changing them.
+    pub(crate) locks_changed: bool,
     /// When the statement began, in nanoseconds since 1970.
     pub(crate) now_ns: i128,
     /// Texts that stand for all that their collation takes for equal.
@@ -110,6 +112,7 @@ impl<'r> Run<'r> {
             subqueries: vec![None; subqueries],
             sets: vec![None; subqueries],
             tables: vec![None; tables],
+            locks_changed: false,
             now_ns: i128::from(database.environment().clock.wall_ns()),
             collated: std::collections::BTreeSet::new(),
             memory: 0,

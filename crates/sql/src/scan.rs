@@ -150,7 +150,8 @@ impl Scan {
         {
             return Ok(Flow::On);
         }
-        let Some(lock) = self.lock else { return sink(run) };
+        let changed = (run.locks_changed && self.row.is_some()).then_some(Lock::Wait);
+        let Some(lock) = self.lock.or(changed) else { return sink(run) };
         let Some(row) = self.locked(run, row, lock)? else { return Ok(Flow::On) };
         // Somebody may have changed it while it was waited for.
         self.fill(run, &row);

@@ -3,14 +3,16 @@
 use crate::bind::{Binder, Query, Write};
 use crate::cast::display;
 use crate::change::{Counts, may_try_again};
+use crate::control::{self, Control, Isolation};
 use crate::ddl::Ddl;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::plan::Plan;
 use crate::run::{Flow, Run};
+use crate::session::Session;
 use crate::types::{Base, Type};
 use crate::value::Value;
-use database::{Context, Database};
+use database::{Context, Database, TxnIsolation, TxnOptions};
 use hashbrown::HashMap;
 use sqlparser::ast;
 use std::cell::RefCell;
@@ -28,6 +30,17 @@ const TRIES_MAX: u32 = 20;
 pub struct Sql {
     cache: RefCell<HashMap<(Dialect, String), Rc<Prepared>>>,
     pub(crate) named: RefCell<HashMap<(u64, u32), Rc<str>>>,
+    sessions: RefCell<HashMap<u64, Rc<Session>>>,
+}
+
+/// A text that may be in the cache, without a copy of it.
+#[derive(Hash)]
+struct Wanted<'a>(Dialect, &'a str);
+
+impl hashbrown::Equivalent<(Dialect, String)> for Wanted<'_> {
+    fn equivalent(&self, key: &(Dialect, String)) -> bool {
+        self.0 == key.0 && self.1 == key.1
+    }
 }
 
 /// A column of a result.
@@ -48,6 +61,8 @@ pub struct Prepared {
     schema_version: u64,
     work: Work,
     columns: Vec<Column>,
+    /// Types of parameters that the client has given.
+    declared: Vec<Type>,
     params: Vec<Type>,
     param_names: Vec<String>,
     sizes: (usize, usize, usize),
@@ -58,12 +73,28 @@ enum Work {
     Write(Box<Write>),
     Schema(Box<ast::Statement>),
     Explain(Vec<Vec<Value>>),
+    Control(Control),
     Begin,
     Commit,
     Rollback,
     Savepoint(String),
     RollbackTo(String),
     Release,
+}
+
+/// A statement of a text.
+pub struct Parsed {
+    dialect: Dialect,
+    text: String,
+    statement: ast::Statement,
+}
+
+impl Parsed {
+    /// True if it reads and writes rows and does nothing else.
+    pub fn is_of_rows(&self) -> bool {
+        use ast::Statement as S;
+        matches!(self.statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_))
+    }
 }
 
 /// What came of a statement.
@@ -101,9 +132,46 @@ impl Prepared {
         self.dialect
     }
 
+    /// What it says about the session, if it is about that: whoever holds the session does it.
+    pub fn control(&self) -> Option<&Control> {
+        match &self.work {
+            Work::Control(control) => Some(control),
+            _ => None,
+        }
+    }
+
+    /// True if it may be run where a transaction has failed.
+    pub fn ends_failure(&self) -> bool {
+        matches!(
+            self.work,
+            Work::Control(Control::Commit { .. } | Control::Rollback { .. }) | Work::RollbackTo(_) | Work::Rollback
+        )
+    }
+
+    /// True if it changes rows or the schema.
+    pub fn writes(&self) -> bool {
+        matches!(self.work, Work::Write(_) | Work::Schema(_))
+    }
+
+    /// True if it changes the schema.
+    pub fn changes_schema(&self) -> bool {
+        matches!(self.work, Work::Schema(_))
+    }
+
+    /// True if its plan is one of the schema as it is now.
+    pub fn is_current(&self, database: &Database) -> bool {
+        self.schema_version == database.catalog.schema_version()
+    }
+
+    /// True if it sets a savepoint.
+    pub fn sets_savepoint(&self) -> bool {
+        matches!(self.work, Work::Savepoint(_))
+    }
+
     /// True if it gives rows.
     pub fn has_rows(&self) -> bool {
         match &self.work {
+            Work::Control(control) => !control_columns(control).is_empty(),
             Work::Query(_) | Work::Explain(_) => true,
             Work::Write(write) => !write.outputs().is_empty(),
             _ => false,
@@ -118,18 +186,31 @@ impl Sql {
         Rc::clone(kept).downcast().unwrap_or_default()
     }
 
+    /// Notes what a session of the database is for statements, until [`Sql::close_session`].
+    pub fn open_session(&self, id: u64, session: Rc<Session>) {
+        self.sessions.borrow_mut().insert(id, session);
+    }
+
+    /// That of a session of the database.
+    pub fn session(&self, id: u64) -> Option<Rc<Session>> {
+        self.sessions.borrow().get(&id).cloned()
+    }
+
+    /// It has ended.
+    pub fn close_session(&self, id: u64) {
+        self.sessions.borrow_mut().remove(&id);
+    }
+
     /// Finds out what a text says that is one statement. `types` are those of its parameters, as far as they are known.
     ///
     /// Errors: `Syntax`, `Empty`; names and types that do not fit; what is not there.
     pub fn prepare(&self, database: &Database, dialect: Dialect, text: &str, types: &[Type]) -> Result<Rc<Prepared>> {
-        let version = database.catalog.schema_version();
-        let key = (dialect, text.to_string());
         if types.is_empty()
-            && let Some(known) = self.cache.borrow().get(&key)
-            && known.schema_version == version
+            && let Some(known) = self.known(database, dialect, text)
         {
-            return Ok(Rc::clone(known));
+            return Ok(known);
         }
+        let key = (dialect, text.to_string());
         let mut statements = dialect.parse(text)?;
         let statement = match statements.len() {
             0 => return Err(Error::new(Condition::Empty, "Failed to execute an empty SQL statement")),
@@ -141,11 +222,7 @@ impl Sql {
         };
         let prepared = Rc::new(self.bind(database, dialect, text, statement, types)?);
         if types.is_empty() && text.len() <= CACHED_TEXT_MAX && !matches!(prepared.work, Work::Schema(_)) {
-            let mut cache = self.cache.borrow_mut();
-            if cache.len() >= CACHE_MAX {
-                cache.clear();
-            }
-            cache.insert(key, Rc::clone(&prepared));
+            self.keep(key, &prepared);
         }
         Ok(prepared)
     }
@@ -161,7 +238,15 @@ impl Sql {
         let binder = Binder::new(database, dialect);
         binder.declare_params(types);
         let mut columns = Vec::new();
+        let control = match dialect {
+            Dialect::Postgres => control::of(dialect, &statement)?,
+            _ => None,
+        };
+        if let Some(control) = &control {
+            columns = control_columns(control);
+        }
         let work = match statement {
+            _ if let Some(control) = control => Work::Control(control),
             ast::Statement::Query(query) => {
                 let query = binder.bind_statement(&query)?;
                 columns = query.outputs.iter().map(|output| column_of(output, &query.plan)).collect();
@@ -202,6 +287,7 @@ impl Sql {
             schema_version,
             work,
             columns,
+            declared: types.to_vec(),
             params,
             param_names,
             sizes: binder.sizes(),
@@ -223,7 +309,7 @@ impl Sql {
         let prepared = match prepared.schema_version == database.catalog.schema_version() {
             true => prepared,
             false => {
-                again = self.prepare(database, prepared.dialect, &prepared.text, &[])?;
+                again = self.prepare(database, prepared.dialect, &prepared.text, &prepared.declared)?;
                 &again
             }
         };
@@ -266,8 +352,73 @@ impl Sql {
                 };
                 Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, generated: Vec::new() } })
             }
+            Work::Control(_) => Err(Error::unsupported("this statement where no session runs it")),
             control => self.run_control(database, context, control),
         }
+    }
+
+    /// Takes a text apart into statements, which are prepared and run one after the other: the second may need what the first has made. Errors: `Syntax`.
+    pub fn parse(&self, dialect: Dialect, text: &str) -> Result<Vec<Parsed>> {
+        let mut statements = dialect.parse(text)?;
+        let count = statements.len();
+        let parsed = statements.drain(..).map(|statement| {
+            // A statement of several is prepared again by its own text.
+            let text = if count == 1 { text.to_string() } else { statement.to_string() };
+            Parsed { dialect, text, statement }
+        });
+        Ok(parsed.collect())
+    }
+
+    /// The plan that is kept for a text, if it is still good.
+    pub fn known(&self, database: &Database, dialect: Dialect, text: &str) -> Option<Rc<Prepared>> {
+        let cache = self.cache.borrow();
+        let known = cache.get(&Wanted(dialect, text))?;
+        (known.schema_version == database.catalog.schema_version()).then(|| Rc::clone(known))
+    }
+
+    /// Prepares one of them. Errors: as [`Sql::prepare`].
+    pub fn prepare_parsed(&self, database: &Database, parsed: Parsed, types: &[Type]) -> Result<Rc<Prepared>> {
+        let Parsed { dialect, text, statement } = parsed;
+        let prepared = Rc::new(self.bind(database, dialect, &text, statement, types)?);
+        if types.is_empty() && text.len() <= CACHED_TEXT_MAX && !matches!(prepared.work, Work::Schema(_)) {
+            self.keep((dialect, text), &prepared);
+        }
+        Ok(prepared)
+    }
+
+    fn keep(&self, key: (Dialect, String), prepared: &Rc<Prepared>) {
+        let mut cache = self.cache.borrow_mut();
+        if cache.len() >= CACHE_MAX {
+            cache.clear();
+        }
+        cache.insert(key, Rc::clone(prepared));
+    }
+
+    /// Runs an INSERT of a transaction that is taken back as a whole if it fails: rows that a client loads. Errors: as [`Sql::run`].
+    pub fn load(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        prepared: &Rc<Prepared>,
+        params: &[Value],
+    ) -> Result<()> {
+        let Work::Write(write) = &prepared.work else { return Err(Error::unsupported("loading by this statement")) };
+        if !prepared.is_current(database) {
+            return Err(Error::new(Condition::Serialization, "the table was changed while rows were loaded"));
+        }
+        let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
+        write.run(&mut run, &mut |_| Ok(Flow::On)).map(drop)
+    }
+
+    /// Opens a transaction of a client. Errors: one is open.
+    pub fn begin(&self, database: &Database, context: &Rc<Context>, isolation: Isolation) -> Result<()> {
+        let options = match isolation {
+            Isolation::ReadCommitted => {
+                TxnOptions { isolation: TxnIsolation::ReadCommitted, forgets_reads: true, ..TxnOptions::default() }
+            }
+            Isolation::Serializable => TxnOptions::default(),
+        };
+        Ok(database.begin_with(context, options)?)
     }
 
     fn run_control(&self, database: &Database, context: &Rc<Context>, control: &Work) -> Result<Outcome> {
@@ -391,8 +542,12 @@ impl Sql {
             crate::bind::Change::Delete { .. } => "DELETE",
         };
         let slots: Vec<usize> = write.outputs().iter().map(|output| output.slot).collect();
+        // A transaction of the client's own goes on, and others with it.
+        let is_theirs = context.is_in_txn();
         let attempt = |rows: &mut Vec<Vec<Value>>| {
             let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
+            run.locks_changed =
+                prepared.dialect != Dialect::Tarantool && context.is_in_txn() && (is_theirs || database.has_locks());
             write.run(&mut run, &mut |run| {
                 let row = run.row(&slots);
                 run.take_row(&row)?;
@@ -404,7 +559,7 @@ impl Sql {
         let mut rows = Vec::new();
         let counts = if context.is_in_txn() {
             self.in_savepoint(database, context, || attempt(&mut rows))?
-        } else if write.is_alone() {
+        } else if write.is_alone() && !database.has_locks() {
             attempt(&mut rows)?
         } else {
             let mut tries = 0;
@@ -460,6 +615,16 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
         ast::Statement::Truncate(_) => "TRUNCATE TABLE",
         ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
         _ => "DROP TABLE",
+    }
+}
+
+/// The columns of what a statement about the session answers.
+fn control_columns(control: &Control) -> Vec<Column> {
+    let column = |name: &str| Column { name: name.to_string(), ty: Type::TEXT, param: None };
+    match control {
+        Control::Show(Some(name)) => vec![column(name)],
+        Control::Show(None) => vec![column("name"), column("setting"), column("description")],
+        _ => Vec::new(),
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Column {
     /// An expression, as text.
     pub(crate) default: Option<String>,
     pub(crate) collation: Option<Arc<Collation>>,
+    /// The key of rows that were declared without one: nobody sees it who does not name it with its table.
+    pub(crate) is_hidden: bool,
 }
 
 /// An index.
@@ -77,6 +79,7 @@ impl Table {
                     is_nullable: field.is_nullable,
                     default: declared.and_then(|column| column.default.clone()),
                     collation: field.collation.clone().filter(|collation| !collation.is_binary()),
+                    is_hidden: declared.is_some_and(|column| column.is_hidden),
                 }
             })
             .collect();
@@ -116,6 +119,11 @@ impl Table {
         self.indexes.first().map_or(&[], |index| &index.parts)
     }
 
+    /// The numbers of those columns that everybody sees.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = usize> + '_ {
+        self.columns.iter().enumerate().filter(|(_, column)| !column.is_hidden).map(|(number, _)| number)
+    }
+
     /// Rows that there are, about.
     pub(crate) fn row_count(&self) -> u64 {
         match &self.space.rows {
@@ -131,6 +139,7 @@ impl Table {
 struct Declared {
     ty: Option<Type>,
     default: Option<String>,
+    is_hidden: bool,
 }
 
 fn declared_columns(database: &Database, space: &Space) -> Vec<Declared> {
@@ -159,6 +168,7 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
             let value = reader.read_value().ok()?;
             let text = Reader::new(value).read_str().ok().and_then(|text| std::str::from_utf8(text).ok());
             match (Reader::new(name).read_str().ok(), text) {
+                (Some(b"sql_hidden"), None) => declared.is_hidden = Reader::new(value).read_bool() == Ok(true),
                 (Some(b"sql_type"), Some(text)) => declared.ty = read_type(text),
                 (Some(b"default"), Some(text)) => declared.default = Some(text.to_string()),
                 _ => {}

@@ -140,7 +140,6 @@ impl Value {
 
     /// Appends the value in msgpack.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let mut body = Vec::new();
         match self {
             Value::Null => msgpack::encode_nil(out),
             Value::Bool(value) => msgpack::encode_bool(out, *value),
@@ -151,18 +150,13 @@ impl Value {
             Value::Bytes(bytes) => msgpack::encode_bin(out, bytes),
             Value::Document(bytes) => out.extend_from_slice(bytes),
             Value::Decimal(value) => {
+                let mut body = Vec::new();
                 value.encode(&mut body);
                 msgpack::encode_ext(out, msgpack::EXT_DECIMAL, &body);
             }
             Value::Uuid(value) => msgpack::encode_ext(out, msgpack::EXT_UUID, &value[..]),
-            Value::Datetime(value) => {
-                value.encode(&mut body);
-                msgpack::encode_ext(out, msgpack::EXT_DATETIME, &body);
-            }
-            Value::Interval(value) => {
-                value.encode(&mut body);
-                msgpack::encode_ext(out, msgpack::EXT_INTERVAL, &body);
-            }
+            Value::Datetime(value) => value.encode(out),
+            Value::Interval(value) => value.encode(out),
         }
     }
 

@@ -16,6 +16,7 @@ mod framing;
 mod greeting;
 pub mod key;
 pub mod request_type;
+mod scram;
 mod scramble;
 
 pub use answer::{Answer, ErrorPart, Malformed, encode_error, next_answer};
@@ -25,4 +26,5 @@ pub use framing::{
     begin_answer, begin_packet, begin_stream_packet, end_packet, next_packet, put_packet,
 };
 pub use greeting::{GREETING_BYTES, GREETING_VERSION, SALT_BYTES, greeting, read_salt};
+pub use scram::{SCRAM_ITERATIONS, SCRAM_METHOD, SCRAM_SALT_BYTES, Verifier};
 pub use scramble::{AUTH_METHOD, SCRAMBLE_BYTES, is_proof, password_hash, scramble};

@@ -222,7 +222,10 @@ local user = {}
 box.schema.user = user
 
 local function auth_of(password)
-    return map({ ['chap-sha1'] = internal.password_hash(password) })
+    return map({
+        ['chap-sha1'] = internal.password_hash(password),
+        ['scram-sha-256'] = internal.scram_verifier(password),
+    })
 end
 
 function user.password(text)

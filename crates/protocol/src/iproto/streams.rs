@@ -252,7 +252,7 @@ fn begin_options(body: &[u8]) -> Result<TxnOptions> {
         None | Some(0.0) => None,
         Some(_) => return Err(Error::illegal("timeout must be a number greater than 0")),
     };
-    Ok(TxnOptions { timeout_ns, isolation })
+    Ok(TxnOptions { timeout_ns, isolation, ..TxnOptions::default() })
 }
 
 impl Streams {

@@ -204,7 +204,7 @@ impl<'a> Binder<'a> {
                 ty: column.ty,
                 collation: column.collation.clone(),
                 place: Place::Field(Rc::clone(&used), number),
-                is_hidden: false,
+                is_hidden: column.is_hidden,
             })
             .collect();
         (used, Relation { alias, columns })

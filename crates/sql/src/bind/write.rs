@@ -173,7 +173,7 @@ impl Binder<'_> {
             columns.push(number);
         }
         if columns.is_empty() {
-            columns = (0..table.columns.len()).collect();
+            columns = table.visible().collect();
         }
         let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let is_single;

@@ -1,0 +1,484 @@
+//! COPY from the client and to it, as text, as CSV and in binary. Source: PostgreSQL's documentation, "COPY", "File Formats".
+
+use super::formats::{oid_of, put_plain, put_value, read_value};
+use super::message::{Reader, put, put_complete, put_u16, utf8};
+use super::serve::{Work, hand_on};
+use runtime::fiber::{self, Wake};
+use sql::{Condition, Copy, CopyFormat, Dialect, Error, Modes, Prepared, Type, Value};
+use std::rc::Rc;
+
+/// How a file in binary begins: a mark, flags, bytes of an extension.
+const BINARY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// Bytes of one row of the client's.
+pub(crate) const LINE_MAX: usize = 64 << 20;
+/// Time that rows are put in before others have a turn.
+const SLICE_NS: u64 = 1_000_000;
+/// Bytes of rows that are made before they are handed on.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// COPY FROM that is under way.
+pub(super) struct CopyIn {
+    copy: Copy,
+    insert: Rc<Prepared>,
+    types: Vec<Type>,
+    /// What has come of a row whose rest has not.
+    partial: Vec<u8>,
+    count: u64,
+    /// A transaction was begun for it.
+    is_own: bool,
+    /// Its first line or head has come.
+    is_begun: bool,
+    /// The end of the data was marked.
+    is_over: bool,
+    /// It came by the extended protocol: Sync follows.
+    is_extended: bool,
+}
+
+fn bad(what: impl Into<String>) -> Error {
+    Error::new(Condition::BadCopy, what.into())
+}
+
+impl Work<'_> {
+    pub(super) fn begin_copy(&mut self, copy: &Copy) -> Result<(), Error> {
+        let source = self.sql.prepare(self.database, Dialect::Postgres, &copy.source, &[])?;
+        let types: Vec<Type> = source.columns().iter().map(|column| column.ty).collect();
+        let format = u8::from(copy.format == CopyFormat::Binary);
+        let put_head = |out: &mut Vec<u8>, kind: u8| {
+            put(out, kind, |out| {
+                out.push(format);
+                put_u16(out, types.len());
+                types.iter().for_each(|_| put_u16(out, usize::from(format)));
+            });
+        };
+        if !copy.is_from {
+            put_head(&mut self.out, b'H');
+            return self.copy_out(copy, &source, &types);
+        }
+        let places: Vec<String> = (1..=types.len()).map(|number| format!("${number}")).collect();
+        let text = format!("{} VALUES ({})", copy.target, places.join(", "));
+        let insert = self.sql.prepare(self.database, Dialect::Postgres, &text, &[])?;
+        self.before_write(&insert)?;
+        let is_own = !self.context.is_in_txn();
+        if is_own {
+            self.begin(Modes::default())?;
+        }
+        put_head(&mut self.out, b'G');
+        self.flush(false);
+        *self.state.copy.borrow_mut() = Some(CopyIn {
+            copy: copy.clone(),
+            insert,
+            types,
+            partial: Vec::new(),
+            count: 0,
+            is_own,
+            is_begun: false,
+            is_over: false,
+            is_extended: self.is_extended,
+        });
+        Ok(())
+    }
+
+    /// A message while rows come in.
+    pub(super) fn copy_message(&mut self, kind: u8, body: &[u8]) {
+        let Some(mut copy) = self.state.copy.take() else { return };
+        let done = match kind {
+            b'd' => self.take_rows(&mut copy, body, false),
+            b'c' => match self.take_rows(&mut copy, &[], true) {
+                Ok(()) => return self.end_copy(copy),
+                Err(error) => Err(error),
+            },
+            b'f' => {
+                let why = Reader(body).text().unwrap_or_default();
+                Err(Error::new(Condition::Cancelled, format!("COPY from stdin failed: {why}")))
+            }
+            b'H' | b'S' => Ok(()),
+            b'X' => {
+                self.connection.end();
+                return;
+            }
+            other => {
+                let what = format!("unexpected message type 0x{other:02X} during COPY from stdin");
+                Err(Error::new(Condition::Protocol, what))
+            }
+        };
+        match done {
+            Ok(()) => *self.state.copy.borrow_mut() = Some(copy),
+            Err(error) => {
+                if copy.is_own {
+                    self.database.abandon(self.context);
+                    self.session.end_transaction();
+                }
+                self.fail(&error);
+                match copy.is_extended {
+                    true => self.state.skips.set(true),
+                    false => self.ready(),
+                }
+            }
+        }
+    }
+
+    fn end_copy(&mut self, copy: CopyIn) {
+        let mut done = Ok(());
+        if copy.is_own {
+            self.session.end_transaction();
+            done = self.database.commit(self.context);
+            if done.is_err() {
+                self.database.abandon(self.context);
+            }
+        }
+        match done {
+            Ok(()) => {
+                self.is_used.set(true);
+                put_complete(&mut self.out, &format!("COPY {}", copy.count));
+            }
+            Err(error) => self.fail(&error.into()),
+        }
+        if !copy.is_extended {
+            self.ready();
+        }
+    }
+
+    /// Puts in the rows that are whole. `is_last`: nothing follows.
+    fn take_rows(&mut self, copy: &mut CopyIn, bytes: &[u8], is_last: bool) -> Result<(), Error> {
+        let mut kept = std::mem::take(&mut copy.partial);
+        kept.extend_from_slice(bytes);
+        let mut at = 0;
+        let mut began = fiber::now_ns();
+        while !copy.is_over {
+            let found = match copy.copy.format {
+                CopyFormat::Text => text_row(&copy.copy, &kept[at..], is_last)?,
+                CopyFormat::Csv => csv_row(&copy.copy, &kept[at..], is_last)?,
+                CopyFormat::Binary => binary_row(copy, &kept[at..])?,
+            };
+            let Some((row, length)) = found else { break };
+            at += length;
+            match row {
+                Row::End => copy.is_over = true,
+                Row::Head => copy.is_begun = true,
+                Row::Texts(_) if copy.copy.has_header && !copy.is_begun => copy.is_begun = true,
+                Row::Texts(texts) => {
+                    let line = copy.count + 1;
+                    let values = values_of(copy, texts).map_err(|error| at_line(error, line))?;
+                    self.put_in(copy, &values).map_err(|error| at_line(error, line))?;
+                }
+                Row::Values(values) => self.put_in(copy, &values)?,
+            }
+            if fiber::now_ns().saturating_sub(began) > SLICE_NS {
+                self.database.suspend(self.context);
+                if fiber::yield_now() == Wake::Cancelled {
+                    return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
+                }
+                self.database.resume(self.context)?;
+                began = fiber::now_ns();
+            }
+        }
+        if copy.is_over {
+            return Ok(());
+        }
+        kept.drain(..at);
+        if kept.len() > LINE_MAX {
+            return Err(Error::new(Condition::LimitExceeded, format!("a row of COPY has more than {LINE_MAX} bytes")));
+        }
+        if is_last && !kept.is_empty() {
+            return Err(bad("unexpected end of the data"));
+        }
+        copy.partial = kept;
+        Ok(())
+    }
+
+    fn put_in(&mut self, copy: &mut CopyIn, values: &[Value]) -> Result<(), Error> {
+        self.sql.load(self.database, self.context, &copy.insert, values)?;
+        copy.count += 1;
+        Ok(())
+    }
+
+    /// COPY TO: rows as messages.
+    fn copy_out(&mut self, copy: &Copy, source: &Rc<Prepared>, types: &[Type]) -> Result<(), Error> {
+        if copy.format == CopyFormat::Binary {
+            put(&mut self.out, b'd', |out| out.extend_from_slice(BINARY_HEAD));
+        } else if copy.has_header {
+            let names: Vec<Value> = source.columns().iter().map(|column| Value::text(column.name.as_str())).collect();
+            let texts = vec![Type::TEXT; names.len()];
+            put(&mut self.out, b'd', |out| put_line(out, copy, &names, &texts));
+        }
+        let (sql, database, context) = (Rc::clone(&self.sql), self.database, self.context);
+        let (connection, out) = (self.connection, &mut self.out);
+        let mut count = 0u64;
+        sql.run(database, context, source, &[], &mut |row| {
+            count += 1;
+            let mut done = Ok(());
+            put(out, b'd', |out| match copy.format {
+                CopyFormat::Binary => {
+                    put_u16(out, row.len());
+                    for (value, ty) in row.iter().zip(types) {
+                        if let Err(error) = put_value(out, value, *ty, true) {
+                            done = Err(error);
+                            return;
+                        }
+                    }
+                }
+                _ => put_line(out, copy, row, types),
+            });
+            done?;
+            if out.len() >= CHUNK_BYTES {
+                hand_on(connection, database, context, out)?;
+            }
+            Ok(())
+        })?;
+        if copy.format == CopyFormat::Binary {
+            put(&mut self.out, b'd', |out| out.extend_from_slice(&(-1i16).to_be_bytes()));
+        }
+        put(&mut self.out, b'c', |_| {});
+        self.is_used.set(true);
+        put_complete(&mut self.out, &format!("COPY {count}"));
+        Ok(())
+    }
+}
+
+/// What stands in the data.
+enum Row {
+    /// Columns as text; none is null.
+    Texts(Vec<Option<String>>),
+    /// Columns as values.
+    Values(Vec<Value>),
+    /// The head of a file.
+    Head,
+    /// No rows follow.
+    End,
+}
+
+type Found = Result<Option<(Row, usize)>, Error>;
+
+fn at_line(error: Error, line: u64) -> Error {
+    error.detail(format!("At row {line} of COPY."))
+}
+
+fn values_of(copy: &CopyIn, texts: Vec<Option<String>>) -> Result<Vec<Value>, Error> {
+    if texts.len() > copy.types.len() {
+        return Err(bad("extra data after last expected column"));
+    }
+    if texts.len() < copy.types.len() {
+        return Err(bad(format!("missing data for column {}", texts.len() + 1)));
+    }
+    let values = texts.into_iter().zip(&copy.types).map(|(text, ty)| match text {
+        None => Ok(Value::Null),
+        Some(text) => read_value(text.as_bytes(), 0, *ty, false),
+    });
+    values.collect()
+}
+
+/// A line of the text form.
+fn text_row(copy: &Copy, input: &[u8], is_last: bool) -> Found {
+    let (line, length) = match input.iter().position(|byte| *byte == b'\n') {
+        Some(end) => (&input[..end], end + 1),
+        None if is_last && !input.is_empty() => (input, input.len()),
+        None => return Ok(None),
+    };
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line == b"\\." {
+        return Ok(Some((Row::End, length)));
+    }
+    let mut columns = Vec::new();
+    let mut start = 0;
+    loop {
+        let mut end = start;
+        while end < line.len() && line[end] != copy.delimiter {
+            end += if line[end] == b'\\' { 2 } else { 1 };
+        }
+        let end = end.min(line.len());
+        let raw = &line[start..end];
+        columns.push(match raw == copy.null.as_bytes() {
+            true => None,
+            false => Some(unescaped(raw)?),
+        });
+        if end >= line.len() {
+            break;
+        }
+        start = end + 1;
+    }
+    Ok(Some((Row::Texts(columns), length)))
+}
+
+fn unescaped(raw: &[u8]) -> Result<String, Error> {
+    if !raw.contains(&b'\\') {
+        return Ok(utf8(raw)?.to_string());
+    }
+    let mut out = Vec::with_capacity(raw.len());
+    let mut at = 0;
+    while at < raw.len() {
+        if raw[at] != b'\\' {
+            out.push(raw[at]);
+            at += 1;
+            continue;
+        }
+        let Some(next) = raw.get(at + 1) else { return Err(bad("a line ends with a backslash")) };
+        at += 2;
+        out.push(match next {
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'v' => 11,
+            b'x' => {
+                let digits = raw[at..].iter().take(2).take_while(|byte| byte.is_ascii_hexdigit()).count();
+                let value = u8::from_str_radix(utf8(&raw[at..at + digits])?, 16).unwrap_or(b'x');
+                at += digits;
+                value
+            }
+            b'0'..=b'7' => {
+                let digits = 1 + raw[at..].iter().take(2).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+                let octal = utf8(&raw[at - 1..at - 1 + digits])?;
+                at += digits - 1;
+                (u16::from_str_radix(octal, 8).unwrap_or(0) & 0xff) as u8
+            }
+            other => *other,
+        });
+    }
+    Ok(utf8(&out)?.to_string())
+}
+
+/// A row of CSV, whose columns may have ends of lines within quotes.
+fn csv_row(copy: &Copy, input: &[u8], is_last: bool) -> Found {
+    let (quote, escape) = copy.quote;
+    let mut columns = Vec::new();
+    let (mut column, mut is_quoted, mut within) = (Vec::new(), false, false);
+    let mut at = 0;
+    let end = loop {
+        let Some(&byte) = input.get(at) else {
+            match (is_last && !input.is_empty(), within) {
+                (true, false) => break at,
+                (true, true) => return Err(bad("unterminated CSV quoted field")),
+                (false, _) => return Ok(None),
+            }
+        };
+        at += 1;
+        if within {
+            match byte {
+                byte if byte == escape && input.get(at).is_some_and(|next| *next == quote || *next == escape) => {
+                    column.push(input[at]);
+                    at += 1;
+                }
+                // What follows tells whether it is the end.
+                byte if byte == escape && escape == quote && at == input.len() && !is_last => return Ok(None),
+                byte if byte == quote => within = false,
+                byte => column.push(byte),
+            }
+            continue;
+        }
+        match byte {
+            byte if byte == quote => (within, is_quoted) = (true, true),
+            byte if byte == copy.delimiter => {
+                columns.push(csv_column(copy, std::mem::take(&mut column), std::mem::take(&mut is_quoted))?);
+            }
+            b'\n' => break at - 1,
+            byte => column.push(byte),
+        }
+    };
+    if !is_quoted && column.last() == Some(&b'\r') {
+        column.pop();
+    }
+    if input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]) == b"\\." {
+        return Ok(Some((Row::End, at)));
+    }
+    columns.push(csv_column(copy, column, is_quoted)?);
+    Ok(Some((Row::Texts(columns), at)))
+}
+
+fn csv_column(copy: &Copy, column: Vec<u8>, is_quoted: bool) -> Result<Option<String>, Error> {
+    if !is_quoted && column == copy.null.as_bytes() {
+        return Ok(None);
+    }
+    Ok(Some(utf8(&column)?.to_string()))
+}
+
+/// A row of the binary form.
+fn binary_row(copy: &CopyIn, input: &[u8]) -> Found {
+    if !copy.is_begun {
+        let Some(head) = input.get(..BINARY_HEAD.len()) else { return Ok(None) };
+        if head[..11] != BINARY_HEAD[..11] {
+            return Err(bad("COPY file signature not recognized"));
+        }
+        let more = u32::from_be_bytes([head[15], head[16], head[17], head[18]]) as usize;
+        let length = BINARY_HEAD.len().saturating_add(more);
+        return Ok((input.len() >= length).then_some((Row::Head, length)));
+    }
+    let mut reader = Reader(input);
+    let Ok(count) = reader.u16() else { return Ok(None) };
+    if count == u16::MAX {
+        return Ok(Some((Row::End, 2)));
+    }
+    if usize::from(count) != copy.types.len() {
+        return Err(bad(format!("row field count is {count}, expected {}", copy.types.len())));
+    }
+    let mut values = Vec::with_capacity(copy.types.len());
+    for ty in &copy.types {
+        let Ok(length) = reader.u32() else { return Ok(None) };
+        if (length as i32) < 0 {
+            values.push(Value::Null);
+            continue;
+        }
+        if length as usize > LINE_MAX {
+            return Err(bad("invalid field size"));
+        }
+        let Ok(bytes) = reader.bytes(length as usize) else { return Ok(None) };
+        values.push(read_value(bytes, oid_of(*ty), *ty, true)?);
+    }
+    Ok(Some((Row::Values(values), input.len() - reader.0.len())))
+}
+
+/// A row as a line of text or CSV.
+fn put_line(out: &mut Vec<u8>, copy: &Copy, row: &[Value], types: &[Type]) {
+    let (quote, escape) = copy.quote;
+    let mut text = Vec::new();
+    for (number, (value, ty)) in row.iter().zip(types).enumerate() {
+        if number > 0 {
+            out.push(copy.delimiter);
+        }
+        if value.is_null() {
+            out.extend_from_slice(copy.null.as_bytes());
+            continue;
+        }
+        text.clear();
+        put_plain(&mut text, value, *ty);
+        match copy.format {
+            CopyFormat::Csv => {
+                let needs_quotes = text == copy.null.as_bytes()
+                    || text == b"\\."
+                    || text.iter().any(|byte| [copy.delimiter, quote, b'\n', b'\r'].contains(byte));
+                if !needs_quotes {
+                    out.extend_from_slice(&text);
+                    continue;
+                }
+                out.push(quote);
+                for byte in &text {
+                    if *byte == quote || *byte == escape {
+                        out.push(escape);
+                    }
+                    out.push(*byte);
+                }
+                out.push(quote);
+            }
+            _ => {
+                for byte in &text {
+                    let letter = match byte {
+                        8 => b'b',
+                        12 => b'f',
+                        b'\n' => b'n',
+                        b'\r' => b'r',
+                        b'\t' => b't',
+                        11 => b'v',
+                        b'\\' => b'\\',
+                        byte if *byte == copy.delimiter => *byte,
+                        byte => {
+                            out.push(*byte);
+                            continue;
+                        }
+                    };
+                    out.extend_from_slice(&[b'\\', letter]);
+                }
+            }
+        }
+    }
+    out.push(b'\n');
+}

@@ -1,0 +1,593 @@
+//! Values on the wire: numbers of types, text and binary forms. Sources: PostgreSQL's documentation, chapters 8 and 55; `pg_type.dat`.
+
+use sql::{Base, Condition, Dialect, Error, Type, Value};
+use std::io::Write;
+use std::rc::Rc;
+use tuple::datetime::{Datetime, Interval, date_of};
+use tuple::decimal::Decimal;
+use tuple::msgpack;
+
+/// Seconds from 1970 to 2000, where PostgreSQL's clock begins.
+const EPOCH_SECONDS: i64 = 946_684_800;
+/// Dimensions and elements that an array from a client may have.
+const ELEMENTS_MAX: usize = 1_000_000;
+
+/// The number of a type.
+pub(super) fn oid_of(ty: Type) -> u32 {
+    match ty.base {
+        Base::Bool => 16,
+        Base::Bytes => 17,
+        Base::Int1 | Base::Int2 => 21,
+        Base::Int4 => 23,
+        Base::Int8 | Base::Integer | Base::Uint8 => 20,
+        Base::Double => 701,
+        Base::Decimal | Base::Number => 1700,
+        Base::Text if ty.length > 0 => 1043,
+        Base::Text | Base::Unknown | Base::Any | Base::Scalar => 25,
+        Base::Uuid => 2950,
+        Base::Date => 1082,
+        Base::Timestamp => 1114,
+        Base::TimestampTz => 1184,
+        Base::Interval => 1186,
+        Base::Json => 3802,
+        Base::Array => 1009,
+        Base::Map => 3802,
+    }
+}
+
+/// Bytes of a type's values; -1: they differ.
+pub(super) fn size_of(ty: Type) -> i16 {
+    match oid_of(ty) {
+        16 => 1,
+        21 => 2,
+        23 | 1082 => 4,
+        20 | 701 | 1114 | 1184 => 8,
+        2950 | 1186 => 16,
+        _ => -1,
+    }
+}
+
+/// What a type has beside its number: length of text, digits of a number.
+pub(super) fn modifier_of(ty: Type) -> i32 {
+    match ty.base {
+        Base::Text if ty.length > 0 => ty.length as i32 + 4,
+        Base::Decimal if ty.length > 0 => ((ty.length << 16 | ty.scale) + 4) as i32,
+        _ => -1,
+    }
+}
+
+/// The type of a number; `Unknown` for 0. Errors: it is none that is known.
+pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
+    Ok(Type::of(match oid {
+        0 | 705 => Base::Unknown,
+        16 => Base::Bool,
+        17 => Base::Bytes,
+        21 => Base::Int2,
+        23 | 26 => Base::Int4,
+        20 => Base::Int8,
+        700 | 701 => Base::Double,
+        1700 => Base::Decimal,
+        18 | 19 | 25 | 1042 | 1043 | 2205 => Base::Text,
+        2950 => Base::Uuid,
+        1082 => Base::Date,
+        1114 => Base::Timestamp,
+        1184 => Base::TimestampTz,
+        1186 => Base::Interval,
+        114 | 3802 => Base::Json,
+        oid if element_of(oid).is_some() => Base::Array,
+        oid => {
+            return Err(Error::new(Condition::UndefinedObject, format!("type with OID {oid} does not exist")));
+        }
+    }))
+}
+
+/// The type of an array's elements.
+fn element_of(oid: u32) -> Option<u32> {
+    Some(match oid {
+        1000 => 16,
+        1001 => 17,
+        1005 => 21,
+        1007 => 23,
+        1016 => 20,
+        1021 => 700,
+        1022 => 701,
+        1231 => 1700,
+        1009 | 1003 => 25,
+        1014 | 1015 => 1043,
+        2951 => 2950,
+        1182 => 1082,
+        1115 => 1114,
+        1185 => 1184,
+        199 => 114,
+        3807 => 3802,
+        _ => return None,
+    })
+}
+
+/// Appends a value with its length; null is -1.
+pub(super) fn put_value(out: &mut Vec<u8>, value: &Value, ty: Type, is_binary: bool) -> Result<(), Error> {
+    if value.is_null() {
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        return Ok(());
+    }
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    match is_binary {
+        true => put_binary(out, value, ty)?,
+        false => put_plain(out, value, ty),
+    }
+    let length = (out.len() - start - 4) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// Appends the text of a value.
+pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
+    let mut buffer = itoa::Buffer::new();
+    match value {
+        Value::Null => {}
+        Value::Bool(value) => out.push(if *value { b't' } else { b'f' }),
+        Value::Int(value) => out.extend_from_slice(buffer.format(*value).as_bytes()),
+        Value::Uint(value) => out.extend_from_slice(buffer.format(*value).as_bytes()),
+        Value::Text(text) => out.extend_from_slice(text.as_bytes()),
+        Value::Decimal(value) => put_decimal(out, value, ty),
+        Value::Datetime(moment) => put_moment(out, moment, ty),
+        Value::Interval(interval) => put_interval(out, interval),
+        Value::Document(bytes) if ty.base == Base::Array => put_array(out, bytes),
+        other => out.extend_from_slice(other.display(Dialect::Postgres).as_bytes()),
+    }
+}
+
+/// A decimal, with as many digits behind the point as its column has.
+fn put_decimal(out: &mut Vec<u8>, value: &Decimal, ty: Type) {
+    let text = value.to_string();
+    out.extend_from_slice(text.as_bytes());
+    if ty.base != Base::Decimal || ty.length == 0 {
+        return;
+    }
+    let behind = text.split_once('.').map_or(0, |(_, digits)| digits.len());
+    if behind == 0 && ty.scale > 0 {
+        out.push(b'.');
+    }
+    out.extend(std::iter::repeat_n(b'0', (ty.scale as usize).saturating_sub(behind)));
+}
+
+fn put_moment(out: &mut Vec<u8>, moment: &Datetime, ty: Type) {
+    let (days, seconds) = (moment.seconds.div_euclid(86_400), moment.seconds.rem_euclid(86_400));
+    let (year, month, day) = date_of(days);
+    let (shown, is_before) = if year > 0 { (year, false) } else { (1 - year, true) };
+    let _ = write!(out, "{shown:04}-{month:02}-{day:02}");
+    if ty.base != Base::Date {
+        let _ = write!(out, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let micros = moment.nanoseconds / 1000;
+        if micros > 0 {
+            let text = format!("{micros:06}");
+            out.push(b'.');
+            out.extend_from_slice(text.trim_end_matches('0').as_bytes());
+        }
+        if ty.base == Base::TimestampTz {
+            out.extend_from_slice(b"+00");
+        }
+    }
+    if is_before {
+        out.extend_from_slice(b" BC");
+    }
+}
+
+/// Months, days, and microseconds of an interval.
+fn parts_of(interval: &Interval) -> (i64, i64, i64) {
+    let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = interval.fields;
+    let whole = hours.wrapping_mul(3600).wrapping_add(minutes.wrapping_mul(60)).wrapping_add(seconds);
+    let micros = whole.wrapping_mul(1_000_000).wrapping_add(nanoseconds / 1000);
+    (years.wrapping_mul(12).wrapping_add(months), weeks.wrapping_mul(7).wrapping_add(days), micros)
+}
+
+fn put_interval(out: &mut Vec<u8>, interval: &Interval) {
+    let (months, days, micros) = parts_of(interval);
+    let start = out.len();
+    for (count, name) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")] {
+        if count != 0 {
+            let space = if out.len() > start { " " } else { "" };
+            let plural = if count == 1 { "" } else { "s" };
+            let _ = write!(out, "{space}{count} {name}{plural}");
+        }
+    }
+    if micros != 0 || out.len() == start {
+        let space = if out.len() > start { " " } else { "" };
+        let sign = if micros < 0 { "-" } else { "" };
+        let micros = micros.unsigned_abs();
+        let seconds = micros / 1_000_000;
+        let _ = write!(out, "{space}{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        if micros % 1_000_000 > 0 {
+            let text = format!("{:06}", micros % 1_000_000);
+            out.push(b'.');
+            out.extend_from_slice(text.trim_end_matches('0').as_bytes());
+        }
+    }
+}
+
+/// An array as PostgreSQL writes it: `{1,2,"a b"}`.
+fn put_array(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut reader = msgpack::Reader::new(bytes);
+    let Ok(count) = reader.read_array() else { return };
+    out.push(b'{');
+    for number in 0..count {
+        if number > 0 {
+            out.push(b',');
+        }
+        let Ok(item) = reader.read_value() else { break };
+        match Value::decode(item) {
+            Value::Null => out.extend_from_slice(b"NULL"),
+            Value::Document(_) => put_array(out, item),
+            Value::Text(text) => {
+                let is_plain = !text.is_empty()
+                    && !text.eq_ignore_ascii_case("null")
+                    && !text.contains([',', '{', '}', '"', '\\', ' ', '\t', '\n']);
+                if is_plain {
+                    out.extend_from_slice(text.as_bytes());
+                } else {
+                    out.push(b'"');
+                    for byte in text.bytes() {
+                        if matches!(byte, b'"' | b'\\') {
+                            out.push(b'\\');
+                        }
+                        out.push(byte);
+                    }
+                    out.push(b'"');
+                }
+            }
+            value => put_plain(out, &value, Type::UNKNOWN),
+        }
+    }
+    out.push(b'}');
+}
+
+fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
+    let out_of_range = || Error::new(Condition::NumericOutOfRange, format!("{ty} out of range"));
+    match (oid_of(ty), value) {
+        (16, Value::Bool(value)) => out.push(u8::from(*value)),
+        (21, value) if value.as_integer().is_some() => {
+            let number = value.as_integer().and_then(|value| i16::try_from(value).ok()).ok_or_else(out_of_range)?;
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        (23, value) if value.as_integer().is_some() => {
+            let number = value.as_integer().and_then(|value| i32::try_from(value).ok()).ok_or_else(out_of_range)?;
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        (20, value) if value.as_integer().is_some() => {
+            let number = value.as_integer().and_then(|value| i64::try_from(value).ok()).ok_or_else(out_of_range)?;
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        (701, value) if value.as_double().is_some() => {
+            out.extend_from_slice(&value.as_double().unwrap_or_default().to_be_bytes());
+        }
+        (1700, value) if value.as_decimal().is_some() => {
+            put_numeric(out, &value.as_decimal().unwrap_or_else(|| Decimal::from(0i64)), ty)
+        }
+        (17, Value::Bytes(bytes)) => out.extend_from_slice(bytes),
+        (2950, Value::Uuid(bytes)) => out.extend_from_slice(&bytes[..]),
+        (1082, Value::Datetime(moment)) => {
+            let days = (moment.seconds - EPOCH_SECONDS).div_euclid(86_400);
+            out.extend_from_slice(&i32::try_from(days).map_err(|_| out_of_range())?.to_be_bytes());
+        }
+        (1114 | 1184, Value::Datetime(moment)) => {
+            let micros = (moment.seconds - EPOCH_SECONDS).checked_mul(1_000_000);
+            let micros = micros.map(|micros| micros + i64::from(moment.nanoseconds) / 1000).ok_or_else(out_of_range)?;
+            out.extend_from_slice(&micros.to_be_bytes());
+        }
+        (1186, Value::Interval(interval)) => {
+            let (months, days, micros) = parts_of(interval);
+            out.extend_from_slice(&micros.to_be_bytes());
+            out.extend_from_slice(&i32::try_from(days).map_err(|_| out_of_range())?.to_be_bytes());
+            out.extend_from_slice(&i32::try_from(months).map_err(|_| out_of_range())?.to_be_bytes());
+        }
+        (3802, value) => {
+            out.push(1);
+            put_plain(out, value, ty);
+        }
+        (25 | 1043, value) => put_plain(out, value, ty),
+        (1009, Value::Document(bytes)) => put_binary_array(out, bytes),
+        _ => {
+            let what = format!("a value of the column is no {ty}: {}", value.display(Dialect::Postgres));
+            return Err(Error::new(Condition::TypeMismatch, what).hint("Ask for the column as text, or cast it."));
+        }
+    }
+    Ok(())
+}
+
+/// An array of texts.
+fn put_binary_array(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut reader = msgpack::Reader::new(bytes);
+    let count = reader.read_array().unwrap_or(0);
+    out.extend_from_slice(&u32::from(count > 0).to_be_bytes());
+    out.extend_from_slice(&1u32.to_be_bytes());
+    out.extend_from_slice(&25u32.to_be_bytes());
+    if count == 0 {
+        return;
+    }
+    out.extend_from_slice(&count.to_be_bytes());
+    out.extend_from_slice(&1u32.to_be_bytes());
+    for _ in 0..count {
+        let item = reader.read_value().map_or(Value::Null, Value::decode);
+        // As text it always is one.
+        let _ = put_value(out, &item, Type::TEXT, false);
+    }
+}
+
+/// A number in groups of four digits: how many, the weight of the first, sign, digits behind the point, the groups.
+fn put_numeric(out: &mut Vec<u8>, value: &Decimal, ty: Type) {
+    let mut text = Vec::new();
+    put_decimal(&mut text, value, ty);
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let (is_negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.as_str()),
+    };
+    let (whole, behind) = text.split_once('.').unwrap_or((text, ""));
+    let whole = whole.trim_start_matches('0');
+    let padded = format!("{}{whole}", "0".repeat((4 - whole.len() % 4) % 4));
+    let fraction = format!("{behind}{}", "0".repeat((4 - behind.len() % 4) % 4));
+    let groups: Vec<u16> = [padded.as_bytes(), fraction.as_bytes()]
+        .iter()
+        .flat_map(|digits| digits.chunks(4))
+        .map(|group| group.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0')))
+        .collect();
+    let first = groups.iter().position(|group| *group != 0).unwrap_or(groups.len());
+    let last = groups.iter().rposition(|group| *group != 0).map_or(first, |last| last + 1);
+    let weight = (padded.len() / 4) as i16 - 1 - first as i16;
+    let shown = &groups[first..last.max(first)];
+    out.extend_from_slice(&(shown.len() as u16).to_be_bytes());
+    out.extend_from_slice(&(if shown.is_empty() { 0 } else { weight }).to_be_bytes());
+    out.extend_from_slice(&(if is_negative && !shown.is_empty() { 0x4000u16 } else { 0 }).to_be_bytes());
+    out.extend_from_slice(&(behind.len() as u16).to_be_bytes());
+    shown.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
+}
+
+/// A parameter. Errors: it is no value of its type.
+pub(super) fn read_value(bytes: &[u8], oid: u32, ty: Type, is_binary: bool) -> Result<Value, Error> {
+    if !is_binary {
+        let text = super::message::utf8(bytes)?;
+        if ty.base == Base::Array || element_of(oid).is_some() {
+            return read_array(text, element_of(oid).unwrap_or(0));
+        }
+        return match ty.base {
+            Base::Unknown => Ok(Value::text(text)),
+            _ => sql::parse_value(Dialect::Postgres, text, ty),
+        };
+    }
+    let oid = if oid == 0 { oid_of(ty) } else { oid };
+    read_binary(bytes, oid)
+}
+
+fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
+    let wrong = || {
+        let what = format!("incorrect binary data format in a value of {} bytes for type {oid}", bytes.len());
+        Error::new(Condition::InvalidBinary, what)
+    };
+    let moment = |micros: i64| {
+        Value::Datetime(Rc::new(Datetime {
+            seconds: micros.div_euclid(1_000_000).saturating_add(EPOCH_SECONDS),
+            nanoseconds: (micros.rem_euclid(1_000_000) * 1000) as i32,
+            ..Datetime::default()
+        }))
+    };
+    Ok(match oid {
+        16 => Value::Bool(*bytes.first().filter(|_| bytes.len() == 1).ok_or_else(wrong)? != 0),
+        21 => Value::Int(i64::from(i16::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
+        23 => Value::Int(i64::from(i32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
+        26 => Value::Int(i64::from(u32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
+        20 => Value::Int(i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?)),
+        700 => Value::Double(f64::from(f32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
+        701 => Value::Double(f64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?)),
+        1700 => read_numeric(bytes).ok_or_else(wrong)?,
+        17 => Value::Bytes(bytes.into()),
+        2950 => Value::Uuid(Rc::new(bytes.try_into().map_err(|_| wrong())?)),
+        1082 => {
+            let days = i64::from(i32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?));
+            let seconds = days * 86_400 + EPOCH_SECONDS;
+            Value::Datetime(Rc::new(Datetime { seconds, ..Datetime::default() }))
+        }
+        1114 | 1184 => moment(i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?)),
+        1186 => {
+            let (micros, rest) = bytes.split_first_chunk::<8>().ok_or_else(wrong)?;
+            let (days, months) = rest.split_first_chunk::<4>().ok_or_else(wrong)?;
+            let months: [u8; 4] = months.try_into().map_err(|_| wrong())?;
+            let micros = i64::from_be_bytes(*micros);
+            let mut interval = Interval::default();
+            interval.fields[1] = i64::from(i32::from_be_bytes(months));
+            interval.fields[3] = i64::from(i32::from_be_bytes(*days));
+            interval.fields[6] = micros / 1_000_000;
+            interval.fields[7] = micros % 1_000_000 * 1000;
+            Value::Interval(Rc::new(interval))
+        }
+        3802 => match bytes.split_first() {
+            Some((1, text)) => sql::parse_value(Dialect::Postgres, super::message::utf8(text)?, Type::of(Base::Json))?,
+            _ => return Err(wrong()),
+        },
+        114 => sql::parse_value(Dialect::Postgres, super::message::utf8(bytes)?, Type::of(Base::Json))?,
+        oid if element_of(oid).is_some() => read_binary_array(bytes).unwrap_or_else(|| Err(wrong()))?,
+        _ => Value::text(super::message::utf8(bytes)?),
+    })
+}
+
+fn read_numeric(bytes: &[u8]) -> Option<Value> {
+    let word = |at: usize| bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let (count, weight, sign, scale) = (word(0)? as usize, word(1)? as i16, word(2)?, word(3)?);
+    if bytes.len() != 8 + count * 2 || count > 200 || !matches!(sign, 0 | 0x4000) || scale > 200 {
+        return None;
+    }
+    let mut text = String::new();
+    if sign != 0 {
+        text.push('-');
+    }
+    let group = |position: i32| -> u16 {
+        // `weight` is the power of 10,000 of the first group.
+        let at = i32::from(weight) - position;
+        usize::try_from(at).ok().filter(|at| *at < count).and_then(|at| word(4 + at)).unwrap_or(0)
+    };
+    if weight > 100 {
+        return None;
+    }
+    text.push('0');
+    for position in (0..=i32::from(weight).max(-1)).rev() {
+        text.push_str(&format!("{:04}", group(position).min(9999)));
+    }
+    text.push('.');
+    let mut behind = String::new();
+    let mut position = -1;
+    while behind.len() < scale as usize {
+        behind.push_str(&format!("{:04}", group(position).min(9999)));
+        position -= 1;
+    }
+    behind.truncate(scale as usize);
+    text.push_str(if behind.is_empty() { "0" } else { &behind });
+    text.parse::<Decimal>().ok().map(Value::decimal)
+}
+
+fn read_binary_array(bytes: &[u8]) -> Option<Result<Value, Error>> {
+    let word = |at: usize| bytes.get(at..at + 4).map(|word| i32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+    let (dimensions, element) = (word(0)?, u32::try_from(word(8)?).ok()?);
+    let mut out = Vec::new();
+    if dimensions == 0 {
+        msgpack::encode_array(&mut out, 0);
+        return Some(Ok(Value::Document(out.into())));
+    }
+    let count = usize::try_from(word(12)?).ok().filter(|count| *count <= ELEMENTS_MAX)?;
+    if dimensions != 1 || element_of(element).is_some() {
+        return Some(Err(Error::new(Condition::Unsupported, "arrays of several dimensions are not supported")));
+    }
+    msgpack::encode_array(&mut out, count as u32);
+    let mut at = 20;
+    for _ in 0..count {
+        let length = word(at)?;
+        at += 4;
+        if length < 0 {
+            msgpack::encode_nil(&mut out);
+            continue;
+        }
+        let item = bytes.get(at..at.checked_add(length as usize)?)?;
+        at += length as usize;
+        match read_binary(item, element) {
+            Ok(value) => value.encode(&mut out),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    (at == bytes.len()).then_some(Ok(Value::Document(out.into())))
+}
+
+/// An array from text: `{1,2,"a b",NULL}`. Errors: it is none.
+fn read_array(text: &str, element: u32) -> Result<Value, Error> {
+    let wrong = || Error::new(Condition::InvalidText, format!("malformed array literal: \"{text}\""));
+    let ty = type_of(element)?;
+    let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).ok_or_else(wrong)?;
+    let mut items: Vec<Option<String>> = Vec::new();
+    let mut chars = inner.chars().peekable();
+    while chars.peek().is_some() {
+        let (mut item, mut is_quoted) = (String::new(), false);
+        if chars.next_if_eq(&'"').is_some() {
+            is_quoted = true;
+            loop {
+                match chars.next().ok_or_else(wrong)? {
+                    '"' => break,
+                    '\\' => item.push(chars.next().ok_or_else(wrong)?),
+                    other => item.push(other),
+                }
+            }
+        } else {
+            while let Some(next) = chars.next_if(|next| *next != ',') {
+                match next {
+                    '{' | '}' | '"' => return Err(wrong()),
+                    '\\' => item.push(chars.next().ok_or_else(wrong)?),
+                    other => item.push(other),
+                }
+            }
+        }
+        let trimmed = if is_quoted { item } else { item.trim().to_string() };
+        items.push((is_quoted || !trimmed.eq_ignore_ascii_case("null")).then_some(trimmed));
+        match chars.next() {
+            None => break,
+            Some(',') if chars.peek().is_some() => {}
+            Some(_) => return Err(wrong()),
+        }
+        if items.len() > ELEMENTS_MAX {
+            return Err(wrong());
+        }
+    }
+    let mut out = Vec::new();
+    msgpack::encode_array(&mut out, items.len() as u32);
+    for item in items {
+        match item {
+            None => msgpack::encode_nil(&mut out),
+            Some(item) if ty.base == Base::Unknown => msgpack::encode_str(&mut out, item.as_bytes()),
+            Some(item) => sql::parse_value(Dialect::Postgres, &item, ty)?.encode(&mut out),
+        }
+    }
+    Ok(Value::Document(out.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plain(value: &Value, base: Base) -> String {
+        let mut out = Vec::new();
+        put_plain(&mut out, value, Type::of(base));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn moments_are_shown_as_their_types_are() {
+        let moment = Value::Datetime(Rc::new(Datetime {
+            seconds: 951_782_399,
+            nanoseconds: 120_000_000,
+            ..Datetime::default()
+        }));
+        assert_eq!(plain(&moment, Base::Date), "2000-02-28");
+        assert_eq!(plain(&moment, Base::Timestamp), "2000-02-28 23:59:59.12");
+        assert_eq!(plain(&moment, Base::TimestampTz), "2000-02-28 23:59:59.12+00");
+        let mut interval = Interval::default();
+        interval.fields = [1, 2, 0, 3, 4, 5, 6, 700_000_000];
+        assert_eq!(plain(&Value::Interval(Rc::new(interval)), Base::Interval), "1 year 2 mons 3 days 04:05:06.7");
+    }
+
+    #[test]
+    fn arrays_are_read_as_they_are_written() {
+        for (text, oid) in [("{}", 1007), ("{1,2,NULL}", 1007), (r#"{"a b",c,"q\"\\","NULL"}"#, 1009)] {
+            let value = read_value(text.as_bytes(), oid, Type::UNKNOWN, false).unwrap();
+            assert_eq!(plain(&value, Base::Array), text);
+        }
+        for text in ["", "{", "{1,}", "{1}}", "{{1}}", "1,2"] {
+            assert!(read_value(text.as_bytes(), 1007, Type::UNKNOWN, false).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn binary_values_are_read_as_they_are_written(coefficient in any::<i64>(), scale in 0i32..20, number in any::<i64>(), double in any::<f64>()) {
+            let decimal = Value::decimal(Decimal::new(i128::from(coefficient), scale).unwrap());
+            for (value, base) in [
+                (decimal, Base::Decimal),
+                (Value::Int(number), Base::Int8),
+                (Value::Double(double), Base::Double),
+                (Value::text(number.to_string()), Base::Text),
+                (Value::Bool(number > 0), Base::Bool),
+                (Value::Datetime(Rc::new(Datetime { seconds: number % 100_000_000_000, nanoseconds: 1000, ..Datetime::default() })), Base::Timestamp),
+            ] {
+                let ty = Type::of(base);
+                let mut out = Vec::new();
+                put_value(&mut out, &value, ty, true).unwrap();
+                let again = read_value(&out[4..], oid_of(ty), ty, true).unwrap();
+                prop_assert_eq!(plain(&again, base), plain(&value, base));
+            }
+        }
+
+        #[test]
+        fn bytes_that_are_no_value_are_refused_and_nothing_else(bytes in proptest::collection::vec(any::<u8>(), 0..40), oid in prop::sample::select(vec![16u32, 17, 20, 21, 23, 25, 114, 700, 701, 1007, 1009, 1016, 1082, 1114, 1184, 1186, 1700, 2950, 3802])) {
+            let _ = read_value(&bytes, oid, Type::UNKNOWN, true);
+            let _ = read_value(&bytes, oid, Type::UNKNOWN, false);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Statements about the session: transactions, settings, prepared statements by name, notifications.
+
+use super::message::{Report, put, put_parameter, put_text, put_u32};
+use super::serve::Work;
+use super::{CHANNELS_MAX, STATEMENTS_MAX, Statement, state_of};
+use sql::{Condition, Control, Dialect, Error, Isolation, Modes, Session, Value};
+use std::rc::Rc;
+use wal::Position;
+
+/// Settings whose changes a client is told.
+const REPORTED: &[&str] = &[
+    "application_name",
+    "client_encoding",
+    "datestyle",
+    "default_transaction_read_only",
+    "intervalstyle",
+    "session_authorization",
+    "standard_conforming_strings",
+    "timezone",
+];
+/// Bytes of a notification.
+const PAYLOAD_MAX: usize = 8000;
+
+/// How far transactions of a session are kept apart where nothing is said.
+pub(super) fn isolation_of(session: &Session) -> Isolation {
+    match session.get("default_transaction_isolation").as_deref() {
+        Some("serializable" | "repeatable read") => Isolation::Serializable,
+        _ => Isolation::ReadCommitted,
+    }
+}
+
+impl Work<'_> {
+    /// Carries out a statement about the session. Returns what it was, for `CommandComplete`.
+    pub(super) fn control(&mut self, control: &Control) -> Result<String, Error> {
+        Ok(match control {
+            Control::Begin(modes) => {
+                if self.is_in_block() {
+                    self.warn("25001", "there is already a transaction in progress");
+                } else {
+                    self.begin(*modes)?;
+                }
+                "BEGIN".to_string()
+            }
+            Control::Commit { is_chained } => self.end(true, *is_chained)?,
+            Control::Rollback { is_chained } => self.end(false, *is_chained)?,
+            Control::SetTransaction { modes, is_session } => {
+                self.set_transaction(*modes, *is_session)?;
+                "SET".to_string()
+            }
+            Control::Set { name, value, is_local } => {
+                self.set(name, value.as_deref(), *is_local)?;
+                (if value.is_none() { "RESET" } else { "SET" }).to_string()
+            }
+            Control::Show(_) => return Err(Error::new(Condition::Other, "SHOW gives rows")),
+            Control::Deallocate(Some(name)) => {
+                if self.state.statements.borrow_mut().remove(name).is_none() {
+                    return Err(no_such_statement(name));
+                }
+                "DEALLOCATE".to_string()
+            }
+            Control::Deallocate(None) => {
+                self.state.statements.borrow_mut().retain(|name, _| name.is_empty());
+                "DEALLOCATE ALL".to_string()
+            }
+            Control::Prepare { name, text, types } => {
+                let prepared = self.sql.prepare(self.database, Dialect::Postgres, text, types)?;
+                let count = prepared.params().len();
+                let types = prepared.params().to_vec();
+                self.keep(name, Statement { prepared: Some(prepared), oids: vec![0; count], types })?;
+                "PREPARE".to_string()
+            }
+            Control::Execute { .. } | Control::Copy(_) => return Err(Error::new(Condition::Other, "not run here")),
+            Control::Discard => {
+                if self.is_in_block() {
+                    let what = "DISCARD ALL cannot run inside a transaction block";
+                    return Err(Error::new(Condition::ActiveTransaction, what));
+                }
+                self.state.statements.borrow_mut().clear();
+                self.state.portals.borrow_mut().clear();
+                self.unlisten(None);
+                self.session.set("all", None, false)?;
+                "DISCARD ALL".to_string()
+            }
+            Control::Listen(channel) => {
+                self.listen(channel)?;
+                "LISTEN".to_string()
+            }
+            Control::Unlisten(channel) => {
+                self.unlisten(channel.as_deref());
+                "UNLISTEN".to_string()
+            }
+            Control::Notify { channel, payload } => {
+                if payload.len() >= PAYLOAD_MAX {
+                    return Err(Error::new(Condition::InvalidArgument, "payload string too long"));
+                }
+                self.state.notices.borrow_mut().push((channel.clone(), payload.clone()));
+                if !self.context.is_in_txn() {
+                    self.send_notices();
+                }
+                "NOTIFY".to_string()
+            }
+            Control::Nothing(tag) => (*tag).to_string(),
+        })
+    }
+
+    /// True between BEGIN and its end, failed or not.
+    pub(super) fn is_in_block(&self) -> bool {
+        self.context.is_in_txn() || self.state.has_failed.get()
+    }
+
+    pub(super) fn warn(&mut self, state: &str, message: &str) {
+        Report { severity: "WARNING", state, message, detail: None, hint: None, names: &[] }.put(&mut self.out, b'N');
+    }
+
+    pub(super) fn begin(&mut self, modes: Modes) -> Result<(), Error> {
+        let isolation = modes.isolation.unwrap_or_else(|| self.state.isolation.get());
+        self.sql.begin(self.database, self.context, isolation)?;
+        let is_read_only = modes
+            .is_read_only
+            .unwrap_or_else(|| self.session.get("default_transaction_read_only").as_deref() == Some("on"));
+        self.state.is_read_only.set(is_read_only);
+        self.state.has_savepoints.set(false);
+        self.is_used.set(false);
+        self.session.note_transaction(isolation, is_read_only);
+        Ok(())
+    }
+
+    fn end(&mut self, commits: bool, is_chained: bool) -> Result<String, Error> {
+        let has_failed = self.state.has_failed.replace(false);
+        self.state.portals.borrow_mut().clear();
+        let tag = match (self.context.is_in_txn(), commits) {
+            (false, _) if !has_failed => {
+                self.warn("25P01", "there is no transaction in progress");
+                if commits { "COMMIT" } else { "ROLLBACK" }
+            }
+            (false, _) => {
+                self.state.notices.borrow_mut().clear();
+                self.session.end_transaction();
+                "ROLLBACK"
+            }
+            (true, true) if !has_failed => {
+                let done = self.database.commit(self.context);
+                if done.is_err() {
+                    self.database.abandon(self.context);
+                    self.state.notices.borrow_mut().clear();
+                }
+                self.session.end_transaction();
+                done?;
+                self.send_notices();
+                "COMMIT"
+            }
+            (true, _) => {
+                self.database.abandon(self.context);
+                self.state.notices.borrow_mut().clear();
+                self.session.end_transaction();
+                "ROLLBACK"
+            }
+        };
+        if is_chained {
+            self.begin(Modes::default())?;
+        }
+        Ok(tag.to_string())
+    }
+
+    fn set_transaction(&mut self, modes: Modes, is_session: bool) -> Result<(), Error> {
+        if is_session {
+            if let Some(isolation) = modes.isolation {
+                let name = if isolation == Isolation::Serializable { "serializable" } else { "read committed" };
+                self.session.set("default_transaction_isolation", Some(name), false)?;
+                self.state.isolation.set(isolation);
+            }
+            if let Some(is_read_only) = modes.is_read_only {
+                let value = if is_read_only { "on" } else { "off" };
+                self.session.set("default_transaction_read_only", Some(value), false)?;
+            }
+            return Ok(());
+        }
+        if !self.context.is_in_txn() {
+            self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
+            return Ok(());
+        }
+        if let Some(isolation) = modes.isolation {
+            if self.is_used.get() {
+                let what = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                return Err(Error::new(Condition::ActiveTransaction, what));
+            }
+            self.database.abandon(self.context);
+            let is_read_only = modes.is_read_only.or(Some(self.state.is_read_only.get()));
+            return self.begin(Modes { isolation: Some(isolation), is_read_only });
+        }
+        if let Some(is_read_only) = modes.is_read_only {
+            self.state.is_read_only.set(is_read_only);
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> Result<(), Error> {
+        if name == "transaction_isolation" {
+            let isolation = match value {
+                Some("serializable" | "repeatable read") => Isolation::Serializable,
+                _ => Isolation::ReadCommitted,
+            };
+            return self.set_transaction(Modes { isolation: Some(isolation), is_read_only: None }, false);
+        }
+        if is_local && !self.context.is_in_txn() {
+            self.warn("25P01", "SET LOCAL can only be used in transaction blocks");
+            return Ok(());
+        }
+        if matches!(name, "session_authorization" | "role") {
+            let user = self.session.user.borrow().clone();
+            return match value {
+                None | Some("none") => Ok(()),
+                Some(value) if value == user => Ok(()),
+                Some(value) => {
+                    let what = format!("permission denied to set {name} \"{value}\"");
+                    Err(Error::new(Condition::AccessDenied, what))
+                }
+            };
+        }
+        self.session.set(name, value, is_local)?;
+        if name == "default_transaction_isolation" || name == "all" {
+            self.state.isolation.set(isolation_of(&self.session));
+        }
+        if REPORTED.contains(&name) {
+            let shown = self.session.get(name).unwrap_or_default();
+            put_parameter(&mut self.out, Session::shown_name(name), &shown);
+        }
+        Ok(())
+    }
+
+    /// Keeps a prepared statement. Errors: there is one of the name; there are too many.
+    pub(super) fn keep(&self, name: &str, statement: Statement) -> Result<(), Error> {
+        let mut statements = self.state.statements.borrow_mut();
+        if !name.is_empty() && statements.contains_key(name) {
+            let what = format!("prepared statement \"{name}\" already exists");
+            return Err(Error::new(Condition::DuplicateStatement, what));
+        }
+        if statements.len() >= STATEMENTS_MAX {
+            let what = format!("the session has {STATEMENTS_MAX} prepared statements already");
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
+        statements.insert(name.to_string(), Rc::new(statement));
+        Ok(())
+    }
+
+    /// The rows of SHOW.
+    pub(super) fn show(&self, name: Option<&str>) -> Result<Vec<Vec<Value>>, Error> {
+        let Some(name) = name else {
+            let all = self.session.all().into_iter();
+            return Ok(all
+                .map(|(name, value, about)| vec![Value::text(name), Value::text(value), Value::text(about)])
+                .collect());
+        };
+        match self.session.get(name) {
+            Some(value) => Ok(vec![vec![Value::text(value)]]),
+            None => {
+                let what = format!("unrecognized configuration parameter \"{name}\"");
+                Err(Error::new(Condition::UndefinedObject, what))
+            }
+        }
+    }
+
+    fn listen(&self, channel: &str) -> Result<(), Error> {
+        let mut channels = self.state.channels.borrow_mut();
+        if channels.len() >= CHANNELS_MAX {
+            let what = format!("a session listens to at most {CHANNELS_MAX} channels");
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
+        if channels.insert(channel.to_string()) {
+            let mut listeners = self.shared.listeners.borrow_mut();
+            listeners.entry(channel.to_string()).or_default().insert(self.state.number);
+        }
+        Ok(())
+    }
+
+    fn unlisten(&self, channel: Option<&str>) {
+        let mut channels = self.state.channels.borrow_mut();
+        let gone: Vec<String> = match channel {
+            Some(channel) => channels.take(channel).into_iter().collect(),
+            None => channels.drain().collect(),
+        };
+        self.shared.forget(self.state.number, &gone);
+    }
+
+    /// Sends what the transaction has to say to those who listen.
+    pub(super) fn send_notices(&mut self) {
+        let notices = self.state.notices.take();
+        for (channel, payload) in notices {
+            let numbers: Vec<u32> = self
+                .shared
+                .listeners
+                .borrow()
+                .get(&channel)
+                .map(|numbers| numbers.iter().copied().collect())
+                .unwrap_or_default();
+            let mut message = Vec::new();
+            put(&mut message, b'A', |out| {
+                put_u32(out, self.state.number);
+                put_text(out, &channel);
+                put_text(out, &payload);
+            });
+            for number in numbers {
+                if number == self.state.number {
+                    self.out.extend_from_slice(&message);
+                    continue;
+                }
+                let connection = self.shared.connections.borrow().get(&number).and_then(std::rc::Weak::upgrade);
+                let Some(connection) = connection.filter(|connection| state_of(connection).is_some()) else { continue };
+                if connection.unsent() > connection.service.unread_max() {
+                    // Who does not read what he has asked for is told no more.
+                    tracing::warn!("a client that listens to '{channel}' and does not read is disconnected");
+                    connection.end();
+                } else {
+                    // It shows what is committed: it waits for the log as the answer to the commit does.
+                    let position = self.context.awaited().max(Position::default());
+                    let _ = connection.answer(position, 0, |out| {
+                        out.extend_from_slice(&message);
+                        Ok(())
+                    });
+                }
+                connection.service.mark(&connection);
+            }
+        }
+    }
+}
+
+impl super::Shared {
+    /// A connection listens to these channels no more.
+    pub(super) fn forget(&self, number: u32, channels: &[String]) {
+        let mut listeners = self.listeners.borrow_mut();
+        for channel in channels {
+            if let Some(numbers) = listeners.get_mut(channel) {
+                numbers.remove(&number);
+                if numbers.is_empty() {
+                    listeners.remove(channel);
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn no_such_statement(name: &str) -> Error {
+    let what = match name {
+        "" => "unnamed prepared statement does not exist".to_string(),
+        name => format!("prepared statement \"{name}\" does not exist"),
+    };
+    Error::new(Condition::UndefinedStatement, what)
+}

@@ -1,0 +1,339 @@
+//! Statements that are about the session and not about rows: whoever holds the session carries them out.
+
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use sqlparser::ast::{self, Statement};
+
+/// How far a transaction is kept apart from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each statement sees what is committed when it begins; rows that are changed are locked.
+    ReadCommitted,
+    /// As if transactions ran one after the other; one that has met another one fails.
+    Serializable,
+}
+
+/// What a transaction is to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// As said; none: as the session has it.
+    pub isolation: Option<Isolation>,
+    /// True if it may not write.
+    pub is_read_only: Option<bool>,
+}
+
+/// A statement about the session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Control {
+    /// Opens a transaction.
+    Begin(Modes),
+    /// Ends it, and begins another one like it.
+    Commit {
+        /// `AND CHAIN`.
+        is_chained: bool,
+    },
+    /// Takes it back, and begins another one like it.
+    Rollback {
+        /// `AND CHAIN`.
+        is_chained: bool,
+    },
+    /// What the open transaction is, or those of the session.
+    SetTransaction {
+        /// What is said.
+        modes: Modes,
+        /// `SET SESSION CHARACTERISTICS`.
+        is_session: bool,
+    },
+    /// A setting gets a value; none: the one that it had when the session began.
+    Set {
+        /// Its name, in small letters.
+        name: String,
+        /// The value, as text.
+        value: Option<String>,
+        /// Until the end of the transaction.
+        is_local: bool,
+    },
+    /// Asks for a setting; none: for all.
+    Show(Option<String>),
+    /// Forgets a prepared statement; none: all.
+    Deallocate(Option<String>),
+    /// Prepares a statement under a name.
+    Prepare {
+        /// Its name.
+        name: String,
+        /// Its text.
+        text: String,
+        /// Types of its parameters.
+        types: Vec<crate::Type>,
+    },
+    /// Runs such a statement.
+    Execute {
+        /// Its name.
+        name: String,
+        /// A query for the values of its parameters; none: it has no parameters.
+        values: Option<String>,
+    },
+    /// Forgets what the session keeps.
+    Discard,
+    /// Rows from the client, or to it.
+    Copy(Box<Copy>),
+    /// Wants messages of a channel.
+    Listen(String),
+    /// Wants them no more; none: those of no channel.
+    Unlisten(Option<String>),
+    /// Sends a message.
+    Notify {
+        /// The channel.
+        channel: String,
+        /// The message.
+        payload: String,
+    },
+    /// Has nothing to do here: what it was.
+    Nothing(&'static str),
+}
+
+/// How rows of COPY are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyFormat {
+    /// Lines of columns with `\` before what is not itself.
+    Text,
+    /// Lines of columns within quotes.
+    Csv,
+    /// PostgreSQL's binary form.
+    Binary,
+}
+
+/// COPY.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy {
+    /// From the client; else to it.
+    pub is_from: bool,
+    /// A query for the rows, or for rows like those that come.
+    pub source: String,
+    /// The beginning of an INSERT for rows that come.
+    pub target: String,
+    /// How rows are written.
+    pub format: CopyFormat,
+    /// Stands between columns.
+    pub delimiter: u8,
+    /// What a null is written as.
+    pub null: String,
+    /// The first line has the names of the columns.
+    pub has_header: bool,
+    /// Stands around columns of CSV, and before a quote within one.
+    pub quote: (u8, u8),
+}
+
+/// The statement about the session that this is. None: it is another one. Errors: a form that is not known.
+pub(crate) fn of(dialect: Dialect, statement: &Statement) -> Result<Option<Control>> {
+    Ok(Some(match statement {
+        Statement::StartTransaction { modes, .. } => Control::Begin(modes_of(modes)),
+        Statement::Commit { chain, .. } => Control::Commit { is_chained: *chain },
+        Statement::Rollback { chain, savepoint: None } => Control::Rollback { is_chained: *chain },
+        Statement::Set(set) => set_of(dialect, set)?,
+        Statement::Reset(reset) => match &reset.reset {
+            ast::Reset::SessionAuthorization => {
+                Control::Set { name: "session_authorization".to_string(), value: None, is_local: false }
+            }
+            ast::Reset::ALL => Control::Set { name: "all".to_string(), value: None, is_local: false },
+            ast::Reset::ConfigurationParameter(name) => {
+                Control::Set { name: name.to_string().to_lowercase(), value: None, is_local: false }
+            }
+        },
+        Statement::ShowVariable { variable } => {
+            let words: Vec<String> = variable.iter().map(|word| word.value.to_lowercase()).collect();
+            match words.join(" ").as_str() {
+                "all" => Control::Show(None),
+                "transaction isolation level" => Control::Show(Some("transaction_isolation".to_string())),
+                "time zone" => Control::Show(Some("timezone".to_string())),
+                "session authorization" => Control::Show(Some("session_authorization".to_string())),
+                _ => Control::Show(Some(words.join("."))),
+            }
+        }
+        Statement::Discard { .. } => Control::Discard,
+        Statement::Deallocate { name, .. } => {
+            match name.value.eq_ignore_ascii_case("all") && name.quote_style.is_none() {
+                true => Control::Deallocate(None),
+                false => Control::Deallocate(Some(dialect.fold(name))),
+            }
+        }
+        Statement::Prepare { name, data_types, statement } => {
+            let types = data_types.iter().map(|declared| crate::Type::of_ast(dialect, declared));
+            Control::Prepare {
+                name: dialect.fold(name),
+                text: statement.to_string(),
+                types: types.collect::<Result<_>>()?,
+            }
+        }
+        Statement::Execute { name: Some(name), parameters, .. } => {
+            let values: Vec<String> = parameters.iter().map(ToString::to_string).collect();
+            let values = (!values.is_empty()).then(|| format!("SELECT {}", values.join(", ")));
+            Control::Execute { name: dialect.object_name(name)?, values }
+        }
+        Statement::Copy { source, to, target, options, legacy_options, .. } => {
+            Control::Copy(Box::new(copy_of(source, *to, target, options, legacy_options)?))
+        }
+        Statement::LISTEN { channel } => Control::Listen(dialect.fold(channel)),
+        Statement::UNLISTEN { channel } if channel.value == "*" => Control::Unlisten(None),
+        Statement::UNLISTEN { channel } => Control::Unlisten(Some(dialect.fold(channel))),
+        Statement::NOTIFY { channel, payload } => {
+            Control::Notify { channel: dialect.fold(channel), payload: payload.clone().unwrap_or_default() }
+        }
+        Statement::Vacuum(_) => Control::Nothing("VACUUM"),
+        Statement::Analyze(_) => Control::Nothing("ANALYZE"),
+        Statement::Lock(_) => Control::Nothing("LOCK TABLE"),
+        Statement::Comment { .. } => Control::Nothing("COMMENT"),
+        _ => return Ok(None),
+    }))
+}
+
+/// What the list of modes says.
+fn modes_of(modes: &[ast::TransactionMode]) -> Modes {
+    let mut found = Modes::default();
+    for mode in modes {
+        match mode {
+            ast::TransactionMode::AccessMode(mode) => {
+                found.is_read_only = Some(*mode == ast::TransactionAccessMode::ReadOnly);
+            }
+            ast::TransactionMode::IsolationLevel(level) => {
+                found.isolation = Some(match level {
+                    ast::TransactionIsolationLevel::ReadUncommitted | ast::TransactionIsolationLevel::ReadCommitted => {
+                        Isolation::ReadCommitted
+                    }
+                    _ => Isolation::Serializable,
+                });
+            }
+        }
+    }
+    found
+}
+
+fn set_of(dialect: Dialect, set: &ast::Set) -> Result<Control> {
+    Ok(match set {
+        ast::Set::SingleAssignment { scope, variable, values, .. } => {
+            let is_local = matches!(scope, Some(ast::ContextModifier::Local));
+            let name = variable.to_string().to_lowercase();
+            let values: Vec<String> = values.iter().map(value_text).collect();
+            let is_default = matches!(values.as_slice(), [only] if only.eq_ignore_ascii_case("default"));
+            Control::Set { name, value: (!is_default).then(|| values.join(", ")), is_local }
+        }
+        ast::Set::SetTransaction { modes, session, .. } => {
+            Control::SetTransaction { modes: modes_of(modes), is_session: *session }
+        }
+        ast::Set::SetTimeZone { local, value } => {
+            let value = value_text(value);
+            let is_default = value.eq_ignore_ascii_case("default") || value.eq_ignore_ascii_case("local");
+            Control::Set { name: "timezone".to_string(), value: (!is_default).then_some(value), is_local: *local }
+        }
+        ast::Set::SetNames { charset_name, .. } => Control::Set {
+            name: "client_encoding".to_string(),
+            value: Some(charset_name.value.clone()),
+            is_local: false,
+        },
+        ast::Set::SetRole { role_name, .. } => {
+            let value = role_name.as_ref().map(|name| dialect.fold(name));
+            Control::Set { name: "role".to_string(), value, is_local: false }
+        }
+        other => return Err(Error::unsupported(format!("'{other}'"))),
+    })
+}
+
+/// A value of a setting as text.
+fn value_text(value: &ast::Expr) -> String {
+    match value {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => text.clone(),
+            other => other.to_string(),
+        },
+        ast::Expr::Identifier(ident) => ident.value.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn copy_of(
+    source: &ast::CopySource,
+    is_to: bool,
+    target: &ast::CopyTarget,
+    options: &[ast::CopyOption],
+    legacy: &[ast::CopyLegacyOption],
+) -> Result<Copy> {
+    if !matches!(target, ast::CopyTarget::Stdin | ast::CopyTarget::Stdout) {
+        let what = "COPY reads and writes no files and programs of the server";
+        return Err(Error::new(Condition::AccessDenied, what)
+            .hint("COPY ... FROM STDIN and TO STDOUT go to the client; so does psql's \\copy."));
+    }
+    let mut into = String::new();
+    let source = match source {
+        ast::CopySource::Query(_) if !is_to => return Err(Error::new(Condition::Syntax, "COPY FROM takes a table")),
+        ast::CopySource::Query(query) => query.to_string(),
+        ast::CopySource::Table { table_name, columns } => {
+            let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
+            let listed = names.join(", ");
+            into = match names.is_empty() {
+                true => format!("INSERT INTO {table_name}"),
+                false => format!("INSERT INTO {table_name} ({listed})"),
+            };
+            format!("SELECT {} FROM {table_name}", if names.is_empty() { "*" } else { &listed })
+        }
+    };
+    let mut format = CopyFormat::Text;
+    let (mut delimiter, mut null, mut has_header, mut quote, mut escape) = (None, None, false, '"', None);
+    for option in options {
+        match option {
+            ast::CopyOption::Format(name) => {
+                format = match name.value.to_lowercase().as_str() {
+                    "text" => CopyFormat::Text,
+                    "csv" => CopyFormat::Csv,
+                    "binary" => CopyFormat::Binary,
+                    other => {
+                        let what = format!("COPY format \"{other}\" not recognized");
+                        return Err(Error::new(Condition::InvalidArgument, what));
+                    }
+                }
+            }
+            ast::CopyOption::Delimiter(wanted) => delimiter = Some(*wanted),
+            ast::CopyOption::Null(text) => null = Some(text.clone()),
+            ast::CopyOption::Header(is_there) => has_header = *is_there,
+            ast::CopyOption::Quote(wanted) => quote = *wanted,
+            ast::CopyOption::Escape(wanted) => escape = Some(*wanted),
+            ast::CopyOption::Freeze(_) | ast::CopyOption::Encoding(_) => {}
+            other => return Err(Error::unsupported(format!("COPY option '{other}'"))),
+        }
+    }
+    for option in legacy {
+        match option {
+            ast::CopyLegacyOption::Binary => format = CopyFormat::Binary,
+            ast::CopyLegacyOption::Delimiter(wanted) => delimiter = Some(*wanted),
+            ast::CopyLegacyOption::Null(text) => null = Some(text.clone()),
+            ast::CopyLegacyOption::Header => has_header = true,
+            ast::CopyLegacyOption::Csv(options) => {
+                format = CopyFormat::Csv;
+                for option in options {
+                    match option {
+                        ast::CopyLegacyCsvOption::Header => has_header = true,
+                        ast::CopyLegacyCsvOption::Quote(wanted) => quote = *wanted,
+                        ast::CopyLegacyCsvOption::Escape(wanted) => escape = Some(*wanted),
+                        other => return Err(Error::unsupported(format!("COPY option '{other}'"))),
+                    }
+                }
+            }
+            other => return Err(Error::unsupported(format!("COPY option '{other}'"))),
+        }
+    }
+    let byte = |wanted: char, what: &str| {
+        u8::try_from(wanted).ok().filter(u8::is_ascii).ok_or_else(|| {
+            Error::new(Condition::InvalidArgument, format!("COPY {what} must be a single one-byte character"))
+        })
+    };
+    let is_csv = format == CopyFormat::Csv;
+    Ok(Copy {
+        is_from: !is_to,
+        source,
+        target: into,
+        format,
+        delimiter: byte(delimiter.unwrap_or(if is_csv { ',' } else { '\t' }), "delimiter")?,
+        null: null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".to_string() }),
+        has_header,
+        quote: (byte(quote, "quote")?, byte(escape.unwrap_or(quote), "escape")?),
+    })
+}

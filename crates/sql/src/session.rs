@@ -1,0 +1,288 @@
+//! What a client's session is for statements: who it is, which settings it has.
+
+use crate::control::Isolation;
+use crate::error::{Condition, Error, Result};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// A setting: its name as it is shown, what it is if nobody says, what it is about, and whether clients may change it.
+struct Setting {
+    name: &'static str,
+    default: &'static str,
+    about: &'static str,
+    is_fixed: bool,
+}
+
+macro_rules! settings {
+    ($($name:literal $kind:ident $default:literal $about:literal;)*) => {
+        /// Those that programs ask for, by name in small letters.
+        const SETTINGS: &[Setting] = &[$(Setting { name: $name, default: $default, about: $about, is_fixed: settings!($kind) },)*];
+    };
+    (fixed) => { true };
+    (free) => { false };
+}
+
+settings! {
+    "application_name" free "" "Sets the application name to be reported in statistics and logs.";
+    "bytea_output" free "hex" "Sets the output format for bytea.";
+    "client_encoding" free "UTF8" "Sets the client's character set encoding.";
+    "client_min_messages" free "notice" "Sets the message levels that are sent to the client.";
+    "DateStyle" free "ISO, MDY" "Sets the display format for date and time values.";
+    "default_tablespace" free "" "Sets the default tablespace to create tables and indexes in.";
+    "default_table_access_method" free "heap" "Sets the default table access method for new tables.";
+    "default_transaction_deferrable" free "off" "Sets the default deferrable status of new transactions.";
+    "default_transaction_isolation" free "read committed" "Sets the transaction isolation level of each new transaction.";
+    "default_transaction_read_only" free "off" "Sets the default read-only status of new transactions.";
+    "extra_float_digits" free "1" "Sets the number of digits displayed for floating-point values.";
+    "idle_in_transaction_session_timeout" free "0" "Sets the maximum allowed idle time between queries, when in a transaction.";
+    "in_hot_standby" fixed "off" "Shows whether hot standby is currently active.";
+    "integer_datetimes" fixed "on" "Shows whether datetimes are integer based.";
+    "IntervalStyle" free "postgres" "Sets the display format for interval values.";
+    "is_superuser" fixed "off" "Shows whether the current user is a superuser.";
+    "lc_collate" fixed "C.UTF-8" "Shows the collation order locale.";
+    "lc_ctype" fixed "C.UTF-8" "Shows the character classification and case conversion locale.";
+    "lock_timeout" free "0" "Sets the maximum allowed duration of any wait for a lock.";
+    "max_identifier_length" fixed "63" "Shows the maximum identifier length.";
+    "max_index_keys" fixed "32" "Shows the maximum number of index keys.";
+    "role" free "none" "Sets the current role.";
+    "row_security" free "on" "Enable row security.";
+    "search_path" free "\"$user\", public" "Sets the schema search order for names that are not schema-qualified.";
+    "server_encoding" fixed "UTF8" "Shows the server (database) character set encoding.";
+    "server_version" fixed "15.8" "Shows the server version.";
+    "server_version_num" fixed "150008" "Shows the server version as an integer.";
+    "session_authorization" free "" "Sets the session user name.";
+    "standard_conforming_strings" fixed "on" "Causes '...' strings to treat backslashes literally.";
+    "statement_timeout" free "0" "Sets the maximum allowed duration of any statement.";
+    "synchronize_seqscans" free "on" "Enable synchronized sequential scans.";
+    "synchronous_commit" free "on" "Sets the current transaction's synchronization level.";
+    "TimeZone" free "UTC" "Sets the time zone for displaying and interpreting time stamps.";
+    "transaction_isolation" free "read committed" "Sets the current transaction's isolation level.";
+    "transaction_read_only" free "off" "Sets the current transaction's read-only status.";
+    "work_mem" free "4MB" "Sets the maximum memory to be used for query workspaces.";
+    "xmloption" free "content" "Sets whether XML data in implicit parsing is to be considered as documents or content fragments.";
+}
+
+/// Settings of a session that are its own, like `my.name`.
+const OWN_MAX: usize = 1000;
+/// Bytes of a setting.
+const VALUE_MAX: usize = 64 << 10;
+
+/// See the head of this file.
+#[derive(Default)]
+pub struct Session {
+    /// Whom it has logged in as, or acts for.
+    pub user: RefCell<String>,
+    /// The database that the client has named: there is one, whatever it is called.
+    pub database: RefCell<String>,
+    /// The number that a client cancels it by.
+    pub number: u32,
+    /// Settings that are not as they are by themselves.
+    changed: RefCell<BTreeMap<String, String>>,
+    /// What settings that are changed until the end of the transaction were before.
+    before: RefCell<Vec<(String, Option<String>)>>,
+}
+
+fn find(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(Condition::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
+}
+
+impl Session {
+    /// Of a client.
+    pub fn new(user: &str, database: &str, number: u32) -> Self {
+        Session {
+            user: RefCell::new(user.to_string()),
+            database: RefCell::new(database.to_string()),
+            number,
+            ..Session::default()
+        }
+    }
+
+    /// The value of a setting. None: there is no such one.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let name = name.to_lowercase();
+        if let Some(value) = self.changed.borrow().get(&name) {
+            return Some(value.clone());
+        }
+        match name.as_str() {
+            "session_authorization" => Some(self.user.borrow().clone()),
+            _ => find(&name).map(|setting| setting.default.to_string()),
+        }
+    }
+
+    /// The name of a setting as it is shown.
+    pub fn shown_name(name: &str) -> &str {
+        find(name).map_or(name, |setting| setting.name)
+    }
+
+    /// All settings: name, value, and what they are about.
+    pub fn all(&self) -> Vec<(String, String, String)> {
+        let known = SETTINGS.iter().map(|setting| {
+            (setting.name.to_string(), self.get(setting.name).unwrap_or_default(), setting.about.to_string())
+        });
+        let changed = self.changed.borrow();
+        let own = changed.iter().filter(|(name, _)| find(name).is_none());
+        known.chain(own.map(|(name, value)| (name.clone(), value.clone(), String::new()))).collect()
+    }
+
+    /// Changes a setting; none: as it was at the beginning. Errors: there is no such one; it cannot be changed or not to this.
+    pub fn set(&self, name: &str, value: Option<&str>, is_local: bool) -> Result<()> {
+        let name = name.to_lowercase();
+        if name == "all" && value.is_none() {
+            self.changed.borrow_mut().clear();
+            return Ok(());
+        }
+        let known = find(&name);
+        if known.is_none() && !name.contains('.') {
+            return Err(unknown(&name));
+        }
+        if known.is_some_and(|setting| setting.is_fixed) {
+            let what = format!("parameter \"{name}\" cannot be changed");
+            return Err(Error::new(Condition::Unchangeable, what));
+        }
+        let value = value.map(|value| checked(&name, value)).transpose()?;
+        let mut changed = self.changed.borrow_mut();
+        if changed.len() >= OWN_MAX && !changed.contains_key(&name) {
+            let what = format!("a session has at most {OWN_MAX} settings of its own");
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
+        if is_local {
+            self.before.borrow_mut().push((name.clone(), changed.get(&name).cloned()));
+        }
+        match value {
+            Some(value) => changed.insert(name, value),
+            None => changed.remove(&name),
+        };
+        Ok(())
+    }
+
+    /// The transaction has ended: what was changed for it alone is as before.
+    pub fn end_transaction(&self) {
+        let mut before = self.before.borrow_mut();
+        if before.is_empty() {
+            return;
+        }
+        let mut changed = self.changed.borrow_mut();
+        for (name, value) in before.drain(..).rev() {
+            match value {
+                Some(value) => changed.insert(name, value),
+                None => changed.remove(&name),
+            };
+        }
+    }
+
+    /// A transaction begins: what it is can be asked for until it ends.
+    pub fn note_transaction(&self, isolation: Isolation, is_read_only: bool) {
+        let level = if isolation == Isolation::Serializable { "serializable" } else { "read committed" };
+        let read_only = if is_read_only { "on" } else { "off" };
+        let mut changed = self.changed.borrow_mut();
+        for (name, value) in [("transaction_isolation", level), ("transaction_read_only", read_only)] {
+            let before = changed.insert(name.to_string(), value.to_string());
+            self.before.borrow_mut().push((name.to_string(), before));
+        }
+    }
+
+    /// A time-out that is set, in milliseconds; 0: none.
+    pub fn milliseconds(&self, name: &str) -> u64 {
+        match self.changed.borrow().get(name) {
+            Some(value) => milliseconds(value).unwrap_or(0),
+            None => 0,
+        }
+    }
+}
+
+/// A span of time as settings have it: `100`, `100ms`, `2s`, `1min`.
+fn milliseconds(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let factor = match text[end..].trim() {
+        "" | "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
+/// The value as it is kept. Errors: one that the setting cannot have.
+fn checked(name: &str, value: &str) -> Result<String> {
+    let wrong = || {
+        let what = format!("invalid value for parameter \"{name}\": \"{value}\"");
+        Error::new(Condition::InvalidArgument, what)
+    };
+    if value.len() > VALUE_MAX {
+        return Err(wrong());
+    }
+    Ok(match name {
+        "client_encoding" => match value.to_lowercase().replace(['-', '_'], "").as_str() {
+            "utf8" | "unicode" => "UTF8".to_string(),
+            "sqlascii" => "SQL_ASCII".to_string(),
+            _ => return Err(wrong().hint("The only encoding is UTF8.")),
+        },
+        "timezone" => match value.to_ascii_lowercase().as_str() {
+            "utc" | "gmt" | "etc/utc" | "zulu" | "0" | "universal" | "etc/gmt" | "+00" | "+00:00" => value.to_string(),
+            _ => return Err(wrong().hint("Moments are shown in UTC; clients convert them.")),
+        },
+        "standard_conforming_strings" if !is_true(value) => return Err(wrong()),
+        "default_transaction_isolation" | "transaction_isolation" => match value.to_lowercase().as_str() {
+            level @ ("serializable" | "repeatable read" | "read committed" | "read uncommitted") => level.to_string(),
+            _ => return Err(wrong()),
+        },
+        "default_transaction_read_only" | "transaction_read_only" | "row_security" => {
+            (if is_true(value) { "on" } else { "off" }).to_string()
+        }
+        "statement_timeout" | "lock_timeout" | "idle_in_transaction_session_timeout" => {
+            milliseconds(value).ok_or_else(wrong)?;
+            value.to_string()
+        }
+        _ => value.to_string(),
+    })
+}
+
+fn is_true(value: &str) -> bool {
+    matches!(value.to_lowercase().as_str(), "on" | "true" | "yes" | "1" | "t" | "y")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+
+    #[test]
+    fn settings_are_changed_and_come_back() {
+        let session = Session::new("me", "shop", 7);
+        assert_eq!(session.get("datestyle").as_deref(), Some("ISO, MDY"));
+        assert_eq!(session.get("session_authorization").as_deref(), Some("me"));
+        session.set("application_name", Some("a"), false).unwrap();
+        session.set("application_name", Some("b"), true).unwrap();
+        session.set("my.own", Some("c"), true).unwrap();
+        assert_eq!(session.get("Application_Name").as_deref(), Some("b"));
+        session.end_transaction();
+        assert_eq!((session.get("application_name").as_deref(), session.get("my.own")), (Some("a"), None));
+        session.set("all", None, false).unwrap();
+        assert_eq!(session.get("application_name").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let session = Session::new("me", "shop", 7);
+        for (name, value) in [
+            ("nothing", "1"),
+            ("server_version", "16"),
+            ("client_encoding", "latin1"),
+            ("timezone", "Europe/Berlin"),
+            ("statement_timeout", "soon"),
+            ("default_transaction_isolation", "chaos"),
+        ] {
+            assert!(session.set(name, Some(value), false).is_err(), "{name}");
+        }
+        session.set("statement_timeout", Some("2s"), false).unwrap();
+        assert_eq!(session.milliseconds("statement_timeout"), 2000);
+    }
+}
