@@ -196,7 +196,7 @@ impl Private {
 impl Txn {
     /// True if it may keep its writes to itself from now on.
     fn can_be_private(&self) -> bool {
-        self.statements().iter().all(|statement| statement.effect.is_none() && !statement.change.is_blind_upsert())
+        !self.has_changed_schema() && self.statements().iter().all(|statement| !statement.change.is_blind_upsert())
     }
 }
 

@@ -146,6 +146,8 @@ pub struct TxnOptions {
 #[derive(Default)]
 pub struct Txn {
     statements: Vec<Statement>,
+    /// How many of them are about system spaces: only they have effects.
+    system_statements: usize,
     rows: Vec<LoggedRow>,
     /// Bodies of the rows, one after the other.
     bodies: Vec<u8>,
@@ -190,6 +192,7 @@ pub struct Txn {
 
 impl Txn {
     pub(crate) fn record(&mut self, statement: Statement) {
+        self.system_statements += usize::from(statement.space.is_system());
         self.statements.push(statement);
     }
 
@@ -221,7 +224,8 @@ impl Txn {
     pub(crate) fn apply_again(&mut self) {
         #[cfg(feature = "planted-bugs")]
         if runtime::planted::is_planted(runtime::planted::Plant::LosePrivateWrite) && self.statements.len() > 1 {
-            self.statements.pop();
+            let popped = self.statements.pop();
+            self.system_statements -= popped.map_or(0, |statement| usize::from(statement.space.is_system()));
             self.remembered = self.remembered.min(self.statements.len());
         }
         for Statement { space, change, .. } in &mut self.statements {
@@ -279,7 +283,7 @@ impl Txn {
     }
 
     pub(crate) fn has_changed_schema(&self) -> bool {
-        self.statements.iter().any(|statement| statement.effect.is_some() || statement.space.is_system())
+        self.system_statements > 0
     }
 
     /// What the statements changed, if a callback wants to know.
@@ -300,6 +304,7 @@ impl Txn {
         self.remembered = self.remembered.min(statement_count);
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
+            self.system_statements -= usize::from(statement.space.is_system());
             // What a suspended transaction has done is undone already.
             match &mut self.private {
                 Some(private) => private.undo(&statement),
@@ -656,7 +661,10 @@ impl Database {
         space_id: SpaceId,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let is_part = |txn: &Txn| txn.statements.iter().any(|statement| statement.space.id == space_id);
+        debug_assert!(space_id.0 < 512, "a system space");
+        let is_part = |txn: &Txn| {
+            txn.system_statements > 0 && txn.statements.iter().any(|statement| statement.space.id == space_id)
+        };
         if context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
             return work();
         }

@@ -75,6 +75,12 @@ impl Ddl<'_> {
         }
     }
 
+    /// True if a statement is run as one transaction after another.
+    pub(crate) fn goes_in_steps(statement: &ast::Statement) -> bool {
+        let ast::Statement::AlterTable(alter) = statement else { return false };
+        alter.operations.iter().any(|operation| matches!(operation, AlterTableOperation::AddConstraint { .. }))
+    }
+
     fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
         Table::find(self.database, self.dialect, &self.dialect.object_name(name)?)
     }
@@ -475,14 +481,6 @@ impl Ddl<'_> {
             columns[*field].is_nullable = false;
         }
         columns[hidden].is_nullable = true;
-        let generated = table.space.sequence.borrow().as_ref().map(|link| link.sequence.def().id);
-        if let Some(sequence) = generated {
-            self.delete(SPACE_SEQUENCE_ID, &[id])?;
-            self.as_admin(|| {
-                self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
-                self.delete(SEQUENCE_ID, &[u64::from(sequence)])
-            })?;
-        }
         let name = self.index_name(&table.name, &primary, 0);
         let changed = |number: usize, is_nullable: bool| {
             move |format: &mut Vec<Vec<u8>>| {
@@ -491,12 +489,29 @@ impl Ddl<'_> {
                 }
             }
         };
+        let mut done: Result<()> = Ok(());
         for field in &primary.fields {
             let format = self.changed_format(table, changed(*field, false))?;
-            self.update_space(table, 6, |out| out.extend_from_slice(&format), None)?;
+            done = done.and_then(|()| self.update_space(table, 6, |out| out.extend_from_slice(&format), None));
         }
         let row = encode_index(id, 0, &name, &primary, &columns);
-        self.execute(INDEX_ID, Operation::Replace { tuple: &row })?;
+        done = done.and_then(|()| self.execute(INDEX_ID, Operation::Replace { tuple: &row }));
+        if let Err(error) = done {
+            // As it was before.
+            for field in primary.fields.iter().filter(|field| table.columns[**field].is_nullable) {
+                let format = self.changed_format(table, changed(*field, true))?;
+                self.update_space(table, 6, |out| out.extend_from_slice(&format), None)?;
+            }
+            return Err(error);
+        }
+        let generated = table.space.sequence.borrow().as_ref().map(|link| link.sequence.def().id);
+        if let Some(sequence) = generated {
+            self.delete(SPACE_SEQUENCE_ID, &[id])?;
+            self.as_admin(|| {
+                self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
+                self.delete(SEQUENCE_ID, &[u64::from(sequence)])
+            })?;
+        }
         let format = self.changed_format(table, changed(hidden, true))?;
         self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))
     }

@@ -53,6 +53,41 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
+/// Spells statements of PostgreSQL as the parser wants them: options of COPY are `true` and `false`, not `on` and `off`; what is said behind statements that
+/// have nothing to do here is left out.
+fn respell(tokens: &mut Vec<TokenWithSpan>) {
+    let word_of = |token: &Token| match token {
+        Token::Word(word) => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    let (mut first, mut before) = (None, String::new());
+    for token in tokens.iter_mut() {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::SemiColon => {
+                (first, before) = (None, String::new());
+                continue;
+            }
+            _ => {}
+        }
+        let word = word_of(&token.token);
+        match first.get_or_insert_with(|| word.clone()).as_str() {
+            "copy" if matches!(before.as_str(), "freeze" | "header") && matches!(word.as_str(), "on" | "off") => {
+                token.token = Token::make_keyword(if word == "on" { "TRUE" } else { "FALSE" });
+            }
+            "vacuum" | "analyze" | "reindex" | "checkpoint" | "cluster" => {
+                let is_first = before.is_empty();
+                token.token = match is_first {
+                    true => Token::make_keyword("VACUUM"),
+                    false => Token::Whitespace(sqlparser::tokenizer::Whitespace::Space),
+                };
+            }
+            _ => {}
+        }
+        before = if word.is_empty() { " ".to_string() } else { word };
+    }
+}
+
 impl Dialect {
     /// Takes a text apart into statements. Errors: `Syntax`, `LimitExceeded`.
     pub fn parse(self, text: &str) -> Result<Vec<Statement>> {
@@ -65,9 +100,12 @@ impl Dialect {
             Dialect::Postgres => &PostgreSqlDialect {},
             Dialect::Mysql => &MySqlDialect {},
         };
-        let tokens = Tokenizer::new(dialect, text)
+        let mut tokens = Tokenizer::new(dialect, text)
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
+        if self == Dialect::Postgres {
+            respell(&mut tokens);
+        }
         check_words(&tokens)?;
         let parser = Parser::new(dialect).with_recursion_limit(DEPTH_MAX);
         let parsed = parser.with_tokens_with_locations(tokens).parse_statements();

@@ -20,6 +20,8 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::Scan(scan) => line(&scan_line(scan)),
         Plan::Rows(rows, _) => line(&format!("{} listed rows", rows.len())),
         Plan::Series { .. } => line("series of numbers"),
+        Plan::Virtual(table, _) => line(&format!("rows of {}.{}", table.schema, table.name)),
+        Plan::Unnest { .. } => line("elements of an array"),
         Plan::Own { number, .. } => line(&format!("rows of own table {number}")),
         Plan::Filter(input, _) => {
             line("filter");

@@ -311,16 +311,13 @@ functions! {
         _ => Err(refused("days are wanted")),
     };
     "database" (0, 0) TEXT, true, false => |_, _| Ok(Value::text("lycosa"));
-    "current_database" (0, 0) TEXT, true, false => |_, _| Ok(Value::text("lycosa"));
     "current_schema" (0, 0) TEXT, true, false => |_, _| Ok(Value::text("public"));
-    "current_user" (0, 0) TEXT, true, false => |run, _| Ok(user(run));
-    "session_user" (0, 0) TEXT, true, false => |run, _| Ok(user(run));
-    "user" (0, 0) TEXT, true, false => |run, _| Ok(user(run));
 }
 
 /// The function of a name, in small letters.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    FUNCTIONS.iter().find(|function| function.name == name)
+    let known = FUNCTIONS.iter().find(|function| function.name == name);
+    known.or_else(|| crate::system_functions::find(name))
 }
 
 fn refused(what: &str) -> Error {
@@ -538,11 +535,6 @@ fn now(run: &Run<'_>) -> Value {
     let seconds = run.now_ns.div_euclid(1_000_000_000) as i64;
     let nanoseconds = (run.now_ns.rem_euclid(1_000_000_000) / 1000 * 1000) as i32;
     Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, ..Datetime::default() }))
-}
-
-fn user(run: &Run<'_>) -> Value {
-    let catalog = &run.database.catalog;
-    Value::text(catalog.user_name(run.context.user(catalog)))
 }
 
 fn whole_part(unit: &str, value: &Value) -> Result<Value> {

@@ -41,6 +41,10 @@ pub(crate) enum Plan {
     Among { left: Box<Plan>, right: Box<Plan>, left_slots: Vec<Slot>, right_slots: Vec<Slot>, keeps: bool, all: bool },
     /// Computes a table of the statement's own, then the rows of `body`.
     With { number: usize, definition: Rc<Definition>, body: Box<Plan> },
+    /// Rows of a computed table: which of its columns go where.
+    Virtual(&'static crate::catalog::Virtual, Vec<Slot>),
+    /// The elements of an array.
+    Unnest { array: Expr, slot: Slot },
     /// Rows of such a table.
     Own { number: usize, slots: Vec<Slot> },
 }
@@ -153,7 +157,8 @@ impl Plan {
             Plan::One | Plan::Nothing => {}
             Plan::Scan(scan) => scan.fields.iter().map(|(_, slot)| *slot).chain(scan.row).for_each(visit),
             Plan::Rows(_, slots) | Plan::Own { slots, .. } => slots.iter().copied().for_each(visit),
-            Plan::Series { slot, .. } => visit(*slot),
+            Plan::Series { slot, .. } | Plan::Unnest { slot, .. } => visit(*slot),
+            Plan::Virtual(_, slots) => slots.iter().copied().for_each(visit),
             Plan::Filter(input, _)
             | Plan::Limit { input, .. }
             | Plan::Sort { input, .. }
@@ -194,7 +199,8 @@ impl Plan {
     /// Hands every expression of the step and those below it to `visit`.
     pub(crate) fn expressions<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
-            Plan::One | Plan::Nothing | Plan::Own { .. } => {}
+            Plan::One | Plan::Nothing | Plan::Own { .. } | Plan::Virtual(..) => {}
+            Plan::Unnest { array, .. } => visit(array),
             Plan::Scan(scan) => {
                 scan.equal.iter().chain(scan.among.iter().flatten()).chain(&scan.filter).for_each(&mut *visit);
                 scan.lower.iter().chain(&scan.upper).for_each(|(bound, _)| visit(bound));

@@ -379,6 +379,27 @@ impl Plan {
                 run.give_back(taken);
                 Ok(flow)
             }
+            Plan::Virtual(table, slots) => {
+                for row in table.rows(run) {
+                    run.tick()?;
+                    run.set_row(slots, &row);
+                    if sink(run)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                Ok(Flow::On)
+            }
+            Plan::Unnest { array, slot } => {
+                let array = array.eval(run)?;
+                for value in crate::system_functions::elements(&array) {
+                    run.tick()?;
+                    run.frame[*slot] = value;
+                    if sink(run)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                Ok(Flow::On)
+            }
             Plan::Own { number, slots } => {
                 let rows = run.tables[*number].clone().unwrap_or_default();
                 for row in rows.iter() {

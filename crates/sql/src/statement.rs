@@ -348,6 +348,8 @@ impl Sql {
                 let ddl = Ddl { database, context, dialect: prepared.dialect };
                 let rows = match context.is_in_txn() {
                     true => self.in_savepoint(database, context, || ddl.run(statement))?,
+                    // Steps that look at all rows give others a turn, which no transaction does that has done something before.
+                    false if Ddl::goes_in_steps(statement) => ddl.run(statement)?,
                     false => self.in_txn(database, context, || ddl.run(statement))?,
                 };
                 Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, generated: Vec::new() } })

@@ -64,7 +64,8 @@ impl Table {
         Self::of(database, space).map(Rc::new)
     }
 
-    fn of(database: &Database, space: Rc<Space>) -> Result<Table> {
+    /// A space as a table. Errors: `Unsupported` if its rows have no columns.
+    pub(crate) fn of(database: &Database, space: Rc<Space>) -> Result<Table> {
         let def = space.def();
         let declared = declared_columns(database, &space);
         let columns: Vec<Column> = def

@@ -69,9 +69,8 @@ impl Binder<'_> {
             E::AnyOp { left, compare_op, right, .. } => self.bind_quantified(scope, left, compare_op, right, false)?,
             E::AllOp { left, compare_op, right } => self.bind_quantified(scope, left, compare_op, right, true)?,
             E::Cast { expr, data_type, .. } => {
-                let to = Type::of_ast(self.dialect, data_type)?;
                 let value = self.bind(scope, expr)?;
-                self.cast_to(value, to, Strictness::Explicit)?
+                self.bind_cast(value, data_type)?
             }
             E::TypedString(typed) => {
                 let to = Type::of_ast(self.dialect, &typed.data_type)?;
@@ -328,7 +327,7 @@ impl Binder<'_> {
     }
 
     /// Two values that are compared with each other.
-    fn unify(&self, a: Bound, b: Bound, sign: &str) -> Result<(Bound, Bound)> {
+    pub(super) fn unify(&self, a: Bound, b: Bound, sign: &str) -> Result<(Bound, Bound)> {
         if a.ty.is_number() && b.ty.is_number() || a.ty.is_moment() && b.ty.is_moment() {
             return Ok((a, b));
         }
@@ -461,7 +460,7 @@ impl Binder<'_> {
             B::PGILikeMatch => return Ok(boolean(self.bind_like(scope, left, right, None, true)?)),
             B::PGNotLikeMatch => return Ok(not(self.bind_like(scope, left, right, None, false)?)),
             B::PGNotILikeMatch => return Ok(not(self.bind_like(scope, left, right, None, true)?)),
-            other => return Err(Error::unsupported(format!("operator {other}"))),
+            other => return self.bind_match(scope, left, other, right),
         };
         let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
         self.arithmetic(arithmetic, a, b)
@@ -773,28 +772,8 @@ impl Binder<'_> {
         for value in listed {
             values.push(self.bind(scope, value)?);
         }
-        let mut query = self.bind_query(query, Some(scope))?;
-        if query.outputs.len() != values.len() {
-            let what = format!("the subquery has {} columns, {} wanted", query.outputs.len(), values.len());
-            return Err(Error::new(Condition::ColumnCount, what));
-        }
-        let mut collation = None;
-        let mut wanted = Vec::with_capacity(values.len());
-        for (value, output) in values.into_iter().zip(&mut query.outputs) {
-            let column =
-                Bound { collation: output.collation.clone(), ..Bound::new(Expr::Slot(output.slot), output.ty) };
-            let (value, column) = self.unify(value, column, comparison.sign())?;
-            if !matches!(column.expr, Expr::Slot(_)) {
-                let slot = self.new_slot();
-                let plan = std::mem::replace(&mut query.plan, crate::plan::Plan::Nothing);
-                query.plan = crate::plan::Plan::Map(Box::new(plan), vec![(slot, column.expr)]);
-                output.slot = slot;
-            }
-            collation = value.collation.or(column.collation);
-            wanted.push(value.expr);
-        }
-        let asked = Asked::Quantified { values: wanted, comparison, all, collation };
-        Ok(self.make_subquery(query, asked))
+        let query = self.bind_query(query, Some(scope))?;
+        self.among(values, query, comparison, all)
     }
 
     fn bind_quantified(
@@ -810,7 +789,7 @@ impl Binder<'_> {
         match right {
             ast::Expr::Subquery(query) => Ok(boolean(self.bind_among(scope, left, query, comparison, all)?)),
             ast::Expr::Nested(inner) => self.bind_quantified(scope, left, op, inner, all),
-            other => Err(Error::unsupported(format!("ANY or ALL of '{}'", shown(other)))),
+            array => Ok(boolean(self.bind_among_elements(scope, left, array, comparison, all)?)),
         }
     }
 
@@ -829,7 +808,7 @@ impl Binder<'_> {
         Ok((self.make_subquery(query, asked), ty))
     }
 
-    fn make_subquery(&self, query: super::Query, asked: Asked) -> Expr {
+    pub(super) fn make_subquery(&self, query: super::Query, asked: Asked) -> Expr {
         let number = self.subqueries.get();
         self.subqueries.set(number + 1);
         let mut is_correlated = self.recursions.get() > 0;
@@ -1165,11 +1144,11 @@ pub(super) fn check_stack() -> Result<()> {
     }
 }
 
-fn boolean(expr: Expr) -> Bound {
+pub(super) fn boolean(expr: Expr) -> Bound {
     Bound::new(expr, Type::BOOL)
 }
 
-fn not(expr: Expr) -> Bound {
+pub(super) fn not(expr: Expr) -> Bound {
     boolean(Expr::Not(Box::new(expr)))
 }
 

@@ -187,7 +187,7 @@ impl Binder<'_> {
         Ok(on)
     }
 
-    fn add_relation(&self, scope: &mut Scope<'_>, relation: Relation) -> Result<()> {
+    pub(super) fn add_relation(&self, scope: &mut Scope<'_>, relation: Relation) -> Result<()> {
         if scope.relations.len() >= super::RELATIONS_MAX {
             let what = format!("there are more than {} tables in FROM", super::RELATIONS_MAX);
             return Err(Error::new(Condition::LimitExceeded, what));
@@ -205,7 +205,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn alias_of(&self, alias: Option<&ast::TableAlias>, relation: &mut Relation) -> Result<()> {
+    pub(super) fn alias_of(&self, alias: Option<&ast::TableAlias>, relation: &mut Relation) -> Result<()> {
         let Some(alias) = alias else { return Ok(()) };
         relation.alias = self.dialect.fold(&alias.name);
         if alias.columns.len() > relation.columns.len() {
@@ -228,6 +228,11 @@ impl Binder<'_> {
             TableFactor::Table { name, alias, args: None, .. } => {
                 let table_name = self.dialect.object_name(name)?;
                 if let Some((plan, mut relation)) = self.own_table(&table_name) {
+                    self.alias_of(alias.as_ref(), &mut relation)?;
+                    self.add_relation(scope, relation)?;
+                    return Ok(Tree::Rows(Box::new(plan)));
+                }
+                if let Some((plan, mut relation)) = self.computed_table(name, &table_name) {
                     self.alias_of(alias.as_ref(), &mut relation)?;
                     self.add_relation(scope, relation)?;
                     return Ok(Tree::Rows(Box::new(plan)));
@@ -260,6 +265,31 @@ impl Binder<'_> {
         }
     }
 
+    /// A table of `pg_catalog` or `information_schema`.
+    fn computed_table(&self, full: &ast::ObjectName, name: &str) -> Option<(Plan, Relation)> {
+        if self.dialect == Dialect::Tarantool {
+            return None;
+        }
+        let schema = match full.0.as_slice() {
+            [.., ast::ObjectNamePart::Identifier(schema), _] => Some(self.dialect.fold(schema)),
+            _ => None,
+        };
+        if schema.is_none() && self.database.catalog.space_by_name(name).is_some() {
+            return None;
+        }
+        let table = crate::catalog::find(schema.as_deref(), name)?;
+        let slots: Vec<Slot> = table.columns.iter().map(|_| self.new_slot()).collect();
+        let columns = table.columns.iter().zip(&slots).map(|((name, base), slot)| RelationColumn {
+            name: (*name).to_string(),
+            ty: Type::of(*base),
+            collation: None,
+            place: Place::Slot(*slot),
+            is_hidden: false,
+        });
+        let relation = Relation { alias: table.name.to_string(), columns: columns.collect() };
+        Some((Plan::Virtual(table, slots), relation))
+    }
+
     fn own_table(&self, name: &str) -> Option<(Plan, Relation)> {
         let own = self.own.borrow().iter().rev().find(|own| self.dialect.is_same(&own.name, name)).cloned()?;
         let mut slots = Vec::with_capacity(own.columns.len());
@@ -282,6 +312,9 @@ impl Binder<'_> {
         arguments: &[ast::FunctionArg],
         alias: Option<&ast::TableAlias>,
     ) -> Result<Tree> {
+        if name.eq_ignore_ascii_case("unnest") && arguments.len() == 1 {
+            return self.bind_unnest(scope, &arguments[0], alias);
+        }
         if !name.eq_ignore_ascii_case("generate_series") || !(2..=3).contains(&arguments.len()) {
             let what = format!("function {name} in FROM does not exist");
             return Err(Error::new(Condition::UndefinedFunction, what));

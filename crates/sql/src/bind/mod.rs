@@ -3,6 +3,7 @@
 //! A query block is bound in one go: FROM gives the names, every expression becomes an [`Expr`] over places of the frame, and a column gets a place when
 //! the first expression uses it. So scans fetch what is used and nothing else.
 
+mod arrays;
 mod expressions;
 mod from;
 mod query;

@@ -1,0 +1,967 @@
+//! Tables that say what tables there are: `pg_catalog` of PostgreSQL and `information_schema` of the standard, computed when they are read.
+//!
+//! Programs join them by numbers: [`table_number`] and its like give each object one. What a user may not read is not shown.
+
+use crate::dialect::Dialect;
+use crate::run::Run;
+use crate::table::Table;
+use crate::types::{Base, Type};
+use crate::value::Value;
+use database::{Context, Database, SpaceKind};
+use std::rc::Rc;
+use tuple::msgpack;
+
+/// A computed table.
+pub(crate) struct Virtual {
+    pub(crate) schema: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) columns: &'static [(&'static str, Base)],
+    rows: fn(&View<'_>) -> Vec<Vec<Value>>,
+}
+
+/// What rows are made of.
+pub(crate) struct View<'a> {
+    pub(crate) database: &'a Database,
+    pub(crate) context: &'a Rc<Context>,
+    pub(crate) dialect: Dialect,
+}
+
+/// Numbers of schemas.
+const PG_CATALOG: i64 = 11;
+const PUBLIC: i64 = 2200;
+const INFORMATION_SCHEMA: i64 = 13_000;
+/// Where the numbers of objects begin.
+const TABLES: i64 = 100_000;
+const INDEXES: i64 = 1 << 32;
+const SEQUENCES: i64 = 1 << 30;
+/// Indexes of one table have this many numbers.
+const INDEXES_PER_TABLE: i64 = 256;
+
+/// The number of a space as a table.
+pub(crate) fn table_number(id: u32) -> i64 {
+    TABLES + i64::from(id)
+}
+
+fn index_number(space: u32, index: u64) -> i64 {
+    INDEXES + i64::from(space) * INDEXES_PER_TABLE + index as i64
+}
+
+fn sequence_number(id: u32) -> i64 {
+    SEQUENCES + i64::from(id)
+}
+
+fn text(text: &str) -> Value {
+    Value::text(text)
+}
+
+fn int(value: i64) -> Value {
+    Value::Int(value)
+}
+
+/// An array of whole numbers.
+fn numbers(values: impl IntoIterator<Item = i64>) -> Value {
+    let values: Vec<i64> = values.into_iter().collect();
+    let mut out = Vec::new();
+    msgpack::encode_array(&mut out, values.len() as u32);
+    values.iter().for_each(|value| msgpack::encode_int(&mut out, *value));
+    Value::Document(out.into())
+}
+
+/// PostgreSQL's types: number, name, bytes, category, the number of arrays of it, and that of the elements.
+pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
+    (16, "bool", 1, "B", 1000, 0),
+    (17, "bytea", -1, "U", 1001, 0),
+    (18, "char", 1, "Z", 1002, 0),
+    (19, "name", 64, "S", 1003, 18),
+    (20, "int8", 8, "N", 1016, 0),
+    (21, "int2", 2, "N", 1005, 0),
+    (22, "int2vector", -1, "A", 1006, 21),
+    (23, "int4", 4, "N", 1007, 0),
+    (24, "regproc", 4, "N", 1008, 0),
+    (25, "text", -1, "S", 1009, 0),
+    (26, "oid", 4, "N", 1028, 0),
+    (114, "json", -1, "U", 199, 0),
+    (700, "float4", 4, "N", 1021, 0),
+    (701, "float8", 8, "N", 1022, 0),
+    (705, "unknown", -2, "X", 0, 0),
+    (1000, "_bool", -1, "A", 0, 16),
+    (1001, "_bytea", -1, "A", 0, 17),
+    (1005, "_int2", -1, "A", 0, 21),
+    (1007, "_int4", -1, "A", 0, 23),
+    (1009, "_text", -1, "A", 0, 25),
+    (1014, "_bpchar", -1, "A", 0, 1042),
+    (1015, "_varchar", -1, "A", 0, 1043),
+    (1016, "_int8", -1, "A", 0, 20),
+    (1021, "_float4", -1, "A", 0, 700),
+    (1022, "_float8", -1, "A", 0, 701),
+    (1042, "bpchar", -1, "S", 1014, 0),
+    (1043, "varchar", -1, "S", 1015, 0),
+    (1082, "date", 4, "D", 1182, 0),
+    (1114, "timestamp", 8, "D", 1115, 0),
+    (1115, "_timestamp", -1, "A", 0, 1114),
+    (1182, "_date", -1, "A", 0, 1082),
+    (1184, "timestamptz", 8, "D", 1185, 0),
+    (1185, "_timestamptz", -1, "A", 0, 1184),
+    (1186, "interval", 16, "T", 1187, 0),
+    (1231, "_numeric", -1, "A", 0, 1700),
+    (1700, "numeric", -1, "N", 1231, 0),
+    (2205, "regclass", 4, "N", 2210, 0),
+    (2206, "regtype", 4, "N", 2211, 0),
+    (2950, "uuid", 16, "U", 2951, 0),
+    (2951, "_uuid", -1, "A", 0, 2950),
+    (3802, "jsonb", -1, "U", 3807, 0),
+    (3807, "_jsonb", -1, "A", 0, 3802),
+];
+
+/// The number of the type of a column.
+pub(crate) fn type_number(ty: Type) -> i64 {
+    match ty.base {
+        Base::Bool => 16,
+        Base::Bytes => 17,
+        Base::Int1 | Base::Int2 => 21,
+        Base::Int4 => 23,
+        Base::Int8 | Base::Integer | Base::Uint8 => 20,
+        Base::Double => 701,
+        Base::Decimal | Base::Number => 1700,
+        Base::Text if ty.length > 0 => 1043,
+        Base::Text | Base::Unknown | Base::Any | Base::Scalar => 25,
+        Base::Uuid => 2950,
+        Base::Date => 1082,
+        Base::Timestamp => 1114,
+        Base::TimestampTz => 1184,
+        Base::Interval => 1186,
+        Base::Json | Base::Map => 3802,
+        Base::Array => 1009,
+    }
+}
+
+/// What a type has beside its number: length of text, digits of a number.
+fn modifier(ty: Type) -> i64 {
+    match ty.base {
+        Base::Text if ty.length > 0 => i64::from(ty.length) + 4,
+        Base::Decimal if ty.length > 0 => i64::from(ty.length << 16 | ty.scale) + 4,
+        _ => -1,
+    }
+}
+
+/// The name of a type as PostgreSQL shows it: `format_type`.
+pub(crate) fn format_type(number: i64, modifier: i64) -> String {
+    let known = PG_TYPES.iter().find(|known| known.0 == number);
+    let Some((_, name, _, _, _, element)) = known else { return "???".to_string() };
+    if *element != 0 && *name != "name" && *name != "int2vector" {
+        return format!("{}[]", format_type(*element, -1));
+    }
+    let name = match *name {
+        "bool" => "boolean",
+        "int8" => "bigint",
+        "int2" => "smallint",
+        "int4" => "integer",
+        "float4" => "real",
+        "float8" => "double precision",
+        "bpchar" => "character",
+        "varchar" => "character varying",
+        "timestamp" => "timestamp without time zone",
+        "timestamptz" => "timestamp with time zone",
+        "char" => "\"char\"",
+        name => name,
+    };
+    match (number, modifier) {
+        (1042 | 1043, modifier) if modifier > 4 => format!("{name}({})", modifier - 4),
+        (1700, modifier) if modifier > 4 => {
+            format!("{name}({},{})", (modifier - 4) >> 16, (modifier - 4) & 0xffff)
+        }
+        _ => name.to_string(),
+    }
+}
+
+impl View<'_> {
+    /// The tables that the user may read, but those of the system.
+    fn tables(&self) -> Vec<Rc<Table>> {
+        let mut found = Vec::new();
+        for space in self.database.catalog.spaces() {
+            let is_one = !space.is_system() && !matches!(space.kind, SpaceKind::View { .. } | SpaceKind::Service);
+            if !is_one {
+                continue;
+            }
+            let may_read = self.database.check_space_access(self.context, &space, database::Privileges::READ).is_ok();
+            if may_read && let Ok(table) = Table::of(self.database, space) {
+                found.push(Rc::new(table));
+            }
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found
+    }
+
+    fn indexes(&self) -> Vec<(Rc<Table>, usize)> {
+        let tables = self.tables();
+        let indexes = tables.iter().flat_map(|table| (0..table.indexes.len()).map(|at| (Rc::clone(table), at)));
+        // The key that nobody has declared is nobody's.
+        indexes.filter(|(table, at)| !is_hidden(table, *at)).collect()
+    }
+
+    fn owner(&self, table: &Table) -> i64 {
+        i64::from(table.space.owner()) + 10
+    }
+}
+
+/// True for the index of a table's hidden key.
+fn is_hidden(table: &Table, at: usize) -> bool {
+    table.indexes[at].parts.iter().all(|(field, ..)| table.columns[*field].is_hidden)
+}
+
+/// Columns of a table as the catalog counts them: from 1, those that are seen.
+fn columns_of(table: &Table) -> impl Iterator<Item = (i64, usize)> + '_ {
+    table.visible().zip(1i64..).map(|(at, number)| (number, at))
+}
+
+fn column_number(table: &Table, field: usize) -> i64 {
+    columns_of(table).find(|(_, at)| *at == field).map_or(0, |(number, _)| number)
+}
+
+/// `CREATE INDEX` for an index.
+fn index_definition(table: &Table, at: usize) -> String {
+    let index = &table.indexes[at];
+    let columns: Vec<&str> = index.parts.iter().map(|(field, ..)| table.columns[*field].name.as_str()).collect();
+    let unique = if index.is_unique { "UNIQUE " } else { "" };
+    let method = if index.is_ordered { "btree" } else { "hash" };
+    format!(
+        "CREATE {unique}INDEX {} ON public.{} USING {method} ({})",
+        quoted(&index.name),
+        quoted(&table.name),
+        columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// A name as a statement has it.
+pub(crate) fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if is_plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// The default of a column as a statement has it.
+fn default_of(table: &Table, at: usize) -> Option<String> {
+    let sequence = table.space.sequence.borrow();
+    let link = sequence.as_ref().filter(|link| link.field_no as usize == at);
+    match link {
+        Some(link) => Some(format!("nextval('{}'::regclass)", quoted(&link.sequence.def().name))),
+        None => table.columns[at].default.clone(),
+    }
+}
+
+/// `pg_get_indexdef`, `pg_get_constraintdef`, names of numbers: what functions ask for.
+pub(crate) fn describe_index(run: &Run<'_>, number: i64, column: i64) -> Option<String> {
+    let view = View::of(run);
+    let (table, at) = view
+        .indexes()
+        .into_iter()
+        .find(|(table, at)| index_number(table.space.id.0, u64::from(table.indexes[*at].id.0)) == number)?;
+    if column == 0 {
+        return Some(index_definition(&table, at));
+    }
+    let (field, ..) = table.indexes[at].parts.get(usize::try_from(column - 1).ok()?)?;
+    Some(quoted(&table.columns[*field].name))
+}
+
+/// The definition of a constraint: its number is that of its index.
+pub(crate) fn describe_constraint(run: &Run<'_>, number: i64) -> Option<String> {
+    let view = View::of(run);
+    let (table, at) = view
+        .indexes()
+        .into_iter()
+        .find(|(table, at)| index_number(table.space.id.0, u64::from(table.indexes[*at].id.0)) == number)?;
+    let index = &table.indexes[at];
+    let columns: Vec<String> = index.parts.iter().map(|(field, ..)| quoted(&table.columns[*field].name)).collect();
+    let kind = if index.id.0 == 0 { "PRIMARY KEY" } else { "UNIQUE" };
+    Some(format!("{kind} ({})", columns.join(", ")))
+}
+
+/// The name of a table, an index or a sequence.
+pub(crate) fn name_of(run: &Run<'_>, number: i64) -> Option<String> {
+    let view = View::of(run);
+    class_rows(&view)
+        .into_iter()
+        .find(|row| row[0].as_integer() == Some(i128::from(number)))
+        .and_then(|row| row[1].as_text().map(str::to_string))
+}
+
+/// The number of a table, an index or a sequence, whose name may have a schema before it.
+pub(crate) fn number_of(run: &Run<'_>, name: &str) -> Option<i64> {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let folded = match last.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => last.to_lowercase(),
+    };
+    let view = View::of(run);
+    let found = class_rows(&view).into_iter().find(|row| row[1].as_text() == Some(&folded));
+    found
+        .and_then(|row| row[0].as_integer())
+        .and_then(|number| i64::try_from(number).ok())
+        .or_else(|| VIRTUALS.iter().position(|table| table.name == folded).map(|at| 12_000 + at as i64))
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn of(run: &Run<'a>) -> Self {
+        View { database: run.database, context: run.context, dialect: run.dialect }
+    }
+}
+
+/// Finds a computed table.
+pub(crate) fn find(schema: Option<&str>, name: &str) -> Option<&'static Virtual> {
+    let name = name.to_ascii_lowercase();
+    let fits = |table: &&Virtual| match schema {
+        Some(schema) => table.schema.eq_ignore_ascii_case(schema),
+        None => table.schema == "pg_catalog",
+    };
+    VIRTUALS.iter().filter(fits).find(|table| table.name == name)
+}
+
+impl Virtual {
+    /// Its rows as they are now.
+    pub(crate) fn rows(&self, run: &Run<'_>) -> Vec<Vec<Value>> {
+        (self.rows)(&View::of(run))
+    }
+}
+
+fn nothing(_: &View<'_>) -> Vec<Vec<Value>> {
+    Vec::new()
+}
+
+fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |number: i64, name: &str, kind: &str, owner: i64, columns: i64, rows: f64, has_index: bool| {
+        vec![
+            int(number),
+            text(name),
+            int(PUBLIC),
+            int(0),
+            int(0),
+            int(owner),
+            int(if kind == "i" { 403 } else { 2 }),
+            int(number),
+            int(0),
+            int((rows / 100.0).ceil() as i64),
+            Value::Double(rows),
+            int(0),
+            int(0),
+            Value::Bool(has_index),
+            Value::Bool(false),
+            text("p"),
+            text(kind),
+            int(columns),
+            int(0),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(true),
+            text("d"),
+            Value::Bool(false),
+            int(0),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    let mut rows = Vec::new();
+    for table in view.tables() {
+        let count = columns_of(&table).count() as i64;
+        let has_index = (0..table.indexes.len()).any(|at| !is_hidden(&table, at));
+        let owner = view.owner(&table);
+        let number = table_number(table.space.id.0);
+        rows.push(row(number, &table.name, "r", owner, count, table.row_count() as f64, has_index));
+        for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !is_hidden(&table, *at)) {
+            let number = index_number(table.space.id.0, u64::from(index.id.0));
+            let parts = table.indexes[at].parts.len() as i64;
+            rows.push(row(number, &index.name, "i", owner, parts, 0.0, false));
+        }
+    }
+    for (id, name) in shown_sequences(view) {
+        rows.push(row(sequence_number(id), &name, "S", 10, 3, 1.0, false));
+    }
+    rows
+}
+
+/// Sequences, but those that fill keys nobody has declared.
+fn shown_sequences(view: &View<'_>) -> Vec<(u32, String)> {
+    let tables = view.tables();
+    let hidden: Vec<u32> = tables
+        .iter()
+        .filter_map(|table| table.generated.filter(|(field, _)| table.columns[*field].is_hidden))
+        .map(|(_, sequence)| sequence)
+        .collect();
+    let all = view.database.catalog.sequences();
+    let shown = all.iter().map(|sequence| sequence.def()).filter(|def| !hidden.contains(&def.id));
+    shown.map(|def| (def.id, def.name.clone())).collect()
+}
+
+fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    let mut add = |relation: i64, table: &Table, at: usize, number: i64| {
+        let column = &table.columns[at];
+        let number_of_type = type_number(column.ty);
+        let size = PG_TYPES.iter().find(|known| known.0 == number_of_type).map_or(-1, |known| known.2);
+        rows.push(vec![
+            int(relation),
+            text(&column.name),
+            int(number_of_type),
+            int(-1),
+            int(size),
+            int(number),
+            int(0),
+            int(-1),
+            int(modifier(column.ty)),
+            Value::Bool(size > 0 && size <= 8),
+            text("p"),
+            text(""),
+            text("i"),
+            Value::Bool(!column.is_nullable),
+            Value::Bool(default_of(table, at).is_some()),
+            Value::Bool(false),
+            text(""),
+            text(""),
+            Value::Bool(false),
+            Value::Bool(true),
+            int(0),
+            int(if column.ty.base == Base::Text { 100 } else { 0 }),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ]);
+    };
+    for table in view.tables() {
+        for (number, at) in columns_of(&table) {
+            add(table_number(table.space.id.0), &table, at, number);
+        }
+        for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !is_hidden(&table, *at)) {
+            let relation = index_number(table.space.id.0, u64::from(index.id.0));
+            for ((field, ..), number) in table.indexes[at].parts.iter().zip(1..) {
+                add(relation, &table, *field, number);
+            }
+        }
+    }
+    rows
+}
+
+fn index_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(table, at): (Rc<Table>, usize)| {
+        let index = &table.indexes[at];
+        let is_primary = index.id.0 == 0;
+        let keys: Vec<i64> = index.parts.iter().map(|(field, ..)| column_number(&table, *field)).collect();
+        let zeros = || numbers(keys.iter().map(|_| 0));
+        vec![
+            int(index_number(table.space.id.0, u64::from(index.id.0))),
+            int(table_number(table.space.id.0)),
+            int(keys.len() as i64),
+            int(keys.len() as i64),
+            Value::Bool(index.is_unique),
+            Value::Bool(false),
+            Value::Bool(is_primary),
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Bool(true),
+            Value::Bool(false),
+            numbers(keys.iter().copied()),
+            zeros(),
+            zeros(),
+            zeros(),
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    view.indexes().into_iter().map(row).collect()
+}
+
+fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique);
+    let row = |(table, at): (Rc<Table>, usize)| {
+        let index = &table.indexes[at];
+        let number = index_number(table.space.id.0, u64::from(index.id.0));
+        vec![
+            int(number),
+            text(&index.name),
+            int(PUBLIC),
+            text(if index.id.0 == 0 { "p" } else { "u" }),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(true),
+            int(table_number(table.space.id.0)),
+            int(0),
+            int(number),
+            int(0),
+            int(0),
+            text(" "),
+            text(" "),
+            text(" "),
+            Value::Bool(true),
+            int(0),
+            Value::Bool(true),
+            numbers(index.parts.iter().map(|(field, ..)| column_number(&table, *field))),
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    unique.map(row).collect()
+}
+
+fn type_rows(_: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(number, name, size, category, array, element): &(i64, &str, i64, &str, i64, i64)| {
+        let input = if *category == "A" { "array_in".to_string() } else { format!("{name}in") };
+        vec![
+            int(*number),
+            text(name),
+            int(PG_CATALOG),
+            int(10),
+            int(*size),
+            Value::Bool(*size > 0 && *size <= 8),
+            text("b"),
+            text(category),
+            Value::Bool(false),
+            Value::Bool(true),
+            text(","),
+            int(0),
+            int(0),
+            int(*element),
+            int(*array),
+            text(&input),
+            Value::Bool(false),
+            int(0),
+            int(-1),
+            int(0),
+            int(if *category == "S" { 100 } else { 0 }),
+            Value::Null,
+        ]
+    };
+    PG_TYPES.iter().map(row).collect()
+}
+
+fn namespace_rows(_: &View<'_>) -> Vec<Vec<Value>> {
+    [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION_SCHEMA, "information_schema")]
+        .iter()
+        .map(|(number, name)| vec![int(*number), text(name), int(10), Value::Null])
+        .collect()
+}
+
+fn default_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for table in view.tables() {
+        for (number, at) in columns_of(&table) {
+            if let Some(default) = default_of(&table, at) {
+                let relation = table_number(table.space.id.0);
+                rows.push(vec![int(relation * 2000 + number), int(relation), int(number), text(&default)]);
+            }
+        }
+    }
+    rows
+}
+
+fn database_name(view: &View<'_>) -> String {
+    let session = crate::Sql::of(view.database).session(view.context.session.id);
+    session.map_or_else(|| "lycosa".to_string(), |session| session.database.borrow().clone())
+}
+
+fn database_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    vec![vec![
+        int(1),
+        text(&database_name(view)),
+        int(10),
+        int(6),
+        text("c"),
+        Value::Bool(false),
+        Value::Bool(true),
+        int(-1),
+        int(1663),
+        text("C.UTF-8"),
+        text("C.UTF-8"),
+        Value::Null,
+        Value::Null,
+        Value::Null,
+    ]]
+}
+
+fn role_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let users = view.database.catalog.users();
+    let row = |user: &Rc<database::User>| {
+        let is_admin = user.id == database::ADMIN;
+        vec![
+            text(&user.name),
+            Value::Bool(is_admin),
+            Value::Bool(true),
+            Value::Bool(is_admin),
+            Value::Bool(is_admin),
+            Value::Bool(user.kind == database::UserKind::User),
+            Value::Bool(false),
+            int(-1),
+            Value::Null,
+            Value::Null,
+            Value::Bool(is_admin),
+            Value::Null,
+            int(i64::from(user.id) + 10),
+        ]
+    };
+    users.iter().map(row).collect()
+}
+
+fn setting_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let session = crate::Sql::of(view.database).session(view.context.session.id);
+    let all = session.map(|session| session.all()).unwrap_or_default();
+    all.into_iter().map(|(name, value, about)| vec![text(&name), text(&value), text(&about), text("user")]).collect()
+}
+
+fn pg_tables_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |table: Rc<Table>| {
+        let has_index = (0..table.indexes.len()).any(|at| !is_hidden(&table, at));
+        let owner = view.database.catalog.user_name(table.space.owner());
+        vec![
+            text("public"),
+            text(&table.name),
+            text(&owner),
+            Value::Null,
+            Value::Bool(has_index),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(false),
+        ]
+    };
+    view.tables().into_iter().map(row).collect()
+}
+
+fn pg_indexes_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(table, at): (Rc<Table>, usize)| {
+        vec![
+            text("public"),
+            text(&table.name),
+            text(&table.indexes[at].name),
+            Value::Null,
+            text(&index_definition(&table, at)),
+        ]
+    };
+    view.indexes().into_iter().map(row).collect()
+}
+
+fn sequence_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    shown_sequences(view)
+        .into_iter()
+        .map(|(id, _)| {
+            vec![int(sequence_number(id)), int(20), int(1), int(1), int(i64::MAX), int(1), int(1), Value::Bool(false)]
+        })
+        .collect()
+}
+
+fn access_method_rows(_: &View<'_>) -> Vec<Vec<Value>> {
+    [(2, "heap", "t"), (403, "btree", "i"), (405, "hash", "i")]
+        .iter()
+        .map(|(number, name, kind)| vec![int(*number), text(name), text(""), text(kind)])
+        .collect()
+}
+
+/// Which name a dialect gives the schema of all tables, and the catalog around it.
+fn schema_names(view: &View<'_>) -> (String, String) {
+    match view.dialect {
+        Dialect::Mysql => ("def".to_string(), database_name(view)),
+        _ => (database_name(view), "public".to_string()),
+    }
+}
+
+fn standard_tables(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    let row = |table: Rc<Table>| {
+        let engine = if matches!(view.dialect, Dialect::Mysql) { "InnoDB" } else { "" };
+        vec![
+            text(&catalog),
+            text(&schema),
+            text(&table.name),
+            text("BASE TABLE"),
+            text(engine),
+            text("YES"),
+            text("NO"),
+            int(table.row_count() as i64),
+            text("utf8mb4_general_ci"),
+            text(""),
+            Value::Null,
+        ]
+    };
+    view.tables().into_iter().map(row).collect()
+}
+
+fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    let mut rows = Vec::new();
+    for table in view.tables() {
+        for (number, at) in columns_of(&table) {
+            let column = &table.columns[at];
+            let of_type = type_number(column.ty);
+            let shown = match view.dialect {
+                Dialect::Mysql => column.ty.name(view.dialect),
+                _ => format_type(of_type, -1),
+            };
+            let udt = PG_TYPES.iter().find(|known| known.0 == of_type).map_or("", |known| known.1);
+            let (precision, scale) = match column.ty.base {
+                Base::Int2 | Base::Int1 => (int(16), int(0)),
+                Base::Int4 => (int(32), int(0)),
+                Base::Int8 | Base::Integer | Base::Uint8 => (int(64), int(0)),
+                Base::Double => (int(53), Value::Null),
+                Base::Decimal if column.ty.length > 0 => {
+                    (int(i64::from(column.ty.length)), int(i64::from(column.ty.scale)))
+                }
+                _ => (Value::Null, Value::Null),
+            };
+            let radix = match column.ty.base {
+                Base::Decimal => int(10),
+                _ if precision.is_null() => Value::Null,
+                _ => int(2),
+            };
+            let length = match (column.ty.base, column.ty.length) {
+                (Base::Text, length) if length > 0 => int(i64::from(length)),
+                _ => Value::Null,
+            };
+            let is_key = |unique: bool| {
+                table.indexes.iter().any(|index| {
+                    index.parts.first().is_some_and(|(field, ..)| *field == at)
+                        && (index.id.0 == 0) == !unique
+                        && index.is_unique
+                })
+            };
+            let key = if is_key(false) {
+                "PRI"
+            } else if is_key(true) {
+                "UNI"
+            } else {
+                ""
+            };
+            let is_generated = table.generated.is_some_and(|(field, _)| field == at);
+            rows.push(vec![
+                text(&catalog),
+                text(&schema),
+                text(&table.name),
+                text(&column.name),
+                int(number),
+                default_of(&table, at).map_or(Value::Null, |default| text(&default)),
+                text(if column.is_nullable { "YES" } else { "NO" }),
+                text(&shown),
+                length.clone(),
+                length,
+                precision,
+                radix,
+                scale,
+                if column.ty.is_moment() { int(6) } else { Value::Null },
+                Value::Null,
+                text(udt),
+                text("NO"),
+                Value::Null,
+                text("NEVER"),
+                text("YES"),
+                text(&shown),
+                text(key),
+                text(if is_generated && view.dialect == Dialect::Mysql { "auto_increment" } else { "" }),
+                text(""),
+                Value::Null,
+                Value::Null,
+            ]);
+        }
+    }
+    rows
+}
+
+fn standard_schemas(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    ["information_schema", "pg_catalog", &schema]
+        .iter()
+        .filter(|name| view.dialect != Dialect::Mysql || **name != "pg_catalog")
+        .map(|name| vec![text(&catalog), text(name), text("postgres"), text("utf8mb4"), text("utf8mb4_general_ci")])
+        .collect()
+}
+
+fn standard_constraints(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique);
+    let row = |(table, at): (Rc<Table>, usize)| {
+        let index = &table.indexes[at];
+        let kind = if index.id.0 == 0 { "PRIMARY KEY" } else { "UNIQUE" };
+        vec![
+            text(&catalog),
+            text(&schema),
+            text(&index.name),
+            text(&catalog),
+            text(&schema),
+            text(&table.name),
+            text(kind),
+            text("NO"),
+            text("NO"),
+            text("YES"),
+        ]
+    };
+    unique.map(row).collect()
+}
+
+fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    let mut rows = Vec::new();
+    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique) {
+        let index = &table.indexes[at];
+        for ((field, ..), number) in index.parts.iter().zip(1..) {
+            rows.push(vec![
+                text(&catalog),
+                text(&schema),
+                text(&index.name),
+                text(&catalog),
+                text(&schema),
+                text(&table.name),
+                text(&table.columns[*field].name),
+                int(number),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+            ]);
+        }
+    }
+    rows
+}
+
+fn standard_sequences(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    let row = |(_, name): (u32, String)| {
+        vec![
+            text(&catalog),
+            text(&schema),
+            text(&name),
+            text("bigint"),
+            text("1"),
+            text("1"),
+            text("9223372036854775807"),
+            text("1"),
+            text("NO"),
+        ]
+    };
+    shown_sequences(view).into_iter().map(row).collect()
+}
+
+macro_rules! virtuals {
+    ($($schema:ident . $name:ident [$($column:ident: $base:ident),* $(,)?] => $rows:expr;)*) => {
+        /// All of them.
+        pub(crate) static VIRTUALS: &[Virtual] = &[$(Virtual {
+            schema: stringify!($schema),
+            name: stringify!($name),
+            columns: &[$((stringify!($column), Base::$base)),*],
+            rows: $rows,
+        },)*];
+    };
+}
+
+virtuals! {
+    pg_catalog.pg_namespace [oid: Int8, nspname: Text, nspowner: Int8, nspacl: Text] => namespace_rows;
+    pg_catalog.pg_class [
+        oid: Int8, relname: Text, relnamespace: Int8, reltype: Int8, reloftype: Int8, relowner: Int8, relam: Int8, relfilenode: Int8,
+        reltablespace: Int8, relpages: Int8, reltuples: Double, relallvisible: Int8, reltoastrelid: Int8, relhasindex: Bool,
+        relisshared: Bool, relpersistence: Text, relkind: Text, relnatts: Int8, relchecks: Int8, relhasrules: Bool, relhastriggers: Bool,
+        relhassubclass: Bool, relrowsecurity: Bool, relforcerowsecurity: Bool, relispopulated: Bool, relreplident: Text,
+        relispartition: Bool, relrewrite: Int8, relacl: Text, reloptions: Array, relpartbound: Text,
+    ] => class_rows;
+    pg_catalog.pg_attribute [
+        attrelid: Int8, attname: Text, atttypid: Int8, attstattarget: Int8, attlen: Int8, attnum: Int8, attndims: Int8, attcacheoff: Int8,
+        atttypmod: Int8, attbyval: Bool, attstorage: Text, attcompression: Text, attalign: Text, attnotnull: Bool, atthasdef: Bool,
+        atthasmissing: Bool, attidentity: Text, attgenerated: Text, attisdropped: Bool, attislocal: Bool, attinhcount: Int8,
+        attcollation: Int8, attacl: Text, attoptions: Array, attfdwoptions: Array, attmissingval: Text,
+    ] => attribute_rows;
+    pg_catalog.pg_attrdef [oid: Int8, adrelid: Int8, adnum: Int8, adbin: Text] => default_rows;
+    pg_catalog.pg_index [
+        indexrelid: Int8, indrelid: Int8, indnatts: Int8, indnkeyatts: Int8, indisunique: Bool, indnullsnotdistinct: Bool,
+        indisprimary: Bool, indisexclusion: Bool, indimmediate: Bool, indisclustered: Bool, indisvalid: Bool, indcheckxmin: Bool,
+        indisready: Bool, indislive: Bool, indisreplident: Bool, indkey: Array, indcollation: Array, indclass: Array, indoption: Array,
+        indexprs: Text, indpred: Text,
+    ] => index_rows;
+    pg_catalog.pg_constraint [
+        oid: Int8, conname: Text, connamespace: Int8, contype: Text, condeferrable: Bool, condeferred: Bool, convalidated: Bool,
+        conrelid: Int8, contypid: Int8, conindid: Int8, conparentid: Int8, confrelid: Int8, confupdtype: Text, confdeltype: Text,
+        confmatchtype: Text, conislocal: Bool, coninhcount: Int8, connoinherit: Bool, conkey: Array, confkey: Array, conbin: Text,
+    ] => constraint_rows;
+    pg_catalog.pg_type [
+        oid: Int8, typname: Text, typnamespace: Int8, typowner: Int8, typlen: Int8, typbyval: Bool, typtype: Text, typcategory: Text,
+        typispreferred: Bool, typisdefined: Bool, typdelim: Text, typrelid: Int8, typsubscript: Int8, typelem: Int8, typarray: Int8,
+        typinput: Text, typnotnull: Bool, typbasetype: Int8, typtypmod: Int8, typndims: Int8, typcollation: Int8, typdefault: Text,
+    ] => type_rows;
+    pg_catalog.pg_database [
+        oid: Int8, datname: Text, datdba: Int8, encoding: Int8, datlocprovider: Text, datistemplate: Bool, datallowconn: Bool,
+        datconnlimit: Int8, dattablespace: Int8, datcollate: Text, datctype: Text, daticulocale: Text, datcollversion: Text, datacl: Text,
+    ] => database_rows;
+    pg_catalog.pg_roles [
+        rolname: Text, rolsuper: Bool, rolinherit: Bool, rolcreaterole: Bool, rolcreatedb: Bool, rolcanlogin: Bool, rolreplication: Bool,
+        rolconnlimit: Int8, rolpassword: Text, rolvaliduntil: TimestampTz, rolbypassrls: Bool, rolconfig: Array, oid: Int8,
+    ] => role_rows;
+    pg_catalog.pg_settings [name: Text, setting: Text, short_desc: Text, context: Text] => setting_rows;
+    pg_catalog.pg_tables [
+        schemaname: Text, tablename: Text, tableowner: Text, tablespace: Text, hasindexes: Bool, hasrules: Bool, hastriggers: Bool,
+        rowsecurity: Bool,
+    ] => pg_tables_rows;
+    pg_catalog.pg_indexes [schemaname: Text, tablename: Text, indexname: Text, tablespace: Text, indexdef: Text] => pg_indexes_rows;
+    pg_catalog.pg_sequence [
+        seqrelid: Int8, seqtypid: Int8, seqstart: Int8, seqincrement: Int8, seqmax: Int8, seqmin: Int8, seqcache: Int8, seqcycle: Bool,
+    ] => sequence_rows;
+    pg_catalog.pg_am [oid: Int8, amname: Text, amhandler: Text, amtype: Text] => access_method_rows;
+    pg_catalog.pg_views [schemaname: Text, viewname: Text, viewowner: Text, definition: Text] => nothing;
+    pg_catalog.pg_matviews [schemaname: Text, matviewname: Text, matviewowner: Text, definition: Text] => nothing;
+    pg_catalog.pg_description [objoid: Int8, classoid: Int8, objsubid: Int8, description: Text] => nothing;
+    pg_catalog.pg_shdescription [objoid: Int8, classoid: Int8, description: Text] => nothing;
+    pg_catalog.pg_inherits [inhrelid: Int8, inhparent: Int8, inhseqno: Int8, inhdetachpending: Bool] => nothing;
+    pg_catalog.pg_partitioned_table [partrelid: Int8, partstrat: Text, partnatts: Int8, partdefid: Int8] => nothing;
+    pg_catalog.pg_trigger [oid: Int8, tgrelid: Int8, tgparentid: Int8, tgname: Text, tgfoid: Int8, tgtype: Int8, tgenabled: Text, tgisinternal: Bool, tgconstraint: Int8] => nothing;
+    pg_catalog.pg_rewrite [oid: Int8, rulename: Text, ev_class: Int8, ev_type: Text, ev_enabled: Text, is_instead: Bool] => nothing;
+    pg_catalog.pg_depend [classid: Int8, objid: Int8, objsubid: Int8, refclassid: Int8, refobjid: Int8, refobjsubid: Int8, deptype: Text] => nothing;
+    pg_catalog.pg_enum [oid: Int8, enumtypid: Int8, enumsortorder: Double, enumlabel: Text] => nothing;
+    pg_catalog.pg_range [rngtypid: Int8, rngsubtype: Int8, rngmultitypid: Int8, rngcollation: Int8, rngsubopc: Int8, rngcanonical: Text, rngsubdiff: Text] => nothing;
+    pg_catalog.pg_proc [oid: Int8, proname: Text, pronamespace: Int8, proowner: Int8, prokind: Text, proretset: Bool, prorettype: Int8, proargtypes: Array, prosrc: Text] => nothing;
+    pg_catalog.pg_policy [oid: Int8, polname: Text, polrelid: Int8, polcmd: Text, polpermissive: Bool, polroles: Array, polqual: Text, polwithcheck: Text] => nothing;
+    pg_catalog.pg_publication [oid: Int8, pubname: Text, pubowner: Int8, puballtables: Bool] => nothing;
+    pg_catalog.pg_publication_rel [oid: Int8, prpubid: Int8, prrelid: Int8, prqual: Text, prattrs: Array] => nothing;
+    pg_catalog.pg_publication_namespace [oid: Int8, pnpubid: Int8, pnnspid: Int8] => nothing;
+    pg_catalog.pg_statistic_ext [oid: Int8, stxrelid: Int8, stxname: Text, stxnamespace: Int8, stxowner: Int8, stxstattarget: Int8, stxkeys: Array, stxkind: Array] => nothing;
+    pg_catalog.pg_extension [oid: Int8, extname: Text, extowner: Int8, extnamespace: Int8, extversion: Text] => nothing;
+    pg_catalog.pg_collation [oid: Int8, collname: Text, collnamespace: Int8, collowner: Int8, collprovider: Text, collisdeterministic: Bool] => nothing;
+    pg_catalog.pg_foreign_table [ftrelid: Int8, ftserver: Int8, ftoptions: Array] => nothing;
+    pg_catalog.pg_foreign_server [oid: Int8, srvname: Text] => nothing;
+    pg_catalog.pg_auth_members [roleid: Int8, member: Int8, grantor: Int8, admin_option: Bool] => nothing;
+    pg_catalog.pg_tablespace [oid: Int8, spcname: Text, spcowner: Int8] => nothing;
+    pg_catalog.pg_stat_activity [pid: Int8, datname: Text, usename: Text, application_name: Text, state: Text, query: Text] => nothing;
+    pg_catalog.pg_db_role_setting [setdatabase: Int8, setrole: Int8, setconfig: Array] => nothing;
+    information_schema.tables [
+        table_catalog: Text, table_schema: Text, table_name: Text, table_type: Text, engine: Text, is_insertable_into: Text, is_typed: Text,
+        table_rows: Int8, table_collation: Text, table_comment: Text, auto_increment: Int8,
+    ] => standard_tables;
+    information_schema.columns [
+        table_catalog: Text, table_schema: Text, table_name: Text, column_name: Text, ordinal_position: Int8, column_default: Text,
+        is_nullable: Text, data_type: Text, character_maximum_length: Int8, character_octet_length: Int8, numeric_precision: Int8,
+        numeric_precision_radix: Int8, numeric_scale: Int8, datetime_precision: Int8, collation_name: Text, udt_name: Text,
+        is_identity: Text, identity_generation: Text, is_generated: Text, is_updatable: Text, column_type: Text, column_key: Text,
+        extra: Text, column_comment: Text, character_set_name: Text, generation_expression: Text,
+    ] => standard_columns;
+    information_schema.schemata [
+        catalog_name: Text, schema_name: Text, schema_owner: Text, default_character_set_name: Text, default_collation_name: Text,
+    ] => standard_schemas;
+    information_schema.table_constraints [
+        constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, table_catalog: Text, table_schema: Text, table_name: Text,
+        constraint_type: Text, is_deferrable: Text, initially_deferred: Text, enforced: Text,
+    ] => standard_constraints;
+    information_schema.key_column_usage [
+        constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, table_catalog: Text, table_schema: Text, table_name: Text,
+        column_name: Text, ordinal_position: Int8, position_in_unique_constraint: Int8, referenced_table_schema: Text,
+        referenced_table_name: Text, referenced_column_name: Text,
+    ] => standard_keys;
+    information_schema.sequences [
+        sequence_catalog: Text, sequence_schema: Text, sequence_name: Text, data_type: Text, start_value: Text, minimum_value: Text,
+        maximum_value: Text, increment: Text, cycle_option: Text,
+    ] => standard_sequences;
+    information_schema.views [table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text] => nothing;
+    information_schema.referential_constraints [
+        constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, unique_constraint_catalog: Text,
+        unique_constraint_schema: Text, unique_constraint_name: Text, match_option: Text, update_rule: Text, delete_rule: Text,
+        table_name: Text, referenced_table_name: Text,
+    ] => nothing;
+    information_schema.check_constraints [constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, check_clause: Text] => nothing;
+    information_schema.routines [specific_catalog: Text, specific_schema: Text, specific_name: Text, routine_name: Text, routine_type: Text] => nothing;
+}

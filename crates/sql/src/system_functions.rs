@@ -1,0 +1,245 @@
+//! Functions about the server, its session and its catalog, most of them PostgreSQL's.
+
+use crate::catalog;
+use crate::error::{Condition, Error, Result};
+use crate::functions::{Function, Returns};
+use crate::run::Run;
+use crate::session::Session;
+use crate::types::Base;
+use crate::value::Value;
+use std::rc::Rc;
+use tuple::msgpack;
+
+const TEXT: Returns = Returns::Type(Base::Text);
+const BOOL: Returns = Returns::Type(Base::Bool);
+const INT8: Returns = Returns::Type(Base::Int8);
+const ARRAY: Returns = Returns::Type(Base::Array);
+
+macro_rules! functions {
+    ($($name:literal ($min:literal, $max:expr) $result:expr, $strict:literal => $call:expr;)*) => {
+        /// All of them.
+        pub(crate) static FUNCTIONS: &[Function] = &[$(Function {
+            name: $name,
+            arguments: ($min, $max),
+            result: $result,
+            is_strict: $strict,
+            is_volatile: true,
+            call: $call,
+        },)*];
+    };
+}
+
+fn session(run: &Run<'_>) -> Option<Rc<Session>> {
+    crate::Sql::of(run.database).session(run.context.session.id)
+}
+
+fn text(text: impl Into<Rc<str>>) -> Result<Value> {
+    Ok(Value::text(text))
+}
+
+fn as_text(value: &Value) -> &str {
+    value.as_text().unwrap_or_default()
+}
+
+fn as_int(value: &Value) -> i64 {
+    value.as_integer().and_then(|value| i64::try_from(value).ok()).unwrap_or(0)
+}
+
+fn optional(found: Option<String>) -> Result<Value> {
+    Ok(found.map_or(Value::Null, Value::text))
+}
+
+fn user(run: &Run<'_>) -> Result<Value> {
+    text(run.database.catalog.user_name(run.context.user(&run.database.catalog)))
+}
+
+fn texts(values: &[&str]) -> Value {
+    let mut out = Vec::new();
+    msgpack::encode_array(&mut out, values.len() as u32);
+    values.iter().for_each(|value| msgpack::encode_str(&mut out, value.as_bytes()));
+    Value::Document(out.into())
+}
+
+/// The values of an array.
+pub(crate) fn elements(value: &Value) -> Vec<Value> {
+    let Value::Document(bytes) = value else { return Vec::new() };
+    let mut reader = msgpack::Reader::new(bytes);
+    let count = reader.read_array().unwrap_or(0);
+    let mut found = Vec::new();
+    for _ in 0..count {
+        let Ok(item) = reader.read_value() else { break };
+        found.push(Value::decode(item));
+    }
+    found
+}
+
+/// Bytes of a regular expression that was compiled.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// Whether a regular expression finds something in a text.
+fn matches(value: &Value, pattern: &Value, folds_case: bool) -> Result<Value> {
+    let compiled =
+        regex::RegexBuilder::new(as_text(pattern)).case_insensitive(folds_case).size_limit(REGEX_BYTES_MAX).build();
+    let compiled = compiled
+        .map_err(|error| Error::new(Condition::InvalidRegex, format!("invalid regular expression: {error}")))?;
+    Ok(Value::Bool(compiled.is_match(as_text(value))))
+}
+
+/// The sequence of a name, which may be quoted and have a schema before it.
+fn sequence_of(run: &Run<'_>, name: &str) -> Result<Rc<database::Sequence>> {
+    let last = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
+    run.database
+        .catalog
+        .sequence_by_name(last)
+        .ok_or_else(|| Error::new(Condition::UndefinedTable, format!("relation \"{last}\" does not exist")))
+}
+
+functions! {
+    "current_user" (0, 0) TEXT, true => |run, _| user(run);
+    "session_user" (0, 0) TEXT, true => |run, _| user(run);
+    "user" (0, 0) TEXT, true => |run, _| user(run);
+    "current_role" (0, 0) TEXT, true => |run, _| user(run);
+    "current_database" (0, 0) TEXT, true => |run, _| text(session(run).map_or_else(|| "lycosa".to_string(), |session| session.database.borrow().clone()));
+    "current_catalog" (0, 0) TEXT, true => |run, _| text(session(run).map_or_else(|| "lycosa".to_string(), |session| session.database.borrow().clone()));
+    "current_schema" (0, 0) TEXT, true => |_, _| text("public");
+    "current_schemas" (1, 1) ARRAY, true => |_, a| Ok(match &a[0] {
+        Value::Bool(true) => texts(&["pg_catalog", "public"]),
+        _ => texts(&["public"]),
+    });
+    "pg_backend_pid" (0, 0) INT8, true => |run, _| Ok(Value::Int(session(run).map_or(0, |session| i64::from(session.number))));
+    "pg_is_in_recovery" (0, 0) BOOL, true => |_, _| Ok(Value::Bool(false));
+    "inet_server_addr" (0, 0) TEXT, true => |_, _| Ok(Value::Null);
+    "inet_server_port" (0, 0) INT8, true => |_, _| Ok(Value::Null);
+    "inet_client_addr" (0, 0) TEXT, true => |_, _| Ok(Value::Null);
+    "txid_current" (0, 0) INT8, true => |run, _| Ok(Value::Int(run.database.txn_id(run.context).unwrap_or(0) as i64));
+    "current_setting" (1, 2) TEXT, true => |run, a| {
+        let found = session(run).and_then(|session| session.get(as_text(&a[0])));
+        match (found, a.get(1)) {
+            (Some(value), _) => text(value),
+            (None, Some(Value::Bool(true))) => Ok(Value::Null),
+            (None, _) => {
+                let what = format!("unrecognized configuration parameter \"{}\"", as_text(&a[0]));
+                Err(Error::new(Condition::UndefinedObject, what))
+            }
+        }
+    };
+    "set_config" (3, 3) TEXT, false => |run, a| {
+        if let Some(session) = session(run) {
+            session.set(as_text(&a[0]), Some(as_text(&a[1])), matches!(a[2], Value::Bool(true)))?;
+        }
+        text(as_text(&a[1]))
+    };
+    "format_type" (2, 2) TEXT, false => |_, a| match &a[0] {
+        Value::Null => Ok(Value::Null),
+        number => text(catalog::format_type(as_int(number), a[1].as_integer().map_or(-1, |value| value as i64))),
+    };
+    "pg_table_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_type_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_function_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_get_userbyid" (1, 1) TEXT, true => |run, a| {
+        let id = u32::try_from(as_int(&a[0]) - 10).unwrap_or(u32::MAX);
+        text(run.database.catalog.user_name(id))
+    };
+    "pg_get_expr" (2, 3) TEXT, true => |_, a| Ok(a[0].clone());
+    "pg_get_indexdef" (1, 3) TEXT, true => |run, a| optional(catalog::describe_index(run, as_int(&a[0]), a.get(1).map_or(0, as_int)));
+    "pg_get_constraintdef" (1, 2) TEXT, true => |run, a| optional(catalog::describe_constraint(run, as_int(&a[0])));
+    "pg_get_viewdef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_ruledef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_triggerdef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_statisticsobjdef_columns" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_partkeydef" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_function_identity_arguments" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_relation_is_publishable" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(false));
+    "pg_get_serial_sequence" (2, 2) TEXT, true => |run, a| {
+        let table = as_text(&a[0]).rsplit('.').next().unwrap_or_default().trim_matches('"').to_string();
+        let table = crate::table::Table::find(run.database, run.dialect, &table)?;
+        let number = table.columns.iter().position(|column| column.name == as_text(&a[1]));
+        let sequence = table.space.sequence.borrow();
+        let found = sequence.as_ref().filter(|link| Some(link.field_no as usize) == number);
+        optional(found.map(|link| format!("public.{}", catalog::quoted(&link.sequence.def().name))))
+    };
+    "nextval" (1, 1) INT8, true => |run, a| {
+        let id = sequence_of(run, as_text(&a[0]))?.def().id;
+        Ok(Value::Int(run.database.sequence_next(run.context, id)?))
+    };
+    "currval" (1, 1) INT8, true => |run, a| {
+        let sequence = sequence_of(run, as_text(&a[0]))?;
+        sequence.value().map(Value::Int).ok_or_else(|| {
+            Error::new(Condition::TransactionState, format!("currval of sequence \"{}\" is not yet defined", sequence.def().name))
+        })
+    };
+    "obj_description" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "col_description" (2, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "shobj_description" (2, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_encoding_to_char" (1, 1) TEXT, true => |_, _| text("UTF8");
+    "pg_char_to_encoding" (1, 1) INT8, true => |_, _| Ok(Value::Int(6));
+    "pg_tablespace_location" (1, 1) TEXT, true => |_, _| text("");
+    "pg_size_pretty" (1, 1) TEXT, true => |_, a| text(format!("{} bytes", as_int(&a[0])));
+    "array_to_string" (2, 3) TEXT, true => |run, a| {
+        let dialect = run.dialect;
+        let parts: Vec<String> = elements(&a[0]).iter().filter(|value| !value.is_null()).map(|value| value.display(dialect)).collect();
+        text(parts.join(as_text(&a[1])))
+    };
+    "array_length" (2, 2) INT8, true => |_, a| {
+        let count = elements(&a[0]).len() as i64;
+        Ok(if count == 0 { Value::Null } else { Value::Int(count) })
+    };
+    "array_upper" (2, 2) INT8, true => |_, a| {
+        let count = elements(&a[0]).len() as i64;
+        Ok(if count == 0 { Value::Null } else { Value::Int(count) })
+    };
+    "array_lower" (2, 2) INT8, true => |_, _| Ok(Value::Int(1));
+    "cardinality" (1, 1) INT8, true => |_, a| Ok(Value::Int(elements(&a[0]).len() as i64));
+    "array_position" (2, 2) INT8, false => |_, a| {
+        let found = elements(&a[0]).iter().position(|value| value.order(&a[1]) == std::cmp::Ordering::Equal);
+        Ok(found.map_or(Value::Null, |at| Value::Int(at as i64 + 1)))
+    };
+    "array_element" (2, 2) Returns::Type(Base::Any), true => |_, a| {
+        let at = usize::try_from(as_int(&a[1]) - 1).ok();
+        Ok(at.and_then(|at| elements(&a[0]).into_iter().nth(at)).unwrap_or_default())
+    };
+    "make_array" (0, usize::MAX) ARRAY, false => |_, a| {
+        let mut out = Vec::new();
+        msgpack::encode_array(&mut out, a.len() as u32);
+        a.iter().for_each(|value| value.encode(&mut out));
+        Ok(Value::Document(out.into()))
+    };
+    "has_table_privilege" (2, 3) BOOL, true => |run, a| {
+        let (name, wanted) = if a.len() == 3 { (&a[1], &a[2]) } else { (&a[0], &a[1]) };
+        let name = as_text(name).rsplit('.').next().unwrap_or_default().trim_matches('"');
+        let table = crate::table::Table::find(run.database, run.dialect, name)?;
+        let right = match as_text(wanted).to_ascii_lowercase().as_str() {
+            "select" => database::Privileges::READ,
+            _ => database::Privileges::WRITE,
+        };
+        Ok(Value::Bool(run.database.check_space_access(run.context, &table.space, right).is_ok()))
+    };
+    "regexp_like" (2, 2) BOOL, true => |_, a| matches(&a[0], &a[1], false);
+    "regexp_like_folded" (2, 2) BOOL, true => |_, a| matches(&a[0], &a[1], true);
+    "regclass_number" (1, 1) INT8, true => |run, a| match catalog::number_of(run, as_text(&a[0])) {
+        Some(number) => Ok(Value::Int(number)),
+        None => match as_text(&a[0]).parse::<i64>() {
+            Ok(number) => Ok(Value::Int(number)),
+            Err(_) => Err(Error::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", as_text(&a[0])))),
+        },
+    };
+    "to_regclass" (1, 1) INT8, true => |run, a| Ok(catalog::number_of(run, as_text(&a[0])).map_or(Value::Null, Value::Int));
+    "regclass_name" (1, 1) TEXT, true => |run, a| match catalog::name_of(run, as_int(&a[0])) {
+        Some(name) => text(catalog::quoted(&name)),
+        None if as_int(&a[0]) == 0 => text("-"),
+        None => text(as_int(&a[0]).to_string()),
+    };
+    "regtype_number" (1, 1) INT8, true => |_, a| {
+        let wanted = as_text(&a[0]).trim_start_matches("pg_catalog.");
+        let found = catalog::PG_TYPES.iter().find(|known| known.1 == wanted || catalog::format_type(known.0, -1) == wanted);
+        found.map(|known| Value::Int(known.0)).ok_or_else(|| {
+            Error::new(Condition::UndefinedObject, format!("type \"{wanted}\" does not exist"))
+        })
+    };
+    "regtype_name" (1, 1) TEXT, true => |_, a| text(catalog::format_type(as_int(&a[0]), -1));
+}
+
+/// The function of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.iter().find(|function| function.name == name)
+}
