@@ -41,6 +41,9 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Json, Value::Text(text)) => to_json(&text)?,
         (Base::Json, value) => Value::text(display(dialect, &value)),
         (Base::Array | Base::Map, value @ Value::Document(_)) => value,
+        (Base::Array, Value::Text(text)) if dialect == Dialect::Postgres => {
+            crate::array::parse_array(&text, Type::UNKNOWN)?
+        }
         (_, value) if to.is_integer() => to_integer(dialect, value, to, strictness)?,
         (_, value) => return Err(mismatch(dialect, &value, to)),
     };

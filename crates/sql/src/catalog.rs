@@ -30,6 +30,8 @@ pub(crate) struct View<'a> {
 const PG_CATALOG: i64 = 11;
 const PUBLIC: i64 = 2200;
 const INFORMATION_SCHEMA: i64 = 13_000;
+/// The number of the administrator as a role.
+const ADMIN_NUMBER: i64 = database::ADMIN as i64 + 10;
 /// Where the numbers of objects begin.
 const TABLES: i64 = 100_000;
 const INDEXES: i64 = 1 << 32;
@@ -543,7 +545,7 @@ fn type_rows(_: &View<'_>) -> Vec<Vec<Value>> {
 fn namespace_rows(_: &View<'_>) -> Vec<Vec<Value>> {
     [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION_SCHEMA, "information_schema")]
         .iter()
-        .map(|(number, name)| vec![int(*number), text(name), int(10), Value::Null])
+        .map(|(number, name)| vec![int(*number), text(name), int(ADMIN_NUMBER), Value::Null])
         .collect()
 }
 
@@ -569,7 +571,7 @@ fn database_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     vec![vec![
         int(1),
         text(&database_name(view)),
-        int(10),
+        int(ADMIN_NUMBER),
         int(6),
         text("c"),
         Value::Bool(false),

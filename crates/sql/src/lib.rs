@@ -16,6 +16,7 @@
 
 mod aggregates;
 mod arithmetic;
+mod array;
 mod bind;
 mod cast;
 mod catalog;
@@ -40,6 +41,7 @@ mod table;
 mod types;
 mod value;
 
+pub use array::{ELEMENTS_MAX, parse_array};
 pub use bind::PARAMETERS_MAX;
 pub use change::Counts;
 pub use control::{Control, Copy, CopyFormat, Isolation, Modes};

@@ -1,6 +1,6 @@
 //! Values on the wire: numbers of types, text and binary forms. Sources: PostgreSQL's documentation, chapters 8 and 55; `pg_type.dat`.
 
-use sql::{Base, Condition, Dialect, Error, Type, Value};
+use sql::{Base, Condition, Dialect, ELEMENTS_MAX, Error, Type, Value};
 use std::io::Write;
 use std::rc::Rc;
 use tuple::datetime::{Datetime, Interval, date_of};
@@ -9,8 +9,6 @@ use tuple::msgpack;
 
 /// Seconds from 1970 to 2000, where PostgreSQL's clock begins.
 const EPOCH_SECONDS: i64 = 946_684_800;
-/// Dimensions and elements that an array from a client may have.
-const ELEMENTS_MAX: usize = 1_000_000;
 
 /// The number of a type.
 pub(super) fn oid_of(ty: Type) -> u32 {
@@ -348,7 +346,7 @@ pub(super) fn read_value(bytes: &[u8], oid: u32, ty: Type, is_binary: bool) -> R
     if !is_binary {
         let text = super::message::utf8(bytes)?;
         if ty.base == Base::Array || element_of(oid).is_some() {
-            return read_array(text, element_of(oid).unwrap_or(0));
+            return sql::parse_array(text, type_of(element_of(oid).unwrap_or(0))?);
         }
         return match ty.base {
             Base::Unknown => Ok(Value::text(text)),
@@ -473,56 +471,6 @@ fn read_binary_array(bytes: &[u8]) -> Option<Result<Value, Error>> {
         }
     }
     (at == bytes.len()).then_some(Ok(Value::Document(out.into())))
-}
-
-/// An array from text: `{1,2,"a b",NULL}`. Errors: it is none.
-fn read_array(text: &str, element: u32) -> Result<Value, Error> {
-    let wrong = || Error::new(Condition::InvalidText, format!("malformed array literal: \"{text}\""));
-    let ty = type_of(element)?;
-    let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).ok_or_else(wrong)?;
-    let mut items: Vec<Option<String>> = Vec::new();
-    let mut chars = inner.chars().peekable();
-    while chars.peek().is_some() {
-        let (mut item, mut is_quoted) = (String::new(), false);
-        if chars.next_if_eq(&'"').is_some() {
-            is_quoted = true;
-            loop {
-                match chars.next().ok_or_else(wrong)? {
-                    '"' => break,
-                    '\\' => item.push(chars.next().ok_or_else(wrong)?),
-                    other => item.push(other),
-                }
-            }
-        } else {
-            while let Some(next) = chars.next_if(|next| *next != ',') {
-                match next {
-                    '{' | '}' | '"' => return Err(wrong()),
-                    '\\' => item.push(chars.next().ok_or_else(wrong)?),
-                    other => item.push(other),
-                }
-            }
-        }
-        let trimmed = if is_quoted { item } else { item.trim().to_string() };
-        items.push((is_quoted || !trimmed.eq_ignore_ascii_case("null")).then_some(trimmed));
-        match chars.next() {
-            None => break,
-            Some(',') if chars.peek().is_some() => {}
-            Some(_) => return Err(wrong()),
-        }
-        if items.len() > ELEMENTS_MAX {
-            return Err(wrong());
-        }
-    }
-    let mut out = Vec::new();
-    msgpack::encode_array(&mut out, items.len() as u32);
-    for item in items {
-        match item {
-            None => msgpack::encode_nil(&mut out),
-            Some(item) if ty.base == Base::Unknown => msgpack::encode_str(&mut out, item.as_bytes()),
-            Some(item) => sql::parse_value(Dialect::Postgres, &item, ty)?.encode(&mut out),
-        }
-    }
-    Ok(Value::Document(out.into()))
 }
 
 #[cfg(test)]
