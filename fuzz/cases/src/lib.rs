@@ -9,9 +9,11 @@ pub mod few_rights;
 pub mod lsm_files;
 pub mod memcached;
 pub mod packet;
+pub mod postgres;
 pub mod redis;
 pub mod row;
 pub mod snapshot;
+pub mod statement;
 pub mod tyrant;
 pub mod update_operations;
 pub mod value;
@@ -28,9 +30,11 @@ pub const CASES: [Case; 13] = [
     ("lsm_files", lsm_files::run),
     ("memcached", memcached::run),
     ("packet", packet::run),
+    ("postgres", postgres::run),
     ("redis", redis::run),
     ("row", row::run),
     ("snapshot", snapshot::run),
+    ("statement", statement::run),
     ("tyrant", tyrant::run),
     ("update_operations", update_operations::run),
     ("value", value::run),

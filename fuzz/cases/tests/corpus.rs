@@ -99,6 +99,16 @@ fn requests_of_memcached() {
 }
 
 #[test]
+fn messages_of_postgres() {
+    check("postgres", 20_000);
+}
+
+#[test]
+fn texts_of_statements() {
+    check("statement", 3_000);
+}
+
+#[test]
 fn requests_of_tyrant() {
     check("tyrant", 2_000);
 }

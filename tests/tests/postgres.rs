@@ -1,0 +1,415 @@
+//! PostgreSQL's protocol through the real binary: a client of its messages.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use lycosa_tests::Rig;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const OPEN: &str = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn start() -> Rig {
+    Rig::start(OPEN, &["--listen", "postgres://127.0.0.1:0"])
+}
+
+/// Where a server listens for clients of PostgreSQL.
+fn address(rig: &mut Rig) -> String {
+    let find = |log: &str| {
+        let line = log.lines().find(|line| line.contains("with any client of PostgreSQL"))?;
+        Some(line.split_once("ready: connect to ")?.1.split(' ').next()?.to_string())
+    };
+    assert!(rig.server.wait(&mut rig.client, PATIENCE, |server| find(&server.log()).is_some()), "{}", rig.server.log());
+    find(&rig.server.log()).unwrap()
+}
+
+/// A message of the server: its type, and what is in it.
+type Message = (u8, Vec<u8>);
+
+struct Postgres(TcpStream);
+
+fn text(parts: &[&str]) -> Vec<u8> {
+    parts.iter().flat_map(|part| part.bytes().chain([0])).collect()
+}
+
+/// The fields of an error.
+fn field(body: &[u8], wanted: u8) -> String {
+    let mut parts = body.split(|byte| *byte == 0);
+    let found = parts.find(|part| part.first() == Some(&wanted));
+    found.map_or_else(String::new, |part| String::from_utf8_lossy(&part[1..]).into_owned())
+}
+
+impl Postgres {
+    fn open(rig: &mut Rig) -> Self {
+        let stream = TcpStream::connect(address(rig)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Postgres(stream)
+    }
+
+    /// Sends the first message, without a type.
+    fn first(&mut self, code: u32, body: &[u8]) {
+        let length = (8 + body.len()) as u32;
+        self.0.write_all(&[&length.to_be_bytes()[..], &code.to_be_bytes(), body].concat()).unwrap();
+    }
+
+    fn to(rig: &mut Rig, user: &str) -> Self {
+        let mut client = Self::open(rig);
+        client.first(3 << 16, &[text(&["user", user, "database", "shop"]), vec![0]].concat());
+        let welcome = client.until_ready();
+        assert_eq!(welcome[0], (b'R', 0u32.to_be_bytes().to_vec()), "{welcome:?}");
+        client
+    }
+
+    fn send(&mut self, kind: u8, body: &[u8]) {
+        let length = (4 + body.len()) as u32;
+        self.0.write_all(&[&[kind][..], &length.to_be_bytes(), body].concat()).unwrap();
+    }
+
+    /// None: the connection has ended.
+    fn message(&mut self) -> Option<Message> {
+        let mut head = [0; 5];
+        self.0.read_exact(&mut head).ok()?;
+        let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
+        let mut body = vec![0; length - 4];
+        self.0.read_exact(&mut body).ok()?;
+        Some((head[0], body))
+    }
+
+    fn until_ready(&mut self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        while let Some(message) = self.message() {
+            let is_last = message.0 == b'Z';
+            messages.push(message);
+            if is_last {
+                return messages;
+            }
+        }
+        panic!("the connection ended behind {messages:?}");
+    }
+
+    fn query(&mut self, sql: &str) -> Vec<Message> {
+        self.send(b'Q', &text(&[sql]));
+        self.until_ready()
+    }
+
+    /// Rows, columns between commas, and what completed them; or the state and the words of the error.
+    fn ask(&mut self, sql: &str) -> String {
+        let mut found = Vec::new();
+        for (kind, body) in self.query(sql) {
+            match kind {
+                b'D' => found.push(row(&body)),
+                b'C' => found.push(String::from_utf8_lossy(&body[..body.len() - 1]).into_owned()),
+                b'E' => found.push(format!("{}: {}", field(&body, b'C'), field(&body, b'M'))),
+                b'Z' => assert!(matches!(body[0], b'I' | b'T' | b'E')),
+                _ => {}
+            }
+        }
+        found.join("; ")
+    }
+
+    fn status(&mut self) -> u8 {
+        self.send(b'S', &[]);
+        self.until_ready().last().unwrap().1[0]
+    }
+}
+
+/// A row of texts.
+fn row(body: &[u8]) -> String {
+    let (mut at, mut columns) = (2, Vec::new());
+    while at < body.len() {
+        let length = i32::from_be_bytes(body[at..at + 4].try_into().unwrap());
+        at += 4;
+        if length < 0 {
+            columns.push("null".to_string());
+            continue;
+        }
+        columns.push(String::from_utf8_lossy(&body[at..at + length as usize]).into_owned());
+        at += length as usize;
+    }
+    columns.join(",")
+}
+
+fn kinds(messages: &[Message]) -> String {
+    messages.iter().map(|(kind, _)| char::from(*kind)).collect()
+}
+
+#[test]
+fn tables_rows_and_values_go_both_ways() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    let create = "create table t (id serial primary key, name varchar(5), price numeric(10,2), at timestamp, day date, ok boolean, raw bytea)";
+    assert_eq!(db.ask(create), "CREATE TABLE");
+    let insert = "insert into t (name, price, at, day, ok, raw) values ('a', 1.5, '2020-01-02 03:04:05.25', '2020-01-02', true, '\\x0102'), (null, null, null, null, null, null) returning id";
+    assert_eq!(db.ask(insert), "1; 2; INSERT 0 2");
+    assert_eq!(
+        db.ask("select * from t order by id"),
+        "1,a,1.50,2020-01-02 03:04:05.25,2020-01-02,t,\\x0102; 2,null,null,null,null,null,null; SELECT 2"
+    );
+    assert_eq!(
+        db.ask("insert into t (id) values (1)"),
+        "23505: duplicate key value violates unique constraint \"t_pkey\""
+    );
+    assert_eq!(
+        db.ask("insert into t (name) values ('too long')"),
+        "22001: value too long for type character varying(5)"
+    );
+    assert_eq!(db.ask("select nothing from t"), "42703: column \"nothing\" does not exist");
+    assert_eq!(db.ask("select * from nothing"), "42P01: relation \"nothing\" does not exist");
+    assert_eq!(db.ask(""), "");
+    // Rows that were declared without a key are rows nevertheless, and may be the same.
+    assert_eq!(db.ask("create table free (a int, b text)"), "CREATE TABLE");
+    assert_eq!(
+        db.ask("insert into free values (1, 'x'), (1, 'x'); select * from free"),
+        "INSERT 0 2; 1,x; 1,x; SELECT 2"
+    );
+    assert_eq!(db.ask("delete from free where a = 1"), "DELETE 2");
+    assert_eq!(
+        db.ask("insert into free values (1, 'x'); alter table free add primary key (a)"),
+        "INSERT 0 1; ALTER TABLE"
+    );
+    assert!(db.ask("insert into free values (1, 'y')").starts_with("23505"));
+    // Other doors see the same rows.
+    let rows = rig.answer("return box.space.t:count(), box.space.t.index[0].name");
+    assert_eq!(rows, (2, "t_pkey".to_string()));
+    assert_eq!(db.ask("select relname from pg_class where relkind = 'r' order by 1"), "free; t; SELECT 2");
+    assert_eq!(
+        db.ask("select column_name, data_type from information_schema.columns where table_name = 'free' order by ordinal_position"),
+        "a,integer; b,text; SELECT 2"
+    );
+}
+
+#[test]
+fn a_failed_transaction_waits_for_its_end() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (id int primary key)");
+    assert_eq!(
+        db.ask("begin; insert into t values (1); insert into t values (1)"),
+        "BEGIN; INSERT 0 1; 23505: duplicate key value violates unique constraint \"t_pkey\""
+    );
+    assert_eq!(db.status(), b'E');
+    assert!(db.ask("select 1").starts_with("25P02"));
+    assert_eq!(db.ask("commit"), "ROLLBACK");
+    assert_eq!((db.status(), db.ask("select count(*) from t").as_str()), (b'I', "0; SELECT 1"));
+    // A savepoint is a way back.
+    assert_eq!(db.ask("begin; insert into t values (1); savepoint a"), "BEGIN; INSERT 0 1; SAVEPOINT");
+    assert!(db.ask("insert into t values (1)").starts_with("23505"));
+    assert_eq!(db.ask("rollback to savepoint a"), "ROLLBACK");
+    assert_eq!(db.status(), b'T');
+    assert_eq!(db.ask("insert into t values (2); commit"), "INSERT 0 1; COMMIT");
+    assert_eq!(db.ask("select id from t order by id"), "1; 2; SELECT 2");
+    // Statements of one text are one transaction.
+    assert!(db.ask("insert into t values (3); insert into t values (3)").contains("23505"));
+    assert_eq!(db.ask("select count(*) from t"), "2; SELECT 1");
+    assert_eq!(db.ask("begin read only"), "BEGIN");
+    assert!(db.ask("delete from t").starts_with("25006"));
+    assert_eq!(db.ask("rollback"), "ROLLBACK");
+}
+
+#[test]
+fn writers_wait_for_locked_rows_and_see_what_was_committed() {
+    let mut rig = start();
+    let (mut one, mut two) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    one.ask("create table t (id int primary key, n int); insert into t values (1, 10)");
+    assert_eq!(one.ask("begin; select n from t where id = 1 for update"), "BEGIN; 10; SELECT 1");
+    two.send(b'Q', &text(&["update t set n = n + 1 where id = 1 returning n"]));
+    // It waits: whoever only reads does not.
+    let mut reader = Postgres::to(&mut rig, "me");
+    assert_eq!(reader.ask("select n from t"), "10; SELECT 1");
+    assert!(reader.ask("select n from t for update nowait").starts_with("55P03"));
+    assert_eq!(reader.ask("select n from t for update skip locked"), "SELECT 0");
+    assert_eq!(one.ask("update t set n = 20 where id = 1; commit"), "UPDATE 1; COMMIT");
+    let answers = two.until_ready();
+    assert_eq!(answers.iter().find(|(kind, _)| *kind == b'D').map(|(_, body)| row(body)).as_deref(), Some("21"));
+    // A circle ends one of those in it.
+    one.ask("insert into t values (2, 0); begin; update t set n = 0 where id = 1");
+    two.ask("begin; update t set n = 0 where id = 2");
+    one.send(b'Q', &text(&["update t set n = 1 where id = 2"]));
+    let refused = two.ask("update t set n = 1 where id = 1");
+    assert!(refused.starts_with("40"), "{refused}");
+    assert_eq!(kinds(&one.until_ready()), "CZ");
+    // Whoever leaves leaves no lock.
+    drop(one);
+    assert_eq!(two.ask("rollback"), "ROLLBACK");
+    assert_eq!(two.ask("update t set n = 5"), "UPDATE 2");
+}
+
+/// `Bind` of the unnamed statement with parameters as text, for as many rows as there are.
+fn bind(params: &[&str]) -> Vec<u8> {
+    let mut body = vec![0, 0, 0, 0];
+    body.extend_from_slice(&(params.len() as u16).to_be_bytes());
+    for param in params {
+        body.extend_from_slice(&(param.len() as u32).to_be_bytes());
+        body.extend_from_slice(param.as_bytes());
+    }
+    body.extend_from_slice(&[0, 0]);
+    body
+}
+
+#[test]
+fn the_extended_protocol_prepares_binds_and_pages() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (id int primary key, name text); insert into t values (1, 'a'), (2, 'b'), (3, 'c')");
+    db.send(b'P', &[text(&["", "select id, name from t where id >= $1 order by id"]), vec![0, 0]].concat());
+    db.send(b'D', b"S\0");
+    db.send(b'B', &bind(&["2"]));
+    db.send(b'E', &[0, 0, 0, 0, 1]);
+    db.send(b'E', &[0, 0, 0, 0, 0]);
+    db.send(b'S', &[]);
+    let messages = db.until_ready();
+    assert_eq!(kinds(&messages), "1tT2DsDCZ");
+    assert_eq!(messages[1].1, [0, 1, 0, 0, 0, 23], "the parameter is as the column that it is compared with");
+    assert_eq!((row(&messages[4].1).as_str(), row(&messages[6].1).as_str()), ("2,b", "3,c"));
+    // After an error all is passed over up to the next Sync.
+    db.send(b'B', &bind(&["x"]));
+    db.send(b'E', &[0, 0, 0, 0, 0]);
+    db.send(b'S', &[]);
+    let messages = db.until_ready();
+    assert_eq!((kinds(&messages).as_str(), field(&messages[0].1, b'C').as_str()), ("EZ", "22P02"));
+    for (kind, body, state) in [
+        (b'B', bind(&[]), "08P01"),
+        (b'B', [text(&["", "none"]), vec![0; 6]].concat(), "26000"),
+        (b'E', [text(&["none"]), vec![0; 4]].concat(), "34000"),
+        (b'D', b"X\0".to_vec(), "08P01"),
+        (b'B', vec![0], "08P01"),
+        (b'P', [text(&["", "select $1"]), vec![0, 1, 0, 0, 0xff, 0xff]].concat(), "42704"),
+        (b'P', b"\0select '\xff'\0\0\0".to_vec(), "22021"),
+        (b'F', vec![0; 10], "0A000"),
+    ] {
+        db.send(kind, &body);
+        db.send(b'S', &[]);
+        let messages = db.until_ready();
+        assert_eq!(
+            (kinds(&messages).as_str(), field(&messages[0].1, b'C').as_str()),
+            ("EZ", state),
+            "{}",
+            char::from(kind)
+        );
+    }
+    assert_eq!(db.ask("select 1"), "1; SELECT 1");
+    db.send(b'!', &[]);
+    assert_eq!(db.message().map(|(kind, body)| (kind, field(&body, b'C'))), Some((b'E', "08P01".to_string())));
+    assert!(db.message().is_none());
+}
+
+#[test]
+fn rows_come_and_go_by_copy() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (id int primary key, name text)");
+    db.send(b'Q', &text(&["copy t from stdin"]));
+    assert_eq!(db.message().unwrap().0, b'G');
+    // Rows are cut wherever messages are.
+    for part in ["1\ta\\tb\n2\t", "\\N\n3\tc"] {
+        db.send(b'd', part.as_bytes());
+    }
+    db.send(b'c', &[]);
+    assert_eq!(kinds(&db.until_ready()), "CZ");
+    assert_eq!(db.ask("select * from t order by id"), "1,a\tb; 2,null; 3,c; SELECT 3");
+    let out = db.query("copy (select * from t order by id) to stdout with (format csv, header)");
+    let lines: String =
+        out.iter().filter(|(kind, _)| *kind == b'd').map(|(_, body)| String::from_utf8_lossy(body)).collect();
+    assert_eq!(lines, "id,name\n1,a\tb\n2,\n3,c\n");
+    // All rows come, or none.
+    for (rows, state) in [("4\td\nx\te\n", "22P02"), ("4\td\n5\n", "22P04"), ("4\td\n1\te\n", "23505")] {
+        db.send(b'Q', &text(&["copy t from stdin"]));
+        db.send(b'd', rows.as_bytes());
+        db.send(b'c', &[]);
+        let messages = db.until_ready();
+        let error = messages.iter().find(|(kind, _)| *kind == b'E').unwrap();
+        assert_eq!(field(&error.1, b'C'), state);
+        assert_eq!(db.ask("select count(*) from t"), "3; SELECT 1");
+    }
+    assert!(db.ask("copy t from '/etc/passwd'").starts_with("42501"));
+}
+
+#[test]
+fn who_has_a_password_proves_it() {
+    let mut rig = start();
+    assert_eq!(rig.eval("box.schema.user.create('ann', {password = 'secret'})").code(), 0);
+    let mut db = Postgres::open(&mut rig);
+    db.first(3 << 16, &[text(&["user", "ann"]), vec![0]].concat());
+    let (kind, body) = db.message().unwrap();
+    assert_eq!((kind, &body[..4]), (b'R', &10u32.to_be_bytes()[..]), "SASL is asked for");
+    let first = "n,,n=,r=abcdef";
+    db.send(b'p', &[text(&["SCRAM-SHA-256"]), (first.len() as u32).to_be_bytes().to_vec(), first.into()].concat());
+    let (_, body) = db.message().unwrap();
+    let challenge = String::from_utf8_lossy(&body[4..]).into_owned();
+    let nonce = challenge.split(',').next().unwrap().to_string();
+    assert!(nonce.starts_with("r=abcdef"), "{challenge}");
+    let proof = format!("c=biws,{nonce},p={}", "A".repeat(43) + "=");
+    db.send(b'p', proof.as_bytes());
+    let (kind, body) = db.message().unwrap();
+    assert_eq!((kind, field(&body, b'C').as_str()), (b'E', "28P01"));
+    assert!(db.message().is_none(), "the connection ends");
+    // Who names nobody that has a password acts for the listener's user, who has no rights on others' rows.
+    let script = "local s = box.schema.space.create('private', {format = {{'id', 'unsigned'}}}) s:create_index('pk')";
+    assert_eq!(rig.eval(script).code(), 0);
+    let mut db = Postgres::to(&mut rig, "me");
+    assert!(db.ask("select * from private").starts_with("42501"));
+    assert!(db.ask("drop table private").starts_with("42501"));
+    assert!(db.ask("insert into private values (1)").starts_with("42501"));
+    assert_eq!(db.ask("select count(*) from pg_class where relname = 'private'"), "0; SELECT 1");
+    assert!(db.ask("select * from _user").starts_with("42501"));
+}
+
+#[test]
+fn bytes_that_are_no_protocol_harm_nobody() {
+    let mut rig = start();
+    for input in [
+        &b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..],
+        &[0, 0, 0, 4],
+        &[0xff; 64],
+        &[0, 0, 0, 8, 0, 9, 0, 0],
+        &[0, 0, 0, 9, 0, 3, 0, 0, b'u'],
+    ] {
+        let mut db = Postgres::open(&mut rig);
+        db.0.write_all(input).unwrap();
+        let answer = db.message();
+        assert!(answer.as_ref().is_none_or(|(kind, _)| *kind == b'E'), "{answer:?}");
+        assert!(db.message().is_none());
+    }
+    // TLS and GSS are declined, and the client goes on without.
+    let mut db = Postgres::open(&mut rig);
+    for code in [80_877_103, 80_877_104] {
+        db.first(code, &[]);
+        let mut answer = [0];
+        db.0.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"N");
+    }
+    db.first(3 << 16, &[text(&["user", "me"]), vec![0]].concat());
+    db.until_ready();
+    // A transaction of a client that leaves is rolled back.
+    db.ask("create table t (id int primary key)");
+    db.ask("begin; insert into t values (1)");
+    drop(db);
+    let mut db = Postgres::to(&mut rig, "me");
+    assert_eq!(db.ask("insert into t values (1)"), "INSERT 0 1");
+}
+
+#[test]
+fn a_client_cancels_what_runs_and_is_told_of_notifications() {
+    let mut rig = start();
+    let mut db = Postgres::open(&mut rig);
+    db.first(3 << 16, &[text(&["user", "me"]), vec![0]].concat());
+    let welcome = db.until_ready();
+    let key = welcome.iter().find(|(kind, _)| *kind == b'K').unwrap().1.clone();
+    db.send(b'Q', &text(&["select count(*) from generate_series(1, 100000000000)"]));
+    let mut other = Postgres::open(&mut rig);
+    other.first(80_877_102, &[&key[..4], &[0, 0, 0, 0]].concat());
+    assert!(other.message().is_none(), "it is answered by nothing");
+    let mut other = Postgres::open(&mut rig);
+    other.first(80_877_102, &key);
+    assert!(other.message().is_none());
+    let messages = db.until_ready();
+    assert!(messages.iter().any(|(kind, body)| *kind == b'E' && field(body, b'C') == "57014"), "{messages:?}");
+    assert_eq!(db.ask("listen news"), "LISTEN");
+    let mut other = Postgres::to(&mut rig, "me");
+    assert_eq!(
+        other.ask("begin; notify news, 'never'; rollback; notify news, 'hello'"),
+        "BEGIN; NOTIFY; ROLLBACK; NOTIFY"
+    );
+    let (kind, body) = db.message().unwrap();
+    assert_eq!((kind, &body[4..]), (b'A', &b"news\0hello\0"[..]));
+}
