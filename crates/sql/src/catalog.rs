@@ -725,7 +725,7 @@ fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
             let is_key = |unique: bool| {
                 table.indexes.iter().any(|index| {
                     index.parts.first().is_some_and(|(field, ..)| *field == at)
-                        && (index.id.0 == 0) == !unique
+                        && (index.id.0 == 0) != unique
                         && index.is_unique
                 })
             };

@@ -55,7 +55,7 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
 
 /// Spells statements of PostgreSQL as the parser wants them: options of COPY are `true` and `false`, not `on` and `off`; what is said behind statements that
 /// have nothing to do here is left out.
-fn respell(tokens: &mut Vec<TokenWithSpan>) {
+fn respell(tokens: &mut [TokenWithSpan]) {
     let word_of = |token: &Token| match token {
         Token::Word(word) => word.value.to_ascii_lowercase(),
         _ => String::new(),

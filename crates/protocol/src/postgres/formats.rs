@@ -496,8 +496,7 @@ mod tests {
         assert_eq!(plain(&moment, Base::Date), "2000-02-28");
         assert_eq!(plain(&moment, Base::Timestamp), "2000-02-28 23:59:59.12");
         assert_eq!(plain(&moment, Base::TimestampTz), "2000-02-28 23:59:59.12+00");
-        let mut interval = Interval::default();
-        interval.fields = [1, 2, 0, 3, 4, 5, 6, 700_000_000];
+        let interval = Interval { fields: [1, 2, 0, 3, 4, 5, 6, 700_000_000], ..Interval::default() };
         assert_eq!(plain(&Value::Interval(Rc::new(interval)), Base::Interval), "1 year 2 mons 3 days 04:05:06.7");
     }
 

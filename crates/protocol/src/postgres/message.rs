@@ -221,7 +221,8 @@ mod tests {
             let input = [head, &length.to_be_bytes(), &body].concat();
             if let Found::Whole(message, taken) = split(&input, is_first) {
                 prop_assert!(taken > 0 && taken <= input.len());
-                let again = split(&[&input[..taken], &tail].concat(), is_first);
+                let longer = [&input[..taken], &tail].concat();
+                let again = split(&longer, is_first);
                 // The same, cut where it ends.
                 let Found::Whole(other, length) = again else { return Err(TestCaseError::fail("not found again")) };
                 prop_assert_eq!((other.kind, length), (message.kind, taken));
