@@ -157,11 +157,7 @@ impl Connection {
 
     /// True if a password may come as it is: by TLS, or from this machine.
     pub(crate) fn is_private(&self) -> bool {
-        let is_near = self.session.peer.as_deref().is_some_and(|peer| {
-            peer.starts_with("unix/:")
-                || peer.parse::<std::net::SocketAddr>().is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
-        });
-        is_near || self.outlet.is_sealed()
+        crate::logins::is_near(self.session.peer.as_deref()) || self.outlet.is_sealed()
     }
 
     /// Ends the connection behind the answers to what was asked so far.

@@ -95,6 +95,11 @@ fn origin(peer: Option<&str>) -> Option<Origin> {
     })
 }
 
+/// True for a peer on this machine.
+pub(crate) fn is_near(peer: Option<&str>) -> bool {
+    origin(peer).is_some_and(|origin| origin.is_loopback())
+}
+
 impl Logins {
     /// How long a login from an address has to wait before it is looked at.
     fn delay_ns(&self, origin: Origin, now_ns: u64) -> u64 {

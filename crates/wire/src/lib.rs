@@ -26,5 +26,5 @@ pub use framing::{
     begin_answer, begin_packet, begin_stream_packet, end_packet, next_packet, put_packet,
 };
 pub use greeting::{GREETING_BYTES, GREETING_VERSION, SALT_BYTES, greeting, read_salt};
-pub use scram::{SCRAM_ITERATIONS, SCRAM_METHOD, SCRAM_SALT_BYTES, Verifier};
+pub use scram::{SCRAM_ITERATIONS, SCRAM_SALT_BYTES, Verifier};
 pub use scramble::{AUTH_METHOD, SCRAMBLE_BYTES, is_proof, password_hash, scramble};

@@ -13,8 +13,6 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// The mechanism's name.
-pub const SCRAM_METHOD: &str = "scram-sha-256";
 /// Rounds of the key derivation, as PostgreSQL makes them.
 pub const SCRAM_ITERATIONS: u32 = 4096;
 /// Most rounds of a kept verifier: it costs the server nothing, but a client that long.

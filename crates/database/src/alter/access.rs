@@ -29,14 +29,9 @@ fn parse_user(row: &[u8]) -> Result<User> {
         other => return Err(Error::new(ErrorCode::CreateUser, &[&name, &format!("unknown user type {other}")])),
     };
     let mut password_hash = None;
-    let mut scram = None;
     if fields.has_more() {
         let auth = fields.raw()?;
         for_each_entry(auth, |key, value| {
-            if key == wire::SCRAM_METHOD {
-                // One that is none lets nobody in.
-                scram = as_str(value).and_then(wire::Verifier::parse).map(std::sync::Arc::new);
-            }
             if key == "chap-sha1" {
                 let text = as_str(value).unwrap_or("");
                 let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok();
@@ -60,7 +55,7 @@ fn parse_user(row: &[u8]) -> Result<User> {
     if id == GUEST && password_hash.is_some_and(|hash| hash != password_hash_of_nothing()) {
         return Err(Error::new(ErrorCode::GuestUserPassword, &[]));
     }
-    Ok(User { id, birth: 0, owner, name, kind, password_hash, scram })
+    Ok(User { id, birth: 0, owner, name, kind, password_hash })
 }
 
 /// What `_user` keeps of an empty password: guest's.

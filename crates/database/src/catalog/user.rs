@@ -26,6 +26,4 @@ pub struct User {
     pub kind: UserKind,
     /// sha1(sha1(password)) if there is a password.
     pub password_hash: Option<[u8; 20]>,
-    /// What proves the password to clients of PostgreSQL.
-    pub scram: Option<std::sync::Arc<wire::Verifier>>,
 }

@@ -222,10 +222,18 @@ local user = {}
 box.schema.user = user
 
 local function auth_of(password)
-    return map({
-        ['chap-sha1'] = internal.password_hash(password),
-        ['scram-sha-256'] = internal.scram_verifier(password),
-    })
+    return map({ ['chap-sha1'] = internal.password_hash(password) })
+end
+
+-- What clients of PostgreSQL prove a password by. It stands beside `_user`, once their protocol was opened, with the hash of the password that it is of.
+local function note_verifier(id, password)
+    as_admin(function()
+        local verifiers = box.space._scram
+        -- A space of that name that somebody else has made is theirs to read.
+        if verifiers ~= nil and password ~= nil and box.space._space:get(verifiers.id)[2] == 1 then
+            verifiers:replace({ id, internal.password_hash(password), internal.scram_verifier(password) })
+        end
+    end)
 end
 
 function user.password(text)
@@ -264,6 +272,7 @@ function user.create(name, options)
             box.space._priv:replace({ 1, id, 'universe', 0, 24 })
             box.space._priv:replace({ maker, id, 'user', id, 128 })
         end)
+        note_verifier(id, options.password)
     end)
 end
 
@@ -284,6 +293,7 @@ function user.passwd(name, password)
         as_admin(function()
             box.space._user:update(id, { { '=', 5, auth_of(name) } })
         end)
+        note_verifier(id, name)
         return
     end
     local id = grantee_id(name, 'user')
@@ -294,6 +304,7 @@ function user.passwd(name, password)
         error('Usage: box.schema.user.passwd([user,] password)', 2)
     end
     box.space._user:update(id, { { '=', 5, auth_of(password) } })
+    note_verifier(id, password)
 end
 
 function user.drop(name, options)
@@ -320,6 +331,11 @@ function user.drop(name, options)
             end
         end)
         drop_grants_of(id)
+        as_admin(function()
+            if box.space._scram ~= nil then
+                box.space._scram:delete(id)
+            end
+        end)
         box.space._user:delete(id)
     end)
 end

@@ -7,13 +7,16 @@ use super::{LOGIN_TAG, Phase, Shared, State, put_key, state_of};
 use crate::connection::Connection;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use database::{Database, Error, ErrorCode, GUEST, Result, User};
+use database::{ADMIN, Database, Error, ErrorCode, GUEST, Result, User};
 use runtime::fiber;
 use std::rc::Rc;
-use tuple::msgpack;
+use storage::Key;
+use tuple::{IndexId, msgpack};
 use wal::Position;
 use wire::Verifier;
 
+/// The space of verifiers: number of the user, hash of the password, verifier.
+const VERIFIERS: &str = "_scram";
 /// Bytes of the server's part of a nonce.
 const NONCE_BYTES: usize = 18;
 
@@ -195,7 +198,7 @@ fn ask(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &State, name: St
             Ok(())
         });
     }
-    let is_plain = user.is_some_and(|user| user.scram.is_none());
+    let is_plain = user.is_some_and(|user| kept_verifier(database, &user).is_none());
     if is_plain && !connection.is_private() {
         let what = format!(
             "user \"{name}\" has no SCRAM verifier: set the password again, or connect by TLS or from the same machine"
@@ -271,10 +274,25 @@ fn answer_password(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &Sta
     connection.log_in(tag, &encoded)
 }
 
+/// The verifier of a user's password. None: there is none, or it is that of a password from before.
+fn kept_verifier(database: &Database, user: &User) -> Option<Verifier> {
+    let space = database.catalog.space_by_name(VERIFIERS).filter(|space| space.owner() == ADMIN)?;
+    let mut parts = Vec::new();
+    msgpack::encode_uint(&mut parts, u64::from(user.id));
+    let key = Key { parts: &parts, part_count: 1 };
+    let row = database.get(&database.admin_context(), &space, IndexId::PRIMARY, key).ok()??;
+    let text = |field: u32| {
+        let bytes = msgpack::Reader::new(row.field(field)?).read_str().ok()?.to_vec();
+        String::from_utf8(bytes).ok()
+    };
+    let hash = STANDARD.encode(user.password_hash?);
+    (text(1)? == hash).then(|| Verifier::parse(&text(2)?)).flatten()
+}
+
 fn verifier_of(shared: &Shared, database: &Database, name: &str) -> Verifier {
     let user = with_password(database, name);
-    match user.and_then(|user| user.scram.clone()) {
-        Some(verifier) => (*verifier).clone(),
+    match user.and_then(|user| kept_verifier(database, &user)) {
+        Some(verifier) => verifier,
         None => Verifier::of_nobody(name, &shared.secret),
     }
 }
