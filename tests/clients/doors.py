@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs programs of real clients of Redis and memcached against the doors of a server.
+"""Runs programs of real clients of Redis, memcached and PostgreSQL against the doors of a server.
 
     python3 tests/clients/doors.py --server target/debug/lycosa
-    python3 tests/clients/doors.py --ports 6379 11211 --only go
+    python3 tests/clients/doors.py --ports 6379 11211 5432 --only go
 
-With --ports they run against servers that are there: Redis 7 and memcached 1.6.18 pass, too. What cannot be installed is passed over, said so, and
+With --ports they run against servers that are there: Redis 7, memcached 1.6.18 and PostgreSQL 15 pass, too. What cannot be installed is passed over, said so, and
 is no failure unless --require is given. A server is started for each program, and must be alive behind it.
 """
 
@@ -29,6 +29,7 @@ PACKAGES = {
     "go": ["github.com/redis/go-redis/v9@v9.7.0", "github.com/bradfitz/gomemcache@v0.0.0-20230905024940-24af94b03874"],
     "java": ["redis.clients:jedis:5.2.0", "net.spy:spymemcached:2.12.3"],
     "php": [],
+    "psycopg": ["psycopg[binary]==3.3.9"],
 }
 
 
@@ -49,6 +50,11 @@ def install(name, directory):
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         found = [str(place / "bin/python"), str(HERE / "redis_python.py")], {}, "r"
+    elif name == "psycopg":
+        if is_new:
+            quietly([sys.executable, "-m", "venv", "--clear", str(place)])
+            quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+        found = [str(place / "bin/python"), str(HERE / "postgres_python.py")], {}, "p"
     elif name in ("ioredis", "memjs"):
         if not shutil.which("npm"):
             raise CannotInstall("node and npm are not installed")
@@ -87,13 +93,14 @@ def free_port():
 
 
 class Server:
-    """A server with both doors, in an empty directory."""
+    """A server with all doors, in an empty directory."""
 
     def __init__(self, binary):
         self.directory = tempfile.TemporaryDirectory(prefix="doors-")
-        self.ports = [free_port(), free_port()]
+        self.ports = [free_port(), free_port(), free_port()]
         self.log = open(pathlib.Path(self.directory.name) / "server.log", "w+")
-        listeners = [f"redis://127.0.0.1:{self.ports[0]}", f"memcached://127.0.0.1:{self.ports[1]}"]
+        protocols = ("redis", "memcached", "postgres")
+        listeners = [f"{protocol}://127.0.0.1:{port}" for protocol, port in zip(protocols, self.ports)]
         arguments = [argument for listener in listeners for argument in ("--listen", listener)]
         command = [str(pathlib.Path(binary).resolve()), "serve", "--no-console", "--work-dir", "data", "--wal-mode", "write"]
         self.process = subprocess.Popen(
@@ -126,7 +133,7 @@ class Server:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--server", help="binary of the server")
-    parser.add_argument("--ports", nargs=2, help="of Redis and memcached that are there")
+    parser.add_argument("--ports", nargs=3, help="of Redis, memcached and PostgreSQL that are there")
     parser.add_argument("--only", action="append", choices=sorted(PACKAGES), help="this program (may be repeated)")
     parser.add_argument("--require", action="store_true", help="a client that cannot be installed is a failure")
     options = parser.parse_args()
@@ -142,7 +149,7 @@ def main():
         print(f"{name}:", flush=True)
         server = Server(options.server) if options.server else None
         ports = [str(port) for port in (server.ports if server else options.ports)]
-        arguments = ["127.0.0.1", *(ports if doors == "rm" else [ports["rm".index(doors)]])]
+        arguments = ["127.0.0.1", *(ports["rmp".index(door)] for door in doors)]
         try:
             done = subprocess.run(
                 [*command, *arguments],

@@ -87,3 +87,8 @@ fn jedis_and_spymemcached_work() {
 fn php_redis_works() {
     run_doors("php");
 }
+
+#[test]
+fn psycopg_works() {
+    run_doors("psycopg");
+}

@@ -413,3 +413,16 @@ fn a_client_cancels_what_runs_and_is_told_of_notifications() {
     let (kind, body) = db.message().unwrap();
     assert_eq!((kind, &body[4..]), (b'A', &b"news\0hello\0"[..]));
 }
+
+#[test]
+fn waits_and_statements_have_time_outs() {
+    let mut rig = start();
+    let (mut one, mut two) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    one.ask("create table t (id int primary key, n int); insert into t values (1, 10)");
+    one.ask("begin; update t set n = 1");
+    let refused = two.ask("set lock_timeout = '20ms'; update t set n = 2");
+    assert_eq!(refused, "SET; 55P03: canceling statement due to lock timeout");
+    let refused = two.ask("set statement_timeout = 20; select count(*) from generate_series(1, 100000000000)");
+    assert_eq!(refused, "SET; 57014: canceling statement due to statement timeout");
+    assert_eq!(two.ask("show statement_timeout"), "20; SHOW");
+}

@@ -274,7 +274,9 @@ functions! {
     }));
     "version" (0, 0) TEXT, true, false => |run, _| Ok(Value::text(match run.dialect {
         Dialect::Tarantool => "2.11.0".to_string(),
-        _ => format!("Lycosa {}", env!("CARGO_PKG_VERSION")),
+        // Programs look for the version whose protocol and functions they find.
+        Dialect::Postgres => format!("PostgreSQL 15.8 (Lycosa {})", env!("CARGO_PKG_VERSION")),
+        Dialect::Mysql => format!("8.0.36-lycosa-{}", env!("CARGO_PKG_VERSION")),
     }));
     "uuid" (0, 1) Returns::Type(Base::Uuid), true, true => |run, _| Ok(Value::Uuid(Rc::new(uuid(run))));
     "gen_random_uuid" (0, 0) Returns::Type(Base::Uuid), true, true => |run, _| Ok(Value::Uuid(Rc::new(uuid(run))));

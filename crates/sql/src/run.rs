@@ -61,6 +61,10 @@ pub(crate) struct Run<'r> {
     pub(crate) tables: Vec<Option<Kept>>,
     /// Rows that are to be changed are locked first: others may come between finding and changing them.
     pub(crate) locks_changed: bool,
+    /// How long a lock is waited for, as the session has it; none: as the server has it.
+    pub(crate) lock_timeout_ns: Option<u64>,
+    /// When the statement is ended, by the clock of the fibers.
+    deadline_ns: Option<u64>,
     /// When the statement began, in nanoseconds since 1970.
     pub(crate) now_ns: i128,
     /// Texts that stand for all that their collation takes for equal.
@@ -103,7 +107,19 @@ impl<'r> Run<'r> {
         params: &'r [Value],
         (slots, subqueries, tables): (usize, usize, usize),
     ) -> Self {
+        let session = match dialect {
+            Dialect::Tarantool => None,
+            _ => crate::Sql::of(database).session(context.session.id),
+        };
+        let timeout_ns = |name: &str| {
+            let ms = session.as_ref().map_or(0, |session| session.milliseconds(name));
+            (ms > 0).then(|| ms.saturating_mul(1_000_000))
+        };
+        let statement_ns = timeout_ns("statement_timeout");
+        let lock_ns = timeout_ns("lock_timeout");
         Run {
+            lock_timeout_ns: lock_ns.into_iter().chain(statement_ns).min(),
+            deadline_ns: statement_ns.map(|ns| fiber::now_ns().saturating_add(ns)),
             database,
             context,
             dialect,
@@ -174,6 +190,9 @@ impl<'r> Run<'r> {
             return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
         }
         self.database.resume(self.context)?;
+        if self.deadline_ns.is_some_and(|deadline| self.slice_began_ns >= deadline) {
+            return Err(Error::new(Condition::Cancelled, "canceling statement due to statement timeout"));
+        }
         Ok(())
     }
 

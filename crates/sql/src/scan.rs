@@ -164,13 +164,16 @@ impl Scan {
     fn locked(&self, run: &mut Run<'_>, row: &Tuple, lock: Lock) -> Result<Option<Tuple>> {
         let key = primary_key(&self.table.space, row.data()).ok_or_else(|| changed(&self.table.name))?;
         let key = Key::decode(&key).map_err(database::Error::from)?;
-        let timeout_ns = if lock == Lock::Wait { None } else { Some(0) };
+        let timeout_ns = if lock == Lock::Wait { run.lock_timeout_ns } else { Some(0) };
         let found = run.database.get_for_update(run.context, &self.table.space, IndexId::PRIMARY, key, timeout_ns);
         match found {
             Err(error) if error.is(ErrorCode::Timeout) && lock == Lock::Skip => Ok(None),
             Err(error) if error.is(ErrorCode::Timeout) && lock == Lock::NoWait => {
                 let what = format!("could not obtain lock on row in relation \"{}\"", self.table.name);
                 Err(Error::new(Condition::LockTimeout, what))
+            }
+            Err(error) if error.is(ErrorCode::Timeout) && run.lock_timeout_ns.is_some() => {
+                Err(Error::new(Condition::LockTimeout, "canceling statement due to lock timeout"))
             }
             found => Ok(found?),
         }

@@ -219,7 +219,7 @@ fn checked(name: &str, value: &str) -> Result<String> {
         return Err(wrong());
     }
     Ok(match name {
-        "client_encoding" => match value.to_lowercase().replace(['-', '_'], "").as_str() {
+        "client_encoding" => match value.to_lowercase().replace(['-', '_', '\''], "").as_str() {
             "utf8" | "unicode" => "UTF8".to_string(),
             "sqlascii" => "SQL_ASCII".to_string(),
             _ => return Err(wrong().hint("The only encoding is UTF8.")),

@@ -430,7 +430,6 @@ fn read_numeric(bytes: &[u8]) -> Option<Value> {
     for position in (0..=i32::from(weight).max(-1)).rev() {
         text.push_str(&format!("{:04}", group(position).min(9999)));
     }
-    text.push('.');
     let mut behind = String::new();
     let mut position = -1;
     while behind.len() < scale as usize {
@@ -438,7 +437,10 @@ fn read_numeric(bytes: &[u8]) -> Option<Value> {
         position -= 1;
     }
     behind.truncate(scale as usize);
-    text.push_str(if behind.is_empty() { "0" } else { &behind });
+    if !behind.is_empty() {
+        text.push('.');
+        text.push_str(&behind);
+    }
     text.parse::<Decimal>().ok().map(Value::decimal)
 }
 

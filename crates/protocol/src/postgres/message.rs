@@ -8,7 +8,7 @@
 use sql::{Condition, Error};
 
 /// Bytes of a message before anybody has logged in.
-const STARTUP_MAX: usize = 10_000;
+pub(super) const STARTUP_MAX: usize = 10_000;
 /// Bytes of a message.
 pub(super) const MESSAGE_MAX: usize = 256 << 20;
 
@@ -35,8 +35,8 @@ pub(super) enum Found<'a> {
     Bad(&'static str),
 }
 
-/// Finds the first message.
-pub(super) fn split(input: &[u8], is_first: bool) -> Found<'_> {
+/// Finds the first message. `is_first`: of its connection; `longest`: bytes that one may have.
+pub(super) fn split(input: &[u8], is_first: bool, longest: usize) -> Found<'_> {
     let (kind, head) = match (is_first, input) {
         (_, []) => return Found::Part(0),
         (true, _) => (0, 0),
@@ -47,7 +47,7 @@ pub(super) fn split(input: &[u8], is_first: bool) -> Found<'_> {
     }
     let Some(length) = input[head..].first_chunk::<4>() else { return Found::Part(0) };
     let length = u32::from_be_bytes(*length) as usize;
-    let is_possible = if is_first { (8..=STARTUP_MAX).contains(&length) } else { (4..=MESSAGE_MAX).contains(&length) };
+    let is_possible = if is_first { (8..=STARTUP_MAX).contains(&length) } else { (4..=longest).contains(&length) };
     if !is_possible {
         return Found::Bad(if is_first { "invalid length of startup packet" } else { "invalid message length" });
     }
@@ -219,14 +219,14 @@ mod tests {
         ) {
             let head: &[u8] = if is_first { &[] } else { &[kind] };
             let input = [head, &length.to_be_bytes(), &body].concat();
-            if let Found::Whole(message, taken) = split(&input, is_first) {
+            if let Found::Whole(message, taken) = split(&input, is_first, MESSAGE_MAX) {
                 prop_assert!(taken > 0 && taken <= input.len());
                 let longer = [&input[..taken], &tail].concat();
-                let again = split(&longer, is_first);
+                let again = split(&longer, is_first, MESSAGE_MAX);
                 // The same, cut where it ends.
                 let Found::Whole(other, length) = again else { return Err(TestCaseError::fail("not found again")) };
                 prop_assert_eq!((other.kind, length), (message.kind, taken));
-                let is_cut = matches!(split(&input[..taken - 1], is_first), Found::Part(_));
+                let is_cut = matches!(split(&input[..taken - 1], is_first, MESSAGE_MAX), Found::Part(_));
                 prop_assert!(is_cut);
             }
         }

@@ -203,7 +203,8 @@ impl Door for Postgres {
     #[inline]
     fn split<'a>(&self, state: &State, input: &'a [u8]) -> Split<Message<'a>> {
         let is_first = state.phase.get() == Phase::Startup;
-        match message::split(input, is_first) {
+        let longest = if state.phase.get() == Phase::Ready { message::MESSAGE_MAX } else { message::STARTUP_MAX };
+        match message::split(input, is_first, longest) {
             // What follows the messages of a login is told when they are served.
             Found::Whole(message, length) if state.phase.get() != Phase::Ready => Split::Last(message, length),
             Found::Whole(message, length) => Split::Request(message, length),

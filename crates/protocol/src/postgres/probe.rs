@@ -1,7 +1,7 @@
 //! Messages without a connection: for those who feed the parser with bytes of their own.
 
 use super::formats::read_value;
-use super::message::{Found, Reader, split};
+use super::message::{Found, MESSAGE_MAX, Reader, split};
 
 /// Cuts bytes into messages, reads them as values of a type, and returns how many bytes were messages.
 ///
@@ -10,9 +10,9 @@ use super::message::{Found, Reader, split};
 /// If what is a message is none when it is looked at alone.
 pub fn read_bytes(input: &[u8], oid: u32) -> usize {
     let (mut at, mut is_first) = (0, true);
-    while let Found::Whole(message, length) = split(&input[at..], is_first) {
+    while let Found::Whole(message, length) = split(&input[at..], is_first, MESSAGE_MAX) {
         assert!(length > 0 && length <= input.len() - at, "a message is somewhere");
-        let again = split(&input[at..at + length], is_first);
+        let again = split(&input[at..at + length], is_first, MESSAGE_MAX);
         assert!(matches!(again, Found::Whole(other, whole) if whole == length && other.body == message.body));
         let mut reader = Reader(message.body);
         while reader.text().is_ok() {}
