@@ -231,6 +231,30 @@ impl Connection {
         }
     }
 
+    /// Hands on a part of a long answer, and waits while the client has not taken what came before. False: the fiber was cancelled. Errors: the transaction of
+    /// `context` met another one meanwhile.
+    pub(crate) fn hand_on(self: &Rc<Self>, context: &Rc<Context>, out: &mut Vec<u8>) -> Result<bool> {
+        let bytes = std::mem::take(out);
+        self.answer(context.awaited(), 0, |out| {
+            out.extend_from_slice(&bytes);
+            Ok(())
+        })?;
+        self.service.mark(self);
+        if self.unsent() <= self.service.unread_max() {
+            return Ok(true);
+        }
+        self.database().suspend(context);
+        while self.unsent() > self.service.unread_max() {
+            self.outlet.await_sent();
+            self.service.mark(self);
+            if fiber::sleep(LOOK_AGAIN_NS) == fiber::Wake::Cancelled {
+                return Ok(false);
+            }
+        }
+        self.database().resume(context)?;
+        Ok(true)
+    }
+
     /// Reads what is there, at most what `buffer` takes. Returns the number of bytes; 0 at the end of the stream.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {

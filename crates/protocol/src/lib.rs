@@ -22,6 +22,7 @@ pub mod iproto;
 mod listeners;
 mod logins;
 pub mod memcached;
+pub mod mysql;
 mod output;
 pub mod postgres;
 pub mod redis;
@@ -51,6 +52,7 @@ pub fn doors() -> Doors {
         },
         Protocol { name: redis::Redis::NAME, clients: "any client of Redis", has_logins: true, open: redis::opener() },
         postgres::protocol(),
+        mysql::protocol(),
         memcached::protocol(),
         tyrant::protocol(),
     ]

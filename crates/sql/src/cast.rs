@@ -242,6 +242,17 @@ fn to_text(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> 
         }
         value => display(dialect, &value).into(),
     };
+    if dialect == Dialect::Mysql
+        && strictness == Strictness::Assignment
+        && to.length > 0
+        && text.chars().count() > to.length as usize
+    {
+        let kept: usize = text.char_indices().nth(to.length as usize).map_or(text.len(), |(end, _)| end);
+        if text[kept..].trim_end_matches(' ').is_empty() {
+            return Ok(Value::text(&text[..kept]));
+        }
+        return Err(Error::new(Condition::TooLong, "Data too long"));
+    }
     if to.length == 0 || text.len() <= to.length as usize {
         return Ok(Value::Text(text));
     }
@@ -302,7 +313,22 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             day.nanoseconds = 0;
             Ok(Value::Datetime(Rc::new(day)))
         }
+        Value::Datetime(moment) if dialect == Dialect::Mysql => Ok(rounded_moment(**moment, to)),
         Value::Datetime(_) => Ok(value),
+        Value::Text(_) | Value::Int(_) if dialect == Dialect::Mysql => {
+            let text = display(dialect, &value);
+            let moment = crate::mysql::moments::parse(&text);
+            let refused = || {
+                let kind = if to.base == Base::Date { "DATE" } else { "DATETIME" };
+                Error::new(Condition::InvalidDatetime, format!("Incorrect {kind} value: '{text}'"))
+            };
+            let mut moment = moment.ok_or_else(refused)?;
+            if to.base == Base::Date {
+                moment.seconds = moment.seconds.div_euclid(86_400) * 86_400;
+                moment.nanoseconds = 0;
+            }
+            Ok(rounded_moment(moment, to))
+        }
         Value::Text(text) => {
             let moment = moments::parse(text, to.base == Base::Date);
             moment.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| match dialect {
@@ -315,6 +341,17 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
         }
         value => Err(mismatch(dialect, value, to)),
     }
+}
+
+/// The moment with as many digits of a second as its type has in MySQL.
+fn rounded_moment(mut moment: tuple::datetime::Datetime, to: Type) -> Value {
+    if to.base == Base::Timestamp && to.length > 0 {
+        let unit = 10i64.pow(9 - (to.length - 1).min(6));
+        let rounded = (i64::from(moment.nanoseconds) + unit / 2) / unit * unit;
+        moment.seconds += rounded.div_euclid(1_000_000_000);
+        moment.nanoseconds = rounded.rem_euclid(1_000_000_000) as i32;
+    }
+    Value::Datetime(Rc::new(moment))
 }
 
 fn to_json(text: &str) -> Result<Value> {
@@ -347,7 +384,8 @@ pub(crate) fn display(dialect: Dialect, value: &Value) -> String {
         Value::Uuid(bytes) => tuple::format_uuid(&bytes[..]),
         Value::Datetime(moment) => match dialect {
             Dialect::Tarantool => moment.to_string(),
-            _ => moments::display(moment),
+            Dialect::Mysql => crate::mysql::moments::display(moment),
+            Dialect::Postgres => moments::display(moment),
         },
         Value::Interval(interval) => interval.to_string(),
         Value::Document(bytes) => crate::json::from_msgpack(bytes),

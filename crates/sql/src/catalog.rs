@@ -16,15 +16,28 @@ pub(crate) struct Virtual {
     pub(crate) schema: &'static str,
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [(&'static str, Base)],
-    rows: fn(&View<'_>) -> Vec<Vec<Value>>,
+    pub(crate) rows: fn(&View<'_>) -> Vec<Vec<Value>>,
 }
 
 /// What rows are made of.
 pub(crate) struct View<'a> {
     pub(crate) database: &'a Database,
     pub(crate) context: &'a Rc<Context>,
-    pub(crate) dialect: Dialect,
 }
+
+macro_rules! virtuals {
+    ($($schema:ident . $name:ident [$($column:ident: $base:ident),* $(,)?] => $rows:expr;)*) => {
+        /// All of them.
+        pub(crate) static VIRTUALS: &[$crate::catalog::Virtual] = &[$($crate::catalog::Virtual {
+            schema: stringify!($schema),
+            name: stringify!($name),
+            columns: &[$((stringify!($column), $crate::types::Base::$base)),*],
+            rows: $rows,
+        },)*];
+    };
+}
+
+pub(crate) use virtuals;
 
 /// Numbers of schemas.
 const PG_CATALOG: i64 = 11;
@@ -120,9 +133,9 @@ pub(crate) fn type_number(ty: Type) -> i64 {
     match ty.base {
         Base::Bool => 16,
         Base::Bytes => 17,
-        Base::Int1 | Base::Int2 => 21,
-        Base::Int4 => 23,
-        Base::Int8 | Base::Integer | Base::Uint8 => 20,
+        Base::Int1 | Base::Uint1 | Base::Int2 => 21,
+        Base::Int4 | Base::Uint2 => 23,
+        Base::Int8 | Base::Integer | Base::Uint8 | Base::Uint4 => 20,
         Base::Double => 701,
         Base::Decimal | Base::Number => 1700,
         Base::Text if ty.length > 0 => 1043,
@@ -178,7 +191,7 @@ pub(crate) fn format_type(number: i64, modifier: i64) -> String {
 
 impl View<'_> {
     /// The tables that the user may read, but those of the system.
-    fn tables(&self) -> Vec<Rc<Table>> {
+    pub(crate) fn tables(&self) -> Vec<Rc<Table>> {
         let mut found = Vec::new();
         for space in self.database.catalog.spaces() {
             let is_one = !space.is_system() && !matches!(space.kind, SpaceKind::View { .. } | SpaceKind::Service);
@@ -194,7 +207,7 @@ impl View<'_> {
         found
     }
 
-    fn indexes(&self) -> Vec<(Rc<Table>, usize)> {
+    pub(crate) fn indexes(&self) -> Vec<(Rc<Table>, usize)> {
         let tables = self.tables();
         let indexes = tables.iter().flat_map(|table| (0..table.indexes.len()).map(|at| (Rc::clone(table), at)));
         // The key that nobody has declared is nobody's.
@@ -304,12 +317,15 @@ pub(crate) fn number_of(run: &Run<'_>, name: &str) -> Option<i64> {
 
 impl<'a> View<'a> {
     pub(crate) fn of(run: &Run<'a>) -> Self {
-        View { database: run.database, context: run.context, dialect: run.dialect }
+        View { database: run.database, context: run.context }
     }
 }
 
 /// Finds a computed table.
-pub(crate) fn find(schema: Option<&str>, name: &str) -> Option<&'static Virtual> {
+pub(crate) fn find(dialect: Dialect, schema: Option<&str>, name: &str) -> Option<&'static Virtual> {
+    if dialect == Dialect::Mysql {
+        return crate::mysql::schema::find(schema?, name);
+    }
     let name = name.to_ascii_lowercase();
     let fits = |table: &&Virtual| match schema {
         Some(schema) => table.schema.eq_ignore_ascii_case(schema),
@@ -662,24 +678,20 @@ fn access_method_rows(_: &View<'_>) -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// Which name a dialect gives the schema of all tables, and the catalog around it.
+/// The name of the catalog, and of the schema of all tables.
 fn schema_names(view: &View<'_>) -> (String, String) {
-    match view.dialect {
-        Dialect::Mysql => ("def".to_string(), database_name(view)),
-        _ => (database_name(view), "public".to_string()),
-    }
+    (database_name(view), "public".to_string())
 }
 
 fn standard_tables(view: &View<'_>) -> Vec<Vec<Value>> {
     let (catalog, schema) = schema_names(view);
     let row = |table: Rc<Table>| {
-        let engine = if matches!(view.dialect, Dialect::Mysql) { "InnoDB" } else { "" };
         vec![
             text(&catalog),
             text(&schema),
             text(&table.name),
             text("BASE TABLE"),
-            text(engine),
+            text(""),
             text("YES"),
             text("NO"),
             int(table.row_count() as i64),
@@ -698,10 +710,7 @@ fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
         for (number, at) in columns_of(&table) {
             let column = &table.columns[at];
             let of_type = type_number(column.ty);
-            let shown = match view.dialect {
-                Dialect::Mysql => column.ty.name(view.dialect),
-                _ => format_type(of_type, -1),
-            };
+            let shown = format_type(of_type, -1);
             let udt = PG_TYPES.iter().find(|known| known.0 == of_type).map_or("", |known| known.1);
             let (precision, scale) = match column.ty.base {
                 Base::Int2 | Base::Int1 => (int(16), int(0)),
@@ -736,7 +745,6 @@ fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
             } else {
                 ""
             };
-            let is_generated = table.generated.is_some_and(|(field, _)| field == at);
             rows.push(vec![
                 text(&catalog),
                 text(&schema),
@@ -760,7 +768,7 @@ fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 text("YES"),
                 text(&shown),
                 text(key),
-                text(if is_generated && view.dialect == Dialect::Mysql { "auto_increment" } else { "" }),
+                text(""),
                 text(""),
                 Value::Null,
                 Value::Null,
@@ -774,7 +782,6 @@ fn standard_schemas(view: &View<'_>) -> Vec<Vec<Value>> {
     let (catalog, schema) = schema_names(view);
     ["information_schema", "pg_catalog", &schema]
         .iter()
-        .filter(|name| view.dialect != Dialect::Mysql || **name != "pg_catalog")
         .map(|name| vec![text(&catalog), text(name), text("postgres"), text("utf8mb4"), text("utf8mb4_general_ci")])
         .collect()
 }
@@ -842,18 +849,6 @@ fn standard_sequences(view: &View<'_>) -> Vec<Vec<Value>> {
         ]
     };
     shown_sequences(view).into_iter().map(row).collect()
-}
-
-macro_rules! virtuals {
-    ($($schema:ident . $name:ident [$($column:ident: $base:ident),* $(,)?] => $rows:expr;)*) => {
-        /// All of them.
-        pub(crate) static VIRTUALS: &[Virtual] = &[$(Virtual {
-            schema: stringify!($schema),
-            name: stringify!($name),
-            columns: &[$((stringify!($column), Base::$base)),*],
-            rows: $rows,
-        },)*];
-    };
 }
 
 virtuals! {

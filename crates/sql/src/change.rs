@@ -8,6 +8,8 @@ use crate::run::{Flow, Run, Sink};
 use crate::scan::{encode_key, encode_row, primary_key};
 use crate::value::Value;
 use database::{ErrorCode, Operation};
+use hashbrown::HashSet;
+use std::rc::Rc;
 use storage::Key;
 use tuple::msgpack::{self, Reader};
 use tuple::{IndexId, Tuple};
@@ -17,6 +19,8 @@ use tuple::{IndexId, Tuple};
 pub struct Counts {
     /// Rows that were put in, changed, removed or found.
     pub rows: u64,
+    /// Rows that an UPDATE has found: those that were as they should be among them.
+    pub matched: u64,
     /// Numbers that a sequence has given to new rows.
     pub generated: Vec<i64>,
 }
@@ -49,9 +53,16 @@ impl Write {
                     self.insert(run, &row, on_conflict, &mut counts, sink)?;
                 }
             }
-            Change::Update { source, row, sets } => {
+            Change::Update { source, row, sets, implied, is_joined } => {
+                let mut seen: HashSet<Rc<[u8]>> = HashSet::new();
                 let mut changes: Vec<(Value, Vec<Value>)> = Vec::new();
                 source.run(run, &mut |run| {
+                    if *is_joined
+                        && let Value::Document(old) = &run.frame[*row]
+                        && !seen.insert(Rc::clone(old))
+                    {
+                        return Ok(Flow::On);
+                    }
                     let mut values = Vec::with_capacity(sets.len());
                     for (_, expr) in sets {
                         values.push(expr.eval(run)?);
@@ -61,16 +72,44 @@ impl Write {
                     changes.push((old, values));
                     Ok(Flow::On)
                 })?;
-                self.update_all(run, sets, &changes, &mut counts, sink)?;
+                self.update_all(run, (sets, *implied), &changes, &mut counts, sink)?;
             }
-            Change::Delete { source, row } => {
+            Change::Delete { source, row, others } => {
                 let mut rows = Vec::new();
+                let mut seen: HashSet<(usize, Rc<[u8]>)> = HashSet::new();
+                let mut of_others = Vec::new();
                 source.run(run, &mut |run| {
                     let old = run.frame[*row].clone();
                     run.take(old.weight() + 48)?;
-                    rows.push(old);
+                    if others.is_empty() {
+                        rows.push(old);
+                        return Ok(Flow::On);
+                    }
+                    // A row may come several times, each time with another one.
+                    if let Value::Document(row) = &old
+                        && seen.insert((0, Rc::clone(row)))
+                    {
+                        rows.push(old);
+                    }
+                    for (at, (_, slot)) in others.iter().enumerate() {
+                        if let Value::Document(row) = run.frame[*slot].clone()
+                            && seen.insert((at + 1, Rc::clone(&row)))
+                        {
+                            run.take(row.len() + 48)?;
+                            of_others.push((at, row));
+                        }
+                    }
                     Ok(Flow::On)
                 })?;
+                for (at, row) in &of_others {
+                    run.tick()?;
+                    let space = &others[*at].0.space;
+                    let Some(key) = primary_key(space, row) else { continue };
+                    let delete = Operation::Delete { index_id: IndexId::PRIMARY, key: &key };
+                    let done = run.database.execute(run.context, space, delete);
+                    done.map_err(|error| Error::of_database(error, run.dialect))?;
+                    counts.rows += 1;
+                }
                 for old in &rows {
                     run.tick()?;
                     let Value::Document(old) = old else { continue };
@@ -135,6 +174,17 @@ impl Write {
         if run.locks_changed {
             self.lock_new(run, row)?;
         }
+        let mut owned;
+        let mut row = row;
+        if run.dialect == Dialect::Mysql
+            && let Some((field, _)) = self.table.generated
+            && matches!(row.get(field), Some(Value::Int(0)))
+        {
+            // 0 asks for a number, as null does.
+            owned = row.to_vec();
+            owned[field] = Value::Null;
+            row = &owned;
+        }
         let mut bytes = Vec::new();
         encode_row(row, &mut bytes);
         let mut replaced = 0;
@@ -142,6 +192,10 @@ impl Write {
             OnConflict::Refuse => {}
             OnConflict::Ignore(index_id) => {
                 if self.conflicting(run, row, *index_id)?.is_some() {
+                    if run.dialect == Dialect::Mysql {
+                        let what = format!("Duplicate entry for table '{}'", self.table.name);
+                        crate::mysql::assign::warn(run.session.as_deref(), Condition::UniqueViolation, what);
+                    }
                     return Ok(());
                 }
             }
@@ -222,15 +276,17 @@ impl Write {
             values.push(expr.eval(run)?);
         }
         let old = Value::Document(old.data().into());
-        self.update_all(run, &changed.sets, &[(old, values)], counts, sink)?;
-        counts.rows += u64::from(run.dialect == Dialect::Mysql);
+        let before = counts.rows;
+        self.update_all(run, (&changed.sets, changed.implied), &[(old, values)], counts, sink)?;
+        // MySQL counts a row twice that was there and is another one now.
+        counts.rows += u64::from(run.dialect == Dialect::Mysql && counts.rows > before);
         Ok(())
     }
 
     fn update_all(
         &self,
         run: &mut Run<'_>,
-        sets: &[(usize, Expr)],
+        (sets, implied): (&[(usize, Expr)], usize),
         changes: &[(Value, Vec<Value>)],
         counts: &mut Counts,
         sink: &mut Sink<'_>,
@@ -247,6 +303,12 @@ impl Write {
                 if value.is_null() && !column.is_nullable {
                     return Err(self.not_null(run.dialect, &column.name));
                 }
+            }
+            counts.matched += 1;
+            let said = sets.len() - implied;
+            // MySQL counts and writes the rows that get other values.
+            if run.dialect == Dialect::Mysql && updated(old, &sets[..said], &values[..said])[..] == old[..] {
+                continue;
             }
             let new = updated(old, sets, values);
             counts.rows += 1;

@@ -88,8 +88,41 @@ pub enum Control {
         /// The message.
         payload: String,
     },
+    /// Variables of MySQL's dialect get values: see [`Sql::assign`](crate::Sql::assign).
+    Assign(Vec<Assignment>),
+    /// Names the database.
+    Use(String),
+    /// Ends a session, or what it does.
+    Kill {
+        /// The number of the session.
+        number: u32,
+        /// Only what it does now.
+        is_query: bool,
+    },
+    /// Prepares under a name what an expression gives.
+    PrepareFrom {
+        /// The name.
+        name: String,
+        /// Gives the text.
+        text: Box<ast::Expr>,
+    },
+    /// Runs such a statement with values.
+    ExecuteUsing {
+        /// The name.
+        name: String,
+        /// They give the values of its parameters.
+        values: Vec<ast::Expr>,
+    },
     /// Has nothing to do here: what it was.
     Nothing(&'static str),
+}
+
+/// A variable, and what gives its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    pub(crate) target: crate::mysql::variables::Target,
+    /// None: what it was at the beginning.
+    pub(crate) value: Option<ast::Expr>,
 }
 
 /// How rows of COPY are written.

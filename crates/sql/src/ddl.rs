@@ -26,6 +26,7 @@ struct NewColumn {
     is_nullable: bool,
     default: Option<String>,
     collation: Option<u32>,
+    on_update: Option<String>,
     is_hidden: bool,
 }
 
@@ -178,6 +179,7 @@ impl Ddl<'_> {
                     is_nullable: false,
                     default: None,
                     collation: None,
+                    on_update: None,
                     is_hidden: true,
                 });
                 NewIndex { name: String::new(), is_unique: true, fields: vec![columns.len() - 1] }
@@ -188,17 +190,60 @@ impl Ddl<'_> {
         }
         let space_id = self.as_admin(|| self.new_space_id())?;
         self.put_space(space_id, &name, engine, &columns)?;
+        let mut names: Vec<String> = Vec::new();
         for (number, index) in std::iter::once(&primary).chain(&indexes).enumerate() {
-            self.put_index(space_id, number as u64, &self.index_name(&name, index, number), index, &columns)?;
+            let mut index_name = self.index_name(&name, index, number);
+            if index_name.is_empty() {
+                // MySQL takes the name of the first column, with a number if it is there.
+                let first = columns[index.fields[0]].name.clone();
+                let numbered = (2..).map(|number| format!("{first}_{number}"));
+                let mut free = std::iter::once(first.clone()).chain(numbered);
+                index_name = free.find(|name| !names.contains(name)).unwrap_or(first);
+            }
+            if self.dialect == Dialect::Mysql && names.iter().any(|known| known.eq_ignore_ascii_case(&index_name)) {
+                return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{index_name}'")));
+            }
+            self.put_index(space_id, number as u64, &index_name, index, &columns)?;
+            names.push(index_name);
         }
         if let Some(field) = generated {
             let sequence = match self.dialect {
                 Dialect::Postgres => format!("{name}_{}_seq", columns[field].name),
                 _ => name.clone(),
             };
-            self.put_sequence(space_id, &sequence, field)?;
+            let start = self.first_number(create);
+            self.put_sequence(space_id, &sequence, field, start)?;
         }
         Ok(1)
+    }
+
+    /// The number that a table's first row gets: `AUTO_INCREMENT = n`.
+    fn first_number(&self, create: &ast::CreateTable) -> u64 {
+        let ast::CreateTableOptions::Plain(options) = &create.table_options else { return 1 };
+        let mut numbers = options.iter().filter_map(|option| {
+            let text = option.to_string();
+            let (name, value) = text.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("auto_increment").then(|| value.trim().parse::<u64>().ok())?
+        });
+        numbers.next().map_or(1, |number| number.clamp(1, i64::MAX as u64))
+    }
+
+    /// The number of the collation that a name of MySQL's means.
+    fn collation_of(&self, name: &str) -> Option<u32> {
+        let known = self.database.catalog.collation_by_name(crate::mysql::collation_name(name)?);
+        known.map(|collation| collation.id())
+    }
+
+    /// Errors: the default is no value of the column.
+    fn check_default(&self, column: &NewColumn) -> Result<()> {
+        let literal = column.default.as_deref().and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
+        let Some(text) = literal.filter(|_| !column.declared.contains('(') || column.ty.base != Base::Text) else {
+            return Ok(());
+        };
+        let taken = crate::cast::cast(self.dialect, Value::text(text), column.ty, crate::cast::Strictness::Assignment);
+        taken
+            .map(drop)
+            .map_err(|_| Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name)))
     }
 
     fn engine_of(&self, create: &ast::CreateTable) -> Result<&'static str> {
@@ -217,7 +262,9 @@ impl Ddl<'_> {
                     "memtx" | "memory" => Ok("memtx"),
                     "vinyl" | "disk" => Ok("vinyl"),
                     // What programs for other servers say.
-                    "innodb" | "myisam" if self.dialect == Dialect::Mysql => Ok("memtx"),
+                    "innodb" | "myisam" | "aria" | "rocksdb" | "tokudb" | "heap" if self.dialect == Dialect::Mysql => {
+                        Ok("memtx")
+                    }
                     other => {
                         Err(Error::new(Condition::UndefinedObject, format!("Space engine '{other}' does not exist")))
                     }
@@ -243,23 +290,34 @@ impl Ddl<'_> {
             (true, Dialect::Tarantool, 0) => format!("pk_unnamed_{table}_1"),
             (true, Dialect::Tarantool, _) => format!("unique_unnamed_{table}_{}", number + 1),
             (true, Dialect::Mysql, 0) => "PRIMARY".to_string(),
+            (true, Dialect::Mysql, _) => String::new(),
             (true, _, 0) => format!("{table}_pkey"),
             (true, ..) => format!("{table}_key{number}"),
         }
     }
 
     fn new_column(&self, table: &str, column: &ast::ColumnDef) -> Result<(NewColumn, ColumnKeys)> {
-        let ty = Type::of_ast(self.dialect, &column.data_type)?;
+        let mut ty = Type::of_ast(self.dialect, &column.data_type)?;
         let declared = column.data_type.to_string();
+        if self.dialect == Dialect::Mysql
+            && matches!(column.data_type, ast::DataType::Char(None) | ast::DataType::Character(None))
+        {
+            ty.length = 1;
+        }
         let mut new = NewColumn {
             name: self.dialect.fold(&column.name),
             ty,
             is_nullable: true,
             default: None,
             collation: None,
+            on_update: None,
             is_hidden: false,
             declared: declared.clone(),
         };
+        if self.dialect == Dialect::Mysql && ty.base == Base::Text {
+            // Text is compared without regard to case, if nothing else is said.
+            new.collation = self.collation_of("utf8mb4_0900_ai_ci");
+        }
         let is_serial = declared.to_ascii_lowercase().contains("serial");
         let mut keys = ColumnKeys { is_primary: false, is_unique: false, is_generated: is_serial };
         new.is_nullable = !is_serial;
@@ -271,6 +329,16 @@ impl Ddl<'_> {
                 ColumnOption::PrimaryKey(_) => keys.is_primary = true,
                 ColumnOption::Unique(_) => keys.is_unique = true,
                 ColumnOption::Comment(_) => {}
+                ColumnOption::Collation(name) if self.dialect == Dialect::Mysql => {
+                    new.collation = self.collation_of(&self.dialect.object_name(name)?);
+                }
+                ColumnOption::CharacterSet(name) => {
+                    if name.to_string().eq_ignore_ascii_case("binary") {
+                        new.collation = None;
+                    }
+                }
+                ColumnOption::OnUpdate(expr) => new.on_update = Some(expr.to_string()),
+                ColumnOption::Invisible => {}
                 ColumnOption::Collation(name) => {
                     let name = self.dialect.object_name(name)?;
                     let found = self
@@ -294,7 +362,11 @@ impl Ddl<'_> {
                 ColumnOption::DialectSpecific(tokens) => {
                     let text = tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
                     match text.to_ascii_uppercase().as_str() {
-                        "AUTOINCREMENT" | "AUTO_INCREMENT" => keys.is_generated = true,
+                        "AUTOINCREMENT" => keys.is_generated = true,
+                        "AUTO_INCREMENT" => {
+                            keys.is_generated = true;
+                            new.is_nullable = false;
+                        }
                         _ => return Err(Error::unsupported(format!("'{text}' of column {}", new.name))),
                     }
                 }
@@ -306,6 +378,14 @@ impl Ddl<'_> {
                 }
                 other => return Err(Error::unsupported(format!("'{other}' of column {}", new.name))),
             }
+        }
+        if self.dialect == Dialect::Mysql {
+            if let Some(default) = &new.default
+                && default.eq_ignore_ascii_case("null")
+            {
+                new.default = None;
+            }
+            self.check_default(&new)?;
         }
         if keys.is_generated && !ty.is_integer() {
             let what = format!(
@@ -321,6 +401,10 @@ impl Ddl<'_> {
         for column in listed {
             let name = match &column.column.expr {
                 ast::Expr::Identifier(ident) => self.dialect.fold(ident),
+                // A number of characters that an index looks at: it looks at all of them.
+                ast::Expr::Function(function) if self.dialect == Dialect::Mysql && is_prefix(function) => {
+                    self.dialect.object_name(&function.name)?
+                }
                 other => return Err(Error::unsupported(format!("an index over '{other}'"))),
             };
             let found = columns.iter().position(|column| self.dialect.is_same(&column.name, &name));
@@ -422,12 +506,16 @@ impl Ddl<'_> {
 
     fn encode_column(&self, column: &NewColumn, row: &mut Vec<u8>) {
         // What the engine's type does not say.
-        let declared =
-            (self.dialect != Dialect::Tarantool && column.ty != Type::of(Base::Text)).then_some(&column.declared);
+        let declared = match self.dialect {
+            Dialect::Tarantool => None,
+            Dialect::Mysql => Some(&column.declared).filter(|_| !column.is_hidden),
+            Dialect::Postgres => Some(&column.declared).filter(|_| column.ty != Type::of(Base::Text)),
+        };
         let count = 4
             + u32::from(column.default.is_some())
             + u32::from(column.collation.is_some())
             + u32::from(declared.is_some())
+            + u32::from(column.on_update.is_some())
             + u32::from(column.is_hidden);
         msgpack::encode_map(row, count);
         let mut put = |name: &str, value: &str| {
@@ -441,7 +529,10 @@ impl Ddl<'_> {
             put("default", default);
         }
         if let Some(declared) = declared {
-            put("sql_type", declared);
+            put(if self.dialect == Dialect::Mysql { "mysql_type" } else { "sql_type" }, declared);
+        }
+        if let Some(on_update) = &column.on_update {
+            put("on_update", on_update);
         }
         if column.is_hidden {
             msgpack::encode_str(row, b"sql_hidden");
@@ -468,7 +559,14 @@ impl Ddl<'_> {
         let id = u64::from(table.space.id.0);
         let next = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         for (number, index) in (next..).zip(&indexes) {
-            self.put_index(id, number, &self.index_name(&table.name, index, number as usize), index, &columns)?;
+            let mut name = self.index_name(&table.name, index, number as usize);
+            if name.is_empty() {
+                name.clone_from(&columns[index.fields[0]].name);
+                if table.indexes.iter().any(|known| known.name.eq_ignore_ascii_case(&name)) {
+                    name = format!("{name}_{number}");
+                }
+            }
+            self.put_index(id, number, &name, index, &columns)?;
         }
         let Some(primary) = primary else { return Ok(()) };
         let hidden = table.primary_key().iter().map(|(field, ..)| *field).find(|field| columns[*field].is_hidden);
@@ -517,7 +615,7 @@ impl Ddl<'_> {
     }
 
     /// A sequence that fills a column, made and dropped together with the table.
-    fn put_sequence(&self, space_id: u64, name: &str, field: usize) -> Result<()> {
+    fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
         let id =
             self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0)
                 + 1;
@@ -530,7 +628,7 @@ impl Ddl<'_> {
         let least = if self.dialect == Dialect::Tarantool { 0 } else { 1 };
         msgpack::encode_uint(&mut row, least);
         msgpack::encode_uint(&mut row, i64::MAX as u64);
-        msgpack::encode_uint(&mut row, 1);
+        msgpack::encode_uint(&mut row, start);
         msgpack::encode_uint(&mut row, 0);
         msgpack::encode_bool(&mut row, false);
         self.execute(SEQUENCE_ID, Operation::Insert { tuple: &row })?;
@@ -636,6 +734,7 @@ impl Ddl<'_> {
             is_nullable: column.is_nullable,
             default: column.default.clone(),
             collation: column.collation.as_ref().map(|collation| collation.id()),
+            on_update: column.on_update.clone(),
             is_hidden: column.is_hidden,
         });
         columns.collect()
@@ -774,6 +873,13 @@ impl Ddl<'_> {
         }
         self.execute(SPACE_ID, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })
     }
+}
+
+/// True for `column(20)`.
+fn is_prefix(function: &ast::Function) -> bool {
+    let ast::FunctionArguments::List(list) = &function.args else { return false };
+    matches!(list.args.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Value(value)))]
+        if matches!(value.value, ast::Value::Number(..)))
 }
 
 /// What a column's own constraints say.

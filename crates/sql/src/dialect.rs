@@ -1,6 +1,7 @@
 //! What differs between the dialects of SQL that are spoken here.
 
 use crate::error::{Condition, Error, Result};
+use crate::mysql::Said;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::{Parser, ParserError};
@@ -109,12 +110,31 @@ impl Dialect {
         check_words(&tokens)?;
         let parser = Parser::new(dialect).with_recursion_limit(DEPTH_MAX);
         let parsed = parser.with_tokens_with_locations(tokens).parse_statements();
-        parsed.map_err(|error| match error {
+        parsed.map_err(|error| self.refused(error))
+    }
+
+    /// What the parser says, as an error.
+    pub(crate) fn refused(self, error: ParserError) -> Error {
+        match error {
             ParserError::RecursionLimitExceeded => {
                 Error::new(Condition::LimitExceeded, format!("the statement is nested deeper than {DEPTH_MAX}"))
             }
             ParserError::TokenizerError(what) | ParserError::ParserError(what) => self.syntax_error(&what),
-        })
+        }
+    }
+
+    /// Takes a text apart into statements, those of the dialect's own among them. Errors: as [`Dialect::parse`].
+    pub(crate) fn statements(self, text: &str) -> Result<Vec<Said>> {
+        if self == Dialect::Mysql {
+            if text.len() > TEXT_MAX {
+                let what = format!("the statement has {} bytes, more than {TEXT_MAX}", text.len());
+                return Err(Error::new(Condition::LimitExceeded, what));
+            }
+            if let Some(own) = crate::mysql::own(text)? {
+                return Ok(vec![own]);
+            }
+        }
+        Ok(self.parse(text)?.into_iter().map(Said::Parsed).collect())
     }
 
     /// What the parser says, in the words of the dialect where it says which word it is about.

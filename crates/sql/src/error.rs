@@ -102,6 +102,28 @@ conditions! {
     AccessDenied = "42501", 1142, AccessDenied;
     /// Only reading is allowed.
     ReadOnly = "25006", 1290, Readonly;
+    /// No such variable.
+    UnknownVariable = "42704", 1193, SqlExecute;
+    /// A value that a variable cannot have.
+    WrongValue = "22023", 1231, SqlExecute;
+    /// A value of a type that a variable cannot have.
+    WrongType = "22023", 1232, SqlExecute;
+    /// A character set that is not spoken.
+    UnknownCharset = "22023", 1115, SqlExecute;
+    /// Only who administers the server may do it.
+    SuperWanted = "42501", 1227, AccessDenied;
+    /// There is a database of this name.
+    DuplicateDatabase = "42P04", 1007, SqlExecute;
+    /// No value for a column that needs one.
+    NoDefault = "23502", 1364, SqlExecute;
+    /// No such table among those of a DELETE.
+    UnknownTable = "42P01", 1109, SqlExecute;
+    /// What is to be changed is no table.
+    NotUpdatable = "42809", 1288, SqlExecute;
+    /// A default that its column does not take.
+    InvalidDefault = "42P16", 1067, SqlExecute;
+    /// A value that a column's type does not have.
+    Truncated = "22001", 1265, SqlExecute;
     /// A setting that is as it is.
     Unchangeable = "55P02", 1238, SqlExecute;
     /// No transaction is wanted, and there is one.
@@ -134,6 +156,42 @@ conditions! {
     Other = "XX000", 1105, SqlExecute;
 }
 
+impl Condition {
+    /// The five characters of SQLSTATE, as MySQL gives them.
+    pub fn mysql_state(self) -> &'static str {
+        mysql_state(self.mysql_number())
+    }
+}
+
+/// SQLSTATE of a number of MySQL's.
+pub fn mysql_state(number: u16) -> &'static str {
+    match number {
+        1040 | 1047 | 1153 | 1156 => "08S01",
+        1044 | 1049 | 1055 | 1061 | 1064 | 1065 | 1066 | 1068 | 1091 | 1115 | 1139 | 1142 | 1193 | 1203 | 1227
+        | 1067 | 1231 | 1232 | 1235 | 1305 | 1007 => "42000",
+        1045 => "28000",
+        1046 => "3D000",
+        1048 | 1052 | 1062 => "23000",
+        1050 => "42S01",
+        1109 => "42S02",
+        1051 | 1146 => "42S02",
+        1054 => "42S22",
+        1060 => "42S21",
+        1136 => "21S01",
+        1213 => "40001",
+        1222 | 1242 => "21000",
+        1264 => "22003",
+        1265 => "01000",
+        1292 => "22007",
+        1317 => "70100",
+        1365 => "22012",
+        1406 => "22001",
+        1568 => "25001",
+        1835 => "08S01",
+        _ => "HY000",
+    }
+}
+
 /// An error of a statement.
 #[derive(Debug)]
 pub struct Error(Box<Body>);
@@ -155,6 +213,8 @@ pub struct Body {
     pub column: Option<String>,
     /// The constraint or index.
     pub constraint: Option<String>,
+    /// MySQL's number, where it is not that of the condition.
+    pub mysql: Option<u16>,
     /// The error of the database that it comes from.
     pub source: Option<database::Error>,
     /// Tarantool's code, where it is not that of the condition.
@@ -172,6 +232,7 @@ impl Error {
             table: None,
             column: None,
             constraint: None,
+            mysql: None,
             source: None,
             tarantool: None,
         }))
@@ -196,6 +257,18 @@ impl Error {
     pub(crate) fn tarantool(mut self, code: database::ErrorCode) -> Self {
         self.0.tarantool = Some(code);
         self
+    }
+
+    /// The same with another number of MySQL's.
+    #[must_use]
+    pub fn mysql(mut self, number: u16) -> Self {
+        self.0.mysql = Some(number);
+        self
+    }
+
+    /// MySQL's number.
+    pub fn mysql_number(&self) -> u16 {
+        self.0.mysql.unwrap_or_else(|| self.0.condition.mysql_number())
     }
 
     /// The same about a table, one of its columns, and a constraint or index.

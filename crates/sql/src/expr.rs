@@ -134,6 +134,8 @@ pub(crate) enum Expr {
     Concat(Box<Expr>, Box<Expr>),
     Case(Vec<(Expr, Expr)>, Box<Expr>),
     Cast(Type, Strictness, Box<Expr>),
+    /// A value on its way into a column of MySQL's.
+    Assigned(Box<crate::mysql::assign::Assigned>),
     Call(&'static Function, Vec<Expr>),
     Like(Box<Like>),
     In(Box<Expr>, Vec<Expr>, CollationOption),
@@ -237,6 +239,7 @@ impl Expr {
                 let value = inner.eval(run)?;
                 cast(run.dialect, value, *to, *strictness)?
             }
+            Expr::Assigned(assigned) => assigned.eval(run)?,
             Expr::Call(function, arguments) => {
                 let mut values = Vec::with_capacity(arguments.len());
                 for argument in arguments {
@@ -300,6 +303,7 @@ impl Expr {
         visit(self);
         match self {
             Expr::Const(_) | Expr::Slot(_) | Expr::Param(_) => {}
+            Expr::Assigned(assigned) => assigned.value.walk(visit),
             Expr::Not(inner)
             | Expr::IsNull(inner)
             | Expr::Is(inner, _)
@@ -395,6 +399,11 @@ impl Expr {
             Expr::Canonical(collation, a) => Expr::Canonical(collation, one(a)),
             Expr::Negate(result, a) => Expr::Negate(result, one(a)),
             Expr::Cast(to, strictness, a) => Expr::Cast(to, strictness, one(a)),
+            Expr::Assigned(assigned) => {
+                let mut assigned = *assigned;
+                assigned.value = assigned.value.replaced(change);
+                Expr::Assigned(Box::new(assigned))
+            }
             Expr::Compare(comparison, a, b, collation) => Expr::Compare(comparison, one(a), one(b), collation),
             Expr::Same(a, b, collation) => Expr::Same(one(a), one(b), collation),
             Expr::Arithmetic(operation, result, manner, a, b) => {

@@ -317,7 +317,12 @@ functions! {
 }
 
 /// The function of a name, in small letters.
-pub(crate) fn find(name: &str) -> Option<&'static Function> {
+pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
+    if dialect == Dialect::Mysql
+        && let Some(own) = crate::mysql::functions::find(name)
+    {
+        return Some(own);
+    }
     let known = FUNCTIONS.iter().find(|function| function.name == name);
     known.or_else(|| crate::system_functions::find(name))
 }

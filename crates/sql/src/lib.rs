@@ -31,6 +31,7 @@ mod expr;
 mod functions;
 mod json;
 mod moments;
+mod mysql;
 mod plan;
 mod run;
 mod scan;
@@ -44,15 +45,27 @@ mod value;
 pub use array::{ELEMENTS_MAX, parse_array};
 pub use bind::PARAMETERS_MAX;
 pub use change::Counts;
-pub use control::{Control, Copy, CopyFormat, Isolation, Modes};
+pub use control::{Assignment, Control, Copy, CopyFormat, Isolation, Modes};
 pub use dialect::{Dialect, TEXT_MAX};
-pub use error::{Body, Condition, Error, Result};
+pub use error::{Body, Condition, Error, Result, mysql_state};
 pub use execute::{Answer, Description, PREPARED_MAX, RESULT_MAX, Source};
+pub use mysql::texts as mysql_texts;
 pub use run::{MEMORY_MAX, ROUNDS_MAX};
 pub use session::Session;
 pub use statement::{CACHE_MAX, Column, Outcome, Parsed, Prepared, Sql};
 pub use types::{Base, Type};
 pub use value::Value;
+
+/// A column as a session is shown it: some have the name of its database in theirs.
+pub fn shown_column<'a>(column: &'a Column, database: &str) -> std::borrow::Cow<'a, Column> {
+    match column.name.contains(mysql::variables::DATABASE_MARK) {
+        false => std::borrow::Cow::Borrowed(column),
+        true => std::borrow::Cow::Owned(Column {
+            name: column.name.replace(mysql::variables::DATABASE_MARK, database),
+            ..column.clone()
+        }),
+    }
+}
 
 /// Text as a value of a type. Errors: it is none.
 pub fn parse_value(dialect: Dialect, text: &str, ty: Type) -> Result<Value> {

@@ -52,6 +52,8 @@ pub(crate) struct Run<'r> {
     pub(crate) context: &'r Rc<Context>,
     pub(crate) dialect: Dialect,
     pub(crate) params: &'r [Value],
+    /// Whom it is run for, if that is a session of SQL.
+    pub(crate) session: Option<Rc<crate::Session>>,
     /// Values of columns and expressions, of the row at hand.
     pub(crate) frame: Vec<Value>,
     /// Rows of subqueries that are the same for all rows around them.
@@ -124,6 +126,7 @@ impl<'r> Run<'r> {
             context,
             dialect,
             params,
+            session,
             frame: vec![Value::Null; slots],
             subqueries: vec![None; subqueries],
             sets: vec![None; subqueries],

@@ -2,7 +2,8 @@
 
 use crate::control::Isolation;
 use crate::error::{Condition, Error, Result};
-use std::cell::RefCell;
+use crate::value::Value;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 /// A setting: its name as it is shown, what it is if nobody says, what it is about, and whether clients may change it.
@@ -76,6 +77,18 @@ pub struct Session {
     pub database: RefCell<String>,
     /// The number that a client cancels it by.
     pub number: u32,
+    /// It speaks MySQL's dialect: its settings are that one's variables.
+    pub is_mysql: bool,
+    /// `@name` of MySQL's dialect.
+    pub(crate) user_variables: RefCell<BTreeMap<String, Value>>,
+    /// The first number that the last INSERT has got from a sequence.
+    pub last_insert_id: Cell<u64>,
+    /// Rows that the last statement has changed; -1: it has changed none.
+    pub row_count: Cell<i64>,
+    /// Rows that the last query has found.
+    pub found_rows: Cell<u64>,
+    /// What is to be said of the last statement: `Error` or `Warning`, a number, words.
+    pub warnings: RefCell<Vec<(&'static str, u16, String)>>,
     /// Settings that are not as they are by themselves.
     changed: RefCell<BTreeMap<String, String>>,
     /// What settings that are changed until the end of the transaction were before.
@@ -99,6 +112,58 @@ impl Session {
             number,
             ..Session::default()
         }
+    }
+
+    /// Of a client that speaks MySQL's dialect.
+    pub fn of_mysql(user: &str, database: &str, number: u32) -> Self {
+        Session { is_mysql: true, row_count: Cell::new(-1), ..Session::new(user, database, number) }
+    }
+
+    /// What a setting was changed to.
+    pub(crate) fn changed_to(&self, name: &str) -> Option<String> {
+        self.changed.borrow().get(name).cloned()
+    }
+
+    /// Changes a setting that was looked at; none: as it was at the beginning. Errors: the value is too long.
+    pub(crate) fn change(&self, name: &str, value: Option<String>) -> Result<()> {
+        match value {
+            Some(value) if value.len() > VALUE_MAX => {
+                let what = format!("the value of '{name}' has more than {VALUE_MAX} bytes");
+                return Err(Error::new(Condition::LimitExceeded, what));
+            }
+            Some(value) => self.changed.borrow_mut().insert(name.to_string(), value),
+            None => self.changed.borrow_mut().remove(name),
+        };
+        Ok(())
+    }
+
+    /// The value of a variable of MySQL's dialect as text. None: there is no such one.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let value = crate::mysql::variables::value_of(Some(self), name).ok()?;
+        Some(value.display(crate::Dialect::Mysql))
+    }
+
+    /// Changes a variable of MySQL's dialect. Errors: there is no such one, or it cannot be this.
+    pub fn set_variable(&self, name: &str, value: Value) -> Result<()> {
+        use crate::mysql::variables::{Scope, Target, assign};
+        let assignment = crate::control::Assignment { target: Target::of(name, Scope::Session), value: None };
+        assign(self, &assignment, Some(value)).map(drop)
+    }
+
+    /// The name of the database, as MySQL's clients know it.
+    pub fn database_name(&self) -> String {
+        crate::mysql::schema::database(Some(self))
+    }
+
+    /// Everything is as it was when the session began.
+    pub fn reset(&self) {
+        self.changed.borrow_mut().clear();
+        self.before.borrow_mut().clear();
+        self.user_variables.borrow_mut().clear();
+        self.warnings.borrow_mut().clear();
+        self.last_insert_id.set(0);
+        self.row_count.set(-1);
+        self.found_rows.set(0);
     }
 
     /// The value of a setting. None: there is no such one.
@@ -187,6 +252,16 @@ impl Session {
 
     /// A time-out that is set, in milliseconds; 0: none.
     pub fn milliseconds(&self, name: &str) -> u64 {
+        if self.is_mysql {
+            let seconds = |name: &str, default: u64| {
+                self.changed.borrow().get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
+            };
+            return match name {
+                "statement_timeout" => seconds("max_execution_time", 0),
+                "lock_timeout" => seconds("innodb_lock_wait_timeout", 50).saturating_mul(1000),
+                _ => 0,
+            };
+        }
         match self.changed.borrow().get(name) {
             Some(value) => milliseconds(value).unwrap_or(0),
             None => 0,

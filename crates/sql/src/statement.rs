@@ -7,6 +7,7 @@ use crate::control::{self, Control, Isolation};
 use crate::ddl::Ddl;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::mysql::Said;
 use crate::plan::Plan;
 use crate::run::{Flow, Run};
 use crate::session::Session;
@@ -65,6 +66,8 @@ pub struct Prepared {
     declared: Vec<Type>,
     params: Vec<Type>,
     param_names: Vec<String>,
+    /// Its rows are those that it would have had without its LIMIT: SQL_CALC_FOUND_ROWS.
+    counted: Option<Plan>,
     sizes: (usize, usize, usize),
 }
 
@@ -86,14 +89,14 @@ enum Work {
 pub struct Parsed {
     dialect: Dialect,
     text: String,
-    statement: ast::Statement,
+    statement: Said,
 }
 
 impl Parsed {
     /// True if it reads and writes rows and does nothing else.
     pub fn is_of_rows(&self) -> bool {
         use ast::Statement as S;
-        matches!(self.statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_))
+        matches!(&self.statement, Said::Parsed(S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)))
     }
 }
 
@@ -196,6 +199,16 @@ impl Sql {
         self.sessions.borrow().get(&id).cloned()
     }
 
+    /// All of them.
+    pub(crate) fn all_sessions(&self) -> Vec<Rc<Session>> {
+        self.sessions.borrow().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn session_count(&self) -> usize {
+        self.sessions.borrow().len()
+    }
+
     /// It has ended.
     pub fn close_session(&self, id: u64) {
         self.sessions.borrow_mut().remove(&id);
@@ -211,7 +224,7 @@ impl Sql {
             return Ok(known);
         }
         let key = (dialect, text.to_string());
-        let mut statements = dialect.parse(text)?;
+        let mut statements = dialect.statements(text)?;
         let statement = match statements.len() {
             0 => return Err(Error::new(Condition::Empty, "Failed to execute an empty SQL statement")),
             1 => statements.remove(0),
@@ -227,21 +240,34 @@ impl Sql {
         Ok(prepared)
     }
 
-    fn bind(
-        &self,
-        database: &Database,
-        dialect: Dialect,
-        text: &str,
-        statement: ast::Statement,
-        types: &[Type],
-    ) -> Result<Prepared> {
+    fn bind(&self, database: &Database, dialect: Dialect, text: &str, said: Said, types: &[Type]) -> Result<Prepared> {
         let binder = Binder::new(database, dialect);
         binder.declare_params(types);
         let mut columns = Vec::new();
-        let control = match dialect {
-            Dialect::Postgres => control::of(dialect, &statement)?,
-            _ => None,
+        let mut counted = None;
+        let (statement, control) = match (said, dialect) {
+            (Said::Parsed(statement), Dialect::Postgres) => {
+                let control = control::of(dialect, &statement)?;
+                (statement, control)
+            }
+            (Said::Parsed(statement), _) => (statement, None),
+            (Said::Counted(statement), _) => {
+                if let ast::Statement::Query(query) = &statement {
+                    let mut all = query.clone();
+                    (all.limit_clause, all.order_by) = (None, None);
+                    counted = Some(binder.bind_statement(&all)?.plan);
+                }
+                (statement, None)
+            }
+            (Said::Control(control), _) => {
+                (ast::Statement::Commit { chain: false, end: false, modifier: None }, Some(control))
+            }
         };
+        if let Some(Control::Assign(assignments)) = &control {
+            for value in assignments.iter().filter_map(|assignment| assignment.value.as_ref()) {
+                binder.bind_alone(value)?;
+            }
+        }
         if let Some(control) = &control {
             columns = control_columns(control);
         }
@@ -256,7 +282,7 @@ impl Sql {
             ast::Statement::Update(update) => Work::Write(Box::new(binder.bind_update(&update)?)),
             ast::Statement::Delete(delete) => Work::Write(Box::new(binder.bind_delete(&delete)?)),
             ast::Statement::Explain { statement, analyze: false, .. } => {
-                let inner = self.bind(database, dialect, text, *statement, types)?;
+                let inner = self.bind(database, dialect, text, Said::Parsed(*statement), types)?;
                 columns = explain_columns(dialect);
                 Work::Explain(inner.explained()?)
             }
@@ -290,6 +316,7 @@ impl Sql {
             declared: types.to_vec(),
             params,
             param_names,
+            counted,
             sizes: binder.sizes(),
         })
     }
@@ -335,14 +362,14 @@ impl Sql {
                         self.run_query(database, context, prepared, query, params, sink)
                     })?,
                 };
-                Ok(Outcome { tag: "SELECT", counts: Counts { rows, generated: Vec::new() } })
+                Ok(Outcome { tag: "SELECT", counts: Counts { rows, ..Counts::default() } })
             }
             Work::Write(write) => self.run_write(database, context, prepared, write, params, sink),
             Work::Explain(rows) => {
                 for row in rows {
                     sink(row)?;
                 }
-                Ok(Outcome { tag: "EXPLAIN", counts: Counts { rows: rows.len() as u64, generated: Vec::new() } })
+                Ok(Outcome { tag: "EXPLAIN", counts: Counts { rows: rows.len() as u64, ..Counts::default() } })
             }
             Work::Schema(statement) => {
                 let ddl = Ddl { database, context, dialect: prepared.dialect };
@@ -352,7 +379,7 @@ impl Sql {
                     false if Ddl::goes_in_steps(statement) => ddl.run(statement)?,
                     false => self.in_txn(database, context, || ddl.run(statement))?,
                 };
-                Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, generated: Vec::new() } })
+                Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, ..Counts::default() } })
             }
             Work::Control(_) => Err(Error::unsupported("this statement where no session runs it")),
             control => self.run_control(database, context, control),
@@ -361,11 +388,14 @@ impl Sql {
 
     /// Takes a text apart into statements, which are prepared and run one after the other: the second may need what the first has made. Errors: `Syntax`.
     pub fn parse(&self, dialect: Dialect, text: &str) -> Result<Vec<Parsed>> {
-        let mut statements = dialect.parse(text)?;
+        let mut statements = dialect.statements(text)?;
         let count = statements.len();
         let parsed = statements.drain(..).map(|statement| {
             // A statement of several is prepared again by its own text.
-            let text = if count == 1 { text.to_string() } else { statement.to_string() };
+            let text = match &statement {
+                Said::Parsed(statement) if count > 1 => statement.to_string(),
+                _ => text.to_string(),
+            };
             Parsed { dialect, text, statement }
         });
         Ok(parsed.collect())
@@ -410,6 +440,54 @@ impl Sql {
         }
         let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
         write.run(&mut run, &mut |_| Ok(Flow::On)).map(drop)
+    }
+
+    /// Carries out SET of MySQL's dialect. Returns the names of the system variables that have changed. Errors: those of the values; a variable that is not
+    /// there or cannot be changed.
+    pub fn assign(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        session: &Session,
+        assignments: &[control::Assignment],
+        params: &[Value],
+    ) -> Result<Vec<String>> {
+        let mut changed = Vec::new();
+        let mut used = 0;
+        for assignment in assignments {
+            let value = match &assignment.value {
+                Some(expr) => Some(self.evaluate_from(database, context, expr, params, &mut used)?),
+                None => None,
+            };
+            changed.extend(crate::mysql::variables::assign(session, assignment, value)?);
+        }
+        Ok(changed)
+    }
+
+    /// The value of an expression of MySQL's dialect without rows. Errors: those of the expression.
+    pub fn evaluate(&self, database: &Database, context: &Rc<Context>, expr: &ast::Expr) -> Result<Value> {
+        self.evaluate_from(database, context, expr, &[], &mut 0)
+    }
+
+    /// The same; its parameters are those from `used` on.
+    fn evaluate_from(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        expr: &ast::Expr,
+        params: &[Value],
+        used: &mut usize,
+    ) -> Result<Value> {
+        let binder = Binder::new(database, Dialect::Mysql);
+        let expr = binder.bind_alone(expr)?;
+        let count = binder.params().0.len();
+        let own = params.get(*used..*used + count).unwrap_or(&[]);
+        if own.len() < count {
+            return Err(Error::new(Condition::InvalidArgument, "Incorrect arguments to EXECUTE"));
+        }
+        *used += count;
+        let mut run = Run::new(database, context, Dialect::Mysql, own, binder.sizes());
+        expr.eval(&mut run)
     }
 
     /// Opens a transaction of a client. Errors: one is open.
@@ -526,6 +604,19 @@ impl Sql {
             sink(&row)?;
             Ok(Flow::On)
         })?;
+        if let Some(session) = run.session.clone().filter(|session| session.is_mysql) {
+            session.found_rows.set(match &prepared.counted {
+                None => count,
+                Some(plan) => {
+                    let mut found = 0;
+                    plan.run(&mut run, &mut |_| {
+                        found += 1;
+                        Ok(Flow::On)
+                    })?;
+                    found
+                }
+            });
+        }
         Ok(count)
     }
 

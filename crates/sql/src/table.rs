@@ -29,6 +29,10 @@ pub(crate) struct Column {
     /// An expression, as text.
     pub(crate) default: Option<String>,
     pub(crate) collation: Option<Arc<Collation>>,
+    /// The type as MySQL's clients have declared it, and as it is shown to them.
+    pub(crate) declared: Option<String>,
+    /// What an UPDATE that says nothing of the column puts there: an expression, as text.
+    pub(crate) on_update: Option<String>,
     /// The key of rows that were declared without one: nobody sees it who does not name it with its table.
     pub(crate) is_hidden: bool,
 }
@@ -79,6 +83,8 @@ impl Table {
                     ty: declared.and_then(|column| column.ty).unwrap_or_else(|| Type::of_field(field.field_type)),
                     is_nullable: field.is_nullable,
                     default: declared.and_then(|column| column.default.clone()),
+                    declared: declared.and_then(|column| column.shown.clone()),
+                    on_update: declared.and_then(|column| column.on_update.clone()),
                     collation: field.collation.clone().filter(|collation| !collation.is_binary()),
                     is_hidden: declared.is_some_and(|column| column.is_hidden),
                 }
@@ -140,6 +146,8 @@ impl Table {
 struct Declared {
     ty: Option<Type>,
     default: Option<String>,
+    shown: Option<String>,
+    on_update: Option<String>,
     is_hidden: bool,
 }
 
@@ -170,7 +178,12 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
             let text = Reader::new(value).read_str().ok().and_then(|text| std::str::from_utf8(text).ok());
             match (Reader::new(name).read_str().ok(), text) {
                 (Some(b"sql_hidden"), None) => declared.is_hidden = Reader::new(value).read_bool() == Ok(true),
-                (Some(b"sql_type"), Some(text)) => declared.ty = read_type(text),
+                (Some(b"sql_type"), Some(text)) => declared.ty = read_type(Dialect::Postgres, text),
+                (Some(b"mysql_type"), Some(text)) => {
+                    declared.ty = read_type(Dialect::Mysql, text);
+                    declared.shown = Some(crate::mysql::schema::shown_type(text));
+                }
+                (Some(b"on_update"), Some(text)) => declared.on_update = Some(text.to_string()),
                 (Some(b"default"), Some(text)) => declared.default = Some(text.to_string()),
                 _ => {}
             }
@@ -180,14 +193,20 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
     Some(columns)
 }
 
-fn read_type(text: &str) -> Option<Type> {
+fn read_type(dialect: Dialect, text: &str) -> Option<Type> {
+    if dialect == Dialect::Mysql {
+        // Not all that a column can be is something that CAST knows.
+        let parsed = dialect.parse(&format!("CREATE TABLE t (c {text})")).ok()?;
+        let sqlparser::ast::Statement::CreateTable(create) = parsed.into_iter().next()? else { return None };
+        return Type::of_ast(dialect, &create.columns.first()?.data_type).ok();
+    }
     let statement = format!("SELECT CAST(NULL AS {text})");
-    let parsed = Dialect::Postgres.parse(&statement).ok()?;
+    let parsed = dialect.parse(&statement).ok()?;
     let sqlparser::ast::Statement::Query(query) = parsed.into_iter().next()? else { return None };
     let sqlparser::ast::SetExpr::Select(select) = *query.body else { return None };
     match select.projection.into_iter().next()? {
         sqlparser::ast::SelectItem::UnnamedExpr(sqlparser::ast::Expr::Cast { data_type, .. }) => {
-            Type::of_ast(Dialect::Postgres, &data_type).ok()
+            Type::of_ast(dialect, &data_type).ok()
         }
         _ => None,
     }

@@ -18,10 +18,16 @@ pub enum Base {
     Bool,
     /// A whole number of 8 bits.
     Int1,
+    /// The same without a sign.
+    Uint1,
     /// A whole number of 16 bits.
     Int2,
+    /// The same without a sign.
+    Uint2,
     /// A whole number of 32 bits.
     Int4,
+    /// The same without a sign.
+    Uint4,
     /// A whole number of 64 bits.
     Int8,
     /// A whole number of 64 bits without a sign.
@@ -91,8 +97,8 @@ impl Type {
 
     /// True for whole numbers.
     pub fn is_integer(self) -> bool {
-        use Base::{Int1, Int2, Int4, Int8, Integer, Uint8};
-        matches!(self.base, Int1 | Int2 | Int4 | Int8 | Uint8 | Integer)
+        use Base::{Int1, Int2, Int4, Int8, Integer, Uint1, Uint2, Uint4, Uint8};
+        matches!(self.base, Int1 | Uint1 | Int2 | Uint2 | Int4 | Uint4 | Int8 | Uint8 | Integer)
     }
 
     /// True for days and moments.
@@ -104,6 +110,9 @@ impl Type {
     pub fn range(self) -> Option<(i128, i128)> {
         Some(match self.base {
             Base::Int1 => (-128, 127),
+            Base::Uint1 => (0, 255),
+            Base::Uint2 => (0, i128::from(u16::MAX)),
+            Base::Uint4 => (0, i128::from(u32::MAX)),
             Base::Int2 => (i128::from(i16::MIN), i128::from(i16::MAX)),
             Base::Int4 => (i128::from(i32::MIN), i128::from(i32::MAX)),
             Base::Int8 => (i128::from(i64::MIN), i128::from(i64::MAX)),
@@ -140,7 +149,7 @@ impl Type {
             Base::Unknown | Base::Any => "any",
             Base::Bool => "boolean",
             Base::Int1 | Base::Int2 | Base::Int4 | Base::Int8 | Base::Integer => "integer",
-            Base::Uint8 => "unsigned",
+            Base::Uint1 | Base::Uint2 | Base::Uint4 | Base::Uint8 => "unsigned",
             Base::Double => "double",
             Base::Decimal => "decimal",
             Base::Number => "number",
@@ -172,6 +181,11 @@ impl Type {
             }
         };
         let is_tarantool = dialect == Dialect::Tarantool;
+        if dialect == Dialect::Mysql
+            && let Some(own) = Type::of_mysql(declared)
+        {
+            return Ok(own);
+        }
         Ok(match declared {
             D::Bool | D::Boolean => Type::BOOL,
             D::TinyInt(_) => Type::of(Base::Int1),
@@ -224,6 +238,54 @@ impl Type {
         })
     }
 
+    /// A type that MySQL has in its own way.
+    fn of_mysql(declared: &DataType) -> Option<Self> {
+        use DataType as D;
+        // Moments have as many digits of a second as is said.
+        let moment = |digits: &Option<u64>| Type {
+            length: 1 + digits.map_or(0, |digits| u32::try_from(digits.min(6)).unwrap_or(0)),
+            ..Type::of(Base::Timestamp)
+        };
+        Some(match declared {
+            D::Bool | D::Boolean => Type { length: 1, ..Type::of(Base::Int1) },
+            D::TinyInt(Some(1)) => Type { length: 1, ..Type::of(Base::Int1) },
+            D::TinyIntUnsigned(_) => Type::of(Base::Uint1),
+            D::SmallIntUnsigned(_) | D::Int2Unsigned(_) => Type::of(Base::Uint2),
+            D::IntUnsigned(_) | D::Int4Unsigned(_) | D::IntegerUnsigned(_) | D::MediumIntUnsigned(_) => {
+                Type::of(Base::Uint4)
+            }
+            D::Datetime(digits) | D::Timestamp(digits, _) => moment(digits),
+            D::Time(..) | D::Enum(..) | D::Set(..) => Type::TEXT,
+            D::Bit(_) | D::BitVarying(_) => Type::of(Base::Uint8),
+            D::Decimal(ast::ExactNumberInfo::None)
+            | D::Numeric(ast::ExactNumberInfo::None)
+            | D::Dec(ast::ExactNumberInfo::None) => Type { length: 10, ..Type::of(Base::Decimal) },
+            D::Custom(name, _) => match name.to_string().to_ascii_lowercase().as_str() {
+                "year" => Type::of(Base::Int2),
+                "serial" => Type::of(Base::Uint8),
+                "time" => Type::TEXT,
+                _ => return None,
+            },
+            other => {
+                let shown = other.to_string().to_ascii_lowercase();
+                match () {
+                    () if shown.starts_with("decimal") && shown.contains("unsigned") => {
+                        let digits: Vec<u32> = shown
+                            .split(|c: char| !c.is_ascii_digit())
+                            .filter_map(|digits| digits.parse().ok())
+                            .collect();
+                        let scale = digits.get(1).copied().unwrap_or(0);
+                        Type { length: digits.first().copied().unwrap_or(10), scale, ..Type::of(Base::Decimal) }
+                    }
+                    () if shown.contains("unsigned") && (shown.starts_with("float") || shown.starts_with("double")) => {
+                        Type::of(Base::Double)
+                    }
+                    () => return None,
+                }
+            }
+        })
+    }
+
     fn of_name(dialect: Dialect, name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
         let base = match lower.trim_start_matches("pg_catalog.") {
@@ -262,6 +324,9 @@ impl Type {
                 Base::Unknown => "unknown",
                 Base::Bool => "boolean",
                 Base::Int1 => "tinyint",
+                Base::Uint1 => "tinyint unsigned",
+                Base::Uint2 => "smallint unsigned",
+                Base::Uint4 => "int unsigned",
                 Base::Int2 => "smallint",
                 Base::Int4 => "integer",
                 Base::Int8 | Base::Integer => "bigint",
@@ -294,7 +359,15 @@ impl Type {
             (Scalar, _) | (_, Scalar) => Type::of(Scalar),
             _ if self.is_integer() && other.is_integer() => match (self.base, other.base) {
                 (Uint8 | Integer, _) | (_, Uint8 | Integer) => Type::of(Integer),
-                (a, b) => Type::of(if int_rank(a) > int_rank(b) { a } else { b }),
+                (a, b) => {
+                    let wider = if int_rank(a) > int_rank(b) { a } else { b };
+                    Type::of(match wider {
+                        Base::Uint1 => Base::Int2,
+                        Base::Uint2 => Base::Int4,
+                        Base::Uint4 => Base::Int8,
+                        wider => wider,
+                    })
+                }
             },
             _ if self.is_number() && other.is_number() => Type::of(match (self.base, other.base) {
                 (Number, _) | (_, Number) => Number,
@@ -326,8 +399,8 @@ fn decimal(length: u64, scale: u64) -> Result<Type> {
 fn int_rank(base: Base) -> u8 {
     match base {
         Base::Int1 => 1,
-        Base::Int2 => 2,
-        Base::Int4 => 3,
+        Base::Uint1 | Base::Int2 => 2,
+        Base::Uint2 | Base::Int4 => 3,
         _ => 4,
     }
 }

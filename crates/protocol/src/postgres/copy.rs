@@ -221,7 +221,7 @@ impl Work<'_> {
             });
             done?;
             if out.len() >= CHUNK_BYTES {
-                hand_on(connection, database, context, out)?;
+                hand_on(connection, context, out)?;
             }
             Ok(())
         })?;

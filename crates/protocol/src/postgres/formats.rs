@@ -15,9 +15,9 @@ pub(super) fn oid_of(ty: Type) -> u32 {
     match ty.base {
         Base::Bool => 16,
         Base::Bytes => 17,
-        Base::Int1 | Base::Int2 => 21,
-        Base::Int4 => 23,
-        Base::Int8 | Base::Integer | Base::Uint8 => 20,
+        Base::Int1 | Base::Uint1 | Base::Int2 => 21,
+        Base::Int4 | Base::Uint2 => 23,
+        Base::Int8 | Base::Integer | Base::Uint8 | Base::Uint4 => 20,
         Base::Double => 701,
         Base::Decimal | Base::Number => 1700,
         Base::Text if ty.length > 0 => 1043,

@@ -4,10 +4,10 @@ use super::formats::{modifier_of, oid_of, put_value, read_value, size_of, type_o
 use super::message::{Message, Reader, Report, put, put_complete, put_error, put_ready, put_text, put_u16, put_u32};
 use super::session::no_such_statement;
 use super::{PORTALS_MAX, Portal, READY_TAG, Shared, State, Statement, state_of};
-use crate::connection::{Connection, LOOK_AGAIN_NS};
+use crate::connection::Connection;
 use crate::door::Door;
 use database::{Context, Database};
-use runtime::fiber::{self, Wake};
+use runtime::fiber;
 use sql::{Column, Condition, Control, Dialect, Error, Modes, Parsed, Prepared, Session, Sql, Value};
 use std::any::Any;
 use std::cell::Cell;
@@ -355,7 +355,7 @@ impl Work<'_> {
         let outcome = sql.run(database, context, prepared, params, &mut |row| {
             put_row(out, row, prepared.columns(), formats)?;
             if out.len() >= CHUNK_BYTES {
-                hand_on(connection, database, context, out)?;
+                hand_on(connection, context, out)?;
             }
             Ok(())
         })?;
@@ -667,30 +667,11 @@ fn tag_of(tag: &'static str, rows: u64) -> String {
 }
 
 /// Hands on a part of an answer, and waits while the client has not taken what came before.
-pub(super) fn hand_on(
-    connection: &Rc<Connection>,
-    database: &Rc<Database>,
-    context: &Rc<Context>,
-    out: &mut Vec<u8>,
-) -> Result<(), Error> {
-    let bytes = std::mem::take(out);
-    connection.answer(context.awaited(), 0, |out| {
-        out.extend_from_slice(&bytes);
-        Ok(())
-    })?;
-    connection.service.mark(connection);
-    if connection.unsent() <= connection.service.unread_max() {
-        return Ok(());
+pub(super) fn hand_on(connection: &Rc<Connection>, context: &Rc<Context>, out: &mut Vec<u8>) -> Result<(), Error> {
+    match connection.hand_on(context, out)? {
+        true => Ok(()),
+        false => Err(Error::new(Condition::Cancelled, "canceling statement due to user request")),
     }
-    database.suspend(context);
-    while connection.unsent() > connection.service.unread_max() {
-        connection.outlet.await_sent();
-        connection.service.mark(connection);
-        if fiber::sleep(LOOK_AGAIN_NS) == Wake::Cancelled {
-            return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
-        }
-    }
-    Ok(database.resume(context)?)
 }
 
 /// `RowDescription`.

@@ -69,7 +69,13 @@ impl Work<'_> {
                 self.keep(name, Statement { prepared: Some(prepared), oids: vec![0; count], types })?;
                 "PREPARE".to_string()
             }
-            Control::Execute { .. } | Control::Copy(_) => return Err(Error::new(Condition::Other, "not run here")),
+            Control::Execute { .. }
+            | Control::Copy(_)
+            | Control::Assign(_)
+            | Control::Use(_)
+            | Control::Kill { .. }
+            | Control::PrepareFrom { .. }
+            | Control::ExecuteUsing { .. } => return Err(Error::new(Condition::Other, "not run here")),
             Control::Discard => {
                 if self.is_in_block() {
                     let what = "DISCARD ALL cannot run inside a transaction block";

@@ -22,11 +22,18 @@ impl Binder<'_> {
     pub(super) fn bind(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
         use ast::Expr as E;
         check_stack()?;
+        if let Some(own) = self.bind_mysql(scope, expr)? {
+            return Ok(own);
+        }
         Ok(match expr {
             E::Nested(inner) => self.bind(scope, inner)?,
             E::Value(value) => self.bind_literal(&value.value)?,
             E::Identifier(ident) => self.bind_name(scope, ident)?,
             E::CompoundIdentifier(parts) => match parts.as_slice() {
+                [scope, name] if scope.value.starts_with("@@") && self.dialect == Dialect::Mysql => {
+                    let name = format!("{}.{}", scope.value, name.value);
+                    self.bind_variable(&name)?.ok_or_else(|| Error::unsupported(format!("'{name}'")))?
+                }
                 [.., table, column] => {
                     self.resolve(scope, Some(&self.dialect.fold(table)), &self.dialect.fold(column))?
                 }
@@ -129,7 +136,10 @@ impl Binder<'_> {
                     .or_else(|| self.database.catalog.collation_by_name(&name.to_lowercase()));
                 match (known, name.to_ascii_lowercase().as_str()) {
                     (Some(collation), _) => Bound { collation: Some(collation).filter(|c| !c.is_binary()), ..value },
-                    (None, "c" | "posix" | "default" | "utf8mb4_bin" | "binary") => Bound { collation: None, ..value },
+                    (None, "c" | "posix" | "default" | "binary") => Bound { collation: None, ..value },
+                    (None, other) if self.dialect == Dialect::Mysql && other.starts_with("utf8") => {
+                        Bound { collation: self.collation_of(other), ..value }
+                    }
                     (None, _) => {
                         return Err(Error::new(
                             Condition::UndefinedObject,
@@ -171,12 +181,20 @@ impl Binder<'_> {
 
     fn bind_name(&self, scope: &Scope<'_>, ident: &ast::Ident) -> Result<Bound> {
         let name = self.dialect.fold(ident);
+        if let Some(variable) = self.bind_variable(&name)? {
+            return Ok(variable);
+        }
         match self.resolve(scope, None, &name) {
             Err(error) if ident.quote_style.is_none() && error.condition() == Condition::UndefinedColumn => {
                 // Functions that are called without parentheses.
                 let lower = name.to_lowercase();
                 match lower.as_str() {
                     "current_timestamp" | "current_date" | "current_user" | "session_user" | "user" => {
+                        self.call(&lower, Vec::new())
+                    }
+                    "localtime" | "localtimestamp" | "utc_timestamp" | "utc_date" | "utc_time" | "current_time"
+                        if self.dialect == Dialect::Mysql =>
+                    {
                         self.call(&lower, Vec::new())
                     }
                     _ => Err(error),
@@ -902,6 +920,9 @@ impl Binder<'_> {
         if let Some(aggregate) = aggregates::find(&name, is_star || counts_nothing).filter(|_| !is_extreme) {
             return self.bind_aggregate(scope, aggregate, &name, function, list);
         }
+        if let Some(own) = self.bind_own_call(scope, &name, given)? {
+            return Ok(own);
+        }
         let mut arguments = Vec::with_capacity(given.len());
         for argument in given {
             let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
@@ -934,7 +955,7 @@ impl Binder<'_> {
 
     /// A call of a function. Errors: `UndefinedFunction`.
     pub(super) fn call(&self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
-        let Some(function) = functions::find(name) else {
+        let Some(function) = functions::find(self.dialect, name) else {
             let message = match self.dialect {
                 Dialect::Tarantool => format!("Function '{}' does not exist", name.to_uppercase()),
                 Dialect::Mysql => format!("FUNCTION {name} does not exist"),

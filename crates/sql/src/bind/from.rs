@@ -277,7 +277,7 @@ impl Binder<'_> {
         if schema.is_none() && self.database.catalog.space_by_name(name).is_some() {
             return None;
         }
-        let table = crate::catalog::find(schema.as_deref(), name)?;
+        let table = crate::catalog::find(self.dialect, schema.as_deref(), name)?;
         let slots: Vec<Slot> = table.columns.iter().map(|_| self.new_slot()).collect();
         let columns = table.columns.iter().zip(&slots).map(|((name, base), slot)| RelationColumn {
             name: (*name).to_string(),

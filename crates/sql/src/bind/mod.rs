@@ -6,6 +6,7 @@
 mod arrays;
 mod expressions;
 mod from;
+mod mysql;
 mod query;
 mod write;
 
@@ -42,6 +43,8 @@ pub(crate) struct Binder<'a> {
     own: RefCell<Vec<Own>>,
     /// How many queries around this one build on themselves.
     recursions: Cell<usize>,
+    /// INSERT IGNORE: what does not fit is made to.
+    is_lenient: Cell<bool>,
     /// Names of spaces that it reads, for messages and rights.
     used: RefCell<Vec<Rc<Table>>>,
 }
@@ -157,6 +160,7 @@ impl<'a> Binder<'a> {
             names: RefCell::new(Vec::new()),
             own: RefCell::new(Vec::new()),
             recursions: Cell::new(0),
+            is_lenient: Cell::new(false),
             used: RefCell::new(Vec::new()),
         }
     }

@@ -735,6 +735,36 @@ fn sorted(plan: Plan, keys: Vec<SortKey>, mut slots: Vec<Slot>, tail: &Tail<'_>)
     Plan::Sort { input: Box::new(plan), keys, slots, limit }
 }
 
+impl Binder<'_> {
+    /// Rows that are to be changed, in an order and no more than a limit.
+    pub(super) fn ordered(&self, mut plan: Plan, keys: Vec<(Bound, bool)>, limit: Option<Expr>) -> Plan {
+        if !keys.is_empty() {
+            let (mut columns, mut sort_keys) = (Vec::new(), Vec::new());
+            for (bound, is_descending) in keys {
+                let slot = self.new_slot();
+                columns.push((slot, bound.expr));
+                sort_keys.push(SortKey {
+                    slot,
+                    is_descending,
+                    nulls_first: self.dialect.has_nulls_first() != is_descending,
+                    collation: bound.collation,
+                });
+            }
+            plan = Plan::Map(Box::new(plan), columns);
+            let mut slots = Vec::new();
+            plan.fills(&mut |slot| slots.push(slot));
+            slots.sort_unstable();
+            slots.dedup();
+            let limit = limit.clone().map(|limit| (limit, None));
+            plan = Plan::Sort { input: Box::new(plan), keys: sort_keys, slots, limit };
+        }
+        match limit {
+            Some(limit) => Plan::Limit { input: Box::new(plan), limit: Some(limit), offset: None },
+            None => plan,
+        }
+    }
+}
+
 fn limited(plan: Plan, tail: Tail<'_>) -> Plan {
     match (tail.limit, tail.offset) {
         (None, None) => plan,

@@ -44,10 +44,16 @@ pub(crate) enum Change {
         /// Where the whole old row is.
         row: Slot,
         sets: Vec<(usize, Expr)>,
+        /// So many of them, the last, nobody has said: they are of rows that change otherwise.
+        implied: usize,
+        /// A row may come several times, and is changed once.
+        is_joined: bool,
     },
     Delete {
         source: Plan,
         row: Slot,
+        /// Rows of other tables that go with it.
+        others: Vec<(Rc<Table>, Slot)>,
     },
 }
 
@@ -71,6 +77,8 @@ pub(crate) struct Changed {
     /// Places of the one that would have come.
     pub(crate) new_fields: Vec<(u32, Slot)>,
     pub(crate) sets: Vec<(usize, Expr)>,
+    /// As of [`Change::Update`].
+    pub(crate) implied: usize,
     pub(crate) filter: Option<Expr>,
 }
 
@@ -78,10 +86,16 @@ impl Binder<'_> {
     fn writable(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
         let name = self.dialect.object_name(name)?;
         let table = self.find_table(&name)?;
-        if matches!(table.space.kind, database::SpaceKind::View { .. }) {
-            return Err(Error::new(Condition::Other, format!("cannot modify {name} because it is a view")));
-        }
+        self.writable_table(&table)?;
         Ok(table)
+    }
+
+    fn writable_table(&self, table: &Table) -> Result<()> {
+        if matches!(table.space.kind, database::SpaceKind::View { .. }) {
+            let what = format!("cannot modify {} because it is a view", table.name);
+            return Err(Error::new(Condition::Other, what));
+        }
+        Ok(())
     }
 
     fn column_of(&self, table: &Table, name: &str) -> Result<usize> {
@@ -97,6 +111,9 @@ impl Binder<'_> {
 
     /// The value as one that the column takes.
     fn assigned(&self, table: &Table, number: usize, bound: Bound) -> Result<Expr> {
+        if self.dialect == Dialect::Mysql {
+            return Ok(self.assigned_in_mysql(table, number, bound));
+        }
         let column = &table.columns[number];
         let fits = match (self.dialect, bound.ty.base, column.ty.base) {
             (_, _, Base::Any | Base::Scalar) | (_, Base::Unknown | Base::Any | Base::Scalar | Base::Number, _) => true,
@@ -120,7 +137,17 @@ impl Binder<'_> {
 
     /// What stands in a column that a row says nothing of.
     fn default_of(&self, table: &Table, number: usize) -> Result<Expr> {
-        let Some(text) = &table.columns[number].default else { return Ok(Expr::Const(Value::Null)) };
+        let Some(text) = &table.columns[number].default else {
+            return match self.dialect {
+                Dialect::Mysql => self.implicit_default(table, number),
+                _ => Ok(Expr::Const(Value::Null)),
+            };
+        };
+        self.expression_of(table, number, text)
+    }
+
+    /// What a text gives as a value of a column.
+    fn expression_of(&self, table: &Table, number: usize, text: &str) -> Result<Expr> {
         let parsed = self.dialect.parse(&format!("SELECT {text}"))?;
         let Some(ast::Statement::Query(query)) = parsed.into_iter().next() else {
             return Err(Error::new(Condition::Syntax, format!("the default '{text}' is no expression")));
@@ -163,6 +190,7 @@ impl Binder<'_> {
             return Err(Error::unsupported(format!("'INSERT INTO {}'", insert.table)));
         };
         let table = self.writable(name)?;
+        self.is_lenient.set(insert.ignore);
         let mut columns = Vec::new();
         for name in &insert.columns {
             let number = self.column_of(&table, &self.dialect.object_name(name)?)?;
@@ -286,6 +314,13 @@ impl Binder<'_> {
         if insert.replace_into {
             return Ok(OnConflict::Replace);
         }
+        let new = match &insert.insert_alias {
+            Some(aliases) if aliases.col_aliases.as_ref().is_some_and(|listed| !listed.is_empty()) => {
+                return Err(Error::unsupported("'AS new(columns)' of INSERT"));
+            }
+            Some(aliases) => self.dialect.object_name(&aliases.row_alias)?,
+            None => "excluded".to_string(),
+        };
         if insert.ignore {
             return Ok(OnConflict::Ignore(None));
         }
@@ -297,15 +332,19 @@ impl Binder<'_> {
         }
         match &insert.on {
             None => Ok(OnConflict::Refuse),
-            Some(ast::OnInsert::DuplicateKeyUpdate(sets)) => self.bind_changed(table, alias, None, sets, None),
+            Some(ast::OnInsert::DuplicateKeyUpdate(sets)) => self.bind_changed(table, (alias, &new), None, sets, None),
             Some(ast::OnInsert::OnConflict(on)) => {
                 let index_id =
                     on.conflict_target.as_ref().map(|target| self.conflict_index(table, target)).transpose()?;
                 match &on.action {
                     ast::OnConflictAction::DoNothing => Ok(OnConflict::Ignore(index_id)),
-                    ast::OnConflictAction::DoUpdate(update) => {
-                        self.bind_changed(table, alias, index_id, &update.assignments, update.selection.as_ref())
-                    }
+                    ast::OnConflictAction::DoUpdate(update) => self.bind_changed(
+                        table,
+                        (alias, &new),
+                        index_id,
+                        &update.assignments,
+                        update.selection.as_ref(),
+                    ),
                 }
             }
             Some(_) => Err(Error::unsupported("this form of ON")),
@@ -340,13 +379,13 @@ impl Binder<'_> {
     fn bind_changed(
         &self,
         table: &Rc<Table>,
-        alias: &str,
+        (alias, new_alias): (&str, &str),
         index_id: Option<IndexId>,
         sets: &[ast::Assignment],
         filter: Option<&ast::Expr>,
     ) -> Result<OnConflict> {
         let (used, relation) = self.use_table(Rc::clone(table), alias.to_string());
-        let (new, mut excluded) = self.use_table(Rc::clone(table), "excluded".to_string());
+        let (new, mut excluded) = self.use_table(Rc::clone(table), new_alias.to_string());
         // By its name alone a column is that of the row that is there.
         excluded.columns.iter_mut().for_each(|column| column.is_hidden = true);
         if self.dialect == Dialect::Tarantool {
@@ -355,9 +394,10 @@ impl Binder<'_> {
         let mut scope = Scope::new(None);
         scope.relations.push(relation);
         scope.relations.push(excluded);
-        let sets = self.bind_sets(table, &scope, sets)?;
+        let mut sets = self.bind_sets(table, &scope, sets)?;
+        let implied = self.add_implied(table, &mut sets)?;
         let filter = filter.map(|filter| self.condition(&scope, filter)).transpose()?;
-        let changed = Changed { index_id, fields: used.fields(), new_fields: new.fields(), sets, filter };
+        let changed = Changed { index_id, fields: used.fields(), new_fields: new.fields(), sets, implied, filter };
         Ok(OnConflict::Update(Box::new(changed)))
     }
 
@@ -394,58 +434,141 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    /// The scan of UPDATE and DELETE: rows of the table that fulfil the condition, and where the whole row goes.
-    #[expect(clippy::too_many_arguments, reason = "the parts of two statements")]
+    /// Adds what ON UPDATE of columns says that are not set. Returns how many they are.
+    fn add_implied(&self, table: &Rc<Table>, sets: &mut Vec<(usize, Expr)>) -> Result<usize> {
+        let before = sets.len();
+        for (number, column) in table.columns.iter().enumerate() {
+            if let Some(text) = &column.on_update
+                && !sets[..before].iter().any(|(set, _)| *set == number)
+            {
+                sets.push((number, self.expression_of(table, number, text)?));
+            }
+        }
+        Ok(sets.len() - before)
+    }
+
+    /// The scan of UPDATE and DELETE: rows of the tables that fulfil the condition, and where the whole rows of those go that are changed.
     fn bind_target(
         &self,
         mut scope: Scope<'_>,
-        used: &Rc<TableUse>,
+        (tree, targets): (super::from::Tree, &[Rc<TableUse>]),
         more: &[ast::TableWithJoins],
         selection: Option<&ast::Expr>,
-        order_by: &[ast::OrderByExpr],
-        limit: Option<&ast::Expr>,
+        (order_by, limit): (&[ast::OrderByExpr], Option<&ast::Expr>),
         sets: &mut dyn FnMut(&Scope<'_>) -> Result<()>,
-    ) -> Result<(Plan, Slot)> {
-        if !order_by.is_empty() || limit.is_some() {
-            return Err(Error::unsupported("ORDER BY and LIMIT of UPDATE and DELETE"));
+    ) -> Result<Plan> {
+        let is_limited = !order_by.is_empty() || limit.is_some();
+        if is_limited && self.dialect == Dialect::Postgres {
+            return Err(Error::new(Condition::Syntax, "ORDER BY and LIMIT of UPDATE and DELETE"));
         }
-        let row = self.new_slot();
-        used.row.set(Some(row));
+        for target in targets {
+            target.row.set(Some(self.new_slot()));
+        }
         let others = self.bind_from(&mut scope, more)?;
         let mut conditions = Vec::new();
         if let Some(selection) = selection {
             conjuncts(self.condition(&scope, selection)?, &mut conditions);
         }
         sets(&scope)?;
-        let tree = super::from::Tree::Inner(vec![super::from::Tree::Table(Rc::clone(used)), others], Vec::new());
-        Ok((self.plan_tree(tree, conditions).0, row))
+        let mut keys = Vec::new();
+        for key in order_by {
+            let bound = self.bind(&scope, &key.expr)?;
+            let is_descending = key.options.sort == Some(ast::OrderBySort::Desc);
+            keys.push((bound, is_descending));
+        }
+        let limit = limit.map(|limit| self.bind(&scope, limit)).transpose()?;
+        let tree = super::from::Tree::Inner(vec![tree, others], Vec::new());
+        let plan = self.plan_tree(tree, conditions).0;
+        Ok(self.ordered(plan, keys, limit.map(|limit| limit.expr)))
     }
 
     /// UPDATE. Errors: names and types that do not fit.
     pub(crate) fn bind_update(&self, update: &ast::Update) -> Result<Write> {
-        let (table, alias) = self.target_of(&update.table)?;
-        let (used, relation) = self.use_table(Rc::clone(&table), alias.clone());
-        let mut scope = Scope::new(None);
-        scope.relations.push(relation);
         let more: &[ast::TableWithJoins] = match &update.from {
             None => &[],
             Some(ast::UpdateTableFromKind::BeforeSet(from) | ast::UpdateTableFromKind::AfterSet(from)) => from,
         };
+        let is_joined = !update.table.joins.is_empty();
+        let mut scope = Scope::new(None);
+        let (table, alias, used, tree) = match is_joined {
+            false => {
+                let (table, alias) = self.target_of(&update.table)?;
+                let (used, relation) = self.use_table(Rc::clone(&table), alias.clone());
+                scope.relations.push(relation);
+                let tree = super::from::Tree::Table(Rc::clone(&used));
+                (table, alias, used, tree)
+            }
+            true => {
+                let tree = self.bind_from(&mut scope, std::slice::from_ref(&update.table))?;
+                let used = self.updated_table(&scope, &update.assignments)?;
+                (Rc::clone(&used.table), used.alias.clone(), used, tree)
+            }
+        };
         let mut sets = Vec::new();
-        let (source, row) = self.bind_target(
+        let source = self.bind_target(
             scope,
-            &used,
+            (tree, &[Rc::clone(&used)]),
             more,
             update.selection.as_ref(),
-            &update.order_by,
-            update.limit.as_ref(),
+            (&update.order_by, update.limit.as_ref()),
             &mut |scope| {
                 sets = self.bind_sets(&table, scope, &update.assignments)?;
                 Ok(())
             },
         )?;
+        let implied = self.add_implied(&table, &mut sets)?;
         let returning = self.bind_returning(&table, &alias, update.returning.as_deref())?;
-        Ok(Write { table, change: Change::Update { source, row, sets }, returning })
+        let row = used.row.get().unwrap_or_default();
+        let is_joined = is_joined || !more.is_empty();
+        Ok(Write { table, change: Change::Update { source, row, sets, implied, is_joined }, returning })
+    }
+
+    /// The one table whose columns are set. Errors: there are several.
+    fn updated_table(&self, scope: &Scope<'_>, sets: &[ast::Assignment]) -> Result<Rc<TableUse>> {
+        let mut found: Option<Rc<TableUse>> = None;
+        for set in sets {
+            let ast::AssignmentTarget::ColumnName(name) = &set.target else {
+                return Err(Error::unsupported(format!("'SET {set}'")));
+            };
+            let column = self.dialect.object_name(name)?;
+            let qualifier = match name.0.as_slice() {
+                [.., ast::ObjectNamePart::Identifier(table), _] => Some(self.dialect.fold(table)),
+                _ => None,
+            };
+            let fits = |relation: &&super::Relation| {
+                let is_named = qualifier.as_ref().is_none_or(|name| self.dialect.is_same(&relation.alias, name));
+                is_named && relation.columns.iter().any(|known| self.dialect.is_same(&known.name, &column))
+            };
+            let mut relations = scope.relations.iter().filter(fits);
+            let Some(relation) = relations.next() else {
+                return Err(self.no_such_column(scope, qualifier.as_deref(), &column));
+            };
+            if relations.next().is_some() {
+                return Err(self.ambiguous(&column));
+            }
+            let used = self.table_of(relation)?;
+            match &found {
+                Some(other) if !Rc::ptr_eq(other, &used) => {
+                    return Err(Error::unsupported("an UPDATE of several tables"));
+                }
+                _ => found = Some(used),
+            }
+        }
+        found.ok_or_else(|| Error::new(Condition::Syntax, "an UPDATE sets something"))
+    }
+
+    /// The table that a relation is. Errors: it is none.
+    fn table_of(&self, relation: &super::Relation) -> Result<Rc<TableUse>> {
+        match relation.columns.first().map(|column| &column.place) {
+            Some(super::Place::Field(used, _)) => {
+                self.writable_table(&used.table)?;
+                Ok(Rc::clone(used))
+            }
+            _ => Err(Error::new(
+                Condition::NotUpdatable,
+                format!("The target table {} of the UPDATE is not updatable", relation.alias),
+            )),
+        }
     }
 
     fn target_of(&self, target: &ast::TableWithJoins) -> Result<(Rc<Table>, String)> {
@@ -462,6 +585,18 @@ impl Binder<'_> {
     /// DELETE. Errors: names and types that do not fit.
     pub(crate) fn bind_delete(&self, delete: &ast::Delete) -> Result<Write> {
         let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+        let order = (delete.order_by.as_slice(), delete.limit.as_ref());
+        // `DELETE a, b FROM ...` and `DELETE FROM a, b USING ...` name tables of a join.
+        let is_mysql = self.dialect == Dialect::Mysql;
+        let named: Vec<ast::ObjectName> = match (&delete.using, delete.tables.is_empty()) {
+            (Some(_), _) if is_mysql => from.iter().filter_map(|item| table_name(&item.relation)).collect(),
+            (None, false) if is_mysql => delete.tables.clone(),
+            _ => Vec::new(),
+        };
+        if !named.is_empty() {
+            let from = delete.using.as_deref().unwrap_or(from);
+            return self.bind_joined_delete(&named, from, delete.selection.as_ref(), order);
+        }
         let [target] = from.as_slice() else { return Err(Error::unsupported("DELETE from several tables")) };
         if !delete.tables.is_empty() {
             return Err(Error::unsupported("DELETE from several tables"));
@@ -471,22 +606,50 @@ impl Binder<'_> {
         let mut scope = Scope::new(None);
         scope.relations.push(relation);
         let more: &[ast::TableWithJoins] = delete.using.as_deref().unwrap_or(&[]);
-        let (source, row) = self.bind_target(
-            scope,
-            &used,
-            more,
-            delete.selection.as_ref(),
-            &delete.order_by,
-            delete.limit.as_ref(),
-            &mut |_| Ok(()),
-        )?;
+        let tree = super::from::Tree::Table(Rc::clone(&used));
+        let targets = [Rc::clone(&used)];
+        let selection = delete.selection.as_ref();
+        let source = self.bind_target(scope, (tree, &targets), more, selection, order, &mut |_| Ok(()))?;
         let returning = self.bind_returning(&table, &alias, delete.returning.as_deref())?;
-        Ok(Write { table, change: Change::Delete { source, row }, returning })
+        let row = used.row.get().unwrap_or_default();
+        Ok(Write { table, change: Change::Delete { source, row, others: Vec::new() }, returning })
+    }
+
+    fn bind_joined_delete(
+        &self,
+        named: &[ast::ObjectName],
+        from: &[ast::TableWithJoins],
+        selection: Option<&ast::Expr>,
+        order: (&[ast::OrderByExpr], Option<&ast::Expr>),
+    ) -> Result<Write> {
+        let mut scope = Scope::new(None);
+        let tree = self.bind_from(&mut scope, from)?;
+        let mut targets: Vec<Rc<TableUse>> = Vec::new();
+        for name in named {
+            let name = self.dialect.object_name(name)?;
+            let relation = scope.relations.iter().find(|relation| self.dialect.is_same(&relation.alias, &name));
+            let relation = relation.ok_or_else(|| {
+                Error::new(Condition::UnknownTable, format!("Unknown table '{name}' in MULTI DELETE"))
+            })?;
+            targets.push(self.table_of(relation)?);
+        }
+        let source = self.bind_target(scope, (tree, &targets), &[], selection, order, &mut |_| Ok(()))?;
+        let mut rows = targets.iter().map(|used| (Rc::clone(&used.table), used.row.get().unwrap_or_default()));
+        let Some((table, row)) = rows.next() else { return Err(Error::new(Condition::Syntax, "a table is wanted")) };
+        let others = rows.collect();
+        Ok(Write { table, change: Change::Delete { source, row, others }, returning: None })
     }
 
     /// A query as a statement of its own.
     pub(crate) fn bind_statement(&self, query: &ast::Query) -> Result<super::Query> {
         self.bind_query(query, None)
+    }
+}
+
+fn table_name(factor: &ast::TableFactor) -> Option<ast::ObjectName> {
+    match factor {
+        ast::TableFactor::Table { name, .. } => Some(name.clone()),
+        _ => None,
     }
 }
 
@@ -508,7 +671,9 @@ impl Write {
                 let keeps_key = !sets.iter().any(|(number, _)| key.iter().any(|(field, ..)| field == number));
                 keeps_key && matches!(source, Plan::Scan(scan) if scan.is_unique)
             }
-            Change::Delete { source, .. } => matches!(source, Plan::Scan(scan) if scan.is_unique),
+            Change::Delete { source, others, .. } => {
+                others.is_empty() && matches!(source, Plan::Scan(scan) if scan.is_unique)
+            }
         }
     }
 }

@@ -1,0 +1,24 @@
+//! Packets without a connection: for those who feed the parser with bytes of their own.
+
+use super::packet::{Found, PACKET_MAX, Reader, split};
+use super::values::read_param;
+
+/// Cuts bytes into commands, reads them as values of a type, and returns how many bytes were commands.
+///
+/// # Panics
+///
+/// If what is a command is none when it is looked at alone.
+pub fn read_bytes(input: &[u8], kind: u8) -> usize {
+    let mut at = 0;
+    while let Found::Whole(message, length) = split(&input[at..], PACKET_MAX) {
+        assert!(length > 0 && length <= input.len() - at, "a command is somewhere");
+        let again = split(&input[at..at + length], PACKET_MAX);
+        assert!(matches!(again, Found::Whole(other, whole) if whole == length && other.body() == message.body()));
+        let body = message.body();
+        let mut reader = Reader(&body);
+        while !reader.0.is_empty() && read_param(&mut reader, kind, at % 2 == 1).is_ok() && kind != 6 {}
+        let _ = sql::mysql_texts(&body);
+        at += length;
+    }
+    at
+}

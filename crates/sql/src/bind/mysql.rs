@@ -1,0 +1,249 @@
+//! Expressions that MySQL alone has, and values on their way into its columns.
+
+use super::expressions::boolean;
+use super::{Binder, Bound, Scope};
+use crate::cast::Strictness;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::expr::Expr;
+use crate::mysql::assign::{Assigned, Choices};
+use crate::mysql::variables;
+use crate::table::Table;
+use crate::types::{Base, Type};
+use crate::value::Value;
+use sqlparser::ast;
+
+fn constant(text: &str) -> Bound {
+    Bound::new(Expr::Const(Value::text(text)), Type::TEXT)
+}
+
+impl Binder<'_> {
+    /// An expression without rows.
+    pub(crate) fn bind_alone(&self, expr: &ast::Expr) -> Result<Expr> {
+        Ok(self.bind(&Scope::new(None), expr)?.expr)
+    }
+
+    /// `@name`, `@@name`. None: it is the name of something else.
+    pub(super) fn bind_variable(&self, name: &str) -> Result<Option<Bound>> {
+        if self.dialect != Dialect::Mysql || !name.starts_with('@') {
+            return Ok(None);
+        }
+        if let Some(system) = name.strip_prefix("@@") {
+            let ty = variables::type_of(system)?;
+            let mut bound = self.call("system_variable", vec![constant(system)])?;
+            bound.ty = ty;
+            return Ok(Some(bound));
+        }
+        self.call("user_variable", vec![constant(&name[1..].to_lowercase())]).map(Some)
+    }
+
+    /// `@name := value`.
+    pub(super) fn bind_keeping(&self, scope: &Scope<'_>, left: &ast::Expr, right: &ast::Expr) -> Result<Bound> {
+        let name = match left {
+            ast::Expr::Identifier(ident) => ident.value.strip_prefix('@').filter(|name| !name.starts_with('@')),
+            _ => None,
+        };
+        let name = name.ok_or_else(|| Error::new(Condition::Syntax, format!("'{left}' is no user variable")))?;
+        let value = self.bind(scope, right)?;
+        let ty = value.ty;
+        let mut bound = self.call("set_user_variable", vec![constant(&name.to_lowercase()), value])?;
+        bound.ty = ty;
+        Ok(bound)
+    }
+
+    /// Expressions of the parser that only this dialect gives a meaning. None: it is another one.
+    pub(super) fn bind_mysql(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Option<Bound>> {
+        use ast::Expr as E;
+        if self.dialect != Dialect::Mysql {
+            return Ok(None);
+        }
+        Ok(Some(match expr {
+            E::RLike { negated, expr, pattern, .. } => {
+                let mut found = self.call("regexp_like", vec![self.bind(scope, expr)?, self.bind(scope, pattern)?])?;
+                found.ty = Type::of(Base::Int8);
+                match negated {
+                    true => boolean(Expr::Not(Box::new(found.expr))),
+                    false => found,
+                }
+            }
+            // `_utf8mb4'...'` is text as it stands there, `_binary'...'` bytes.
+            E::Prefixed { prefix, value } => {
+                let value = self.bind(scope, value)?;
+                match prefix.value.to_ascii_lowercase().as_str() {
+                    "_binary" => self.cast_to(value, Type::of(Base::Bytes), Strictness::Explicit)?,
+                    _ => value,
+                }
+            }
+            E::Convert { expr, data_type, charset, .. } => {
+                let value = self.bind(scope, expr)?;
+                match (data_type, charset) {
+                    (Some(to), _) => self.bind_cast(value, to)?,
+                    (None, Some(charset)) if charset.to_string().eq_ignore_ascii_case("binary") => {
+                        self.cast_to(value, Type::of(Base::Bytes), Strictness::Explicit)?
+                    }
+                    (None, _) => self.cast_to(value, Type::TEXT, Strictness::Explicit)?,
+                }
+            }
+            E::MatchAgainst { .. } => {
+                return Err(Error::unsupported("MATCH ... AGAINST")
+                    .hint("There are no full-text indexes: LIKE finds parts of text."));
+            }
+            E::Interval(_) => return Err(Error::new(Condition::Syntax, "INTERVAL stands where no moment is moved")),
+            E::BinaryOp { left, op: op @ (ast::BinaryOperator::Plus | ast::BinaryOperator::Minus), right } => {
+                let is_plus = *op == ast::BinaryOperator::Plus;
+                match (&**left, &**right) {
+                    (moment, E::Interval(interval)) => self.bind_moved(scope, moment, interval, is_plus)?,
+                    (E::Interval(interval), moment) if is_plus => self.bind_moved(scope, moment, interval, true)?,
+                    _ => return Ok(None),
+                }
+            }
+            E::BinaryOp { left, op: ast::BinaryOperator::Assignment, right } => {
+                self.bind_keeping(scope, left, right)?
+            }
+            E::Extract { field, expr, .. } => {
+                let name = field.to_string().to_lowercase();
+                let value = self.bind(scope, expr)?;
+                self.call(&name, vec![value])?
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// A moment and an interval, whose amount may be any expression.
+    fn bind_moved(
+        &self,
+        scope: &Scope<'_>,
+        moment: &ast::Expr,
+        interval: &ast::Interval,
+        is_later: bool,
+    ) -> Result<Bound> {
+        let value = self.bind(scope, moment)?;
+        let amount = self.bind(scope, &interval.value)?;
+        let unit = interval.leading_field.as_ref().map_or_else(|| "DAY".to_string(), ToString::to_string);
+        self.move_moment(value, amount, &unit, is_later)
+    }
+
+    fn move_moment(&self, value: Bound, amount: Bound, unit: &str, is_later: bool) -> Result<Bound> {
+        let is_text = !value.ty.is_moment();
+        let has_clock = ["HOUR", "MINUTE", "SECOND"].iter().any(|part| unit.to_uppercase().contains(part));
+        let ty = match value.ty.base {
+            Base::Date if !has_clock => Type::of(Base::Date),
+            _ => Type::of(Base::Timestamp),
+        };
+        let name = match (is_text, is_later) {
+            (true, true) => "later_text",
+            (true, false) => "earlier_text",
+            (false, true) => "later",
+            (false, false) => "earlier",
+        };
+        let mut bound = self.call(name, vec![value, amount, constant(unit)])?;
+        if !is_text {
+            bound.ty = ty;
+        }
+        Ok(bound)
+    }
+
+    /// Calls whose arguments are no plain expressions. None: it is another one.
+    pub(super) fn bind_own_call(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        given: &[ast::FunctionArg],
+    ) -> Result<Option<Bound>> {
+        if self.dialect != Dialect::Mysql {
+            return Ok(None);
+        }
+        let exprs: Vec<&ast::Expr> = given
+            .iter()
+            .filter_map(|argument| match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+                _ => None,
+            })
+            .collect();
+        if exprs.len() != given.len() {
+            return Ok(None);
+        }
+        Ok(Some(match (name, exprs.as_slice()) {
+            // The row that would have come, in ON DUPLICATE KEY UPDATE.
+            ("values", [ast::Expr::Identifier(column)]) => self.resolve(scope, Some("excluded"), &column.value)?,
+            ("values", [ast::Expr::CompoundIdentifier(parts)]) => {
+                let column = parts.last().map_or("", |part| part.value.as_str());
+                self.resolve(scope, Some("excluded"), column)?
+            }
+            ("date_add" | "adddate" | "date_sub" | "subdate", [moment, ast::Expr::Interval(interval)]) => {
+                self.bind_moved(scope, moment, interval, name.ends_with("add") || name.starts_with("add"))?
+            }
+            ("adddate" | "subdate", [moment, days]) => {
+                let (moment, days) = (self.bind(scope, moment)?, self.bind(scope, days)?);
+                self.move_moment(moment, days, "DAY", name == "adddate")?
+            }
+            ("timestampdiff" | "timestampadd", [ast::Expr::Identifier(unit), a, b]) => {
+                let arguments = vec![constant(&unit.value), self.bind(scope, a)?, self.bind(scope, b)?];
+                self.call(name, arguments)?
+            }
+            ("extract", _) => return Ok(None),
+            ("charset", [_]) => constant("utf8mb4"),
+            ("collation", [_]) => constant("utf8mb4_0900_ai_ci"),
+            ("binary", [value]) => {
+                self.cast_to(self.bind(scope, value)?, Type::of(Base::Bytes), Strictness::Explicit)?
+            }
+            ("char", values) => {
+                let values = values.iter().map(|value| self.bind(scope, value)).collect::<Result<_>>()?;
+                self.call("char", values)?
+            }
+            ("interval", _) => return Err(Error::unsupported("INTERVAL()")),
+            ("get_lock" | "release_lock" | "is_free_lock" | "is_used_lock" | "release_all_locks", _) => {
+                return Err(Error::unsupported(format!("{}()", name.to_uppercase())));
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The collation that a name of MySQL's means; none: texts are compared by their bytes.
+    pub(crate) fn collation_of(&self, name: &str) -> Option<std::sync::Arc<tuple::Collation>> {
+        self.database.catalog.collation_by_name(crate::mysql::collation_name(name)?)
+    }
+
+    /// A value for a column. Constants are looked at here.
+    pub(super) fn assigned_in_mysql(&self, table: &Table, number: usize, bound: Bound) -> Expr {
+        let column = &table.columns[number];
+        if matches!(bound.expr, Expr::Const(Value::Null)) {
+            return bound.expr;
+        }
+        let choices = column.declared.as_deref().and_then(Choices::of);
+        if let (Expr::Slot(_), None) = (&bound.expr, &choices)
+            && bound.ty == column.ty
+        {
+            return bound.expr;
+        }
+        let assigned = Assigned {
+            column: column.name.clone(),
+            to: column.ty,
+            choices,
+            is_lenient: self.is_lenient.get(),
+            value: bound.expr,
+        };
+        if let Expr::Const(value) = &assigned.value
+            && let Ok(value) = assigned.taken(value)
+        {
+            return Expr::Const(value);
+        }
+        Expr::Assigned(Box::new(assigned))
+    }
+
+    /// What a column that may not be null has where nothing is said: an error, where the session is strict.
+    pub(super) fn implicit_default(&self, table: &Table, number: usize) -> Result<Expr> {
+        let column = &table.columns[number];
+        if column.is_nullable || table.generated.is_some_and(|(field, _)| field == number) {
+            return Ok(Expr::Const(Value::Null));
+        }
+        if let Some(choices) =
+            column.declared.as_deref().filter(|declared| declared.starts_with("enum(")).and_then(Choices::of)
+        {
+            return Ok(Expr::Const(choices.first()));
+        }
+        let is_lenient = Bound::new(Expr::Const(Value::Bool(self.is_lenient.get())), Type::BOOL);
+        let value = Bound::new(Expr::Const(crate::mysql::assign::implicit(column.ty)), column.ty);
+        Ok(self.call("implicit_default", vec![constant(&column.name), is_lenient, value])?.expr)
+    }
+}

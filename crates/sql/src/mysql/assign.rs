@@ -1,0 +1,261 @@
+//! Values on their way into columns: what MySQL refuses where it is strict, and what it makes of them where it is not.
+
+use crate::cast::{Strictness, cast};
+use crate::dialect::Dialect;
+use crate::error::{Body, Condition, Error, Result};
+use crate::expr::Expr;
+use crate::run::Run;
+use crate::session::Session;
+use crate::types::{Base, Type};
+use crate::value::Value;
+use std::rc::Rc;
+use tuple::datetime::Datetime;
+
+/// Warnings that are kept of a statement.
+const WARNINGS_MAX: usize = 1024;
+
+/// A value for a column.
+#[derive(Clone)]
+pub(crate) struct Assigned {
+    pub(crate) column: String,
+    pub(crate) to: Type,
+    /// What ENUM and SET allow.
+    pub(crate) choices: Option<Choices>,
+    /// INSERT IGNORE, UPDATE IGNORE: what is wrong is put right, and a warning tells.
+    pub(crate) is_lenient: bool,
+    pub(crate) value: Expr,
+}
+
+/// The words that a column allows.
+#[derive(Clone)]
+pub(crate) struct Choices {
+    words: Rc<[String]>,
+    /// Several of them with commas between.
+    is_set: bool,
+}
+
+impl Choices {
+    /// From the declared type. None: it is another one.
+    pub(crate) fn of(declared: &str) -> Option<Self> {
+        let upper = declared.get(..5)?.to_ascii_uppercase();
+        let is_set = upper.starts_with("SET(");
+        if !is_set && !upper.starts_with("ENUM(") {
+            return None;
+        }
+        let mut words = Vec::new();
+        let mut rest = &declared[declared.find('(')? + 1..];
+        while let Some(at) = rest.find('\'') {
+            let mut word = String::new();
+            let mut chars = rest[at + 1..].char_indices().peekable();
+            let mut end = rest.len();
+            while let Some((place, c)) = chars.next() {
+                match c {
+                    '\'' if chars.peek().is_some_and(|(_, next)| *next == '\'') => {
+                        chars.next();
+                        word.push('\'');
+                    }
+                    '\'' => {
+                        end = at + 1 + place + 1;
+                        break;
+                    }
+                    '\\' => word.extend(chars.next().map(|(_, c)| c)),
+                    c => word.push(c),
+                }
+            }
+            words.push(word);
+            rest = &rest[end..];
+        }
+        Some(Choices { words: words.into(), is_set })
+    }
+
+    /// The first of them: what a column has that says nothing else.
+    pub(crate) fn first(&self) -> Value {
+        if self.is_set { Value::text("") } else { self.words.first().map_or(Value::Null, Value::text_of) }
+    }
+
+    fn one(&self, text: &str) -> Option<&String> {
+        self.words.iter().find(|word| word.to_lowercase() == text.to_lowercase())
+    }
+
+    /// The value as it is kept. None: it is not allowed.
+    fn find(&self, value: &Value) -> Option<Value> {
+        if let Some(number) = value.as_integer() {
+            return match self.is_set {
+                false => {
+                    usize::try_from(number).ok()?.checked_sub(1).and_then(|at| self.words.get(at)).map(Value::text_of)
+                }
+                true => {
+                    let bits = u64::try_from(number)
+                        .ok()
+                        .filter(|bits| self.words.len() >= 64 || bits >> self.words.len() == 0)?;
+                    let words = self.words.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+                    Some(Value::text(words.map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(",")))
+                }
+            };
+        }
+        let text = value.as_text()?;
+        if !self.is_set {
+            return self.one(text).map(Value::text_of);
+        }
+        let wanted: Option<Vec<&String>> =
+            text.split(',').filter(|word| !word.is_empty()).map(|word| self.one(word)).collect();
+        let wanted = wanted?;
+        let words = self.words.iter().filter(|word| wanted.contains(word));
+        Some(Value::text(words.map(String::as_str).collect::<Vec<_>>().join(",")))
+    }
+}
+
+impl Value {
+    fn text_of(text: &String) -> Value {
+        Value::text(text.as_str())
+    }
+}
+
+/// True if the session wants bad values refused.
+pub(crate) fn is_strict(session: Option<&Session>) -> bool {
+    let Some(session) = session.filter(|session| session.is_mysql) else { return true };
+    session.changed_to("sql_mode").is_none_or(|modes| modes.contains("STRICT_") || modes.contains("TRADITIONAL"))
+}
+
+/// Notes a warning of the statement.
+pub(crate) fn warn(session: Option<&Session>, condition: Condition, message: String) {
+    if let Some(session) = session {
+        let mut warnings = session.warnings.borrow_mut();
+        if warnings.len() < WARNINGS_MAX {
+            warnings.push(("Warning", condition.mysql_number(), message));
+        }
+    }
+}
+
+impl Assigned {
+    /// The value as the column takes it. Errors: it does not, and the session is strict.
+    pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
+        let value = self.value.eval(run)?;
+        match self.taken(&value) {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                let error = self.named(error, &value);
+                let is_lenient = self.is_lenient || !is_strict(run.session.as_deref());
+                if !is_lenient || error.condition() == Condition::LimitExceeded {
+                    return Err(error);
+                }
+                warn(run.session.as_deref(), error.condition(), error.to_string());
+                Ok(self.nearest(value))
+            }
+        }
+    }
+
+    /// The value, if the column takes it as it is.
+    pub(crate) fn taken(&self, value: &Value) -> Result<Value> {
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        if let Some(choices) = &self.choices {
+            return choices.find(value).ok_or_else(|| Error::new(Condition::Truncated, ""));
+        }
+        if self.to.is_integer()
+            && let Value::Text(text) = value
+            && text.trim().parse::<f64>().is_err()
+        {
+            return Err(Error::new(Condition::TypeMismatch, ""));
+        }
+        let taken = cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
+        Ok(taken)
+    }
+
+    /// The error in MySQL's words.
+    fn named(&self, error: Error, value: &Value) -> Error {
+        let column = &self.column;
+        let shown: String = value.display(Dialect::Mysql).chars().take(64).collect();
+        let kind = match self.to.base {
+            Base::Date => "date",
+            Base::Timestamp | Base::TimestampTz => "datetime",
+            Base::Decimal | Base::Number => "decimal",
+            Base::Double => "DOUBLE",
+            Base::Text => "string",
+            _ => "integer",
+        };
+        let Body { condition, hint, .. } = error.body();
+        let (condition, message) = match condition {
+            Condition::NumericOutOfRange => {
+                (Condition::NumericOutOfRange, format!("Out of range value for column '{column}' at row 1"))
+            }
+            Condition::TooLong => (Condition::TooLong, format!("Data too long for column '{column}' at row 1")),
+            Condition::InvalidDatetime => (
+                Condition::InvalidDatetime,
+                format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1"),
+            ),
+            Condition::Truncated => (Condition::Truncated, format!("Data truncated for column '{column}' at row 1")),
+            Condition::TypeMismatch | Condition::InvalidText | Condition::InvalidEncoding
+                if self.to.base == Base::Json =>
+            {
+                (Condition::InvalidText, format!("Invalid JSON text: '{shown}' for column '{column}'."))
+            }
+            Condition::TypeMismatch | Condition::InvalidText | Condition::InvalidEncoding => {
+                (Condition::TypeMismatch, format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1"))
+            }
+            _ => return error,
+        };
+        let named = Error::new(condition, message);
+        match hint {
+            Some(hint) => named.hint(hint.clone()),
+            None => named,
+        }
+    }
+
+    /// What comes nearest to the value.
+    fn nearest(&self, value: Value) -> Value {
+        if self.choices.is_some() {
+            return Value::text("");
+        }
+        if let Some((least, greatest)) = self.to.range() {
+            let wanted = cast(Dialect::Mysql, value, Type::of(Base::Decimal), Strictness::Explicit);
+            let wanted = wanted.ok().and_then(|value| value.as_double()).unwrap_or(0.0);
+            return Value::integer((wanted.round() as i128).clamp(least, greatest)).unwrap_or_default();
+        }
+        match cast(Dialect::Mysql, value, self.to, Strictness::Explicit) {
+            Ok(value) => value,
+            Err(_) => implicit(self.to),
+        }
+    }
+}
+
+/// What a column that may not be null has where nothing is said and nobody is strict.
+pub(crate) fn implicit(ty: Type) -> Value {
+    match ty.base {
+        _ if ty.is_integer() => Value::Int(0),
+        Base::Double | Base::Number => Value::Double(0.0),
+        Base::Decimal => Value::decimal(0i64.into()),
+        Base::Bool => Value::Bool(false),
+        Base::Bytes => Value::Bytes((*b"").into()),
+        Base::Json => Value::text("null"),
+        _ if ty.is_moment() => {
+            Value::Datetime(Rc::new(Datetime { seconds: super::moments::ZERO_SECONDS, ..Datetime::default() }))
+        }
+        _ => Value::text(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+
+    #[test]
+    fn choices_are_read_and_looked_at() {
+        let choices = Choices::of("ENUM('a', 'b''c', 'd')").unwrap();
+        let found = |value: Value| choices.find(&value).and_then(|value| value.as_text().map(str::to_string));
+        assert_eq!(found(Value::text("A")).as_deref(), Some("a"));
+        assert_eq!(found(Value::text("b'c")).as_deref(), Some("b'c"));
+        assert_eq!(
+            (found(Value::Int(3)).as_deref(), found(Value::Int(4)), found(Value::text("x"))),
+            (Some("d"), None, None)
+        );
+        let choices = Choices::of("SET('a','b','c')").unwrap();
+        let found = |value: Value| choices.find(&value).and_then(|value| value.as_text().map(str::to_string));
+        assert_eq!((found(Value::text("c,a")).as_deref(), found(Value::Int(6)).as_deref()), (Some("a,c"), Some("b,c")));
+        assert_eq!((found(Value::text("")).as_deref(), found(Value::Int(8))), (Some(""), None));
+        assert!(Choices::of("VARCHAR(5)").is_none() && Choices::of("INT").is_none());
+    }
+}

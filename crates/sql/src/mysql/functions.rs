@@ -1,0 +1,630 @@
+//! Functions that MySQL alone has, or has in its own way.
+
+use super::moments::{DAY, Parts, difference, display, display_day, format, names, parse, parts, read};
+use super::{schema, variables};
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::functions::{Function, Returns};
+use crate::run::Run;
+use crate::table::Table;
+use crate::types::{Base, Type};
+use crate::value::Value;
+use database::{Context, Database};
+use runtime::fiber;
+use std::fmt::Write;
+use std::rc::Rc;
+use tuple::datetime::{Datetime, Interval};
+
+const MANY: usize = usize::MAX;
+const TEXT: Returns = Returns::Type(Base::Text);
+const INT: Returns = Returns::Type(Base::Int8);
+const DOUBLE: Returns = Returns::Type(Base::Double);
+const MOMENT: Returns = Returns::Type(Base::Timestamp);
+const DATE: Returns = Returns::Type(Base::Date);
+
+macro_rules! functions {
+    ($($name:literal ($min:literal, $max:expr) $result:expr, $strict:literal, $volatile:literal => $call:expr;)*) => {
+        /// All of them.
+        static FUNCTIONS: &[Function] = &[$(Function {
+            name: $name,
+            arguments: ($min, $max),
+            result: $result,
+            is_strict: $strict,
+            is_volatile: $volatile,
+            call: $call,
+        },)*];
+    };
+}
+
+/// The function of a name, in small letters.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.iter().find(|function| function.name == name)
+}
+
+fn text(value: &Value) -> Rc<str> {
+    match value {
+        Value::Text(text) => Rc::clone(text),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
+        Value::Datetime(moment) => display(moment).into(),
+        other => other.display(Dialect::Mysql).into(),
+    }
+}
+
+fn bytes(value: &Value) -> Rc<[u8]> {
+    match value {
+        Value::Bytes(bytes) => Rc::clone(bytes),
+        other => text(other).as_bytes().into(),
+    }
+}
+
+fn double(value: &Value) -> f64 {
+    let cast =
+        crate::cast::cast(Dialect::Mysql, value.clone(), Type::of(Base::Double), crate::cast::Strictness::Explicit);
+    cast.ok().and_then(|value| value.as_double()).unwrap_or(0.0)
+}
+
+fn integer(value: &Value) -> i64 {
+    match value.as_integer() {
+        Some(number) => number.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
+        None => double(value).round() as i64,
+    }
+}
+
+fn moment(value: &Value) -> Option<Datetime> {
+    match value {
+        Value::Datetime(moment) => Some(**moment),
+        Value::Text(text) => parse(text),
+        Value::Int(number) => parse(&number.to_string()),
+        _ => None,
+    }
+}
+
+fn of_moment(value: &Value, part: impl FnOnce(&Parts) -> i64) -> Result<Value> {
+    Ok(moment(value).map_or(Value::Null, |moment| Value::Int(part(&parts(&moment)))))
+}
+
+fn datetime(moment: Datetime) -> Value {
+    Value::Datetime(Rc::new(moment))
+}
+
+fn now(run: &Run<'_>, digits: Option<&Value>) -> Result<Value> {
+    let digits = digits.map_or(0, integer).clamp(0, 6) as u32;
+    let unit = 10i128.pow(9 - digits);
+    let ns = run.now_ns.div_euclid(unit) * unit;
+    Ok(datetime(Datetime {
+        seconds: ns.div_euclid(1_000_000_000) as i64,
+        nanoseconds: ns.rem_euclid(1_000_000_000) as i32,
+        ..Datetime::default()
+    }))
+}
+
+fn today(run: &Run<'_>) -> Datetime {
+    Datetime { seconds: (run.now_ns.div_euclid(1_000_000_000) as i64).div_euclid(DAY) * DAY, ..Datetime::default() }
+}
+
+fn clock_text(seconds: i64, micros: i64) -> String {
+    let (sign, seconds) = if seconds < 0 { ("-", -seconds) } else { ("", seconds) };
+    let mut out = format!("{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if micros != 0 {
+        let _ = write!(out, ".{micros:06}");
+    }
+    out
+}
+
+/// Seconds of `hours:minutes:seconds`.
+fn seconds_of(value: &Value) -> Option<i64> {
+    if let Value::Datetime(moment) = value {
+        return Some(moment.seconds.rem_euclid(DAY));
+    }
+    let text = text(value);
+    let rest = text.trim();
+    if let Some(found) = rest.contains('-').then(|| parse(rest)).flatten() {
+        return Some(found.seconds.rem_euclid(DAY));
+    }
+    let (sign, rest) = rest.strip_prefix('-').map_or((1, rest), |rest| (-1, rest));
+    let mut seconds = 0i64;
+    let mut count = 0;
+    for part in rest.split('.').next()?.split(':') {
+        seconds = seconds.checked_mul(60)?.checked_add(part.parse().ok()?)?;
+        count += 1;
+    }
+    let seconds = match count {
+        1 => seconds / 10_000 * 3600 + seconds / 100 % 100 * 60 + seconds % 100,
+        2 => seconds * 60,
+        _ => seconds,
+    };
+    Some(sign * seconds)
+}
+
+/// A moment so much later, as MySQL gives it: text where text was given.
+fn moved(value: &Value, amount: &Value, unit: &Value, sign: i64) -> Result<Value> {
+    let unit = text(unit);
+    let interval: Interval = match amount {
+        Value::Interval(interval) => **interval,
+        amount => super::moments::interval(&text(amount), &unit)?,
+    };
+    let Some(from) = moment(value) else { return Ok(Value::Null) };
+    let Some(found) = crate::moments::moved(&from, &interval, sign) else { return Ok(Value::Null) };
+    let is_day = |value: &Value| matches!(value, Value::Text(text) if !text.contains(':'));
+    let has_clock = interval.fields[4..].iter().any(|field| *field != 0);
+    Ok(match value {
+        Value::Datetime(_) => datetime(found),
+        value if is_day(value) && !has_clock => Value::text(display_day(&found)),
+        _ => Value::text(display(&found)),
+    })
+}
+
+/// A number with commas between thousands.
+fn with_commas(value: &Value, digits: i64) -> String {
+    let digits = digits.clamp(0, 30) as usize;
+    let exact = value.as_decimal().filter(|_| !matches!(value, Value::Double(_)));
+    let rounded = exact.and_then(|value| crate::arithmetic::rounded_to(value, digits as i32));
+    let shown = match rounded {
+        Some(value) => value.to_string(),
+        None => format!("{:.digits$}", double(value)),
+    };
+    let (sign, shown) = shown.strip_prefix('-').map_or(("", shown.as_str()), |rest| ("-", rest));
+    let (whole, fraction) = shown.split_once('.').unwrap_or((shown, ""));
+    let mut out = String::from(sign);
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if digits > 0 {
+        let _ = write!(out, ".{fraction:0<digits$}");
+    }
+    out
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+fn in_base(mut number: u64, base: u64) -> String {
+    let mut digits = Vec::new();
+    loop {
+        digits.push(char::from_digit((number % base) as u32, base as u32).unwrap_or('0').to_ascii_uppercase());
+        number /= base;
+        if number == 0 {
+            return digits.into_iter().rev().collect();
+        }
+    }
+}
+
+fn regex(pattern: &str, flags: &str) -> Result<regex::Regex> {
+    let refused = |error: regex::Error| {
+        Error::new(Condition::InvalidRegex, "Got an error from the regular expression engine").detail(error.to_string())
+    };
+    regex::RegexBuilder::new(pattern)
+        .case_insensitive(!flags.contains('c'))
+        .multi_line(flags.contains('m'))
+        .dot_matches_new_line(flags.contains('n'))
+        .size_limit(1 << 20)
+        .build()
+        .map_err(refused)
+}
+
+/// Where the n-th part of a text ends or begins that stands between marks.
+fn substring_index(value: &str, mark: &str, count: i64) -> String {
+    if mark.is_empty() || count == 0 {
+        return String::new();
+    }
+    let places: Vec<usize> = value.match_indices(mark).map(|(at, _)| at).collect();
+    let wanted = count.unsigned_abs() as usize;
+    if wanted > places.len() {
+        return value.to_string();
+    }
+    match count > 0 {
+        true => value[..places[wanted - 1]].to_string(),
+        false => value[places[places.len() - wanted] + mark.len()..].to_string(),
+    }
+}
+
+/// The condition of a name that is compared without regard to case.
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Text(a), Value::Text(b)) => a.to_lowercase() == b.to_lowercase(),
+        (a, b) if a.as_double().is_some() || b.as_double().is_some() => double(a) == double(b),
+        (a, b) => text(a).to_lowercase() == text(b).to_lowercase(),
+    }
+}
+
+functions! {
+    // The session.
+    "last_insert_id" (0, 1) Returns::Type(Base::Uint8), false, true => |run, a| {
+        let Some(session) = &run.session else { return Ok(Value::Int(0)) };
+        if let Some(value) = a.first() {
+            session.last_insert_id.set(integer(value).max(0) as u64);
+        }
+        Ok(Value::integer(i128::from(session.last_insert_id.get())).unwrap_or_default())
+    };
+    "row_count" (0, 0) INT, false, true => |run, _| Ok(Value::Int(run.session.as_ref().map_or(-1, |session| session.row_count.get())));
+    "found_rows" (0, 0) INT, false, true => |run, _| Ok(Value::Int(run.session.as_ref().map_or(0, |session| session.found_rows.get() as i64)));
+    "connection_id" (0, 0) INT, false, true => |run, _| Ok(Value::Int(run.session.as_ref().map_or(0, |session| i64::from(session.number))));
+    "database" (0, 0) TEXT, false, true => |run, _| Ok(Value::text(schema::database(run.session.as_deref())));
+    "schema" (0, 0) TEXT, false, true => |run, _| Ok(Value::text(schema::database(run.session.as_deref())));
+    "user" (0, 0) TEXT, false, true => user;
+    "current_user" (0, 0) TEXT, false, true => user;
+    "session_user" (0, 0) TEXT, false, true => user;
+    "system_user" (0, 0) TEXT, false, true => user;
+    "current_role" (0, 0) TEXT, false, true => |_, _| Ok(Value::text("NONE"));
+    "system_variable" (1, 1) TEXT, false, true => |run, a| variables::value_of(run.session.as_deref(), &text(&a[0]));
+    "user_variable" (1, 1) Returns::Type(Base::Any), false, true => |run, a| Ok(variables::user_value(run.session.as_deref(), &text(&a[0])));
+    "set_user_variable" (2, 2) Returns::Type(Base::Any), false, true => |run, a| {
+        if let Some(session) = &run.session {
+            variables::set_user(session, &text(&a[0]), a[1].clone())?;
+        }
+        Ok(a[1].clone())
+    };
+    "known_table" (1, 1) TEXT, true, true => |run, a| {
+        let name = text(&a[0]);
+        if crate::catalog::find(Dialect::Mysql, Some("information_schema"), &name).is_some() {
+            return Ok(Value::Text(name));
+        }
+        let table = readable(run.database, run.context, &name)?;
+        Ok(Value::text(table.name))
+    };
+    "table_definition" (1, 1) TEXT, true, true => |run, a| {
+        let table = readable(run.database, run.context, &text(&a[0]))?;
+        Ok(Value::text(schema::definition(run.database, &table)))
+    };
+    "implicit_default" (3, 3) Returns::Type(Base::Any), false, true => |run, a| {
+        let message = format!("Field '{}' doesn't have a default value", text(&a[0]));
+        if !matches!(a[1], Value::Bool(true)) && super::assign::is_strict(run.session.as_deref()) {
+            return Err(Error::new(Condition::NoDefault, message));
+        }
+        super::assign::warn(run.session.as_deref(), Condition::NoDefault, message);
+        Ok(a[2].clone())
+    };
+    "sleep" (1, 1) INT, true, true => |run, a| {
+        let seconds = double(&a[0]);
+        if !(0.0..=31_536_000.0).contains(&seconds) {
+            return Err(Error::new(Condition::InvalidArgument, "Incorrect arguments to sleep."));
+        }
+        run.database.suspend(run.context);
+        let wake = fiber::sleep((seconds * 1e9) as u64);
+        run.database.resume(run.context)?;
+        match wake {
+            fiber::Wake::Cancelled => Err(Error::new(Condition::Cancelled, "Query execution was interrupted")),
+            _ => Ok(Value::Int(0)),
+        }
+    };
+    "uuid" (0, 0) TEXT, false, true => |run, _| {
+        let mut bytes = [0; 16];
+        run.database.environment().randomness.fill(&mut bytes);
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Ok(Value::text(tuple::format_uuid(&bytes)))
+    };
+
+    // Days and moments.
+    "now" (0, 1) MOMENT, false, false => |run, a| now(run, a.first());
+    "current_timestamp" (0, 1) MOMENT, false, false => |run, a| now(run, a.first());
+    "localtime" (0, 1) MOMENT, false, false => |run, a| now(run, a.first());
+    "localtimestamp" (0, 1) MOMENT, false, false => |run, a| now(run, a.first());
+    "sysdate" (0, 1) MOMENT, false, true => |run, a| now(run, a.first());
+    "utc_timestamp" (0, 1) MOMENT, false, false => |run, a| now(run, a.first());
+    "curdate" (0, 0) DATE, false, false => |run, _| Ok(datetime(today(run)));
+    "current_date" (0, 0) DATE, false, false => |run, _| Ok(datetime(today(run)));
+    "utc_date" (0, 0) DATE, false, false => |run, _| Ok(datetime(today(run)));
+    "curtime" (0, 1) TEXT, false, false => |run, _| Ok(Value::text(clock_text((run.now_ns.div_euclid(1_000_000_000) as i64).rem_euclid(DAY), 0)));
+    "current_time" (0, 1) TEXT, false, false => |run, _| Ok(Value::text(clock_text((run.now_ns.div_euclid(1_000_000_000) as i64).rem_euclid(DAY), 0)));
+    "utc_time" (0, 1) TEXT, false, false => |run, _| Ok(Value::text(clock_text((run.now_ns.div_euclid(1_000_000_000) as i64).rem_euclid(DAY), 0)));
+    "date" (1, 1) DATE, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| datetime(Datetime {
+        seconds: moment.seconds.div_euclid(DAY) * DAY,
+        ..Datetime::default()
+    })));
+    "time" (1, 1) TEXT, true, false => |_, a| Ok(match (moment(&a[0]), seconds_of(&a[0])) {
+        (Some(moment), _) => Value::text(clock_text(moment.seconds.rem_euclid(DAY), i64::from(moment.nanoseconds / 1000))),
+        (None, Some(seconds)) => Value::text(clock_text(seconds, 0)),
+        (None, None) => Value::Null,
+    });
+    "timestamp" (1, 1) MOMENT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, datetime));
+    "year" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.year);
+    "month" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.month);
+    "day" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.day);
+    "dayofmonth" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.day);
+    "quarter" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| (parts.month + 2) / 3);
+    "dayofweek" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| (parts.weekday() + 1) % 7 + 1);
+    "weekday" (1, 1) INT, true, false => |_, a| of_moment(&a[0], Parts::weekday);
+    "dayofyear" (1, 1) INT, true, false => |_, a| of_moment(&a[0], Parts::day_of_year);
+    "week" (1, 2) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.week(a.get(1).map_or(0, integer)).0);
+    "weekofyear" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.week(3).0);
+    "yearweek" (1, 2) INT, true, false => |_, a| of_moment(&a[0], |parts| {
+        let (week, year) = parts.week(a.get(1).map_or(0, integer) | 2);
+        year * 100 + week
+    });
+    "hour" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, |seconds| Value::Int(seconds.abs() / 3600)));
+    "minute" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, |seconds| Value::Int(seconds.abs() / 60 % 60)));
+    "second" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, |seconds| Value::Int(seconds.abs() % 60)));
+    "microsecond" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.micros);
+    "dayname" (1, 1) TEXT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| Value::text(names(&moment).1)));
+    "monthname" (1, 1) TEXT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| Value::text(names(&moment).0)));
+    "last_day" (1, 1) DATE, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| {
+        let Parts { year, month, .. } = parts(&moment);
+        super::moments::moment(year, month, super::moments::days_of(year, month.max(1)), 0, 0).map_or(Value::Null, datetime)
+    }));
+    "to_days" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.number + 719_528);
+    "to_seconds" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| (parts.number + 719_528) * DAY + parts.clock);
+    "from_days" (1, 1) DATE, true, false => |_, a| Ok(datetime(Datetime { seconds: (integer(&a[0]).clamp(0, 3_652_424) - 719_528) * DAY, ..Datetime::default() }));
+    "makedate" (2, 2) DATE, true, false => |_, a| {
+        let (year, day) = (integer(&a[0]), integer(&a[1]));
+        if day < 1 || !(0..=9999).contains(&year) || day > 1_000_000 {
+            return Ok(Value::Null);
+        }
+        Ok(datetime(Datetime { seconds: (super::moments::day_number(year, 1, 1) + day - 1) * DAY, ..Datetime::default() }))
+    };
+    "maketime" (3, 3) TEXT, true, false => |_, a| Ok(Value::text(clock_text(integer(&a[0]).clamp(-838, 838) * 3600 + integer(&a[1]) * 60 + integer(&a[2]), 0)));
+    "time_to_sec" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, Value::Int));
+    "sec_to_time" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(clock_text(integer(&a[0]).clamp(-3_020_399, 3_020_399), 0)));
+    "timediff" (2, 2) TEXT, true, false => |_, a| Ok(match (moment(&a[0]), moment(&a[1])) {
+        (Some(a), Some(b)) => Value::text(clock_text((a.seconds - b.seconds).clamp(-3_020_399, 3_020_399), 0)),
+        _ => match (seconds_of(&a[0]), seconds_of(&a[1])) {
+            (Some(a), Some(b)) => Value::text(clock_text((a - b).clamp(-3_020_399, 3_020_399), 0)),
+            _ => Value::Null,
+        },
+    });
+    "datediff" (2, 2) INT, true, false => |_, a| Ok(match (moment(&a[0]), moment(&a[1])) {
+        (Some(a), Some(b)) => Value::Int(a.seconds.div_euclid(DAY) - b.seconds.div_euclid(DAY)),
+        _ => Value::Null,
+    });
+    "timestampdiff" (3, 3) INT, true, false => |_, a| Ok(match (moment(&a[1]), moment(&a[2])) {
+        (Some(from), Some(to)) => difference(&text(&a[0]), &from, &to).map_or(Value::Null, Value::Int),
+        _ => Value::Null,
+    });
+    "timestampadd" (3, 3) TEXT, true, false => |_, a| moved(&a[2], &a[1], &a[0], 1);
+    "later_text" (3, 3) TEXT, true, false => |_, a| moved(&a[0], &a[1], &a[2], 1);
+    "earlier_text" (3, 3) TEXT, true, false => |_, a| moved(&a[0], &a[1], &a[2], -1);
+    "later" (3, 3) MOMENT, true, false => |_, a| moved(&a[0], &a[1], &a[2], 1);
+    "earlier" (3, 3) MOMENT, true, false => |_, a| moved(&a[0], &a[1], &a[2], -1);
+    "date_format" (2, 2) TEXT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| Value::text(format(&moment, &text(&a[1])))));
+    "time_format" (2, 2) TEXT, true, false => |_, a| {
+        let clock = seconds_of(&a[0]).map(|seconds| Datetime { seconds: seconds.rem_euclid(DAY), ..Datetime::default() });
+        Ok(clock.map_or(Value::Null, |moment| Value::text(format(&moment, &text(&a[1])))))
+    };
+    "str_to_date" (2, 2) MOMENT, true, false => |_, a| Ok(read(&text(&a[0]), &text(&a[1])).map_or(Value::Null, |found| datetime(found.0)));
+    "unix_timestamp" (0, 1) INT, true, false => |run, a| Ok(match a.first() {
+        None => Value::Int(run.now_ns.div_euclid(1_000_000_000) as i64),
+        Some(value) => moment(value).map_or(Value::Null, |moment| Value::Int(moment.seconds.max(0))),
+    });
+    "from_unixtime" (1, 2) MOMENT, true, false => |_, a| {
+        let value = double(&a[0]);
+        if !(0.0..=32_536_771_199.0).contains(&value) {
+            return Ok(Value::Null);
+        }
+        let micros = ((value.fract() * 1e6).round() as i32).min(999_999);
+        let found = Datetime { seconds: value.trunc() as i64, nanoseconds: micros * 1000, ..Datetime::default() };
+        Ok(match a.get(1) {
+            Some(pattern) => Value::text(format(&found, &text(pattern))),
+            None => datetime(found),
+        })
+    };
+
+    // Text.
+    "mid" (2, 3) TEXT, true, false => |run, a| match crate::functions::find(Dialect::Mysql, "substr") {
+        Some(function) => (function.call)(run, a),
+        None => Ok(Value::Null),
+    };
+    "space" (1, 1) TEXT, true, false => |run, a| {
+        let count = integer(&a[0]).max(0) as usize;
+        run.check_length(count)?;
+        Ok(Value::text(" ".repeat(count)))
+    };
+    "insert" (4, 4) TEXT, true, false => |_, a| {
+        let (value, at, count) = (text(&a[0]), integer(&a[1]), integer(&a[2]));
+        let length = value.chars().count() as i64;
+        if at < 1 || at > length {
+            return Ok(Value::Text(value));
+        }
+        let count = if count < 0 { length } else { count };
+        let head: String = value.chars().take(at as usize - 1).collect();
+        let tail: String = value.chars().skip((at - 1).saturating_add(count) as usize).collect();
+        Ok(Value::text(format!("{head}{}{tail}", text(&a[3]))))
+    };
+    "strcmp" (2, 2) INT, true, false => |_, a| Ok(Value::Int(match text(&a[0]).to_lowercase().cmp(&text(&a[1]).to_lowercase()) {
+        std::cmp::Ordering::Less => -1,
+        std::cmp::Ordering::Equal => 0,
+        std::cmp::Ordering::Greater => 1,
+    }));
+    "substring_index" (3, 3) TEXT, true, false => |_, a| Ok(Value::text(substring_index(&text(&a[0]), &text(&a[1]), integer(&a[2]))));
+    "field" (2, MANY) INT, false, false => |_, a| Ok(Value::Int(match a[0].is_null() {
+        true => 0,
+        false => a[1..].iter().position(|value| !value.is_null() && is_same(&a[0], value)).map_or(0, |at| at as i64 + 1),
+    }));
+    "find_in_set" (2, 2) INT, true, false => |_, a| {
+        let (wanted, list) = (text(&a[0]).to_lowercase(), text(&a[1]).to_lowercase());
+        let found = if list.is_empty() { None } else { list.split(',').position(|part| part == wanted) };
+        Ok(Value::Int(found.map_or(0, |at| at as i64 + 1)))
+    };
+    "elt" (2, MANY) TEXT, false, false => |_, a| {
+        let found = usize::try_from(integer(&a[0])).ok().filter(|at| *at > 0 && !a[0].is_null()).and_then(|at| a.get(at));
+        Ok(found.filter(|value| !value.is_null()).map_or(Value::Null, |value| Value::Text(text(value))))
+    };
+    "format" (2, 3) TEXT, true, false => |_, a| Ok(Value::text(with_commas(&a[0], integer(&a[1]))));
+    "ord" (1, 1) INT, true, false => |_, a| {
+        let value = text(&a[0]);
+        let first = value.chars().next().map_or(0, char::len_utf8);
+        Ok(Value::Int(value.as_bytes()[..first].iter().fold(0, |sum, byte| sum << 8 | i64::from(*byte))))
+    };
+    "ascii" (1, 1) INT, true, false => |_, a| Ok(Value::Int(bytes(&a[0]).first().map_or(0, |byte| i64::from(*byte))));
+    "length" (1, 1) INT, true, false => |_, a| Ok(Value::Int(bytes(&a[0]).len() as i64));
+    "bit_length" (1, 1) INT, true, false => |_, a| Ok(Value::Int(bytes(&a[0]).len() as i64 * 8));
+    "to_base64" (1, 1) TEXT, true, false => |run, a| {
+        use base64::Engine;
+        let bytes = bytes(&a[0]);
+        run.check_length(bytes.len().saturating_mul(2))?;
+        let whole = base64::engine::general_purpose::STANDARD.encode(&bytes[..]);
+        let lines: Vec<&str> = whole.as_bytes().chunks(76).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+        Ok(Value::text(lines.join("\n")))
+    };
+    "from_base64" (1, 1) Returns::Type(Base::Bytes), true, false => |_, a| {
+        use base64::Engine;
+        let text: String = text(&a[0]).chars().filter(|c| !c.is_whitespace()).collect();
+        Ok(base64::engine::general_purpose::STANDARD.decode(text).map_or(Value::Null, |bytes| Value::Bytes(bytes.into())))
+    };
+    "md5" (1, 1) TEXT, true, false => |_, a| {
+        use md5::Digest;
+        Ok(Value::text(hex(&md5::Md5::digest(&bytes(&a[0])[..]))))
+    };
+    "sha1" (1, 1) TEXT, true, false => sha1;
+    "sha" (1, 1) TEXT, true, false => sha1;
+    "sha2" (2, 2) TEXT, true, false => |_, a| {
+        use sha2::Digest;
+        let bytes = bytes(&a[0]);
+        Ok(match integer(&a[1]) {
+            0 | 256 => Value::text(hex(&sha2::Sha256::digest(&bytes[..]))),
+            224 => Value::text(hex(&sha2::Sha224::digest(&bytes[..]))),
+            384 => Value::text(hex(&sha2::Sha384::digest(&bytes[..]))),
+            512 => Value::text(hex(&sha2::Sha512::digest(&bytes[..]))),
+            _ => Value::Null,
+        })
+    };
+    "crc32" (1, 1) INT, true, false => |_, a| {
+        let sum = bytes(&a[0]).iter().fold(!0u32, |sum, byte| {
+            (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
+        });
+        Ok(Value::Int(i64::from(!sum)))
+    };
+    "regexp_like" (2, 3) INT, true, false => |_, a| {
+        let flags = a.get(2).map_or_else(|| "".into(), text);
+        Ok(Value::Int(i64::from(regex(&text(&a[1]), &flags)?.is_match(&text(&a[0])))))
+    };
+    "regexp_replace" (3, 3) TEXT, true, false => |run, a| {
+        let (value, to) = (text(&a[0]), text(&a[2]));
+        let found = regex(&text(&a[1]), "")?.replace_all(&value, &*to).into_owned();
+        run.check_length(found.len())?;
+        Ok(Value::text(found))
+    };
+    "regexp_substr" (2, 2) TEXT, true, false => |_, a| {
+        let value = text(&a[0]);
+        let found = regex(&text(&a[1]), "")?.find(&value).map(|found| found.as_str().to_string());
+        Ok(found.map_or(Value::Null, Value::text))
+    };
+    "regexp_instr" (2, 2) INT, true, false => |_, a| {
+        let value = text(&a[0]);
+        let found = regex(&text(&a[1]), "")?.find(&value).map(|found| value[..found.start()].chars().count() as i64 + 1);
+        Ok(Value::Int(found.unwrap_or(0)))
+    };
+    "quote" (1, 1) TEXT, false, false => |_, a| Ok(Value::text(match &a[0] {
+        Value::Null => "NULL".to_string(),
+        value => format!("'{}'", text(value).replace('\\', "\\\\").replace('\'', "\\'").replace('\0', "\\0").replace('\u{1a}', "\\Z")),
+    }));
+    "json_valid" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from(crate::json::check(&text(&a[0])))));
+    "json_quote" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(json_text(&text(&a[0]))));
+    "json_array" (0, MANY) TEXT, false, false => |_, a| {
+        let parts: Vec<String> = a.iter().map(json_value).collect();
+        Ok(Value::text(format!("[{}]", parts.join(", "))))
+    };
+    "json_object" (0, MANY) TEXT, false, false => |_, a| {
+        if a.len() % 2 == 1 {
+            return Err(Error::new(Condition::InvalidArgument, "Incorrect parameter count in the call to native function 'json_object'"));
+        }
+        let parts: Vec<String> = a.chunks(2).map(|pair| format!("{}: {}", json_text(&text(&pair[0])), json_value(&pair[1]))).collect();
+        Ok(Value::text(format!("{{{}}}", parts.join(", "))))
+    };
+
+    // Numbers.
+    "isnull" (1, 1) INT, false, false => |_, a| Ok(Value::Int(i64::from(a[0].is_null())));
+    "conv" (3, 3) TEXT, true, false => |_, a| {
+        let (from, to) = (integer(&a[1]).unsigned_abs(), integer(&a[2]).unsigned_abs());
+        if !(2..=36).contains(&from) || !(2..=36).contains(&to) {
+            return Ok(Value::Null);
+        }
+        let value = text(&a[0]);
+        let digits = value.trim();
+        let (is_negative, digits) = digits.strip_prefix('-').map_or((false, digits), |digits| (true, digits));
+        let number = digits.chars().map_while(|c| c.to_digit(from as u32)).fold(0u64, |sum, digit| {
+            sum.saturating_mul(from).saturating_add(u64::from(digit))
+        });
+        let number = if is_negative { number.wrapping_neg() } else { number };
+        Ok(Value::text(match integer(&a[2]) < 0 && (number as i64) < 0 {
+            true => format!("-{}", in_base((number as i64).unsigned_abs(), to)),
+            false => in_base(number, to),
+        }))
+    };
+    "bin" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(integer(&a[0]) as u64, 2)));
+    "oct" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(integer(&a[0]) as u64, 8)));
+    "bit_count" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from((integer(&a[0]) as u64).count_ones())));
+    "log2" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.log2())));
+    "log10" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.log10())));
+    "ln" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.ln())));
+    "sqrt" (1, 1) DOUBLE, true, false => |_, a| {
+        let value = double(&a[0]);
+        Ok(if value < 0.0 { Value::Null } else { Value::Double(value.sqrt()) })
+    };
+    "degrees" (1, 1) DOUBLE, true, false => |_, a| Ok(Value::Double(double(&a[0]).to_degrees()));
+    "radians" (1, 1) DOUBLE, true, false => |_, a| Ok(Value::Double(double(&a[0]).to_radians()));
+    "asin" (1, 1) DOUBLE, true, false => |_, a| Ok(unit(&a[0]).map_or(Value::Null, |value| Value::Double(value.asin())));
+    "acos" (1, 1) DOUBLE, true, false => |_, a| Ok(unit(&a[0]).map_or(Value::Null, |value| Value::Double(value.acos())));
+    "atan2" (2, 2) DOUBLE, true, false => |_, a| Ok(Value::Double(double(&a[0]).atan2(double(&a[1]))));
+    "cot" (1, 1) DOUBLE, true, false => |_, a| match 1.0 / double(&a[0]).tan() {
+        value if value.is_finite() => Ok(Value::Double(value)),
+        _ => Err(Error::new(Condition::NumericOutOfRange, format!("DOUBLE value is out of range in 'cot({})'", text(&a[0])))),
+    };
+    "inet_aton" (1, 1) INT, true, false => |_, a| {
+        let address = text(&a[0]).parse::<std::net::Ipv4Addr>();
+        Ok(address.map_or(Value::Null, |address| Value::Int(i64::from(u32::from(address)))))
+    };
+    "inet_ntoa" (1, 1) TEXT, true, false => |_, a| {
+        let number = u32::try_from(integer(&a[0]));
+        Ok(number.map_or(Value::Null, |number| Value::text(std::net::Ipv4Addr::from(number).to_string())))
+    };
+    "name_const" (2, 2) Returns::Type(Base::Any), false, false => |_, a| Ok(a[1].clone());
+}
+
+fn positive(value: &Value) -> Option<f64> {
+    Some(double(value)).filter(|value| *value > 0.0)
+}
+
+fn unit(value: &Value) -> Option<f64> {
+    Some(double(value)).filter(|value| (-1.0..=1.0).contains(value))
+}
+
+fn sha1(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {
+    use sha1::Digest;
+    Ok(Value::text(hex(&sha1::Sha1::digest(&bytes(&a[0])[..]))))
+}
+
+fn user(run: &mut Run<'_>, _: &[Value]) -> Result<Value> {
+    let name = run.database.catalog.user_name(run.context.user(&run.database.catalog));
+    Ok(Value::text(format!("{name}@%")))
+}
+
+fn json_text(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if (c as u32) < 0x20 => _ = write!(out, "\\u{:04x}", c as u32),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn json_value(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Decimal(_) => value.display(Dialect::Mysql),
+        value => json_text(&text(value)),
+    }
+}
+
+/// A table that the user may read. Errors: there is none.
+fn readable(database: &Database, context: &Rc<Context>, name: &str) -> Result<Table> {
+    let none = || Error::new(Condition::UndefinedTable, format!("Table '{name}' doesn't exist"));
+    let space = database.catalog.space_by_name(name).ok_or_else(none)?;
+    database.check_space_access(context, &space, database::Privileges::READ)?;
+    Table::of(database, space)
+}

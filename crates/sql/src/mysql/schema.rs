@@ -1,0 +1,614 @@
+//! `information_schema` as MySQL has it, and definitions of tables as its programs read them.
+
+use crate::catalog::{View, Virtual, virtuals};
+use crate::session::Session;
+use crate::table::{Column, Table};
+use crate::types::{Base, Type};
+use crate::value::Value;
+use database::Database;
+use std::fmt::Write;
+use std::rc::Rc;
+
+/// The name of the database where a session has named none.
+const DATABASE: &str = "lycosa";
+/// What text that is compared without regard to case and accents is said to be compared by, and all other text.
+const COLLATION: &str = "utf8mb4_0900_ai_ci";
+const BINARY_COLLATION: &str = "utf8mb4_bin";
+
+/// The name of the database, as a session knows it.
+pub(crate) fn database(session: Option<&Session>) -> String {
+    let name = session.map(|session| session.database.borrow().clone()).unwrap_or_default();
+    if name.is_empty() { DATABASE.to_string() } else { name }
+}
+
+/// The type of a column as MySQL writes it: `int unsigned`, `varchar(20)`.
+pub(crate) fn type_name(column: &Column) -> String {
+    if let Some(declared) = &column.declared {
+        return declared.clone();
+    }
+    let name = match column.ty.base {
+        Base::Bool => "tinyint(1)",
+        Base::Int1 => "tinyint",
+        Base::Uint1 => "tinyint unsigned",
+        Base::Int2 => "smallint",
+        Base::Uint2 => "smallint unsigned",
+        Base::Int4 => "int",
+        Base::Uint4 => "int unsigned",
+        Base::Int8 | Base::Integer => "bigint",
+        Base::Uint8 => "bigint unsigned",
+        Base::Double => "double",
+        Base::Decimal if column.ty.length > 0 => return format!("decimal({},{})", column.ty.length, column.ty.scale),
+        Base::Decimal | Base::Number => "decimal(38,10)",
+        Base::Text if column.ty.length > 0 => return format!("varchar({})", column.ty.length),
+        Base::Text | Base::Scalar | Base::Any | Base::Unknown => "longtext",
+        Base::Bytes => "longblob",
+        Base::Uuid => "char(36)",
+        Base::Date => "date",
+        Base::Timestamp | Base::TimestampTz => "datetime(6)",
+        Base::Interval => "varchar(255)",
+        Base::Json | Base::Array | Base::Map => "json",
+    };
+    name.to_string()
+}
+
+/// A declared type as it is shown: in small letters, without the width of numbers.
+pub(crate) fn shown_type(declared: &str) -> String {
+    let mut out = String::new();
+    let mut is_quoted = false;
+    for c in declared.chars() {
+        is_quoted ^= c == '\'';
+        match is_quoted {
+            true => out.push(c),
+            false => out.extend(c.to_lowercase()),
+        }
+    }
+    let out = out.replace(", ", ",").replace(" zerofill", "");
+    let (name, rest) = out.split_at(out.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(out.len()));
+    let behind = rest.split_once(')').map_or("", |(_, behind)| behind);
+    let is_number = matches!(name, "int" | "integer" | "bigint" | "smallint" | "mediumint" | "tinyint");
+    let name = match name {
+        "integer" => "int",
+        "numeric" | "dec" => "decimal",
+        "character" => "char",
+        name => name,
+    };
+    match name {
+        "bool" | "boolean" => "tinyint(1)".to_string(),
+        "tinyint" if rest.starts_with("(1)") => format!("tinyint(1){behind}"),
+        "decimal" if !rest.starts_with('(') => format!("decimal(10,0){rest}"),
+        "decimal" if !rest.contains(',') => out.replacen(')', ",0)", 1).replacen("numeric", "decimal", 1),
+        "char" if rest.is_empty() => "char(1)".to_string(),
+        _ if is_number && rest.starts_with('(') => format!("{name}{behind}"),
+        name => format!("{name}{rest}"),
+    }
+}
+
+fn data_type(shown: &str) -> &str {
+    &shown[..shown.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(shown.len())]
+}
+
+fn collation_of(column: &Column) -> Option<&'static str> {
+    (column.ty.base == Base::Text).then_some(if column.collation.is_some() { COLLATION } else { BINARY_COLLATION })
+}
+
+/// What stands in a column where nothing is said, as it is shown: without quotes. None: nothing or null.
+fn shown_default(column: &Column) -> Option<(String, bool)> {
+    let text = column.default.as_ref()?;
+    if text.eq_ignore_ascii_case("null") {
+        return None;
+    }
+    let bare = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    match bare {
+        Some(bare) => Some((bare.replace("''", "'"), true)),
+        None if text.parse::<f64>().is_ok() => Some((text.clone(), true)),
+        None => Some((text.to_uppercase().replace("()", ""), false)),
+    }
+}
+
+fn extra(table: &Table, at: usize) -> String {
+    let column = &table.columns[at];
+    let mut words = Vec::new();
+    if table.generated.is_some_and(|(field, _)| field == at) {
+        words.push("auto_increment".to_string());
+    }
+    if shown_default(column).is_some_and(|(_, is_literal)| !is_literal) {
+        words.push("DEFAULT_GENERATED".to_string());
+    }
+    if let Some(update) = &column.on_update {
+        words.push(format!("on update {}", update.to_uppercase().replace("()", "")));
+    }
+    words.join(" ")
+}
+
+/// CREATE TABLE for a table that is there.
+pub(crate) fn definition(database: &Database, table: &Table) -> String {
+    let name = |name: &str| format!("`{}`", name.replace('`', "``"));
+    let literal = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+    let mut lines = Vec::new();
+    for at in table.visible() {
+        let column = &table.columns[at];
+        let mut line = format!("  {} {}", name(&column.name), type_name(column));
+        if collation_of(column) == Some(BINARY_COLLATION) {
+            let _ = write!(line, " CHARACTER SET utf8mb4 COLLATE {BINARY_COLLATION}");
+        }
+        if !column.is_nullable {
+            line.push_str(" NOT NULL");
+        }
+        let is_generated = table.generated.is_some_and(|(field, _)| field == at);
+        match shown_default(column) {
+            _ if is_generated => line.push_str(" AUTO_INCREMENT"),
+            Some((text, true)) => _ = write!(line, " DEFAULT {}", literal(&text)),
+            Some((text, false)) => _ = write!(line, " DEFAULT {text}"),
+            None if column.is_nullable
+                && !matches!(
+                    data_type(&type_name(column)),
+                    "text"
+                        | "longtext"
+                        | "mediumtext"
+                        | "tinytext"
+                        | "blob"
+                        | "longblob"
+                        | "mediumblob"
+                        | "tinyblob"
+                        | "json"
+                ) =>
+            {
+                line.push_str(" DEFAULT NULL")
+            }
+            None => {}
+        }
+        if let Some(update) = &column.on_update {
+            let _ = write!(line, " ON UPDATE {}", update.to_uppercase().replace("()", ""));
+        }
+        lines.push(line);
+    }
+    for index in &table.indexes {
+        let columns: Vec<String> = index.parts.iter().map(|(field, ..)| name(&table.columns[*field].name)).collect();
+        if index.parts.iter().any(|(field, ..)| table.columns[*field].is_hidden) {
+            continue;
+        }
+        let listed = columns.join(",");
+        lines.push(match (index.id.0, index.is_unique) {
+            (0, _) => format!("  PRIMARY KEY ({listed})"),
+            (_, true) => format!("  UNIQUE KEY {} ({listed})", name(&index.name)),
+            (_, false) => format!("  KEY {} ({listed})", name(&index.name)),
+        });
+    }
+    let engine = if table.space.may_wait() { "vinyl" } else { "InnoDB" };
+    let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
+    if let Some(next) = next_number(database, table).filter(|next| *next > 1) {
+        let _ = write!(out, " AUTO_INCREMENT={next}");
+    }
+    let _ = write!(out, " DEFAULT CHARSET=utf8mb4 COLLATE={COLLATION}");
+    out
+}
+
+/// The number that the next row gets.
+fn next_number(database: &Database, table: &Table) -> Option<i64> {
+    let (field, sequence) = table.generated?;
+    if table.columns[field].is_hidden {
+        return None;
+    }
+    let sequences = database.catalog.sequences();
+    let sequence = sequences.iter().find(|known| known.def().id == sequence)?;
+    let def = sequence.def();
+    Some(sequence.value().map_or(def.start, |last| last.saturating_add(def.step)))
+}
+
+fn text(text: &str) -> Value {
+    Value::text(text)
+}
+
+fn int(value: i64) -> Value {
+    Value::Int(value)
+}
+
+fn yes(is: bool) -> Value {
+    text(if is { "YES" } else { "NO" })
+}
+
+fn nothing(_: &View<'_>) -> Vec<Vec<Value>> {
+    Vec::new()
+}
+
+fn session(view: &View<'_>) -> Option<Rc<Session>> {
+    crate::Sql::of(view.database).session(view.context.session.id)
+}
+
+fn schema(view: &View<'_>) -> Value {
+    Value::text(database(session(view).as_deref()))
+}
+
+fn schemata(view: &View<'_>) -> Vec<Vec<Value>> {
+    [text("information_schema"), schema(view)]
+        .into_iter()
+        .map(|name| vec![text("def"), name, text("utf8mb4"), text(COLLATION), Value::Null, text("NO")])
+        .collect()
+}
+
+fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |table: Rc<Table>| {
+        let rows = table.row_count() as i64;
+        vec![
+            text("def"),
+            schema(view),
+            text(&table.name),
+            text("BASE TABLE"),
+            text(if table.space.may_wait() { "vinyl" } else { "InnoDB" }),
+            int(10),
+            text("Dynamic"),
+            int(rows),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            next_number(view.database, &table).map_or(Value::Null, int),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            text(COLLATION),
+            Value::Null,
+            text(""),
+            text(""),
+        ]
+    };
+    view.tables().into_iter().map(row).collect()
+}
+
+/// `PRI`, `UNI`, `MUL` or nothing.
+fn key_of(table: &Table, at: usize) -> &'static str {
+    let mut found = "";
+    for index in &table.indexes {
+        let is_part = index.parts.iter().any(|(field, ..)| *field == at);
+        let is_first = index.parts.first().is_some_and(|(field, ..)| *field == at);
+        match index.id.0 {
+            0 if is_part => return "PRI",
+            _ if is_first && index.is_unique && index.parts.len() == 1 => found = "UNI",
+            _ if is_first && found.is_empty() => found = "MUL",
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Characters and bytes of text; digits and digits behind the point of numbers; digits of seconds.
+fn sizes(shown: &str, ty: Type) -> [Value; 5] {
+    let mut sizes = [const { Value::Null }; 5];
+    match (ty.base, data_type(shown)) {
+        (Base::Text | Base::Bytes, kind) => {
+            let length = match kind {
+                "tinytext" | "tinyblob" => 255,
+                "text" | "blob" => 65_535,
+                "mediumtext" | "mediumblob" => 16_777_215,
+                _ if ty.length > 0 => i64::from(ty.length),
+                _ => 4_294_967_295,
+            };
+            let bytes = if ty.length > 0 && ty.base == Base::Text { length * 4 } else { length };
+            (sizes[0], sizes[1]) = (int(length), int(bytes));
+        }
+        (Base::Decimal, _) => (sizes[2], sizes[3]) = (int(i64::from(ty.length.max(10))), int(i64::from(ty.scale))),
+        (Base::Double, _) => sizes[2] = int(22),
+        (Base::Int1 | Base::Uint1, _) => (sizes[2], sizes[3]) = (int(3), int(0)),
+        (Base::Int2 | Base::Uint2, _) => (sizes[2], sizes[3]) = (int(5), int(0)),
+        (Base::Int4 | Base::Uint4, _) => (sizes[2], sizes[3]) = (int(10), int(0)),
+        (Base::Int8 | Base::Integer, _) => (sizes[2], sizes[3]) = (int(19), int(0)),
+        (Base::Uint8, _) => (sizes[2], sizes[3]) = (int(20), int(0)),
+        (Base::Timestamp | Base::TimestampTz, _) => sizes[4] = int(i64::from(ty.length.max(1)) - 1),
+        _ => {}
+    }
+    sizes
+}
+
+fn columns(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for table in view.tables() {
+        for (number, at) in (1..).zip(table.visible()) {
+            let column = &table.columns[at];
+            let shown = type_name(column);
+            let collation = collation_of(column);
+            let [characters, bytes, precision, scale, fraction] = sizes(&shown, column.ty);
+            rows.push(vec![
+                text("def"),
+                schema(view),
+                text(&table.name),
+                text(&column.name),
+                int(number),
+                shown_default(column).map_or(Value::Null, |(default, _)| text(&default)),
+                yes(column.is_nullable),
+                text(data_type(&shown)),
+                characters,
+                bytes,
+                precision,
+                scale,
+                fraction,
+                collation.map_or(Value::Null, |_| text("utf8mb4")),
+                collation.map_or(Value::Null, text),
+                text(&shown),
+                text(key_of(&table, at)),
+                text(&extra(&table, at)),
+                text("select,insert,update,references"),
+                text(""),
+                text(""),
+                Value::Null,
+            ]);
+        }
+    }
+    rows
+}
+
+fn statistics(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for (table, at) in view.indexes() {
+        let index = &table.indexes[at];
+        for ((field, ..), number) in index.parts.iter().zip(1..) {
+            let column = &table.columns[*field];
+            rows.push(vec![
+                text("def"),
+                schema(view),
+                text(&table.name),
+                int(i64::from(!index.is_unique)),
+                schema(view),
+                text(if index.id.0 == 0 { "PRIMARY" } else { &index.name }),
+                int(number),
+                text(&column.name),
+                text("A"),
+                int(table.row_count() as i64),
+                Value::Null,
+                Value::Null,
+                text(if column.is_nullable { "YES" } else { "" }),
+                text(if index.is_ordered { "BTREE" } else { "HASH" }),
+                text(""),
+                text(""),
+                text("YES"),
+                Value::Null,
+            ]);
+        }
+    }
+    rows
+}
+
+fn constraints(view: &View<'_>) -> Vec<Vec<Value>> {
+    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique);
+    let row = |(table, at): (Rc<Table>, usize)| {
+        let index = &table.indexes[at];
+        let is_primary = index.id.0 == 0;
+        vec![
+            text("def"),
+            schema(view),
+            text(if is_primary { "PRIMARY" } else { &index.name }),
+            schema(view),
+            text(&table.name),
+            text(if is_primary { "PRIMARY KEY" } else { "UNIQUE" }),
+            text("YES"),
+        ]
+    };
+    unique.map(row).collect()
+}
+
+fn keys(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique) {
+        let index = &table.indexes[at];
+        for ((field, ..), number) in index.parts.iter().zip(1..) {
+            rows.push(vec![
+                text("def"),
+                schema(view),
+                text(if index.id.0 == 0 { "PRIMARY" } else { &index.name }),
+                text("def"),
+                schema(view),
+                text(&table.name),
+                text(&table.columns[*field].name),
+                int(number),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+            ]);
+        }
+    }
+    rows
+}
+
+fn engines(_: &View<'_>) -> Vec<Vec<Value>> {
+    [
+        ("InnoDB", "DEFAULT", "Rows in memory (memtx), every change in the log"),
+        ("memtx", "YES", "Rows in memory, every change in the log"),
+        ("vinyl", "YES", "Rows in an LSM tree on disk"),
+    ]
+    .iter()
+    .map(|(name, support, about)| vec![text(name), text(support), text(about), text("YES"), text("NO"), text("YES")])
+    .collect()
+}
+
+fn character_sets(_: &View<'_>) -> Vec<Vec<Value>> {
+    [("binary", "binary", "Binary pseudo charset", 1), ("utf8mb4", COLLATION, "UTF-8 Unicode", 4)]
+        .iter()
+        .map(|(name, collation, about, length)| vec![text(name), text(collation), text(about), int(*length)])
+        .collect()
+}
+
+fn collations(_: &View<'_>) -> Vec<Vec<Value>> {
+    [
+        ("binary", "binary", 63, "Yes", "NO PAD"),
+        (COLLATION, "utf8mb4", 255, "Yes", "NO PAD"),
+        (BINARY_COLLATION, "utf8mb4", 46, "", "PAD SPACE"),
+        ("utf8mb4_general_ci", "utf8mb4", 45, "", "PAD SPACE"),
+        ("utf8mb4_unicode_ci", "utf8mb4", 224, "", "PAD SPACE"),
+    ]
+    .iter()
+    .map(|(name, set, id, is_default, pad)| {
+        vec![text(name), text(set), int(*id), text(is_default), text("Yes"), int(1), text(pad)]
+    })
+    .collect()
+}
+
+fn session_variables(view: &View<'_>) -> Vec<Vec<Value>> {
+    let all = super::variables::all(session(view).as_deref());
+    all.into_iter().map(|(name, value)| vec![text(&name), text(&value)]).collect()
+}
+
+fn status(view: &View<'_>) -> Vec<Vec<Value>> {
+    let statistics = &view.database.statistics;
+    let sessions = crate::Sql::of(view.database).session_count();
+    let values = [
+        ("Com_insert", statistics.inserts.get()),
+        ("Com_replace", statistics.replaces.get()),
+        ("Com_select", statistics.selects.get()),
+        ("Com_delete", statistics.deletes.get()),
+        ("Com_update", statistics.updates.get()),
+        ("Connections", sessions as u64),
+        ("Queries", statistics.requests.get()),
+        ("Questions", statistics.requests.get()),
+        ("Ssl_cipher", 0),
+        ("Threads_connected", sessions as u64),
+        ("Threads_running", 1),
+        ("Uptime", view.database.uptime_ns() / 1_000_000_000),
+    ];
+    values
+        .iter()
+        .map(|(name, value)| {
+            vec![text(name), text(&if *name == "Ssl_cipher" { String::new() } else { value.to_string() })]
+        })
+        .collect()
+}
+
+/// Sessions of the user; of all users for the administrator.
+fn processes(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mine = session(view);
+    let is_admin = view.context.user(&view.database.catalog) == database::ADMIN;
+    let mut rows: Vec<(u32, Vec<Value>)> = Vec::new();
+    for session in crate::Sql::of(view.database).all_sessions() {
+        let is_mine = mine.as_ref().is_some_and(|mine| *mine.user.borrow() == *session.user.borrow());
+        if !is_admin && !is_mine {
+            continue;
+        }
+        let is_this = mine.as_ref().is_some_and(|mine| mine.number == session.number);
+        rows.push((
+            session.number,
+            vec![
+                int(i64::from(session.number)),
+                text(&session.user.borrow()),
+                text("localhost"),
+                text(&database(Some(&session))),
+                text(if is_this { "Query" } else { "Sleep" }),
+                int(0),
+                text(if is_this { "executing" } else { "" }),
+                Value::Null,
+            ],
+        ));
+    }
+    rows.sort_by_key(|row| row.0);
+    rows.into_iter().map(|row| row.1).collect()
+}
+
+fn warnings(view: &View<'_>) -> Vec<Vec<Value>> {
+    let Some(session) = session(view) else { return Vec::new() };
+    let warnings = session.warnings.borrow();
+    warnings.iter().map(|(level, code, message)| vec![text(level), int(i64::from(*code)), text(message)]).collect()
+}
+
+virtuals! {
+    information_schema.schemata [
+        catalog_name: Text, schema_name: Text, default_character_set_name: Text, default_collation_name: Text, sql_path: Text,
+        default_encryption: Text,
+    ] => schemata;
+    information_schema.tables [
+        table_catalog: Text, table_schema: Text, table_name: Text, table_type: Text, engine: Text, version: Int8, row_format: Text,
+        table_rows: Int8, avg_row_length: Int8, data_length: Int8, max_data_length: Int8, index_length: Int8, data_free: Int8,
+        auto_increment: Int8, create_time: Timestamp, update_time: Timestamp, check_time: Timestamp, table_collation: Text,
+        checksum: Int8, create_options: Text, table_comment: Text,
+    ] => tables;
+    information_schema.columns [
+        table_catalog: Text, table_schema: Text, table_name: Text, column_name: Text, ordinal_position: Int8, column_default: Text,
+        is_nullable: Text, data_type: Text, character_maximum_length: Int8, character_octet_length: Int8, numeric_precision: Int8,
+        numeric_scale: Int8, datetime_precision: Int8, character_set_name: Text, collation_name: Text, column_type: Text,
+        column_key: Text, extra: Text, privileges: Text, column_comment: Text, generation_expression: Text, srs_id: Int8,
+    ] => columns;
+    information_schema.statistics [
+        table_catalog: Text, table_schema: Text, table_name: Text, non_unique: Int8, index_schema: Text, index_name: Text,
+        seq_in_index: Int8, column_name: Text, collation: Text, cardinality: Int8, sub_part: Int8, packed: Text, nullable: Text,
+        index_type: Text, comment: Text, index_comment: Text, is_visible: Text, expression: Text,
+    ] => statistics;
+    information_schema.table_constraints [
+        constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, table_schema: Text, table_name: Text,
+        constraint_type: Text, enforced: Text,
+    ] => constraints;
+    information_schema.key_column_usage [
+        constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, table_catalog: Text, table_schema: Text, table_name: Text,
+        column_name: Text, ordinal_position: Int8, position_in_unique_constraint: Int8, referenced_table_schema: Text,
+        referenced_table_name: Text, referenced_column_name: Text,
+    ] => keys;
+    information_schema.referential_constraints [
+        constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, unique_constraint_catalog: Text,
+        unique_constraint_schema: Text, unique_constraint_name: Text, match_option: Text, update_rule: Text, delete_rule: Text,
+        table_name: Text, referenced_table_name: Text,
+    ] => nothing;
+    information_schema.check_constraints [constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, check_clause: Text] => nothing;
+    information_schema.views [
+        table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text, check_option: Text, is_updatable: Text,
+        definer: Text, security_type: Text,
+    ] => nothing;
+    information_schema.routines [
+        specific_name: Text, routine_catalog: Text, routine_schema: Text, routine_name: Text, routine_type: Text, data_type: Text,
+        routine_definition: Text, routine_comment: Text, definer: Text,
+    ] => nothing;
+    information_schema.parameters [specific_schema: Text, specific_name: Text, ordinal_position: Int8, parameter_mode: Text, parameter_name: Text, data_type: Text] => nothing;
+    information_schema.triggers [
+        trigger_catalog: Text, trigger_schema: Text, trigger_name: Text, event_manipulation: Text, event_object_schema: Text,
+        event_object_table: Text, action_statement: Text, action_timing: Text,
+    ] => nothing;
+    information_schema.events [event_catalog: Text, event_schema: Text, event_name: Text, definer: Text] => nothing;
+    information_schema.partitions [table_catalog: Text, table_schema: Text, table_name: Text, partition_name: Text] => nothing;
+    information_schema.files [
+        file_id: Int8, file_name: Text, file_type: Text, tablespace_name: Text, logfile_group_name: Text, engine: Text, extent_size: Int8,
+        initial_size: Int8, total_extents: Int8, extra: Text,
+    ] => nothing;
+    information_schema.plugins [plugin_name: Text, plugin_status: Text, plugin_type: Text, plugin_library: Text, plugin_license: Text] => nothing;
+    information_schema.user_privileges [grantee: Text, table_catalog: Text, privilege_type: Text, is_grantable: Text] => nothing;
+    information_schema.column_statistics [schema_name: Text, table_name: Text, column_name: Text, histogram: Text] => nothing;
+    information_schema.engines [engine: Text, support: Text, comment: Text, transactions: Text, xa: Text, savepoints: Text] => engines;
+    information_schema.character_sets [character_set_name: Text, default_collate_name: Text, description: Text, maxlen: Int8] => character_sets;
+    information_schema.collations [
+        collation_name: Text, character_set_name: Text, id: Int8, is_default: Text, is_compiled: Text, sortlen: Int8, pad_attribute: Text,
+    ] => collations;
+    information_schema.processlist [id: Int8, user: Text, host: Text, db: Text, command: Text, time: Int8, state: Text, info: Text] => processes;
+    information_schema.session_variables [variable_name: Text, variable_value: Text] => session_variables;
+    information_schema.global_variables [variable_name: Text, variable_value: Text] => session_variables;
+    information_schema.session_status [variable_name: Text, variable_value: Text] => status;
+    information_schema.global_status [variable_name: Text, variable_value: Text] => status;
+    information_schema.warnings [level: Text, code: Int8, message: Text] => warnings;
+    performance_schema.session_variables [variable_name: Text, variable_value: Text] => session_variables;
+    performance_schema.global_variables [variable_name: Text, variable_value: Text] => session_variables;
+    performance_schema.session_status [variable_name: Text, variable_value: Text] => status;
+    performance_schema.global_status [variable_name: Text, variable_value: Text] => status;
+}
+
+/// A table of MySQL's dialect.
+pub(crate) fn find(schema: &str, name: &str) -> Option<&'static Virtual> {
+    VIRTUALS.iter().find(|table| table.schema.eq_ignore_ascii_case(schema) && table.name.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_shown_as_mysql_shows_them() {
+        for (declared, shown) in [
+            ("INT(11) UNSIGNED", "int unsigned"),
+            ("BIGINT(20)", "bigint"),
+            ("TINYINT(1)", "tinyint(1)"),
+            ("BOOL", "tinyint(1)"),
+            ("VARCHAR(20)", "varchar(20)"),
+            ("NUMERIC(10, 2)", "decimal(10,2)"),
+            ("DECIMAL(10)", "decimal(10,0)"),
+            ("ENUM('A', 'b')", "enum('A','b')"),
+            ("DATETIME(6)", "datetime(6)"),
+            ("LONGTEXT", "longtext"),
+            ("INTEGER", "int"),
+        ] {
+            assert_eq!(shown_type(declared), shown, "{declared}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Texts of MySQL's clients: several statements in one, and bytes in literals that are no text.
+
+use crate::error::{Condition, Error, Result};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Takes a text apart at the semicolons that stand outside of quotes and comments. Literals that are no UTF-8 become `x'...'`; empty statements are left
+/// out. Errors: `InvalidEncoding` outside of a literal.
+pub fn statements(bytes: &[u8]) -> Result<Vec<Cow<'_, str>>> {
+    let mut found = Vec::new();
+    let (mut start, mut at, mut has_words) = (0, 0, false);
+    // What was spelled in another way so far, and up to where.
+    let mut spelled: Option<(String, usize)> = None;
+    while at < bytes.len() {
+        match bytes[at] {
+            b';' => {
+                add(&mut found, bytes, start..at, spelled.take(), has_words)?;
+                (start, has_words) = (at + 1, false);
+                at += 1;
+            }
+            quote @ (b'\'' | b'"' | b'`') => {
+                let end = literal_end(bytes, at, quote);
+                if quote != b'`' && std::str::from_utf8(&bytes[at..end]).is_err() {
+                    let (mut text, from) = spelled.take().unwrap_or_else(|| (String::new(), start));
+                    text.push_str(utf8(&bytes[from..at])?);
+                    // A word before it says that they are bytes.
+                    let introducer = text.trim_end();
+                    if introducer.to_ascii_lowercase().ends_with("_binary") {
+                        text.truncate(introducer.len() - "_binary".len());
+                    }
+                    text.push_str(" x'");
+                    unescaped(&bytes[at + 1..end.saturating_sub(1).max(at + 1)], quote)
+                        .iter()
+                        .for_each(|byte| _ = write!(text, "{byte:02x}"));
+                    text.push_str("' ");
+                    spelled = Some((text, end));
+                }
+                has_words = true;
+                at = end;
+            }
+            b'#' => at = line_end(bytes, at),
+            b'-' if bytes[at..].starts_with(b"--") && bytes.get(at + 2).is_none_or(u8::is_ascii_whitespace) => {
+                at = line_end(bytes, at);
+            }
+            b'/' if bytes[at..].starts_with(b"/*") => {
+                has_words |= bytes.get(at + 2) == Some(&b'!');
+                let end = bytes[at + 2..].windows(2).position(|pair| pair == b"*/");
+                at = end.map_or(bytes.len(), |end| at + end + 4);
+            }
+            byte => {
+                has_words |= !byte.is_ascii_whitespace();
+                at += 1;
+            }
+        }
+    }
+    add(&mut found, bytes, start..bytes.len(), spelled, has_words)?;
+    Ok(found)
+}
+
+fn add<'a>(
+    found: &mut Vec<Cow<'a, str>>,
+    bytes: &'a [u8],
+    place: std::ops::Range<usize>,
+    spelled: Option<(String, usize)>,
+    has_words: bool,
+) -> Result<()> {
+    if !has_words {
+        return Ok(());
+    }
+    found.push(match spelled {
+        None => Cow::Borrowed(utf8(&bytes[place])?.trim()),
+        Some((mut text, from)) => {
+            text.push_str(utf8(&bytes[from..place.end])?);
+            Cow::Owned(text)
+        }
+    });
+    Ok(())
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        let shown: Vec<String> = bytes[at..].iter().take(4).map(|byte| format!("\\x{byte:02X}")).collect();
+        Error::new(Condition::InvalidEncoding, format!("Invalid utf8mb4 character string: '{}'", shown.concat()))
+    })
+}
+
+fn line_end(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end + 1)
+}
+
+/// Behind the literal that begins at `at`.
+fn literal_end(bytes: &[u8], at: usize, quote: u8) -> usize {
+    let mut end = at + 1;
+    while let Some(&byte) = bytes.get(end) {
+        end += 1;
+        match byte {
+            b'\\' if quote != b'`' => end += 1,
+            byte if byte == quote && bytes.get(end) == Some(&quote) => end += 1,
+            byte if byte == quote => return end,
+            _ => {}
+        }
+    }
+    bytes.len()
+}
+
+/// The bytes that a literal means.
+fn unescaped(body: &[u8], quote: u8) -> Vec<u8> {
+    let mut out = Vec::with_capacity(body.len());
+    let mut rest = body.iter().copied();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'\\' => out.push(match rest.next() {
+                Some(b'0') => 0,
+                Some(b'n') => b'\n',
+                Some(b'r') => b'\r',
+                Some(b't') => b'\t',
+                Some(b'b') => 8,
+                Some(b'Z') => 26,
+                Some(other) => other,
+                None => b'\\',
+            }),
+            byte if byte == quote => {
+                rest.next();
+                out.push(byte);
+            }
+            byte => out.push(byte),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn texts_are_cut_where_statements_end() {
+        let cut = |text: &str| statements(text.as_bytes()).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(cut("select 1; select ';', \"a;\"\"b\", `;` ;;"), ["select 1", "select ';', \"a;\"\"b\", `;`"]);
+        assert_eq!(cut("select '\\';' -- ; \n; # x;\n ; /* ; */ ;"), ["select '\\';' -- ;"]);
+        assert_eq!(cut("/*!40101 SET NAMES utf8 */;"), ["/*!40101 SET NAMES utf8 */"]);
+        assert!(cut("  ; -- nothing").is_empty());
+    }
+
+    #[test]
+    fn bytes_in_literals_are_kept() {
+        let cut = statements(b"insert into t values (1, _binary'\xff\\0\\'a'';', 'b')").unwrap();
+        assert_eq!(cut[0], "insert into t values (1,  x'ff0027613b' , 'b')".replace("613b", "61273b"));
+        assert!(statements(b"select \xff").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_cut_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = statements(&bytes);
+        }
+    }
+}
