@@ -645,6 +645,9 @@ impl Ddl<'_> {
     fn drop_table(&self, name: &ast::ObjectName, if_exists: bool) -> Result<u64> {
         let table = match self.table(name) {
             Err(error) if error.condition() == Condition::UndefinedTable && if_exists => return Ok(0),
+            Err(error) if error.condition() == Condition::UndefinedTable && self.dialect == Dialect::Mysql => {
+                return Err(Error::new(Condition::UndefinedTable, format!("Unknown table '{name}'")).mysql(1051));
+            }
             found => found?,
         };
         if table.space.is_system() {

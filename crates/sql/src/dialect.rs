@@ -89,6 +89,36 @@ fn respell(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// Stands between a parameter and its number.
+pub(crate) const NUMBER_MARK: char = '\u{1}';
+
+/// A text without the numbers that parameters got.
+pub(crate) fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(NUMBER_MARK);
+    let mut out = parts.next().unwrap_or_default().to_string();
+    parts.for_each(|part| out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit())));
+    out
+}
+
+/// Gives parameters that have no numbers those of their places in the text: they are bound in another order.
+pub(crate) fn number_parameters<'t>(tokens: impl Iterator<Item = &'t mut Token>) {
+    let mut names: Vec<String> = Vec::new();
+    for token in tokens {
+        match token {
+            Token::SemiColon => names.clear(),
+            Token::Placeholder(name) if !name.contains(NUMBER_MARK) => {
+                let known = names.iter().position(|known| known == name && name != "?");
+                let number = known.unwrap_or(names.len());
+                if known.is_none() {
+                    names.push(name.clone());
+                }
+                *name = format!("{name}{NUMBER_MARK}{number}");
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Dialect {
     /// Takes a text apart into statements. Errors: `Syntax`, `LimitExceeded`.
     pub fn parse(self, text: &str) -> Result<Vec<Statement>> {
@@ -104,8 +134,9 @@ impl Dialect {
         let mut tokens = Tokenizer::new(dialect, text)
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
-        if self == Dialect::Postgres {
-            respell(&mut tokens);
+        match self {
+            Dialect::Postgres => respell(&mut tokens),
+            _ => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),
         }
         check_words(&tokens)?;
         let parser = Parser::new(dialect).with_recursion_limit(DEPTH_MAX);

@@ -310,6 +310,7 @@ impl Error {
 
     /// What is not there (yet).
     pub(crate) fn unsupported(what: impl fmt::Display) -> Self {
+        let what = crate::dialect::without_numbers(&what.to_string());
         Error::new(Condition::Unsupported, format!("{what} is not supported"))
     }
 

@@ -453,10 +453,9 @@ impl Sql {
         params: &[Value],
     ) -> Result<Vec<String>> {
         let mut changed = Vec::new();
-        let mut used = 0;
         for assignment in assignments {
             let value = match &assignment.value {
-                Some(expr) => Some(self.evaluate_from(database, context, expr, params, &mut used)?),
+                Some(expr) => Some(self.evaluate_with(database, context, expr, params)?),
                 None => None,
             };
             changed.extend(crate::mysql::variables::assign(session, assignment, value)?);
@@ -466,27 +465,19 @@ impl Sql {
 
     /// The value of an expression of MySQL's dialect without rows. Errors: those of the expression.
     pub fn evaluate(&self, database: &Database, context: &Rc<Context>, expr: &ast::Expr) -> Result<Value> {
-        self.evaluate_from(database, context, expr, &[], &mut 0)
+        self.evaluate_with(database, context, expr, &[])
     }
 
-    /// The same; its parameters are those from `used` on.
-    fn evaluate_from(
+    fn evaluate_with(
         &self,
         database: &Database,
         context: &Rc<Context>,
         expr: &ast::Expr,
         params: &[Value],
-        used: &mut usize,
     ) -> Result<Value> {
         let binder = Binder::new(database, Dialect::Mysql);
         let expr = binder.bind_alone(expr)?;
-        let count = binder.params().0.len();
-        let own = params.get(*used..*used + count).unwrap_or(&[]);
-        if own.len() < count {
-            return Err(Error::new(Condition::InvalidArgument, "Incorrect arguments to EXECUTE"));
-        }
-        *used += count;
-        let mut run = Run::new(database, context, Dialect::Mysql, own, binder.sizes());
+        let mut run = Run::new(database, context, Dialect::Mysql, params, binder.sizes());
         expr.eval(&mut run)
     }
 

@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::door::Door;
 use database::{Context, Database};
 use runtime::fiber;
-use sql::{Column, Condition, Control, Counts, Dialect, Error, Prepared, Session, Sql, Value};
+use sql::{Base, Column, Condition, Control, Counts, Dialect, Error, Prepared, Session, Sql, Type, Value};
 use std::any::Any;
 use std::rc::Rc;
 
@@ -88,8 +88,9 @@ pub(super) struct Work<'a> {
     pub(super) session: Rc<Session>,
     /// Answers that were not handed on yet.
     pub(super) out: Vec<u8>,
-    /// The number of the next packet.
+    /// The number of the next packet, and of the first of the answer.
     pub(super) sequence: u8,
+    first: u8,
 }
 
 /// How rows are written.
@@ -152,11 +153,13 @@ fn serve_all(
         session: Rc::clone(&state.session.borrow()),
         out: Vec::new(),
         sequence: 1,
+        first: 1,
     };
     let mut start = 0;
     for end in ends {
         let message = Message::of(&bytes[start..*end]);
-        work.sequence = message.sequence.wrapping_add(1);
+        work.first = message.sequence.wrapping_add(1);
+        work.sequence = work.first;
         work.command(&message.body());
         work.flush();
         start = *end;
@@ -206,7 +209,7 @@ impl Work<'_> {
     pub(super) fn flush(&mut self) {
         if !self.out.is_empty() {
             let bytes = std::mem::take(&mut self.out);
-            let _ = self.connection.answer(self.context.awaited(), u64::from(self.sequence), |out| {
+            let _ = self.connection.answer(self.context.awaited(), u64::from(self.first), |out| {
                 out.extend_from_slice(&bytes);
                 Ok(())
             });
@@ -435,35 +438,18 @@ impl Work<'_> {
             true => Rc::clone(prepared),
             false => self.sql.prepare(self.database, Dialect::Mysql, prepared.text(), &[])?,
         };
-        let (sql, database, context, connection) = (Rc::clone(&self.sql), self.database, self.context, self.connection);
-        let start = self.out.len();
-        let sequence = self.sequence;
-        self.put_columns(current.columns(), more);
-        let mut is_handed_on = false;
-        let (out, number) = (&mut self.out, &mut self.sequence);
-        let done = sql.run(database, context, &current, params, &mut |row| {
-            let mut done = Ok(());
-            put(out, number, |out| match form {
-                Form::Text => put_text_row(out, row, current.columns()),
-                Form::Binary => done = put_binary_row(out, row, current.columns()),
-            });
-            done?;
-            if out.len() >= CHUNK_BYTES {
-                is_handed_on = true;
-                if !connection.hand_on(context, out)? {
-                    return Err(Error::new(Condition::Cancelled, "Query execution was interrupted"));
-                }
-            }
-            Ok(())
-        });
-        match done {
-            Ok(_) => {
+        let (sql, database, context) = (Rc::clone(&self.sql), self.database, self.context);
+        let (start, sequence) = (self.out.len(), self.sequence);
+        let mut rows = Rows { form, more, is_open: false, is_handed_on: false, first: None };
+        let done = sql.run(database, context, &current, params, &mut |row| rows.take(self, current.columns(), row));
+        match done.and_then(|_| rows.open(self, current.columns())) {
+            Ok(()) => {
                 self.session.row_count.set(-1);
                 self.put_end(more, true);
                 Ok(())
             }
             Err(error) => {
-                if !is_handed_on {
+                if !rows.is_handed_on {
                     // Nobody has seen the columns.
                     self.out.truncate(start);
                     self.sequence = sequence;
@@ -589,6 +575,79 @@ impl Work<'_> {
             self.database.abandon(self.context);
         }
         Ok(done?)
+    }
+}
+
+/// The rows of a result on their way.
+struct Rows {
+    form: Form,
+    more: u16,
+    /// The columns were told.
+    is_open: bool,
+    is_handed_on: bool,
+    /// The first row, where its values may say of which types columns are.
+    first: Option<Vec<Value>>,
+}
+
+impl Rows {
+    fn take(&mut self, work: &mut Work<'_>, columns: &[Column], row: &[Value]) -> Result<(), Error> {
+        if !self.is_open {
+            let is_untyped = columns.iter().any(|column| matches!(column.ty.base, Base::Any | Base::Number));
+            if is_untyped && self.first.is_none() {
+                self.first = Some(row.to_vec());
+                return Ok(());
+            }
+            // Of several rows, one does not speak for the others.
+            work.put_columns(columns, self.more);
+            self.is_open = true;
+            if let Some(first) = self.first.take() {
+                self.put(work, columns, &first)?;
+            }
+        }
+        self.put(work, columns, row)
+    }
+
+    fn put(&mut self, work: &mut Work<'_>, columns: &[Column], row: &[Value]) -> Result<(), Error> {
+        let mut done = Ok(());
+        put(&mut work.out, &mut work.sequence, |out| match self.form {
+            Form::Text => put_text_row(out, row, columns),
+            Form::Binary => done = put_binary_row(out, row, columns),
+        });
+        done?;
+        if work.out.len() >= CHUNK_BYTES {
+            self.is_handed_on = true;
+            if !work.connection.hand_on(work.context, &mut work.out)? {
+                return Err(Error::new(Condition::Cancelled, "Query execution was interrupted"));
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows have come: the columns are told, if they were not. One row alone says of which types its columns are.
+    fn open(&mut self, work: &mut Work<'_>, columns: &[Column]) -> Result<(), Error> {
+        if self.is_open {
+            return Ok(());
+        }
+        self.is_open = true;
+        let Some(first) = self.first.take() else {
+            work.put_columns(columns, self.more);
+            return Ok(());
+        };
+        let typed = columns.iter().zip(&first).map(|(column, value)| {
+            let base = match (column.ty.base, value) {
+                (Base::Any | Base::Number, Value::Int(_)) | (Base::Any, Value::Bool(_)) => Base::Int8,
+                (Base::Any | Base::Number, Value::Uint(_)) => Base::Uint8,
+                (Base::Any | Base::Number, Value::Double(_)) => Base::Double,
+                (Base::Any | Base::Number, Value::Decimal(_)) => Base::Decimal,
+                (Base::Any, Value::Bytes(_)) => Base::Bytes,
+                (Base::Any, Value::Datetime(_)) => Base::Timestamp,
+                _ => return column.clone(),
+            };
+            Column { ty: Type::of(base), ..column.clone() }
+        });
+        let typed: Vec<Column> = typed.collect();
+        work.put_columns(&typed, self.more);
+        self.put(work, &typed, &first)
     }
 }
 

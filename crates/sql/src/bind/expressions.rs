@@ -4,7 +4,7 @@ use super::{Binder, Bound, Scope};
 use crate::aggregates::{self, Aggregate, AggregateCall};
 use crate::arithmetic::{Arithmetic, Manner};
 use crate::cast::{Strictness, cast, from_hex, parse_number};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, NUMBER_MARK};
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Comparison, Expr, Like, Subquery};
 use crate::functions::{self, Returns};
@@ -275,26 +275,24 @@ impl Binder<'_> {
                 let number: usize = digits.parse().unwrap_or(0);
                 number.checked_sub(1).ok_or_else(|| Error::new(Condition::Syntax, "there is no parameter $0"))?
             }
-            (_, "?") => {
-                let mut names = self.names.borrow_mut();
-                names.push(String::new());
-                names.len() - 1
-            }
-            // By name: the same one each time.
-            (_, name) => {
-                let mut names = self.names.borrow_mut();
-                match names.iter().position(|known| known == name) {
-                    Some(at) => at,
-                    None => {
-                        names.push(name.to_string());
-                        names.len() - 1
-                    }
-                }
+            // By place or by name, which is the same one each time.
+            (_, marked) => {
+                let (name, number) = marked.split_once(NUMBER_MARK).unwrap_or((marked, ""));
+                number.parse().map_err(|_| Error::new(Condition::Syntax, format!("there is no parameter '{name}'")))?
             }
         };
         if number >= super::PARAMETERS_MAX {
             let what = format!("there are more than {} parameters", super::PARAMETERS_MAX);
             return Err(Error::new(Condition::LimitExceeded, what));
+        }
+        if let Some((name, _)) = name.split_once(NUMBER_MARK) {
+            let mut names = self.names.borrow_mut();
+            if names.len() <= number {
+                names.resize(number + 1, String::new());
+            }
+            if name != "?" {
+                names[number] = name.to_string();
+            }
         }
         if params.len() <= number {
             params.resize(number + 1, Type::UNKNOWN);

@@ -449,7 +449,11 @@ impl Binder<'_> {
                 parts.last().map_or_else(String::new, |ident| self.dialect.fold(ident))
             }
             (_, Dialect::Tarantool) => format!("COLUMN_{}", number + 1),
-            (_, Dialect::Mysql) => expr.to_string(),
+            (ast::Expr::Value(value), Dialect::Mysql) => match value.value.clone().into_string() {
+                Some(text) => text,
+                None => crate::dialect::without_numbers(&expr.to_string()),
+            },
+            (_, Dialect::Mysql) => crate::dialect::without_numbers(&expr.to_string()),
             (ast::Expr::Nested(inner), _) => self.column_name(inner, number),
             (ast::Expr::Function(function), _) => function.name.to_string().to_lowercase(),
             (ast::Expr::Cast { data_type, expr, .. }, _) => match self.column_name(expr, number) {

@@ -78,7 +78,8 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
         .tokenize()
         .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
     let tokens = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_)));
-    let tokens: Vec<Token> = tokens.filter(|token| *token != Token::SemiColon).collect();
+    let mut tokens: Vec<Token> = tokens.filter(|token| *token != Token::SemiColon).collect();
+    crate::dialect::number_parameters(tokens.iter_mut());
     let mut words = Words { tokens, at: 0 };
     let first = words.next_word();
     Ok(Some(match first.as_str() {
