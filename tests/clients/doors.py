@@ -30,6 +30,7 @@ PACKAGES = {
     "java": ["redis.clients:jedis:5.2.0", "net.spy:spymemcached:2.12.3"],
     "php": [],
     "psycopg": ["psycopg[binary]==3.3.9"],
+    "pymysql": ["PyMySQL==1.2.4", "mysql-connector-python==9.5.0"],
 }
 
 
@@ -50,11 +51,12 @@ def install(name, directory):
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         found = [str(place / "bin/python"), str(HERE / "redis_python.py")], {}, "r"
-    elif name == "psycopg":
+    elif name in ("psycopg", "pymysql"):
         if is_new:
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
-        found = [str(place / "bin/python"), str(HERE / "postgres_python.py")], {}, "p"
+        program, door = ("postgres_python.py", "p") if name == "psycopg" else ("mysql_python.py", "y")
+        found = [str(place / "bin/python"), str(HERE / program)], {}, door
     elif name in ("ioredis", "memjs"):
         if not shutil.which("npm"):
             raise CannotInstall("node and npm are not installed")
@@ -97,9 +99,9 @@ class Server:
 
     def __init__(self, binary):
         self.directory = tempfile.TemporaryDirectory(prefix="doors-")
-        self.ports = [free_port(), free_port(), free_port()]
+        self.ports = [free_port() for _ in range(4)]
         self.log = open(pathlib.Path(self.directory.name) / "server.log", "w+")
-        protocols = ("redis", "memcached", "postgres")
+        protocols = ("redis", "memcached", "postgres", "mysql")
         listeners = [f"{protocol}://127.0.0.1:{port}" for protocol, port in zip(protocols, self.ports)]
         arguments = [argument for listener in listeners for argument in ("--listen", listener)]
         command = [str(pathlib.Path(binary).resolve()), "serve", "--no-console", "--work-dir", "data", "--wal-mode", "write"]
@@ -133,7 +135,7 @@ class Server:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--server", help="binary of the server")
-    parser.add_argument("--ports", nargs=3, help="of Redis, memcached and PostgreSQL that are there")
+    parser.add_argument("--ports", nargs=4, help="of Redis, memcached, PostgreSQL and MySQL that are there")
     parser.add_argument("--only", action="append", choices=sorted(PACKAGES), help="this program (may be repeated)")
     parser.add_argument("--require", action="store_true", help="a client that cannot be installed is a failure")
     options = parser.parse_args()
@@ -149,7 +151,7 @@ def main():
         print(f"{name}:", flush=True)
         server = Server(options.server) if options.server else None
         ports = [str(port) for port in (server.ports if server else options.ports)]
-        arguments = ["127.0.0.1", *(ports["rmp".index(door)] for door in doors)]
+        arguments = ["127.0.0.1", *(ports["rmpy".index(door)] for door in doors)]
         try:
             done = subprocess.run(
                 [*command, *arguments],

@@ -92,3 +92,8 @@ fn php_redis_works() {
 fn psycopg_works() {
     run_doors("psycopg");
 }
+
+#[test]
+fn pymysql_and_mysql_connector_work() {
+    run_doors("pymysql");
+}

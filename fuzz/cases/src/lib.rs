@@ -8,6 +8,7 @@ pub mod definition;
 pub mod few_rights;
 pub mod lsm_files;
 pub mod memcached;
+pub mod mysql;
 pub mod packet;
 pub mod postgres;
 pub mod redis;
@@ -24,11 +25,12 @@ pub mod xlog_block;
 pub type Case = (&'static str, fn(&[u8]));
 
 /// All cases.
-pub const CASES: [Case; 15] = [
+pub const CASES: [Case; 16] = [
     ("definition", definition::run),
     ("few_rights", few_rights::run),
     ("lsm_files", lsm_files::run),
     ("memcached", memcached::run),
+    ("mysql", mysql::run),
     ("packet", packet::run),
     ("postgres", postgres::run),
     ("redis", redis::run),

@@ -99,6 +99,11 @@ fn requests_of_memcached() {
 }
 
 #[test]
+fn commands_of_mysql() {
+    check("mysql", 20_000);
+}
+
+#[test]
 fn messages_of_postgres() {
     check("postgres", 20_000);
 }

@@ -69,7 +69,7 @@ const fn number(number: f64) -> CfgDefault {
 pub static OPTIONS: &[Spec] = &[
     Spec::new("listen", Kind::Addresses)
         .flag("Address and port of the binary protocol, or the path of a unix socket as `unix/:/path`; may be given several times, or with commas between")
-        .more("`postgres://`, `redis://`, `memcached://` or `tyrant://` before an address opens it to programs of these. One that other machines reach is refused while no user has a password. A list in the file and in `box.cfg`, where an \
+        .more("`postgres://`, `mysql://`, `redis://`, `memcached://` or `tyrant://` before an address opens it to programs of these. One that other machines reach is refused while no user has a password. A list in the file and in `box.cfg`, where an \
                element may be a table of `uri` and `params`, too")
         .default("127.0.0.1:3301")
         .cfg(AtOnce)

@@ -70,7 +70,7 @@ impl Choices {
 
     /// The first of them: what a column has that says nothing else.
     pub(crate) fn first(&self) -> Value {
-        if self.is_set { Value::text("") } else { self.words.first().map_or(Value::Null, Value::text_of) }
+        if self.is_set { Value::text("") } else { self.words.first().map_or(Value::Null, text_of) }
     }
 
     fn one(&self, text: &str) -> Option<&String> {
@@ -81,9 +81,7 @@ impl Choices {
     fn find(&self, value: &Value) -> Option<Value> {
         if let Some(number) = value.as_integer() {
             return match self.is_set {
-                false => {
-                    usize::try_from(number).ok()?.checked_sub(1).and_then(|at| self.words.get(at)).map(Value::text_of)
-                }
+                false => usize::try_from(number).ok()?.checked_sub(1).and_then(|at| self.words.get(at)).map(text_of),
                 true => {
                     let bits = u64::try_from(number)
                         .ok()
@@ -95,7 +93,7 @@ impl Choices {
         }
         let text = value.as_text()?;
         if !self.is_set {
-            return self.one(text).map(Value::text_of);
+            return self.one(text).map(text_of);
         }
         let wanted: Option<Vec<&String>> =
             text.split(',').filter(|word| !word.is_empty()).map(|word| self.one(word)).collect();
@@ -105,10 +103,8 @@ impl Choices {
     }
 }
 
-impl Value {
-    fn text_of(text: &String) -> Value {
-        Value::text(text.as_str())
-    }
+fn text_of(word: impl AsRef<str>) -> Value {
+    Value::text(word.as_ref())
 }
 
 /// True if the session wants bad values refused.

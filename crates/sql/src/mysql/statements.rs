@@ -557,7 +557,7 @@ impl Words {
     }
 
     /// The table that SHOW is about: `FROM t [FROM db]`.
-    fn from_table(&mut self) -> Result<String> {
+    fn shown_table(&mut self) -> Result<String> {
         if !self.skip("from") && !self.skip("in") {
             return Err(self.refused());
         }
@@ -586,11 +586,11 @@ impl Words {
                 return self.show_tables(is_full, schema);
             }
             "columns" | "fields" => {
-                let table = self.from_table()?;
+                let table = self.shown_table()?;
                 (columns_query(&table, is_full), "Field")
             }
             "index" | "indexes" | "keys" => {
-                let table = self.from_table()?;
+                let table = self.shown_table()?;
                 let query = format!(
                     "SELECT table_name AS `Table`, non_unique AS Non_unique, index_name AS Key_name, seq_in_index AS Seq_in_index, \
                      column_name AS Column_name, collation AS Collation, cardinality AS Cardinality, sub_part AS Sub_part, \

@@ -1,0 +1,513 @@
+//! MySQL's protocol through the real binary: a client of its packets.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use lycosa_tests::Rig;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const OPEN: &str = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What the client can do: as usual, with several statements in one text.
+const ABILITIES: u32 = 1 | 1 << 2 | 1 << 3 | 1 << 9 | 1 << 13 | 1 << 15 | 1 << 16 | 1 << 17 | 1 << 19;
+const FOUND_ROWS: u32 = 1 << 1;
+
+fn start() -> Rig {
+    Rig::start(OPEN, &["--listen", "mysql://127.0.0.1:0"])
+}
+
+/// Where a server listens for clients of MySQL.
+fn address(rig: &mut Rig) -> String {
+    let find = |log: &str| {
+        let line = log.lines().find(|line| line.contains("with any client of MySQL"))?;
+        Some(line.split_once("ready: connect to ")?.1.split(' ').next()?.to_string())
+    };
+    assert!(rig.server.wait(&mut rig.client, PATIENCE, |server| find(&server.log()).is_some()), "{}", rig.server.log());
+    find(&rig.server.log()).unwrap()
+}
+
+struct Mysql {
+    stream: TcpStream,
+    salt: [u8; 20],
+}
+
+/// A number in one to nine bytes.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let (first, rest) = bytes.split_first().unwrap();
+    let count = match first {
+        0xfb => {
+            *bytes = rest;
+            return None;
+        }
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        small => {
+            *bytes = rest;
+            return Some(u64::from(*small));
+        }
+    };
+    let mut value = [0; 8];
+    value[..count].copy_from_slice(&rest[..count]);
+    *bytes = &rest[count..];
+    Some(u64::from_le_bytes(value))
+}
+
+fn counted(bytes: &mut &[u8]) -> Option<String> {
+    let count = number(bytes)? as usize;
+    let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+    *bytes = &bytes[count..];
+    Some(text)
+}
+
+fn failure(body: &[u8]) -> String {
+    let code = u16::from_le_bytes([body[1], body[2]]);
+    format!("{code} {}: {}", String::from_utf8_lossy(&body[4..9]), String::from_utf8_lossy(&body[9..]))
+}
+
+impl Mysql {
+    fn open(rig: &mut Rig) -> Self {
+        Self::at(&address(rig))
+    }
+
+    fn at(address: &str) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut client = Mysql { stream, salt: [0; 20] };
+        let (sequence, greeting) = client.packet().unwrap();
+        assert_eq!((sequence, greeting[0]), (0, 10));
+        let end = greeting.iter().position(|byte| *byte == 0).unwrap();
+        assert!(greeting[1..end].starts_with(b"8.0.36-lycosa"));
+        client.salt[..8].copy_from_slice(&greeting[end + 5..end + 13]);
+        client.salt[8..].copy_from_slice(&greeting[end + 32..end + 44]);
+        client
+    }
+
+    /// None: the connection has ended.
+    fn packet(&mut self) -> Option<(u8, Vec<u8>)> {
+        let mut head = [0; 4];
+        self.stream.read_exact(&mut head).ok()?;
+        let mut body = vec![0; u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize];
+        self.stream.read_exact(&mut body).ok()?;
+        Some((head[3], body))
+    }
+
+    /// Sends bytes of its own. Who was told already that it is over is not told again.
+    fn send(&mut self, sequence: u8, body: &[u8]) {
+        let [a, b, c, _] = (body.len() as u32).to_le_bytes();
+        let _ = self.stream.write_all(&[&[a, b, c, sequence][..], body].concat());
+    }
+
+    /// Says that no more will come, and reads up to the end: the server ends the connection, whatever it was told.
+    fn finish(mut self) {
+        let _ = self.stream.shutdown(std::net::Shutdown::Write);
+        let ended = self.stream.read_to_end(&mut Vec::new());
+        let is_late = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+        assert!(!ended.as_ref().is_err_and(is_late), "the connection hangs");
+    }
+
+    /// Says who it is. Returns the answer.
+    fn enter(&mut self, user: &str, proof: &[u8], method: &str, abilities: u32) -> Option<(u8, Vec<u8>)> {
+        let mut body = abilities.to_le_bytes().to_vec();
+        body.extend_from_slice(&[0, 0, 0, 1, 255]);
+        body.extend_from_slice(&[0; 23]);
+        body.extend_from_slice(format!("{user}\0").as_bytes());
+        body.push(proof.len() as u8);
+        body.extend_from_slice(proof);
+        body.extend_from_slice(format!("shop\0{method}\0").as_bytes());
+        self.send(1, &body);
+        self.packet()
+    }
+
+    fn with(rig: &mut Rig, more: u32) -> Self {
+        Self::open(rig).entered(more)
+    }
+
+    fn entered(self, more: u32) -> Self {
+        let mut client = self;
+        let (sequence, answer) = client.enter("root", b"", "mysql_native_password", ABILITIES | more).unwrap();
+        assert_eq!((sequence, answer[0]), (2, 0), "{answer:?}");
+        client
+    }
+
+    fn to(rig: &mut Rig) -> Self {
+        Self::with(rig, 0)
+    }
+
+    /// The answers to one command: rows, columns between commas; `ok` with the numbers of rows and of the last id; or an error. Results are between bars.
+    fn answer(&mut self) -> String {
+        let mut results = Vec::new();
+        loop {
+            let (mut at, first) = self.packet().unwrap();
+            let mut next = |client: &mut Self| {
+                let (sequence, body) = client.packet().unwrap();
+                at = at.wrapping_add(1);
+                assert_eq!(sequence, at, "packets are in order");
+                body
+            };
+            let status = match first[0] {
+                0xff => {
+                    results.push(failure(&first));
+                    return results.join(" | ");
+                }
+                0 => {
+                    let mut rest = &first[1..];
+                    let (rows, id) = (number(&mut rest).unwrap(), number(&mut rest).unwrap());
+                    results.push(format!("ok {rows} {id}"));
+                    u16::from_le_bytes([rest[0], rest[1]])
+                }
+                _ => {
+                    let count = number(&mut &first[..]).unwrap();
+                    for _ in 0..count {
+                        assert_eq!(next(self)[..4], *b"\x03def");
+                    }
+                    assert_eq!(next(self)[0], 0xfe);
+                    let mut rows = Vec::new();
+                    let end = loop {
+                        let body = next(self);
+                        match body[0] {
+                            0xff => {
+                                results.push(failure(&body));
+                                return results.join(" | ");
+                            }
+                            0xfe if body.len() < 9 => break body,
+                            _ => {}
+                        }
+                        let mut rest = &body[..];
+                        let columns = (0..count).map(|_| counted(&mut rest).unwrap_or_else(|| "null".to_string()));
+                        rows.push(columns.collect::<Vec<_>>().join(","));
+                    };
+                    results.push(rows.join("; "));
+                    u16::from_le_bytes([end[3], end[4]])
+                }
+            };
+            if status & 8 == 0 {
+                return results.join(" | ");
+            }
+        }
+    }
+
+    fn ask(&mut self, sql: &str) -> String {
+        self.send(0, &[b"\x03", sql.as_bytes()].concat());
+        self.answer()
+    }
+
+    /// Prepares a statement. Returns its number and those of its columns and parameters.
+    fn prepare(&mut self, sql: &str) -> Result<(u32, u16, u16), String> {
+        self.send(0, &[b"\x16", sql.as_bytes()].concat());
+        let (_, body) = self.packet().unwrap();
+        if body[0] == 0xff {
+            return Err(failure(&body));
+        }
+        let id = u32::from_le_bytes(body[1..5].try_into().unwrap());
+        let (columns, params) = (u16::from_le_bytes([body[5], body[6]]), u16::from_le_bytes([body[7], body[8]]));
+        for count in [params, columns] {
+            for _ in 0..if count == 0 { 0 } else { count + 1 } {
+                self.packet().unwrap();
+            }
+        }
+        Ok((id, columns, params))
+    }
+
+    /// Runs a prepared statement with whole numbers. Returns the bodies of its rows or of the one answer.
+    fn execute(&mut self, id: u32, flags: u8, params: &[i64]) -> Vec<Vec<u8>> {
+        let mut body = vec![0x17];
+        body.extend_from_slice(&id.to_le_bytes());
+        body.extend_from_slice(&[flags, 1, 0, 0, 0]);
+        if !params.is_empty() {
+            body.extend(std::iter::repeat_n(0, params.len().div_ceil(8)));
+            body.push(1);
+            params.iter().for_each(|_| body.extend_from_slice(&[8, 0]));
+            params.iter().for_each(|param| body.extend_from_slice(&param.to_le_bytes()));
+        }
+        self.send(0, &body);
+        let (_, first) = self.packet().unwrap();
+        if matches!(first[0], 0 | 0xff) {
+            return vec![first];
+        }
+        for _ in 0..first[0] + 1 {
+            self.packet().unwrap();
+        }
+        if flags == 1 { Vec::new() } else { self.rows().0 }
+    }
+
+    /// Rows up to their end, and its status.
+    fn rows(&mut self) -> (Vec<Vec<u8>>, u16) {
+        let mut rows = Vec::new();
+        loop {
+            let (_, body) = self.packet().unwrap();
+            match body[0] {
+                0xfe if body.len() < 9 => return (rows, u16::from_le_bytes([body[3], body[4]])),
+                0xff => panic!("{}", failure(&body)),
+                _ => rows.push(body),
+            }
+        }
+    }
+
+    fn fetch(&mut self, id: u32, count: u32) -> (Vec<Vec<u8>>, u16) {
+        self.send(0, &[&[0x1c][..], &id.to_le_bytes(), &count.to_le_bytes()].concat());
+        self.rows()
+    }
+}
+
+const TABLE: &str = "create table t (id int unsigned auto_increment primary key, name varchar(5) not null, price decimal(10,2), at datetime, kind enum('a','b'))";
+
+#[test]
+fn tables_rows_and_values_go_both_ways() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    assert_eq!(db.ask(TABLE), "ok 0 0");
+    let insert = "insert into t (name, price, at, kind) values ('Ada', 1.5, '2024-02-29 01:02:03', 'B'), ('Bob', null, null, null)";
+    assert_eq!(db.ask(insert), "ok 2 1");
+    assert_eq!(db.ask("select * from t order by id"), "1,Ada,1.50,2024-02-29 01:02:03,b; 2,Bob,null,null,null");
+    assert_eq!(db.ask("select id from t where name = 'ADA'"), "1");
+    assert_eq!(db.ask("update t set price = 1.5"), "ok 1 0", "a row that is as it should be is not changed");
+    assert_eq!(db.ask("select row_count(), last_insert_id(), database()"), "1,1,shop");
+    assert_eq!(db.ask("select 1; select 2; update t set price = 3 where id = 1; select 4"), "1 | 2 | ok 1 0 | 4");
+    assert_eq!(
+        db.ask("insert into t (id, name) values (1, 'x') on duplicate key update name = values(name)"),
+        "ok 2 0"
+    );
+    assert_eq!(db.ask("select count(*), group_concat(name order by name) from t"), "2,Bob,x");
+    assert_eq!(db.ask("delete from t order by id desc limit 1"), "ok 1 0");
+    for (sql, wanted) in [
+        ("selec", "1064 42000"),
+        ("", "1065 42000"),
+        ("select * from nothing", "1146 42S02"),
+        ("select nothing from t", "1054 42S22"),
+        ("insert into t (name) values ('toolong')", "1406 22001"),
+        ("insert into t (name) values (null)", "1048 23000"),
+        ("insert into t (price) values (1)", "1364 HY000"),
+        ("insert into t (id, name) values (1, 'a')", "1062 23000"),
+        ("insert into t (id, name) values (-1, 'a')", "1264 22003"),
+        ("insert into t (name, kind) values ('a', 'c')", "1265 01000"),
+        ("insert into t (name, at) values ('a', 'soon')", "1292 22007"),
+        ("set nothing = 1", "1193 42000"),
+        ("create table t (a int)", "1050 42S01"),
+        ("select match (name) against ('a') from t", "1235 42000"),
+        ("create table u (a int check (a > 1))", "1235 42000"),
+    ] {
+        let found = db.ask(sql);
+        assert!(found.starts_with(wanted), "{sql}: {found}");
+    }
+    // Where nobody is strict, what does not fit is made to, and warnings tell.
+    db.ask("set sql_mode = ''");
+    assert_eq!(db.ask("insert into t (name, kind, at, id) values ('toolong', 'c', '0000-00-00', 9)"), "ok 1 0");
+    assert!(db.ask("show warnings").contains("Data too long for column 'name'"));
+    assert_eq!(db.ask("select name, kind, at from t where id = 9"), "toolo,,0000-00-00 00:00:00");
+    let mut db = Mysql::with(&mut rig, FOUND_ROWS);
+    assert_eq!(db.ask("update t set name = 'x' where id = 1"), "ok 1 0", "rows that were found are asked for");
+}
+
+#[test]
+fn what_tools_ask_for_is_told() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask(TABLE);
+    db.ask("create index by_name on t (name)");
+    assert_eq!(db.ask("show tables"), "t");
+    assert_eq!(db.ask("show full tables like 'x%'"), "");
+    assert!(
+        db.ask("describe t").starts_with("id,int unsigned,NO,PRI,null,auto_increment; name,varchar(5),NO,MUL,null,")
+    );
+    assert!(
+        db.ask("show create table t").contains("`price` decimal(10,2) DEFAULT NULL,\n  `at` datetime DEFAULT NULL")
+    );
+    assert_eq!(db.ask("show index from t").matches("; ").count(), 1);
+    assert_eq!(db.ask("show variables like 'autocommit'"), "autocommit,ON");
+    assert!(db.ask("show columns from nothing").starts_with("1146"));
+    assert_eq!(
+        db.ask(
+            "select column_name from information_schema.columns where table_schema = database() and column_key = 'PRI'"
+        ),
+        "id"
+    );
+    // What is shown is what may be read: guest has rights, the door's user has none on others' tables.
+    rig.client.eval("box.schema.space.create('secret', { format = { { 'id', 'unsigned' } } }):create_index('pk')");
+    assert_eq!(db.ask("show tables"), "t");
+    assert!(db.ask("select * from secret").starts_with("1142"));
+    assert!(db.ask("show create table secret").starts_with("1142"));
+    assert!(db.ask("drop table secret").starts_with("1142"));
+}
+
+#[test]
+fn a_failed_statement_leaves_the_transaction_open() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    let mut other = Mysql::to(&mut rig);
+    db.ask(TABLE);
+    db.ask("begin");
+    db.ask("insert into t (id, name) values (1, 'a')");
+    assert!(db.ask("insert into t (id, name) values (2, 'b'), (1, 'c')").starts_with("1062"));
+    assert_eq!(other.ask("select count(*) from t"), "0");
+    db.ask("savepoint s");
+    db.ask("delete from t");
+    db.ask("rollback to savepoint s");
+    assert_eq!(db.ask("commit"), "ok 0 0");
+    assert_eq!(other.ask("select id, name from t"), "1,a");
+    // Without autocommit a statement opens one, a change of the schema ends it.
+    db.ask("set autocommit = 0");
+    db.ask("update t set name = 'z'");
+    assert_eq!(other.ask("select name from t"), "a");
+    assert_eq!(db.ask("create table u (a int)"), "ok 0 0");
+    assert_eq!(other.ask("select name from t"), "z");
+    assert!(db.ask("start transaction read only").starts_with("ok"));
+    assert!(db.ask("delete from t").starts_with("1792"));
+    // Who closes while others wait leaves nothing behind.
+    db.ask("rollback");
+    db.ask("select * from t for update");
+    other.ask("set innodb_lock_wait_timeout = 1");
+    assert!(other.ask("update t set name = 'q'").starts_with("1205"));
+    other.ask("set innodb_lock_wait_timeout = 20");
+    other.send(0, b"\x03update t set name = 'q'");
+    drop(db);
+    assert_eq!(other.answer(), "ok 1 0");
+}
+
+#[test]
+fn prepared_statements_have_parameters_and_cursors() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask("create table n (id bigint primary key, v int)");
+    let (insert, columns, params) = db.prepare("insert into n values (?, ? + 1)").unwrap();
+    assert_eq!((columns, params), (0, 2));
+    for id in 0..10 {
+        assert_eq!(db.execute(insert, 0, &[id, id])[0][..2], [0, 1]);
+    }
+    let (select, columns, params) = db.prepare("select id, v from n where id >= ? order by id").unwrap();
+    assert_eq!((columns, params), (2, 1));
+    let row = |id: i64| [&[0, 0][..], &id.to_le_bytes(), &(id as i32 + 1).to_le_bytes()].concat();
+    assert_eq!(db.execute(select, 0, &[8]), [row(8), row(9)]);
+    assert!(db.execute(select, 1, &[7]).is_empty());
+    let (rows, status) = db.fetch(select, 2);
+    assert_eq!((rows, status & 192), (vec![row(7), row(8)], 64));
+    let (rows, status) = db.fetch(select, 2);
+    assert_eq!((rows, status & 192), (vec![row(9)], 128));
+    // The order of parameters is that of the text.
+    let (update, ..) = db.prepare("update n set v = ? where id = ?").unwrap();
+    assert_eq!(db.execute(update, 0, &[70, 7])[0][..2], [0, 1]);
+    assert_eq!(db.ask("select v from n where id = 7"), "70");
+    // A table that is changed, a statement that is closed, types that were not sent.
+    db.ask("alter table n add column w int");
+    assert_eq!(db.execute(select, 0, &[9]), [row(9)]);
+    db.send(0, &[&[0x19][..], &insert.to_le_bytes()].concat());
+    assert!(failure(&db.execute(insert, 0, &[1, 1])[0]).starts_with("1243"));
+    db.send(0, &[&[0x17][..], &update.to_le_bytes(), &[0, 1, 0, 0, 0, 0]].concat());
+    assert!(failure(&db.packet().unwrap().1).starts_with("1835"));
+    assert!(db.prepare("select ? from nothing").unwrap_err().starts_with("1146"));
+    assert!(db.prepare("select 1; select 2").unwrap_err().starts_with("1064"));
+    // Parts of a long parameter.
+    db.ask("create table l (id int primary key, body longtext)");
+    let (long, ..) = db.prepare("insert into l values (1, ?)").unwrap();
+    for part in ["ab", "cd"] {
+        db.send(0, &[&[0x18][..], &long.to_le_bytes(), &[0, 0], part.as_bytes()].concat());
+    }
+    db.send(0, &[&[0x17][..], &long.to_le_bytes(), &[0, 1, 0, 0, 0, 0, 1, 252, 0]].concat());
+    assert_eq!(db.answer(), "ok 1 0");
+    assert_eq!(db.ask("select body from l"), "abcd");
+    assert_eq!(db.ask("prepare s from 'select ? + 1'; set @a = 41; execute s using @a"), "ok 0 0 | ok 0 0 | 42");
+}
+
+#[test]
+fn who_has_a_password_proves_it() {
+    let mut rig = start();
+    rig.client.eval("box.schema.user.create('ann', { password = 'secret' }) return true");
+    let mut good = Mysql::open(&mut rig);
+    let proof = wire::scramble(b"secret", &good.salt.clone());
+    assert_eq!(good.enter("ann", &proof, "mysql_native_password", ABILITIES).unwrap().1[0], 0);
+    assert_eq!(good.ask("select current_user()"), "ann@%");
+    // Another way of proving it is switched to the one that is known.
+    let mut switched = Mysql::open(&mut rig);
+    let (_, answer) = switched.enter("ann", &[1; 32], "caching_sha2_password", ABILITIES).unwrap();
+    assert!(answer.starts_with(b"\xfemysql_native_password\0"));
+    let salt = switched.salt;
+    switched.send(3, &wire::scramble(b"secret", &salt));
+    assert_eq!(switched.packet().unwrap().1[0], 0);
+    for proof in [&wire::scramble(b"Secret", &salt)[..], b"", &[0; 20], &[0; 7]] {
+        let mut bad = Mysql::open(&mut rig);
+        let (_, answer) = bad.enter("ann", proof, "mysql_native_password", ABILITIES).unwrap();
+        assert!(failure(&answer).starts_with("1045 28000: Access denied for user 'ann'@"), "{}", failure(&answer));
+        assert!(bad.packet().is_none());
+    }
+    // Whoever changes the user to one without a password is nobody in particular again.
+    good.send(0, b"\x11root\0\0shop\0");
+    assert_eq!(good.answer(), "ok 0 0");
+    assert_eq!(good.ask("select current_user()"), "mysql@%");
+    good.send(0, b"\x11ann\0\0shop\0");
+    assert!(good.answer().starts_with("1045"));
+}
+
+#[test]
+fn bytes_that_are_no_protocol_harm_nobody() {
+    let mut rig = start();
+    let place = address(&mut rig);
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[0xff, 0xff, 0xff, 1],
+        &[1, 0, 0, 7, 0],
+        &[4, 0, 0, 1, 1, 2, 3, 4],
+        &[0, 0, 0, 1],
+        &[32, 0, 0, 1],
+    ] {
+        let mut bad = Mysql::at(&place);
+        bad.stream.write_all(bytes).unwrap();
+        bad.finish();
+    }
+    // Every command with bodies that are none, one connection after the other.
+    for kind in 0..=0x20u8 {
+        for body in [&b""[..], b"\xff", b"\xff\xff\xff\xff", &[0xff; 40], b"\x01\0\0\0\x01\xff\xff\xff\xff\xff"] {
+            let mut bad = Mysql::at(&place).entered(0);
+            let (id, ..) = bad.prepare("select ?, ?").unwrap();
+            assert_eq!(id, 1);
+            bad.send(0, &[&[kind][..], body].concat());
+            bad.send(0, b"\x0e");
+            bad.finish();
+        }
+    }
+    // Commands out of order end the connection with a word.
+    let mut bad = Mysql::to(&mut rig);
+    bad.send(5, b"\x0e");
+    assert!(failure(&bad.packet().unwrap().1).starts_with("1156"));
+    assert!(bad.packet().is_none());
+    // Bytes in a literal are bytes; elsewhere they are refused.
+    let mut db = Mysql::to(&mut rig);
+    db.send(0, b"\x03select length('\xff\xfe'), '\xc3\xa9'");
+    assert_eq!(db.answer(), "2,\u{e9}");
+    db.send(0, b"\x03select \xff");
+    assert!(db.answer().starts_with("1366"));
+    // A packet that goes on in another one.
+    let (length, ..) = db.prepare("select length(?)").unwrap();
+    let count = 17u32 << 20;
+    let head = [&[0x17][..], &length.to_le_bytes(), &[0, 1, 0, 0, 0, 0, 1, 253, 0, 0xfe]].concat();
+    let head = [head, u64::from(count).to_le_bytes().to_vec()].concat();
+    let body = [head, vec![b'x'; count as usize]].concat();
+    let (first, rest) = body.split_at(0xff_ffff);
+    db.send(0, first);
+    db.send(1, rest);
+    let (_, columns) = db.packet().unwrap();
+    assert_eq!(columns, [1]);
+    db.packet().unwrap();
+    db.packet().unwrap();
+    assert_eq!(db.rows().0, [[&[0, 0][..], &u64::from(count).to_le_bytes()].concat()]);
+    assert!(db.ask(&format!("select {}1{}", "(".repeat(5000), ")".repeat(5000))).starts_with("1114"));
+    assert_eq!(db.ask("select 1"), "1");
+}
+
+#[test]
+fn who_owns_a_session_ends_it() {
+    let mut rig = start();
+    let (mut db, mut other) = (Mysql::to(&mut rig), Mysql::to(&mut rig));
+    let id = other.ask("select connection_id()");
+    other.send(0, b"\x03select sleep(100)");
+    assert_eq!(db.ask(&format!("kill query {id}")), "ok 0 0");
+    assert!(other.answer().starts_with("1317"));
+    assert!(db.ask("kill 99999").starts_with("1094"));
+    rig.client.eval("box.schema.user.create('ann', { password = 'secret' }) return true");
+    let mut ann = Mysql::open(&mut rig);
+    let proof = wire::scramble(b"secret", &ann.salt.clone());
+    ann.enter("ann", &proof, "mysql_native_password", ABILITIES).unwrap();
+    assert!(ann.ask(&format!("kill {id}")).starts_with("1095"));
+    assert_eq!(ann.ask("show processlist").matches("; ").count(), 0);
+    db.ask(&format!("kill {id}"));
+    assert!(other.packet().is_none());
+}
