@@ -48,7 +48,7 @@ pub fn statements(bytes: &[u8]) -> Result<Vec<Cow<'_, str>>> {
                 at = end.map_or(bytes.len(), |end| at + end + 4);
             }
             byte => {
-                has_words |= !byte.is_ascii_whitespace();
+                has_words |= !is_space(byte);
                 at += 1;
             }
         }
@@ -68,13 +68,17 @@ fn add<'a>(
         return Ok(());
     }
     found.push(match spelled {
-        None => Cow::Borrowed(utf8(&bytes[place])?.trim()),
+        None => Cow::Borrowed(utf8(&bytes[place])?.trim_matches(|c: char| u8::try_from(c).is_ok_and(is_space))),
         Some((mut text, from)) => {
             text.push_str(utf8(&bytes[from..place.end])?);
             Cow::Owned(text)
         }
     });
     Ok(())
+}
+
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str> {
