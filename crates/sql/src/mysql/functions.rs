@@ -566,15 +566,22 @@ functions! {
         value if value.is_finite() => Ok(Value::Double(value)),
         _ => Err(Error::new(Condition::NumericOutOfRange, format!("DOUBLE value is out of range in 'cot({})'", text(&a[0])))),
     };
-    "inet_aton" (1, 1) INT, true, false => |_, a| {
-        let address = text(&a[0]).parse::<std::net::Ipv4Addr>();
-        Ok(address.map_or(Value::Null, |address| Value::Int(i64::from(u32::from(address)))))
-    };
+    "inet_aton" (1, 1) INT, true, false => |_, a| Ok(address_of(&text(&a[0])).map_or(Value::Null, |address| Value::Int(i64::from(address))));
     "inet_ntoa" (1, 1) TEXT, true, false => |_, a| {
-        let number = u32::try_from(integer(&a[0]));
-        Ok(number.map_or(Value::Null, |number| Value::text(std::net::Ipv4Addr::from(number).to_string())))
+        let [a, b, c, d] = match u32::try_from(integer(&a[0])) {
+            Ok(address) => address.to_be_bytes(),
+            Err(_) => return Ok(Value::Null),
+        };
+        Ok(Value::text(format!("{a}.{b}.{c}.{d}")))
     };
     "name_const" (2, 2) Returns::Type(Base::Any), false, false => |_, a| Ok(a[1].clone());
+}
+
+/// The number of an address of four numbers.
+fn address_of(text: &str) -> Option<u32> {
+    let parts: Option<Vec<u8>> = text.split('.').map(|part| part.parse().ok()).collect();
+    let bytes: [u8; 4] = parts?.try_into().ok()?;
+    Some(u32::from_be_bytes(bytes))
 }
 
 fn positive(value: &Value) -> Option<f64> {
