@@ -269,6 +269,7 @@ fn tables_rows_and_values_go_both_ways() {
         "ok 2 0"
     );
     assert_eq!(db.ask("select count(*), group_concat(name order by name) from t"), "2,Bob,x");
+    assert_eq!(db.ask("select distinct name from t order by id desc"), "Bob; x", "the order is of what is not shown");
     assert_eq!(db.ask("delete from t order by id desc limit 1"), "ok 1 0");
     for (sql, wanted) in [
         ("selec", "1064 42000"),
@@ -290,6 +291,17 @@ fn tables_rows_and_values_go_both_ways() {
         let found = db.ask(sql);
         assert!(found.starts_with(wanted), "{sql}: {found}");
     }
+    // Amounts that no moment bears, and texts that no memory bears.
+    assert_eq!(db.ask("select date_add('2024-01-01', interval 9223372036854775807 year)"), "null");
+    assert_eq!(db.ask("select date_sub('2024-01-01', interval -1e300 hour)"), "null");
+    db.ask("set @a = repeat('x', 15000000)");
+    for call in ["json_array(@a, @a, @a, @a, @a)", "concat_ws(@a, @a, @a, @a)", "regexp_replace(@a, 'x', @a)"] {
+        assert!(db.ask(&format!("select {call}")).starts_with("1114"), "{call}");
+    }
+    for _ in 0..2000 {
+        db.ask("selec");
+    }
+    assert_eq!(db.ask("show count(*) warnings"), "1");
     // Where nobody is strict, what does not fit is made to, and warnings tell.
     db.ask("set sql_mode = ''");
     assert_eq!(db.ask("insert into t (name, kind, at, id) values ('toolong', 'c', '0000-00-00', 9)"), "ok 1 0");

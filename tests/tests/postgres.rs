@@ -179,6 +179,13 @@ fn tables_rows_and_values_go_both_ways() {
 }
 
 #[test]
+fn patterns_know_letters_of_all_languages() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    assert_eq!(db.ask(r"select 'a1' ~ '^\w\d$', 'É' ~* 'é', 'É' ~ 'é'"), "t,t,f; SELECT 1");
+}
+
+#[test]
 fn a_failed_transaction_waits_for_its_end() {
     let mut rig = start();
     let mut db = Postgres::to(&mut rig, "me");

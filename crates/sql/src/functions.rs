@@ -215,9 +215,13 @@ functions! {
         if a[0].is_null() {
             return Ok(Value::Null);
         }
-        let parts: Vec<String> = a[1..].iter().filter(|value| !value.is_null()).map(|value| text(run, value)).collect();
-        let all = parts.join(&text(run, &a[0]));
-        run.check_length(all.len())?;
+        let between = text(run, &a[0]);
+        let mut all = String::new();
+        for (number, value) in a[1..].iter().filter(|value| !value.is_null()).enumerate() {
+            all.push_str(if number == 0 { "" } else { &between });
+            all.push_str(&text(run, value));
+            run.check_length(all.len())?;
+        }
         Ok(Value::text(all))
     };
     "hex" (1, 1) TEXT, true, false => |run, a| {

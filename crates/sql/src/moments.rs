@@ -4,6 +4,10 @@ use crate::error::{Condition, Error, Result};
 use jiff::civil::{Date, DateTime, Time};
 use tuple::datetime::{Datetime, Interval};
 
+/// The first and the last second that there are moments of: those of the years -9999 and 9999.
+const SECONDS_MIN: i64 = -377_705_116_800;
+const SECONDS_MAX: i64 = 253_402_300_799;
+
 /// The moment that a civil time is, in UTC.
 fn moment_of(time: DateTime) -> Option<Datetime> {
     let zoned = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
@@ -127,27 +131,34 @@ pub(crate) fn add_unit(interval: &mut Interval, number: f64, unit: &str) -> Opti
         _ => return None,
     };
     let amount = number * factor;
-    interval.fields[field] += amount.trunc() as i64;
+    interval.fields[field] = interval.fields[field].saturating_add(amount.trunc() as i64);
     if field == 6 {
-        interval.fields[7] += (amount.fract() * 1e9).round() as i64;
+        interval.fields[7] = interval.fields[7].saturating_add((amount.fract() * 1e9).round() as i64);
     }
     Some(())
 }
 
 /// The moment so much later, or earlier: months first, whose last day is kept within the month. None: beyond all moments.
 pub(crate) fn moved(moment: &Datetime, interval: &Interval, sign: i64) -> Option<Datetime> {
-    let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = interval.fields.map(|field| field * sign);
+    // Wide enough for whatever fields there are.
+    let fields = interval.fields.map(|field| i128::from(field) * i128::from(sign));
+    let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = fields;
     let day = moment.seconds.div_euclid(86_400);
     let (year, month, date) = tuple::datetime::date_of(day);
-    let months = year * 12 + i64::from(month) - 1 + years * 12 + months;
+    let months = i128::from(year) * 12 + i128::from(month) - 1 + years * 12 + months;
     let (year, month) = (i16::try_from(months.div_euclid(12)).ok()?, i8::try_from(months.rem_euclid(12) + 1).ok()?);
     let first = Date::new(year, month, 1).ok()?;
     let date = Date::new(year, month, i8::try_from(date).ok()?.min(first.days_in_month())).ok()?;
     let midnight = moment_of(date.at(0, 0, 0, 0))?;
-    let nanoseconds = i64::from(moment.nanoseconds) + nanoseconds;
-    let clock = moment.seconds.rem_euclid(86_400) + (weeks * 7 + days) * 86_400 + hours * 3600 + minutes * 60 + seconds;
+    let nanoseconds = i128::from(moment.nanoseconds) + nanoseconds;
+    let clock = i128::from(moment.seconds.rem_euclid(86_400))
+        + (weeks * 7 + days) * 86_400
+        + hours * 3600
+        + minutes * 60
+        + seconds;
+    let seconds = i128::from(midnight.seconds) + clock + nanoseconds.div_euclid(1_000_000_000);
     Some(Datetime {
-        seconds: midnight.seconds + clock + nanoseconds.div_euclid(1_000_000_000),
+        seconds: i64::try_from(seconds).ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds))?,
         nanoseconds: nanoseconds.rem_euclid(1_000_000_000) as i32,
         ..*moment
     })

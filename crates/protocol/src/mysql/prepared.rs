@@ -11,6 +11,8 @@ use std::rc::Rc;
 
 /// Prepared statements of a connection.
 pub(crate) const STATEMENTS_MAX: usize = 10_000;
+/// Bytes of the texts of prepared statements of a connection.
+pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
 /// Bytes of parameters that were sent in parts, of a connection.
 pub(crate) const LONG_BYTES_MAX: usize = 64 << 20;
 /// Bytes of rows that a cursor keeps.
@@ -22,8 +24,9 @@ pub(super) struct Statements {
     next: u32,
     known: HashMap<u32, Statement>,
     by_name: HashMap<String, Rc<Prepared>>,
-    /// Bytes of long data of all of them.
+    /// Bytes of long data of all of them, and of their texts.
     long_bytes: usize,
+    text_bytes: usize,
 }
 
 struct Statement {
@@ -49,15 +52,21 @@ impl Statements {
     pub(super) fn close(&mut self, number: u32) {
         if let Some(mut statement) = self.known.remove(&number) {
             self.long_bytes -= statement.forget_long();
+            self.text_bytes -= statement.prepared.text().len();
+        }
+    }
+
+    /// Errors: there are too many of them, or their texts are too long.
+    fn check_room(&self, text: &str) -> Result<(), Error> {
+        let count = self.known.len() + self.by_name.len();
+        match count < STATEMENTS_MAX && self.text_bytes + text.len() <= TEXT_BYTES_MAX {
+            true => Ok(()),
+            false => Err(too_many()),
         }
     }
 
     pub(super) fn clear(&mut self) {
         *self = Statements { next: self.next, ..Statements::default() };
-    }
-
-    fn len(&self) -> usize {
-        self.known.len() + self.by_name.len()
     }
 }
 
@@ -67,7 +76,10 @@ fn unknown(number: impl std::fmt::Display, what: &str) -> Error {
 }
 
 fn too_many() -> Error {
-    let what = format!("Can't create more than max_prepared_stmt_count statements (current value: {STATEMENTS_MAX})");
+    let what = format!(
+        "Can't create more than max_prepared_stmt_count statements (current value: {STATEMENTS_MAX}, with texts of {} MiB in all)",
+        TEXT_BYTES_MAX >> 20
+    );
     Error::new(Condition::LimitExceeded, what).mysql(1461)
 }
 
@@ -84,9 +96,7 @@ impl Work<'_> {
             });
         };
         let prepared = self.sql.prepare(self.database, Dialect::Mysql, text, &[])?;
-        if self.state.prepared.borrow().len() >= STATEMENTS_MAX {
-            return Err(too_many());
-        }
+        self.state.prepared.borrow().check_room(prepared.text())?;
         let params = prepared.params().len();
         if params > usize::from(u16::MAX) {
             let what = "Prepared statement contains too many placeholders";
@@ -104,6 +114,7 @@ impl Work<'_> {
                 cursor: None,
             };
             statements.known.insert(number, statement);
+            statements.text_bytes += prepared.text().len();
             number
         };
         put(&mut self.out, &mut self.sequence, |out| {
@@ -267,10 +278,14 @@ impl Work<'_> {
             let what = "This command is not supported in the prepared statement protocol yet";
             return Err(Error::new(Condition::Unsupported, what).mysql(1295));
         }
-        let mut statements = self.state.prepared.borrow_mut();
-        if statements.len() >= STATEMENTS_MAX {
-            return Err(too_many());
+        if name.len() > super::serve::NAME_MAX {
+            return Err(Error::new(Condition::Syntax, format!("Identifier name '{name}' is too long")).mysql(1059));
         }
+        // A statement of the same name is gone, even if this one finds no room.
+        let _ = self.deallocate(name);
+        let mut statements = self.state.prepared.borrow_mut();
+        statements.check_room(prepared.text())?;
+        statements.text_bytes += prepared.text().len();
         statements.by_name.insert(name.to_lowercase(), prepared);
         Ok(())
     }
@@ -281,8 +296,11 @@ impl Work<'_> {
     }
 
     pub(super) fn deallocate(&self, name: &str) -> Result<(), Error> {
-        let gone = self.state.prepared.borrow_mut().by_name.remove(&name.to_lowercase());
-        gone.map(drop).ok_or_else(|| unknown(name, "DEALLOCATE PREPARE"))
+        let mut statements = self.state.prepared.borrow_mut();
+        let gone = statements.by_name.remove(&name.to_lowercase());
+        let gone = gone.ok_or_else(|| unknown(name, "DEALLOCATE PREPARE"))?;
+        statements.text_bytes -= gone.text().len();
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// Bytes of answers that are made before they are handed on.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes of the name of a database.
-pub(super) const NAME_MAX: usize = 64;
+pub(crate) const NAME_MAX: usize = 64;
 
 /// The first bytes of commands.
 pub(super) mod commands {
@@ -91,6 +91,8 @@ pub(super) struct Work<'a> {
     /// The number of the next packet, and of the first of the answer.
     pub(super) sequence: u8,
     first: u8,
+    /// The statement at hand has begun: what is warned of now is of it.
+    has_begun: bool,
 }
 
 /// How rows are written.
@@ -154,12 +156,14 @@ fn serve_all(
         out: Vec::new(),
         sequence: 1,
         first: 1,
+        has_begun: false,
     };
     let mut start = 0;
     for end in ends {
         let message = Message::of(&bytes[start..*end]);
         work.first = message.sequence.wrapping_add(1);
         work.sequence = work.first;
+        work.has_begun = false;
         work.command(&message.body());
         work.flush();
         start = *end;
@@ -291,6 +295,9 @@ impl Work<'_> {
             message = format!("{message} ({hint})");
         }
         let mut warnings = self.session.warnings.borrow_mut();
+        if !self.has_begun {
+            warnings.clear();
+        }
         warnings.push(("Error", number, message.clone()));
         drop(warnings);
         put_failure(&mut self.out, &mut self.sequence, number, sql::mysql_state(number), &message);
@@ -389,7 +396,8 @@ impl Work<'_> {
 
     /// What has to be before a statement: the open transaction, or none.
     pub(super) fn before(&mut self, prepared: &Prepared) -> Result<(), Error> {
-        if !is_diagnostic(prepared.text()) {
+        self.has_begun = !is_diagnostic(prepared.text());
+        if self.has_begun {
             self.session.warnings.borrow_mut().clear();
         }
         if prepared.changes_schema() && self.context.is_in_txn() {
@@ -543,7 +551,7 @@ impl Work<'_> {
     }
 
     pub(super) fn use_database(&mut self, name: &str) -> Result<(), Error> {
-        if name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control) {
+        if name.is_empty() || !is_name(name) {
             return Err(Error::new(Condition::UndefinedObject, format!("Unknown database '{name}'")).mysql(1049));
         }
         *self.session.database.borrow_mut() = name.to_string();
@@ -649,6 +657,11 @@ impl Rows {
         work.put_columns(&typed, self.more);
         self.put(work, &typed, &first)
     }
+}
+
+/// True if a database may have the name.
+pub(super) fn is_name(name: &str) -> bool {
+    name.len() <= NAME_MAX && !name.contains(char::is_control)
 }
 
 /// True for a statement that asks what was wrong with the one before it.

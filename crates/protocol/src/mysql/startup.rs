@@ -142,6 +142,9 @@ fn enter_as(
     answer: &Answer,
     mut sequence: u8,
 ) -> Result<()> {
+    if !super::serve::is_name(&answer.database) {
+        return refuse(connection, sequence, 1049, "Unknown database: its name is too long, or has control characters");
+    }
     *state.session.borrow_mut() = Rc::new(sql::Session::of_mysql(&answer.name, &answer.database, state.number));
     state.name.borrow_mut().clone_from(&answer.name);
     let user = with_password(connection.database(), &answer.name);

@@ -42,6 +42,10 @@ const OWN_NAME: &str = "postgres";
 const PARAMETERS: &[&str] = &[];
 /// Prepared statements of a connection.
 pub(crate) const STATEMENTS_MAX: usize = 10_000;
+/// Bytes of the texts of prepared statements of a connection, those that are longer than [`SHORT_TEXT_BYTES`].
+pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
+/// Texts that are not counted: as many as there may be take little.
+const SHORT_TEXT_BYTES: usize = 4096;
 /// Portals of a connection.
 pub(crate) const PORTALS_MAX: usize = 1000;
 /// Channels that a connection listens to.

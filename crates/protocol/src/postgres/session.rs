@@ -2,7 +2,7 @@
 
 use super::message::{Report, put, put_parameter, put_text, put_u32};
 use super::serve::Work;
-use super::{CHANNELS_MAX, STATEMENTS_MAX, Statement, state_of};
+use super::{CHANNELS_MAX, SHORT_TEXT_BYTES, STATEMENTS_MAX, Statement, TEXT_BYTES_MAX, state_of};
 use sql::{Condition, Control, Dialect, Error, Isolation, Modes, Session, Value};
 use std::rc::Rc;
 use wal::Position;
@@ -243,6 +243,16 @@ impl Work<'_> {
         }
         if statements.len() >= STATEMENTS_MAX {
             let what = format!("the session has {STATEMENTS_MAX} prepared statements already");
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
+        let length = |statement: &Statement| {
+            let length = statement.prepared.as_ref().map_or(0, |prepared| prepared.text().len());
+            if length > SHORT_TEXT_BYTES { length } else { 0 }
+        };
+        let own = length(&statement);
+        if own > 0 && statements.values().map(|known| length(known)).sum::<usize>() + own > TEXT_BYTES_MAX {
+            let what =
+                format!("the texts of the session's prepared statements have {} MiB already", TEXT_BYTES_MAX >> 20);
             return Err(Error::new(Condition::LimitExceeded, what));
         }
         statements.insert(name.to_string(), Rc::new(statement));

@@ -680,7 +680,8 @@ impl Binder<'_> {
         }
         let mut slots: Vec<Slot> = outputs.iter().map(|output| output.slot).collect();
         if distinct_on {
-            if keys.iter().any(|key| !slots.contains(&key.slot)) {
+            // MySQL takes those of the first row of those that are one.
+            if self.dialect != Dialect::Mysql && keys.iter().any(|key| !slots.contains(&key.slot)) {
                 let what = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
                 return Err(Error::new(Condition::Grouping, what));
             }

@@ -214,15 +214,12 @@ fn substring_index(value: &str, mark: &str, count: i64) -> String {
     if mark.is_empty() || count == 0 {
         return String::new();
     }
-    let places: Vec<usize> = value.match_indices(mark).map(|(at, _)| at).collect();
-    let wanted = count.unsigned_abs() as usize;
-    if wanted > places.len() {
-        return value.to_string();
-    }
-    match count > 0 {
-        true => value[..places[wanted - 1]].to_string(),
-        false => value[places[places.len() - wanted] + mark.len()..].to_string(),
-    }
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) - 1;
+    let found = match count > 0 {
+        true => value.match_indices(mark).nth(wanted).map(|(at, _)| &value[..at]),
+        false => value.rmatch_indices(mark).nth(wanted).map(|(at, _)| &value[at + mark.len()..]),
+    };
+    found.unwrap_or(value).to_string()
 }
 
 /// The condition of a name that is compared without regard to case.
@@ -359,7 +356,7 @@ functions! {
         }
         Ok(datetime(Datetime { seconds: (super::moments::day_number(year, 1, 1) + day - 1) * DAY, ..Datetime::default() }))
     };
-    "maketime" (3, 3) TEXT, true, false => |_, a| Ok(Value::text(clock_text(integer(&a[0]).clamp(-838, 838) * 3600 + integer(&a[1]) * 60 + integer(&a[2]), 0)));
+    "maketime" (3, 3) TEXT, true, false => |_, a| Ok(Value::text(clock_text(integer(&a[0]).clamp(-838, 838) * 3600 + integer(&a[1]).clamp(0, 59) * 60 + integer(&a[2]).clamp(0, 59), 0)));
     "time_to_sec" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, Value::Int));
     "sec_to_time" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(clock_text(integer(&a[0]).clamp(-3_020_399, 3_020_399), 0)));
     "timediff" (2, 2) TEXT, true, false => |_, a| Ok(match (moment(&a[0]), moment(&a[1])) {
@@ -496,9 +493,17 @@ functions! {
     };
     "regexp_replace" (3, 3) TEXT, true, false => |run, a| {
         let (value, to) = (text(&a[0]), text(&a[2]));
-        let found = regex(&text(&a[1]), "")?.replace_all(&value, &*to).into_owned();
-        run.check_length(found.len())?;
-        Ok(Value::text(found))
+        let (mut out, mut end) = (String::new(), 0);
+        for found in regex(&text(&a[1]), "")?.captures_iter(&value) {
+            let Some(whole) = found.get(0) else { continue };
+            out.push_str(&value[end..whole.start()]);
+            found.expand(&to, &mut out);
+            end = whole.end();
+            run.check_length(out.len())?;
+        }
+        out.push_str(&value[end..]);
+        run.check_length(out.len())?;
+        Ok(Value::text(out))
     };
     "regexp_substr" (2, 2) TEXT, true, false => |_, a| {
         let value = text(&a[0]);
@@ -516,16 +521,26 @@ functions! {
     }));
     "json_valid" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from(crate::json::check(&text(&a[0])))));
     "json_quote" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(json_text(&text(&a[0]))));
-    "json_array" (0, MANY) TEXT, false, false => |_, a| {
-        let parts: Vec<String> = a.iter().map(json_value).collect();
-        Ok(Value::text(format!("[{}]", parts.join(", "))))
+    "json_array" (0, MANY) TEXT, false, false => |run, a| {
+        let mut out = String::from("[");
+        for (number, value) in a.iter().enumerate() {
+            out.push_str(if number == 0 { "" } else { ", " });
+            out.push_str(&json_value(value));
+            run.check_length(out.len())?;
+        }
+        Ok(Value::text(out + "]"))
     };
-    "json_object" (0, MANY) TEXT, false, false => |_, a| {
+    "json_object" (0, MANY) TEXT, false, false => |run, a| {
         if a.len() % 2 == 1 {
             return Err(Error::new(Condition::InvalidArgument, "Incorrect parameter count in the call to native function 'json_object'"));
         }
-        let parts: Vec<String> = a.chunks(2).map(|pair| format!("{}: {}", json_text(&text(&pair[0])), json_value(&pair[1]))).collect();
-        Ok(Value::text(format!("{{{}}}", parts.join(", "))))
+        let mut out = String::from("{");
+        for (number, pair) in a.chunks(2).enumerate() {
+            out.push_str(if number == 0 { "" } else { ", " });
+            out.push_str(&format!("{}: {}", json_text(&text(&pair[0])), json_value(&pair[1])));
+            run.check_length(out.len())?;
+        }
+        Ok(Value::text(out + "}"))
     };
 
     // Numbers.

@@ -184,7 +184,7 @@ pub(crate) fn parse(text: &str) -> Option<Datetime> {
         "Z" | "z" => {}
         offset if at >= 5 && offset.starts_with(['+', '-']) => {
             let (hours, minutes) = offset[1..].split_once(':')?;
-            let minutes = hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().ok()?;
+            let minutes = i64::from(hours.parse::<u8>().ok()?) * 60 + i64::from(minutes.parse::<u8>().ok()?);
             found.seconds -= if offset.starts_with('-') { -minutes * 60 } else { minutes * 60 };
         }
         _ => return None,
