@@ -399,6 +399,13 @@ fn prepared_statements_have_parameters_and_cursors() {
     let (update, ..) = db.prepare("update n set v = ? where id = ?").unwrap();
     assert_eq!(db.execute(update, 0, &[70, 7])[0][..2], [0, 1]);
     assert_eq!(db.ask("select v from n where id = 7"), "70");
+    // Clients that send all as text mean numbers.
+    let (named, ..) = db.prepare("select v from n where id in (? + 0)").unwrap();
+    db.send(0, &[&[0x17][..], &named.to_le_bytes(), &[0, 1, 0, 0, 0, 0, 1, 253, 0, 1, b'7']].concat());
+    for _ in 0..3 {
+        db.packet().unwrap();
+    }
+    assert_eq!(db.rows().0, [[&[0, 0][..], &70u32.to_le_bytes()].concat()]);
     // A table that is changed, a statement that is closed, types that were not sent.
     db.ask("alter table n add column w int");
     assert_eq!(db.execute(select, 0, &[9]), [row(9)]);

@@ -5,8 +5,8 @@ use jiff::civil::{Date, DateTime, Time};
 use tuple::datetime::{Datetime, Interval};
 
 /// The first and the last second that there are moments of: those of the years -9999 and 9999.
-const SECONDS_MIN: i64 = -377_705_116_800;
-const SECONDS_MAX: i64 = 253_402_300_799;
+const FIRST_SECOND: i64 = -377_705_116_800;
+const LAST_SECOND: i64 = 253_402_300_799;
 
 /// The moment that a civil time is, in UTC.
 fn moment_of(time: DateTime) -> Option<Datetime> {
@@ -158,7 +158,7 @@ pub(crate) fn moved(moment: &Datetime, interval: &Interval, sign: i64) -> Option
         + seconds;
     let seconds = i128::from(midnight.seconds) + clock + nanoseconds.div_euclid(1_000_000_000);
     Some(Datetime {
-        seconds: i64::try_from(seconds).ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds))?,
+        seconds: i64::try_from(seconds).ok().filter(|seconds| (FIRST_SECOND..=LAST_SECOND).contains(seconds))?,
         nanoseconds: nanoseconds.rem_euclid(1_000_000_000) as i32,
         ..*moment
     })

@@ -344,6 +344,8 @@ impl Binder<'_> {
 
     /// Two values that are compared with each other.
     pub(super) fn unify(&self, a: Bound, b: Bound, sign: &str) -> Result<(Bound, Bound)> {
+        let (of_a, of_b) = (a.ty, b.ty);
+        let (a, b) = (self.beside(a, of_b)?, self.beside(b, of_a)?);
         if a.ty.is_number() && b.ty.is_number() || a.ty.is_moment() && b.ty.is_moment() {
             return Ok((a, b));
         }
@@ -357,19 +359,6 @@ impl Binder<'_> {
                 Ok((to(a, ty)?, b))
             }
             (_, Base::Unknown) => {
-                let ty = plain(a.ty);
-                Ok((a, to(b, ty)?))
-            }
-            // A parameter whose value says what it is: beside text it is text, beside a number one.
-            (Base::Any, _)
-                if matches!(a.expr, Expr::Param(_)) && self.dialect == Dialect::Mysql && !b.ty.is_number() =>
-            {
-                let ty = plain(b.ty);
-                Ok((to(a, ty)?, b))
-            }
-            (_, Base::Any)
-                if matches!(b.expr, Expr::Param(_)) && self.dialect == Dialect::Mysql && !a.ty.is_number() =>
-            {
                 let ty = plain(a.ty);
                 Ok((a, to(b, ty)?))
             }
@@ -637,7 +626,7 @@ impl Binder<'_> {
                 Base::Text if self.dialect == Dialect::Tarantool => {
                     self.cast_to(bound, Type::of(Base::Number), Strictness::Explicit)
                 }
-                Base::Any | Base::Scalar => Ok(bound),
+                Base::Any | Base::Scalar => self.beside(bound, Type::of(Base::Number)),
                 _ if bound.ty.is_number() => Ok(bound),
                 _ => Err(self.no_operator(operation.sign(), bound.ty, other)),
             }

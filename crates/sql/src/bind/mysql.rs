@@ -51,6 +51,20 @@ impl Binder<'_> {
         Ok(bound)
     }
 
+    /// A parameter whose value says what it is: beside text it is text, beside a number one, even if the client sends all values as text.
+    pub(super) fn beside(&self, bound: Bound, other: Type) -> Result<Bound> {
+        let is_open = bound.ty.base == Base::Any && matches!(bound.expr, Expr::Param(_));
+        if self.dialect != Dialect::Mysql || !is_open {
+            return Ok(bound);
+        }
+        match other.base {
+            Base::Unknown | Base::Any | Base::Scalar => Ok(bound),
+            Base::Decimal => self.cast_to(bound, Type::of(Base::Decimal), Strictness::Comparison),
+            _ if other.is_number() => self.cast_to(bound, Type::of(Base::Number), Strictness::Comparison),
+            base => self.cast_to(bound, Type::of(base), Strictness::Explicit),
+        }
+    }
+
     /// Expressions of the parser that only this dialect gives a meaning. None: it is another one.
     pub(super) fn bind_mysql(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Option<Bound>> {
         use ast::Expr as E;
