@@ -275,11 +275,18 @@ impl Binder<'_> {
                 let number: usize = digits.parse().unwrap_or(0);
                 number.checked_sub(1).ok_or_else(|| Error::new(Condition::Syntax, "there is no parameter $0"))?
             }
-            // By place or by name, which is the same one each time.
-            (_, marked) => {
-                let (name, number) = marked.split_once(NUMBER_MARK).unwrap_or((marked, ""));
-                number.parse().map_err(|_| Error::new(Condition::Syntax, format!("there is no parameter '{name}'")))?
-            }
+            // By place, or by name, which is the same one each time.
+            (_, marked) => match marked.split_once(NUMBER_MARK) {
+                Some((_, number)) => number.parse().unwrap_or(usize::MAX),
+                None => {
+                    let mut names = self.names.borrow_mut();
+                    let known = names.iter().position(|known| known == marked);
+                    known.unwrap_or_else(|| {
+                        names.push(marked.to_string());
+                        names.len() - 1
+                    })
+                }
+            },
         };
         if number >= super::PARAMETERS_MAX {
             let what = format!("there are more than {} parameters", super::PARAMETERS_MAX);
