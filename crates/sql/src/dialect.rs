@@ -106,7 +106,8 @@ pub(crate) fn number_parameters<'t>(tokens: impl Iterator<Item = &'t mut Token>)
     for token in tokens {
         match token {
             Token::SemiColon => names.clear(),
-            Token::Placeholder(name) if !name.contains(NUMBER_MARK) => {
+            // `$1` has its number.
+            Token::Placeholder(name) if !name.contains(NUMBER_MARK) && !name.starts_with('$') => {
                 let known = names.iter().position(|known| known == name && name != "?");
                 let number = known.unwrap_or(names.len());
                 if known.is_none() {
