@@ -2,6 +2,7 @@
 
 use crate::error::{Condition, Error, Result};
 use crate::mysql::Said;
+use hashbrown::HashMap;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::{Parser, ParserError};
@@ -102,16 +103,22 @@ pub(crate) fn without_numbers(text: &str) -> String {
 
 /// Gives parameters that have no numbers those of their places in the text: they are bound in another order.
 pub(crate) fn number_parameters<'t>(tokens: impl Iterator<Item = &'t mut Token>) {
-    let mut names: Vec<String> = Vec::new();
+    let (mut names, mut count): (HashMap<String, usize>, usize) = (HashMap::new(), 0);
     for token in tokens {
         match token {
-            Token::SemiColon => names.clear(),
+            Token::SemiColon => {
+                names.clear();
+                count = 0;
+            }
             // `$1` has its number.
             Token::Placeholder(name) if !name.contains(NUMBER_MARK) && !name.starts_with('$') => {
-                let known = names.iter().position(|known| known == name && name != "?");
-                let number = known.unwrap_or(names.len());
+                let known = if name == "?" { None } else { names.get(name.as_str()).copied() };
+                let number = known.unwrap_or(count);
                 if known.is_none() {
-                    names.push(name.clone());
+                    count += 1;
+                    if name != "?" {
+                        names.insert(name.clone(), number);
+                    }
                 }
                 *name = format!("{name}{NUMBER_MARK}{number}");
             }

@@ -618,19 +618,8 @@ fn user(run: &mut Run<'_>, _: &[Value]) -> Result<Value> {
 }
 
 fn json_text(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if (c as u32) < 0x20 => _ = write!(out, "\\u{:04x}", c as u32),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    let mut out = String::new();
+    crate::json::quote(text, &mut out);
     out
 }
 

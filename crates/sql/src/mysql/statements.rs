@@ -9,6 +9,9 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+/// Bytes of a text in which a word behind SELECT is looked for.
+const BEGINNING_BYTES: usize = 4096;
+
 /// A statement as it was said.
 #[derive(Clone, Debug)]
 pub(crate) enum Said {
@@ -71,7 +74,7 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
             | "select"
             | "delete"
     );
-    if !is_own || first == "select" && !contains_word(text, "sql_calc_found_rows") {
+    if !is_own || first == "select" && !begins_with_word(text, "sql_calc_found_rows") {
         return Ok(None);
     }
     let tokens = Tokenizer::new(&MySqlDialect {}, text)
@@ -182,9 +185,10 @@ fn first_word(text: &str) -> String {
     rest[..end].to_ascii_lowercase()
 }
 
-fn contains_word(text: &str, word: &str) -> bool {
-    text.len() >= word.len()
-        && text.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
+/// True if a word stands near the beginning of a text.
+fn begins_with_word(text: &str, word: &str) -> bool {
+    let beginning = &text.as_bytes()[..text.len().min(BEGINNING_BYTES)];
+    beginning.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// A text as a literal.
