@@ -171,9 +171,6 @@ impl Write {
                 _ => Err(error),
             };
         }
-        if run.locks_changed {
-            self.lock_new(run, row)?;
-        }
         let mut owned;
         let mut row = row;
         if run.dialect == Dialect::Mysql
@@ -184,6 +181,9 @@ impl Write {
             owned = row.to_vec();
             owned[field] = Value::Null;
             row = &owned;
+        }
+        if run.locks_changed {
+            self.lock_new(run, row)?;
         }
         let mut bytes = Vec::new();
         encode_row(row, &mut bytes);

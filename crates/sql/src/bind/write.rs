@@ -158,6 +158,14 @@ impl Binder<'_> {
         match select.projection.into_iter().next() {
             Some(ast::SelectItem::UnnamedExpr(expr)) => {
                 let bound = self.bind(&Scope::new(None), &expr)?;
+                // Whoever makes the table would read with the rights of whoever writes to it.
+                let mut has_query = false;
+                bound.expr.walk(&mut |part| has_query |= matches!(part, Expr::Subquery(_)));
+                if has_query {
+                    let what =
+                        format!("cannot use a query in the default of column \"{}\"", table.columns[number].name);
+                    return Err(Error::new(Condition::Unsupported, what));
+                }
                 self.assigned(table, number, bound)
             }
             _ => Err(Error::new(Condition::Syntax, format!("the default '{text}' is no expression"))),
