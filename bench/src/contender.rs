@@ -6,7 +6,7 @@
 use crate::orphans;
 use crate::results::Participant;
 use crate::server::{DiskMemory, Launch, Server, free_port};
-use crate::shops::{PostgresShop, RedisShop, connect_mariadb};
+use crate::shops::{RedisShop, connect_mariadb, connect_postgres};
 use load::process;
 use std::fs::File;
 use std::os::unix::fs::chown;
@@ -40,6 +40,14 @@ pub(crate) enum Contender {
     LycosaRedisWrite,
     /// Lycosa by memcached's protocol, wal_mode write
     LycosaMemcached,
+    /// Lycosa by MySQL's protocol, wal_mode fsync
+    LycosaMysql,
+    /// Lycosa by MySQL's protocol, wal_mode write
+    LycosaMysqlWrite,
+    /// Lycosa by PostgreSQL's protocol, wal_mode fsync
+    LycosaPostgres,
+    /// Lycosa by PostgreSQL's protocol, wal_mode write
+    LycosaPostgresWrite,
     /// Tarantool, wal_mode write, its default
     Tarantool,
     /// Tarantool, wal_mode fsync
@@ -87,6 +95,10 @@ impl Contender {
             Contender::LycosaRedis => "Lycosa fsync, Redis' protocol",
             Contender::LycosaRedisWrite => "Lycosa write, Redis' protocol",
             Contender::LycosaMemcached => "Lycosa write, memcached's protocol",
+            Contender::LycosaMysql => "Lycosa fsync, MySQL's protocol",
+            Contender::LycosaMysqlWrite => "Lycosa write, MySQL's protocol",
+            Contender::LycosaPostgres => "Lycosa fsync, PostgreSQL's protocol",
+            Contender::LycosaPostgresWrite => "Lycosa write, PostgreSQL's protocol",
             Contender::Tarantool => "Tarantool write",
             Contender::TarantoolFsync => "Tarantool fsync",
             Contender::Redis => "Redis",
@@ -123,6 +135,18 @@ impl Contender {
         matches!(self, Redis | RedisAlways | LycosaRedis | LycosaRedisWrite)
     }
 
+    /// True if it speaks MySQL's protocol.
+    pub(crate) fn speaks_mysql(self) -> bool {
+        use Contender::{LycosaMysql, LycosaMysqlWrite, Mariadb, MariadbDurable, Myisam};
+        matches!(self, Mariadb | MariadbDurable | Myisam | LycosaMysql | LycosaMysqlWrite)
+    }
+
+    /// True if it speaks PostgreSQL's protocol.
+    pub(crate) fn speaks_postgres(self) -> bool {
+        use Contender::{LycosaPostgres, LycosaPostgresWrite, Postgres, PostgresDurable};
+        matches!(self, Postgres | PostgresDurable | LycosaPostgres | LycosaPostgresWrite)
+    }
+
     /// True if it speaks memcached's protocol.
     pub(crate) fn is_memcached(self) -> bool {
         matches!(self, Contender::Memcached | Contender::MemcachedOne | Contender::LycosaMemcached)
@@ -133,8 +157,13 @@ impl Contender {
         let text = match self {
             Contender::Lycosa | Contender::TarantoolFsync => "wal_mode=fsync".to_string(),
             Contender::LycosaWrite | Contender::Tarantool => "wal_mode=write".to_string(),
-            Contender::LycosaRedis => format!("--wal-mode fsync --memtx-memory {DOOR_MEMORY}"),
-            Contender::LycosaRedisWrite | Contender::LycosaMemcached => {
+            Contender::LycosaRedis | Contender::LycosaMysql | Contender::LycosaPostgres => {
+                format!("--wal-mode fsync --memtx-memory {DOOR_MEMORY}")
+            }
+            Contender::LycosaRedisWrite
+            | Contender::LycosaMemcached
+            | Contender::LycosaMysqlWrite
+            | Contender::LycosaPostgresWrite => {
                 format!("--wal-mode write --memtx-memory {DOOR_MEMORY}")
             }
             // Two spaces stand around an argument that is empty.
@@ -176,6 +205,12 @@ impl Contender {
         let text = match self {
             Contender::LycosaRedis | Contender::LycosaRedisWrite => {
                 format!("lycosa serve --work-dir {dir}/data --listen redis://127.0.0.1:{port}")
+            }
+            Contender::LycosaMysql | Contender::LycosaMysqlWrite => {
+                format!("lycosa serve --work-dir {dir}/data --listen mysql://127.0.0.1:{port}")
+            }
+            Contender::LycosaPostgres | Contender::LycosaPostgresWrite => {
+                format!("lycosa serve --work-dir {dir}/data --listen postgres://127.0.0.1:{port}")
             }
             Contender::LycosaMemcached => {
                 format!("lycosa serve --work-dir {dir}/data --listen memcached://127.0.0.1:{port}")
@@ -396,10 +431,8 @@ impl Rival {
     fn probe(&self) -> Result<(), String> {
         match self.contender {
             other if other.is_redis() => RedisShop::connect(&self.address).map(|_| ()),
-            Contender::Mariadb | Contender::MariadbDurable | Contender::Myisam => {
-                connect_mariadb(&self.address).map(|_| ())
-            }
-            Contender::Postgres | Contender::PostgresDurable => PostgresShop::connect(&self.address).map(|_| ()),
+            other if other.speaks_mysql() => connect_mariadb(&self.address).map(|_| ()),
+            other if other.speaks_postgres() => connect_postgres(&self.address).map(|_| ()),
             _ => std::net::TcpStream::connect(&self.address).map(|_| ()).map_err(|error| error.to_string()),
         }
     }

@@ -31,9 +31,11 @@ pub(crate) const DISK: Section = Section {
     run: run_on_disk,
 };
 
-const CONTENDERS: [Contender; 6] = [
+const CONTENDERS: [Contender; 8] = [
     Contender::Lycosa,
     Contender::LycosaWrite,
+    Contender::LycosaMysql,
+    Contender::LycosaMysqlWrite,
     Contender::Tarantool,
     Contender::Mariadb,
     Contender::MariadbDurable,

@@ -41,6 +41,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     pipeline::SECTION,
     connect::SECTION,
     stock::SECTION,
+    stock::STATEMENTS,
     transfers::SECTION,
     key_value::SECTION,
     inserts::SECTION,

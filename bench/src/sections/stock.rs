@@ -7,7 +7,7 @@ use crate::contender::{Contender, Running};
 use crate::generator;
 use crate::inventory;
 use crate::results::{Recorder, Turn};
-use crate::shops::{self, MariadbShop, PostgresShop, RedisShop, Shop};
+use crate::shops::{self, MariadbShop, MysqlStatements, PostgresShop, PostgresStatements, RedisShop, Shop};
 use hdrhistogram::Histogram;
 use load::{Client, Latencies};
 use std::sync::atomic::AtomicU64;
@@ -29,6 +29,15 @@ pub(crate) const DISK: Section = Section {
     run: run_on_disk,
 };
 
+pub(crate) const STATEMENTS: Section = Section {
+    name: "sql-inventory",
+    title: "Inventory by statements of SQL",
+    about: "The same stock and clients with a round trip for each statement: a capture is BEGIN, SELECT ... FOR UPDATE, one or more UPDATE, COMMIT; a release is one \
+            UPDATE. All statements are prepared, no procedures. The same two programs, one for MySQL's protocol and one for PostgreSQL's, on Lycosa and on the \
+            servers that they were written for.",
+    run: run_statements,
+};
+
 pub(crate) const CASE: &str = "capture and release";
 const ITEMS: u64 = 1000;
 const CLIENTS: u64 = 16;
@@ -47,6 +56,17 @@ const CONTENDERS: [Contender; 12] = [
     Contender::Postgres,
     Contender::PostgresDurable,
 ];
+/// Servers of SQL.
+const SQL_CONTENDERS: [Contender; 8] = [
+    Contender::LycosaMysql,
+    Contender::LycosaMysqlWrite,
+    Contender::LycosaPostgres,
+    Contender::LycosaPostgresWrite,
+    Contender::MariadbDurable,
+    Contender::Mariadb,
+    Contender::PostgresDurable,
+    Contender::Postgres,
+];
 /// The SQL servers do so much less in the same time.
 const SQL_PART: u32 = 4;
 
@@ -56,6 +76,14 @@ fn shop(server: &Running) -> Result<Box<dyn Shop>, String> {
         Contender::Mariadb | Contender::MariadbDurable => Box::new(MariadbShop::connect(&server.address)?),
         Contender::Postgres | Contender::PostgresDurable => Box::new(PostgresShop::connect(&server.address)?),
         other => return Err(format!("{} has no shop", other.label())),
+    })
+}
+
+/// A client that sends statements.
+fn statements(server: &Running) -> Result<Box<dyn Shop>, String> {
+    Ok(match server.contender.speaks_mysql() {
+        true => Box::new(MysqlStatements::connect(&server.address)?),
+        false => Box::new(PostgresStatements::connect(&server.address)?),
     })
 }
 
@@ -87,6 +115,27 @@ fn run_on_disk(settings: &Settings, recorder: &mut Recorder) -> Result<(), Strin
 fn turn(settings: &Settings, server: &mut Running, round: u64, turn: &mut Turn) -> Result<(), String> {
     let is_sql = !server.contender.is_iproto() && !server.contender.is_redis();
     let operations = settings.scale.operations / if is_sql { SQL_PART } else { 1 };
+    measured(server, operations, round, turn, &work)
+}
+
+fn run_statements(settings: &Settings, recorder: &mut Recorder) -> Result<(), String> {
+    by_turns(settings, recorder, &SQL_CONTENDERS, u64::MAX, &|server, round, found| {
+        measured(server, settings.scale.operations / SQL_PART, round, found, &|server, work| {
+            let shops = (0..CLIENTS).map(|_| statements(server)).collect::<Result<Vec<_>, _>>()?;
+            let outcome = shops::run(shops, work)?;
+            Ok((outcome.seconds, outcome.latencies))
+        })
+    })
+}
+
+/// Runs so many operations: seconds and latencies come from `work`.
+fn measured(
+    server: &Running,
+    operations: u32,
+    round: u64,
+    turn: &mut Turn,
+    work: &dyn Fn(&Running, &generator::Work) -> Result<(f64, Histogram<u64>), String>,
+) -> Result<(), String> {
     let generated = generator::generate(ITEMS, operations as usize, round);
     let before = server.cpu_seconds()?;
     let (seconds, latencies) = work(server, &generated)?;

@@ -4,9 +4,10 @@ use super::Section;
 use crate::compare::{Settings, by_turns};
 use crate::contender::{Contender, Running};
 use crate::results::{Recorder, Turn};
+use crate::shops::connect_postgres;
 use hdrhistogram::Histogram;
 use load::{Client, Latencies};
-use postgres::{NoTls, Statement};
+use postgres::Statement;
 use std::time::Instant;
 use wire::{ClientError, request_type};
 
@@ -128,11 +129,6 @@ fn prepare(server: &Running) -> Result<(), String> {
     );
     let mut client = Client::connect(&server.address, None).map_err(|error| error.to_string())?;
     client.eval(&script, &[]).map(|_| ()).map_err(|error| error.to_string())
-}
-
-fn connect_postgres(address: &str) -> Result<postgres::Client, String> {
-    let (host, port) = address.rsplit_once(':').ok_or("an address has a port")?;
-    postgres::Client::connect(&format!("host={host} port={port} user=bench dbname=postgres"), NoTls).map_err(failed)
 }
 
 fn teller(server: &Running) -> Result<Box<dyn Teller>, String> {

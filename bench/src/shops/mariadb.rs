@@ -55,11 +55,11 @@ pub(crate) struct MariadbShop {
     release: Option<Statement>,
 }
 
-fn failed(error: mysql::Error) -> String {
+pub(super) fn failed(error: mysql::Error) -> String {
     format!("mariadb: {error}")
 }
 
-fn is_to_be_tried_again(error: &mysql::Error) -> bool {
+pub(super) fn is_to_be_tried_again(error: &mysql::Error) -> bool {
     matches!(error, mysql::Error::MySqlError(error) if TRY_AGAIN.contains(&error.code))
 }
 
@@ -133,11 +133,16 @@ impl Shop for MariadbShop {
     }
 
     fn stock(&mut self) -> Result<Vec<(Place, i64)>, String> {
-        self.connection
-            .query_map(
-                "SELECT sku, warehouse, `condition`, source, `count` FROM stock",
-                |(sku, warehouse, condition, source, count)| (Place { sku, warehouse, condition, source }, count),
-            )
-            .map_err(failed)
+        stock(&mut self.connection)
     }
+}
+
+/// All rows and their units.
+pub(super) fn stock(connection: &mut Conn) -> Result<Vec<(Place, i64)>, String> {
+    connection
+        .query_map(
+            "SELECT sku, warehouse, `condition`, source, `count` FROM stock",
+            |(sku, warehouse, condition, source, count)| (Place { sku, warehouse, condition, source }, count),
+        )
+        .map_err(failed)
 }

@@ -4,6 +4,7 @@
 mod mariadb;
 mod postgres;
 pub(crate) mod redis;
+mod statements;
 
 use crate::generator::{Group, Item, Operation, Place, Work};
 use hdrhistogram::Histogram;
@@ -12,8 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) use mariadb::{MariadbShop, connect as connect_mariadb};
-pub(crate) use postgres::PostgresShop;
+pub(crate) use postgres::{PostgresShop, connect as connect_postgres};
 pub(crate) use redis::RedisShop;
+pub(crate) use statements::{MysqlStatements, PostgresStatements};
 
 /// Pause of a capture that found too little, and how long it hopes.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);

@@ -55,16 +55,19 @@ pub(crate) struct PostgresShop {
     release: Option<Statement>,
 }
 
-fn failed(error: postgres::Error) -> String {
+pub(super) fn failed(error: postgres::Error) -> String {
     format!("postgresql: {error}{}", error.as_db_error().map_or(String::new(), |error| format!(": {error}")))
+}
+
+/// A connection to the database that is always there.
+pub(crate) fn connect(address: &str) -> Result<Client, String> {
+    let (host, port) = address.rsplit_once(':').ok_or("an address has a port")?;
+    Client::connect(&format!("host={host} port={port} user=bench dbname=postgres"), NoTls).map_err(failed)
 }
 
 impl PostgresShop {
     pub(crate) fn connect(address: &str) -> Result<Self, String> {
-        let (host, port) = address.rsplit_once(':').ok_or("an address has a port")?;
-        let options = format!("host={host} port={port} user=bench dbname=postgres");
-        let client = Client::connect(&options, NoTls).map_err(failed)?;
-        Ok(PostgresShop { client, capture: None, release: None })
+        Ok(PostgresShop { client: connect(address)?, capture: None, release: None })
     }
 
     /// The statement, prepared if it is not yet.
@@ -79,14 +82,7 @@ impl PostgresShop {
 impl Shop for PostgresShop {
     fn prepare(&mut self, items: &[Item]) -> Result<(), String> {
         self.client.batch_execute(SCHEMA).map_err(failed)?;
-        let mut transaction = self.client.transaction().map_err(failed)?;
-        let insert = transaction.prepare(INSERT).map_err(failed)?;
-        for Item { place: p, price, count } in items {
-            let values = [p.sku, p.warehouse, p.condition, p.source, *price, *count].map(|value| value as i32);
-            let values: Vec<_> = values.iter().map(|value| value as &(dyn postgres::types::ToSql + Sync)).collect();
-            transaction.execute(&insert, &values).map_err(failed)?;
-        }
-        transaction.commit().map_err(failed)
+        insert(&mut self.client, INSERT, items)
     }
 
     fn capture(&mut self, group: Group, count: u64) -> Result<Option<Vec<(u64, u64)>>, String> {
@@ -109,15 +105,31 @@ impl Shop for PostgresShop {
     }
 
     fn stock(&mut self) -> Result<Vec<(Place, i64)>, String> {
-        let rows =
-            self.client.query("SELECT sku, warehouse, condition, source, count FROM stock", &[]).map_err(failed)?;
-        let number = |row: &postgres::Row, at: usize| row.get::<_, i32>(at);
-        Ok(rows
-            .iter()
-            .map(|row| {
-                let [sku, warehouse, condition, source] = [0, 1, 2, 3].map(|at| number(row, at) as u64);
-                (Place { sku, warehouse, condition, source }, i64::from(number(row, 4)))
-            })
-            .collect())
+        stock(&mut self.client)
     }
+}
+
+/// Puts in the stock, in one transaction.
+pub(super) fn insert(client: &mut Client, statement: &str, items: &[Item]) -> Result<(), String> {
+    let mut transaction = client.transaction().map_err(failed)?;
+    let insert = transaction.prepare(statement).map_err(failed)?;
+    for Item { place: p, price, count } in items {
+        let values = [p.sku, p.warehouse, p.condition, p.source, *price, *count].map(|value| value as i32);
+        let values: Vec<_> = values.iter().map(|value| value as &(dyn postgres::types::ToSql + Sync)).collect();
+        transaction.execute(&insert, &values).map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+/// All rows and their units.
+pub(super) fn stock(client: &mut Client) -> Result<Vec<(Place, i64)>, String> {
+    let rows = client.query("SELECT sku, warehouse, condition, source, count FROM stock", &[]).map_err(failed)?;
+    let number = |row: &postgres::Row, at: usize| row.get::<_, i32>(at);
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let [sku, warehouse, condition, source] = [0, 1, 2, 3].map(|at| number(row, at) as u64);
+            (Place { sku, warehouse, condition, source }, i64::from(number(row, 4)))
+        })
+        .collect())
 }
