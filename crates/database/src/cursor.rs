@@ -439,6 +439,46 @@ impl Cursor {
         }
     }
 
+    /// Appends the next rows, up to `max` of those in memory and else one; none at the end. May wait if rows are on disk. Whoever takes more than it needs
+    /// depends on more.
+    ///
+    /// Errors: as [`Cursor::next`].
+    pub fn next_some(
+        &mut self,
+        database: &Database,
+        context: &Context,
+        max: usize,
+        rows: &mut Vec<Tuple>,
+    ) -> Result<()> {
+        let first = rows.len();
+        loop {
+            let has_more = match &mut self.place {
+                Place::Memory(place) if max > 1 => some_in_memory(database, context, &self.space, place, max, rows)?,
+                _ => None,
+            };
+            match has_more {
+                Some(false) => {}
+                Some(true) | None if rows.len() > first => {}
+                _ => {
+                    rows.extend(self.next(database, context)?);
+                    return Ok(());
+                }
+            }
+            if self.space.ttl().is_some() {
+                let mut at = first;
+                while at < rows.len() {
+                    match database.shows(context, &self.space, rows[at].data()) {
+                        true => at += 1,
+                        false => drop(rows.remove(at)),
+                    }
+                }
+            }
+            if rows.len() > first || has_more == Some(false) {
+                return Ok(());
+            }
+        }
+    }
+
     /// The same, expired or not.
     #[inline]
     fn next_of_all(&mut self, database: &Database, context: &Context) -> Result<Option<Tuple>> {
@@ -491,6 +531,36 @@ impl Cursor {
     pub fn may_wait(&self) -> bool {
         self.space.rows.may_wait()
     }
+}
+
+/// Several rows, and whether there may be more. None: this has to be done row by row.
+fn some_in_memory(
+    database: &Database,
+    context: &Context,
+    space: &Rc<Space>,
+    (iterator, place): &mut (MemoryIterator, NotePlace),
+    max: usize,
+    found: &mut Vec<Tuple>,
+) -> Result<Option<bool>> {
+    database.enter(context)?;
+    database.check_shown(context, space)?;
+    context.see(database.written(space));
+    let Some(rows) = space.rows.memory() else { return Ok(Some(false)) };
+    let rows = rows.borrow();
+    if !context.is_in_txn() || iterator.is_done() {
+        iterator.next_some(&rows, max, found);
+        return Ok(Some(!iterator.is_done()));
+    }
+    let is_tree = rows.index_def(iterator.index_id()).is_some_and(|def| def.kind == IndexKind::Tree);
+    if !is_tree || database.layer(context, space).is_some() {
+        return Ok(None);
+    }
+    database.note_read(context, space);
+    let after = iterator.last().cloned();
+    iterator.next_some(&rows, max, found);
+    let last = if iterator.is_done() { None } else { found.last() };
+    database.note_step(context, space, iterator, place, (after.as_ref(), last));
+    Ok(Some(!iterator.is_done()))
 }
 
 fn next_in_memory(

@@ -181,6 +181,11 @@ impl EventLoop {
                 service.announce_room();
             });
             self.on_turn.iter_mut().for_each(|work| work());
+            if fiber::has_patient() {
+                // Who gives way to others does not keep their answers from leaving either.
+                database.submit();
+                self.settle(std::mem::take(&mut has_log_news));
+            }
             let more_fibers = fiber::run_ready(SWITCHES_MAX);
             database.submit();
             let more_work = database.turn();

@@ -104,6 +104,8 @@ struct Fiber {
 struct Scheduler {
     fibers: RefCell<HashMap<FiberId, Rc<Fiber>>>,
     ready: RefCell<VecDeque<FiberId>>,
+    /// Ready in the next turn of the loop.
+    next_turn: RefCell<VecDeque<FiberId>>,
     timers: RefCell<BinaryHeap<Reverse<(u64, u64, FiberId)>>>,
     current: Cell<Option<FiberId>>,
     running: RefCell<Option<Rc<Fiber>>>,
@@ -115,6 +117,12 @@ struct Scheduler {
     max: Cell<usize>,
     /// When a fiber began to wait last.
     last_wait_ns: Cell<u64>,
+}
+
+impl Scheduler {
+    fn has_ready(&self) -> bool {
+        !self.ready.borrow().is_empty() || !self.next_turn.borrow().is_empty()
+    }
 }
 
 /// Set in the number of a slice that is not bounded.
@@ -154,6 +162,7 @@ thread_local! {
     static SCHEDULER: Scheduler = Scheduler {
         fibers: RefCell::default(),
         ready: RefCell::default(),
+        next_turn: RefCell::default(),
         timers: RefCell::default(),
         current: Cell::new(None),
         running: RefCell::default(),
@@ -316,6 +325,7 @@ pub fn abandon() {
     assert!(current().is_none(), "a fiber cannot abandon itself");
     let fibers = with(|scheduler| {
         scheduler.ready.borrow_mut().clear();
+        scheduler.next_turn.borrow_mut().clear();
         scheduler.timers.borrow_mut().clear();
         scheduler.on_yield.take();
         scheduler.next_id.set(FIRST_ID);
@@ -334,9 +344,10 @@ pub fn abandon() {
 pub fn run_ready(max: usize) -> bool {
     let begun = now_ns();
     expire_timers(begun);
+    with(|scheduler| scheduler.ready.borrow_mut().append(&mut scheduler.next_turn.borrow_mut()));
     for _ in 0..max {
         let Some(id) = with(|scheduler| scheduler.ready.borrow_mut().pop_front()) else {
-            return false;
+            break;
         };
         let Some(fiber) = find(id) else { continue };
         resume(id, &fiber);
@@ -347,7 +358,7 @@ pub fn run_ready(max: usize) -> bool {
             break;
         }
     }
-    with(|scheduler| !scheduler.ready.borrow().is_empty())
+    with(Scheduler::has_ready)
 }
 
 fn expire_timers(now: u64) {
@@ -374,7 +385,7 @@ fn expire_timers(now: u64) {
 /// When the next timed wait ends, in the clock's nanoseconds; 0 if a fiber is ready now.
 pub fn next_deadline() -> Option<u64> {
     with(|scheduler| {
-        if !scheduler.ready.borrow().is_empty() {
+        if scheduler.has_ready() {
             return Some(0);
         }
         scheduler.timers.borrow().peek().map(|Reverse((deadline, ..))| *deadline)
@@ -429,6 +440,21 @@ pub fn yield_now() -> Wake {
     with(|scheduler| scheduler.ready.borrow_mut().push_back(id));
     suspend(&fiber);
     if fiber.is_cancelled.get() { Wake::Cancelled } else { Wake::Woken }
+}
+
+/// Lets everybody else run: the other ready fibers, and what the loop does between them, above all requests that have come meanwhile. Yields.
+pub fn yield_turn() -> Wake {
+    let (Some(fiber), Some(id)) = (running(), current()) else {
+        return Wake::Woken;
+    };
+    with(|scheduler| scheduler.next_turn.borrow_mut().push_back(id));
+    suspend(&fiber);
+    if fiber.is_cancelled.get() { Wake::Cancelled } else { Wake::Woken }
+}
+
+/// True if some fiber has given way to what the loop does: [`yield_turn`].
+pub fn has_patient() -> bool {
+    with(|scheduler| !scheduler.next_turn.borrow().is_empty())
 }
 
 /// Runs another ready fiber next and the calling one right after it, before all others. Yields.
@@ -632,6 +658,24 @@ mod tests {
         assert!(run_ready(10));
         assert_eq!(list().len(), 2);
         assert!(!run_ready(10));
+        assert!(list().is_empty());
+    }
+
+    #[test]
+    fn a_fiber_that_yields_its_turn_is_not_run_twice_in_one() {
+        let rounds = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&rounds);
+        spawn("patient", move || {
+            for _ in 0..3 {
+                counted.set(counted.get() + 1);
+                yield_turn();
+            }
+        });
+        for round in 1..=3 {
+            assert!(run_ready(100));
+            assert_eq!((rounds.get(), next_deadline()), (round, Some(0)));
+        }
+        assert!(!run_ready(100));
         assert!(list().is_empty());
     }
 

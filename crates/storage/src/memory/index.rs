@@ -15,6 +15,9 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 use tuple::{KeyDef, Tuple};
 
+/// Rows that one step of a scan gives at most.
+pub(super) const STEP_MAX: usize = 64;
+
 enum Structure {
     Tree(Tree),
     Hash(Hash),
@@ -564,6 +567,58 @@ impl MemoryIndex {
                 batch.pop()
             }
         }
+    }
+
+    /// The next rows of such a scan, up to `max`. False: it has ended with them.
+    pub(super) fn step_some(
+        &self,
+        sought: Sought<'_>,
+        progress: &mut Progress,
+        max: usize,
+        rows: &mut Vec<Tuple>,
+    ) -> bool {
+        let first = rows.len();
+        let Some(row) = self.step(sought, progress) else { return false };
+        rows.push(row);
+        let (Structure::Tree(_), Progress::Tree { cursor, last, .. }, None) =
+            (&self.structure, &mut *progress, &self.made)
+        else {
+            return true;
+        };
+        let mut items = [0; STEP_MAX];
+        let mut count = 0;
+        let mut at = *cursor;
+        let mut has_ended = false;
+        while count + 1 < max.min(STEP_MAX) {
+            if sought.kind.is_reverse() {
+                at.prev();
+            } else {
+                at.next();
+            }
+            match at.get() {
+                Some(entry) if self.matches(sought, entry.item) => {
+                    // Rows of a secondary index lie anywhere.
+                    index::prefetch_bytes(entry.item as *const u8, PREFETCHED_ROW_BYTES);
+                    items[count] = entry.item;
+                    count += 1;
+                    *cursor = at;
+                }
+                _ => {
+                    has_ended = true;
+                    break;
+                }
+            }
+        }
+        rows.extend(items[..count].iter().map(|item| tuple_of(*item)));
+        if count > 0
+            && let Some(row) = rows[first..].last()
+        {
+            *last = row.clone();
+        }
+        if has_ended {
+            *progress = Progress::Done;
+        }
+        !has_ended
     }
 
     /// The place behind an entry, whether the tree has it or not.

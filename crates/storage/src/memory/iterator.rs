@@ -99,4 +99,13 @@ impl MemoryIterator {
         }
         found
     }
+
+    /// Appends the next rows, up to `max`, or fewer; none only at the end. The place is behind the last of them.
+    pub fn next_some(&mut self, space: &MemorySpace, max: usize, rows: &mut Vec<Tuple>) {
+        let sought = Sought { kind: self.kind, key: &self.key, part_count: self.part_count };
+        let index = space.index(self.index_id);
+        if !index.is_some_and(|index| index.step_some(sought, &mut self.progress, max, rows)) {
+            self.progress = Progress::Done;
+        }
+    }
 }
