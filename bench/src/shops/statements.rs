@@ -82,8 +82,7 @@ impl MysqlStatements {
     fn take(&mut self, group: Group, count: u64) -> Result<Option<Vec<(u64, u64)>>, mysql::Error> {
         let Some([find, take, _]) = self.prepared.clone() else { return Ok(None) };
         self.connection.query_drop("BEGIN")?;
-        let rows: Vec<(i64, i64, i64)> =
-            self.connection.exec(&find, (group.sku, group.condition, group.source))?;
+        let rows: Vec<(i64, i64, i64)> = self.connection.exec(&find, (group.sku, group.condition, group.source))?;
         let Some(shares) = shares(&rows, count) else {
             self.connection.query_drop("ROLLBACK")?;
             return Ok(None);
@@ -186,7 +185,9 @@ impl PostgresStatements {
 /// Two transactions met, or waited for each other.
 fn has_met_another(error: &postgres::Error) -> bool {
     use postgres::error::SqlState;
-    error.code().is_some_and(|code| [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code))
+    error
+        .code()
+        .is_some_and(|code| [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code))
 }
 
 impl Shop for PostgresStatements {

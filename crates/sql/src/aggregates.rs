@@ -115,6 +115,23 @@ impl AggregateCall {
             state.count += 1;
             return Ok(());
         }
+        if let [argument] = &self.arguments[..]
+            && state.seen.is_none()
+            && self.order.is_empty()
+        {
+            // Without a copy where the usual form allows.
+            if let Expr::Slot(slot) = argument
+                && let Value::Int(number) = run.frame[*slot]
+                && self.add_integer(state, number)
+            {
+                return Ok(());
+            }
+            let value = argument.eval(run)?;
+            return match value.is_null() && self.aggregate != Aggregate::Any {
+                true => Ok(()),
+                false => self.add_values(run, state, &[value]),
+            };
+        }
         let mut arguments = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
             arguments.push(argument.eval(run)?);
@@ -143,6 +160,24 @@ impl AggregateCall {
         run.take_row(&arguments)?;
         state.waiting.push((keys, arguments));
         Ok(())
+    }
+
+    /// Adds a whole number, if that is simple.
+    #[inline]
+    fn add_integer(&self, state: &mut State, number: i64) -> bool {
+        let is_whole = matches!(self.result.base, Base::Int8 | Base::Integer | Base::Number);
+        match (self.aggregate, &mut state.value) {
+            (Aggregate::Count, _) => {}
+            (Aggregate::Sum, Value::Int(sum)) if is_whole => match sum.checked_add(number) {
+                Some(more) => *sum = more,
+                None => return false,
+            },
+            (Aggregate::Least, Value::Int(least)) => *least = number.min(*least),
+            (Aggregate::Greatest, Value::Int(greatest)) => *greatest = number.max(*greatest),
+            _ => return false,
+        }
+        state.count += 1;
+        true
     }
 
     fn add_values(&self, run: &mut Run<'_>, state: &mut State, arguments: &[Value]) -> Result<()> {

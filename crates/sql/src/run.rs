@@ -7,7 +7,9 @@ use crate::aggregates::{State, order_with_nulls};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
+use crate::kept::{Keys, Rows};
 use crate::plan::{Definition, HashJoin, JoinKind, Plan, SortKey};
+use crate::sort::{Entry, Hints, sort};
 use crate::value::{HashedValue, Value};
 use database::{Context, Database};
 use hashbrown::{HashMap, HashSet};
@@ -22,9 +24,15 @@ pub const MEMORY_MAX: usize = 256 << 20;
 /// Bytes of one text that an expression makes.
 pub(crate) const LENGTH_MAX: usize = 64 << 20;
 /// Rows between two looks at the clock.
-const STEPS_PER_LOOK: u32 = 128;
-/// How long a statement goes on before others have a turn.
+const STEPS_PER_LOOK: u32 = 16;
+/// How long a statement goes on before others have a turn, if nobody else has asked for anything meanwhile.
 const SLICE_NS: u64 = 1_000_000;
+/// The same while others ask: about what one of their requests takes, all in all, so that they hardly notice.
+const SHORT_SLICE_NS: u64 = 25_000;
+/// The first slice: a short statement is done before it ends.
+const FIRST_SLICE_NS: u64 = 200_000;
+/// Rows that ORDER BY with LIMIT keeps without sorting them all.
+const FIRST_ROWS_MAX: usize = 4096;
 /// Rounds of a table that builds on itself.
 pub const ROUNDS_MAX: usize = 1_000_000;
 
@@ -74,6 +82,9 @@ pub(crate) struct Run<'r> {
     memory: usize,
     steps: u32,
     slice_began_ns: u64,
+    slice_ns: u64,
+    /// Requests that the server had begun when the slice began.
+    requests: u64,
 }
 
 /// A text in the order of a collation.
@@ -137,6 +148,8 @@ impl<'r> Run<'r> {
             memory: 0,
             steps: 0,
             slice_began_ns: fiber::now_ns(),
+            slice_ns: FIRST_SLICE_NS,
+            requests: u64::MAX,
         }
     }
 
@@ -173,7 +186,13 @@ impl<'r> Run<'r> {
     /// Another step was taken: lets others have a turn, now and then. Waits. Errors: `Cancelled`; the transaction met another one.
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<()> {
-        self.steps += 1;
+        self.tick_many(1)
+    }
+
+    /// The same for so many steps at once.
+    #[inline]
+    pub(crate) fn tick_many(&mut self, steps: u32) -> Result<()> {
+        self.steps += steps;
         if self.steps < STEPS_PER_LOOK {
             return Ok(());
         }
@@ -183,12 +202,18 @@ impl<'r> Run<'r> {
     fn look_at_clock(&mut self) -> Result<()> {
         self.steps = 0;
         let now = fiber::now_ns();
-        if now.saturating_sub(self.slice_began_ns) < SLICE_NS || fiber::current().is_none() {
+        if now.saturating_sub(self.slice_began_ns) < self.slice_ns || fiber::current().is_none() {
             return Ok(());
         }
         self.database.suspend(self.context);
-        let wake = fiber::yield_now();
+        let wake = fiber::yield_turn();
         self.slice_began_ns = fiber::now_ns();
+        let requests = self.database.statistics.requests.get();
+        self.slice_ns = match requests == self.requests {
+            true => (self.slice_ns * 2).min(SLICE_NS),
+            false => SHORT_SLICE_NS,
+        };
+        self.requests = requests;
         if wake == fiber::Wake::Cancelled {
             return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
         }
@@ -324,20 +349,19 @@ impl Plan {
             Plan::Aggregate { input, groups, calls } => run_groups(run, input, groups, calls, sink),
             Plan::Sort { input, keys, slots, limit } => run_sort(run, input, keys, slots, limit.as_ref(), sink),
             Plan::Distinct { input, slots } => {
-                let mut seen: HashSet<Vec<HashedValue>> = HashSet::new();
+                let mut seen = Keys::new(slots.len());
+                let mut key = Vec::with_capacity(slots.len());
                 let mut taken = 0;
                 let flow = input.run(run, &mut |run| {
-                    let row = run.row(slots);
-                    let key: Vec<HashedValue> = row.iter().cloned().map(HashedValue).collect();
-                    if seen.contains(&key) {
-                        return Ok(Flow::On);
-                    }
+                    run.tick()?;
                     let before = run.memory;
-                    run.take_row(&row)?;
+                    key.clear();
+                    key.extend(slots.iter().map(|slot| HashedValue(run.frame[*slot].clone())));
+                    let (_, is_new) = seen.number(run, &mut key)?;
                     taken += run.memory - before;
-                    seen.insert(key);
-                    sink(run)
+                    if is_new { sink(run) } else { Ok(Flow::On) }
                 })?;
+                seen.free(run)?;
                 run.give_back(taken);
                 Ok(flow)
             }
@@ -473,65 +497,58 @@ impl Definition {
 
 impl HashJoin {
     fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Flow> {
-        let mut rows: Vec<(Vec<Value>, bool)> = Vec::new();
-        // By key, the number of the first row; each row's successor with the same key.
-        let mut first: HashMap<Vec<HashedValue>, usize> = HashMap::new();
-        let mut next: Vec<usize> = Vec::new();
+        const NONE: u32 = u32::MAX;
+        let mut rows = Rows::new(self.slots.len());
+        let mut keys = Keys::new(self.inner_keys.len());
+        // By key, its first row and its last one; by row, the next one of the same key.
+        let mut ends: Vec<(u32, u32)> = Vec::new();
+        let mut next: Vec<u32> = Vec::new();
         let keeps_all = self.kind == JoinKind::Full;
+        let mut key = Vec::with_capacity(self.inner_keys.len());
         let before = run.memory;
         self.inner.run(run, &mut |run| {
             run.tick()?;
-            let key = key_of(run, &self.inner_keys)?;
-            if key.is_none() && !keeps_all {
+            let has_key = read_key(run, &self.inner_keys, &mut key)?;
+            if !has_key && !keeps_all {
                 return Ok(Flow::On);
             }
-            let row = run.row(&self.slots);
-            run.take_row(&row)?;
-            run.take(64)?;
-            rows.push((row, false));
-            let number = rows.len() - 1;
-            next.push(usize::MAX);
-            if let Some(key) = key {
-                match first.entry(key) {
-                    hashbrown::hash_map::Entry::Occupied(mut entry) => {
-                        next[number] = *entry.get();
-                        entry.insert(number);
-                    }
-                    hashbrown::hash_map::Entry::Vacant(entry) => {
-                        entry.insert(number);
+            let number = rows.len() as u32;
+            rows.push(run, &self.slots)?;
+            run.take(12)?;
+            next.push(NONE);
+            if has_key {
+                match keys.number(run, &mut key)? {
+                    (_, true) => ends.push((number, number)),
+                    (known, false) => {
+                        next[ends[known].1 as usize] = number;
+                        ends[known].1 = number;
                     }
                 }
             }
             Ok(Flow::On)
         })?;
         let taken = run.memory - before;
-        // Each list is last row first so far.
-        for head in first.values_mut() {
-            let (mut before, mut at) = (usize::MAX, *head);
-            while at != usize::MAX {
-                let after = next[at];
-                next[at] = before;
-                (before, at) = (at, after);
-            }
-            *head = before;
-        }
+        let mut is_met = vec![false; if keeps_all { rows.len() } else { 0 }];
         let flow = self.outer.run(run, &mut |run| {
             run.tick()?;
-            let mut at = match key_of(run, &self.outer_keys)? {
-                Some(key) => first.get(&key).copied().unwrap_or(usize::MAX),
-                None => usize::MAX,
-            };
+            let found = if read_key(run, &self.outer_keys, &mut key)? { keys.find(&key) } else { None };
+            let mut at = found.map_or(NONE, |number| ends[number].0);
             let mut is_any = false;
-            while at != usize::MAX {
-                run.set_row(&self.slots, &rows[at].0);
+            while at != NONE {
+                run.set_row(&self.slots, rows.row(at as usize));
                 if is_true(&self.on, run)? {
                     is_any = true;
-                    rows[at].1 = true;
+                    if keeps_all {
+                        is_met[at as usize] = true;
+                    }
                     if sink(run)? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
                 }
-                at = next[at];
+                at = next[at as usize];
+                if at != NONE {
+                    run.tick()?;
+                }
             }
             if !is_any && self.kind != JoinKind::Inner {
                 run.set_null(&self.slots);
@@ -539,33 +556,36 @@ impl HashJoin {
             }
             Ok(Flow::On)
         })?;
-        run.give_back(taken);
-        if !keeps_all || flow == Flow::Stop {
-            return Ok(flow);
-        }
-        run.set_null(&self.outer_slots);
-        for (row, _) in rows.iter().filter(|(_, is_met)| !is_met) {
-            run.tick()?;
-            run.set_row(&self.slots, row);
-            if sink(run)? == Flow::Stop {
-                return Ok(Flow::Stop);
+        let mut last = flow;
+        if keeps_all && flow == Flow::On {
+            run.set_null(&self.outer_slots);
+            for number in (0..rows.len()).filter(|number| !is_met[*number]) {
+                run.tick()?;
+                run.set_row(&self.slots, rows.row(number));
+                if sink(run)? == Flow::Stop {
+                    last = Flow::Stop;
+                    break;
+                }
             }
         }
-        Ok(Flow::On)
+        rows.free(run)?;
+        keys.free(run)?;
+        run.give_back(taken);
+        Ok(last)
     }
 }
 
-/// The values that a row is found by. None: one of them is null, which equals nothing.
-fn key_of(run: &mut Run<'_>, keys: &[Expr]) -> Result<Option<Vec<HashedValue>>> {
-    let mut values = Vec::with_capacity(keys.len());
-    for key in keys {
-        let value = key.eval(run)?;
+/// Reads the values that a row is found by. False: one of them is null, which equals nothing.
+fn read_key(run: &mut Run<'_>, exprs: &[Expr], key: &mut Vec<HashedValue>) -> Result<bool> {
+    key.clear();
+    for expr in exprs {
+        let value = expr.eval(run)?;
         if value.is_null() {
-            return Ok(None);
+            return Ok(false);
         }
-        values.push(HashedValue(value));
+        key.push(HashedValue(value));
     }
-    Ok(Some(values))
+    Ok(true)
 }
 
 fn run_series(
@@ -605,62 +625,79 @@ fn run_groups(
     calls: &[crate::aggregates::AggregateCall],
     sink: &mut Sink<'_>,
 ) -> Result<Flow> {
-    let mut numbers: HashMap<Vec<HashedValue>, usize> = HashMap::new();
+    /// Groups of one piece of their states.
+    const PIECE: usize = 256;
     // In order of their first rows.
-    let mut states: Vec<(Vec<Value>, Vec<State>)> = Vec::new();
+    let mut numbers = Keys::new(groups.len());
+    let mut states: Vec<Vec<State>> = Vec::new();
+    let mut count = 0;
+    let begin = |states: &mut Vec<Vec<State>>, number: usize| {
+        if number.is_multiple_of(PIECE) {
+            states.push(Vec::with_capacity(calls.len() * if number == 0 { 1 } else { PIECE }));
+        }
+        if let Some(piece) = states.last_mut() {
+            piece.extend(calls.iter().map(|call| call.begin()));
+        }
+    };
     if groups.is_empty() {
-        states.push((Vec::new(), calls.iter().map(|call| call.begin()).collect()));
+        begin(&mut states, 0);
+        count = 1;
     }
+    let mut key = Vec::with_capacity(groups.len());
     let before = run.memory;
     input.run(run, &mut |run| {
         run.tick()?;
-        let number = match groups.is_empty() {
-            true => 0,
-            false => {
-                let mut key = Vec::with_capacity(groups.len());
-                for (_, expr) in groups {
-                    key.push(HashedValue(expr.eval(run)?));
-                }
-                match numbers.get(&key) {
-                    Some(number) => *number,
-                    None => {
-                        let values: Vec<Value> = key.iter().map(|value| value.0.clone()).collect();
-                        run.take_row(&values)?;
-                        run.take(64 + calls.len() * size_of::<State>())?;
-                        states.push((values, calls.iter().map(|call| call.begin()).collect()));
-                        numbers.insert(key, states.len() - 1);
-                        states.len() - 1
-                    }
-                }
+        let mut number = 0;
+        if !groups.is_empty() {
+            key.clear();
+            for (_, expr) in groups {
+                key.push(HashedValue(expr.eval(run)?));
             }
-        };
-        for (call, state) in calls.iter().zip(&mut states[number].1) {
+            let is_new;
+            (number, is_new) = numbers.number(run, &mut key)?;
+            if is_new {
+                run.take(calls.len() * size_of::<State>())?;
+                begin(&mut states, number);
+                count += 1;
+            }
+        }
+        let at = number % PIECE * calls.len();
+        for (call, state) in calls.iter().zip(&mut states[number / PIECE][at..]) {
             call.add(run, state)?;
         }
         Ok(Flow::On)
     })?;
     let taken = run.memory - before;
-    for (values, group) in states {
+    let mut flow = Flow::On;
+    let mut states = states.into_iter().flatten();
+    for number in 0..count {
         run.tick()?;
-        for ((slot, _), value) in groups.iter().zip(values) {
-            run.frame[*slot] = value;
+        if !groups.is_empty() {
+            for ((slot, _), value) in groups.iter().zip(numbers.key(number)) {
+                run.frame[*slot] = value.clone();
+            }
         }
-        for (call, state) in calls.iter().zip(group) {
+        for (call, state) in calls.iter().zip(&mut states) {
             run.frame[call.slot] = call.end(run, state)?;
         }
-        if sink(run)? == Flow::Stop {
-            run.give_back(taken);
-            return Ok(Flow::Stop);
+        flow = sink(run)?;
+        if flow == Flow::Stop {
+            break;
         }
     }
+    numbers.free(run)?;
     run.give_back(taken);
-    Ok(Flow::On)
+    Ok(flow)
 }
 
 /// By the keys, whose places stand at these numbers of a row.
 fn order_rows(keys: &[(usize, SortKey)], a: &[Value], b: &[Value]) -> Ordering {
-    for (at, key) in keys {
-        let ordering = order_with_nulls(&key.collation, key.is_descending, key.nulls_first, &a[*at], &b[*at]);
+    order_values(keys.iter().map(|(at, key)| (key, &a[*at], &b[*at])))
+}
+
+fn order_values<'v>(pairs: impl Iterator<Item = (&'v SortKey, &'v Value, &'v Value)>) -> Ordering {
+    for (key, a, b) in pairs {
+        let ordering = order_with_nulls(&key.collation, key.is_descending, key.nulls_first, a, b);
         if ordering != Ordering::Equal {
             return ordering;
         }
@@ -688,37 +725,94 @@ fn run_sort(
         }
         None => None,
     };
-    let mut rows: Vec<Vec<Value>> = Vec::new();
+    if let Some(kept_max) = kept_max.filter(|kept_max| *kept_max < FIRST_ROWS_MAX) {
+        return run_first_rows(run, input, (&keys, slots), kept_max, sink);
+    }
+    let mut rows = Rows::new(slots.len());
+    let mut entries: Vec<Entry> = Vec::new();
+    let first = keys.first().map(|(at, key)| (slots[*at], key));
+    let mut hints = first.map(|(_, key)| Hints::new(key.is_descending, &key.collation));
     let before = run.memory;
     input.run(run, &mut |run| {
-        let row = run.row(slots);
-        match kept_max {
-            // Twice as many as are wanted are kept, so that most are dropped together.
-            Some(kept_max) if kept_max < 100_000 => {
-                rows.push(row);
-                if rows.len() >= (kept_max * 2).max(64) {
-                    rows.sort_by(|a, b| order_rows(&keys, a, b));
-                    rows.truncate(kept_max);
-                }
-            }
-            _ => {
-                run.take_row(&row)?;
-                rows.push(row);
-            }
-        }
         run.tick()?;
+        let hint = match (&mut hints, first) {
+            (Some(hints), Some((slot, _))) => hints.of(&run.frame[slot]),
+            _ => 0,
+        };
+        entries.push((hint, rows.len() as u32));
+        run.take(2 * size_of::<Entry>())?;
+        rows.push(run, slots)?;
         Ok(Flow::On)
     })?;
     let taken = run.memory - before;
-    rows.sort_by(|a, b| order_rows(&keys, a, b));
+    if !hints.is_some_and(|hints| hints.are_good()) {
+        for piece in entries.chunks_mut(1024) {
+            piece.iter_mut().for_each(|entry| entry.0 = 0);
+            run.tick_many(32)?;
+        }
+    }
+    sort(run, &mut entries, &|a, b| order_rows(&keys, rows.row(a as usize), rows.row(b as usize)))?;
+    let mut flow = Flow::On;
+    for (_, number) in &entries {
+        run.tick()?;
+        run.set_row(slots, rows.row(*number as usize));
+        flow = sink(run)?;
+        if flow == Flow::Stop {
+            break;
+        }
+    }
+    rows.free(run)?;
+    run.give_back(taken);
+    Ok(flow)
+}
+
+/// The same where few of the rows are wanted: twice as many are kept, and the worse half is dropped now and then.
+fn run_first_rows(
+    run: &mut Run<'_>,
+    input: &Plan,
+    (keys, slots): (&[(usize, SortKey)], &[Slot]),
+    kept_max: usize,
+    sink: &mut Sink<'_>,
+) -> Result<Flow> {
+    let mut rows: Vec<Vec<Value>> = Vec::new();
+    // What comes and is not before the last of those that are kept is not wanted.
+    let mut is_full = kept_max == 0;
+    let before = run.memory;
+    input.run(run, &mut |run| {
+        run.tick()?;
+        if is_full {
+            let is_wanted = rows.get(kept_max.saturating_sub(1)).is_some_and(|last| {
+                let values = keys.iter().map(|(at, key)| (key, &run.frame[slots[*at]], &last[*at]));
+                order_values(values) == Ordering::Less
+            });
+            if !is_wanted {
+                return Ok(Flow::On);
+            }
+        }
+        let row = run.row(slots);
+        if rows.len() < kept_max {
+            run.take_row(&row)?;
+        }
+        rows.push(row);
+        if rows.len() >= (kept_max * 2).max(64) {
+            rows.sort_by(|a, b| order_rows(keys, a, b));
+            rows.truncate(kept_max);
+            is_full = true;
+        }
+        Ok(Flow::On)
+    })?;
+    let taken = run.memory - before;
+    rows.sort_by(|a, b| order_rows(keys, a, b));
+    rows.truncate(kept_max);
+    let mut flow = Flow::On;
     for row in &rows {
         run.tick()?;
         run.set_row(slots, row);
-        if sink(run)? == Flow::Stop {
-            run.give_back(taken);
-            return Ok(Flow::Stop);
+        flow = sink(run)?;
+        if flow == Flow::Stop {
+            break;
         }
     }
     run.give_back(taken);
-    Ok(Flow::On)
+    Ok(flow)
 }

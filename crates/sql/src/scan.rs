@@ -12,6 +12,10 @@ use storage::{IteratorKind, Key, ScanRequest};
 use tuple::msgpack::Reader;
 use tuple::{FieldType, IndexId, Tuple, msgpack};
 
+/// Rows of a scan that are taken one by one, and how many are taken together behind them.
+const SINGLE_ROWS: usize = 16;
+const TOGETHER_MAX: usize = 64;
+
 /// Values that a part of a key has to be compared with, row by row.
 struct Bounds {
     lower: Option<(Value, bool)>,
@@ -111,27 +115,37 @@ impl Scan {
         let request = ScanRequest::new(self.index_id, kind, Key { parts: &parts, part_count });
         let mut cursor = run.database.cursor(run.context, space, &request)?;
         let fields = self.part_fields();
-        while let Some(row) = cursor.next(run.database, run.context)? {
-            run.tick()?;
-            if space.is_dropped.get() {
-                return Err(changed(&self.table.name));
-            }
-            if !prefix.is_empty() && !has_prefix(&row, prefix, &fields) {
+        let field = fields.get(equal.len()).map(|(field, _)| *field);
+        let mut rows = Vec::new();
+        let mut found = 0;
+        loop {
+            // Who is content with a few rows depends on no others.
+            let max = if found < SINGLE_ROWS { 1 } else { TOGETHER_MAX };
+            cursor.next_some(run.database, run.context, max, &mut rows)?;
+            if rows.is_empty() {
                 return Ok(Flow::On);
             }
-            if is_bounded {
-                let field = fields.get(equal.len()).map(|(field, _)| *field);
-                match is_within(&row, field, bounds, self.is_reverse) {
-                    Place::Within => {}
-                    Place::Before => continue,
-                    Place::Behind => return Ok(Flow::On),
+            found += rows.len();
+            for row in rows.drain(..) {
+                run.tick()?;
+                if space.is_dropped.get() {
+                    return Err(changed(&self.table.name));
+                }
+                if !prefix.is_empty() && !has_prefix(&row, prefix, &fields) {
+                    return Ok(Flow::On);
+                }
+                if is_bounded {
+                    match is_within(&row, field, bounds, self.is_reverse) {
+                        Place::Within => {}
+                        Place::Before => continue,
+                        Place::Behind => return Ok(Flow::On),
+                    }
+                }
+                if self.hand_on(run, &row, sink)? == Flow::Stop {
+                    return Ok(Flow::Stop);
                 }
             }
-            if self.hand_on(run, &row, sink)? == Flow::Stop {
-                return Ok(Flow::Stop);
-            }
         }
-        Ok(Flow::On)
     }
 
     /// The fields of the index's parts, and how they are compared.
@@ -186,13 +200,15 @@ impl Scan {
         let mut at = 0;
         for (field, slot) in &self.fields {
             while at < *field && at < count {
-                let _ = reader.read_value();
+                reader.skip_checked();
                 at += 1;
             }
             run.frame[*slot] = match at < count {
                 true => {
                     at += 1;
-                    reader.read_value().map_or(Value::Null, Value::decode)
+                    let rest = reader.rest();
+                    reader.skip_checked();
+                    Value::decode(&rest[..rest.len() - reader.rest().len()])
                 }
                 false => Value::Null,
             };

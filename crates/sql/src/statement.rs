@@ -10,6 +10,7 @@ use crate::error::{Condition, Error, Result};
 use crate::mysql::Said;
 use crate::plan::Plan;
 use crate::run::{Flow, Run};
+use crate::selectivity::Selectivity;
 use crate::session::Session;
 use crate::types::{Base, Type};
 use crate::value::Value;
@@ -32,6 +33,7 @@ pub struct Sql {
     cache: RefCell<HashMap<(Dialect, String), Rc<Prepared>>>,
     pub(crate) named: RefCell<HashMap<(u64, u32), Rc<str>>>,
     sessions: RefCell<HashMap<u64, Rc<Session>>>,
+    pub(crate) selectivity: Selectivity,
 }
 
 /// A text that may be in the cache, without a copy of it.

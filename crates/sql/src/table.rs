@@ -2,6 +2,7 @@
 
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::selectivity::Alike;
 use crate::types::Type;
 use database::{Database, SPACE_ID, Space};
 use std::rc::Rc;
@@ -45,6 +46,8 @@ pub(crate) struct Index {
     pub(crate) is_ordered: bool,
     /// Fields, and whether one may be null; its collation.
     pub(crate) parts: Vec<(usize, bool, Option<Arc<Collation>>)>,
+    /// By the number of parts, from one: rows that are alike in them, as far as that is known.
+    pub(crate) alike: Option<Alike>,
 }
 
 impl Table {
@@ -94,10 +97,15 @@ impl Table {
             let what = format!("SQL over space '{}', which has no format,", def.name);
             return Err(Error::unsupported(what).hint("Give it one: box.space.<name>:format({...})."));
         }
+        let sql = crate::Sql::of(database);
         let indexes = space
             .index_defs()
             .iter()
             .map(|index| Index {
+                alike: match index.is_unique && index.key_def.parts().len() == 1 {
+                    true => None,
+                    false => sql.selectivity.of(database, &space, index),
+                },
                 id: index.id,
                 name: space.index_name(index.id),
                 is_unique: index.is_unique,

@@ -105,7 +105,18 @@ impl Value {
     }
 
     /// A field of a row. Text that is no UTF-8 becomes bytes.
+    #[inline]
     pub fn decode(bytes: &[u8]) -> Self {
+        match *bytes {
+            [small @ ..0x80] => Value::Int(i64::from(small)),
+            [0xcc, a] => Value::Int(i64::from(a)),
+            [0xcd, a, b] => Value::Int(i64::from(u16::from_be_bytes([a, b]))),
+            [0xce, a, b, c, d] => Value::Int(i64::from(u32::from_be_bytes([a, b, c, d]))),
+            _ => Self::decode_any(bytes),
+        }
+    }
+
+    fn decode_any(bytes: &[u8]) -> Self {
         let mut reader = Reader::new(bytes);
         Self::decode_known(&mut reader, bytes).unwrap_or(Value::Null)
     }

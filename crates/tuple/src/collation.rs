@@ -100,10 +100,9 @@ impl Collation {
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         if let Kind::Icu(icu) = &self.kind
             && let Some(ascii) = icu.ascii()
-            && a.is_ascii()
-            && b.is_ascii()
+            && let Some(ordering) = ascii.compare(a, b)
         {
-            return ascii.compare(a, b);
+            return ordering;
         }
         match self.collator() {
             Some(collator) => compare(collator, a, b),
@@ -210,30 +209,36 @@ impl Ascii {
         Some(Box::new(made))
     }
 
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+    /// None: what has to be looked at is not ASCII. A difference before that counts, if the characters it is found at stand alone: what follows
+    /// them could make others of them.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Option<Ordering> {
+        /// At the end of a text.
+        const END: usize = 128;
+        let next = |text: &[u8], at: &mut usize| loop {
+            let Some(character) = text.get(*at).copied() else { return Some(END) };
+            *at += 1;
+            match self.primary.get(usize::from(character)) {
+                None => return None,
+                Some(0) => {}
+                Some(_) => return Some(usize::from(character)),
+            }
+        };
+        let stands_alone = |text: &[u8], at: usize| text.get(at).is_none_or(u8::is_ascii);
         let (mut at_a, mut at_b) = (0, 0);
         let mut tertiary = Ordering::Equal;
         loop {
-            let next = |text: &[u8], at: &mut usize| loop {
-                let character = *text.get(*at)? as usize & 127;
-                *at += 1;
-                if self.primary[character] != 0 {
-                    return Some(character);
-                }
+            let (in_a, in_b) = (next(a, &mut at_a)?, next(b, &mut at_b)?);
+            let primary = match (in_a, in_b) {
+                (END, END) => return Some(tertiary),
+                (END, _) => Ordering::Less,
+                (_, END) => Ordering::Greater,
+                _ => self.primary[in_a].cmp(&self.primary[in_b]),
             };
-            match (next(a, &mut at_a), next(b, &mut at_b)) {
-                (Some(a), Some(b)) => {
-                    let primary = self.primary[a].cmp(&self.primary[b]);
-                    if primary != Ordering::Equal {
-                        return primary;
-                    }
-                    if tertiary == Ordering::Equal {
-                        tertiary = self.tertiary[a].cmp(&self.tertiary[b]);
-                    }
-                }
-                (None, None) => return tertiary,
-                (None, Some(_)) => return Ordering::Less,
-                (Some(_), None) => return Ordering::Greater,
+            if primary != Ordering::Equal {
+                return (stands_alone(a, at_a) && stands_alone(b, at_b)).then_some(primary);
+            }
+            if tertiary == Ordering::Equal {
+                tertiary = self.tertiary[in_a].cmp(&self.tertiary[in_b]);
             }
         }
     }
@@ -298,7 +303,8 @@ impl Icu {
     fn ascii(&self) -> Option<&Ascii> {
         let made = self.ascii.get_or_init(|| {
             let is_plain = self.locale == Locale::UNKNOWN && !self.is_shifted && !self.has_case_level;
-            let has_three_levels = matches!(self.strength, Strength::Primary | Strength::Secondary | Strength::Tertiary);
+            let has_three_levels =
+                matches!(self.strength, Strength::Primary | Strength::Secondary | Strength::Tertiary);
             match is_plain && has_three_levels {
                 true => self.collator().and_then(|collator| Ascii::of(collator, self.strength)),
                 false => None,
@@ -398,7 +404,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn ascii_compares_as_the_collator_says(a in "[\\x00-\\x7f]{0,12}", b in "[\\x00-\\x7f]{0,12}", same in "[ -~]{0,4}") {
+        fn ascii_compares_as_the_collator_says(a in "[\\x00-\\x7fé\u{301}·ß]{0,12}", b in "[\\x00-\\x7fé\u{301}·ß]{0,12}", same in "[ -~]{0,4}") {
             for strength in ["primary", "secondary", "tertiary"] {
                 let collation = collation(strength);
                 let collator = collation.collator().expect("there is one");

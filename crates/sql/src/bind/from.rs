@@ -578,7 +578,11 @@ fn best_scan(
         }
         let rows = match (is_whole && index.is_unique, found.equal.len()) {
             (true, _) => 1.0,
-            (false, count) => (total / 10f64.powi(count as i32 * 2)).max(1.0),
+            (false, 0) => total,
+            (false, count) => match &index.alike {
+                Some(alike) => alike.get(count - 1).map_or(1.0, |alike| alike.min(total)),
+                None => (total / 10f64.powi(count as i32 * 2)).max(1.0),
+            },
         };
         let rows = match (&found.among, &found.lower, &found.upper) {
             (Some((list, _)), ..) => {
@@ -630,11 +634,22 @@ fn best_scan(
         .filter(|(number, _)| !taken.contains(number))
         .map(|(_, expr)| expr)
         .collect();
-    if !rest.is_empty() {
-        rows = (rows / 2.0).max(1.0);
-    }
+    rows = rest.iter().fold(rows, |rows, condition| rows * share_of(condition)).max(1.0);
     scan.filter = all_of(rest);
     (scan, is_keyed, rows)
+}
+
+/// The share of rows that fulfil a condition, which nothing is known of but its form.
+fn share_of(condition: &Expr) -> f64 {
+    match condition {
+        Expr::Compare(Comparison::Equal, ..) => 0.05,
+        Expr::Compare(Comparison::NotEqual, ..) => 0.95,
+        Expr::Compare(..) => 0.35,
+        Expr::IsNull(_) => 0.1,
+        Expr::Like(_) => 0.25,
+        Expr::In(_, list, _) => (0.05 * list.len() as f64).min(0.9),
+        _ => 0.5,
+    }
 }
 
 fn match_index(
