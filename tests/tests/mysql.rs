@@ -435,24 +435,50 @@ fn who_has_a_password_proves_it() {
     let proof = wire::scramble(b"secret", &good.salt.clone());
     assert_eq!(good.enter("ann", &proof, "mysql_native_password", ABILITIES).unwrap().1[0], 0);
     assert_eq!(good.ask("select current_user()"), "ann@%");
-    // Another way of proving it is switched to the one that is known.
+    // Another way of proving it is switched to one that is known.
     let mut switched = Mysql::open(&mut rig);
-    let (_, answer) = switched.enter("ann", &[1; 32], "caching_sha2_password", ABILITIES).unwrap();
+    let (_, answer) = switched.enter("ann", &[1; 32], "sha256_password", ABILITIES).unwrap();
     assert!(answer.starts_with(b"\xfemysql_native_password\0"));
     let salt = switched.salt;
     switched.send(3, &wire::scramble(b"secret", &salt));
     assert_eq!(switched.packet().unwrap().1[0], 0);
+    for proof in [&wire::sha2_proof(b"Secret", &salt)[..], &[0], &[0; 20]] {
+        let mut bad = Mysql::open(&mut rig);
+        let (sequence, answer) = bad.enter("ann", proof, "caching_sha2_password", ABILITIES).unwrap();
+        assert!(failure(&answer).starts_with("1045 28000: Access denied for user 'ann'@"), "{}", failure(&answer));
+        assert_eq!(sequence, 2);
+        assert!(bad.packet().is_none());
+    }
     for proof in [&wire::scramble(b"Secret", &salt)[..], b"", &[0; 20], &[0; 7]] {
         let mut bad = Mysql::open(&mut rig);
         let (_, answer) = bad.enter("ann", proof, "mysql_native_password", ABILITIES).unwrap();
         assert!(failure(&answer).starts_with("1045 28000: Access denied for user 'ann'@"), "{}", failure(&answer));
         assert!(bad.packet().is_none());
     }
+    let mut fast = Mysql::open(&mut rig);
+    let proof = wire::sha2_proof(b"secret", &fast.salt.clone());
+    assert_eq!(fast.enter("ann", &proof, "caching_sha2_password", ABILITIES).unwrap(), (2, vec![1, 3]));
+    assert_eq!(fast.packet().map(|(sequence, body)| (sequence, body[0])), Some((3, 0)));
+    assert_eq!(fast.ask("select current_user()"), "ann@%");
+    // The user is changed with a proof that is asked for again.
+    fast.send(0, b"\x11ann\0\0shop\0\xff\0caching_sha2_password\0");
+    assert!(fast.packet().unwrap().1.starts_with(b"\xfecaching_sha2_password\0"));
+    fast.send(2, &proof);
+    assert_eq!((fast.packet().unwrap(), fast.packet().unwrap().1[0]), ((3, vec![1, 3]), 0));
+    // Whose password is from before there was this way is asked for another proof.
+    rig.client.eval("box.space._sha2:delete(box.space._user.index.name:get('ann')[1]) return true");
+    let mut old = Mysql::open(&mut rig);
+    let (_, answer) = old.enter("ann", &[1; 32], "caching_sha2_password", ABILITIES).unwrap();
+    assert!(answer.starts_with(b"\xfemysql_native_password\0"));
+    old.send(3, &wire::scramble(b"secret", &old.salt.clone()));
+    assert_eq!(old.packet().unwrap().1[0], 0);
     // Whoever changes the user to one without a password is nobody in particular again.
     good.send(0, b"\x11root\0\0shop\0");
     assert_eq!(good.answer(), "ok 0 0");
     assert_eq!(good.ask("select current_user()"), "mysql@%");
     good.send(0, b"\x11ann\0\0shop\0");
+    assert!(good.packet().unwrap().1.starts_with(b"\xfemysql_native_password\0"));
+    good.send(2, b"");
     assert!(good.answer().starts_with("1045"));
 }
 
