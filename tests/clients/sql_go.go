@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand"
 	"os"
 	"reflect"
@@ -184,15 +185,15 @@ func pgTransactions(db *pgx.Conn, connect func() *pgx.Conn) {
 }
 
 func myTypes(db *sql.DB) {
-	_, err := db.Exec("DROP TABLE IF EXISTS kinds")
+	_, err := db.Exec("DROP TABLE IF EXISTS my_kinds")
 	must(err)
-	_, err = db.Exec("CREATE TABLE kinds (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, tiny TINYINT, small SMALLINT, big BIGINT, vast BIGINT UNSIGNED, wide DOUBLE," +
+	_, err = db.Exec("CREATE TABLE my_kinds (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, tiny TINYINT, small SMALLINT, big BIGINT, vast BIGINT UNSIGNED, wide DOUBLE," +
 		" exact DECIMAL(20, 4), words VARCHAR(30), bytes VARBINARY(30), day DATE, moment DATETIME(6), ok TINYINT(1)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4")
 	must(err)
 	day, moment := time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.UTC)
 	row := []any{-128, -32768, int64(1<<63 - 1), uint64(1<<64 - 1), 0.1, "12345.6789", "wörds", []byte("\x00\xff'"), day, moment, true}
 	columns := "tiny, small, big, vast, wide, exact, words, bytes, day, moment, ok"
-	done, err := db.Exec("INSERT INTO kinds ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row...)
+	done, err := db.Exec("INSERT INTO my_kinds ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row...)
 	must(err)
 	id, err := done.LastInsertId()
 	must(err)
@@ -210,28 +211,28 @@ func myTypes(db *sql.DB) {
 		check(tiny == -128 && small == -32768 && big == 1<<63-1 && vast == 1<<64-1 && wide == 0.1 && exact == "12345.6789" && words == "wörds" && ok, "values", tiny, small, big, vast, wide, exact, words, ok)
 		check(string(bytes) == "\x00\xff'" && gotDay.Equal(day) && gotMoment.Equal(moment), "bytes and moments", bytes, gotDay, gotMoment)
 	}
-	read(db.QueryRow("SELECT " + columns + " FROM kinds WHERE id = 1"))
-	prepared, err := db.Prepare("SELECT " + columns + " FROM kinds WHERE id = ?")
+	read(db.QueryRow("SELECT " + columns + " FROM my_kinds WHERE id = 1"))
+	prepared, err := db.Prepare("SELECT " + columns + " FROM my_kinds WHERE id = ?")
 	must(err)
 	for range 3 {
 		read(prepared.QueryRow(1))
 	}
 	must(prepared.Close())
-	_, err = db.Exec("INSERT INTO kinds ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", make([]any, 11)...)
+	_, err = db.Exec("INSERT INTO my_kinds ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", make([]any, 11)...)
 	must(err)
 	var nothing sql.NullString
-	must(db.QueryRow("SELECT words FROM kinds WHERE id = ?", 2).Scan(&nothing))
+	must(db.QueryRow("SELECT words FROM my_kinds WHERE id = ?", 2).Scan(&nothing))
 	check(!nothing.Valid, "null")
 }
 
 func myErrors(db *sql.DB) {
-	_, err := db.Exec("DROP TABLE IF EXISTS codes")
+	_, err := db.Exec("DROP TABLE IF EXISTS my_codes")
 	must(err)
-	_, err = db.Exec("CREATE TABLE codes (id INT PRIMARY KEY, name VARCHAR(5) NOT NULL)")
+	_, err = db.Exec("CREATE TABLE my_codes (id INT PRIMARY KEY, name VARCHAR(5) NOT NULL)")
 	must(err)
 	for statement, number := range map[string]uint16{
-		"INSERT INTO codes VALUES (1, 'a'), (1, 'b')": 1062, "INSERT INTO codes VALUES (1, NULL)": 1048, "SELECT * FROM nothing": 1146,
-		"SELECT nothing FROM codes": 1054, "SELEKT": 1064, "INSERT INTO codes VALUES (1, 'too long')": 1406,
+		"INSERT INTO my_codes VALUES (1, 'a'), (1, 'b')": 1062, "INSERT INTO my_codes VALUES (1, NULL)": 1048, "SELECT * FROM nothing": 1146,
+		"SELECT nothing FROM my_codes": 1054, "SELEKT": 1064, "INSERT INTO my_codes VALUES (1, 'too long')": 1406,
 	} {
 		_, err := db.Exec(statement)
 		var refused *mysql.MySQLError
@@ -240,23 +241,23 @@ func myErrors(db *sql.DB) {
 }
 
 func myTransactions(db *sql.DB) {
-	_, err := db.Exec("DROP TABLE IF EXISTS accounts")
+	_, err := db.Exec("DROP TABLE IF EXISTS my_accounts")
 	must(err)
-	_, err = db.Exec("CREATE TABLE accounts (id INT PRIMARY KEY, amount INT NOT NULL)")
+	_, err = db.Exec("CREATE TABLE my_accounts (id INT PRIMARY KEY, amount INT NOT NULL)")
 	must(err)
 	// A file that the program itself gives.
 	lines := []string{"id,amount"}
 	for id := range 20 {
 		lines = append(lines, fmt.Sprintf("%d,100", id))
 	}
-	mysql.RegisterReaderHandler("accounts", func() (reader interface{ Read([]byte) (int, error) }) { return strings.NewReader(strings.Join(lines, "\n")) })
-	done, err := db.Exec("LOAD DATA LOCAL INFILE 'Reader::accounts' INTO TABLE accounts FIELDS TERMINATED BY ',' IGNORE 1 LINES (id, amount)")
+	mysql.RegisterReaderHandler("accounts", func() io.Reader { return strings.NewReader(strings.Join(lines, "\n")) })
+	done, err := db.Exec("LOAD DATA LOCAL INFILE 'Reader::accounts' INTO TABLE my_accounts FIELDS TERMINATED BY ',' IGNORE 1 LINES (id, amount)")
 	must(err)
 	count, _ := done.RowsAffected()
 	check(count == 20, "loaded", count)
 	tx, err := db.Begin()
 	must(err)
-	_, err = tx.Exec("UPDATE accounts SET amount = 0")
+	_, err = tx.Exec("UPDATE my_accounts SET amount = 0")
 	must(err)
 	must(tx.Rollback())
 	var all sync.WaitGroup
@@ -271,12 +272,12 @@ func myTransactions(db *sql.DB) {
 					tx, err := db.Begin()
 					must(err)
 					var left int
-					err = tx.QueryRow("SELECT amount FROM accounts WHERE id = ? FOR UPDATE", from).Scan(&left)
+					err = tx.QueryRow("SELECT amount FROM my_accounts WHERE id = ? FOR UPDATE", from).Scan(&left)
 					if err == nil {
-						_, err = tx.Exec("UPDATE accounts SET amount = amount - 1 WHERE id = ?", from)
+						_, err = tx.Exec("UPDATE my_accounts SET amount = amount - 1 WHERE id = ?", from)
 					}
 					if err == nil {
-						_, err = tx.Exec("UPDATE accounts SET amount = amount + 1 WHERE id = ?", to)
+						_, err = tx.Exec("UPDATE my_accounts SET amount = amount + 1 WHERE id = ?", to)
 					}
 					if err == nil {
 						err = tx.Commit()
@@ -295,7 +296,7 @@ func myTransactions(db *sql.DB) {
 	}
 	all.Wait()
 	var amount int
-	must(db.QueryRow("SELECT sum(amount) FROM accounts").Scan(&amount))
+	must(db.QueryRow("SELECT sum(amount) FROM my_accounts").Scan(&amount))
 	check(amount == 2000, "the sum", amount)
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()

@@ -22,7 +22,7 @@ async function postgres() {
   await db.connect()
   await db.query('DROP TABLE IF EXISTS kinds')
   await db.query(`CREATE TABLE kinds (id SERIAL PRIMARY KEY, small SMALLINT, big BIGINT, wide DOUBLE PRECISION, exact NUMERIC(20, 4), words VARCHAR(30),
-    bytes BYTEA, moment TIMESTAMPTZ, ok BOOLEAN, own UUID, document JSONB, list INT[])`)
+    bytes BYTEA, moment TIMESTAMPTZ, ok BOOLEAN, own UUID, document JSONB)`)
   const moment = new Date('2024-02-29T23:59:59.123Z')
   const row = [-32768, '9223372036854775807', 0.1, '12345.6789', 'wörds', Buffer.from([0, 255]), moment, true, '00000000-0000-0000-0000-000000000007', { a: [1, null] }]
   const columns = 'small, big, wide, exact, words, bytes, moment, ok, own, document'
@@ -78,48 +78,48 @@ async function postgres() {
 async function ofMysql(more) {
   const options = { host, port: Number(mysqlPort), user: 'root', database: 'test', timezone: 'Z', supportBigNumbers: true, ...more }
   const db = await mysql.createConnection({ ...options, multipleStatements: true })
-  await db.query('DROP TABLE IF EXISTS kinds')
+  await db.query('DROP TABLE IF EXISTS my_kinds')
   await db.query(
-    'CREATE TABLE kinds (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, tiny TINYINT, big BIGINT, vast BIGINT UNSIGNED, wide DOUBLE, exact DECIMAL(20, 4),' +
+    'CREATE TABLE my_kinds (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, tiny TINYINT, big BIGINT, vast BIGINT UNSIGNED, wide DOUBLE, exact DECIMAL(20, 4),' +
       ' words VARCHAR(30), bytes VARBINARY(30), day DATE, moment DATETIME(3)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4',
   )
   const row = [-128, '9223372036854775807', '18446744073709551615', 0.1, '12345.6789', 'wörds', Buffer.from('\0\xff', 'latin1'), new Date('1999-12-31T00:00:00Z'), new Date('2024-02-29T23:59:59.123Z')]
   const columns = 'tiny, big, vast, wide, exact, words, bytes, day, moment'
   const places = row.map(() => '?').join(', ')
-  const [made] = await db.execute(`INSERT INTO kinds (${columns}) VALUES (${places})`, row)
+  const [made] = await db.execute(`INSERT INTO my_kinds (${columns}) VALUES (${places})`, row)
   assert.deepStrictEqual([made.insertId, made.affectedRows], [1, 1])
-  const [again] = await db.query(`INSERT INTO kinds (${columns}) VALUES (${places})`, row)
+  const [again] = await db.query(`INSERT INTO my_kinds (${columns}) VALUES (${places})`, row)
   assert.strictEqual(again.insertId, 2)
-  for (const ask of [() => db.query({ sql: `SELECT ${columns} FROM kinds WHERE id = 1`, rowsAsArray: true }), () => db.execute({ sql: `SELECT ${columns} FROM kinds WHERE id = ?`, values: [2], rowsAsArray: true })]) {
+  for (const ask of [() => db.query({ sql: `SELECT ${columns} FROM my_kinds WHERE id = 1`, rowsAsArray: true }), () => db.execute({ sql: `SELECT ${columns} FROM my_kinds WHERE id = ?`, values: [2], rowsAsArray: true })]) {
     const [[found]] = await ask()
     assert.deepStrictEqual(found.map((value, at) => (at === 1 || at === 2 ? String(value) : value)), row)
   }
-  await db.execute(`INSERT INTO kinds (${columns}) VALUES (${places})`, row.map(() => null))
-  const [[nulls]] = await db.execute({ sql: `SELECT ${columns} FROM kinds WHERE id = ?`, values: [3], rowsAsArray: true })
+  await db.execute(`INSERT INTO my_kinds (${columns}) VALUES (${places})`, row.map(() => null))
+  const [[nulls]] = await db.execute({ sql: `SELECT ${columns} FROM my_kinds WHERE id = ?`, values: [3], rowsAsArray: true })
   assert.deepStrictEqual(nulls, row.map(() => null))
   const [both] = await db.query('SELECT 1 AS a; SELECT 2 AS b')
   assert.deepStrictEqual(both.map((rows) => rows.map((one) => ({ ...one }))), [[{ a: 1 }], [{ b: 2 }]])
-  await refused(db.query('SELECT nothing FROM kinds'), 'errno', 1054, 'an unknown column')
-  await refused(db.execute('INSERT INTO kinds (id) VALUES (?)', [1]), 'errno', 1062, 'a key that is there')
+  await refused(db.query('SELECT nothing FROM my_kinds'), 'errno', 1054, 'an unknown column')
+  await refused(db.execute('INSERT INTO my_kinds (id) VALUES (?)', [1]), 'errno', 1062, 'a key that is there')
   const { Readable } = require('node:stream')
   const lines = [...Array(50).keys()].map((id) => `${id + 100}\tl${id}\n`).join('')
-  const [loaded] = await db.query({ sql: "LOAD DATA LOCAL INFILE 'lines' INTO TABLE kinds (id, words)", infileStreamFactory: () => Readable.from([lines]) })
+  const [loaded] = await db.query({ sql: "LOAD DATA LOCAL INFILE 'lines' INTO TABLE my_kinds (id, words)", infileStreamFactory: () => Readable.from([Buffer.from(lines)]) })
   assert.strictEqual(loaded.affectedRows, 50)
   await db.changeUser({ user: 'root', database: 'test' })
-  assert.strictEqual((await db.query('SELECT count(*) AS n FROM kinds'))[0][0].n, 53)
+  assert.strictEqual((await db.query('SELECT count(*) AS n FROM my_kinds'))[0][0].n, 53)
   await db.end()
   const pool = mysql.createPool({ ...options, connectionLimit: 5 })
-  await pool.query('DROP TABLE IF EXISTS accounts')
-  await pool.query('CREATE TABLE accounts (id INT PRIMARY KEY, amount INT NOT NULL)')
-  await pool.query('INSERT INTO accounts VALUES ?', [[...Array(10).keys()].map((id) => [id, 100])])
+  await pool.query('DROP TABLE IF EXISTS my_accounts')
+  await pool.query('CREATE TABLE my_accounts (id INT PRIMARY KEY, amount INT NOT NULL)')
+  await pool.query('INSERT INTO my_accounts VALUES ?', [[...Array(10).keys()].map((id) => [id, 100])])
   await Promise.all(
     [...Array(40).keys()].map(async (number) => {
       for (;;) {
         const own = await pool.getConnection()
         try {
           await own.beginTransaction()
-          await own.execute('UPDATE accounts SET amount = amount - 1 WHERE id = ?', [number % 10])
-          await own.execute('UPDATE accounts SET amount = amount + 1 WHERE id = ?', [(number * 7) % 10])
+          await own.execute('UPDATE my_accounts SET amount = amount - 1 WHERE id = ?', [number % 10])
+          await own.execute('UPDATE my_accounts SET amount = amount + 1 WHERE id = ?', [(number * 7) % 10])
           await own.commit()
           return
         } catch (error) {
@@ -131,7 +131,7 @@ async function ofMysql(more) {
       }
     }),
   )
-  const [[sum]] = await pool.query('SELECT CAST(sum(amount) AS SIGNED) AS sum FROM accounts')
+  const [[sum]] = await pool.query('SELECT CAST(sum(amount) AS SIGNED) AS sum FROM my_accounts')
   assert.strictEqual(sum.sum, 1000)
   await pool.end()
 }

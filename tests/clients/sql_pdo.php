@@ -21,13 +21,13 @@ function refused(PDO $db, string $statement): string
     }
 }
 
-function program(PDO $db, string $name, array $codes, string $bytes, string $key): void
+function program(PDO $db, string $name, string $table, array $codes, string $bytes, string $key): void
 {
-    $db->exec('DROP TABLE IF EXISTS kinds');
-    $db->exec("CREATE TABLE kinds (id $key, small SMALLINT, big BIGINT, exact DECIMAL(20, 4), words VARCHAR(30), bytes $bytes, day DATE)");
+    $db->exec("DROP TABLE IF EXISTS $table");
+    $db->exec("CREATE TABLE $table (id $key, small SMALLINT, big BIGINT, exact DECIMAL(20, 4), words VARCHAR(30), bytes $bytes, day DATE)");
     $row = ['small' => -32768, 'big' => PHP_INT_MAX, 'exact' => '12345.6789', 'words' => 'wörds', 'bytes' => "\0\xff'", 'day' => '1999-12-31'];
     $columns = implode(', ', array_keys($row));
-    $insert = $db->prepare("INSERT INTO kinds ($columns) VALUES (:small, :big, :exact, :words, :bytes, :day)");
+    $insert = $db->prepare("INSERT INTO $table ($columns) VALUES (:small, :big, :exact, :words, :bytes, :day)");
     foreach ($row as $column => $value) {
         $insert->bindValue($column, $value, $column === 'bytes' ? PDO::PARAM_LOB : (is_int($value) ? PDO::PARAM_INT : PDO::PARAM_STR));
     }
@@ -37,7 +37,7 @@ function program(PDO $db, string $name, array $codes, string $bytes, string $key
         $insert->bindValue($column, null, PDO::PARAM_NULL);
     }
     $insert->execute();
-    $select = $db->prepare("SELECT $columns FROM kinds WHERE id = ?");
+    $select = $db->prepare("SELECT $columns FROM $table WHERE id = ?");
     for ($round = 0; $round < 3; $round++) {
         $select->execute([1]);
         $found = $select->fetch(PDO::FETCH_ASSOC);
@@ -52,12 +52,12 @@ function program(PDO $db, string $name, array $codes, string $bytes, string $key
         check(($seen = refused($db, $statement)) === $code, "$name: $statement: $seen");
     }
     $db->beginTransaction();
-    $db->exec('DELETE FROM kinds');
+    $db->exec("DELETE FROM $table");
     $db->rollBack();
     $db->beginTransaction();
-    check($db->exec("UPDATE kinds SET words = 'other' WHERE id = 1") === 1, "$name: one row is changed");
+    check($db->exec("UPDATE $table SET words = 'other' WHERE id = 1") === 1, "$name: one row is changed");
     $db->commit();
-    check($db->query('SELECT words FROM kinds ORDER BY id')->fetchAll(PDO::FETCH_COLUMN) === ['other', null], "$name: what was committed");
+    check($db->query("SELECT words FROM $table ORDER BY id")->fetchAll(PDO::FETCH_COLUMN) === ['other', null], "$name: what was committed");
     echo "  $name: types, prepared and not, errors, transactions\n";
 }
 
@@ -66,9 +66,9 @@ $codes = ['SELECT * FROM nothing' => '42P01', 'INSERT INTO kinds (id) VALUES (1)
 foreach ([false, true] as $emulates) {
     $own = $options + [PDO::ATTR_EMULATE_PREPARES => $emulates];
     $db = new PDO("pgsql:host=$host;port=$postgres;dbname=postgres;user=postgres;sslmode=disable", null, null, $own);
-    program($db, 'PDO of PostgreSQL', $codes, 'BYTEA', 'SERIAL PRIMARY KEY');
+    program($db, 'PDO of PostgreSQL', 'kinds', $codes, 'BYTEA', 'SERIAL PRIMARY KEY');
     check($db->pgsqlCopyFromArray('kinds', ["7\t1\t2\t3\tx\t\\N\t2000-01-01"]), 'COPY');
     $db = new PDO("mysql:host=$host;port=$mysql;dbname=test;charset=utf8mb4", 'root', '', $own);
-    $codes_of_mysql = ['SELECT * FROM nothing' => '42S02', 'INSERT INTO kinds (id) VALUES (1)' => '23000', 'SELEKT' => '42000'];
-    program($db, 'PDO of MySQL', $codes_of_mysql, 'VARBINARY(30)', 'INT AUTO_INCREMENT PRIMARY KEY');
+    $codes_of_mysql = ['SELECT * FROM nothing' => '42S02', 'INSERT INTO my_kinds (id) VALUES (1)' => '23000', 'SELEKT' => '42000'];
+    program($db, 'PDO of MySQL', 'my_kinds', $codes_of_mysql, 'VARBINARY(30)', 'INT AUTO_INCREMENT PRIMARY KEY');
 }

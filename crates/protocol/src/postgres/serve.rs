@@ -468,6 +468,10 @@ impl Work<'_> {
             }
             Ok(())
         })?;
+        if let Some(number) = outcome.counts.generated.last() {
+            // `lastval()` tells it.
+            self.session.last_insert_id.set(*number as u64);
+        }
         self.after(prepared);
         Ok(tag_of(outcome.tag, outcome.counts.rows))
     }

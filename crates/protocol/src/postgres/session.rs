@@ -299,6 +299,12 @@ impl Work<'_> {
                 .map(|(name, value, about)| vec![Value::text(name), Value::text(value), Value::text(about)])
                 .collect());
         };
+        // Outside of a transaction it is what the next one will be.
+        let name = match name {
+            "transaction_isolation" if !self.context.is_in_txn() => "default_transaction_isolation",
+            "transaction_read_only" if !self.context.is_in_txn() => "default_transaction_read_only",
+            name => name,
+        };
         match self.session.get(name) {
             Some(value) => Ok(vec![vec![Value::text(value)]]),
             None => {
