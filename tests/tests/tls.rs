@@ -569,7 +569,9 @@ const GSS_REQUEST: &[u8] = &[0, 0, 0, 8, 4, 210, 22, 48];
 fn clients_of_postgresql_ask_for_tls_inside_of_their_protocol() {
     let mut setting = Setting::new();
     let address = listen_for(&mut setting, "postgres", "");
-    for options in [&["-starttls", "postgres"][..], &[], &["-starttls", "postgres", "-tls1_2"]] {
+    for options in
+        [&["-starttls", "postgres"][..], &[], &["-alpn", "postgresql"], &["-starttls", "postgres", "-tls1_2"]]
+    {
         let mut tunnel = Tunnel::open(&address, options);
         tunnel.write(&startup());
         assert_eq!(tunnel.read(9), [b'R', 0, 0, 0, 8, 0, 0, 0, 0], "{options:?}");

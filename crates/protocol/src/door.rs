@@ -73,6 +73,8 @@ pub trait Door: 'static {
     const OWN_USER: Option<&'static str> = None;
     /// The protocol has a request for TLS. Where it has none, a listener with a certificate begins with the handshake.
     const ASKS_FOR_TLS: bool = false;
+    /// What the protocol is called in handshakes, if clients name it there.
+    const NAME_IN_TLS: Option<&'static str> = None;
 
     /// Makes the state of a new connection, and what the server says first: at most 128 bytes, which every fresh socket takes.
     fn greet(&self, database: &Database, out: &mut Vec<u8>) -> Self::State;
@@ -162,6 +164,8 @@ pub trait AnyDoor {
     fn own_user(&self) -> Option<&'static str>;
     /// See [`Door::ASKS_FOR_TLS`].
     fn asks_for_tls(&self) -> bool;
+    /// See [`Door::NAME_IN_TLS`].
+    fn name_in_tls(&self) -> Option<&'static str>;
     /// See [`Door::opening`].
     fn look(&self, first: &[u8]) -> Opening;
     /// See [`Door::encode_unsealed`].
@@ -231,6 +235,10 @@ impl<D: Door> AnyDoor for D {
 
     fn asks_for_tls(&self) -> bool {
         D::ASKS_FOR_TLS
+    }
+
+    fn name_in_tls(&self) -> Option<&'static str> {
+        D::NAME_IN_TLS
     }
 
     fn look(&self, first: &[u8]) -> Opening {

@@ -138,6 +138,10 @@ pub(crate) struct Entrance {
 
 impl Entrance {
     fn new(terms: Terms, door: Rc<dyn AnyDoor>, acceptor: Option<Acceptor>, takes_plain: bool) -> Self {
+        let acceptor = match (acceptor, door.name_in_tls()) {
+            (Some(acceptor), Some(name)) => Some(acceptor.naming(name)),
+            (acceptor, _) => acceptor,
+        };
         Entrance { door, terms, acceptor, takes_plain }
     }
 }

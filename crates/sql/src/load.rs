@@ -1,6 +1,6 @@
 //! Rows that a client loads, encoded as they come: a field of text goes straight into the row where its column allows it.
 //!
-//! [`Loader::of`] says no to whatever an INSERT may do besides: sequences, defaults that are computed, RETURNING, conflicts that are no errors. Those rows
+//! [`Loader::of`] says no to whatever an INSERT may do besides: defaults that are computed, RETURNING, conflicts that are no errors. Those rows
 //! are put in by [`Sql::load`](crate::Sql::load), one INSERT each.
 
 use crate::bind::{Change, OnConflict, Write};
@@ -79,9 +79,7 @@ impl Loader {
         let Write { table, change: Change::Insert { source, values, on_conflict, .. }, returning: None } = write else {
             return None;
         };
-        let (Plan::Rows(rows, slots), OnConflict::Refuse, None) = (source, on_conflict, table.generated) else {
-            return None;
-        };
+        let (Plan::Rows(rows, slots), OnConflict::Refuse) = (source, on_conflict) else { return None };
         let [row] = rows.as_slice() else { return None };
         let mut sources = Vec::with_capacity(values.len());
         for value in values {
@@ -140,11 +138,13 @@ impl Loader {
 
     fn encode_at_end<'f>(&self, out: &mut Vec<u8>, field: impl Fn(usize) -> Result<Field<'f>>) -> Result<()> {
         msgpack::encode_array(out, self.sources.len() as u32);
-        for (source, column) in self.sources.iter().zip(&self.table.columns) {
+        for (place, (source, column)) in self.sources.iter().zip(&self.table.columns).enumerate() {
+            // A sequence fills a null.
+            let is_nullable = column.is_nullable || self.table.generated.is_some_and(|(field, _)| field == place);
             let number = match source {
                 Source::Field(number) => *number,
                 Source::Constant(bytes, is_null) => {
-                    if *is_null && !column.is_nullable {
+                    if *is_null && !is_nullable {
                         return Err(self.null_in(&column.name));
                     }
                     out.extend_from_slice(bytes);
@@ -152,7 +152,7 @@ impl Loader {
                 }
             };
             match field(number)? {
-                Field::Null if column.is_nullable => msgpack::encode_nil(out),
+                Field::Null if is_nullable => msgpack::encode_nil(out),
                 Field::Null => return Err(self.null_in(&column.name)),
                 Field::Text(text) => {
                     let ty = column.ty;

@@ -166,6 +166,11 @@ functions! {
         }
         Ok(Value::Int(next))
     };
+    "pg_sleep" (1, 1) TEXT, true => |run, a| {
+        let seconds = a[0].as_double().unwrap_or(0.0).clamp(0.0, 31_536_000.0);
+        run.sleep((seconds * 1e9) as u64)?;
+        text("")
+    };
     "lastval" (0, 0) INT8, true => |run, _| {
         let last = run.session.as_ref().map_or(0, |session| session.last_insert_id.get());
         match last {

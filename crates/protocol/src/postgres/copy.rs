@@ -6,7 +6,7 @@ use super::message::{Reader, put, put_complete, put_u16, utf8};
 use super::serve::{Work, hand_on};
 use runtime::fiber::{self, Wake};
 use smallvec::SmallVec;
-use sql::{Condition, Copy, CopyFormat, Dialect, Error, LoadedRows, Loader, Modes, Prepared, Type, Value};
+use sql::{Base, Condition, Copy, CopyFormat, Dialect, Error, LoadedRows, Loader, Modes, Prepared, Type, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -451,6 +451,8 @@ fn values_of(copy: &CopyIn, texts: Vec<Option<String>>) -> Result<Vec<Value>, Er
     check_count(copy.types.len(), texts.len())?;
     let values = texts.into_iter().zip(&copy.types).map(|(text, ty)| match text {
         None => Ok(Value::Null),
+        // Too long a text is refused by its column, not cut.
+        Some(text) if ty.base == Base::Text => Ok(Value::text(text)),
         Some(text) => read_value(text.as_bytes(), 0, *ty, false),
     });
     values.collect()

@@ -124,6 +124,11 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// True if there is a cursor of the name, and no portal.
+    pub(super) fn is_cursor(&self, name: &str) -> bool {
+        self.state.cursors.borrow().contains_key(name) && !self.state.portals.borrow().contains_key(name)
+    }
+
     /// The columns that FETCH gives, and in what form where the client does not say.
     pub(super) fn cursor_columns(&self, name: &str) -> Result<(Rc<[Column]>, &'static [bool]), Error> {
         let cursors = self.state.cursors.borrow();

@@ -185,6 +185,8 @@ impl Door for Postgres {
     const OWN_USER: Option<&'static str> = Some(OWN_NAME);
 
     const ASKS_FOR_TLS: bool = true;
+    /// `sslnegotiation=direct` wants it.
+    const NAME_IN_TLS: Option<&'static str> = Some("postgresql");
 
     fn opening(first: &[u8]) -> Opening {
         startup::opening(first)

@@ -641,6 +641,12 @@ impl Work<'_> {
                 });
                 (statement, Vec::new())
             }
+            // A cursor is a portal, too.
+            b'P' if self.is_cursor(name) => {
+                let (columns, _) = self.cursor_columns(name)?;
+                put_columns(&mut self.out, &columns, &[]);
+                return Ok(());
+            }
             b'P' => {
                 let portals = self.state.portals.borrow();
                 let portal = portals.get(name).ok_or_else(|| no_such_portal(name))?;
@@ -665,6 +671,15 @@ impl Work<'_> {
         let mut reader = Reader(body);
         let (name, limit) = (reader.text()?, reader.u32()?);
         let limit = usize::try_from(limit as i32).ok().filter(|limit| *limit > 0);
+        if self.is_cursor(name) {
+            let step = sql::Step::Forward(limit.map_or(i64::MAX, |limit| limit as i64));
+            let count = self.fetch(name, step, false, &[])?;
+            match limit {
+                Some(limit) if count == limit => put(&mut self.out, b's', |_| {}),
+                _ => put_complete(&mut self.out, &format!("SELECT {count}")),
+            }
+            return Ok(());
+        }
         let taken = {
             let mut portals = self.state.portals.borrow_mut();
             let portal = portals.get_mut(name).ok_or_else(|| no_such_portal(name))?;
@@ -754,7 +769,10 @@ impl Work<'_> {
         let (kind, name) = (reader.byte()?, reader.text()?);
         match kind {
             b'S' => _ = self.state.statements.borrow_mut().remove(name),
-            b'P' => _ = self.state.portals.borrow_mut().remove(name),
+            b'P' => {
+                self.state.portals.borrow_mut().remove(name);
+                self.state.cursors.borrow_mut().remove(name);
+            }
             other => {
                 let what = format!("invalid CLOSE message subtype {other}");
                 return Err(Error::new(Condition::Protocol, what));
