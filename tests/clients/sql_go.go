@@ -73,10 +73,9 @@ func pgTypes(db *pgx.Conn) {
 		check(string(bytes) == "\x00\xff" && gotDay.Equal(day) && gotMoment.Equal(moment) && gotZoned.Equal(moment), "bytes and moments", mode, bytes, gotDay, gotMoment, gotZoned)
 		check(reflect.DeepEqual(document, row[12]), "json", mode, document)
 	}
-	var ids []int32
-	must(db.QueryRow(ctx, "SELECT count(*) FROM kinds WHERE id = ANY($1)", []int32{int32(first), 99}).Scan(new(int64)))
-	must(db.QueryRow(ctx, "SELECT ARRAY[1, 2, 3]").Scan(&ids))
-	check(reflect.DeepEqual(ids, []int32{1, 2, 3}), "array", ids)
+	var found int
+	must(db.QueryRow(ctx, "SELECT count(*) FROM kinds WHERE id = ANY($1)", []int32{int32(first), 99}).Scan(&found))
+	check(found == 1, "an array", found)
 	nulls := make([]any, 13)
 	_, err = db.Exec(ctx, "INSERT INTO kinds ("+columns+") VALUES ("+places+")", nulls...)
 	must(err)
