@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs programs of real clients of Redis, memcached and PostgreSQL against the doors of a server.
+"""Runs programs of real clients of Redis, memcached, PostgreSQL and MySQL against the doors of a server.
 
     python3 tests/clients/doors.py --server target/debug/lycosa
-    python3 tests/clients/doors.py --ports 6379 11211 5432 --only go
+    python3 tests/clients/doors.py --ports 6379 11211 5432 3306 --only go
 
-With --ports they run against servers that are there: Redis 7, memcached 1.6.18 and PostgreSQL 15 pass, too. What cannot be installed is passed over, said so, and
+With --ports they run against servers that are there: Redis 7, memcached 1.6.18, PostgreSQL 15 and MariaDB 10.11 pass, too. What cannot be installed is passed over, said so, and
 is no failure unless --require is given. A server is started for each program, and must be alive behind it.
 """
 
@@ -31,7 +31,15 @@ PACKAGES = {
     "php": [],
     "psycopg": ["psycopg[binary]==3.3.9"],
     "pymysql": ["PyMySQL==1.2.4", "mysql-connector-python==9.5.0"],
+    "sql-go": ["github.com/jackc/pgx/v5@v5.12.0", "github.com/go-sql-driver/mysql@v1.10.1"],
+    "sql-node": ["pg@8.23.1", "mysql2@3.24.6"],
+    "sql-java": ["org.postgresql:postgresql:42.7.4", "com.mysql:mysql-connector-j:9.1.0", "org.mariadb.jdbc:mariadb-java-client:3.5.1"],
+    "sql-pdo": [],
 }
+GO_PROGRAMS = {"go": ("doors_go.go", "rm"), "sql-go": ("sql_go.go", "py")}
+NODE_PROGRAMS = {"ioredis": ("redis_node.js", "r"), "memjs": ("memcached_node.js", "m"), "sql-node": ("sql_node.js", "py")}
+JAVA_PROGRAMS = {"java": ("Doors.java", "rm"), "sql-java": ("SqlDrivers.java", "py")}
+PHP_PROGRAMS = {"php": ("redis_php.php", "r", ["redis"]), "sql-pdo": ("sql_pdo.php", "py", ["pdo_pgsql", "pdo_mysql"])}
 
 
 def place_of(directory, name):
@@ -57,33 +65,35 @@ def install(name, directory):
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         program, door = ("postgres_python.py", "p") if name == "psycopg" else ("mysql_python.py", "y")
         found = [str(place / "bin/python"), str(HERE / program)], {}, door
-    elif name in ("ioredis", "memjs"):
+    elif name in NODE_PROGRAMS:
         if not shutil.which("npm"):
             raise CannotInstall("node and npm are not installed")
         if is_new:
             quietly(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(place), *packages])
-        program = "redis_node.js" if name == "ioredis" else "memcached_node.js"
-        environment = {"NODE_PATH": str(place / "node_modules")}
-        found = ["node", str(HERE / program)], environment, "r" if name == "ioredis" else "m"
-    elif name == "go":
+        program, doors = NODE_PROGRAMS[name]
+        found = ["node", str(HERE / program)], {"NODE_PATH": str(place / "node_modules")}, doors
+    elif name in GO_PROGRAMS:
         if not shutil.which("go"):
             raise CannotInstall("go is not installed")
-        shutil.copy(HERE / "doors_go.go", place / "main.go")
+        program, doors = GO_PROGRAMS[name]
+        shutil.copy(HERE / program, place / "main.go")
         if is_new:
             (place / "go.mod").unlink(missing_ok=True)
             quietly(["go", "mod", "init", "doors"], cwd=place)
             quietly(["go", "get", *packages], cwd=place)
         quietly(["go", "build", "-o", "program", "."], cwd=place, env=dict(os.environ, GOFLAGS="-mod=mod"))
-        found = [str(place / "program")], {}, "rm"
-    elif name == "java":
+        found = [str(place / "program")], {}, doors
+    elif name in JAVA_PROGRAMS:
         if is_new:
             run.maven_jars(place, packages)
-        found = ["java", "-cp", str(place / "jars/*"), str(HERE / "Doors.java")], {}, "rm"
+        program, doors = JAVA_PROGRAMS[name]
+        found = ["java", "-cp", str(place / "jars/*"), str(HERE / program)], {}, doors
     else:
         modules = subprocess.run(["php", "-m"], capture_output=True, text=True).stdout if shutil.which("php") else ""
-        if "redis" not in modules.split():
-            raise CannotInstall("PHP is not installed, or not its extension redis")
-        found = ["php", str(HERE / "redis_php.php")], {}, "r"
+        program, doors, extensions = PHP_PROGRAMS[name]
+        if not set(extensions) <= set(modules.split()):
+            raise CannotInstall(f"PHP is not installed, or not its extension {' or '.join(extensions)}")
+        found = ["php", str(HERE / program)], {}, doors
     done.write_text(wanted)
     return found
 

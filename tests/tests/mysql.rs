@@ -435,24 +435,50 @@ fn who_has_a_password_proves_it() {
     let proof = wire::scramble(b"secret", &good.salt.clone());
     assert_eq!(good.enter("ann", &proof, "mysql_native_password", ABILITIES).unwrap().1[0], 0);
     assert_eq!(good.ask("select current_user()"), "ann@%");
-    // Another way of proving it is switched to the one that is known.
+    // Another way of proving it is switched to one that is known.
     let mut switched = Mysql::open(&mut rig);
-    let (_, answer) = switched.enter("ann", &[1; 32], "caching_sha2_password", ABILITIES).unwrap();
+    let (_, answer) = switched.enter("ann", &[1; 32], "sha256_password", ABILITIES).unwrap();
     assert!(answer.starts_with(b"\xfemysql_native_password\0"));
     let salt = switched.salt;
     switched.send(3, &wire::scramble(b"secret", &salt));
     assert_eq!(switched.packet().unwrap().1[0], 0);
+    for proof in [&wire::sha2_proof(b"Secret", &salt)[..], &[0], &[0; 20]] {
+        let mut bad = Mysql::open(&mut rig);
+        let (sequence, answer) = bad.enter("ann", proof, "caching_sha2_password", ABILITIES).unwrap();
+        assert!(failure(&answer).starts_with("1045 28000: Access denied for user 'ann'@"), "{}", failure(&answer));
+        assert_eq!(sequence, 2);
+        assert!(bad.packet().is_none());
+    }
     for proof in [&wire::scramble(b"Secret", &salt)[..], b"", &[0; 20], &[0; 7]] {
         let mut bad = Mysql::open(&mut rig);
         let (_, answer) = bad.enter("ann", proof, "mysql_native_password", ABILITIES).unwrap();
         assert!(failure(&answer).starts_with("1045 28000: Access denied for user 'ann'@"), "{}", failure(&answer));
         assert!(bad.packet().is_none());
     }
+    let mut fast = Mysql::open(&mut rig);
+    let proof = wire::sha2_proof(b"secret", &fast.salt.clone());
+    assert_eq!(fast.enter("ann", &proof, "caching_sha2_password", ABILITIES).unwrap(), (2, vec![1, 3]));
+    assert_eq!(fast.packet().map(|(sequence, body)| (sequence, body[0])), Some((3, 0)));
+    assert_eq!(fast.ask("select current_user()"), "ann@%");
+    // The user is changed with a proof that is asked for again.
+    fast.send(0, b"\x11ann\0\0shop\0\xff\0caching_sha2_password\0");
+    assert!(fast.packet().unwrap().1.starts_with(b"\xfecaching_sha2_password\0"));
+    fast.send(2, &proof);
+    assert_eq!((fast.packet().unwrap(), fast.packet().unwrap().1[0]), ((3, vec![1, 3]), 0));
+    // Whose password is from before there was this way is asked for another proof.
+    rig.client.eval("box.space._sha2:delete(box.space._user.index.name:get('ann')[1]) return true");
+    let mut old = Mysql::open(&mut rig);
+    let (_, answer) = old.enter("ann", &[1; 32], "caching_sha2_password", ABILITIES).unwrap();
+    assert!(answer.starts_with(b"\xfemysql_native_password\0"));
+    old.send(3, &wire::scramble(b"secret", &old.salt.clone()));
+    assert_eq!(old.packet().unwrap().1[0], 0);
     // Whoever changes the user to one without a password is nobody in particular again.
     good.send(0, b"\x11root\0\0shop\0");
     assert_eq!(good.answer(), "ok 0 0");
     assert_eq!(good.ask("select current_user()"), "mysql@%");
     good.send(0, b"\x11ann\0\0shop\0");
+    assert!(good.packet().unwrap().1.starts_with(b"\xfemysql_native_password\0"));
+    good.send(2, b"");
     assert!(good.answer().starts_with("1045"));
 }
 
@@ -529,4 +555,140 @@ fn who_owns_a_session_ends_it() {
     assert_eq!(ann.ask("show processlist").matches("; ").count(), 0);
     db.ask(&format!("kill {id}"));
     assert!(other.packet().is_none());
+}
+
+const LOCAL_FILES: u32 = 1 << 7;
+const COMPRESSION: u32 = 1 << 5;
+
+/// A client that sends files.
+fn with_files(rig: &mut Rig) -> Mysql {
+    let mut client = Mysql::open(rig);
+    let (_, answer) = client.enter("root", b"", "mysql_native_password", ABILITIES | LOCAL_FILES).unwrap();
+    assert_eq!(answer[0], 0);
+    client
+}
+
+/// Sends a file that was asked for, in packets of so many bytes. Returns the answer.
+fn send_file(client: &mut Mysql, text: &str, file: &[u8], size: usize) -> String {
+    client.send(0, &[b"\x03", text.as_bytes()].concat());
+    let (mut sequence, asked) = client.packet().unwrap();
+    if asked[0] != 0xfb {
+        return failure(&asked);
+    }
+    assert_eq!(&asked[1..], b"f");
+    for part in file.chunks(size) {
+        sequence = sequence.wrapping_add(1);
+        client.send(sequence, part);
+    }
+    client.send(sequence.wrapping_add(1), b"");
+    client.answer()
+}
+
+#[test]
+fn files_of_clients_become_rows() {
+    let mut rig = start();
+    let mut db = with_files(&mut rig);
+    db.ask("create table t (id int primary key, name varchar(20), price decimal(10, 2), more varchar(20) default 'x')");
+    let load = |more: &str| format!("load data local infile 'f' into table t {more}");
+    for size in [1, 3, 1000] {
+        assert!(
+            send_file(&mut db, &load("(id, name, price)"), b"1\ta\\tb\t1.5\n2\t\\N\t2\n3\tc\t3", size)
+                .starts_with("ok 3")
+        );
+        assert_eq!(db.ask("select * from t order by id"), "1,a\tb,1.50,x; 2,null,2.00,x; 3,c,3.00,x");
+        db.ask("delete from t");
+    }
+    let csv = "fields terminated by ',' enclosed by '\"' lines terminated by '\\r\\n' ignore 1 lines (id, @name, price) set name = upper(@name), more = 'set'";
+    assert!(
+        send_file(&mut db, &load(csv), b"id,name,price\r\n1,\"a,\"\"b\"\"\",1\r\n2,c,2\r\n", 5).starts_with("ok 2")
+    );
+    assert_eq!(db.ask("select * from t order by id"), "1,A,\"B\",1.00,set; 2,C,2.00,set");
+    // Rows that are there stay, or leave.
+    assert!(send_file(&mut db, &load("(id, name)"), b"2\tnew\n3\tnew\n", 100).starts_with("ok 1"));
+    assert!(
+        send_file(&mut db, "load data local infile 'f' replace into table t (id, name)", b"2\tnew\n", 100)
+            .starts_with("ok 2")
+    );
+    assert_eq!(db.ask("select id, name from t order by id"), "1,A,\"B\"; 2,new; 3,new");
+    // What fails leaves nothing, and the client's transaction goes on.
+    db.ask("begin; delete from t where id = 1");
+    assert!(send_file(&mut db, &load("(id, nothing)"), b"", 1).starts_with("1054"));
+    assert_eq!(db.ask("rollback; select count(*) from t"), "ok 0 0 | 3");
+    // Statements behind the file follow it.
+    db.send(0, b"\x03load data local infile 'f' into table t (id); select count(*) from t");
+    let (sequence, _) = db.packet().unwrap();
+    db.send(sequence + 1, b"7\n");
+    db.send(sequence + 2, b"");
+    assert_eq!(db.answer(), "ok 1 0 | 4");
+    assert!(db.ask("load data infile '/etc/passwd' into table t").starts_with("1290"));
+    assert!(db.ask("load data local infile 'f' into table nothing").starts_with("1146"));
+    // Who has not said that it sends files is asked for none.
+    let mut other = Mysql::to(&mut rig);
+    assert!(other.ask("load data local infile 'f' into table t").starts_with("3948"));
+}
+
+/// Packs a packet as it is, and unpacks the answer.
+struct Packed(Mysql, Vec<u8>);
+
+impl Packed {
+    fn send(&mut self, body: &[u8]) {
+        let plain = [&(body.len() as u32).to_le_bytes()[..3], &[0], body].concat();
+        let frame = [&(plain.len() as u32).to_le_bytes()[..3], &[0, 0, 0, 0], &plain].concat();
+        self.0.stream.write_all(&frame).unwrap();
+    }
+
+    /// None: the connection has ended.
+    fn packet(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(head) = self.1.get(..4) {
+                let length = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
+                if self.1.len() >= 4 + length {
+                    let body = self.1[4..4 + length].to_vec();
+                    self.1.drain(..4 + length);
+                    return Some(body);
+                }
+            }
+            let mut head = [0; 7];
+            self.0.stream.read_exact(&mut head).ok()?;
+            let mut bytes = vec![0; u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize];
+            self.0.stream.read_exact(&mut bytes).ok()?;
+            if u32::from_le_bytes([head[4], head[5], head[6], 0]) > 0 {
+                let mut plain = Vec::new();
+                flate2::read::ZlibDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();
+                bytes = plain;
+            }
+            self.1.extend(bytes);
+        }
+    }
+}
+
+#[test]
+fn packets_are_compressed_where_the_client_asks_for_it() {
+    let mut rig = start();
+    let open = |rig: &mut Rig| {
+        let mut client = Mysql::open(rig);
+        let (_, answer) = client.enter("root", b"", "mysql_native_password", ABILITIES | COMPRESSION).unwrap();
+        assert_eq!(answer[0], 0, "the answer to the login is as it is");
+        Packed(client, Vec::new())
+    };
+    let mut db = open(&mut rig);
+    db.send(b"\x03select repeat('x', 200000), 1");
+    let packets: Vec<Vec<u8>> = (0..6).map(|_| db.packet().unwrap()).collect();
+    assert_eq!(packets[0], [2]);
+    assert!(packets[4].ends_with(b"x\x011") && packets[4].len() > 200_000);
+    db.send(&[0x0e]);
+    assert_eq!(db.packet().unwrap()[0], 0);
+    // Frames that say too much or too little, and bytes that are none.
+    for frame in [
+        &[4, 0, 0, 0, 100, 0, 0, 1, 2, 3, 4][..],
+        &[12, 0, 0, 0, 0xff, 0xff, 0xff, 0x78, 0x9c, 0x4b, 0x04, 0, 0, 0x62, 0, 0x62, 0, 0, 0],
+        &[0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff],
+    ] {
+        let bad = open(&mut rig);
+        let mut stream = bad.0.stream.try_clone().unwrap();
+        stream.write_all(frame).unwrap();
+        bad.0.finish();
+    }
+    db.send(&[0x0e]);
+    assert_eq!(db.packet().unwrap()[0], 0);
 }

@@ -433,3 +433,152 @@ fn waits_and_statements_have_time_outs() {
     assert_eq!(refused, "SET; 57014: canceling statement due to statement timeout");
     assert_eq!(two.ask("show statement_timeout"), "20; SHOW");
 }
+
+/// `Parse`, `Bind` and `Execute` of a statement without parameters.
+fn step(db: &mut Postgres, sql: &str) {
+    db.send(b'P', &[text(&["", sql]), vec![0, 0]].concat());
+    db.send(b'B', &bind(&[]));
+    db.send(b'E', &[0, 0, 0, 0, 0]);
+}
+
+/// What a pipeline of statements answers, without what `Parse` and `Bind` say, and the state of the transaction behind it.
+fn pipeline(db: &mut Postgres, statements: &[&str]) -> String {
+    statements.iter().for_each(|sql| step(db, sql));
+    db.send(b'S', &[]);
+    let said = db.until_ready().into_iter().filter_map(|(kind, body)| match kind {
+        b'E' => Some(field(&body, b'C')),
+        b'C' => Some(String::from_utf8_lossy(&body[..body.len() - 1]).into_owned()),
+        b'D' => Some(row(&body)),
+        b'N' => Some(format!("warning {}", field(&body, b'C'))),
+        b'Z' => Some(char::from(body[0]).to_string()),
+        _ => None,
+    });
+    said.collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn statements_up_to_a_sync_are_one_transaction() {
+    let mut rig = start();
+    let (mut db, mut other) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    db.ask("create table t (id int primary key)");
+    let insert = |id: u32| format!("insert into t values ({id})");
+    assert_eq!(pipeline(&mut db, &[&insert(1), &insert(1), &insert(2)]), "INSERT 0 1; 23505; I");
+    assert_eq!(db.ask("select count(*) from t"), "0; SELECT 1");
+    // Nobody sees a part of it.
+    step(&mut db, &insert(1));
+    db.send(b'H', &[]);
+    assert_eq!([db.message().unwrap().0, db.message().unwrap().0, db.message().unwrap().0], *b"12C");
+    assert_eq!(other.ask("select count(*) from t"), "0; SELECT 1");
+    assert_eq!(pipeline(&mut db, &[&insert(2), "select count(*) from t"]), "INSERT 0 1; 2; SELECT 1; I");
+    assert_eq!(other.ask("select count(*) from t"), "2; SELECT 1");
+    // A transaction that begins in it takes in what came before; COMMIT ends what there is.
+    assert_eq!(pipeline(&mut db, &[&insert(3), "begin", &insert(4)]), "INSERT 0 1; BEGIN; INSERT 0 1; T");
+    assert_eq!((db.ask("rollback"), other.ask("select count(*) from t")), ("ROLLBACK".into(), "2; SELECT 1".into()));
+    assert_eq!(
+        pipeline(&mut db, &[&insert(3), "commit", &insert(4), &insert(4)]),
+        "INSERT 0 1; warning 25P01; COMMIT; INSERT 0 1; 23505; I"
+    );
+    assert_eq!(db.ask("select max(id) from t"), "3; SELECT 1");
+    assert_eq!(
+        pipeline(&mut db, &[&insert(4), "create table u (a int primary key)", &insert(5)]),
+        "INSERT 0 1; CREATE TABLE; INSERT 0 1; I"
+    );
+    // Who leaves in the middle has done nothing.
+    step(&mut db, &insert(6));
+    db.send(b'H', &[]);
+    assert_eq!([db.message().unwrap().0, db.message().unwrap().0, db.message().unwrap().0], *b"12C");
+    drop(db);
+    assert_eq!(other.ask("insert into t values (6)"), "INSERT 0 1");
+    // Cursors and messages of a pipeline live as long as it does.
+    let declared = pipeline(&mut other, &["declare c cursor for select id from t order by id", "fetch 2 c"]);
+    assert_eq!(declared, "25P01; I");
+    let declared = pipeline(
+        &mut other,
+        &[
+            "update t set id = id",
+            "declare c cursor for select id from t order by id",
+            "fetch 2 c",
+            "listen l",
+            "notify l",
+        ],
+    );
+    assert_eq!(declared, "UPDATE 6; DECLARE CURSOR; 1; 2; FETCH 2; LISTEN; NOTIFY; I");
+    assert!(other.ask("fetch c").starts_with("34000"));
+}
+
+#[test]
+fn cursors_are_gone_through_and_end_with_their_transaction() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask(
+        "create table t (id int primary key, name text); insert into t select g, 'n' || g from generate_series(1, 5) g",
+    );
+    assert!(db.ask("declare c cursor for select 1").starts_with("25P01"));
+    assert_eq!(
+        db.ask("begin; declare c cursor for select id from t order by id; fetch 2 from c; move 1 c; fetch c; fetch prior c; fetch all c"),
+        "BEGIN; DECLARE CURSOR; 1; 2; FETCH 2; MOVE 1; 4; FETCH 1; 3; FETCH 1; 4; 5; FETCH 2"
+    );
+    // It shows what was there when it was declared.
+    assert_eq!(
+        db.ask("delete from t where id = 1; fetch absolute 1 c; fetch last c; fetch backward 2 c"),
+        "DELETE 1; 1; FETCH 1; 5; FETCH 1; 4; 3; FETCH 2"
+    );
+    assert!(db.ask("declare c cursor for select 2").starts_with("42P03"));
+    assert!(db.ask("fetch c").starts_with("25P02"));
+    assert_eq!(db.ask("rollback"), "ROLLBACK");
+    assert!(db.ask("fetch c").starts_with("34000"));
+    let held = db.ask("begin; declare h no scroll cursor with hold for select id, name from t order by id; fetch 1 h; commit; fetch 1 h");
+    assert_eq!(held, "BEGIN; DECLARE CURSOR; 1,n1; FETCH 1; COMMIT; 2,n2; FETCH 1");
+    assert!(db.ask("fetch prior h").starts_with("55000"));
+    // By the extended protocol, with parameters of the query, and in binary.
+    db.send(
+        b'P',
+        &[text(&["", "declare b cursor with hold for select id from t where id > $1 order by id"]), vec![0, 0]]
+            .concat(),
+    );
+    db.send(b'B', &bind(&["3"]));
+    db.send(b'E', &[0, 0, 0, 0, 0]);
+    db.send(b'P', &[text(&["", "fetch forward 2 from b"]), vec![0, 0]].concat());
+    db.send(b'D', b"S\0");
+    let mut binary = vec![0, 0, 0, 0, 0, 0];
+    binary.extend_from_slice(&[0, 1, 0, 1]);
+    db.send(b'B', &binary);
+    db.send(b'E', &[0, 0, 0, 0, 0]);
+    db.send(b'S', &[]);
+    let messages = db.until_ready();
+    assert_eq!(kinds(&messages), "12C1tT2DDCZ");
+    assert_eq!(messages[7].1, [0, 1, 0, 0, 0, 4, 0, 0, 0, 4]);
+    assert_eq!(db.ask("close b; close all"), "CLOSE CURSOR; CLOSE CURSOR ALL");
+    assert!(db.ask("close h").starts_with("34000"));
+    assert!(db.ask("fetch 1 from").starts_with("42601"));
+}
+
+#[test]
+fn who_leaves_a_transaction_alone_is_disconnected_where_the_session_says_so() {
+    let mut rig = start();
+    let (mut db, mut other) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    db.ask("create table t (id int primary key, n int); insert into t values (1, 10)");
+    db.ask("set idle_in_transaction_session_timeout = '100ms'");
+    // Outside of a transaction nobody is in a hurry, and work is no pause.
+    assert_eq!(other.ask("select pg_sleep(0.3)"), "; SELECT 1");
+    assert_eq!(db.ask("begin; update t set n = 1; select pg_sleep(0.3)"), "BEGIN; UPDATE 1; ; SELECT 1");
+    let (kind, body) = db.message().unwrap();
+    assert_eq!((kind, field(&body, b'C').as_str()), (b'E', "25P03"));
+    assert!(db.message().is_none());
+    assert_eq!(other.ask("update t set n = 2; select n from t"), "UPDATE 1; 2; SELECT 1");
+}
+
+#[test]
+fn a_deadlock_ends_one_with_its_code() {
+    let mut rig = start();
+    let (mut one, mut two) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    one.ask("create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)");
+    assert_eq!(one.ask("begin; update t set n = 1 where id = 1"), "BEGIN; UPDATE 1");
+    assert_eq!(two.ask("begin; update t set n = 1 where id = 2"), "BEGIN; UPDATE 1");
+    one.send(b'Q', &text(&["update t set n = 2 where id = 2"]));
+    let refused = two.ask("update t set n = 2 where id = 1");
+    let waited: Vec<_> = one.until_ready();
+    let is_one = waited.iter().any(|(kind, body)| *kind == b'E' && field(body, b'C') == "40P01");
+    assert!(is_one != (refused == "40P01: deadlock detected"), "{refused} {waited:?}");
+    (one.ask("rollback"), two.ask("rollback"));
+}

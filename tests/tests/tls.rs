@@ -517,3 +517,159 @@ fn http_client_asks_for_the_certificate_of_the_host() {
     let (status, said) = asked("localhost", "ca_file = '/no/such'");
     assert!(status == 1 && said.contains("/no/such: No such file"), "{said}");
 }
+
+/// An address of another protocol with the server's certificate, listened at beside the first one.
+fn listen_for(setting: &mut Setting, scheme: &str, more: &str) -> String {
+    let (certificate, key) = (setting.path("server.crt"), setting.path("server.key"));
+    let address = format!("{scheme}://127.0.0.1:0?transport=ssl&ssl_cert_file={certificate}&ssl_key_file={key}{more}");
+    let before = setting.rig.server.log().matches(scheme_client(scheme)).count();
+    let source = format!("box.cfg{{ listen = {{ '{}', '{address}' }} }} return 1", setting.rig.server.address());
+    assert_eq!(setting.rig.number(&source), 1);
+    let find = |log: &str| {
+        let line = log.lines().filter(|line| line.contains(scheme_client(scheme))).nth(before)?;
+        Some(line.split_once("ready: connect to ")?.1.split(' ').next()?.to_string())
+    };
+    let server = &setting.rig.server;
+    assert!(
+        server.wait(&mut setting.rig.client, Duration::from_secs(10), |server| find(&server.log()).is_some()),
+        "{}",
+        server.log()
+    );
+    find(&setting.rig.server.log()).unwrap()
+}
+
+fn scheme_client(scheme: &str) -> &'static str {
+    if scheme == "mysql" { "with any client of MySQL" } else { "with any client of PostgreSQL" }
+}
+
+/// What a client of PostgreSQL says first.
+fn startup() -> Vec<u8> {
+    let body = b"\0\x03\0\0user\0ann\0\0";
+    [&(body.len() as u32 + 4).to_be_bytes()[..], body].concat()
+}
+
+/// Everything that comes of a server up to the end.
+fn all_of(address: &str, said: &[&[u8]]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    for bytes in said {
+        let _ = stream.write_all(bytes);
+    }
+    let mut come = Vec::new();
+    let ended = stream.read_to_end(&mut come);
+    let is_late = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+    assert!(!ended.as_ref().is_err_and(is_late), "the connection hangs");
+    come
+}
+
+const TLS_REQUEST: &[u8] = &[0, 0, 0, 8, 4, 210, 22, 47];
+const GSS_REQUEST: &[u8] = &[0, 0, 0, 8, 4, 210, 22, 48];
+
+#[test]
+fn clients_of_postgresql_ask_for_tls_inside_of_their_protocol() {
+    let mut setting = Setting::new();
+    let address = listen_for(&mut setting, "postgres", "");
+    for options in
+        [&["-starttls", "postgres"][..], &[], &["-alpn", "postgresql"], &["-starttls", "postgres", "-tls1_2"]]
+    {
+        let mut tunnel = Tunnel::open(&address, options);
+        tunnel.write(&startup());
+        assert_eq!(tunnel.read(9), [b'R', 0, 0, 0, 8, 0, 0, 0, 0], "{options:?}");
+    }
+    // Who does not ask is told, and served where the listener says so.
+    let refused = String::from_utf8_lossy(&all_of(&address, &[&startup()])).into_owned();
+    assert!(refused.starts_with('E') && refused.contains("28000") && refused.contains("by TLS only"), "{refused}");
+    let refused = String::from_utf8_lossy(&all_of(&address, &[GSS_REQUEST, &startup()])).into_owned();
+    assert!(refused.starts_with("NE"), "{refused}");
+    let optional = listen_for(&mut setting, "postgres", "&ssl=optional");
+    let mut plain = TcpStream::connect(&optional).unwrap();
+    plain.write_all(&startup()).unwrap();
+    let mut head = [0; 9];
+    plain.read_exact(&mut head).unwrap();
+    assert_eq!(head, [b'R', 0, 0, 0, 8, 0, 0, 0, 0]);
+    let mut tunnel = Tunnel::open(&optional, &["-starttls", "postgres"]);
+    tunnel.write(&startup());
+    assert_eq!(tunnel.read(1), b"R");
+}
+
+#[test]
+fn what_came_in_clear_is_never_taken_for_what_came_by_tls() {
+    let mut setting = Setting::new();
+    for more in ["", "&ssl=optional"] {
+        let address = listen_for(&mut setting, "postgres", more);
+        // The answer to the request, perhaps an alert, and nothing of the protocol.
+        let come = all_of(&address, &[&[TLS_REQUEST, &startup()].concat()]);
+        assert!(come.starts_with(b"S") && !come[1..].contains(&b'R'), "{come:?}");
+        let mut late = TcpStream::connect(&address).unwrap();
+        late.write_all(&TLS_REQUEST[..5]).unwrap();
+        late.write_all(&TLS_REQUEST[5..]).unwrap();
+        let mut answer = [0];
+        late.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, *b"S");
+    }
+    let address = listen_for(&mut setting, "mysql", "");
+    let mut request = vec![32, 0, 0, 1];
+    request.extend_from_slice(&(1u32 << 9 | 1 << 11 | 1 << 15 | 1 << 19).to_le_bytes());
+    request.resize(36, 0);
+    let mut login = vec![40, 0, 0, 2];
+    login.extend_from_slice(&(1u32 << 9 | 1 << 15 | 1 << 19).to_le_bytes());
+    login.resize(44, 0);
+    let come = all_of(&address, &[&[request, login.clone()].concat()]);
+    // The greeting, and at most an alert: no packet with the number that an answer would have.
+    let length = 4 + usize::from(come[0]);
+    assert!(come.len() < length + 16 && !come[length..].starts_with(&[7, 0, 0]), "{come:?}");
+    login[3] = 1;
+    let refused = all_of(&address, &[&login]);
+    assert!(String::from_utf8_lossy(&refused).contains("insecure transport are prohibited"), "{refused:?}");
+}
+
+#[test]
+fn clients_of_mysql_ask_for_tls_inside_of_their_protocol() {
+    let mut setting = Setting::new();
+    for more in ["", "&ssl=optional"] {
+        let address = listen_for(&mut setting, "mysql", more);
+        for version in ["-tls1_2", "-tls1_3"] {
+            let mut tunnel = Tunnel::open(&address, &["-starttls", "mysql", version]);
+            let mut login = (1u32 | 1 << 9 | 1 << 11 | 1 << 15 | 1 << 19).to_le_bytes().to_vec();
+            login.extend_from_slice(&[0, 0, 0, 1, 255]);
+            login.resize(32, 0);
+            login.extend_from_slice(b"root\0\0mysql_native_password\0");
+            tunnel.write(&[&[login.len() as u8, 0, 0, 2][..], &login].concat());
+            let answer = tunnel.read(5);
+            assert_eq!((&answer[1..3], answer[3], answer[4]), (&[0, 0][..], 3, 0), "{version}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_parameter_for_tls_inside_of_a_protocol_is_looked_at() {
+    let mut setting = Setting::new();
+    let files = format!("ssl_cert_file={}&ssl_key_file={}", setting.path("server.crt"), setting.path("server.key"));
+    for (address, words) in [
+        (format!("postgres://127.0.0.1:0?transport=ssl&{files}&ssl=perhaps"), "neither required nor optional"),
+        ("mysql://127.0.0.1:0?ssl=optional".to_string(), "without transport=ssl"),
+        (
+            format!("mysql://127.0.0.1:0?transport=ssl&{files}&ssl_ca_file={}&ssl=optional", setting.path("ca.crt")),
+            "leave one of them out",
+        ),
+        (format!("redis://127.0.0.1:0?transport=ssl&{files}&ssl=optional"), "no parameter 'ssl'"),
+    ] {
+        let said = setting.said(&format!("box.cfg{{ listen = '{address}' }}"));
+        assert!(said.contains(words), "{address}: {said}");
+    }
+}
+
+#[test]
+fn clients_that_say_nothing_give_way_to_those_that_come() {
+    let mut setting = Setting::new();
+    let address = listen_for(&mut setting, "mysql", "&ssl=optional");
+    let silent: Vec<TcpStream> = (0..1100).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let mut first = &silent[0];
+    first.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut come = Vec::new();
+    let _ = first.read_to_end(&mut come);
+    assert!(!come.is_empty(), "it was greeted, and has ended");
+    let mut tunnel = Tunnel::open(&address, &["-starttls", "mysql"]);
+    tunnel.write(&[0, 0, 0, 2]);
+    assert!(!tunnel.read(4).is_empty());
+}

@@ -44,6 +44,16 @@ impl IntervalSet {
         if is_before(&high, &low) {
             return;
         }
+        // Who adds key after key behind all others makes the last interval longer, where there are many.
+        if self.intervals.len() >= Self::INTERVALS_MAX / 2
+            && let Some(mut last) = self.intervals.last_entry()
+            && is_before(last.get(), &low)
+        {
+            self.bytes = self.bytes + end_bytes(&high) - end_bytes(last.get());
+            *last.get_mut() = high;
+            self.keep_bounds();
+            return;
+        }
         if let Some((start, end)) = self.intervals.range::<[u8], _>(up_to(&low)).next_back()
             && !is_before(end, &low)
         {

@@ -83,6 +83,7 @@ pub use hooks::{
     SessionEvent,
 };
 pub use ledger::log_error;
+pub use locks::is_deadlock;
 pub use pages::After;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};
 pub use statement::{Operation, index_by_name, no_such_index, row_kind};

@@ -28,6 +28,8 @@ use tuple::{IndexId, SpaceId, Tuple, msgpack};
 
 /// Rows that may be locked at the same time.
 const LOCKS_MAX: usize = 1_000_000;
+/// How the error of a deadlock begins.
+const DEADLOCK: &str = "Transaction has been aborted by conflict: a deadlock.";
 /// Requests that wait for rows, each in a fiber of its own.
 const WAITING_MAX: usize = 10_000;
 /// Transactions of a circle that its error names.
@@ -179,6 +181,11 @@ impl Locks {
             circle.push((holder, waits.get(&holder)?.clone()));
         }
     }
+}
+
+/// True for the error of the one whose wait would have closed a circle.
+pub fn is_deadlock(error: &Error) -> bool {
+    error.is(ErrorCode::TransactionConflict) && error.message().starts_with(DEADLOCK)
 }
 
 impl Database {
@@ -335,7 +342,7 @@ impl Database {
     /// What is said to the one whose wait would close a circle.
     fn deadlock(&self, circle: &[(u64, RowKey)]) -> Error {
         let rows = self.locks.rows.borrow();
-        let mut text = String::from("Transaction has been aborted by conflict: a deadlock.");
+        let mut text = String::from(DEADLOCK);
         for (at, (owner, row)) in circle.iter().take(NAMED_MAX).enumerate() {
             let space = self.catalog.space(row.0).map_or_else(|| row.0.to_string(), |space| space.name());
             let Some(lock) = rows.get(row) else { continue };

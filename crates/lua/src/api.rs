@@ -301,6 +301,15 @@ fn scram_verifier(state: State) -> Outcome {
     Ok(1)
 }
 
+/// sha2_digest(password) -> text
+fn sha2_digest(state: State) -> Outcome {
+    use base64::Engine;
+    let password = state.check_string(1, "password")?;
+    let digest = wire::sha2_digest(password.as_bytes());
+    state.push_str(&base64::engine::general_purpose::STANDARD.encode(digest));
+    Ok(1)
+}
+
 /// info() -> table
 fn info(state: State) -> Outcome {
     let database = database();
@@ -553,6 +562,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("user_name", user_name),
     ("password_hash", password_hash),
     ("scram_verifier", scram_verifier),
+    ("sha2_digest", sha2_digest),
     ("info", info),
     ("options", options),
     ("configure", configure),

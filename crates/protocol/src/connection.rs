@@ -2,6 +2,7 @@
 
 use crate::door::AnyDoor;
 use crate::output::Output;
+use crate::packing::Packed;
 use crate::sender::Outlet;
 use crate::service::{Service, shutting_down};
 use database::{Channel, Context, Database, DoorStatistics, Error, ErrorCode, Result, Session};
@@ -38,6 +39,10 @@ pub struct Connection {
     /// The beginning of a request whose rest has not come.
     pub(crate) input: RefCell<Vec<u8>>,
     pub(crate) output: RefCell<Output>,
+    /// Both sides pack what they send.
+    pub(crate) packed: RefCell<Option<Packed>>,
+    /// Bytes of frames that were not unpacked, which are counted with `input`.
+    pub(crate) packed_bytes: Cell<usize>,
     /// Nothing is done for it but logins.
     pub(crate) must_log_in: Cell<bool>,
     /// Requests in fibers, and a login that waits.
@@ -85,6 +90,8 @@ impl Connection {
             session,
             input: RefCell::default(),
             output: RefCell::new(Output::new(is_ordered)),
+            packed: RefCell::default(),
+            packed_bytes: Cell::new(0),
             must_log_in: Cell::new(false),
             in_flight: Cell::new(0),
             is_login_waiting: Cell::new(false),
@@ -301,7 +308,15 @@ impl Connection {
         if !output.ready().is_empty() {
             database::add(&database.statistics.sent_bytes, output.ready().len() as u64);
             database::add(&self.counts.sent_bytes, output.ready().len() as u64);
-            self.outlet.push(output.ready());
+            match self.packed.borrow_mut().as_mut() {
+                None => self.outlet.push(output.ready()),
+                Some(packed) => {
+                    let mut out = Vec::new();
+                    packed.pack(output.ready(), &mut out);
+                    output.ready().clear();
+                    self.outlet.push(&mut out);
+                }
+            }
         }
         output.shrink();
         self.outlet.unsent() > 0

@@ -13,6 +13,7 @@
 //! for each door.
 
 use crate::connection::Connection;
+use crate::packing::Packing;
 use crate::serving;
 use crate::terms::Terms;
 use database::{Database, Error, ErrorCode, Result, SessionKind};
@@ -39,6 +40,22 @@ pub enum Split<R> {
     },
 }
 
+/// What the first bytes of a client are, at a listener with a certificate whose protocol asks for TLS by a request of its own.
+pub enum Opening {
+    /// That can be told when so many bytes have come. Nothing behind them is read: it may be sealed.
+    Unknown(usize),
+    /// A request for TLS, and what it is answered with before the handshake.
+    Tls(&'static [u8]),
+    /// A handshake without a request.
+    Hello,
+    /// A request for something that is not there, what it is answered with, and the client goes on as if it had not asked.
+    Declined(&'static [u8]),
+    /// Something that goes without TLS wherever TLS is wanted.
+    Exempt,
+    /// The beginning of a login in clear.
+    Plain,
+}
+
 /// What a protocol says about bytes. One value serves all connections of a listener; what is a connection's own is its `State`.
 pub trait Door: 'static {
     /// A request that was understood, borrowing the input.
@@ -54,12 +71,30 @@ pub trait Door: 'static {
     /// Whom connections act as where the listener names nobody and asks for no login; guest otherwise. A user of the door's own, who has rights on its
     /// spaces and no password: what guest may do, anybody may who reaches any door.
     const OWN_USER: Option<&'static str> = None;
+    /// The protocol has a request for TLS. Where it has none, a listener with a certificate begins with the handshake.
+    const ASKS_FOR_TLS: bool = false;
+    /// What the protocol is called in handshakes, if clients name it there.
+    const NAME_IN_TLS: Option<&'static str> = None;
 
     /// Makes the state of a new connection, and what the server says first: at most 128 bytes, which every fresh socket takes.
     fn greet(&self, database: &Database, out: &mut Vec<u8>) -> Self::State;
 
     /// The connection is there: the door may note it.
     fn opened(&self, _connection: &Rc<Connection>, _state: &Self::State) {}
+
+    /// What the first bytes of a client are, where it may ask for TLS.
+    fn opening(_first: &[u8]) -> Opening {
+        Opening::Plain
+    }
+
+    /// Writes why a client ends that has begun without TLS where it is wanted.
+    fn encode_unsealed(&self, _out: &mut Vec<u8>) {}
+
+    /// How bytes are packed from now on, if they are: asked before bytes are served, until it says so.
+    #[inline]
+    fn packing(&self, _state: &Self::State) -> Option<Box<dyn Packing>> {
+        None
+    }
 
     /// Finds the first request of the input. A request that can be told from its neighbours but not be served is a request: it is refused in its
     /// turn, by `serve`.
@@ -127,6 +162,14 @@ pub trait AnyDoor {
     fn session_kind(&self) -> SessionKind;
     /// See [`Door::OWN_USER`].
     fn own_user(&self) -> Option<&'static str>;
+    /// See [`Door::ASKS_FOR_TLS`].
+    fn asks_for_tls(&self) -> bool;
+    /// See [`Door::NAME_IN_TLS`].
+    fn name_in_tls(&self) -> Option<&'static str>;
+    /// See [`Door::opening`].
+    fn look(&self, first: &[u8]) -> Opening;
+    /// See [`Door::encode_unsealed`].
+    fn refuse_unsealed(&self, out: &mut Vec<u8>);
     /// See [`Door::greet`].
     fn open(&self, database: &Database, out: &mut Vec<u8>) -> Box<dyn Any>;
     /// See [`Door::opened`].
@@ -188,6 +231,22 @@ impl<D: Door> AnyDoor for D {
 
     fn own_user(&self) -> Option<&'static str> {
         D::OWN_USER
+    }
+
+    fn asks_for_tls(&self) -> bool {
+        D::ASKS_FOR_TLS
+    }
+
+    fn name_in_tls(&self) -> Option<&'static str> {
+        D::NAME_IN_TLS
+    }
+
+    fn look(&self, first: &[u8]) -> Opening {
+        D::opening(first)
+    }
+
+    fn refuse_unsealed(&self, out: &mut Vec<u8>) {
+        self.encode_unsealed(out);
     }
 
     fn open(&self, database: &Database, out: &mut Vec<u8>) -> Box<dyn Any> {

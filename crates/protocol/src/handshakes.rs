@@ -1,15 +1,20 @@
 //! Connections by TLS whose handshake is not done: they are no clients yet, and nothing but these bounds is spent on them.
 //!
+//! Where a protocol has a request for TLS, the first bytes of a client are looked at here, too: no more of them than tell what they are, so that
+//! nothing that came in clear is ever taken for what came by TLS. A server that speaks first greets in clear before.
+//!
 //! A handshake is given some seconds. Of more than there may be at once the oldest ends. In one turn of the loop handshakes together have a few
 //! milliseconds: what a signature costs would otherwise hold everybody up while very many come.
 
+use crate::door::Opening;
 use crate::event_loop::EventLoop;
-use crate::listeners::Entrance;
+use crate::listeners::{Begun, Entrance};
 use runtime::fiber;
 use runtime::net::{Address, Stream, Token};
 use runtime::tls::Session;
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
+use std::io::{self, Read, Write};
 use std::rc::Rc;
 
 /// Longest time from a connection to the end of its handshake.
@@ -21,9 +26,25 @@ const HANDSHAKES_NS_MAX: u64 = 2_000_000;
 /// Interval between lines about handshakes that have failed.
 const WARNING_NS: u64 = 1_000_000_000;
 
+/// Bytes of a client that are looked at before it has TLS.
+const OPENING_BYTES_MAX: usize = 64;
+/// Requests of a client that are declined before it says something else.
+const DECLINED_MAX: u32 = 2;
+/// Bytes of a client that has begun without TLS that are read so that it gets the error.
+const DRAINED_BYTES_MAX: usize = 16 << 10;
+
+/// How far one is.
+enum Stage {
+    /// First bytes are waited for. With them, how many requests were declined.
+    Opening(Vec<u8>, u32),
+    Sealed(Session),
+}
+
 struct Handshake {
     stream: Stream,
-    session: Session,
+    stage: Stage,
+    /// What the door keeps with a client that it has greeted.
+    state: Option<Box<dyn Any>>,
     peer: Address,
     entrance: Rc<Entrance>,
     deadline_ns: u64,
@@ -81,26 +102,39 @@ impl Handshakes {
 }
 
 impl EventLoop {
-    /// Begins a handshake with who has connected.
-    pub(crate) fn begin_handshake(
-        &mut self,
-        mut stream: Stream,
-        session: Session,
-        peer: Address,
-        entrance: Rc<Entrance>,
-    ) {
+    /// Begins a handshake with who has connected, or to look what the client wants.
+    pub(crate) fn begin_handshake(&mut self, mut stream: Stream, peer: Address, entrance: Rc<Entrance>) {
         if self.handshakes.len() >= HANDSHAKES_MAX
             && let Some((_, oldest)) = self.handshakes.open.pop_first()
         {
             self.end_handshake(oldest, &"there are too many at once");
         }
+        let mut state = None;
+        let stage = if entrance.door.asks_for_tls() {
+            let mut greeting = Vec::new();
+            state = Some(entrance.door.open(&self.service.database, &mut greeting));
+            // A fresh socket takes a greeting at once.
+            if (&stream).write_all(&greeting).is_err() {
+                return;
+            }
+            Stage::Opening(Vec::new(), 0)
+        } else {
+            match entrance.acceptor.as_ref().map(Session::accept) {
+                Some(Ok(session)) => Stage::Sealed(session),
+                Some(Err(error)) => {
+                    tracing::warn!("connection from {peer} is refused: {error}");
+                    return;
+                }
+                None => return,
+            }
+        };
         let token = self.next_token;
         self.next_token += 1;
         if self.listeners.registry.register_stream(&mut stream, Token(token)).is_err() {
             return;
         }
         let deadline_ns = fiber::now_ns().saturating_add(HANDSHAKE_NS_MAX);
-        let handshake = Handshake { stream, session, peer, entrance, deadline_ns, is_ready: false };
+        let handshake = Handshake { stream, stage, state, peer, entrance, deadline_ns, is_ready: false };
         self.handshakes.open.insert(token, handshake);
         // What came before the socket was watched raises an event, too.
     }
@@ -124,13 +158,16 @@ impl EventLoop {
         while let Some(token) = self.handshakes.ready.pop_front() {
             let Some(handshake) = self.handshakes.open.get_mut(&token) else { continue };
             handshake.is_ready = false;
-            match handshake.session.shake_hands(SocketOf(&handshake.stream)) {
+            match handshake.go_on() {
                 Ok(false) => {}
                 Ok(true) => {
-                    if let Some(Handshake { stream, session, peer, entrance, .. }) = self.handshakes.open.remove(&token)
-                    {
-                        self.admit(token, stream, Some(session), &peer, &entrance);
-                    }
+                    let Some(done) = self.handshakes.open.remove(&token) else { continue };
+                    let Handshake { stream, stage, state, peer, entrance, .. } = done;
+                    let (session, input) = match stage {
+                        Stage::Sealed(session) => (Some(session), Vec::new()),
+                        Stage::Opening(first, _) => (None, first),
+                    };
+                    self.admit(token, stream, session, &peer, &entrance, Begun { is_watched: true, state, input });
                 }
                 Err(error) => {
                     if let Some(handshake) = self.handshakes.open.remove(&token) {
@@ -161,6 +198,62 @@ impl EventLoop {
     pub(crate) fn drop_handshakes(&mut self) {
         self.handshakes.open.clear();
         self.handshakes.ready.clear();
+    }
+}
+
+impl Handshake {
+    /// Goes on as far as the socket allows. True when there is a client: by TLS, or with what it has begun with in clear. Errors: why it ends.
+    fn go_on(&mut self) -> io::Result<bool> {
+        loop {
+            let (first, declined) = match &mut self.stage {
+                Stage::Sealed(session) => return session.shake_hands(SocketOf(&self.stream)),
+                Stage::Opening(first, declined) => (first, declined),
+            };
+            let (answer, begins_with): (&[u8], &[u8]) = match self.entrance.door.look(first) {
+                Opening::Unknown(wanted) => {
+                    let mut bytes = [0; OPENING_BYTES_MAX];
+                    let room = wanted.min(OPENING_BYTES_MAX).saturating_sub(first.len());
+                    match (&self.stream).read(&mut bytes[..room]) {
+                        Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                        Ok(count) => first.extend_from_slice(&bytes[..count]),
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => return Err(error),
+                    }
+                    continue;
+                }
+                Opening::Exempt => return Ok(true),
+                Opening::Plain if self.entrance.takes_plain => return Ok(true),
+                Opening::Plain => {
+                    let mut refusal = Vec::new();
+                    self.entrance.door.refuse_unsealed(&mut refusal);
+                    // One that does not take it need not be told.
+                    let _ = (&self.stream).write_all(&refusal);
+                    // Unread bytes in a socket that is closed would drop the error on its way.
+                    let mut rest = vec![0; DRAINED_BYTES_MAX];
+                    let _ = (&self.stream).read(&mut rest);
+                    let _ = self.stream.close_write();
+                    return Err(io::Error::other("the client has begun without TLS, which this listener wants"));
+                }
+                Opening::Declined(answer) => {
+                    *declined += 1;
+                    if *declined > DECLINED_MAX {
+                        return Err(io::Error::other("the client asks again and again for what is not there"));
+                    }
+                    first.clear();
+                    (&self.stream).write_all(answer)?;
+                    continue;
+                }
+                Opening::Tls(answer) => (answer, &[]),
+                Opening::Hello => (&[], first),
+            };
+            let Some(acceptor) = &self.entrance.acceptor else {
+                return Err(io::Error::other("the listener has no certificate"));
+            };
+            let session = Session::accept_begun(acceptor, begins_with)?;
+            (&self.stream).write_all(answer)?;
+            self.stage = Stage::Sealed(session);
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod logins;
 pub mod memcached;
 pub mod mysql;
 mod output;
+mod packing;
 pub mod postgres;
 pub mod redis;
 mod sender;

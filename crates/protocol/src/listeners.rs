@@ -10,6 +10,7 @@ use database::{Database, Error, SessionEvent};
 use runtime::fiber;
 use runtime::net::{Address, Endpoint, Listener, Registry, Stream, Token};
 use runtime::tls::{Acceptor, Parameters, Session};
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -39,7 +40,12 @@ pub struct Place {
     pub acceptor: Option<Acceptor>,
     /// Who comes by TLS has to show a certificate.
     pub checks_certificates: bool,
+    /// Who does not ask for TLS is served, too.
+    pub takes_plain: bool,
 }
+
+/// The parameter that says whether a listener with a certificate takes connections without TLS: of protocols that have a request for it.
+pub(crate) const TLS_PARAMETER: &str = "ssl";
 
 impl Place {
     /// The place that a text stands for: `[protocol://][login@]address[?name=value&...]`. Reads files of keys; may block for as long as a name server
@@ -59,11 +65,35 @@ impl Place {
             // Tarantool passes over what it does not know there.
             PROTOCOL => Terms::default(),
             _ => Terms {
+                has_tls: acceptor.is_some(),
                 address: address.to_string(),
                 ..Terms::of(endpoint.login.as_deref(), &endpoint.parameters, !address.is_local())?
             },
         };
-        Ok(Place { door: door.to_string(), terms, address, acceptor, checks_certificates })
+        let takes_plain = match (terms.get(TLS_PARAMETER), &acceptor) {
+            (None | Some("required"), Some(_)) => false,
+            (Some("optional"), Some(_)) => true,
+            (None, None) => true,
+            (Some(other), Some(_)) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("{TLS_PARAMETER} '{other}' is neither required nor optional"),
+                ));
+            }
+            (Some(_), None) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("{TLS_PARAMETER} is given without transport=ssl"),
+                ));
+            }
+        };
+        if takes_plain && checks_certificates {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{TLS_PARAMETER}=optional lets everybody pass ssl_ca_file by: leave one of them out"),
+            ));
+        }
+        Ok(Place { door: door.to_string(), terms, address, acceptor, checks_certificates, takes_plain })
     }
 }
 
@@ -100,8 +130,31 @@ struct Open {
 pub(crate) struct Entrance {
     pub(crate) door: Rc<dyn AnyDoor>,
     pub(crate) terms: Terms,
-    /// Connections are by TLS.
-    acceptor: Option<Acceptor>,
+    /// Connections are by TLS, or may be.
+    pub(crate) acceptor: Option<Acceptor>,
+    /// They need not be.
+    pub(crate) takes_plain: bool,
+}
+
+impl Entrance {
+    fn new(terms: Terms, door: Rc<dyn AnyDoor>, acceptor: Option<Acceptor>, takes_plain: bool) -> Self {
+        let acceptor = match (acceptor, door.name_in_tls()) {
+            (Some(acceptor), Some(name)) => Some(acceptor.naming(name)),
+            (acceptor, _) => acceptor,
+        };
+        Entrance { door, terms, acceptor, takes_plain }
+    }
+}
+
+/// What has happened with a client before it is one.
+#[derive(Default)]
+pub(crate) struct Begun {
+    /// The loop watches its socket.
+    pub(crate) is_watched: bool,
+    /// What the door keeps with it, if it was greeted.
+    pub(crate) state: Option<Box<dyn Any>>,
+    /// Bytes of it that nobody has served.
+    pub(crate) input: Vec<u8>,
 }
 
 /// A place and its door.
@@ -140,10 +193,16 @@ impl Listeners {
     /// system's; the loop has no such door, or listens at too many addresses.
     pub fn listen(&self, database: &Rc<Database>, door: &str, address: &Address) -> io::Result<Address> {
         let (terms, acceptor) = (Terms::default(), None);
-        let place =
-            Place { door: door.to_string(), terms, address: address.clone(), acceptor, checks_certificates: false };
+        let place = Place {
+            door: door.to_string(),
+            terms,
+            address: address.clone(),
+            acceptor,
+            checks_certificates: false,
+            takes_plain: true,
+        };
         let door = self.open_door(database, &place).map_err(|error| io::Error::other(error.to_string()))?;
-        let token = self.bind(&place.address, Rc::new(Entrance { door, terms: place.terms, acceptor: None }), 0)?;
+        let token = self.bind(&place.address, Rc::new(Entrance::new(place.terms, door, None, true)), 0)?;
         let local = self.local_address(token);
         local.ok_or_else(|| io::Error::other("the listener has no address"))
     }
@@ -172,8 +231,8 @@ impl Listeners {
         };
         let places: Vec<(Address, Rc<Entrance>)> = places
             .into_iter()
-            .map(|(Place { terms, address, acceptor, .. }, door)| {
-                (address, Rc::new(Entrance { door, terms, acceptor }))
+            .map(|(Place { terms, address, acceptor, takes_plain, .. }, door)| {
+                (address, Rc::new(Entrance::new(terms, door, acceptor, takes_plain)))
             })
             .collect();
         let mut kept = Vec::new();
@@ -346,18 +405,16 @@ impl EventLoop {
             return;
         }
         let _ = stream.set_nodelay(true);
-        match entrance.acceptor.as_ref().map(Session::accept) {
-            Some(Ok(session)) => self.begin_handshake(stream, session, peer, entrance),
-            Some(Err(error)) => tracing::warn!("connection from {peer} is refused: {error}"),
-            None => {
-                let token = self.next_token;
-                self.next_token += 1;
-                self.admit(token, stream, None, &peer, &entrance);
-            }
+        if entrance.acceptor.is_some() {
+            self.begin_handshake(stream, peer, entrance);
+            return;
         }
+        let token = self.next_token;
+        self.next_token += 1;
+        self.admit(token, stream, None, &peer, &entrance, Begun::default());
     }
 
-    /// Makes a client of who has connected. By TLS it has been watched since its handshake began.
+    /// Makes a client of who has connected.
     pub(crate) fn admit(
         &mut self,
         token: usize,
@@ -365,6 +422,7 @@ impl EventLoop {
         mut tls: Option<Session>,
         peer: &Address,
         entrance: &Entrance,
+        begun: Begun,
     ) {
         let service = &self.service;
         let database = &service.database;
@@ -376,30 +434,33 @@ impl EventLoop {
             return;
         }
         let mut greeting = Vec::new();
-        let state = door.open(database, &mut greeting);
+        let state = begun.state.unwrap_or_else(|| door.open(database, &mut greeting));
         let token = Token(token);
         // A fresh socket takes a greeting at once.
-        let greeted = match &mut tls {
+        let mut greeted = match &mut tls {
             Some(session) => session.write(SocketOf(&stream), &greeting).map(|_| ()),
-            None => (&stream)
-                .write_all(&greeting)
-                .and_then(|()| self.listeners.registry.register_stream(&mut stream, token)),
+            None => (&stream).write_all(&greeting),
         };
+        if !begun.is_watched {
+            greeted = greeted.and_then(|()| self.listeners.registry.register_stream(&mut stream, token));
+        }
         if greeted.is_err() {
             database.close_session(&session);
             return;
         }
         database.announce(&session, SessionEvent::Connect);
-        let is_watched = tls.is_some();
         let outlet = Outlet::new(stream, tls, Arc::clone(&service.unsent_total));
         let connection = Connection::new(token, outlet, service, Rc::clone(door), state, session);
         connection.must_log_in.set(entrance.terms.asks_login);
         let connection = Rc::new(connection);
         *connection.session.channel.borrow_mut() = Some(Rc::new(ToClient(Rc::downgrade(&connection))));
         door.enter(&connection);
-        if is_watched {
+        if begun.is_watched {
             // Requests may have come right behind the handshake, and raise no event any more.
             connection.is_readable.set(true);
+            connection.is_stalled.set(!begun.input.is_empty());
+            service.input_total.set(service.input_total.get() + begun.input.len());
+            *connection.input.borrow_mut() = begun.input;
             self.readable.push(Rc::clone(&connection));
         }
         database::increment(&connection.counts.connections);

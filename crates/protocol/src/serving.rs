@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, log_slow};
 use crate::door::{Door, Split};
+use crate::packing::{Packed, Packing};
 use crate::service::shutting_down;
 use database::{Error, ErrorCode};
 use runtime::fiber;
@@ -17,6 +18,67 @@ const SLOW_NS_MAX: u64 = 10_000_000;
 /// Serves the complete requests of what was read, until their answers have no more room or the connection has used its time of this turn: a few
 /// bytes may ask for much work.
 pub(crate) fn serve_input<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::State, bytes: &[u8]) {
+    if connection.packed.borrow().is_none() {
+        match door.packing(state) {
+            None => return serve_plain(door, connection, state, bytes),
+            Some(packing) => {
+                // What was said before it was agreed leaves as it is.
+                let plain_left = connection.held();
+                *connection.packed.borrow_mut() = Some(Packed { packing, plain_left });
+            }
+        }
+    }
+    serve_packed(door, connection, state, bytes);
+}
+
+/// The same for bytes that are packed: frame by frame, so that no more is unpacked than is served.
+fn serve_packed<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::State, bytes: &[u8]) {
+    let service = &connection.service;
+    let with_packing = |work: &mut dyn FnMut(&mut dyn Packing) -> Result<Option<Vec<u8>>, Error>| {
+        let mut packed = connection.packed.borrow_mut();
+        let Some(packed) = packed.as_mut() else { return Ok(None) };
+        let unpacked = work(&mut *packed.packing);
+        let before = connection.packed_bytes.replace(packed.packing.held());
+        service.input_total.set(service.input_total.get() - before + connection.packed_bytes.get());
+        unpacked
+    };
+    let _ = with_packing(&mut |packing| {
+        packing.take(bytes);
+        Ok(None)
+    });
+    if bytes.is_empty() {
+        // Requests that were unpacked before and had to wait.
+        serve_plain(door, connection, state, &[]);
+    }
+    while !connection.is_stalled.get() && !connection.is_closing.get() && !connection.has_no_room() {
+        match with_packing(&mut |packing| packing.unpack()) {
+            Ok(None) => break,
+            Ok(Some(plain)) => serve_plain(door, connection, state, &plain),
+            Err(error) => {
+                connection.add_failure(Position::default(), 0, &error);
+                connection.end();
+                service.mark(connection);
+            }
+        }
+    }
+    let has_frame = connection.packed.borrow().as_ref().is_some_and(|packed| packed.packing.has_frame());
+    if has_frame && !connection.is_closing.get() {
+        connection.is_stalled.set(true);
+    } else if service.input_total.get() > service.config.input_total_max && connection.packed_bytes.get() > 0 {
+        let total = service.config.input_total_max;
+        let what = format!("requests that come in parts (all together may have {total} bytes)");
+        let bytes = connection.packed_bytes.get();
+        connection.add_failure(
+            Position::default(),
+            0,
+            &Error::new(ErrorCode::MemoryIssue, &[&bytes, &"input buffers", &what]),
+        );
+        connection.end();
+        service.mark(connection);
+    }
+}
+
+fn serve_plain<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::State, bytes: &[u8]) {
     let service = &connection.service;
     connection.session.writes_disk.set(false);
     let mut kept = connection.input.take();

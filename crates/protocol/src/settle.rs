@@ -78,7 +78,8 @@ impl EventLoop {
         service.database.announce(&connection.session, SessionEvent::Disconnect);
         service.database.close_session(&connection.session);
         // What had come of a request is given up.
-        service.input_total.set(service.input_total.get() - connection.input.take().len());
+        let given_up = connection.input.take().len() + connection.packed_bytes.take();
+        service.input_total.set(service.input_total.get() - given_up);
         let outlet = &connection.outlet;
         let _ = self.listeners.registry.deregister_stream(&outlet.stream, connection.token);
         let _ = outlet.close();

@@ -13,6 +13,8 @@ pub struct Terms {
     pub asks_login: bool,
     /// Other machines reach the address.
     pub is_reachable: bool,
+    /// The listener has a certificate.
+    pub has_tls: bool,
     /// The address as it was said, without protocol, user and parameters.
     pub address: String,
     /// What only the protocol understands.

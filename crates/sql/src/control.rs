@@ -77,6 +77,32 @@ pub enum Control {
     Discard,
     /// Rows from the client, or to it.
     Copy(Box<Copy>),
+    /// Rows of a file of the client's.
+    Load(Box<Load>),
+    /// Keeps the rows of a query under a name.
+    Declare {
+        /// The name.
+        name: String,
+        /// The query.
+        query: Box<ast::Query>,
+        /// The rows outlive the transaction.
+        is_held: bool,
+        /// Nobody goes back in them.
+        is_forward_only: bool,
+        /// The simple protocol gives them in binary, too.
+        is_binary: bool,
+    },
+    /// Goes in such rows, and gives those that it passes.
+    Fetch {
+        /// The name.
+        name: String,
+        /// Where it goes.
+        step: Step,
+        /// It gives none.
+        is_move: bool,
+    },
+    /// Forgets such rows; none: all.
+    Close(Option<String>),
     /// Wants messages of a channel.
     Listen(String),
     /// Wants them no more; none: those of no channel.
@@ -115,6 +141,60 @@ pub enum Control {
     },
     /// Has nothing to do here: what it was.
     Nothing(&'static str),
+}
+
+/// LOAD DATA LOCAL of MySQL's dialect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// The file, as its client is asked for it.
+    pub file: String,
+    /// How its lines become rows.
+    pub lines: Lines,
+    /// What each field of a line is for.
+    pub fields: Vec<Field>,
+    /// The names of the columns, if none are said: those of the table are asked for.
+    pub table: String,
+    /// The beginning of the INSERT, up to the table.
+    pub verb: &'static str,
+    /// Columns that get an expression: the name, the expression with `?` for fields, and which fields those are, by the names of variables.
+    pub sets: Vec<(String, String, Vec<String>)>,
+}
+
+/// What a field of a line of [`Load`] is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A column.
+    Column(String),
+    /// A variable that expressions read.
+    Variable(String),
+}
+
+/// How lines and fields of [`Load`] are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// Stands between fields.
+    pub between: Vec<u8>,
+    /// Stands around fields.
+    pub quote: Option<u8>,
+    /// Stands before what is not itself.
+    pub escape: Option<u8>,
+    /// What is before it in a line is passed over, and lines without it.
+    pub start: Vec<u8>,
+    /// Ends a line.
+    pub end: Vec<u8>,
+    /// Lines at the beginning that are passed over.
+    pub passed_over: u64,
+}
+
+/// Where a cursor goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Over so many rows, back if it is negative; `i64::MAX` and its negative: all.
+    Forward(i64),
+    /// To a row, counted from the end if it is negative; 0: before the first one.
+    Absolute(i64),
+    /// To the row that is so far away.
+    Relative(i64),
 }
 
 /// A variable, and what gives its value.
@@ -206,6 +286,22 @@ pub(crate) fn of(dialect: Dialect, statement: &Statement) -> Result<Option<Contr
         Statement::Copy { source, to, target, options, legacy_options, .. } => {
             Control::Copy(Box::new(copy_of(source, *to, target, options, legacy_options)?))
         }
+        Statement::Declare { stmts, .. } => match stmts.as_slice() {
+            [ast::Declare { names, for_query: Some(query), hold, scroll, binary, .. }] if names.len() == 1 => {
+                Control::Declare {
+                    name: dialect.fold(&names[0]),
+                    query: query.clone(),
+                    is_held: *hold == Some(true),
+                    is_forward_only: *scroll == Some(false),
+                    is_binary: *binary == Some(true),
+                }
+            }
+            _ => return Err(Error::new(Condition::Syntax, "syntax error: DECLARE name CURSOR FOR query")),
+        },
+        Statement::Close { cursor } => Control::Close(match cursor {
+            ast::CloseCursor::All => None,
+            ast::CloseCursor::Specific { name } => Some(dialect.fold(name)),
+        }),
         Statement::LISTEN { channel } => Control::Listen(dialect.fold(channel)),
         Statement::UNLISTEN { channel } if channel.value == "*" => Control::Unlisten(None),
         Statement::UNLISTEN { channel } => Control::Unlisten(Some(dialect.fold(channel))),

@@ -127,6 +127,16 @@ pub(crate) fn number_parameters<'t>(tokens: impl Iterator<Item = &'t mut Token>)
     }
 }
 
+/// True if a statement of the text may be FETCH or MOVE.
+fn has_fetch(text: &str) -> bool {
+    text.split(';').any(|statement| {
+        // A comment may stand before it.
+        let start = statement.trim_start();
+        let begins = |word: &str| start.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
+        begins("fetch") || begins("move") || begins("--") || begins("/*")
+    })
+}
+
 impl Dialect {
     /// Takes a text apart into statements. Errors: `Syntax`, `LimitExceeded`.
     pub fn parse(self, text: &str) -> Result<Vec<Statement>> {
@@ -134,12 +144,12 @@ impl Dialect {
             let what = format!("the statement has {} bytes, more than {TEXT_MAX}", text.len());
             return Err(Error::new(Condition::LimitExceeded, what));
         }
-        let dialect: &dyn sqlparser::dialect::Dialect = match self {
-            Dialect::Tarantool => &SQLiteDialect {},
-            Dialect::Postgres => &PostgreSqlDialect {},
-            Dialect::Mysql => &MySqlDialect {},
-        };
-        let mut tokens = Tokenizer::new(dialect, text)
+        let tokens = self.tokens(text)?;
+        self.parse_tokens(tokens)
+    }
+
+    fn tokens(self, text: &str) -> Result<Vec<TokenWithSpan>> {
+        let mut tokens = Tokenizer::new(self.parser(), text)
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
         match self {
@@ -147,9 +157,21 @@ impl Dialect {
             _ => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),
         }
         check_words(&tokens)?;
-        let parser = Parser::new(dialect).with_recursion_limit(DEPTH_MAX);
+        Ok(tokens)
+    }
+
+    fn parse_tokens(self, tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
+        let parser = Parser::new(self.parser()).with_recursion_limit(DEPTH_MAX);
         let parsed = parser.with_tokens_with_locations(tokens).parse_statements();
         parsed.map_err(|error| self.refused(error))
+    }
+
+    fn parser(self) -> &'static dyn sqlparser::dialect::Dialect {
+        match self {
+            Dialect::Tarantool => &SQLiteDialect {},
+            Dialect::Postgres => &PostgreSqlDialect {},
+            Dialect::Mysql => &MySqlDialect {},
+        }
     }
 
     /// What the parser says, as an error.
@@ -173,7 +195,25 @@ impl Dialect {
                 return Ok(vec![own]);
             }
         }
+        if self == Dialect::Postgres && has_fetch(text) {
+            return self.one_by_one(text);
+        }
         Ok(self.parse(text)?.into_iter().map(Said::Parsed).collect())
+    }
+
+    /// A text some of whose statements the parser does not know.
+    fn one_by_one(self, text: &str) -> Result<Vec<Said>> {
+        if text.len() > TEXT_MAX {
+            return self.parse(text).map(|_| Vec::new());
+        }
+        let mut found = Vec::new();
+        for statement in self.tokens(text)?.split(|token| token.token == Token::SemiColon) {
+            match crate::cursors::is_own(statement) {
+                true => found.push(Said::Control(crate::cursors::parse(statement)?)),
+                false => found.extend(self.parse_tokens(statement.to_vec())?.into_iter().map(Said::Parsed)),
+            }
+        }
+        Ok(found)
     }
 
     /// What the parser says, in the words of the dialect where it says which word it is about.

@@ -136,6 +136,8 @@ conditions! {
     UndefinedCursor = "34000", 1324, SqlExecute;
     /// A prepared statement of that name is there.
     DuplicateStatement = "42P05", 1061, SqlExecute;
+    /// A cursor that only goes forward is to go back.
+    NotInState = "55000", 1105, SqlExecute;
     /// A cursor or portal of that name is there.
     DuplicateCursor = "42P03", 1061, SqlExecute;
     /// A message of the protocol that is none.
@@ -350,7 +352,10 @@ impl From<database::Error> for Error {
         let known = of_code.iter().find(|(code, _)| source.is(*code));
         let condition = known.map_or(Condition::Other, |(_, condition)| *condition);
         let message = source.to_string();
-        let mut error = Error::new(condition, message);
+        let mut error = match database::is_deadlock(&source) {
+            true => Error::new(Condition::Deadlock, "deadlock detected").detail(message),
+            false => Error::new(condition, message),
+        };
         error.0.source = Some(source);
         error
     }

@@ -199,6 +199,24 @@ impl<'r> Run<'r> {
         self.look_at_clock()
     }
 
+    /// Waits for a time, at most until the statement is ended. Errors: as [`Run::tick`].
+    pub(crate) fn sleep(&mut self, ns: u64) -> Result<()> {
+        let now = fiber::now_ns();
+        let until = now.saturating_add(ns);
+        let end = self.deadline_ns.map_or(until, |deadline| deadline.min(until));
+        self.database.suspend(self.context);
+        let wake = fiber::sleep(end.saturating_sub(now));
+        self.slice_began_ns = fiber::now_ns();
+        self.database.resume(self.context)?;
+        let reason = match wake {
+            fiber::Wake::Cancelled => "canceling statement due to user request",
+            _ if end < until => "canceling statement due to statement timeout",
+            _ => return Ok(()),
+        };
+        let reason = if self.dialect == Dialect::Mysql { "Query execution was interrupted" } else { reason };
+        Err(Error::new(Condition::Cancelled, reason))
+    }
+
     fn look_at_clock(&mut self) -> Result<()> {
         self.steps = 0;
         let now = fiber::now_ns();

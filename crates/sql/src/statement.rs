@@ -163,6 +163,28 @@ impl Prepared {
         matches!(self.work, Work::Schema(_))
     }
 
+    /// True if it changes rows, or locks those that it finds.
+    pub fn holds_rows(&self) -> bool {
+        match &self.work {
+            Work::Write(_) => true,
+            Work::Query(query) => has_lock(&query.plan),
+            _ => false,
+        }
+    }
+
+    /// What it changes, if it changes rows.
+    pub(crate) fn write(&self) -> Option<&Write> {
+        match &self.work {
+            Work::Write(write) => Some(write),
+            _ => None,
+        }
+    }
+
+    /// True if it looks at rows.
+    pub fn is_query(&self) -> bool {
+        matches!(self.work, Work::Query(_))
+    }
+
     /// True if its plan is one of the schema as it is now.
     pub fn is_current(&self, database: &Database) -> bool {
         self.schema_version == database.catalog.schema_version()
@@ -269,6 +291,10 @@ impl Sql {
             for value in assignments.iter().filter_map(|assignment| assignment.value.as_ref()) {
                 binder.bind_alone(value)?;
             }
+        }
+        if let Some(Control::Declare { query, .. }) = &control {
+            // For its parameters.
+            binder.bind_statement(query)?;
         }
         if let Some(control) = &control {
             columns = control_columns(control);
@@ -396,6 +422,7 @@ impl Sql {
             // A statement of several is prepared again by its own text.
             let text = match &statement {
                 Said::Parsed(statement) if count > 1 => statement.to_string(),
+                Said::Control(Control::Fetch { name, step, is_move }) => crate::cursors::text_of(name, *step, *is_move),
                 _ => text.to_string(),
             };
             Parsed { dialect, text, statement }
@@ -428,20 +455,21 @@ impl Sql {
         cache.insert(key, Rc::clone(prepared));
     }
 
-    /// Runs an INSERT of a transaction that is taken back as a whole if it fails: rows that a client loads. Errors: as [`Sql::run`].
+    /// Runs an INSERT of a transaction that is taken back as a whole if it fails: rows that a client loads. Returns how many rows it has
+    /// changed. Errors: as [`Sql::run`].
     pub fn load(
         &self,
         database: &Database,
         context: &Rc<Context>,
         prepared: &Rc<Prepared>,
         params: &[Value],
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let Work::Write(write) = &prepared.work else { return Err(Error::unsupported("loading by this statement")) };
         if !prepared.is_current(database) {
             return Err(Error::new(Condition::Serialization, "the table was changed while rows were loaded"));
         }
         let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
-        write.run(&mut run, &mut |_| Ok(Flow::On)).map(drop)
+        write.run(&mut run, &mut |_| Ok(Flow::On)).map(|counts| counts.rows)
     }
 
     /// Carries out SET of MySQL's dialect. Returns the names of the system variables that have changed. Errors: those of the values; a variable that is not

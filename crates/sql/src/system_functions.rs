@@ -160,7 +160,23 @@ functions! {
     };
     "nextval" (1, 1) INT8, true => |run, a| {
         let id = sequence_of(run, as_text(&a[0]))?.def().id;
-        Ok(Value::Int(run.database.sequence_next(run.context, id)?))
+        let next = run.database.sequence_next(run.context, id)?;
+        if let Some(session) = &run.session {
+            session.last_insert_id.set(next as u64);
+        }
+        Ok(Value::Int(next))
+    };
+    "pg_sleep" (1, 1) TEXT, true => |run, a| {
+        let seconds = a[0].as_double().unwrap_or(0.0).clamp(0.0, 31_536_000.0);
+        run.sleep((seconds * 1e9) as u64)?;
+        text("")
+    };
+    "lastval" (0, 0) INT8, true => |run, _| {
+        let last = run.session.as_ref().map_or(0, |session| session.last_insert_id.get());
+        match last {
+            0 => Err(Error::new(Condition::NotInState, "lastval is not yet defined in this session")),
+            last => Ok(Value::Int(last as i64)),
+        }
     };
     "currval" (1, 1) INT8, true => |run, a| {
         let sequence = sequence_of(run, as_text(&a[0]))?;

@@ -90,6 +90,35 @@ impl Type {
         Type { base, length: 0, scale: 0 }
     }
 
+    /// An array of values of a type: what is wanted of a parameter that stands for one.
+    pub const fn array_of(element: Base) -> Self {
+        Type { base: Base::Array, length: element as u32 + 1, scale: 0 }
+    }
+
+    /// What the elements of an array are, if that is known.
+    pub fn element(self) -> Option<Base> {
+        let known = [
+            Base::Bool,
+            Base::Int2,
+            Base::Int4,
+            Base::Int8,
+            Base::Integer,
+            Base::Double,
+            Base::Decimal,
+            Base::Number,
+            Base::Text,
+            Base::Bytes,
+            Base::Uuid,
+            Base::Date,
+            Base::Timestamp,
+            Base::TimestampTz,
+            Base::Interval,
+            Base::Json,
+        ];
+        let is_it = |base: &Base| self.base == Base::Array && *base as u32 + 1 == self.length;
+        known.into_iter().find(is_it)
+    }
+
     /// True for numbers of all kinds.
     pub fn is_number(self) -> bool {
         self.is_integer() || matches!(self.base, Base::Double | Base::Decimal | Base::Number)

@@ -172,7 +172,7 @@ impl Value {
     }
 
     /// Bytes of memory that it takes beside itself, about.
-    pub(crate) fn weight(&self) -> usize {
+    pub fn weight(&self) -> usize {
         match self {
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) => 0,
             Value::Text(text) => text.len() + 24,

@@ -18,6 +18,7 @@ pub mod key;
 pub mod request_type;
 mod scram;
 mod scramble;
+mod sha2_scramble;
 
 pub use answer::{Answer, ErrorPart, Malformed, encode_error, next_answer};
 pub use client::{Client, ClientError};
@@ -28,3 +29,4 @@ pub use framing::{
 pub use greeting::{GREETING_BYTES, GREETING_VERSION, SALT_BYTES, greeting, read_salt};
 pub use scram::{SCRAM_ITERATIONS, SCRAM_SALT_BYTES, Verifier};
 pub use scramble::{AUTH_METHOD, SCRAMBLE_BYTES, is_proof, password_hash, scramble};
+pub use sha2_scramble::{SHA2_BYTES, is_sha2_proof, sha2_digest, sha2_proof};

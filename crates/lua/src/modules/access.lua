@@ -225,13 +225,18 @@ local function auth_of(password)
     return map({ ['chap-sha1'] = internal.password_hash(password) })
 end
 
--- What clients of PostgreSQL prove a password by. It stands beside `_user`, once their protocol was opened, with the hash of the password that it is of.
+-- What clients of PostgreSQL and MySQL prove a password by: the space, and what makes it of a password. It stands beside `_user`, once their protocol
+-- was opened, with the hash of the password that it is of.
+local verifiers = { _scram = internal.scram_verifier, _sha2 = internal.sha2_digest }
+
 local function note_verifier(id, password)
     as_admin(function()
-        local verifiers = box.space._scram
-        -- A space of that name that somebody else has made is theirs to read.
-        if verifiers ~= nil and password ~= nil and box.space._space:get(verifiers.id)[2] == 1 then
-            verifiers:replace({ id, internal.password_hash(password), internal.scram_verifier(password) })
+        for name, make in pairs(verifiers) do
+            local space = box.space[name]
+            -- A space of that name that somebody else has made is theirs to read.
+            if space ~= nil and password ~= nil and box.space._space:get(space.id)[2] == 1 then
+                space:replace({ id, internal.password_hash(password), make(password) })
+            end
         end
     end)
 end
@@ -332,8 +337,11 @@ function user.drop(name, options)
         end)
         drop_grants_of(id)
         as_admin(function()
-            if box.space._scram ~= nil then
-                box.space._scram:delete(id)
+            for name in pairs(verifiers) do
+                local space = box.space[name]
+                if space ~= nil and box.space._space:get(space.id)[2] == 1 then
+                    space:delete(id)
+                end
             end
         end)
         box.space._user:delete(id)

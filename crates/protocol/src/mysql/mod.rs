@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! packet.rs    bytes -> commands, and how packets are written
-//! startup.rs   who it is: the greeting, mysql_native_password, change of the user
+//! startup.rs   who it is: the greeting, proofs of passwords, change of the user
 //! serve.rs     commands, in a fiber: texts of statements and their rows
+//! load.rs      LOAD DATA LOCAL
+//! packed.rs    compression
 //! prepared.rs  prepared statements, their parameters, cursors
 //! session.rs   statements about the session: transactions, variables
 //! values.rs    values as text and in binary
@@ -13,6 +15,8 @@
 //! * A connection has one transaction context, which outlives its commands; while no command is served, the transaction waits.
 //! * A statement that fails leaves the transaction open and nothing of its own behind.
 
+mod load;
+mod packed;
 mod packet;
 mod prepared;
 mod probe;
@@ -25,7 +29,9 @@ pub use packet::Message;
 pub use probe::read_bytes;
 
 use crate::connection::Connection;
-use crate::door::{AnyDoor, Door, Protocol, Split};
+use crate::door::{AnyDoor, Door, Opening, Protocol, Split};
+use crate::listeners::TLS_PARAMETER;
+use crate::packing::Packing;
 use crate::setup::set_up;
 use crate::terms::Terms;
 use database::{Context, Database, Error, ErrorCode, Result, SessionKind};
@@ -39,10 +45,11 @@ use std::rc::{Rc, Weak};
 /// The user that clients act as who need not say who they are.
 const OWN_NAME: &str = "mysql";
 /// What a listener may say.
-const PARAMETERS: &[&str] = &[];
+const PARAMETERS: &[&str] = &[TLS_PARAMETER];
 
-/// Marks in the tags of answers: a login. Their last byte is the number of the packet.
+/// Marks in the tags of answers: a login; one whose proof by SHA-256 is confirmed first. Their last byte is the number of the packet.
 const LOGIN_TAG: u64 = 1 << 63;
+const SHA2_TAG: u64 = 1 << 62;
 
 /// The door of a listener.
 pub struct Mysql(Rc<Shared>);
@@ -51,6 +58,8 @@ pub struct Mysql(Rc<Shared>);
 struct Shared {
     /// Whom connections act as that are not asked.
     user: Option<String>,
+    /// Clients may ask for TLS.
+    has_tls: bool,
     /// By the number that they are killed by.
     connections: RefCell<HashMap<u32, Weak<Connection>>>,
     next: Cell<u32>,
@@ -74,13 +83,19 @@ pub struct State {
     salt: [u8; wire::SCRAMBLE_BYTES],
     /// What the client can do.
     abilities: Cell<u32>,
+    /// What follows the login is packed, in both directions.
+    packs: Cell<bool>,
     /// Who it says it is.
     name: RefCell<String>,
+    /// What it was asked to prove its password by.
+    asked: Cell<startup::Proof>,
     /// Whom it acted as before it has said anything, and whether the listener asks for a login.
     first: Cell<(u32, bool)>,
     session: RefCell<Rc<sql::Session>>,
     context: OnceCell<Rc<Context>>,
     prepared: RefCell<prepared::Statements>,
+    /// A file of the client's comes in.
+    load: RefCell<Option<load::LoadIn>>,
     /// Each statement is a transaction of its own where none was opened.
     commits_alone: Cell<bool>,
     /// What the next transaction is to be.
@@ -106,7 +121,12 @@ impl Mysql {
     fn open(database: &Rc<Database>, terms: &Terms) -> Result<Self> {
         terms.check(Mysql::NAME, PARAMETERS)?;
         set_up(database, include_str!("setup.lua"), &[OWN_NAME])?;
-        Ok(Mysql(Rc::new(Shared { user: terms.user.clone(), connections: RefCell::default(), next: Cell::new(1) })))
+        Ok(Mysql(Rc::new(Shared {
+            user: terms.user.clone(),
+            has_tls: terms.has_tls,
+            connections: RefCell::default(),
+            next: Cell::new(1),
+        })))
     }
 }
 
@@ -123,6 +143,17 @@ impl Door for Mysql {
     const SESSION: SessionKind = SessionKind::Door("mysql");
     const OWN_USER: Option<&'static str> = Some(OWN_NAME);
 
+    const ASKS_FOR_TLS: bool = true;
+
+    fn opening(first: &[u8]) -> Opening {
+        startup::opening(first)
+    }
+
+    fn encode_unsealed(&self, out: &mut Vec<u8>) {
+        let message = "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
+        put_failure(out, &mut 2, 3159, sql::mysql_state(3159), message);
+    }
+
     fn greet(&self, database: &Database, out: &mut Vec<u8>) -> State {
         let number = self.0.next.get();
         self.0.next.set(number.wrapping_add(1).max(1));
@@ -130,17 +161,20 @@ impl Door for Mysql {
         database.environment().randomness.fill(&mut salt);
         // Clients take it for text.
         salt.iter_mut().for_each(|byte| *byte = *byte % 86 + 40);
-        startup::put_greeting(out, number, &salt);
+        startup::put_greeting(out, number, &salt, self.0.has_tls);
         State {
             phase: Cell::new(Phase::Startup),
             number,
             salt,
             abilities: Cell::new(0),
+            packs: Cell::new(false),
             name: RefCell::default(),
+            asked: Cell::default(),
             first: Cell::default(),
             session: RefCell::new(Rc::new(sql::Session::of_mysql("", "", number))),
             context: OnceCell::new(),
             prepared: RefCell::default(),
+            load: RefCell::default(),
             commits_alone: Cell::new(true),
             next_modes: Cell::default(),
             is_read_only: Cell::new(false),
@@ -157,10 +191,12 @@ impl Door for Mysql {
     fn split<'a>(&self, state: &State, input: &'a [u8]) -> Split<Message<'a>> {
         let is_ready = state.phase.get() == Phase::Ready;
         match packet::split(input, if is_ready { packet::PACKET_MAX } else { packet::LOGIN_MAX }) {
-            Found::Whole(message, _) if is_ready && message.sequence != 0 => {
+            Found::Whole(message, _) if is_ready && message.sequence != 0 && state.load.borrow().is_none() => {
                 Split::Refused { error: Error::illegal("Got packets out of order"), length: None }
             }
             // What follows the packets of a login is told when they are served.
+            // Whether what follows is more of a file, too.
+            Found::Whole(message, length) if state.load.borrow().is_some() => Split::Last(message, length),
             Found::Whole(message, length) if !is_ready || message.kind() == serve::commands::CHANGE_USER => {
                 Split::Last(message, length)
             }
@@ -170,11 +206,19 @@ impl Door for Mysql {
         }
     }
 
+    fn packing(&self, state: &State) -> Option<Box<dyn Packing>> {
+        state.packs.get().then(|| Box::new(packed::Packed::default()) as Box<dyn Packing>)
+    }
+
     fn serve_together(&self, connection: &Rc<Connection>, state: &State, messages: &[Message<'_>]) -> usize {
         if state.phase.get() != Phase::Ready {
             return 0;
         }
-        let change = messages.iter().position(|message| message.kind() == serve::commands::CHANGE_USER);
+        let is_change = |message: &Message<'_>| message.kind() == serve::commands::CHANGE_USER;
+        let change = match state.load.borrow().is_some() {
+            true => None,
+            false => messages.iter().position(is_change),
+        };
         let count = change.unwrap_or(messages.len());
         if count > 0 {
             serve::serve(&self.0, connection, &messages[..count]);
@@ -186,8 +230,8 @@ impl Door for Mysql {
         startup::serve(&self.0, connection, state, message)
     }
 
-    fn tag(_message: &Message<'_>) -> u64 {
-        1
+    fn tag(message: &Message<'_>) -> u64 {
+        u64::from(message.sequence.wrapping_add(1))
     }
 
     fn describe(message: &Message<'_>) -> String {
@@ -236,6 +280,6 @@ impl Door for Mysql {
     }
 
     fn encode_welcome(&self, _database: &Database, out: &mut Vec<u8>, tag: u64) {
-        serve::put_ok(out, &mut (tag as u8), &serve::Done::default());
+        startup::put_welcome(out, tag);
     }
 }

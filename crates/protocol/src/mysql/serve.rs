@@ -224,6 +224,13 @@ impl Work<'_> {
     }
 
     fn command(&mut self, body: &[u8]) {
+        if self.state.load.borrow().is_some() {
+            self.has_begun = true;
+            if let Err(error) = self.take_file(body) {
+                self.fail(&error);
+            }
+            return;
+        }
         let Some((kind, rest)) = body.split_first() else {
             return self.fail(&Error::new(Condition::Protocol, "Malformed communication packet.").mysql(1835));
         };
@@ -294,6 +301,9 @@ impl Work<'_> {
         if let Some(hint) = &error.body().hint {
             message = format!("{message} ({hint})");
         }
+        if error.condition() == Condition::Deadlock {
+            message = "Deadlock found when trying to get lock; try restarting transaction".to_string();
+        }
         let mut warnings = self.session.warnings.borrow_mut();
         if !self.has_begun {
             warnings.clear();
@@ -319,7 +329,7 @@ impl Work<'_> {
     }
 
     /// Tells that a statement without rows is done.
-    fn done(&mut self, rows: u64, last_id: u64, about: String, more: u16) {
+    pub(super) fn done(&mut self, rows: u64, last_id: u64, about: String, more: u16) {
         let warnings = self.session.warnings.borrow().len();
         // 0 would be taken for a status that nobody has said.
         let status = self.status() | more;
@@ -386,10 +396,21 @@ impl Work<'_> {
             );
             return Err(Error::new(Condition::Syntax, what));
         }
+        let texts: Vec<String> = texts.iter().map(|text| text.to_string()).collect();
+        self.run_texts(&texts)
+    }
+
+    /// Runs statements that have come in one text. Errors: that of the first one that fails.
+    pub(super) fn run_texts(&mut self, texts: &[String]) -> Result<(), Error> {
         for (number, text) in texts.iter().enumerate() {
             let more = if number + 1 < texts.len() { status::MORE_RESULTS } else { 0 };
             let prepared = self.sql.prepare(self.database, Dialect::Mysql, text, &[])?;
             self.run(&prepared, &[], Form::Text, more)?;
+            if let Some(load) = self.state.load.borrow_mut().as_mut() {
+                // They go on behind the file.
+                load.rest = texts[number + 1..].to_vec();
+                break;
+            }
         }
         Ok(())
     }
@@ -429,6 +450,9 @@ impl Work<'_> {
         more: u16,
     ) -> Result<(), Error> {
         self.before(prepared)?;
+        if let Some(Control::Load(load)) = prepared.control() {
+            return self.begin_load(load, form, more);
+        }
         if let Some(control) = prepared.control() {
             return self.run_control(control, params, form, more);
         }

@@ -1,10 +1,14 @@
 //! COPY from the client and to it, as text, as CSV and in binary. Source: PostgreSQL's documentation, "COPY", "File Formats".
 
+use super::Shared;
 use super::formats::{oid_of, put_plain, put_value, read_value};
 use super::message::{Reader, put, put_complete, put_u16, utf8};
 use super::serve::{Work, hand_on};
 use runtime::fiber::{self, Wake};
-use sql::{Condition, Copy, CopyFormat, Dialect, Error, Modes, Prepared, Type, Value};
+use smallvec::SmallVec;
+use sql::{Base, Condition, Copy, CopyFormat, Dialect, Error, LoadedRows, Loader, Modes, Prepared, Type, Value};
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// How a file in binary begins: a mark, flags, bytes of an extension.
@@ -16,15 +20,30 @@ const SLICE_NS: u64 = 1_000_000;
 /// Bytes of rows that are made before they are handed on.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// Bytes of rows that all connections keep until their COPY ends, so that they are put in at one go; who comes behind them puts rows in as they come.
+pub(crate) const KEPT_BYTES_MAX: usize = 512 << 20;
+/// Columns that most tables have at most: those need no memory of their own.
+const USUAL_COLUMNS: usize = 16;
+/// Bytes of rows that are put into an open transaction together.
+const TOGETHER_BYTES: usize = 4 << 20;
+
 /// COPY FROM that is under way.
 pub(super) struct CopyIn {
     copy: Copy,
     insert: Rc<Prepared>,
+    /// Encodes rows, where the table allows it.
+    loader: Option<Loader>,
+    /// Rows that were encoded and not put in.
+    rows: LoadedRows,
+    /// Bytes of them that are counted in `Shared::kept_bytes`.
+    kept_bytes: usize,
+    shared: Rc<Shared>,
     types: Vec<Type>,
     /// What has come of a row whose rest has not.
     partial: Vec<u8>,
+    /// Rows that were put in, or encoded.
     count: u64,
-    /// A transaction was begun for it.
+    /// It is a transaction of its own, which is begun when rows cannot be kept any longer.
     is_own: bool,
     /// Its first line or head has come.
     is_begun: bool,
@@ -32,6 +51,20 @@ pub(super) struct CopyIn {
     is_over: bool,
     /// It came by the extended protocol: Sync follows.
     is_extended: bool,
+}
+
+impl CopyIn {
+    /// The rows are put in, or given up.
+    fn clear(&mut self) {
+        self.rows = LoadedRows::default();
+        self.shared.kept_bytes.set(self.shared.kept_bytes.get() - std::mem::take(&mut self.kept_bytes));
+    }
+}
+
+impl Drop for CopyIn {
+    fn drop(&mut self) {
+        self.clear();
+    }
 }
 
 fn bad(what: impl Into<String>) -> Error {
@@ -59,7 +92,8 @@ impl Work<'_> {
         let insert = self.sql.prepare(self.database, Dialect::Postgres, &text, &[])?;
         self.before_write(&insert)?;
         let is_own = !self.context.is_in_txn();
-        if is_own {
+        let loader = Loader::of(&insert);
+        if is_own && loader.is_none() {
             self.begin(Modes::default())?;
         }
         put_head(&mut self.out, b'G');
@@ -67,6 +101,10 @@ impl Work<'_> {
         *self.state.copy.borrow_mut() = Some(CopyIn {
             copy: copy.clone(),
             insert,
+            loader,
+            rows: LoadedRows::default(),
+            kept_bytes: 0,
+            shared: Rc::clone(self.shared),
             types,
             partial: Vec::new(),
             count: 0,
@@ -104,10 +142,7 @@ impl Work<'_> {
         match done {
             Ok(()) => *self.state.copy.borrow_mut() = Some(copy),
             Err(error) => {
-                if copy.is_own {
-                    self.database.abandon(self.context);
-                    self.session.end_transaction();
-                }
+                self.give_up(&copy);
                 self.fail(&error);
                 match copy.is_extended {
                     true => self.state.skips.set(true),
@@ -117,53 +152,101 @@ impl Work<'_> {
         }
     }
 
-    fn end_copy(&mut self, copy: CopyIn) {
-        let mut done = Ok(());
+    /// Takes back what a COPY of its own has done.
+    fn give_up(&mut self, copy: &CopyIn) {
         if copy.is_own {
-            self.session.end_transaction();
-            done = self.database.commit(self.context);
-            if done.is_err() {
+            if self.context.is_in_txn() {
                 self.database.abandon(self.context);
             }
+            self.session.end_transaction();
+        }
+    }
+
+    fn end_copy(&mut self, mut copy: CopyIn) {
+        let mut done = self.put_in_rest(&mut copy);
+        if copy.is_own && done.is_ok() && self.context.is_in_txn() {
+            done = self.database.commit(self.context).map_err(Into::into);
         }
         match done {
             Ok(()) => {
+                if copy.is_own {
+                    self.session.end_transaction();
+                }
                 self.is_used.set(true);
                 put_complete(&mut self.out, &format!("COPY {}", copy.count));
             }
-            Err(error) => self.fail(&error.into()),
+            Err(error) => {
+                self.give_up(&copy);
+                self.fail(&error);
+            }
         }
         if !copy.is_extended {
             self.ready();
         }
     }
 
-    /// Puts in the rows that are whole. `is_last`: nothing follows.
+    /// Puts in what was kept: at one go, if nothing else has to be looked at.
+    fn put_in_rest(&mut self, copy: &mut CopyIn) -> Result<(), Error> {
+        let Some(loader) = &copy.loader else { return Ok(()) };
+        if copy.is_own && !self.context.is_in_txn() {
+            let before = copy.count - copy.rows.len() as u64;
+            let done = loader.put_in_alone(self.database, self.context, &copy.rows);
+            if done.map_err(|(number, error)| at_line(error, before + number as u64 + 1))? {
+                copy.clear();
+                return Ok(());
+            }
+        }
+        self.put_in_kept(copy)
+    }
+
+    /// Puts what was kept into the transaction, which is begun for it.
+    fn put_in_kept(&mut self, copy: &mut CopyIn) -> Result<(), Error> {
+        if copy.is_own && !self.context.is_in_txn() {
+            self.begin(Modes::default())?;
+        }
+        if let Some(loader) = &copy.loader {
+            let before = copy.count - copy.rows.len() as u64;
+            let done = loader.put_in(self.database, self.context, &copy.rows);
+            done.map_err(|(number, error)| at_line(error, before + number as u64 + 1))?;
+        }
+        copy.clear();
+        Ok(())
+    }
+
+    /// Takes the rows that are whole. `is_last`: nothing follows.
     fn take_rows(&mut self, copy: &mut CopyIn, bytes: &[u8], is_last: bool) -> Result<(), Error> {
         let mut kept = std::mem::take(&mut copy.partial);
-        kept.extend_from_slice(bytes);
+        let input = match kept.is_empty() {
+            true => bytes,
+            false => {
+                kept.extend_from_slice(bytes);
+                &kept[..]
+            }
+        };
         let mut at = 0;
-        let mut began = fiber::now_ns();
+        let (mut began, mut number) = (fiber::now_ns(), 0u32);
         while !copy.is_over {
             let found = match copy.copy.format {
-                CopyFormat::Text => text_row(&copy.copy, &kept[at..], is_last)?,
-                CopyFormat::Csv => csv_row(&copy.copy, &kept[at..], is_last)?,
-                CopyFormat::Binary => binary_row(copy, &kept[at..])?,
-            };
-            let Some((row, length)) = found else { break };
-            at += length;
-            match row {
-                Row::End => copy.is_over = true,
-                Row::Head => copy.is_begun = true,
-                Row::Texts(_) if copy.copy.has_header && !copy.is_begun => copy.is_begun = true,
-                Row::Texts(texts) => {
-                    let line = copy.count + 1;
-                    let values = values_of(copy, texts).map_err(|error| at_line(error, line))?;
-                    self.put_in(copy, &values).map_err(|error| at_line(error, line))?;
+                CopyFormat::Text if copy.loader.is_some() && (copy.is_begun || !copy.copy.has_header) => {
+                    match take_line(copy, &input[at..], is_last)? {
+                        None => break,
+                        Some(length) => {
+                            at += length;
+                            None
+                        }
+                    }
                 }
-                Row::Values(values) => self.put_in(copy, &values)?,
+                CopyFormat::Text => Some(text_row(&copy.copy, &input[at..], is_last)?),
+                CopyFormat::Csv => Some(csv_row(&copy.copy, &input[at..], is_last)?),
+                CopyFormat::Binary => Some(binary_row(copy, &input[at..])?),
+            };
+            if let Some(found) = found {
+                let Some((row, length)) = found else { break };
+                at += length;
+                self.take_row(copy, row)?;
             }
-            if fiber::now_ns().saturating_sub(began) > SLICE_NS {
+            number += 1;
+            if number % 16 == 0 && fiber::now_ns().saturating_sub(began) > SLICE_NS {
                 self.database.suspend(self.context);
                 if fiber::yield_now() == Wake::Cancelled {
                     return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
@@ -172,17 +255,68 @@ impl Work<'_> {
                 began = fiber::now_ns();
             }
         }
+        self.count_kept(copy)?;
         if copy.is_over {
             return Ok(());
         }
-        kept.drain(..at);
-        if kept.len() > LINE_MAX {
+        let rest = &input[at..];
+        if rest.len() > LINE_MAX {
             return Err(Error::new(Condition::LimitExceeded, format!("a row of COPY has more than {LINE_MAX} bytes")));
         }
-        if is_last && !kept.is_empty() {
+        if is_last && !rest.is_empty() {
             return Err(bad("unexpected end of the data"));
         }
-        copy.partial = kept;
+        copy.partial = match kept.is_empty() {
+            true => rest.to_vec(),
+            false => {
+                kept.drain(..at);
+                kept
+            }
+        };
+        Ok(())
+    }
+
+    /// Counts the rows that are kept, and puts them in where there are too many.
+    fn count_kept(&mut self, copy: &mut CopyIn) -> Result<(), Error> {
+        if copy.loader.is_none() {
+            return Ok(());
+        }
+        let (bytes, total) = (copy.rows.bytes(), copy.shared.kept_bytes.get());
+        copy.shared.kept_bytes.set(total + bytes - copy.kept_bytes);
+        copy.kept_bytes = bytes;
+        let is_in_txn = self.context.is_in_txn();
+        if is_in_txn && bytes >= TOGETHER_BYTES || !is_in_txn && copy.shared.kept_bytes.get() > KEPT_BYTES_MAX {
+            return self.put_in_kept(copy);
+        }
+        Ok(())
+    }
+
+    fn take_row(&mut self, copy: &mut CopyIn, row: Row) -> Result<(), Error> {
+        let line = copy.count + 1;
+        match row {
+            Row::End => copy.is_over = true,
+            Row::Head => copy.is_begun = true,
+            Row::Texts(_) if copy.copy.has_header && !copy.is_begun => copy.is_begun = true,
+            Row::Texts(texts) => match &copy.loader {
+                Some(loader) => {
+                    check_count(copy.types.len(), texts.len()).map_err(|error| at_line(error, line))?;
+                    let fields: Vec<Option<&str>> = texts.iter().map(Option::as_deref).collect();
+                    loader.add(&mut copy.rows, &fields).map_err(|error| at_line(error, line))?;
+                    copy.count += 1;
+                }
+                None => {
+                    let values = values_of(copy, texts).map_err(|error| at_line(error, line))?;
+                    self.put_in(copy, &values).map_err(|error| at_line(error, line))?;
+                }
+            },
+            Row::Values(values) => match &copy.loader {
+                Some(loader) => {
+                    loader.add_values(&mut copy.rows, &values).map_err(|error| at_line(error, line))?;
+                    copy.count += 1;
+                }
+                None => self.put_in(copy, &values)?,
+            },
+        }
         Ok(())
     }
 
@@ -253,15 +387,72 @@ fn at_line(error: Error, line: u64) -> Error {
     error.detail(format!("At row {line} of COPY."))
 }
 
+fn check_count(wanted: usize, count: usize) -> Result<(), Error> {
+    match count.cmp(&wanted) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(bad("extra data after last expected column")),
+        Ordering::Less => Err(bad(format!("missing data for column {}", count + 1))),
+    }
+}
+
+/// Takes a line of the text form straight into the rows. Returns the bytes that it takes; none if its end has not come.
+fn take_line(copy: &mut CopyIn, input: &[u8], is_last: bool) -> Result<Option<usize>, Error> {
+    let Some(loader) = &copy.loader else { return Ok(None) };
+    let (line, length) = match input.iter().position(|byte| *byte == b'\n') {
+        Some(end) => (&input[..end], end + 1),
+        None if is_last && !input.is_empty() => (input, input.len()),
+        None => return Ok(None),
+    };
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line == b"\\." {
+        copy.is_over = true;
+        return Ok(Some(length));
+    }
+    let number = copy.count + 1;
+    let done = (|| {
+        let line = utf8(line)?;
+        let has_escapes = line.as_bytes().contains(&b'\\');
+        let columns = copy.types.len();
+        // What was escaped has to be kept while the row is made.
+        let mut fields: SmallVec<[Option<Cow<'_, str>>; USUAL_COLUMNS]> = SmallVec::new();
+        let mut start = 0;
+        loop {
+            let rest = &line.as_bytes()[start..];
+            let mut end = 0;
+            while end < rest.len() && rest[end] != copy.copy.delimiter {
+                end += if rest[end] == b'\\' { 2 } else { 1 };
+            }
+            let end = start + end.min(rest.len());
+            let raw = &line.as_bytes()[start..end];
+            fields.push(match () {
+                () if raw == copy.copy.null.as_bytes() => None,
+                () if has_escapes && raw.contains(&b'\\') => Some(Cow::Owned(unescaped(raw)?)),
+                // A delimiter is one byte of ASCII: what is between two is UTF-8, as the line is.
+                () => Some(Cow::Borrowed(line.get(start..end).ok_or_else(|| bad("a delimiter within a character"))?)),
+            });
+            if end >= line.len() {
+                break;
+            }
+            if fields.len() > columns {
+                break;
+            }
+            start = end + 1;
+        }
+        check_count(columns, fields.len())?;
+        let fields: SmallVec<[Option<&str>; USUAL_COLUMNS]> = fields.iter().map(Option::as_deref).collect();
+        loader.add(&mut copy.rows, &fields)
+    })();
+    done.map_err(|error| at_line(error, number))?;
+    copy.count += 1;
+    Ok(Some(length))
+}
+
 fn values_of(copy: &CopyIn, texts: Vec<Option<String>>) -> Result<Vec<Value>, Error> {
-    if texts.len() > copy.types.len() {
-        return Err(bad("extra data after last expected column"));
-    }
-    if texts.len() < copy.types.len() {
-        return Err(bad(format!("missing data for column {}", texts.len() + 1)));
-    }
+    check_count(copy.types.len(), texts.len())?;
     let values = texts.into_iter().zip(&copy.types).map(|(text, ty)| match text {
         None => Ok(Value::Null),
+        // Too long a text is refused by its column, not cut.
+        Some(text) if ty.base == Base::Text => Ok(Value::text(text)),
         Some(text) => read_value(text.as_bytes(), 0, *ty, false),
     });
     values.collect()

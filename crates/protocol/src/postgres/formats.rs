@@ -28,7 +28,10 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::TimestampTz => 1184,
         Base::Interval => 1186,
         Base::Json => 3802,
-        Base::Array => 1009,
+        Base::Array => {
+            let element = ty.element().map_or(25, |element| oid_of(Type::of(element)));
+            ARRAYS.iter().find(|(_, known)| *known == element).map_or(1009, |(array, _)| *array)
+        }
         Base::Map => 3802,
     }
 }
@@ -79,27 +82,32 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
     }))
 }
 
+/// Types of arrays, and of their elements.
+const ARRAYS: &[(u32, u32)] = &[
+    (1000, 16),
+    (1001, 17),
+    (1005, 21),
+    (1007, 23),
+    (1016, 20),
+    (1021, 700),
+    (1022, 701),
+    (1231, 1700),
+    (1009, 25),
+    (1003, 25),
+    (1014, 1043),
+    (1015, 1043),
+    (2951, 2950),
+    (1182, 1082),
+    (1115, 1114),
+    (1185, 1184),
+    (1187, 1186),
+    (199, 114),
+    (3807, 3802),
+];
+
 /// The type of an array's elements.
 fn element_of(oid: u32) -> Option<u32> {
-    Some(match oid {
-        1000 => 16,
-        1001 => 17,
-        1005 => 21,
-        1007 => 23,
-        1016 => 20,
-        1021 => 700,
-        1022 => 701,
-        1231 => 1700,
-        1009 | 1003 => 25,
-        1014 | 1015 => 1043,
-        2951 => 2950,
-        1182 => 1082,
-        1115 => 1114,
-        1185 => 1184,
-        199 => 114,
-        3807 => 3802,
-        _ => return None,
-    })
+    ARRAYS.iter().find(|(array, _)| *array == oid).map(|(_, element)| *element)
 }
 
 /// Appends a value with its length; null is -1.

@@ -5,6 +5,7 @@
 //! startup.rs    who it is: the first message, SCRAM-SHA-256, cancelling
 //! serve.rs      messages of statements, in a fiber: simple and extended protocol
 //! session.rs    statements about the session: transactions, settings, notifications
+//! cursors.rs    DECLARE, FETCH, MOVE, CLOSE
 //! copy.rs       COPY from the client and to it
 //! formats.rs    values as text and in binary
 //! ```
@@ -14,6 +15,7 @@
 //! * What a client is told of a commit waits for the log; what it is told inside of a READ COMMITTED transaction does not.
 
 mod copy;
+mod cursors;
 mod formats;
 mod message;
 mod probe;
@@ -25,7 +27,8 @@ pub use message::Message;
 pub use probe::read_bytes;
 
 use crate::connection::Connection;
-use crate::door::{AnyDoor, Door, Protocol, Split};
+use crate::door::{AnyDoor, Door, Opening, Protocol, Split};
+use crate::listeners::TLS_PARAMETER;
 use crate::setup::set_up;
 use crate::terms::Terms;
 use database::{Context, Database, Error, ErrorCode, Result, SessionKind};
@@ -39,7 +42,7 @@ use std::rc::{Rc, Weak};
 /// The user that clients act as who need not say who they are.
 const OWN_NAME: &str = "postgres";
 /// What a listener may say.
-const PARAMETERS: &[&str] = &[];
+const PARAMETERS: &[&str] = &[TLS_PARAMETER];
 /// Prepared statements of a connection.
 pub(crate) const STATEMENTS_MAX: usize = 10_000;
 /// Bytes of the texts of prepared statements of a connection, those that are longer than [`SHORT_TEXT_BYTES`].
@@ -67,6 +70,8 @@ struct Shared {
     next: Cell<u32>,
     /// What is said to those who claim to be nobody is made of it.
     secret: [u8; 32],
+    /// Bytes of rows that are kept until their COPY ends.
+    kept_bytes: Cell<usize>,
     /// Who listens to a channel.
     listeners: RefCell<HashMap<String, HashSet<u32>>>,
 }
@@ -92,10 +97,13 @@ pub struct State {
     context: OnceCell<Rc<Context>>,
     statements: RefCell<HashMap<String, Rc<Statement>>>,
     portals: RefCell<HashMap<String, Portal>>,
+    cursors: RefCell<HashMap<String, cursors::Cursor>>,
     /// Messages are passed over up to the next Sync: one has failed.
     skips: Cell<bool>,
     /// The transaction has failed; its end is waited for.
     has_failed: Cell<bool>,
+    /// The transaction was opened for messages up to a Sync, which ends it.
+    is_implicit: Cell<bool>,
     /// Savepoints were set in it.
     has_savepoints: Cell<bool>,
     /// A transaction is opened again behind the statement that has ended it.
@@ -108,6 +116,9 @@ pub struct State {
     channels: RefCell<HashSet<String>>,
     /// What the open transaction sends when it is committed.
     notices: RefCell<Vec<(String, String)>>,
+    /// When it was last left alone in a transaction, and whether a fiber looks how long that lasts.
+    idle_since_ns: Cell<u64>,
+    is_idleness_watched: Cell<bool>,
     /// Serves messages now.
     fiber: Cell<Option<FiberId>>,
     is_closed: Cell<bool>,
@@ -154,6 +165,7 @@ impl Postgres {
             connections: RefCell::default(),
             next: Cell::new(1),
             secret,
+            kept_bytes: Cell::new(0),
             listeners: RefCell::default(),
         })))
     }
@@ -172,6 +184,20 @@ impl Door for Postgres {
     const SESSION: SessionKind = SessionKind::Door("postgres");
     const OWN_USER: Option<&'static str> = Some(OWN_NAME);
 
+    const ASKS_FOR_TLS: bool = true;
+    /// `sslnegotiation=direct` wants it.
+    const NAME_IN_TLS: Option<&'static str> = Some("postgresql");
+
+    fn opening(first: &[u8]) -> Opening {
+        startup::opening(first)
+    }
+
+    fn encode_unsealed(&self, out: &mut Vec<u8>) {
+        let message = "connection requires encryption: this listener takes connections by TLS only";
+        let hint = Some("Connect with sslmode=require.");
+        Report { severity: "FATAL", state: "28000", message, detail: None, hint, names: &[] }.put(out, b'E');
+    }
+
     fn greet(&self, database: &Database, _out: &mut Vec<u8>) -> State {
         let number = self.0.next.get();
         self.0.next.set(number.wrapping_add(1).max(1));
@@ -186,8 +212,10 @@ impl Door for Postgres {
             context: OnceCell::new(),
             statements: RefCell::default(),
             portals: RefCell::default(),
+            cursors: RefCell::default(),
             skips: Cell::new(false),
             has_failed: Cell::new(false),
+            is_implicit: Cell::new(false),
             has_savepoints: Cell::new(false),
             reopens: Cell::new(false),
             is_read_only: Cell::new(false),
@@ -195,6 +223,8 @@ impl Door for Postgres {
             copy: RefCell::default(),
             channels: RefCell::default(),
             notices: RefCell::default(),
+            idle_since_ns: Cell::new(0),
+            is_idleness_watched: Cell::new(false),
             fiber: Cell::new(None),
             is_closed: Cell::new(false),
         }

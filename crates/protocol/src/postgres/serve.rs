@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Bytes of answers that are made before they are handed on.
-const CHUNK_BYTES: usize = 64 << 10;
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes of rows that a portal keeps for a client that takes them in parts.
 pub(crate) const PORTAL_BYTES_MAX: usize = 256 << 20;
 
@@ -40,6 +40,8 @@ pub(super) struct Work<'a> {
     pub(super) is_used: Cell<bool>,
     /// The message at hand is one of the extended protocol.
     pub(super) is_extended: bool,
+    /// A Sync follows it: nothing else belongs to its transaction.
+    is_last: bool,
 }
 
 /// Serves messages that have come together.
@@ -74,10 +76,56 @@ pub(super) fn serve(shared: &Rc<Shared>, connection: &Rc<Connection>, messages: 
                 connection.database().abandon(context);
             } else if context.is_in_txn() {
                 connection.database().begin_wait(context);
+                watch_idleness(&connection, state, context);
             }
         }
         connection.service.end_request(&connection);
     });
+}
+
+/// Ends the connection of a client that leaves its transaction alone for longer than its session says.
+fn watch_idleness(connection: &Rc<Connection>, state: &State, context: &Rc<Context>) {
+    let limit_ms = state.session.borrow().milliseconds("idle_in_transaction_session_timeout");
+    if limit_ms == 0 {
+        return;
+    }
+    state.idle_since_ns.set(fiber::now_ns());
+    if state.is_idleness_watched.get() {
+        return;
+    }
+    let (weak, context) = (Rc::downgrade(connection), Rc::clone(context));
+    // Without a fiber for it the next pause tries again.
+    let made = fiber::try_spawn("idle transaction", move || {
+        let limit_ns = limit_ms.saturating_mul(1_000_000);
+        let mut pause_ns = limit_ns;
+        let connection = loop {
+            if fiber::sleep(pause_ns) == fiber::Wake::Cancelled {
+                return;
+            }
+            let Some(connection) = weak.upgrade() else { return };
+            let Some(state) = state_of(&connection) else { return };
+            if state.fiber.get().is_some() || state.is_closed.get() || !context.is_in_txn() {
+                // The next pause is watched anew.
+                state.is_idleness_watched.set(false);
+                return;
+            }
+            let idle_ns = fiber::now_ns().saturating_sub(state.idle_since_ns.get());
+            if idle_ns >= limit_ns {
+                break connection;
+            }
+            pause_ns = limit_ns - idle_ns;
+        };
+        fiber::set_local(Rc::clone(&context) as Rc<dyn Any>);
+        connection.database().abandon(&context);
+        let message = "terminating connection due to idle-in-transaction timeout";
+        let _ = connection.answer(wal::Position::default(), 0, |out| {
+            Report { severity: "FATAL", state: "25P03", message, detail: None, hint: None, names: &[] }.put(out, b'E');
+            Ok(())
+        });
+        connection.end();
+        connection.service.mark(&connection);
+    });
+    state.is_idleness_watched.set(made.is_ok());
 }
 
 fn serve_all(
@@ -101,9 +149,13 @@ fn serve_all(
         out: Vec::new(),
         is_used: Cell::new(context.is_in_txn()),
         is_extended: false,
+        is_last: false,
     };
     let mut start = 0;
-    for (kind, end) in parts {
+    for (number, (kind, end)) in parts.iter().enumerate() {
+        // Portals and statements that are closed before it change no rows.
+        work.is_last =
+            parts[number + 1..].iter().find(|(kind, _)| *kind != b'C').is_some_and(|(kind, _)| *kind == b'S');
         work.message(*kind, &bytes[start..*end]);
         start = *end;
         if state.is_closed.get() || connection.is_closing.get() {
@@ -165,7 +217,8 @@ impl Work<'_> {
         self.is_extended = kind != b'Q';
         let done = match kind {
             b'Q' => {
-                let done = Reader(body).text().and_then(|text| self.simple(text));
+                let ended = self.end_implicit();
+                let done = ended.and_then(|()| Reader(body).text()).and_then(|text| self.simple(text));
                 if let Err(error) = done {
                     self.fail(&error);
                 }
@@ -185,6 +238,9 @@ impl Work<'_> {
             }
             b'S' => {
                 self.state.skips.set(false);
+                if let Err(error) = self.end_implicit() {
+                    self.fail(&error);
+                }
                 self.ready();
                 return;
             }
@@ -233,6 +289,13 @@ impl Work<'_> {
             None => self.database.appended(),
         });
         put_error(&mut self.out, error);
+        if self.state.is_implicit.replace(false) {
+            self.database.abandon(self.context);
+            self.session.end_transaction();
+            self.state.notices.borrow_mut().clear();
+            self.end_cursors(false);
+            return;
+        }
         // The transaction was committed before a change of the schema that has failed.
         if self.state.reopens.replace(false) {
             self.state.has_failed.set(true);
@@ -246,6 +309,38 @@ impl Work<'_> {
             // Nobody can come back to it: what it has locked is free for others.
             self.database.abandon(self.context);
         }
+    }
+
+    /// Statements up to a Sync are one transaction: opens it, unless the one at hand is alone. What only reads one committed state after the other
+    /// needs none.
+    fn begin_implicit(&mut self, prepared: &Prepared) -> Result<(), Error> {
+        let is_meant =
+            prepared.holds_rows() || prepared.is_query() && self.state.isolation.get() == sql::Isolation::Serializable;
+        if !is_meant || self.is_last || self.is_in_block() || self.context.is_in_txn() {
+            return Ok(());
+        }
+        self.begin(Modes::default())?;
+        self.state.is_implicit.set(true);
+        Ok(())
+    }
+
+    /// Commits what such a transaction has done. Errors: nothing of it stands.
+    pub(super) fn end_implicit(&mut self) -> Result<(), Error> {
+        if !self.state.is_implicit.replace(false) {
+            return Ok(());
+        }
+        self.session.end_transaction();
+        if let Err(error) = self.database.commit(self.context) {
+            if self.context.is_in_txn() {
+                self.database.abandon(self.context);
+            }
+            self.state.notices.borrow_mut().clear();
+            self.end_cursors(false);
+            return Err(error.into());
+        }
+        self.end_cursors(true);
+        self.send_notices();
+        Ok(())
     }
 
     /// A text of statements, whose rows are answered as text.
@@ -272,6 +367,7 @@ impl Work<'_> {
                     self.database.abandon(self.context);
                     self.session.end_transaction();
                     self.state.notices.borrow_mut().clear();
+                    self.end_cursors(false);
                 }
                 return Err(error);
             }
@@ -280,8 +376,10 @@ impl Work<'_> {
             self.session.end_transaction();
             if let Err(error) = self.database.commit(self.context) {
                 self.database.abandon(self.context);
+                self.end_cursors(false);
                 return Err(error.into());
             }
+            self.end_cursors(true);
             self.send_notices();
         }
         Ok(())
@@ -294,12 +392,23 @@ impl Work<'_> {
             Some(Control::Execute { name, values }) => return self.execute_named(name, values.as_deref()),
             _ => {}
         }
-        if prepared.has_rows() {
-            put_columns(&mut self.out, prepared.columns(), &[]);
-        }
+        self.put_columns_of(prepared, &[])?;
         let tag = self.run(prepared, &[], &[])?;
         put_complete(&mut self.out, &tag);
         Ok(())
+    }
+
+    /// The columns of a statement, if it gives rows. Returns whether it does.
+    fn put_columns_of(&mut self, prepared: &Prepared, formats: &[bool]) -> Result<bool, Error> {
+        match prepared.control() {
+            Some(Control::Fetch { name, is_move: false, .. }) => {
+                let (columns, form) = self.cursor_columns(name)?;
+                put_columns(&mut self.out, &columns, if formats.is_empty() { form } else { formats });
+            }
+            _ if prepared.has_rows() => put_columns(&mut self.out, prepared.columns(), formats),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// EXECUTE of a statement that was prepared by name.
@@ -345,7 +454,7 @@ impl Work<'_> {
                 }
                 return Ok("SHOW".to_string());
             }
-            return self.control(control);
+            return self.control(control, prepared, params, formats);
         }
         if prepared.writes() {
             self.before_write(prepared)?;
@@ -359,6 +468,10 @@ impl Work<'_> {
             }
             Ok(())
         })?;
+        if let Some(number) = outcome.counts.generated.last() {
+            // `lastval()` tells it.
+            self.session.last_insert_id.set(*number as u64);
+        }
         self.after(prepared);
         Ok(tag_of(outcome.tag, outcome.counts.rows))
     }
@@ -373,6 +486,9 @@ impl Work<'_> {
             return Err(Error::new(Condition::ReadOnly, "cannot execute this statement in a read-only transaction"));
         }
         if prepared.changes_schema() && self.context.is_in_txn() {
+            if self.state.is_implicit.get() {
+                return self.end_implicit();
+            }
             if self.state.has_savepoints.get() {
                 let what = "a change of the schema behind a savepoint";
                 return Err(Error::new(Condition::Unsupported, format!("{what} is not supported")));
@@ -481,7 +597,13 @@ impl Work<'_> {
             params.push(read_value(bytes, oid, *ty, is_binary)?);
         }
         let formats = read_formats(&mut reader)?;
-        let columns = statement.prepared.as_ref().map_or(0, |prepared| prepared.columns().len());
+        let columns = match &statement.prepared {
+            None => 0,
+            Some(prepared) => match prepared.control() {
+                Some(Control::Fetch { name, is_move: false, .. }) => self.cursor_columns(name)?.0.len(),
+                _ => prepared.columns().len(),
+            },
+        };
         if formats.len() > 1 && formats.len() != columns {
             let what = format!("bind message has {} result formats but query has {columns} columns", formats.len());
             return Err(Error::new(Condition::Protocol, what));
@@ -519,6 +641,12 @@ impl Work<'_> {
                 });
                 (statement, Vec::new())
             }
+            // A cursor is a portal, too.
+            b'P' if self.is_cursor(name) => {
+                let (columns, _) = self.cursor_columns(name)?;
+                put_columns(&mut self.out, &columns, &[]);
+                return Ok(());
+            }
             b'P' => {
                 let portals = self.state.portals.borrow();
                 let portal = portals.get(name).ok_or_else(|| no_such_portal(name))?;
@@ -529,9 +657,12 @@ impl Work<'_> {
                 return Err(Error::new(Condition::Protocol, what));
             }
         };
-        match statement.prepared.as_ref().filter(|prepared| prepared.has_rows()) {
-            Some(prepared) => put_columns(&mut self.out, prepared.columns(), &formats),
-            None => put(&mut self.out, b'n', |_| {}),
+        let has_rows = match &statement.prepared {
+            Some(prepared) => self.put_columns_of(prepared, &formats)?,
+            None => false,
+        };
+        if !has_rows {
+            put(&mut self.out, b'n', |_| {});
         }
         Ok(())
     }
@@ -540,6 +671,15 @@ impl Work<'_> {
         let mut reader = Reader(body);
         let (name, limit) = (reader.text()?, reader.u32()?);
         let limit = usize::try_from(limit as i32).ok().filter(|limit| *limit > 0);
+        if self.is_cursor(name) {
+            let step = sql::Step::Forward(limit.map_or(i64::MAX, |limit| limit as i64));
+            let count = self.fetch(name, step, false, &[])?;
+            match limit {
+                Some(limit) if count == limit => put(&mut self.out, b's', |_| {}),
+                _ => put_complete(&mut self.out, &format!("SELECT {count}")),
+            }
+            return Ok(());
+        }
         let taken = {
             let mut portals = self.state.portals.borrow_mut();
             let portal = portals.get_mut(name).ok_or_else(|| no_such_portal(name))?;
@@ -567,6 +707,7 @@ impl Work<'_> {
             Some(Control::Execute { name, values }) => return self.execute_named(name, values.as_deref()),
             _ => {}
         }
+        self.begin_implicit(prepared)?;
         match limit {
             Some(_) if prepared.has_rows() && prepared.control().is_none() => {
                 let rest = self.collect(prepared, &params, &formats)?;
@@ -628,7 +769,10 @@ impl Work<'_> {
         let (kind, name) = (reader.byte()?, reader.text()?);
         match kind {
             b'S' => _ = self.state.statements.borrow_mut().remove(name),
-            b'P' => _ = self.state.portals.borrow_mut().remove(name),
+            b'P' => {
+                self.state.portals.borrow_mut().remove(name);
+                self.state.cursors.borrow_mut().remove(name);
+            }
             other => {
                 let what = format!("invalid CLOSE message subtype {other}");
                 return Err(Error::new(Condition::Protocol, what));
@@ -699,7 +843,7 @@ fn is_binary(formats: &[bool], number: usize) -> bool {
 }
 
 /// `DataRow`.
-fn put_row(out: &mut Vec<u8>, row: &[Value], columns: &[Column], formats: &[bool]) -> Result<(), Error> {
+pub(super) fn put_row(out: &mut Vec<u8>, row: &[Value], columns: &[Column], formats: &[bool]) -> Result<(), Error> {
     let start = out.len();
     let mut done = Ok(());
     put(out, b'D', |out| {

@@ -1,9 +1,10 @@
 //! Statements about the session: transactions, settings, prepared statements by name, notifications.
 
+use super::cursors::Kind;
 use super::message::{Report, put, put_parameter, put_text, put_u32};
 use super::serve::Work;
 use super::{CHANNELS_MAX, SHORT_TEXT_BYTES, STATEMENTS_MAX, Statement, TEXT_BYTES_MAX, state_of};
-use sql::{Condition, Control, Dialect, Error, Isolation, Modes, Session, Value};
+use sql::{Condition, Control, Dialect, Error, Isolation, Modes, Prepared, Session, Value};
 use std::rc::Rc;
 use wal::Position;
 
@@ -31,10 +32,18 @@ pub(super) fn isolation_of(session: &Session) -> Isolation {
 
 impl Work<'_> {
     /// Carries out a statement about the session. Returns what it was, for `CommandComplete`.
-    pub(super) fn control(&mut self, control: &Control) -> Result<String, Error> {
+    pub(super) fn control(
+        &mut self,
+        control: &Control,
+        prepared: &Prepared,
+        params: &[Value],
+        formats: &[bool],
+    ) -> Result<String, Error> {
         Ok(match control {
             Control::Begin(modes) => {
-                if self.is_in_block() {
+                if self.state.is_implicit.replace(false) {
+                    // What came before it since the last Sync belongs to it.
+                } else if self.is_in_block() {
                     self.warn("25001", "there is already a transaction in progress");
                 } else {
                     self.begin(*modes)?;
@@ -69,8 +78,23 @@ impl Work<'_> {
                 self.keep(name, Statement { prepared: Some(prepared), oids: vec![0; count], types })?;
                 "PREPARE".to_string()
             }
+            Control::Declare { name, query, is_held, is_forward_only, is_binary } => {
+                let query = query.to_string();
+                let kind = Kind { is_held: *is_held, is_forward_only: *is_forward_only, is_binary: *is_binary };
+                self.declare(name, &query, kind, params, prepared)?;
+                "DECLARE CURSOR".to_string()
+            }
+            Control::Fetch { name, step, is_move } => {
+                let count = self.fetch(name, *step, *is_move, formats)?;
+                format!("{} {count}", if *is_move { "MOVE" } else { "FETCH" })
+            }
+            Control::Close(name) => {
+                self.close_cursors(name.as_deref())?;
+                (if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" }).to_string()
+            }
             Control::Execute { .. }
             | Control::Copy(_)
+            | Control::Load(_)
             | Control::Assign(_)
             | Control::Use(_)
             | Control::Kill { .. }
@@ -83,6 +107,7 @@ impl Work<'_> {
                 }
                 self.state.statements.borrow_mut().clear();
                 self.state.portals.borrow_mut().clear();
+                self.state.cursors.borrow_mut().clear();
                 self.unlisten(None);
                 self.session.set("all", None, false)?;
                 "DISCARD ALL".to_string()
@@ -111,7 +136,7 @@ impl Work<'_> {
 
     /// True between BEGIN and its end, failed or not.
     pub(super) fn is_in_block(&self) -> bool {
-        self.context.is_in_txn() || self.state.has_failed.get()
+        self.context.is_in_txn() && !self.state.is_implicit.get() || self.state.has_failed.get()
     }
 
     pub(super) fn warn(&mut self, state: &str, message: &str) {
@@ -134,6 +159,9 @@ impl Work<'_> {
     fn end(&mut self, commits: bool, is_chained: bool) -> Result<String, Error> {
         let has_failed = self.state.has_failed.replace(false);
         self.state.portals.borrow_mut().clear();
+        if self.state.is_implicit.replace(false) {
+            self.warn("25P01", "there is no transaction in progress");
+        }
         let tag = match (self.context.is_in_txn(), commits) {
             (false, _) if !has_failed => {
                 self.warn("25P01", "there is no transaction in progress");
@@ -151,6 +179,9 @@ impl Work<'_> {
                     self.state.notices.borrow_mut().clear();
                 }
                 self.session.end_transaction();
+                if done.is_err() {
+                    self.end_cursors(false);
+                }
                 done?;
                 self.send_notices();
                 "COMMIT"
@@ -162,6 +193,7 @@ impl Work<'_> {
                 "ROLLBACK"
             }
         };
+        self.end_cursors(tag == "COMMIT");
         if is_chained {
             self.begin(Modes::default())?;
         }
@@ -266,6 +298,12 @@ impl Work<'_> {
             return Ok(all
                 .map(|(name, value, about)| vec![Value::text(name), Value::text(value), Value::text(about)])
                 .collect());
+        };
+        // Outside of a transaction it is what the next one will be.
+        let name = match name {
+            "transaction_isolation" if !self.context.is_in_txn() => "default_transaction_isolation",
+            "transaction_read_only" if !self.context.is_in_txn() => "default_transaction_read_only",
+            name => name,
         };
         match self.session.get(name) {
             Some(value) => Ok(vec![vec![Value::text(value)]]),

@@ -5,6 +5,7 @@ use super::message::{
 };
 use super::{LOGIN_TAG, Phase, Shared, State, put_key, state_of};
 use crate::connection::Connection;
+use crate::door::Opening;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use database::{ADMIN, Database, Error, ErrorCode, GUEST, Result, User};
@@ -74,11 +75,27 @@ fn refuse(connection: &Connection, state: &str, message: &str) -> Result<()> {
     Ok(())
 }
 
+/// What a client begins with, at a listener with a certificate.
+pub(super) fn opening(first: &[u8]) -> Opening {
+    if !first.is_empty() && runtime::tls::is_hello(&[first[0], 3]) {
+        return if first.len() < 2 { Opening::Unknown(2) } else { Opening::Hello };
+    }
+    let mut reader = Reader(first);
+    match (reader.u32(), reader.u32()) {
+        (Ok(8), Ok(TLS)) => Opening::Tls(b"S"),
+        (Ok(8), Ok(GSS)) => Opening::Declined(b"N"),
+        // Clients cancel in clear: it proves itself by its secret, and is of no use to whoever has read it.
+        (Ok(16), Ok(CANCEL)) => Opening::Exempt,
+        (Ok(_), Ok(_)) => Opening::Plain,
+        _ => Opening::Unknown(8),
+    }
+}
+
 fn begin(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &State, body: &[u8]) -> Result<()> {
     let mut reader = Reader(body);
     let code = reader.u32().unwrap_or_default();
     match code {
-        // Where the listener has TLS it was begun before.
+        // At a listener with a certificate it is asked for before, and not twice.
         TLS | GSS => connection.answer(Position::default(), 0, |out| {
             out.push(b'N');
             Ok(())

@@ -55,6 +55,18 @@ impl Session {
         Ok(Self::new(connection.into()))
     }
 
+    /// The same behind the first sealed bytes of the other side. Errors: the library's.
+    pub fn accept_begun(acceptor: &Acceptor, mut first: &[u8]) -> io::Result<Self> {
+        let mut session = Self::accept(acceptor)?;
+        while !first.is_empty() {
+            session.has_begun = true;
+            if session.connection.read_tls(&mut first)? == 0 {
+                break;
+            }
+        }
+        Ok(session)
+    }
+
     /// The side that connects. `host` is told to the other side if it is a name. Errors: the library's.
     pub fn connect(connector: &Connector, host: &str) -> io::Result<Self> {
         // A path is no name, and nothing is looked at for it.

@@ -69,6 +69,15 @@ pub struct Acceptor(pub(super) Arc<ServerConfig>);
 #[derive(Clone)]
 pub struct Connector(pub(super) Arc<ClientConfig>);
 
+impl Acceptor {
+    /// The same, naming the protocol inside to clients that name some: those that name it not go away.
+    pub fn naming(&self, protocol: &str) -> Self {
+        let mut config = ServerConfig::clone(&self.0);
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        Acceptor(Arc::new(config))
+    }
+}
+
 fn wrong(words: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, words.into())
 }

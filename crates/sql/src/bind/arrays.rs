@@ -49,7 +49,11 @@ impl Binder<'_> {
 
     /// The elements of an array as a query of one column, whose values are of a type.
     pub(super) fn elements_of(&self, scope: &Scope<'_>, array: &ast::Expr, ty: Type) -> Result<super::Query> {
-        let array = self.as_array(self.bind(scope, array)?)?.expr;
+        let array = self.bind(scope, array)?;
+        let array = match array.ty.base {
+            Base::Unknown => self.cast_to(array, Type::array_of(ty.base), Strictness::Explicit)?.expr,
+            _ => self.as_array(array)?.expr,
+        };
         let (slot, output) = (self.new_slot(), self.new_slot());
         let element = Expr::Cast(Type::of(ty.base), Strictness::Explicit, Box::new(Expr::Slot(slot)));
         let plan = Plan::Map(Box::new(Plan::Unnest { array, slot }), vec![(output, element)]);

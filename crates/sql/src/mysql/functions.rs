@@ -10,7 +10,6 @@ use crate::table::Table;
 use crate::types::{Base, Type};
 use crate::value::Value;
 use database::{Context, Database};
-use runtime::fiber;
 use std::fmt::Write;
 use std::rc::Rc;
 use tuple::datetime::{Datetime, Interval};
@@ -283,13 +282,8 @@ functions! {
         if !(0.0..=31_536_000.0).contains(&seconds) {
             return Err(Error::new(Condition::InvalidArgument, "Incorrect arguments to sleep."));
         }
-        run.database.suspend(run.context);
-        let wake = fiber::sleep((seconds * 1e9) as u64);
-        run.database.resume(run.context)?;
-        match wake {
-            fiber::Wake::Cancelled => Err(Error::new(Condition::Cancelled, "Query execution was interrupted")),
-            _ => Ok(Value::Int(0)),
-        }
+        run.sleep((seconds * 1e9) as u64)?;
+        Ok(Value::Int(0))
     };
     "uuid" (0, 0) TEXT, false, true => |run, _| {
         let mut bytes = [0; 16];

@@ -3,6 +3,7 @@
 //! ```text
 //! text.rs        a client's bytes -> texts of statements
 //! statements.rs  statements about the session, and SHOW as queries over information_schema
+//! load.rs        LOAD DATA LOCAL
 //! variables.rs   @@system and @user variables
 //! schema.rs      information_schema as MySQL has it
 //! assign.rs      values on their way into columns, where it is strict and where not
@@ -12,6 +13,7 @@
 
 pub(crate) mod assign;
 pub(crate) mod functions;
+mod load;
 pub(crate) mod moments;
 pub(crate) mod schema;
 mod statements;

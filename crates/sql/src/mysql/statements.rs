@@ -24,9 +24,9 @@ pub(crate) enum Said {
 }
 
 /// The words of a statement.
-struct Words {
-    tokens: Vec<Token>,
-    at: usize,
+pub(super) struct Words {
+    pub(super) tokens: Vec<Token>,
+    pub(super) at: usize,
 }
 
 /// The statement, if it is one that the parser does not know. Errors: `Syntax`, `Unsupported`.
@@ -152,6 +152,7 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
             return Err(Error::unsupported(what));
         }
         "rename" if words.word_at(0) == "table" => words.rename()?,
+        "load" => super::load::parse(&mut words)?,
         "grant" | "revoke" => return Err(accounts()),
         "alter" => return words.alter(),
         "delete" => return words.delete(),
@@ -192,11 +193,11 @@ fn begins_with_word(text: &str, word: &str) -> bool {
 }
 
 /// A text as a literal.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
@@ -226,12 +227,12 @@ fn columns_query(table: &str, is_full: bool) -> String {
 }
 
 impl Words {
-    fn token(&self, ahead: usize) -> Option<&Token> {
+    pub(super) fn token(&self, ahead: usize) -> Option<&Token> {
         self.tokens.get(self.at + ahead)
     }
 
     /// A word that is not quoted, in small letters.
-    fn word_at(&self, ahead: usize) -> String {
+    pub(super) fn word_at(&self, ahead: usize) -> String {
         match self.token(ahead) {
             Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
             _ => String::new(),
@@ -244,17 +245,17 @@ impl Words {
         word
     }
 
-    fn skip(&mut self, word: &str) -> bool {
+    pub(super) fn skip(&mut self, word: &str) -> bool {
         let is_it = self.word_at(0) == word;
         self.at += usize::from(is_it);
         is_it
     }
 
-    fn expect(&mut self, word: &str) -> Result<()> {
+    pub(super) fn expect(&mut self, word: &str) -> Result<()> {
         if self.skip(word) { Ok(()) } else { Err(self.refused()) }
     }
 
-    fn refused(&self) -> Error {
+    pub(super) fn refused(&self) -> Error {
         let near: Vec<String> =
             self.tokens[self.at.min(self.tokens.len())..].iter().take(8).map(ToString::to_string).collect();
         Error::new(
@@ -267,7 +268,7 @@ impl Words {
     }
 
     /// A name; of `a.b` the last part.
-    fn name(&mut self) -> Result<String> {
+    pub(super) fn name(&mut self) -> Result<String> {
         let mut found = None;
         loop {
             match self.token(0) {

@@ -300,6 +300,11 @@ pub(crate) fn assign(session: &Session, assignment: &Assignment, value: Option<V
         return Ok(Some(name));
     };
     let shown = if value.is_null() { "NULL".to_string() } else { value.display(Dialect::Mysql) };
+    if name == "character_set_results" && shown.eq_ignore_ascii_case("null") {
+        // As they are: all that is sent is UTF-8.
+        session.change(&name, Some(String::new()))?;
+        return Ok(Some(name));
+    }
     let kept = match variable.kind {
         Kind::Switch => match (shown.to_ascii_uppercase().as_str(), value.as_integer()) {
             ("ON" | "TRUE", _) | (_, Some(1)) => "ON".to_string(),
