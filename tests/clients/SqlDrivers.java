@@ -109,7 +109,7 @@ public class SqlDrivers {
 
     static void metadata(Connection db, String schema, String table) throws SQLException {
         StringBuilder seen = new StringBuilder();
-        try (ResultSet tables = db.getMetaData().getTables(null, schema, table, new String[] {"TABLE"})) {
+        try (ResultSet tables = db.getMetaData().getTables(null, schema, table, schema == null ? null : new String[] {"TABLE"})) {
             while (tables.next()) {
                 seen.append(tables.getString("TABLE_NAME")).append(';');
             }

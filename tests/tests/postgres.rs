@@ -582,3 +582,67 @@ fn a_deadlock_ends_one_with_its_code() {
     assert!(is_one != (refused == "40P01: deadlock detected"), "{refused} {waited:?}");
     (one.ask("rollback"), two.ask("rollback"));
 }
+
+/// COPY of rows as text. Returns the state of the error, or what completed it.
+fn copy(db: &mut Postgres, statement: &str, rows: &[u8]) -> String {
+    db.send(b'Q', &text(&[statement]));
+    db.send(b'd', rows);
+    db.send(b'c', &[]);
+    let messages = db.until_ready();
+    let told = messages.iter().find_map(|(kind, body)| match kind {
+        b'E' => Some(field(body, b'C')),
+        b'C' => Some(String::from_utf8_lossy(&body[..body.len() - 1]).into_owned()),
+        _ => None,
+    });
+    told.unwrap()
+}
+
+#[test]
+fn rows_of_copy_are_as_their_columns_want_them() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    // With a key and without: the second one's rows are put in one by one.
+    for key in ["primary key", ""] {
+        db.ask("drop table if exists t");
+        db.ask(&format!("create table t (id int {key}, name varchar(3), n numeric(4, 1), ok boolean default true, must int not null default 5)"));
+        assert_eq!(copy(&mut db, "copy t from stdin", b"1\tabc\t1.25\tt\t-7\r\n2\tab   \t\\N\t\\N\t007\n"), "COPY 2");
+        assert_eq!(copy(&mut db, "copy t (id, name) from stdin (format csv)", b"3,\"\"\"x\"\n"), "COPY 1");
+        assert_eq!(
+            db.ask("select * from t order by id"),
+            "1,abc,1.3,t,-7; 2,ab ,null,null,7; 3,\"x,null,t,5; SELECT 3"
+        );
+        for (rows, state) in [
+            (&b"4\tabcd\t1\tt\t1\n"[..], "22001"),
+            (b"2147483648\ta\t1\tt\t1\n", "22003"),
+            (b"4\ta\t1234.5\tt\t1\n", "22003"),
+            (b"4\ta\t1\tt\t\\N\n", "23502"),
+            (b"4\ta\t1\tperhaps\t1\n", "22P02"),
+            (b"4\ta\t1\tt\t1\t1\n", "22P04"),
+            (b"4\ta\t1\tt\n", "22P04"),
+            (b"4\t\xff\t1\tt\t1\n", "22021"),
+            (b"\n", "22P04"),
+        ] {
+            let shown = String::from_utf8_lossy(rows).into_owned();
+            assert_eq!(copy(&mut db, "copy t from stdin", &[b"9\tz\t1\tt\t1\n", rows].concat()), state, "{shown}");
+        }
+        assert_eq!(db.ask("select count(*) from t"), "3; SELECT 1");
+    }
+    // In a transaction of the client's it goes with it.
+    assert_eq!(db.ask("begin"), "BEGIN");
+    assert_eq!(copy(&mut db, "copy t from stdin", b"4\ta\t1\tt\t1\n"), "COPY 1");
+    assert_eq!(
+        db.ask("select count(*) from t; rollback; select count(*) from t"),
+        "4; SELECT 1; ROLLBACK; 3; SELECT 1"
+    );
+    // Somebody has locked a row: rows are put in by a transaction.
+    db.ask("drop table t; create table t (id int primary key)");
+    db.ask("insert into t values (1)");
+    let mut other = Postgres::to(&mut rig, "me");
+    assert_eq!(other.ask("begin; select id from t for update"), "BEGIN; 1; SELECT 1");
+    assert_eq!(copy(&mut db, "copy t from stdin", b"2\n3\n"), "COPY 2");
+    assert_eq!(copy(&mut db, "copy t from stdin", b"4\n3\n"), "23505");
+    assert_eq!(db.ask("select count(*) from t"), "3; SELECT 1");
+    let mut guest = Postgres::to(&mut rig, "me");
+    assert_eq!(rig.eval("box.schema.user.create('ann', {password = 'secret'}) box.schema.space.create('own', {format = {{'id', 'unsigned'}}}):create_index('i')").code(), 0);
+    assert_eq!(copy(&mut guest, "copy own from stdin", b"1\n"), "42501");
+}

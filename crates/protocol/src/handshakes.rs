@@ -37,7 +37,7 @@ const DRAINED_BYTES_MAX: usize = 16 << 10;
 enum Stage {
     /// First bytes are waited for. With them, how many requests were declined.
     Opening(Vec<u8>, u32),
-    Sealed(Session),
+    Sealed(Box<Session>),
 }
 
 struct Handshake {
@@ -120,7 +120,7 @@ impl EventLoop {
             Stage::Opening(Vec::new(), 0)
         } else {
             match entrance.acceptor.as_ref().map(Session::accept) {
-                Some(Ok(session)) => Stage::Sealed(session),
+                Some(Ok(session)) => Stage::Sealed(Box::new(session)),
                 Some(Err(error)) => {
                     tracing::warn!("connection from {peer} is refused: {error}");
                     return;
@@ -164,7 +164,7 @@ impl EventLoop {
                     let Some(done) = self.handshakes.open.remove(&token) else { continue };
                     let Handshake { stream, stage, state, peer, entrance, .. } = done;
                     let (session, input) = match stage {
-                        Stage::Sealed(session) => (Some(session), Vec::new()),
+                        Stage::Sealed(session) => (Some(*session), Vec::new()),
                         Stage::Opening(first, _) => (None, first),
                     };
                     self.admit(token, stream, session, &peer, &entrance, Begun { is_watched: true, state, input });
@@ -252,7 +252,7 @@ impl Handshake {
             };
             let session = Session::accept_begun(acceptor, begins_with)?;
             (&self.stream).write_all(answer)?;
-            self.stage = Stage::Sealed(session);
+            self.stage = Stage::Sealed(Box::new(session));
         }
     }
 }

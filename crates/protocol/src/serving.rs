@@ -31,10 +31,13 @@ pub(crate) fn serve_input<D: Door>(door: &D, connection: &Rc<Connection>, state:
     serve_packed(door, connection, state, bytes);
 }
 
+/// What is done with what packs a connection's bytes.
+type Work<'w> = &'w mut dyn FnMut(&mut dyn Packing) -> Result<Option<Vec<u8>>, Error>;
+
 /// The same for bytes that are packed: frame by frame, so that no more is unpacked than is served.
 fn serve_packed<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::State, bytes: &[u8]) {
     let service = &connection.service;
-    let with_packing = |work: &mut dyn FnMut(&mut dyn Packing) -> Result<Option<Vec<u8>>, Error>| {
+    let with_packing = |work: Work<'_>| {
         let mut packed = connection.packed.borrow_mut();
         let Some(packed) = packed.as_mut() else { return Ok(None) };
         let unpacked = work(&mut *packed.packing);

@@ -206,10 +206,10 @@ fn escaped(letter: u8) -> u8 {
 }
 
 /// The fields of a line; none of one that is passed over.
-type Fields = Option<Vec<Option<Vec<u8>>>>;
+pub(super) type Fields = Option<Vec<Option<Vec<u8>>>>;
 
 /// The fields of the first line, and the bytes that it takes. None: its end has not come, or there is none.
-fn next_line(lines: &Lines, input: &[u8], is_last: bool) -> Option<(Fields, usize)> {
+pub(super) fn next_line(lines: &Lines, input: &[u8], is_last: bool) -> Option<(Fields, usize)> {
     if input.is_empty() {
         return None;
     }
@@ -238,7 +238,7 @@ fn next_line(lines: &Lines, input: &[u8], is_last: bool) -> Option<(Fields, usiz
             };
             // What follows may be the rest of what ends it.
             let is_cut = !is_last && rest.len() < lines.between.len().max(lines.end.len()) + 2;
-            if lines.escape == Some(byte) && !(lines.quote == Some(byte)) {
+            if lines.escape == Some(byte) && lines.quote != Some(byte) {
                 match rest.get(1) {
                     Some(&letter) => {
                         is_null = !is_quoted && field.is_empty() && !has_escape && letter == b'N';

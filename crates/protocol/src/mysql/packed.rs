@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn frames_that_say_less_or_more_than_they_hold_are_refused() {
         let mut out = Vec::new();
-        Packed::default().pack(&[7; 100_000], &mut out);
+        Packed::default().pack(&vec![7; 100_000], &mut out);
         for said in [99_999u32, 100_001, 1, 0xff_ffff] {
             let mut bad = out.clone();
             bad[4..7].copy_from_slice(&said.to_le_bytes()[..3]);

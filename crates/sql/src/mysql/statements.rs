@@ -457,10 +457,6 @@ impl Words {
 
     /// SET in all its forms.
     fn set(&mut self) -> Result<Said> {
-        if self.word_at(0) == "names" {
-            self.at += 1;
-            return Ok(Said::Control(Control::Assign(vec![names(self.rest_as_pattern())])));
-        }
         if matches!(self.word_at(0).as_str(), "character" | "charset") {
             self.at += if self.word_at(0) == "character" { 2 } else { 1 };
             return Ok(Said::Control(Control::Assign(vec![names(self.rest_as_pattern())])));
@@ -478,7 +474,12 @@ impl Words {
         let mut assignments = Vec::new();
         for part in self.parts() {
             let mut words = Words { tokens: part, at: 0 };
-            assignments.push(words.assignment()?);
+            if words.word_at(0) == "names" && !matches!(words.token(1), Some(Token::Eq | Token::Assignment)) {
+                words.at += 1;
+                assignments.push(names(words.rest_as_pattern()));
+            } else {
+                assignments.push(words.assignment()?);
+            }
         }
         Ok(Said::Control(Control::Assign(assignments)))
     }
