@@ -201,6 +201,8 @@ pub struct Context {
     pub(crate) keeps_txn: bool,
     /// How deep in triggers the work is.
     pub(crate) trigger_depth: Cell<u32>,
+    /// What foreign keys have made of the statement that is under way, if it has any to heed.
+    pub(crate) foreign: RefCell<Option<Box<crate::foreign_keys::ForeignWork>>>,
     rights: RefCell<Option<(u64, UserId, Rc<Rights>)>>,
 }
 
@@ -244,6 +246,7 @@ impl Context {
             answers_wait,
             keeps_txn: false,
             trigger_depth: Cell::new(0),
+            foreign: RefCell::new(None),
             rights: RefCell::new(None),
         }
     }

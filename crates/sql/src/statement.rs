@@ -677,7 +677,7 @@ fn column_of(output: &crate::bind::Output, plan: &Plan) -> Column {
 fn is_short(plan: &Plan) -> bool {
     match plan {
         Plan::One | Plan::Nothing | Plan::Rows(..) => true,
-        Plan::Scan(scan) => scan.is_unique && !scan.table.space.may_wait(),
+        Plan::Scan(scan) => scan.is_unique && !scan.table.space.rows.may_wait(),
         Plan::Map(input, _) | Plan::Filter(input, _) | Plan::Limit { input, .. } => is_short(input),
         _ => false,
     }

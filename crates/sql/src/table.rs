@@ -31,6 +31,8 @@ pub(crate) struct Column {
     pub(crate) collation: Option<Arc<Collation>>,
     /// The type as MySQL's clients have declared it, and as it is shown to them.
     pub(crate) declared: Option<String>,
+    /// Its type was declared in PostgreSQL's dialect.
+    pub(crate) is_declared_in_postgres: bool,
     /// What an UPDATE that says nothing of the column puts there: an expression, as text.
     pub(crate) on_update: Option<String>,
     /// The key of rows that were declared without one: nobody sees it who does not name it with its table.
@@ -84,6 +86,7 @@ impl Table {
                     is_nullable: field.is_nullable,
                     default: declared.and_then(|column| column.default.clone()),
                     declared: declared.and_then(|column| column.shown.clone()),
+                    is_declared_in_postgres: declared.is_some_and(|column| column.is_postgres),
                     on_update: declared.and_then(|column| column.on_update.clone()),
                     collation: field.collation.clone().filter(|collation| !collation.is_binary()),
                     is_hidden: declared.is_some_and(|column| column.is_hidden),
@@ -149,6 +152,7 @@ struct Declared {
     shown: Option<String>,
     on_update: Option<String>,
     is_hidden: bool,
+    is_postgres: bool,
 }
 
 fn declared_columns(database: &Database, space: &Space) -> Vec<Declared> {
@@ -178,7 +182,10 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
             let text = Reader::new(value).read_str().ok().and_then(|text| std::str::from_utf8(text).ok());
             match (Reader::new(name).read_str().ok(), text) {
                 (Some(b"sql_hidden"), None) => declared.is_hidden = Reader::new(value).read_bool() == Ok(true),
-                (Some(b"sql_type"), Some(text)) => declared.ty = read_type(Dialect::Postgres, text),
+                (Some(b"sql_type"), Some(text)) => {
+                    declared.ty = read_type(Dialect::Postgres, text);
+                    declared.is_postgres = true;
+                }
                 (Some(b"mysql_type"), Some(text)) => {
                     declared.ty = read_type(Dialect::Mysql, text);
                     declared.shown = Some(crate::mysql::schema::shown_type(text));

@@ -174,7 +174,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
             (_, false) => format!("  KEY {} ({listed})", name(&index.name)),
         });
     }
-    let engine = if table.space.may_wait() { "vinyl" } else { "InnoDB" };
+    let engine = if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" };
     let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
     if let Some(next) = next_number(database, table).filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
@@ -234,7 +234,7 @@ fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
             schema(view),
             text(&table.name),
             text("BASE TABLE"),
-            text(if table.space.may_wait() { "vinyl" } else { "InnoDB" }),
+            text(if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" }),
             int(10),
             text("Dynamic"),
             int(rows),
