@@ -165,12 +165,14 @@ impl Database {
     }
 
     /// A row has another primary key now. Errors: it is named by others, who do not follow.
-    pub fn moved(&self, context: &Context, space: &Rc<Space>, old: &Tuple, new: &Tuple) -> Result<()> {
+    pub fn moved(&self, context: &Context, space: &Rc<Space>, old: &[u8], new: &Tuple) -> Result<()> {
         if !space.has_constraints() {
             return Ok(());
         }
+        let old = Tuple::new(&self.loose_rows, space.format().id(), old);
+        let old = old.map_err(|error| self.storage_error(error.into(), space))?;
         self.as_one_statement(context, || {
-            self.look_at_children(context, space, old, Some(new))?;
+            self.look_at_children(context, space, &old, Some(new))?;
             self.drive(context)
         })
     }
@@ -265,11 +267,11 @@ impl Database {
             }
             let is_named = !self.children(context, link, old, 1)?.is_empty();
             if is_named && action == Action::Restrict {
-                return Err(is_referenced(space, link));
+                return Err(self.is_referenced(space, link));
             }
             if is_named {
                 let pending = Pending::Unnamed { link: Rc::clone(link), old: old.clone() };
-                self.put_off(context, pending, || is_referenced(space, link))?;
+                self.put_off(context, pending, || self.is_referenced(space, link))?;
             }
         }
         Ok(())
@@ -509,7 +511,7 @@ impl Database {
                     if let Some(parent) = self.catalog.space(link.parent)
                         && self.is_broken(context, &parent, link, old)?
                     {
-                        return Err(is_referenced(&parent, link));
+                        return Err(self.is_referenced(&parent, link));
                     }
                 }
             }
@@ -532,6 +534,15 @@ impl Database {
         let key = Key { parts: &key, part_count: foreign.len() as u32 };
         let present = self.until_ready(context, || self.row_of_key(context, parent, index_id, key))?;
         Ok(present.is_none() && !self.children(context, link, old, 1)?.is_empty())
+    }
+
+    /// A row is named that would go.
+    fn is_referenced(&self, parent: &Space, link: &Link) -> Error {
+        let child = self.catalog.space(link.child).map_or_else(|| link.child.to_string(), |child| child.name());
+        Error::new(ErrorCode::ForeignKeyIntegrity, &[&link.def.name, &"tuple is referenced"])
+            .with("space", parent.name())
+            .with("name", &link.def.name)
+            .with("child", child)
     }
 
     // --- A transaction commits ---
@@ -600,7 +611,7 @@ impl Database {
             if let Some(old) = old.filter(|old| self.loses_key(space, link, old, new))
                 && self.is_broken(context, space, link, old)?
             {
-                return Err(is_referenced(space, link));
+                return Err(self.is_referenced(space, link));
             }
         }
         Ok(())
@@ -715,12 +726,4 @@ pub(crate) fn parent_missing(child: &Space, link: &Link, why: &str) -> Error {
         None => Error::new(ErrorCode::ComplexForeignKeyFailed, &[&link.def.name, &why]),
     };
     error.with("space", child.name()).with("name", &link.def.name)
-}
-
-/// A row is named that would go.
-fn is_referenced(parent: &Space, link: &Link) -> Error {
-    Error::new(ErrorCode::ForeignKeyIntegrity, &[&link.def.name, &"tuple is referenced"])
-        .with("space", parent.name())
-        .with("name", &link.def.name)
-        .with("child_id", link.child)
 }

@@ -82,7 +82,7 @@ impl Model {
             }
             if let Some(new) = new {
                 for one in keys.iter().filter(|one| one.child == table) {
-                    put_off.push((*one, field(&new, one.local), true));
+                    put_off.push((*one, field(&new, one.local)));
                 }
             }
             let Some(old) = old else { continue };
@@ -96,38 +96,35 @@ impl Model {
                 match action {
                     "restrict" if !named.is_empty() => return Err(Refused),
                     "restrict" => {}
-                    "no_action" => put_off.push((*one, Some(value), false)),
-                    _ => queue.push_back((usize::MAX, value, None)),
-                }
-                if !matches!(action, "restrict" | "no_action") {
-                    queue.pop_back();
-                    for key in named {
-                        let Some(row) = self.tables[one.child].get(&key).copied() else { continue };
-                        let to = match (action, new) {
-                            ("cascade", None) => {
-                                queue.push_back((one.child, key, None));
-                                continue;
+                    "no_action" => put_off.push((*one, Some(value))),
+                    _ => {
+                        for key in named {
+                            let Some(row) = self.tables[one.child].get(&key).copied() else { continue };
+                            let to = match (action, new) {
+                                ("cascade", None) => {
+                                    queue.push_back((one.child, key, None));
+                                    continue;
+                                }
+                                ("cascade", Some(new)) => field(&new, one.foreign),
+                                _ => None,
+                            };
+                            let mut row = row;
+                            match one.local {
+                                1 => row.1 = to,
+                                _ => row.2 = to,
                             }
-                            ("cascade", Some(new)) => field(&new, one.foreign),
-                            _ => None,
-                        };
-                        let mut row = row;
-                        match one.local {
-                            1 => row.1 = to,
-                            _ => row.2 = to,
+                            queue.push_back((one.child, key, Some(row)));
                         }
-                        queue.push_back((one.child, key, Some(row)));
                     }
                 }
             }
         }
-        for (key, value, is_child) in put_off {
+        for (key, value) in put_off {
             let Some(value) = value else { continue };
             let is_named = !self.names(&key, value).is_empty();
             if is_named && !self.has(&key, value) {
                 return Err(Refused);
             }
-            let _ = is_child;
         }
         Ok(())
     }
@@ -241,25 +238,25 @@ impl World {
             let shown = |value: Option<u64>| value.map_or("null".to_string(), |value| value.to_string());
             encode(&format!("[{}, {}, {}]", row.0, shown(row.1), shown(row.2)))
         };
-        let (table, done) = match step {
+        let done = match step {
             Step::Put(table, row) => {
                 let row = json(row);
-                (*table, self.database.execute(context, &space(*table), Operation::Replace { tuple: &row }))
+                self.database.execute(context, &space(*table), Operation::Replace { tuple: &row })
             }
             Step::Insert(table, row) => {
                 let row = json(row);
-                (*table, self.database.execute(context, &space(*table), Operation::Insert { tuple: &row }))
+                self.database.execute(context, &space(*table), Operation::Insert { tuple: &row })
             }
             Step::Set(table, id, at, to) => {
                 let to = to.map_or("null".to_string(), |to| to.to_string());
                 let (key, ops) = (encode(&format!("[{id}]")), encode(&format!(r#"[["=", {at}, {to}]]"#)));
                 let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
-                (*table, self.database.execute(context, &space(*table), update))
+                self.database.execute(context, &space(*table), update)
             }
             Step::Delete(table, id) => {
                 let key = encode(&format!("[{id}]"));
                 let delete = Operation::Delete { index_id: IndexId::PRIMARY, key: &key };
-                (*table, self.database.execute(context, &space(*table), delete))
+                self.database.execute(context, &space(*table), delete)
             }
             Step::Begin => return self.database.begin(context).map_err(|error| error.code()),
             Step::Commit => return self.database.commit(context).map_err(|error| error.code()),
@@ -272,7 +269,6 @@ impl World {
                 return Ok(());
             }
         };
-        let _ = table;
         done.map(drop).map_err(|error| error.code())
     }
 
@@ -388,6 +384,7 @@ proptest! {
             }
             drive(&world.database);
         }
+        contexts.iter().for_each(|context| world.database.suspend(context));
         for context in &contexts {
             let _ = world.database.commit(context);
             world.database.abandon(context);

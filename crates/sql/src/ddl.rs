@@ -1,5 +1,6 @@
 //! CREATE, ALTER, DROP: rows of the system spaces, as `box.schema` writes them.
 
+use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::table::Table;
@@ -82,26 +83,42 @@ impl Ddl<'_> {
         alter.operations.iter().any(|operation| matches!(operation, AlterTableOperation::AddConstraint { .. }))
     }
 
-    fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
+    pub(crate) fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
         Table::find(self.database, self.dialect, &self.dialect.object_name(name)?)
     }
 
-    fn system(&self, id: SpaceId) -> Result<Rc<Space>> {
+    /// The table of a name as it is in the catalog.
+    pub(crate) fn table_named(&self, name: &str) -> Result<Rc<Table>> {
+        Table::find(self.database, self.dialect, name)
+    }
+
+    /// An index over fields, of a name or the first free one that begins so.
+    pub(crate) fn add_index(&self, table: &Table, name: &str, fields: &[usize], is_unique: bool) -> Result<()> {
+        let columns = self.columns_of(table);
+        let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+        let mut names = std::iter::once(name.to_string()).chain((2..).map(|number| format!("{name}_{number}")));
+        let is_free = |name: &String| !table.indexes.iter().any(|index| self.dialect.is_same(&index.name, name));
+        let name = names.find(is_free).unwrap_or_default();
+        let index = NewIndex { name: name.clone(), is_unique, fields: fields.to_vec() };
+        self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)
+    }
+
+    pub(crate) fn system(&self, id: SpaceId) -> Result<Rc<Space>> {
         Ok(self.database.space(id)?)
     }
 
-    fn execute(&self, id: SpaceId, operation: Operation<'_>) -> Result<()> {
+    pub(crate) fn execute(&self, id: SpaceId, operation: Operation<'_>) -> Result<()> {
         self.database.execute(self.context, &self.system(id)?, operation)?;
         Ok(())
     }
 
-    fn delete(&self, id: SpaceId, key: &[u64]) -> Result<()> {
+    pub(crate) fn delete(&self, id: SpaceId, key: &[u64]) -> Result<()> {
         let key = encoded_key(key);
         self.execute(id, Operation::Delete { index_id: IndexId::PRIMARY, key: &key })
     }
 
     /// What goes together with a table goes whoever drops it: the right to do so is asked for where the table's own row is removed, in the same transaction.
-    fn as_admin<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn as_admin<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let acting = self.context.act_as(database::ADMIN, &self.database.catalog);
         let done = work();
         self.context.act_again(acting);
@@ -132,8 +149,9 @@ impl Ddl<'_> {
         let mut indexes: Vec<NewIndex> = Vec::new();
         let mut generated = None;
         let mut primary: Option<NewIndex> = None;
+        let mut declared = Declared::default();
         for (number, column) in create.columns.iter().enumerate() {
-            let (column, keys) = self.new_column(&name, column)?;
+            let (column, keys) = self.new_column(&name, column, &mut declared)?;
             if columns.iter().any(|other: &NewColumn| self.dialect.is_same(&other.name, &column.name)) {
                 let message = match self.dialect {
                     Dialect::Tarantool => format!("Space field '{}' is duplicate", column.name),
@@ -158,7 +176,7 @@ impl Ddl<'_> {
             columns.push(column);
         }
         for constraint in &create.constraints {
-            self.add_constraint(&name, &columns, constraint, &mut primary, &mut indexes)?;
+            self.add_constraint(&name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
         }
         let primary = match primary {
             Some(primary) => primary,
@@ -213,6 +231,9 @@ impl Ddl<'_> {
             };
             let start = self.first_number(create);
             self.put_sequence(space_id, &sequence, field, start)?;
+        }
+        if !declared.is_empty() {
+            self.put_constraints(&*self.table_named(&name)?, &declared)?;
         }
         Ok(1)
     }
@@ -296,7 +317,12 @@ impl Ddl<'_> {
         }
     }
 
-    fn new_column(&self, table: &str, column: &ast::ColumnDef) -> Result<(NewColumn, ColumnKeys)> {
+    fn new_column(
+        &self,
+        table: &str,
+        column: &ast::ColumnDef,
+        declared_constraints: &mut Declared,
+    ) -> Result<(NewColumn, ColumnKeys)> {
         let mut ty = Type::of_ast(self.dialect, &column.data_type)?;
         let declared = column.data_type.to_string();
         if self.dialect == Dialect::Mysql
@@ -370,11 +396,15 @@ impl Ddl<'_> {
                         _ => return Err(Error::unsupported(format!("'{text}' of column {}", new.name))),
                     }
                 }
-                ColumnOption::Check(_) => {
-                    return Err(Error::unsupported(format!("CHECK (column {} of {table})", new.name)));
+                ColumnOption::Check(check) => {
+                    let name = option.name.as_ref().or(check.name.as_ref()).map(|name| self.dialect.fold(name));
+                    declared_constraints.checks.push((name, Some(new.name.clone()), (*check.expr).clone()));
                 }
-                ColumnOption::ForeignKey(_) => {
-                    return Err(Error::unsupported(format!("REFERENCES (column {} of {table})", new.name)));
+                ColumnOption::ForeignKey(key) => {
+                    let name = option.name.as_ref().or(key.name.as_ref()).map(|name| self.dialect.fold(name));
+                    let mut key = key.clone();
+                    key.columns = vec![column.name.clone()];
+                    declared_constraints.keys.push((name, key));
                 }
                 other => return Err(Error::unsupported(format!("'{other}' of column {}", new.name))),
             }
@@ -425,8 +455,8 @@ impl Ddl<'_> {
         table: &str,
         columns: &[NewColumn],
         constraint: &TableConstraint,
-        primary: &mut Option<NewIndex>,
-        indexes: &mut Vec<NewIndex>,
+        (primary, indexes): (&mut Option<NewIndex>, &mut Vec<NewIndex>),
+        declared: &mut Declared,
     ) -> Result<()> {
         let named = |name: &Option<ast::Ident>| name.as_ref().map_or_else(String::new, |name| self.dialect.fold(name));
         match constraint {
@@ -445,8 +475,16 @@ impl Ddl<'_> {
                 indexes.push(NewIndex { name: named(&key.name), is_unique: false, fields });
                 Ok(())
             }
-            TableConstraint::Check(_) => Err(Error::unsupported(format!("CHECK (table {table})"))),
-            TableConstraint::ForeignKey(_) => Err(Error::unsupported(format!("FOREIGN KEY (table {table})"))),
+            TableConstraint::Check(check) => {
+                let name = check.name.as_ref().map(|name| self.dialect.fold(name));
+                declared.checks.push((name, None, (*check.expr).clone()));
+                Ok(())
+            }
+            TableConstraint::ForeignKey(key) => {
+                let name = key.name.as_ref().or(key.index_name.as_ref()).map(|name| self.dialect.fold(name));
+                declared.keys.push((name, key.clone()));
+                Ok(())
+            }
             other => Err(Error::unsupported(format!("'{other}'"))),
         }
     }
@@ -554,8 +592,11 @@ impl Ddl<'_> {
     /// ALTER TABLE ADD of a constraint that is an index.
     fn add_key(&self, table: &Table, constraint: &TableConstraint) -> Result<()> {
         let mut columns = self.columns_of(table);
-        let (mut primary, mut indexes) = (None, Vec::new());
-        self.add_constraint(&table.name, &columns, constraint, &mut primary, &mut indexes)?;
+        let (mut primary, mut indexes, mut declared) = (None, Vec::new(), Declared::default());
+        self.add_constraint(&table.name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
+        if !declared.is_empty() {
+            return self.put_constraints(table, &declared);
+        }
         let id = u64::from(table.space.id.0);
         let next = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         for (number, index) in (next..).zip(&indexes) {
@@ -656,6 +697,7 @@ impl Ddl<'_> {
                 format!("Can't drop space '{}': the space is a system space", table.name),
             ));
         }
+        self.check_not_referenced(&table)?;
         let id = u64::from(table.space.id.0);
         let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
         if let Some((sequence, is_own)) = generated {
@@ -674,8 +716,33 @@ impl Ddl<'_> {
             self.drop_grants(id)?;
             self.delete(database::TRUNCATE_ID, &[id])
         })?;
+        let checks = table.space.def().checks.clone();
         self.delete(SPACE_ID, &[id])?;
+        self.drop_functions(&checks)?;
         Ok(1)
+    }
+
+    /// Errors: rows of the table are named by those of another one.
+    fn check_not_referenced(&self, table: &Table) -> Result<()> {
+        for child in self.database.catalog.spaces() {
+            let def = child.def();
+            let key = def.foreign_keys.iter().find(|key| key.space == table.space.id && child.id != table.space.id);
+            let Some(key) = key else { continue };
+            let what = match self.dialect {
+                Dialect::Tarantool => return Ok(()),
+                Dialect::Mysql => format!(
+                    "Cannot drop table '{}' referenced by a foreign key constraint '{}' on table '{}'.",
+                    table.name, key.name, def.name
+                ),
+                Dialect::Postgres => {
+                    format!("cannot drop table {} because other objects depend on it", table.name)
+                }
+            };
+            let detail = format!("constraint {} on table {} depends on table {}", key.name, def.name, table.name);
+            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+            return Err(Error::new(Condition::DependentObjects, what).detail(detail).hint(hint).mysql(3730));
+        }
+        Ok(())
     }
 
     /// The rights of others on a table go with it.
@@ -800,12 +867,30 @@ impl Ddl<'_> {
                             set_name(column, &self.dialect.fold(new_column_name));
                         }
                     })?;
-                    self.update_space(&table, 6, |out| out.extend_from_slice(&format), None)?;
+                    let checks = self.renamed_checks(&table, &old, &self.dialect.fold(new_column_name))?;
+                    let def = table.space.def();
+                    match checks == def.checks {
+                        true => self.update_space(&table, 6, |out| out.extend_from_slice(&format), None)?,
+                        // Both at once: a condition means something at any time.
+                        false => {
+                            let mut row = self.space_row(table.space.id)?;
+                            row[5] = self.options_with(&table.space, &checks, &def.foreign_keys)?;
+                            row[6] = format;
+                            self.put_space_row(&row)?;
+                            self.drop_functions(&def.checks)?;
+                        }
+                    }
                 }
                 AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
                     self.add_column(&table, column_def, *if_not_exists)?;
                 }
                 AlterTableOperation::AddConstraint { constraint, .. } => self.add_key(&table, constraint)?,
+                AlterTableOperation::DropConstraint { name, if_exists, .. } => {
+                    self.drop_named(&table, &self.dialect.fold(name), *if_exists)?;
+                }
+                AlterTableOperation::DropForeignKey { name, .. } => {
+                    self.drop_named(&table, &self.dialect.fold(name), false)?;
+                }
                 AlterTableOperation::OwnerTo { .. } => {}
                 other => return Err(Error::unsupported(format!("ALTER TABLE '{other}'"))),
             }
@@ -813,8 +898,34 @@ impl Ddl<'_> {
         Ok(0)
     }
 
+    /// DROP CONSTRAINT: a check, a foreign key, or a unique index.
+    fn drop_named(&self, table: &Table, name: &str, if_exists: bool) -> Result<()> {
+        if self.drop_constraint(table, name)? {
+            return Ok(());
+        }
+        let index = table.indexes.iter().find(|index| index.is_unique && self.dialect.is_same(&index.name, name));
+        match index {
+            Some(index) if index.id == IndexId::PRIMARY => {
+                Err(Error::new(Condition::InvalidTable, format!("cannot drop the primary key of '{}'", table.name)))
+            }
+            Some(index) => self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)]),
+            None if if_exists => Ok(()),
+            None => {
+                let what = match self.dialect {
+                    Dialect::Tarantool => format!("Constraint '{name}' does not exist in space '{}'", table.name),
+                    Dialect::Mysql => format!("Can't DROP '{name}'; check that column/key exists"),
+                    Dialect::Postgres => {
+                        format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name)
+                    }
+                };
+                Err(Error::new(Condition::UndefinedObject, what))
+            }
+        }
+    }
+
     fn add_column(&self, table: &Table, column: &ast::ColumnDef, if_not_exists: bool) -> Result<()> {
-        let (column, keys) = self.new_column(&table.name, column)?;
+        let mut declared = Declared::default();
+        let (column, keys) = self.new_column(&table.name, column, &mut declared)?;
         if table.column(self.dialect, &column.name).is_some() {
             if if_not_exists {
                 return Ok(());
@@ -830,7 +941,11 @@ impl Ddl<'_> {
         self.encode_column(&column, &mut encoded);
         let format = self.changed_format(table, |format| format.push(encoded))?;
         // Rows that are there have fewer fields.
-        self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))?;
+        match declared.is_empty() {
+            true => Ok(()),
+            false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
+        }
     }
 
     /// The format of a space with its columns changed.
@@ -852,6 +967,14 @@ impl Ddl<'_> {
         msgpack::encode_array(&mut format, columns.len() as u32);
         columns.iter().for_each(|column| format.extend_from_slice(column));
         Ok(format)
+    }
+
+    /// Replaces a row of `_space`.
+    pub(crate) fn put_space_row(&self, fields: &[Vec<u8>]) -> Result<()> {
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, fields.len() as u32);
+        fields.iter().for_each(|field| row.extend_from_slice(field));
+        self.execute(SPACE_ID, Operation::Replace { tuple: &row })
     }
 
     fn update_space(
@@ -892,7 +1015,7 @@ struct ColumnKeys {
     is_generated: bool,
 }
 
-fn encoded_key(parts: &[u64]) -> Vec<u8> {
+pub(crate) fn encoded_key(parts: &[u64]) -> Vec<u8> {
     let mut key = Vec::new();
     msgpack::encode_array(&mut key, parts.len() as u32);
     parts.iter().for_each(|part| msgpack::encode_uint(&mut key, *part));
