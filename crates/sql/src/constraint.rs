@@ -14,6 +14,17 @@ use storage::Key;
 use tuple::msgpack::{self, Reader};
 use tuple::{IndexId, SpaceId};
 
+/// Foreign keys that wait for the table that they name, of all sessions.
+pub const WAITING_KEYS_MAX: usize = 10_000;
+
+/// A foreign key that names a table which is not there yet.
+pub(crate) struct Waiting {
+    pub(crate) session: u64,
+    child: String,
+    name: Option<String>,
+    key: ast::ForeignKeyConstraint,
+}
+
 /// Constraints that a statement declares.
 #[derive(Default)]
 pub(crate) struct Declared {
@@ -61,6 +72,18 @@ impl Ddl<'_> {
             checks.push(CheckDef { name, function_id, field: None });
         }
         for (name, key) in &declared.keys {
+            let sql = crate::Sql::of(self.database);
+            let parent = self.dialect.object_name(&key.foreign_table)?;
+            let is_missing = self.database.catalog.space_by_name(&parent).is_none();
+            if is_missing && self.context.skips_foreign_keys() && sql.waiting.borrow().len() < WAITING_KEYS_MAX {
+                sql.waiting.borrow_mut().push(Waiting {
+                    session: self.context.session.id,
+                    child: table.name.clone(),
+                    name: name.clone(),
+                    key: key.clone(),
+                });
+                continue;
+            }
             let columns: Vec<String> = key.columns.iter().map(|column| self.dialect.fold(column)).collect();
             let name = self.constraint_name(table, name.as_deref(), &taken, |number| match self.dialect {
                 Dialect::Tarantool => format!("fk_unnamed_{}_{number}", table.name),
@@ -296,7 +319,31 @@ impl Ddl<'_> {
         msgpack::encode_str(&mut ops, b"=");
         msgpack::encode_uint(&mut ops, 5);
         ops.extend_from_slice(&options);
-        self.execute(SPACE_ID, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })
+        let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
+        self.execute(SPACE_ID, update).map_err(|error| error.in_words_of(self.dialect))
+    }
+
+    /// Adds foreign keys that have waited for the table that they name: those who load a dump say that they are not to be looked at.
+    pub(crate) fn put_waiting(&self, name: &str) -> Result<()> {
+        let sql = crate::Sql::of(self.database);
+        let session = self.context.session.id;
+        let mut ready = Vec::new();
+        sql.waiting.borrow_mut().retain(|waiting: &Waiting| {
+            let is_it = waiting.session == session
+                && self
+                    .dialect
+                    .object_name(&waiting.key.foreign_table)
+                    .is_ok_and(|parent| self.dialect.is_same(&parent, name));
+            if is_it {
+                ready.push((waiting.child.clone(), waiting.name.clone(), waiting.key.clone()));
+            }
+            !is_it
+        });
+        for (child, key_name, key) in ready {
+            let Ok(table) = self.table_named(&child) else { continue };
+            self.put_constraints(&table, &Declared { checks: Vec::new(), keys: vec![(key_name, key)] })?;
+        }
+        Ok(())
     }
 
     /// The options of a space with other constraints.

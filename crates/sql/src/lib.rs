@@ -15,6 +15,7 @@
 //! * A plan is made of a schema and is not run under another one.
 
 mod aggregates;
+mod alter;
 mod arithmetic;
 mod array;
 mod bind;
@@ -37,6 +38,7 @@ mod mysql;
 mod plan;
 mod run;
 mod scan;
+mod sequence;
 mod session;
 mod shown_constraints;
 mod statement;
@@ -45,10 +47,12 @@ mod table;
 mod types;
 mod value;
 
+pub use alter::REWRITTEN_MAX;
 pub use array::{ELEMENTS_MAX, parse_array};
 pub use bind::PARAMETERS_MAX;
 pub use change::Counts;
 pub use condition::serve_expressions;
+pub use constraint::WAITING_KEYS_MAX;
 pub use control::{Assignment, Control, Copy, CopyFormat, Isolation, Modes};
 pub use dialect::{Dialect, TEXT_MAX};
 pub use error::{Body, Condition, Error, Result, mysql_state};

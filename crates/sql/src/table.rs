@@ -31,6 +31,8 @@ pub(crate) struct Column {
     pub(crate) collation: Option<Arc<Collation>>,
     /// The type as MySQL's clients have declared it, and as it is shown to them.
     pub(crate) declared: Option<String>,
+    /// The type as it was declared, in the words of its dialect.
+    pub(crate) raw_declared: Option<String>,
     /// Its type was declared in PostgreSQL's dialect.
     pub(crate) is_declared_in_postgres: bool,
     /// What an UPDATE that says nothing of the column puts there: an expression, as text.
@@ -86,6 +88,7 @@ impl Table {
                     is_nullable: field.is_nullable,
                     default: declared.and_then(|column| column.default.clone()),
                     declared: declared.and_then(|column| column.shown.clone()),
+                    raw_declared: declared.and_then(|column| column.raw.clone()),
                     is_declared_in_postgres: declared.is_some_and(|column| column.is_postgres),
                     on_update: declared.and_then(|column| column.on_update.clone()),
                     collation: field.collation.clone().filter(|collation| !collation.is_binary()),
@@ -153,6 +156,7 @@ struct Declared {
     on_update: Option<String>,
     is_hidden: bool,
     is_postgres: bool,
+    raw: Option<String>,
 }
 
 fn declared_columns(database: &Database, space: &Space) -> Vec<Declared> {
@@ -185,9 +189,11 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
                 (Some(b"sql_type"), Some(text)) => {
                     declared.ty = read_type(Dialect::Postgres, text);
                     declared.is_postgres = true;
+                    declared.raw = Some(text.to_string());
                 }
                 (Some(b"mysql_type"), Some(text)) => {
                     declared.ty = read_type(Dialect::Mysql, text);
+                    declared.raw = Some(text.to_string());
                     declared.shown = Some(crate::mysql::schema::shown_type(text));
                 }
                 (Some(b"on_update"), Some(text)) => declared.on_update = Some(text.to_string()),

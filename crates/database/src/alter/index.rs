@@ -357,7 +357,7 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     let wanted = if space.owner() == context.user(&database.catalog) { Privileges::ALTER } else { Privileges::DROP };
     check_change(database, context, wanted, ObjectType::Space, space.id.0, space.owner(), &space.name())?;
     check_not_building(&space)?;
-    if !context.origin.is_replay() {
+    if !context.origin.is_replay() && !context.skips_foreign_keys.get() {
         constraints::check_index_unused(database, &space, IndexId(id), None)?;
     }
     if id == 0 {
@@ -447,7 +447,7 @@ fn plan_alter(database: &Database, context: &Context, space: &Rc<Space>, parsed:
         return Err(Error::new(ErrorCode::LastDrop, &[&space.name()]));
     }
     let id = parsed.info.id;
-    if !context.origin.is_replay() {
+    if !context.origin.is_replay() && !context.skips_foreign_keys.get() {
         constraints::check_index_unused(database, space, id, Some((&parsed.info.parts, parsed.is_unique)))?;
     }
     let primary = if id == 0 { None } else { space.index(IndexId::PRIMARY) };

@@ -1,10 +1,12 @@
 //! Conditions of rows, and defaults of columns, alone.
 
 use super::{Binder, Scope};
+use crate::cast::Strictness;
 use crate::condition::check_is_of_row;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
 use crate::table::Table;
+use crate::types::Type;
 use sqlparser::ast;
 use std::rc::Rc;
 
@@ -31,6 +33,23 @@ impl Binder<'_> {
         scope.relations.push(relation);
         let expr = self.condition(&scope, &expr)?;
         check_is_of_row(&expr)?;
+        Ok((expr, used.fields()))
+    }
+
+    /// A value over the columns of a table, in a type; and which fields it reads, with their places. Errors: names and types that do not fit.
+    pub(crate) fn bind_value(
+        &self,
+        table: &Rc<Table>,
+        text: &str,
+        ty: Type,
+        strictness: Strictness,
+    ) -> Result<(Expr, Vec<(u32, Slot)>)> {
+        let expr = self.parse_expression(text)?;
+        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        let bound = self.bind(&scope, &expr)?;
+        let expr = self.cast_to(bound, ty, strictness)?.expr;
         Ok((expr, used.fields()))
     }
 
