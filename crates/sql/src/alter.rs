@@ -249,7 +249,11 @@ impl Ddl<'_> {
             for index in table.indexes.iter().rev() {
                 self.delete(INDEX_ID, &[id, u64::from(index.id.0)])?;
             }
-            for (child, _) in &children {
+            for (at, (child, _)) in children.iter().enumerate() {
+                // Each once, however many keys it has.
+                if children[..at].iter().any(|(other, _)| other.id == child.id) {
+                    continue;
+                }
                 let def = child.def();
                 let mut keys = def.foreign_keys.clone();
                 keys.iter_mut().filter(|key| key.space == table.space.id).for_each(follow);

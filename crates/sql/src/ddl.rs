@@ -1,5 +1,8 @@
 //! CREATE, ALTER, DROP: rows of the system spaces, as `box.schema` writes them.
 
+mod columns;
+mod copies;
+
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -69,6 +72,21 @@ impl Ddl<'_> {
             ast::Statement::CreateTable(create) => self.create_table(create),
             ast::Statement::CreateIndex(create) => self.create_index(create),
             ast::Statement::AlterTable(alter) => self.alter_table(alter),
+            ast::Statement::AlterIndex { name, operation: ast::AlterIndexOperation::RenameIndex { index_name } } => {
+                let (old, new) = (self.dialect.object_name(name)?, self.dialect.object_name(index_name)?);
+                let spaces = self.database.catalog.spaces();
+                let owner = spaces.into_iter().find(|space| !space.is_system() && space.index_by_name(&old).is_some());
+                match owner {
+                    Some(space) => {
+                        self.rename_index(&*self.table_named(&space.name())?, &old, &new)?;
+                        Ok(0)
+                    }
+                    None => {
+                        let what = format!("relation \"{old}\" does not exist");
+                        Err(Error::new(Condition::UndefinedTable, what))
+                    }
+                }
+            }
             ast::Statement::CreateSequence { if_not_exists, name, sequence_options, .. } => {
                 self.create_sequence(name, *if_not_exists, sequence_options)
             }
@@ -238,6 +256,15 @@ impl Ddl<'_> {
         for constraint in &create.constraints {
             self.add_constraint(&name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
         }
+        let is_outside = |field: usize| primary.as_ref().is_none_or(|primary| !primary.fields.contains(&field));
+        if self.dialect == Dialect::Postgres
+            && let Some(field) = generated.take_if(|field| is_outside(*field))
+        {
+            // Only a part of the primary key is filled by the space itself.
+            let sequence = format!("{name}_{}_seq", columns[field].name);
+            self.put_sequence_row(&sequence, 1)?;
+            columns[field].default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
+        }
         let primary = match primary {
             Some(primary) => primary,
             None if self.dialect == Dialect::Tarantool => {
@@ -285,82 +312,6 @@ impl Ddl<'_> {
         }
         self.put_waiting(&name)?;
         Ok(1)
-    }
-
-    /// CREATE TABLE a LIKE b: columns, indexes and checks, and no rows.
-    fn create_like(&self, name: &str, like: &ast::ObjectName) -> Result<u64> {
-        let table = self.table(like)?;
-        let row = self.space_row(table.space.id)?;
-        let space_id = self.as_admin(|| self.new_space_id())?;
-        let mut fields = row.clone();
-        let number = |value: u64| {
-            let mut out = Vec::new();
-            msgpack::encode_uint(&mut out, value);
-            out
-        };
-        fields[0] = number(space_id);
-        fields[1] = number(u64::from(self.context.user(&self.database.catalog)));
-        fields[2].clear();
-        msgpack::encode_str(&mut fields[2], name.as_bytes());
-        fields[5] = self.options_with(&table.space, &table.space.def().checks, &[])?;
-        self.put_space_row(&fields)?;
-        let columns = self.columns_of(&table);
-        for index in &table.indexes {
-            let fields = index.parts.iter().map(|(field, ..)| *field).collect();
-            let made = NewIndex { name: index.name.clone(), is_unique: index.is_unique, fields };
-            self.put_index(space_id, u64::from(index.id.0), &index.name, &made, &columns)?;
-        }
-        if let Some((field, _)) = table.generated {
-            self.put_sequence(space_id, name, field, 1)?;
-        }
-        Ok(1)
-    }
-
-    /// CREATE TABLE ... AS: a table of a query's columns, and its rows.
-    fn create_as(&self, create: &ast::CreateTable, name: &str, query: &ast::Query) -> Result<u64> {
-        if !create.columns.is_empty() || !create.constraints.is_empty() {
-            return Err(Error::unsupported("CREATE TABLE with columns and a query"));
-        }
-        let sql = crate::Sql::of(self.database);
-        let text = query.to_string();
-        let prepared = sql.prepare(self.database, self.dialect, &text, &[])?;
-        let quote = |name: &str| match self.dialect {
-            Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
-            _ => format!("\"{}\"", name.replace('"', "\"\"")),
-        };
-        let columns: Vec<String> = prepared
-            .columns()
-            .iter()
-            .map(|column| {
-                let ty = match column.ty.base {
-                    Base::Unknown | Base::Any | Base::Scalar => "text".to_string(),
-                    Base::Text if self.dialect == Dialect::Mysql => "longtext".to_string(),
-                    Base::Double if self.dialect == Dialect::Mysql => "double".to_string(),
-                    _ => column.ty.name(self.dialect),
-                };
-                format!("{} {ty}", quote(&column.name))
-            })
-            .collect();
-        let engine = match self.engine_of(create)? {
-            "vinyl" if self.dialect == Dialect::Mysql => " ENGINE = vinyl",
-            "vinyl" => " WITH (engine = 'vinyl')",
-            _ => "",
-        };
-        let mut made = format!("CREATE TABLE {} ({})", quote(name), columns.join(", "));
-        if self.dialect == Dialect::Tarantool {
-            made = made.replacen('(', "(\"__rowid\" INTEGER PRIMARY KEY AUTOINCREMENT, ", 1);
-        }
-        made.push_str(engine);
-        let run = |text: &str| -> Result<u64> {
-            let prepared = sql.prepare(self.database, self.dialect, text, &[])?;
-            Ok(sql.run(self.database, self.context, &prepared, &[], &mut |_| Ok(()))?.counts.rows)
-        };
-        run(&made)?;
-        let names: Vec<String> = prepared.columns().iter().map(|column| quote(&column.name)).collect();
-        let fill = format!("INSERT INTO {} ({}) {text}", quote(name), names.join(", "));
-        run(&fill).inspect_err(|_| {
-            let _ = run(&format!("DROP TABLE {}", quote(name)));
-        })
     }
 
     /// The number that a table's first row gets: `AUTO_INCREMENT = n`.
@@ -764,8 +715,8 @@ impl Ddl<'_> {
         self.reshape(table, shape)
     }
 
-    /// A sequence that fills a column, made and dropped together with the table.
-    pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
+    /// A sequence. Returns its number.
+    fn put_sequence_row(&self, name: &str, start: u64) -> Result<u64> {
         let id =
             self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0)
                 + 1;
@@ -782,6 +733,12 @@ impl Ddl<'_> {
         msgpack::encode_uint(&mut row, 0);
         msgpack::encode_bool(&mut row, false);
         self.execute(SEQUENCE_ID, Operation::Insert { tuple: &row })?;
+        Ok(id)
+    }
+
+    /// A sequence that fills a column of the primary key, made and dropped together with the table.
+    pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
+        let id = self.put_sequence_row(name, start)?;
         let mut link = Vec::new();
         msgpack::encode_array(&mut link, 5);
         msgpack::encode_uint(&mut link, space_id);
@@ -862,8 +819,13 @@ impl Ddl<'_> {
                 }
             };
             let detail = format!("constraint {} on table {} depends on table {}", key.name, def.name, table.name);
-            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
-            return Err(Error::new(Condition::DependentObjects, what).detail(detail).hint(hint).mysql(3730));
+            let error = Error::new(Condition::DependentObjects, what).mysql(3730);
+            return Err(match self.dialect {
+                Dialect::Postgres => {
+                    error.detail(detail).hint("Use DROP ... CASCADE to drop the dependent objects too.")
+                }
+                _ => error,
+            });
         }
         Ok(())
     }
@@ -1078,324 +1040,6 @@ impl Ddl<'_> {
             }
         }
         Ok(0)
-    }
-
-    /// DROP CONSTRAINT: a check, a foreign key, or a unique index.
-    fn drop_named(&self, table: &Table, name: &str, if_exists: bool) -> Result<()> {
-        if self.drop_constraint(table, name)? {
-            return Ok(());
-        }
-        let index = table.indexes.iter().find(|index| index.is_unique && self.dialect.is_same(&index.name, name));
-        match index {
-            Some(index) if index.id == IndexId::PRIMARY => {
-                Err(Error::new(Condition::InvalidTable, format!("cannot drop the primary key of '{}'", table.name)))
-            }
-            Some(index) => self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)]),
-            None if if_exists => Ok(()),
-            None => {
-                let what = match self.dialect {
-                    Dialect::Tarantool => format!("Constraint '{name}' does not exist in space '{}'", table.name),
-                    Dialect::Mysql => format!("Can't DROP '{name}'; check that column/key exists"),
-                    Dialect::Postgres => {
-                        format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name)
-                    }
-                };
-                Err(Error::new(Condition::UndefinedObject, what))
-            }
-        }
-    }
-
-    /// ADD COLUMN whose rows get a value, or at a place within the row.
-    fn add_column_with(
-        &self,
-        table: &Table,
-        (column, keys): (NewColumn, ColumnKeys),
-        declared: &Declared,
-        position: Option<&ast::MySQLColumnPosition>,
-    ) -> Result<()> {
-        let mut shape = self.shape_of(table)?;
-        let implicit = match self.dialect {
-            // What a column holds that may not be null and of which nothing is said.
-            Dialect::Mysql if !column.is_nullable && !keys.is_generated => {
-                Some(crate::cast::display(self.dialect, &crate::mysql::assign::implicit(column.ty)))
-                    .map(|text| format!("'{}'", text.replace('\'', "''")))
-            }
-            _ => None,
-        };
-        let source = match keys.is_generated {
-            true => crate::alter::Source::Number,
-            false => crate::alter::Source::Expression(column.default.clone().or(implicit), None),
-        };
-        let at = self.place_column(table, &mut shape, position, None, column, source)?;
-        let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
-        if keys.is_primary {
-            self.show_primary(table, &mut shape, vec![at], "")?;
-        }
-        if keys.is_unique {
-            let index = NewIndex { name: String::new(), is_unique: true, fields: vec![at] };
-            let mut index_name = self.index_name(&table.name, &index, next as usize);
-            if index_name.is_empty() {
-                index_name = self.free_index_name(&table.name, &index, &shape.columns, |known| {
-                    shape.indexes.iter().any(|(_, index)| index.name == known)
-                });
-            }
-            shape.indexes.push((next, NewIndex { name: index_name, ..index }));
-        }
-        if keys.is_generated {
-            if shape.generated.is_some() {
-                let what = "there can be only one auto-increment column";
-                return Err(Error::new(Condition::InvalidTable, what).mysql(1075));
-            }
-            shape.generated = Some(at);
-        }
-        self.reshape(table, shape)?;
-        match declared.is_empty() {
-            true => Ok(()),
-            false => self.put_constraints(&*self.table_named(&table.name)?, declared),
-        }
-    }
-
-    /// Columns become the primary key in the place of the hidden one, which goes.
-    fn show_primary(
-        &self,
-        table: &Table,
-        shape: &mut crate::alter::Shape,
-        fields: Vec<usize>,
-        name: &str,
-    ) -> Result<()> {
-        let hidden = shape.columns.iter().position(|column| column.is_hidden);
-        let Some(hidden) = hidden else {
-            let what = match self.dialect {
-                Dialect::Mysql => "Multiple primary key defined".to_string(),
-                _ => format!("multiple primary keys for table \"{}\" are not allowed", table.name),
-            };
-            return Err(Error::new(Condition::InvalidTable, what));
-        };
-        if let Some((_, primary)) = shape.indexes.iter_mut().find(|(id, _)| *id == 0) {
-            let index = NewIndex { name: name.to_string(), is_unique: true, fields };
-            *primary = NewIndex { name: self.index_name(&table.name, &index, 0), ..index };
-        }
-        self.remove_column(table, shape, hidden)
-    }
-
-    /// MODIFY, CHANGE: a column as if it were declared anew.
-    fn change_column(
-        &self,
-        table: &Table,
-        old: &ast::Ident,
-        column: &ast::ColumnDef,
-        position: Option<&ast::MySQLColumnPosition>,
-    ) -> Result<()> {
-        let at = self.column_at(table, &self.dialect.fold(old))?;
-        let mut declared = Declared::default();
-        let (mut column, keys) = self.new_column(&table.name, column, &mut declared)?;
-        let mut shape = self.shape_of(table)?;
-        let before = table.columns[at].name.clone();
-        let is_renamed = before != column.name;
-        if is_renamed
-            && table.columns.iter().any(|known| {
-                self.dialect.is_same(&known.name, &column.name) && !self.dialect.is_same(&known.name, &before)
-            })
-        {
-            let what = format!("Duplicate column name '{}'", column.name);
-            return Err(Error::new(Condition::DuplicateColumn, what));
-        }
-        if is_renamed {
-            shape.checks = self.renamed_checks(table, &before, &column.name)?;
-        }
-        let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
-        column.is_nullable &= !is_key;
-        let name = column.name.clone();
-        let text = format!("`{}`", before.replace('`', "``"));
-        let source = crate::alter::Source::Expression(Some(text), Some(at));
-        let at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
-        match (keys.is_generated, shape.generated == Some(at)) {
-            (true, false) if shape.generated.is_some() => {
-                let what = "there can be only one auto-increment column";
-                return Err(Error::new(Condition::InvalidTable, what).mysql(1075));
-            }
-            (true, _) => shape.generated = Some(at),
-            (false, true) => shape.generated = None,
-            (false, false) => {}
-        }
-        if keys.is_primary {
-            self.show_primary(table, &mut shape, vec![at], "")?;
-        }
-        if keys.is_unique {
-            let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
-            shape.indexes.push((next, NewIndex { name, is_unique: true, fields: vec![at] }));
-        }
-        self.reshape(table, shape)?;
-        match declared.is_empty() {
-            true => Ok(()),
-            false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
-        }
-    }
-
-    /// ALTER COLUMN.
-    fn alter_column(&self, table: &Table, name: &str, operation: &ast::AlterColumnOperation) -> Result<()> {
-        use ast::AlterColumnOperation as Op;
-        let at = self.column_at(table, name)?;
-        let mut shape = self.shape_of(table)?;
-        match operation {
-            Op::SetDefault { value } => self.put_default(table, at, Some(value.to_string())),
-            Op::DropDefault => self.put_default(table, at, None),
-            Op::SetNotNull | Op::DropNotNull => {
-                let is_nullable = matches!(operation, Op::DropNotNull);
-                let is_key = table.primary_key().iter().any(|(field, ..)| *field == at);
-                if is_nullable && is_key {
-                    let what = format!("column \"{}\" is in a primary key", table.columns[at].name);
-                    return Err(Error::new(Condition::InvalidTable, what));
-                }
-                if table.columns[at].is_nullable == is_nullable {
-                    return Ok(());
-                }
-                let is_indexed = table.indexes.iter().any(|index| index.parts.iter().any(|(field, ..)| *field == at));
-                if is_indexed {
-                    shape.columns[at].is_nullable = is_nullable;
-                    if let Some(raw) = &mut shape.formats[at] {
-                        set_nullable(raw, is_nullable);
-                    }
-                    return self.reshape(table, shape);
-                }
-                let format = self.changed_format(table, |format| {
-                    if let Some(column) = format.get_mut(at) {
-                        set_nullable(column, is_nullable);
-                    }
-                })?;
-                self.update_space(table, 6, |out| out.extend_from_slice(&format), None).map_err(|error| {
-                    let what = format!(
-                        "column \"{}\" of relation \"{}\" contains null values",
-                        table.columns[at].name, table.name
-                    );
-                    let is_null =
-                        error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::FieldType));
-                    match is_null {
-                        true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
-                        false => error,
-                    }
-                })
-            }
-            Op::SetDataType { data_type, using, .. } => {
-                let ty = Type::of_ast(self.dialect, data_type)?;
-                let column = &mut shape.columns[at];
-                (column.ty, column.declared) = (ty, data_type.to_string());
-                let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
-                let text = using.as_ref().map_or(quoted, ToString::to_string);
-                shape.formats[at] = None;
-                shape.sources[at] = crate::alter::Source::Expression(Some(text), Some(at));
-                self.reshape(table, shape)
-            }
-            Op::AddGenerated { .. } => {
-                if shape.generated.is_some() {
-                    return Err(Error::unsupported("a second identity column"));
-                }
-                let top = self.top_of(table, at)?;
-                let sequence = format!("{}_{}_seq", table.name, table.columns[at].name);
-                self.put_sequence(u64::from(table.space.id.0), &sequence, at, top + 1)
-            }
-            other => Err(Error::unsupported(format!("ALTER COLUMN {other}"))),
-        }
-    }
-
-    /// The greatest number in a column, 0 if there is none.
-    fn top_of(&self, table: &Table, at: usize) -> Result<u64> {
-        let all = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);
-        let mut top = 0;
-        self.database.select(self.context, &table.space, &all, |row| {
-            let value = tuple::field(row, at as u32).map(Value::decode).and_then(|value| value.as_integer());
-            top = top.max(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0));
-            true
-        })?;
-        Ok(top.min(i64::MAX as u64 - 1))
-    }
-
-    fn column_at(&self, table: &Table, name: &str) -> Result<usize> {
-        table.column(self.dialect, name).ok_or_else(|| {
-            let what = match self.dialect {
-                Dialect::Mysql => format!("Unknown column '{name}' in '{}'", table.name),
-                _ => format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
-            };
-            Error::new(Condition::UndefinedColumn, what)
-        })
-    }
-
-    fn put_default(&self, table: &Table, at: usize, default: Option<String>) -> Result<()> {
-        let mut column = self.columns_of(table).swap_remove(at);
-        column.default = default.clone().filter(|text| !text.eq_ignore_ascii_case("null"));
-        self.check_default(&column)?;
-        let default = column.default;
-        let format = self.changed_format(table, |format| {
-            if let Some(column) = format.get_mut(at) {
-                let mut entries = crate::constraint::raw_entries(column);
-                entries.retain(|(key, _)| key != "default");
-                if let Some(text) = &default {
-                    let mut value = Vec::new();
-                    msgpack::encode_str(&mut value, text.as_bytes());
-                    entries.push(("default".to_string(), value));
-                }
-                *column = crate::constraint::encode_entries(&entries);
-            }
-        })?;
-        self.update_space(table, 6, |out| out.extend_from_slice(&format), None)
-    }
-
-    fn drop_columns(&self, table: &Table, names: &[ast::Ident], if_exists: bool) -> Result<()> {
-        for name in names {
-            let name = self.dialect.fold(name);
-            let table = self.table_named(&table.name)?;
-            let Some(at) = table.column(self.dialect, &name) else {
-                if if_exists {
-                    continue;
-                }
-                return self.column_at(&table, &name).map(drop).map_err(|error| match self.dialect {
-                    Dialect::Mysql => Error::new(
-                        Condition::UndefinedObject,
-                        format!("Can't DROP COLUMN `{name}`; check that it exists"),
-                    ),
-                    _ => error,
-                });
-            };
-            let mut shape = self.shape_of(&table)?;
-            self.remove_column(&table, &mut shape, at)?;
-            if shape.columns.iter().all(|column| column.is_hidden) && self.dialect == Dialect::Mysql {
-                let what = "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
-                return Err(Error::new(Condition::InvalidTable, what).mysql(1090));
-            }
-            self.reshape(&table, shape)?;
-        }
-        Ok(())
-    }
-
-    fn add_column(
-        &self,
-        table: &Table,
-        column: &ast::ColumnDef,
-        if_not_exists: bool,
-        position: Option<&ast::MySQLColumnPosition>,
-    ) -> Result<()> {
-        let mut declared = Declared::default();
-        let (column, keys) = self.new_column(&table.name, column, &mut declared)?;
-        if table.column(self.dialect, &column.name).is_some() {
-            if if_not_exists {
-                return Ok(());
-            }
-            let what = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
-            return Err(Error::new(Condition::DuplicateColumn, what));
-        }
-        let is_plain = !keys.is_primary && !keys.is_unique && !keys.is_generated && column.default.is_none();
-        if !is_plain || !column.is_nullable || position.is_some() {
-            return self.add_column_with(table, (column, keys), &declared, position);
-        }
-        let mut encoded = Vec::new();
-        self.encode_column(&column, &mut encoded);
-        let format = self.changed_format(table, |format| format.push(encoded))?;
-        // Rows that are there have fewer fields.
-        self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))?;
-        match declared.is_empty() {
-            true => Ok(()),
-            false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
-        }
     }
 
     /// The format of a space with its columns changed.

@@ -299,6 +299,7 @@ impl Sql {
             | ast::Statement::CreateIndex(_)
             | ast::Statement::AlterTable(_)
             | ast::Statement::CreateSequence { .. }
+            | ast::Statement::AlterIndex { .. }
             | ast::Statement::Drop { .. }
             | ast::Statement::Truncate(_)) => Work::Schema(Box::new(schema)),
             other => {
@@ -717,6 +718,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
         ast::Statement::AlterTable(_) => "ALTER TABLE",
         ast::Statement::Truncate(_) => "TRUNCATE TABLE",
         ast::Statement::CreateSequence { .. } => "CREATE SEQUENCE",
+        ast::Statement::AlterIndex { .. } => "ALTER INDEX",
         ast::Statement::Drop { object_type: ast::ObjectType::Sequence, .. } => "DROP SEQUENCE",
         ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
         _ => "DROP TABLE",
