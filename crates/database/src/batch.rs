@@ -46,6 +46,7 @@ impl Space {
             && matches!(self.kind, SpaceKind::Memory)
             && self.memory_limit().is_none()
             && !self.has_triggers()
+            && !self.has_constraints()
             && self.sequence.borrow().is_none()
             && !self.def().is_temporary
     }

@@ -13,7 +13,7 @@ use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
 use crate::events::Events;
 use crate::expiry::Expiry;
-use crate::hooks::{Procedures, RowWatcher, Scripts};
+use crate::hooks::{Expressions, Procedures, RowWatcher, Scripts};
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
 use crate::locks::Locks;
@@ -122,6 +122,7 @@ pub struct Database {
     pub(crate) identity: Identity,
     hooks: RefCell<Option<Rc<dyn Procedures>>>,
     scripts: RefCell<Option<Rc<dyn Scripts>>>,
+    expressions: RefCell<Option<Rc<dyn Expressions>>>,
     /// Who is told of rows that are written.
     row_watcher: RefCell<Option<Rc<dyn RowWatcher>>>,
     pub(crate) has_row_watcher: Cell<bool>,
@@ -178,6 +179,7 @@ impl Database {
             identity: Identity::default(),
             hooks: RefCell::default(),
             scripts: RefCell::default(),
+            expressions: RefCell::default(),
             row_watcher: RefCell::default(),
             has_row_watcher: Cell::default(),
             is_evicting: Cell::default(),
@@ -231,6 +233,15 @@ impl Database {
     /// Who runs scripts of other protocols, if there is Lua.
     pub fn scripts(&self) -> Option<Rc<dyn Scripts>> {
         self.scripts.borrow().clone()
+    }
+
+    /// Fills the hook through which expressions of SQL are understood.
+    pub fn set_expressions(&self, expressions: Rc<dyn Expressions>) {
+        *self.expressions.borrow_mut() = Some(expressions);
+    }
+
+    pub(crate) fn expressions(&self) -> Option<Rc<dyn Expressions>> {
+        self.expressions.borrow().clone()
     }
 
     pub(crate) fn procedures(&self) -> Option<Rc<dyn Procedures>> {

@@ -243,6 +243,13 @@ error_codes! {
     UnableToProcessInStream = 229, "UNABLE_TO_PROCESS_IN_STREAM", "Unable to process %s request in stream";
     UnableToProcessOutOfStream = 230, "UNABLE_TO_PROCESS_OUT_OF_STREAM", "Unable to process %s request out of stream";
     TransactionTimeout = 231, "TRANSACTION_TIMEOUT", "Transaction has been aborted by timeout";
+    CreateConstraint = 234, "CREATE_CONSTRAINT", "Failed to create constraint '%s' in space '%s': %s";
+    FieldConstraintFailed = 235, "FIELD_CONSTRAINT_FAILED", "Check constraint '%s' failed for field '%s'";
+    TupleConstraintFailed = 236, "TUPLE_CONSTRAINT_FAILED", "Check constraint '%s' failed for tuple";
+    CreateForeignKey = 237, "CREATE_FOREIGN_KEY", "Failed to create foreign key '%s' in space '%s': %s";
+    ForeignKeyIntegrity = 238, "FOREIGN_KEY_INTEGRITY", "Foreign key '%s' integrity check failed: %s";
+    FieldForeignKeyFailed = 239, "FIELD_FOREIGN_KEY_FAILED", "Foreign key constraint '%s' failed for field '%s': %s";
+    ComplexForeignKeyFailed = 240, "COMPLEX_FOREIGN_KEY_FAILED", "Foreign key constraint '%s' failed: %s";
 }
 
 /// The class that Lua and the error extension of the protocol report.

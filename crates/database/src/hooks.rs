@@ -1,9 +1,11 @@
 //! What the database needs from crates above it: `lua` implements these, `server` hands them over.
 
 use crate::catalog::{Function, Space};
+use crate::database::Database;
 use crate::error::Result;
 use crate::session::{Context, Session};
 use std::rc::Rc;
+use tuple::Tuple;
 use wal::Position;
 
 /// Stored procedures.
@@ -28,6 +30,13 @@ pub trait Procedures {
     /// Checks that the body of a persistent function is a function.
     fn check_function(&self, function: &Function) -> Result<()>;
 
+    /// Asks a persistent function whether a row, or the value of one field, is as a constraint wants it. True if it returns true.
+    ///
+    /// Errors: those of the function.
+    fn is_satisfied(&self, _function: &Function, _subject: Subject<'_>, _constraint: &str) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Whether `session_event` is to be called for this kind of event.
     fn wants(&self, _event: SessionEvent) -> bool {
         false
@@ -35,6 +44,38 @@ pub trait Procedures {
 
     /// A session began, ended or has logged in. May wait.
     fn session_event(&self, _context: &Rc<Context>, _event: SessionEvent) {}
+}
+
+/// What a constraint looks at.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// A row.
+    Row(&'a Tuple),
+    /// The value of a field.
+    Value(&'a [u8]),
+}
+
+/// Expressions in the language of statements, which functions of the language `SQL_EXPR` have for a body.
+pub trait Expressions {
+    /// Finds out what a body says of rows of a space, or of values of one field: good for the present version of the schema.
+    ///
+    /// Errors: it is no condition, or not one that depends on the row alone.
+    fn condition(
+        &self,
+        database: &Database,
+        space: &Rc<Space>,
+        body: &str,
+        field: Option<u32>,
+    ) -> Result<Rc<dyn RowCondition>>;
+
+    /// The value that stands in a field (from 0) of a row that says nothing of it, encoded. Errors: those of its expression.
+    fn default_value(&self, database: &Database, space: &Rc<Space>, field: u32) -> Result<Vec<u8>>;
+}
+
+/// An expression that was found out about.
+pub trait RowCondition {
+    /// Whether a row satisfies it: false if it is known that it does not. Never waits. Errors: those of the expression.
+    fn holds(&self, database: &Database, row: &[u8]) -> Result<bool>;
 }
 
 /// A script that was compiled. The number is not used again.

@@ -167,6 +167,7 @@ impl Database {
             statement.space.rows.undo(&statement.change);
         }
         txn.is_suspended = true;
+        txn.has_waited = true;
         reads.suspend(txn.is_reader());
         context.must_resume.set(true);
         *context.txn.borrow_mut() = Some(txn);
@@ -224,12 +225,14 @@ impl Database {
 
     // What is remembered.
 
-    /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger.
+    /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger, or for what foreign keys make of it.
     #[inline]
     pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
         // What a view shows does not change.
         let is_explicit = context.txn.borrow().as_ref().filter(|txn| txn.view.is_none()).map(|txn| !txn.is_implicit());
-        is_explicit.is_some_and(|is_explicit| is_explicit || context.trigger_depth.get() > 0 || space.has_triggers())
+        is_explicit.is_some_and(|is_explicit| {
+            is_explicit || context.trigger_depth.get() > 0 || space.has_triggers() || space.has_constraints()
+        })
     }
 
     /// True if what the open transaction reads, beside what it writes, is to be remembered.

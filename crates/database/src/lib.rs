@@ -20,6 +20,7 @@ mod bootstrap;
 mod call;
 mod catalog;
 mod checkpoint;
+mod checks;
 mod config;
 mod convert;
 mod cursor;
@@ -32,6 +33,7 @@ mod events;
 mod eviction;
 mod expiry;
 mod fields;
+mod foreign_keys;
 mod hooks;
 mod interval_set;
 mod isolation;
@@ -67,8 +69,8 @@ pub use alter::{
 pub use batch::Batch;
 pub use bootstrap::encode_json;
 pub use catalog::{
-    Catalog, Function, IndexInfo, MemoryLimit, ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef,
-    SpaceKind, SpaceSequence, Ttl, TtlUnit, User, UserKind,
+    Action, Catalog, CheckDef, FieldRef, ForeignKeyDef, Function, IndexInfo, MemoryLimit, ReplaceTrigger, SchemaObject,
+    Sequence, SequenceDef, Space, SpaceDef, SpaceKind, SpaceSequence, Ttl, TtlUnit, User, UserKind,
 };
 pub use config::Config;
 pub use cursor::Cursor;
@@ -79,8 +81,8 @@ pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use eviction::EvictionCounts;
 pub use expiry::{ExpiryCounts, Sweeper};
 pub use hooks::{
-    Channel, Procedures, RowWatcher, ScriptCall, ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts,
-    SessionEvent,
+    Channel, Expressions, Procedures, RowCondition, RowWatcher, ScriptCall, ScriptCommands, ScriptFailure,
+    ScriptFunction, ScriptId, Scripts, SessionEvent, Subject,
 };
 pub use ledger::log_error;
 pub use locks::is_deadlock;

@@ -67,7 +67,7 @@ impl Database {
             context.see(self.written_before(context, space, operation));
         }
         let is_private = self.is_private(context);
-        let is_blind = space.rows.is_blind() && !space.has_triggers() && !is_private;
+        let is_blind = space.rows.is_blind() && !space.has_triggers() && !space.has_constraints() && !is_private;
         match *operation {
             Operation::Insert { tuple } => {
                 let new = self.new_row(space, tuple, || 0)?;

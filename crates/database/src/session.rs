@@ -201,6 +201,12 @@ pub struct Context {
     pub(crate) keeps_txn: bool,
     /// How deep in triggers the work is.
     pub(crate) trigger_depth: Cell<u32>,
+    /// What foreign keys have made of the statement that is under way, if it has any to heed.
+    pub(crate) foreign: RefCell<Option<Box<crate::foreign_keys::ForeignWork>>>,
+    /// Foreign keys are not looked at: whoever loads rows, or puts rows back that were there, knows what it does.
+    pub(crate) skips_foreign_keys: Cell<bool>,
+    /// Rows that are there are taken to satisfy constraints that come: they are those that there were, in other words.
+    pub(crate) trusts_rows: Cell<bool>,
     rights: RefCell<Option<(u64, UserId, Rc<Rights>)>>,
 }
 
@@ -244,6 +250,9 @@ impl Context {
             answers_wait,
             keeps_txn: false,
             trigger_depth: Cell::new(0),
+            foreign: RefCell::new(None),
+            skips_foreign_keys: Cell::new(false),
+            trusts_rows: Cell::new(false),
             rights: RefCell::new(None),
         }
     }
@@ -252,6 +261,21 @@ impl Context {
     #[inline]
     pub(crate) fn sees_present(&self) -> bool {
         self.origin == Origin::Client
+    }
+
+    /// Has foreign keys not looked at from now on, or looked at again. Returns what was so before.
+    pub fn skip_foreign_keys(&self, skips: bool) -> bool {
+        self.skips_foreign_keys.replace(skips)
+    }
+
+    /// True if foreign keys are not looked at.
+    pub fn skips_foreign_keys(&self) -> bool {
+        self.skips_foreign_keys.get()
+    }
+
+    /// Has rows that are there not looked at for constraints that come, or looked at again. Returns what was so before.
+    pub fn trust_rows(&self, trusts: bool) -> bool {
+        self.trusts_rows.replace(trusts)
     }
 
     /// Notes that the effect of `position` was seen.

@@ -1,6 +1,6 @@
 //! Writes of rows: insert, replace, update, upsert, delete, truncate.
 //!
-//! A statement that is alone (no triggers, no sequence, not a system space, no open transaction) takes the short way: prepared, applied,
+//! A statement that is alone (no triggers, no constraints, no sequence, not a system space, no open transaction) takes the short way: prepared, applied,
 //! appended to the log, pending ([`Database::execute_alone`]). Everything else runs inside a transaction of its own or the open one.
 
 use crate::access::{self, ObjectType, Privileges};
@@ -208,6 +208,7 @@ impl Database {
             && space.has_rows()
             && !context.is_in_txn()
             && !space.has_triggers()
+            && !space.has_constraints()
             && space.sequence.borrow().is_none();
         if is_alone {
             return self.execute_alone(context, space, operation);
@@ -315,6 +316,9 @@ impl Database {
             // The triggers may have taken long.
             self.check_writable()?;
         }
+        if space.has_constraints() && !context.origin.is_replay() {
+            self.check_constraints(context, space, prepared.new.as_ref())?;
+        }
         let kind = logged_kind(space, prepared.kind);
         let wanted = prepared.new.clone();
         let applied = match self.is_private(context) {
@@ -338,6 +342,9 @@ impl Database {
             && let Some(effect) = alter::on_system_row(self, context, space, old.as_ref(), new.as_ref())?
         {
             self.attach_effect(context, effect);
+        }
+        if space.has_constraints() && !context.origin.is_replay() {
+            self.keep_foreign_keys(context, space, old.as_ref(), new.as_ref())?;
         }
         let on_replace = if space.runs_triggers.get() { space.on_replace.borrow().clone() } else { Vec::new() };
         for trigger in on_replace {

@@ -23,7 +23,7 @@ use tuple::{IndexId, SpaceId, Tuple};
 use wal::Position;
 
 /// How deep triggers may cause statements.
-const TRIGGER_DEPTH_MAX: u32 = 4;
+pub(crate) const TRIGGER_DEPTH_MAX: u32 = 4;
 
 /// Work on the database that is done later, once.
 type Later = Box<dyn FnOnce(&Database)>;
@@ -178,6 +178,8 @@ pub struct Txn {
     touches_disk: bool,
     /// It waits: its statements are rolled back until it is resumed, or private.
     pub(crate) is_suspended: bool,
+    /// It was suspended since it began, or since what foreign keys ask of it was looked at last.
+    pub(crate) has_waited: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
     /// The rows that it has locked; free when it ends.
@@ -372,7 +374,7 @@ impl Database {
 
     /// Commits. Without an open transaction does nothing, as Tarantool does.
     ///
-    /// Waits until the transaction is durable, unless the context's answers do (`Context::for_request`) and no callback is set.
+    /// Waits for rows on disk if it has waited before and has changed what foreign keys are about. Then waits until the transaction is durable, unless the context's answers do (`Context::for_request`) and no callback is set.
     /// Errors: `CommitInSubStmt` inside a trigger; `TransactionYield` if a yield aborted the transaction, `TransactionConflict` if a conflict did; `WalIo` if the log refuses it.
     pub fn commit(&self, context: &Context) -> Result<()> {
         if context.trigger_depth.get() > 0 && context.is_in_txn() {
@@ -384,6 +386,7 @@ impl Database {
     fn commit_open(&self, context: &Context) -> Result<()> {
         // A conflict has aborted the transaction: that is what the commit is refused with.
         let _ = self.bring_in_place(context);
+        self.look_at_foreign_keys_again(context)?;
         match self.take_txn(context) {
             Some(txn) => self.finish_commit(context, *txn),
             None => Ok(()),
@@ -584,10 +587,13 @@ impl Database {
         }
     }
 
-    /// True if the end of the open transaction calls back: procedures, which may wait.
+    /// True if the end of the open transaction calls back: procedures, which may wait; or if it has to look at foreign keys again.
     pub fn has_txn_callbacks(&self, context: &Context) -> bool {
         let txn = context.txn.borrow();
-        txn.as_ref().is_some_and(|txn| !txn.on_commit.is_empty() || !txn.on_rollback.is_empty())
+        txn.as_ref().is_some_and(|txn| {
+            let looks_again = || txn.has_waited && txn.statements.iter().any(|one| one.space.has_constraints());
+            !txn.on_commit.is_empty() || !txn.on_rollback.is_empty() || looks_again()
+        })
     }
 
     fn run_callbacks(&self, context: &Context, callbacks: Vec<TxnCallback>, rows: &[ChangedRow]) {

@@ -1,13 +1,13 @@
 //! The one Lua state of the process, and how procedures are reached.
 
-use crate::convert::{encode_results, push_next};
+use crate::convert::{encode_results, push_bytes_value, push_next};
 use crate::error::take_error;
 use crate::modules::MODULES;
 use crate::registry::{self, Thread, database, registry};
 use crate::state::{Raise, State, new_state};
 use crate::{api, decimals, error, fibers, json, library, remote, sockets, tuples, utf8, watchdog, yaml};
 use database::{
-    Context, Database, Error, ErrorCode, Function, Procedures, Result, SchemaObject, SessionEvent, SessionKind,
+    Context, Database, Error, ErrorCode, Function, Procedures, Result, SchemaObject, SessionEvent, SessionKind, Subject,
 };
 use mlua_sys as ffi;
 use runtime::fiber;
@@ -105,6 +105,7 @@ impl Lua {
         state.set_top(0);
         watchdog::set_slice_max_ms(state, config.slice_max_ms).map_err(|error| error.to_string())?;
         database.set_procedures(Rc::new(Lua { _one_per_thread: std::marker::PhantomData }));
+        sql::serve_expressions(database);
         database.set_scripts(Rc::new(Lua { _one_per_thread: std::marker::PhantomData }));
         Ok(())
     }
@@ -349,6 +350,28 @@ impl Procedures for Lua {
             return Err(failed("given body doesn't define a function"));
         }
         Ok(())
+    }
+
+    fn is_satisfied(&self, function: &Function, subject: Subject<'_>, constraint: &str) -> Result<bool> {
+        let thread = Thread::take();
+        let state = thread.state;
+        state.push_ref(registry().call_persistent.get());
+        state.push_number(f64::from(function.id));
+        state.push_str(&function.body);
+        state.push_bool(function.is_sandboxed);
+        match subject {
+            Subject::Row(row) => _ = api::push_found(state, Some(row.clone())),
+            Subject::Value(value) => push_bytes_value(state, value).map_err(|raise| raised(state, raise))?,
+        }
+        state.push_str(constraint);
+        // What was looked at for the row must not change.
+        let before = registry().is_checking.replace(true);
+        let called = state.pcall(5, 1);
+        registry().is_checking.set(before);
+        if called.is_err() {
+            return Err(take_error(state));
+        }
+        Ok(state.kind(-1) == ffi::LUA_TBOOLEAN && state.boolean(-1))
     }
 
     fn wants(&self, event: SessionEvent) -> bool {

@@ -68,6 +68,8 @@ pub(crate) struct Registry {
     pub(crate) call: Cell<c_int>,
     /// Lua function: calls a persistent function with a body.
     pub(crate) call_persistent: Cell<c_int>,
+    /// The function of a constraint runs: its fiber may not wait.
+    pub(crate) is_checking: Cell<bool>,
     /// Lua function: the file of a module in C.
     pub(crate) search_library: Cell<c_int>,
     /// Lua function: the function that the body of a persistent one stands for.

@@ -4,7 +4,7 @@ use crate::api::{Outcome, id_at};
 use crate::convert::{push_bytes_value, push_i64};
 use crate::registry::{context, database};
 use crate::state::State;
-use database::{Error, ErrorCode, Function, Sequence, Space};
+use database::{Action, Error, ErrorCode, FieldRef, Function, Sequence, Space, SpaceDef};
 use std::ffi::c_int;
 use tuple::{IndexId, SpaceId, msgpack};
 
@@ -49,6 +49,55 @@ fn push_space(state: State, space: &Space) {
     state.set_field(table, "enabled");
     push_indexes(state, space);
     state.set_field(table, "indexes");
+    push_constraints(state, &def);
+}
+
+/// The constraints among the options of a space, in fields of the table at the top.
+fn push_constraints(state: State, def: &SpaceDef) {
+    let table = state.top();
+    let checks: Vec<_> = def.checks.iter().filter(|check| check.field.is_none()).collect();
+    if !checks.is_empty() {
+        state.new_table(0, checks.len());
+        let map = state.top();
+        for check in checks {
+            state.push_number(f64::from(check.function_id));
+            state.set_field(map, &check.name);
+        }
+        state.set_field(table, "constraint");
+    }
+    let keys: Vec<_> = def.foreign_keys.iter().filter(|key| key.field.is_none()).collect();
+    if keys.is_empty() {
+        return;
+    }
+    state.new_table(0, keys.len());
+    let map = state.top();
+    for key in keys {
+        state.new_table(0, 4);
+        let one = state.top();
+        state.push_number(f64::from(key.space.0));
+        state.set_field(one, "space");
+        state.new_table(0, key.pairs.len());
+        let pairs = state.top();
+        for (local, foreign) in &key.pairs {
+            match foreign {
+                FieldRef::Number(number) => state.push_number(f64::from(*number) + 1.0),
+                FieldRef::Name(name) => state.push_str(name),
+            }
+            match local {
+                FieldRef::Number(number) => state.raw_set_index(pairs, *number as c_int + 1),
+                FieldRef::Name(name) => state.set_field(pairs, name),
+            }
+        }
+        state.set_field(one, "field");
+        for (name, action) in [("on_delete", key.on_delete), ("on_update", key.on_update)] {
+            if action != Action::Restrict {
+                state.push_str(action.name());
+                state.set_field(one, name);
+            }
+        }
+        state.set_field(map, &key.name);
+    }
+    state.set_field(table, "foreign_key");
 }
 
 fn push_disk_options(state: State, options: &storage::lsm::TreeOptions) {

@@ -506,8 +506,11 @@ impl State {
         unsafe { ljshim_push_tuple(self.0, address) }
     }
 
-    /// Errors: waiting is not possible here (inside an ffi call, a finalizer or a hook).
+    /// Errors: waiting is not possible here (inside an ffi call, a finalizer, a hook or the function of a constraint).
     pub(crate) fn check_may_wait(self) -> Result<(), Raise> {
+        if registry().is_checking.get() {
+            return Err("a fiber cannot wait inside a constraint".into());
+        }
         // SAFETY: see above.
         match unsafe { ljshim_yield_blocked(self.0) } {
             0 => Ok(()),

@@ -4,6 +4,7 @@
 
 use crate::dialect::Dialect;
 use crate::run::Run;
+use crate::shown_constraints::{self, Shown, words_of};
 use crate::table::Table;
 use crate::types::{Base, Type};
 use crate::value::Value;
@@ -59,6 +60,13 @@ pub(crate) fn table_number(id: u32) -> i64 {
 
 fn index_number(space: u32, index: u64) -> i64 {
     INDEXES + i64::from(space) * INDEXES_PER_TABLE + index as i64
+}
+
+/// The first number of a table's constraints that are no indexes.
+const CONSTRAINTS_FIRST: i64 = 128;
+
+fn constraint_number(space: u32, at: usize) -> i64 {
+    INDEXES + i64::from(space) * INDEXES_PER_TABLE + CONSTRAINTS_FIRST + at as i64
 }
 
 fn sequence_number(id: u32) -> i64 {
@@ -219,6 +227,19 @@ impl View<'_> {
     }
 }
 
+impl View<'_> {
+    /// The constraints of all tables that are no indexes, and their positions within the table.
+    pub(crate) fn constraints(&self) -> Vec<(Rc<Table>, usize, Shown)> {
+        let mut found = Vec::new();
+        for table in self.tables().into_iter().filter(|table| table.space.has_constraints()) {
+            let shown = shown_constraints::of(self.database, &table);
+            let most = (INDEXES_PER_TABLE - CONSTRAINTS_FIRST) as usize;
+            found.extend(shown.into_iter().take(most).enumerate().map(|(at, shown)| (Rc::clone(&table), at, shown)));
+        }
+        found
+    }
+}
+
 /// True for the index of a table's hidden key.
 fn is_hidden(table: &Table, at: usize) -> bool {
     table.indexes[at].parts.iter().all(|(field, ..)| table.columns[*field].is_hidden)
@@ -281,6 +302,11 @@ pub(crate) fn describe_index(run: &Run<'_>, number: i64, column: i64) -> Option<
 /// The definition of a constraint: its number is that of its index.
 pub(crate) fn describe_constraint(run: &Run<'_>, number: i64) -> Option<String> {
     let view = View::of(run);
+    let other =
+        view.constraints().into_iter().find(|(table, at, _)| constraint_number(table.space.id.0, *at) == number);
+    if let Some((table, _, shown)) = other {
+        return Some(shown_constraints::definition(Dialect::Postgres, &table, &shown));
+    }
     let (table, at) = view
         .indexes()
         .into_iter()
@@ -387,7 +413,14 @@ fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         let has_index = (0..table.indexes.len()).any(|at| !is_hidden(&table, at));
         let owner = view.owner(&table);
         let number = table_number(table.space.id.0);
-        rows.push(row(number, &table.name, "r", owner, count, table.row_count() as f64, has_index));
+        let mut class = row(number, &table.name, "r", owner, count, table.row_count() as f64, has_index);
+        if table.space.has_constraints() {
+            let shown = shown_constraints::of(view.database, &table);
+            class[18] = int(shown.iter().filter(|one| matches!(one, Shown::Check { .. })).count() as i64);
+            // Triggers keep foreign keys there: clients ask for keys where there are some.
+            class[20] = Value::Bool(true);
+        }
+        rows.push(class);
         for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !is_hidden(&table, *at)) {
             let number = index_number(table.space.id.0, u64::from(index.id.0));
             let parts = table.indexes[at].parts.len() as i64;
@@ -524,7 +557,51 @@ fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Null,
         ]
     };
-    unique.map(row).collect()
+    let mut rows: Vec<Vec<Value>> = unique.map(row).collect();
+    for (table, at, shown) in view.constraints() {
+        let letter = |action: database::Action| match action {
+            database::Action::NoAction => "a",
+            database::Action::Restrict => "r",
+            database::Action::Cascade => "c",
+            database::Action::SetNull => "n",
+            database::Action::SetDefault => "d",
+        };
+        let number_of = |table: &Table, fields: &[usize]| {
+            numbers(fields.iter().map(|field| column_number(table, *field)).collect::<Vec<_>>())
+        };
+        let (kind, columns, foreign) = match &shown {
+            Shown::Check { columns, .. } => ("c", columns, None),
+            Shown::Key { columns, parent, on_delete, on_update, .. } => {
+                ("f", columns, Some((parent, on_delete, on_update)))
+            }
+        };
+        let index = foreign
+            .and_then(|(parent, ..)| parent.index.as_ref().map(|(id, _)| index_number(parent.table.space.id.0, *id)));
+        rows.push(vec![
+            int(constraint_number(table.space.id.0, at)),
+            text(shown.name()),
+            int(PUBLIC),
+            text(kind),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(true),
+            int(table_number(table.space.id.0)),
+            int(0),
+            int(index.unwrap_or(0)),
+            int(0),
+            int(foreign.map_or(0, |(parent, ..)| table_number(parent.table.space.id.0))),
+            text(foreign.map_or(" ", |(_, _, on_update)| letter(*on_update))),
+            text(foreign.map_or(" ", |(_, on_delete, _)| letter(*on_delete))),
+            text(if kind == "f" { "s" } else { " " }),
+            Value::Bool(true),
+            int(0),
+            Value::Bool(kind == "f"),
+            number_of(&table, columns),
+            foreign.map_or(Value::Null, |(parent, ..)| number_of(&parent.table, &parent.columns)),
+            Value::Null,
+        ]);
+    }
+    rows
 }
 
 fn type_rows(_: &View<'_>) -> Vec<Vec<Value>> {
@@ -805,7 +882,83 @@ fn standard_constraints(view: &View<'_>) -> Vec<Vec<Value>> {
             text("YES"),
         ]
     };
-    unique.map(row).collect()
+    let mut rows: Vec<Vec<Value>> = unique.map(row).collect();
+    for (table, _, shown) in view.constraints() {
+        let kind = if matches!(shown, Shown::Check { .. }) { "CHECK" } else { "FOREIGN KEY" };
+        let mut row = vec![text(&catalog), text(&schema), text(shown.name()), text(&catalog), text(&schema)];
+        row.extend([text(&table.name), text(kind), text("NO"), text("NO"), text("YES")]);
+        rows.push(row);
+    }
+    rows
+}
+
+/// `referential_constraints`.
+pub(crate) fn references(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for (table, _, shown) in view.constraints() {
+        let Shown::Key { name, parent, on_delete, on_update, .. } = &shown else { continue };
+        let index = parent.index.as_ref().map_or(Value::Null, |(_, name)| text(name));
+        rows.push(vec![
+            text(catalog),
+            schema.clone(),
+            text(name),
+            text(catalog),
+            schema.clone(),
+            index,
+            text("NONE"),
+            text(words_of(*on_update)),
+            text(words_of(*on_delete)),
+            text(&table.name),
+            text(&parent.table.name),
+        ]);
+    }
+    rows
+}
+
+/// The rows of `key_column_usage` that foreign keys have.
+pub(crate) fn key_usage(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for (table, _, shown) in view.constraints() {
+        let Shown::Key { name, columns, parent, .. } = &shown else { continue };
+        for ((column, foreign), number) in columns.iter().zip(&parent.columns).zip(1..) {
+            rows.push(vec![
+                text(catalog),
+                schema.clone(),
+                text(name),
+                text(catalog),
+                schema.clone(),
+                text(&table.name),
+                text(&table.columns[*column].name),
+                int(number),
+                int(number),
+                schema.clone(),
+                text(&parent.table.name),
+                text(&parent.table.columns[*foreign].name),
+            ]);
+        }
+    }
+    rows
+}
+
+/// `check_constraints`.
+pub(crate) fn check_clauses(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
+    let checks = view.constraints().into_iter().filter_map(|(_, _, shown)| match shown {
+        Shown::Check { name, text: clause, .. } => {
+            Some(vec![text(catalog), schema.clone(), text(&name), text(&format!("({clause})"))])
+        }
+        Shown::Key { .. } => None,
+    });
+    checks.collect()
+}
+
+fn standard_references(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    references(view, &catalog, &text(&schema))
+}
+
+fn standard_checks(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    check_clauses(view, &catalog, &text(&schema))
 }
 
 fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -830,6 +983,7 @@ fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
             ]);
         }
     }
+    rows.extend(key_usage(view, &catalog, &text(&schema)));
     rows
 }
 
@@ -958,7 +1112,7 @@ virtuals! {
         constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, unique_constraint_catalog: Text,
         unique_constraint_schema: Text, unique_constraint_name: Text, match_option: Text, update_rule: Text, delete_rule: Text,
         table_name: Text, referenced_table_name: Text,
-    ] => nothing;
-    information_schema.check_constraints [constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, check_clause: Text] => nothing;
+    ] => standard_references;
+    information_schema.check_constraints [constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, check_clause: Text] => standard_checks;
     information_schema.routines [specific_catalog: Text, specific_schema: Text, specific_name: Text, routine_name: Text, routine_type: Text] => nothing;
 }

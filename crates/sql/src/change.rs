@@ -33,6 +33,16 @@ const GENERATED_MAX: usize = 100_000;
 impl Write {
     /// Changes the rows; what RETURNING asks for goes to `sink`. Errors: those of finding rows and of `Database::execute`; a null where none may be.
     pub(crate) fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Counts> {
+        if !self.table.space.has_constraints() {
+            return self.run_as_it_is(run, sink);
+        }
+        // What is so at the end of the statement counts.
+        let (database, context) = (run.database, run.context);
+        let dialect = run.dialect;
+        database.as_one_statement(context, || self.run_as_it_is(run, sink)).map_err(|error| error.in_words_of(dialect))
+    }
+
+    fn run_as_it_is(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Counts> {
         let mut counts = Counts::default();
         match &self.change {
             Change::Insert { source, values, on_conflict, .. } => {
@@ -313,16 +323,20 @@ impl Write {
             let new = updated(old, sets, values);
             counts.rows += 1;
             if moves && primary_key(&self.table.space, old) != primary_key(&self.table.space, &new) {
-                self.remove(run, old)?;
-                moved.push(new);
+                run.database.while_moving(run.context, || self.remove(run, old))?;
+                moved.push((old, new));
                 continue;
             }
             self.execute(run, Operation::Replace { tuple: &new })?;
             self.give_back(run, &new, sink)?;
         }
-        for new in moved {
+        for (old, new) in moved {
             run.tick()?;
-            self.execute(run, Operation::Insert { tuple: &new })?;
+            let written = self.execute(run, Operation::Insert { tuple: &new })?;
+            if let Some(written) = written.filter(|_| self.table.space.has_constraints()) {
+                let moved = run.database.moved(run.context, &self.table.space, old, &written);
+                moved.map_err(|error| Error::of_database(error, run.dialect))?;
+            }
             self.give_back(run, &new, sink)?;
         }
         Ok(())

@@ -1,5 +1,9 @@
 //! CREATE, ALTER, DROP: rows of the system spaces, as `box.schema` writes them.
 
+mod columns;
+mod copies;
+
+use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::table::Table;
@@ -19,25 +23,42 @@ pub(crate) struct Ddl<'d> {
 }
 
 /// A column that is to be.
-struct NewColumn {
-    name: String,
-    ty: Type,
-    declared: String,
-    is_nullable: bool,
-    default: Option<String>,
-    collation: Option<u32>,
-    on_update: Option<String>,
-    is_hidden: bool,
+#[derive(Clone)]
+pub(crate) struct NewColumn {
+    pub(crate) name: String,
+    pub(crate) ty: Type,
+    pub(crate) declared: String,
+    pub(crate) is_nullable: bool,
+    pub(crate) default: Option<String>,
+    pub(crate) collation: Option<u32>,
+    pub(crate) on_update: Option<String>,
+    pub(crate) is_hidden: bool,
+}
+
+impl NewColumn {
+    /// The key of rows that were declared without one.
+    pub(crate) fn hidden_key() -> Self {
+        NewColumn {
+            name: HIDDEN_KEY.to_string(),
+            ty: Type::of(Base::Uint8),
+            declared: String::new(),
+            is_nullable: false,
+            default: None,
+            collation: None,
+            on_update: None,
+            is_hidden: true,
+        }
+    }
 }
 
 /// The column that is the key of a table that was declared without one.
-const HIDDEN_KEY: &str = "__rowid";
+pub(crate) const HIDDEN_KEY: &str = "__rowid";
 
 /// An index that is to be.
-struct NewIndex {
-    name: String,
-    is_unique: bool,
-    fields: Vec<usize>,
+pub(crate) struct NewIndex {
+    pub(crate) name: String,
+    pub(crate) is_unique: bool,
+    pub(crate) fields: Vec<usize>,
 }
 
 /// Bytes of a name.
@@ -51,11 +72,35 @@ impl Ddl<'_> {
             ast::Statement::CreateTable(create) => self.create_table(create),
             ast::Statement::CreateIndex(create) => self.create_index(create),
             ast::Statement::AlterTable(alter) => self.alter_table(alter),
-            ast::Statement::Drop { object_type, if_exists, names, table, .. } => {
+            ast::Statement::AlterIndex { name, operation: ast::AlterIndexOperation::RenameIndex { index_name } } => {
+                let (old, new) = (self.dialect.object_name(name)?, self.dialect.object_name(index_name)?);
+                let spaces = self.database.catalog.spaces();
+                let owner = spaces.into_iter().find(|space| !space.is_system() && space.index_by_name(&old).is_some());
+                match owner {
+                    Some(space) => {
+                        self.rename_index(&*self.table_named(&space.name())?, &old, &new)?;
+                        Ok(0)
+                    }
+                    None => {
+                        let what = format!("relation \"{old}\" does not exist");
+                        Err(Error::new(Condition::UndefinedTable, what))
+                    }
+                }
+            }
+            ast::Statement::CreateSequence { if_not_exists, name, sequence_options, .. } => {
+                self.create_sequence(name, *if_not_exists, sequence_options)
+            }
+            ast::Statement::Drop { object_type, if_exists, names, table, cascade, .. } => {
                 let mut count = 0;
                 for name in names {
                     count += match object_type {
-                        ObjectType::Table => self.drop_table(name, *if_exists)?,
+                        ObjectType::Table => {
+                            if *cascade && self.dialect == Dialect::Postgres {
+                                self.drop_references(name)?;
+                            }
+                            self.drop_table(name, *if_exists)?
+                        }
+                        ObjectType::Sequence => self.drop_sequence(name, *if_exists)?,
                         ObjectType::Index => self.drop_index(name, table.as_ref(), *if_exists)?,
                         other => return Err(Error::unsupported(format!("DROP {other}"))),
                     };
@@ -65,7 +110,18 @@ impl Ddl<'_> {
             ast::Statement::Truncate(truncate) => {
                 for target in &truncate.table_names {
                     let table = self.table(&target.name)?;
-                    self.database.truncate(self.context, &table.space)?;
+                    self.database.truncate(self.context, &table.space).map_err(|error| {
+                        let what = match self.dialect {
+                            Dialect::Mysql => "Cannot truncate a table referenced in a foreign key constraint",
+                            _ => "cannot truncate a table referenced in a foreign key constraint",
+                        };
+                        match error.is(database::ErrorCode::AlterSpace) && self.dialect != Dialect::Tarantool {
+                            true if error.message().contains("foreign key") => {
+                                Error::new(Condition::Unsupported, what).mysql(1701)
+                            }
+                            _ => error.into(),
+                        }
+                    })?;
                 }
                 Ok(0)
             }
@@ -78,30 +134,59 @@ impl Ddl<'_> {
 
     /// True if a statement is run as one transaction after another.
     pub(crate) fn goes_in_steps(statement: &ast::Statement) -> bool {
+        if let ast::Statement::CreateTable(create) = statement {
+            return create.query.is_some();
+        }
         let ast::Statement::AlterTable(alter) = statement else { return false };
-        alter.operations.iter().any(|operation| matches!(operation, AlterTableOperation::AddConstraint { .. }))
+        alter.operations.len() == 1
+            && matches!(
+                alter.operations[0],
+                AlterTableOperation::AddConstraint {
+                    constraint: TableConstraint::Check(_)
+                        | TableConstraint::ForeignKey(_)
+                        | TableConstraint::Unique(_)
+                        | TableConstraint::Index(_),
+                    ..
+                }
+            )
     }
 
-    fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
+    pub(crate) fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
         Table::find(self.database, self.dialect, &self.dialect.object_name(name)?)
     }
 
-    fn system(&self, id: SpaceId) -> Result<Rc<Space>> {
+    /// The table of a name as it is in the catalog.
+    pub(crate) fn table_named(&self, name: &str) -> Result<Rc<Table>> {
+        Table::find(self.database, self.dialect, name)
+    }
+
+    /// An index over fields, of a name or the first free one that begins so.
+    pub(crate) fn add_index(&self, table: &Table, name: &str, fields: &[usize], is_unique: bool) -> Result<()> {
+        let columns = self.columns_of(table);
+        let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+        let mut names = std::iter::once(name.to_string()).chain((2..).map(|number| format!("{name}_{number}")));
+        let is_free = |name: &String| !table.indexes.iter().any(|index| self.dialect.is_same(&index.name, name));
+        let name = names.find(is_free).unwrap_or_default();
+        let index = NewIndex { name: name.clone(), is_unique, fields: fields.to_vec() };
+        self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)
+    }
+
+    pub(crate) fn system(&self, id: SpaceId) -> Result<Rc<Space>> {
         Ok(self.database.space(id)?)
     }
 
-    fn execute(&self, id: SpaceId, operation: Operation<'_>) -> Result<()> {
+    pub(crate) fn execute(&self, id: SpaceId, operation: Operation<'_>) -> Result<()> {
         self.database.execute(self.context, &self.system(id)?, operation)?;
         Ok(())
     }
 
-    fn delete(&self, id: SpaceId, key: &[u64]) -> Result<()> {
+    pub(crate) fn delete(&self, id: SpaceId, key: &[u64]) -> Result<()> {
         let key = encoded_key(key);
         self.execute(id, Operation::Delete { index_id: IndexId::PRIMARY, key: &key })
     }
 
     /// What goes together with a table goes whoever drops it: the right to do so is asked for where the table's own row is removed, in the same transaction.
-    fn as_admin<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn as_admin<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let acting = self.context.act_as(database::ADMIN, &self.database.catalog);
         let done = work();
         self.context.act_again(acting);
@@ -121,8 +206,18 @@ impl Ddl<'_> {
             };
             return Err(Error::new(Condition::DuplicateTable, message));
         }
-        if create.query.is_some() || create.like.is_some() || create.inherits.is_some() {
-            return Err(Error::unsupported("CREATE TABLE AS, LIKE and INHERITS"));
+        if create.inherits.is_some() || create.temporary {
+            return Err(Error::unsupported("CREATE TABLE ... INHERITS and TEMPORARY"));
+        }
+        match &create.like {
+            Some(ast::CreateTableLikeKind::Plain(like)) if create.query.is_none() => {
+                return self.create_like(&name, &like.name);
+            }
+            Some(_) => return Err(Error::unsupported("CREATE TABLE (LIKE ...)")),
+            None => {}
+        }
+        if let Some(query) = &create.query {
+            return self.create_as(create, &name, query);
         }
         if name.len() > NAME_MAX || name.is_empty() {
             return Err(Error::new(Condition::InvalidTable, format!("a name has 1 to {NAME_MAX} bytes")));
@@ -132,8 +227,9 @@ impl Ddl<'_> {
         let mut indexes: Vec<NewIndex> = Vec::new();
         let mut generated = None;
         let mut primary: Option<NewIndex> = None;
+        let mut declared = Declared::default();
         for (number, column) in create.columns.iter().enumerate() {
-            let (column, keys) = self.new_column(&name, column)?;
+            let (column, keys) = self.new_column(&name, column, &mut declared)?;
             if columns.iter().any(|other: &NewColumn| self.dialect.is_same(&other.name, &column.name)) {
                 let message = match self.dialect {
                     Dialect::Tarantool => format!("Space field '{}' is duplicate", column.name),
@@ -158,7 +254,16 @@ impl Ddl<'_> {
             columns.push(column);
         }
         for constraint in &create.constraints {
-            self.add_constraint(&name, &columns, constraint, &mut primary, &mut indexes)?;
+            self.add_constraint(&name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
+        }
+        let is_outside = |field: usize| primary.as_ref().is_none_or(|primary| !primary.fields.contains(&field));
+        if self.dialect == Dialect::Postgres
+            && let Some(field) = generated.take_if(|field| is_outside(*field))
+        {
+            // Only a part of the primary key is filled by the space itself.
+            let sequence = format!("{name}_{}_seq", columns[field].name);
+            self.put_sequence_row(&sequence, 1)?;
+            columns[field].default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
         }
         let primary = match primary {
             Some(primary) => primary,
@@ -172,16 +277,7 @@ impl Ddl<'_> {
                     return Err(Error::unsupported(what).hint("Declare the column PRIMARY KEY."));
                 }
                 generated = Some(columns.len());
-                columns.push(NewColumn {
-                    name: HIDDEN_KEY.to_string(),
-                    ty: Type::of(Base::Uint8),
-                    declared: String::new(),
-                    is_nullable: false,
-                    default: None,
-                    collation: None,
-                    on_update: None,
-                    is_hidden: true,
-                });
+                columns.push(NewColumn::hidden_key());
                 NewIndex { name: String::new(), is_unique: true, fields: vec![columns.len() - 1] }
             }
         };
@@ -194,11 +290,8 @@ impl Ddl<'_> {
         for (number, index) in std::iter::once(&primary).chain(&indexes).enumerate() {
             let mut index_name = self.index_name(&name, index, number);
             if index_name.is_empty() {
-                // MySQL takes the name of the first column, with a number if it is there.
-                let first = columns[index.fields[0]].name.clone();
-                let numbered = (2..).map(|number| format!("{first}_{number}"));
-                let mut free = std::iter::once(first.clone()).chain(numbered);
-                index_name = free.find(|name| !names.contains(name)).unwrap_or(first);
+                index_name =
+                    self.free_index_name(&name, index, &columns, |known| names.iter().any(|name| name == known));
             }
             if self.dialect == Dialect::Mysql && names.iter().any(|known| known.eq_ignore_ascii_case(&index_name)) {
                 return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{index_name}'")));
@@ -214,6 +307,10 @@ impl Ddl<'_> {
             let start = self.first_number(create);
             self.put_sequence(space_id, &sequence, field, start)?;
         }
+        if !declared.is_empty() {
+            self.put_constraints(&*self.table_named(&name)?, &declared)?;
+        }
+        self.put_waiting(&name)?;
         Ok(1)
     }
 
@@ -292,11 +389,34 @@ impl Ddl<'_> {
             (true, Dialect::Mysql, 0) => "PRIMARY".to_string(),
             (true, Dialect::Mysql, _) => String::new(),
             (true, _, 0) => format!("{table}_pkey"),
-            (true, ..) => format!("{table}_key{number}"),
+            (true, ..) => String::new(),
         }
     }
 
-    fn new_column(&self, table: &str, column: &ast::ColumnDef) -> Result<(NewColumn, ColumnKeys)> {
+    /// The name of an index that has none: of its columns, with a number if that is taken.
+    fn free_index_name(
+        &self,
+        table: &str,
+        index: &NewIndex,
+        columns: &[NewColumn],
+        is_taken: impl Fn(&str) -> bool,
+    ) -> String {
+        let names: Vec<&str> = index.fields.iter().map(|field| columns[*field].name.as_str()).collect();
+        let (first, joint) = match self.dialect {
+            Dialect::Mysql => (names.first().map_or_else(String::new, ToString::to_string), "_"),
+            _ => (format!("{table}_{}_key", names.join("_")), ""),
+        };
+        let from = if self.dialect == Dialect::Mysql { 2 } else { 1 };
+        let numbered = (from..).map(|number| format!("{first}{joint}{number}"));
+        std::iter::once(first.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
+    }
+
+    fn new_column(
+        &self,
+        table: &str,
+        column: &ast::ColumnDef,
+        declared_constraints: &mut Declared,
+    ) -> Result<(NewColumn, ColumnKeys)> {
         let mut ty = Type::of_ast(self.dialect, &column.data_type)?;
         let declared = column.data_type.to_string();
         if self.dialect == Dialect::Mysql
@@ -370,11 +490,15 @@ impl Ddl<'_> {
                         _ => return Err(Error::unsupported(format!("'{text}' of column {}", new.name))),
                     }
                 }
-                ColumnOption::Check(_) => {
-                    return Err(Error::unsupported(format!("CHECK (column {} of {table})", new.name)));
+                ColumnOption::Check(check) => {
+                    let name = option.name.as_ref().or(check.name.as_ref()).map(|name| self.dialect.fold(name));
+                    declared_constraints.checks.push((name, Some(new.name.clone()), (*check.expr).clone()));
                 }
-                ColumnOption::ForeignKey(_) => {
-                    return Err(Error::unsupported(format!("REFERENCES (column {} of {table})", new.name)));
+                ColumnOption::ForeignKey(key) => {
+                    let name = option.name.as_ref().or(key.name.as_ref()).map(|name| self.dialect.fold(name));
+                    let mut key = key.clone();
+                    key.columns = vec![column.name.clone()];
+                    declared_constraints.keys.push((name, key));
                 }
                 other => return Err(Error::unsupported(format!("'{other}' of column {}", new.name))),
             }
@@ -425,8 +549,8 @@ impl Ddl<'_> {
         table: &str,
         columns: &[NewColumn],
         constraint: &TableConstraint,
-        primary: &mut Option<NewIndex>,
-        indexes: &mut Vec<NewIndex>,
+        (primary, indexes): (&mut Option<NewIndex>, &mut Vec<NewIndex>),
+        declared: &mut Declared,
     ) -> Result<()> {
         let named = |name: &Option<ast::Ident>| name.as_ref().map_or_else(String::new, |name| self.dialect.fold(name));
         match constraint {
@@ -445,8 +569,16 @@ impl Ddl<'_> {
                 indexes.push(NewIndex { name: named(&key.name), is_unique: false, fields });
                 Ok(())
             }
-            TableConstraint::Check(_) => Err(Error::unsupported(format!("CHECK (table {table})"))),
-            TableConstraint::ForeignKey(_) => Err(Error::unsupported(format!("FOREIGN KEY (table {table})"))),
+            TableConstraint::Check(check) => {
+                let name = check.name.as_ref().map(|name| self.dialect.fold(name));
+                declared.checks.push((name, None, (*check.expr).clone()));
+                Ok(())
+            }
+            TableConstraint::ForeignKey(key) => {
+                let name = key.name.as_ref().or(key.index_name.as_ref()).map(|name| self.dialect.fold(name));
+                declared.keys.push((name, key.clone()));
+                Ok(())
+            }
             other => Err(Error::unsupported(format!("'{other}'"))),
         }
     }
@@ -504,7 +636,7 @@ impl Ddl<'_> {
         self.execute(SPACE_ID, Operation::Insert { tuple: &row })
     }
 
-    fn encode_column(&self, column: &NewColumn, row: &mut Vec<u8>) {
+    pub(crate) fn encode_column(&self, column: &NewColumn, row: &mut Vec<u8>) {
         // What the engine's type does not say.
         let declared = match self.dialect {
             Dialect::Tarantool => None,
@@ -553,18 +685,20 @@ impl Ddl<'_> {
 
     /// ALTER TABLE ADD of a constraint that is an index.
     fn add_key(&self, table: &Table, constraint: &TableConstraint) -> Result<()> {
-        let mut columns = self.columns_of(table);
-        let (mut primary, mut indexes) = (None, Vec::new());
-        self.add_constraint(&table.name, &columns, constraint, &mut primary, &mut indexes)?;
+        let columns = self.columns_of(table);
+        let (mut primary, mut indexes, mut declared) = (None, Vec::new(), Declared::default());
+        self.add_constraint(&table.name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
+        if !declared.is_empty() {
+            return self.put_constraints(table, &declared);
+        }
         let id = u64::from(table.space.id.0);
         let next = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         for (number, index) in (next..).zip(&indexes) {
             let mut name = self.index_name(&table.name, index, number as usize);
             if name.is_empty() {
-                name.clone_from(&columns[index.fields[0]].name);
-                if table.indexes.iter().any(|known| known.name.eq_ignore_ascii_case(&name)) {
-                    name = format!("{name}_{number}");
-                }
+                name = self.free_index_name(&table.name, index, &columns, |known| {
+                    table.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(known))
+                });
             }
             self.put_index(id, number, &name, index, &columns)?;
         }
@@ -574,48 +708,15 @@ impl Ddl<'_> {
             let what = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
             return Err(Error::new(Condition::InvalidTable, what));
         };
-        // The hidden column stays, and stays empty from now on.
-        for field in &primary.fields {
-            columns[*field].is_nullable = false;
-        }
-        columns[hidden].is_nullable = true;
-        let name = self.index_name(&table.name, &primary, 0);
-        let changed = |number: usize, is_nullable: bool| {
-            move |format: &mut Vec<Vec<u8>>| {
-                if let Some(column) = format.get_mut(number) {
-                    set_nullable(column, is_nullable);
-                }
-            }
-        };
-        let mut done: Result<()> = Ok(());
-        for field in &primary.fields {
-            let format = self.changed_format(table, changed(*field, false))?;
-            done = done.and_then(|()| self.update_space(table, 6, |out| out.extend_from_slice(&format), None));
-        }
-        let row = encode_index(id, 0, &name, &primary, &columns);
-        done = done.and_then(|()| self.execute(INDEX_ID, Operation::Replace { tuple: &row }));
-        if let Err(error) = done {
-            // As it was before.
-            for field in primary.fields.iter().filter(|field| table.columns[**field].is_nullable) {
-                let format = self.changed_format(table, changed(*field, true))?;
-                self.update_space(table, 6, |out| out.extend_from_slice(&format), None)?;
-            }
-            return Err(error);
-        }
-        let generated = table.space.sequence.borrow().as_ref().map(|link| link.sequence.def().id);
-        if let Some(sequence) = generated {
-            self.delete(SPACE_SEQUENCE_ID, &[id])?;
-            self.as_admin(|| {
-                self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
-                self.delete(SEQUENCE_ID, &[u64::from(sequence)])
-            })?;
-        }
-        let format = self.changed_format(table, changed(hidden, true))?;
-        self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))
+        let mut shape = self.shape_of(table)?;
+        let name = primary.name.clone();
+        let _ = hidden;
+        self.show_primary(table, &mut shape, primary.fields, &name)?;
+        self.reshape(table, shape)
     }
 
-    /// A sequence that fills a column, made and dropped together with the table.
-    fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
+    /// A sequence. Returns its number.
+    fn put_sequence_row(&self, name: &str, start: u64) -> Result<u64> {
         let id =
             self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0)
                 + 1;
@@ -632,6 +733,12 @@ impl Ddl<'_> {
         msgpack::encode_uint(&mut row, 0);
         msgpack::encode_bool(&mut row, false);
         self.execute(SEQUENCE_ID, Operation::Insert { tuple: &row })?;
+        Ok(id)
+    }
+
+    /// A sequence that fills a column of the primary key, made and dropped together with the table.
+    pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
+        let id = self.put_sequence_row(name, start)?;
         let mut link = Vec::new();
         msgpack::encode_array(&mut link, 5);
         msgpack::encode_uint(&mut link, space_id);
@@ -656,6 +763,7 @@ impl Ddl<'_> {
                 format!("Can't drop space '{}': the space is a system space", table.name),
             ));
         }
+        self.check_not_referenced(&table)?;
         let id = u64::from(table.space.id.0);
         let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
         if let Some((sequence, is_own)) = generated {
@@ -674,8 +782,52 @@ impl Ddl<'_> {
             self.drop_grants(id)?;
             self.delete(database::TRUNCATE_ID, &[id])
         })?;
+        let checks = table.space.def().checks.clone();
         self.delete(SPACE_ID, &[id])?;
+        self.drop_functions(&checks)?;
         Ok(1)
+    }
+
+    /// DROP ... CASCADE: foreign keys of others go with the table that they name.
+    fn drop_references(&self, name: &ast::ObjectName) -> Result<()> {
+        let Ok(table) = self.table(name) else { return Ok(()) };
+        for child in self.database.catalog.spaces() {
+            let def = child.def();
+            let mut keys = def.foreign_keys.clone();
+            keys.retain(|key| key.space != table.space.id || key.field.is_some());
+            if keys.len() != def.foreign_keys.len() && child.id != table.space.id {
+                self.put_options(&child, &def.checks, &keys)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Errors: rows of the table are named by those of another one.
+    fn check_not_referenced(&self, table: &Table) -> Result<()> {
+        for child in self.database.catalog.spaces() {
+            let def = child.def();
+            let key = def.foreign_keys.iter().find(|key| key.space == table.space.id && child.id != table.space.id);
+            let Some(key) = key else { continue };
+            let what = match self.dialect {
+                Dialect::Tarantool => return Ok(()),
+                Dialect::Mysql => format!(
+                    "Cannot drop table '{}' referenced by a foreign key constraint '{}' on table '{}'.",
+                    table.name, key.name, def.name
+                ),
+                Dialect::Postgres => {
+                    format!("cannot drop table {} because other objects depend on it", table.name)
+                }
+            };
+            let detail = format!("constraint {} on table {} depends on table {}", key.name, def.name, table.name);
+            let error = Error::new(Condition::DependentObjects, what).mysql(3730);
+            return Err(match self.dialect {
+                Dialect::Postgres => {
+                    error.detail(detail).hint("Use DROP ... CASCADE to drop the dependent objects too.")
+                }
+                _ => error,
+            });
+        }
+        Ok(())
     }
 
     /// The rights of others on a table go with it.
@@ -729,11 +881,11 @@ impl Ddl<'_> {
         Ok(1)
     }
 
-    fn columns_of(&self, table: &Table) -> Vec<NewColumn> {
+    pub(crate) fn columns_of(&self, table: &Table) -> Vec<NewColumn> {
         let columns = table.columns.iter().map(|column| NewColumn {
             name: column.name.clone(),
             ty: column.ty,
-            declared: String::new(),
+            declared: column.raw_declared.clone().unwrap_or_default(),
             is_nullable: column.is_nullable,
             default: column.default.clone(),
             collation: column.collation.as_ref().map(|collation| collation.id()),
@@ -779,6 +931,9 @@ impl Ddl<'_> {
     }
 
     fn alter_table(&self, alter: &ast::AlterTable) -> Result<u64> {
+        if alter.operations.iter().all(|operation| matches!(operation, AlterTableOperation::OwnerTo { .. })) {
+            return Ok(0);
+        }
         for operation in &alter.operations {
             let table = match self.table(&alter.name) {
                 Err(error) if error.condition() == Condition::UndefinedTable && alter.if_exists => return Ok(0),
@@ -800,37 +955,91 @@ impl Ddl<'_> {
                             set_name(column, &self.dialect.fold(new_column_name));
                         }
                     })?;
-                    self.update_space(&table, 6, |out| out.extend_from_slice(&format), None)?;
+                    let checks = self.renamed_checks(&table, &old, &self.dialect.fold(new_column_name))?;
+                    let def = table.space.def();
+                    match checks == def.checks {
+                        true => self.update_space(&table, 6, |out| out.extend_from_slice(&format), None)?,
+                        // Both at once: a condition means something at any time.
+                        false => {
+                            let mut row = self.space_row(table.space.id)?;
+                            row[5] = self.options_with(&table.space, &checks, &def.foreign_keys)?;
+                            row[6] = format;
+                            let before = self.context.trust_rows(true);
+                            let put = self.put_space_row(&row);
+                            self.context.trust_rows(before);
+                            put?;
+                            self.drop_functions(&def.checks)?;
+                        }
+                    }
                 }
-                AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
-                    self.add_column(&table, column_def, *if_not_exists)?;
+                AlterTableOperation::AddColumn { column_def, if_not_exists, column_position, .. } => {
+                    self.add_column(&table, column_def, *if_not_exists, column_position.as_ref())?;
                 }
+                AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
+                    self.drop_columns(&table, column_names, *if_exists)?;
+                }
+                AlterTableOperation::AlterColumn { column_name, op } => {
+                    self.alter_column(&table, &self.dialect.fold(column_name), op)?;
+                }
+                AlterTableOperation::ModifyColumn { col_name, data_type, options, column_position } => {
+                    let column = column_def(col_name, data_type, options);
+                    self.change_column(&table, col_name, &column, column_position.as_ref())?;
+                }
+                AlterTableOperation::ChangeColumn { old_name, new_name, data_type, options, column_position } => {
+                    let column = column_def(new_name, data_type, options);
+                    self.change_column(&table, old_name, &column, column_position.as_ref())?;
+                }
+                AlterTableOperation::DropPrimaryKey { .. } => {
+                    let mut shape = self.shape_of(&table)?;
+                    self.hide_primary(&table, &mut shape)?;
+                    self.reshape(&table, shape)?;
+                }
+                AlterTableOperation::DropIndex { name } => {
+                    let name = self.dialect.fold(name);
+                    let index = table.indexes.iter().find(|index| self.dialect.is_same(&index.name, &name));
+                    match index.filter(|index| index.id != IndexId::PRIMARY) {
+                        Some(index) => {
+                            self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
+                        }
+                        None => {
+                            let what = format!("Can't DROP '{name}'; check that column/key exists");
+                            return Err(Error::new(Condition::UndefinedObject, what));
+                        }
+                    }
+                }
+                AlterTableOperation::RenameConstraint { old_name, new_name } => {
+                    let (old, new) = (self.dialect.fold(old_name), self.dialect.fold(new_name));
+                    if !self.rename_constraint(&table, &old, &new)? && !self.rename_index(&table, &old, &new)? {
+                        let what = format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
+                        return Err(Error::new(Condition::UndefinedObject, what));
+                    }
+                }
+                AlterTableOperation::AutoIncrement { value, .. } => {
+                    let number = value.to_string().parse::<i64>().unwrap_or(1);
+                    if let Some((_, sequence)) = table.generated {
+                        let before = number.saturating_sub(1).max(0);
+                        let present = self.database.catalog.sequence(sequence).and_then(|sequence| sequence.value());
+                        if before > present.unwrap_or(0) {
+                            self.as_admin(|| Ok(self.database.sequence_set(self.context, sequence, before)?))?;
+                        }
+                    }
+                }
+                AlterTableOperation::ValidateConstraint { .. }
+                | AlterTableOperation::Algorithm { .. }
+                | AlterTableOperation::Lock { .. }
+                | AlterTableOperation::ReplicaIdentity { .. } => {}
                 AlterTableOperation::AddConstraint { constraint, .. } => self.add_key(&table, constraint)?,
+                AlterTableOperation::DropConstraint { name, if_exists, .. } => {
+                    self.drop_named(&table, &self.dialect.fold(name), *if_exists)?;
+                }
+                AlterTableOperation::DropForeignKey { name, .. } => {
+                    self.drop_named(&table, &self.dialect.fold(name), false)?;
+                }
                 AlterTableOperation::OwnerTo { .. } => {}
                 other => return Err(Error::unsupported(format!("ALTER TABLE '{other}'"))),
             }
         }
         Ok(0)
-    }
-
-    fn add_column(&self, table: &Table, column: &ast::ColumnDef, if_not_exists: bool) -> Result<()> {
-        let (column, keys) = self.new_column(&table.name, column)?;
-        if table.column(self.dialect, &column.name).is_some() {
-            if if_not_exists {
-                return Ok(());
-            }
-            let what = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
-            return Err(Error::new(Condition::DuplicateColumn, what));
-        }
-        let is_plain = !keys.is_primary && !keys.is_unique && !keys.is_generated && column.default.is_none();
-        if !is_plain || !column.is_nullable {
-            return Err(Error::unsupported("ADD COLUMN with a key, a default or NOT NULL"));
-        }
-        let mut encoded = Vec::new();
-        self.encode_column(&column, &mut encoded);
-        let format = self.changed_format(table, |format| format.push(encoded))?;
-        // Rows that are there have fewer fields.
-        self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))
     }
 
     /// The format of a space with its columns changed.
@@ -852,6 +1061,14 @@ impl Ddl<'_> {
         msgpack::encode_array(&mut format, columns.len() as u32);
         columns.iter().for_each(|column| format.extend_from_slice(column));
         Ok(format)
+    }
+
+    /// Replaces a row of `_space`.
+    pub(crate) fn put_space_row(&self, fields: &[Vec<u8>]) -> Result<()> {
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, fields.len() as u32);
+        fields.iter().for_each(|field| row.extend_from_slice(field));
+        self.execute(SPACE_ID, Operation::Replace { tuple: &row })
     }
 
     fn update_space(
@@ -878,6 +1095,11 @@ impl Ddl<'_> {
     }
 }
 
+fn column_def(name: &ast::Ident, data_type: &ast::DataType, options: &[ColumnOption]) -> ast::ColumnDef {
+    let option = |option: &ColumnOption| ast::ColumnOptionDef { name: None, option: option.clone() };
+    ast::ColumnDef { name: name.clone(), data_type: data_type.clone(), options: options.iter().map(option).collect() }
+}
+
 /// True for `column(20)`.
 fn is_prefix(function: &ast::Function) -> bool {
     let ast::FunctionArguments::List(list) = &function.args else { return false };
@@ -892,7 +1114,7 @@ struct ColumnKeys {
     is_generated: bool,
 }
 
-fn encoded_key(parts: &[u64]) -> Vec<u8> {
+pub(crate) fn encoded_key(parts: &[u64]) -> Vec<u8> {
     let mut key = Vec::new();
     msgpack::encode_array(&mut key, parts.len() as u32);
     parts.iter().for_each(|part| msgpack::encode_uint(&mut key, *part));
@@ -917,7 +1139,7 @@ fn set_name(column: &mut Vec<u8>, name: &str) {
 }
 
 /// The row of an index in `_index`.
-fn encode_index(space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Vec<u8> {
+pub(crate) fn encode_index(space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Vec<u8> {
     let mut row = Vec::new();
     msgpack::encode_array(&mut row, 6);
     msgpack::encode_uint(&mut row, space_id);

@@ -58,6 +58,7 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
 /// Spells statements of PostgreSQL as the parser wants them: options of COPY are `true` and `false`, not `on` and `off`; what is said behind statements that
 /// have nothing to do here is left out.
 fn respell(tokens: &mut [TokenWithSpan]) {
+    leave_out_ownership(tokens);
     let word_of = |token: &Token| match token {
         Token::Word(word) => word.value.to_ascii_lowercase(),
         _ => String::new(),
@@ -87,6 +88,47 @@ fn respell(tokens: &mut [TokenWithSpan]) {
             _ => {}
         }
         before = if word.is_empty() { " ".to_string() } else { word };
+    }
+}
+
+/// `ALTER SEQUENCE ... OWNED BY`, `OWNER TO`: whose a sequence is has no effect here.
+fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
+    let is_word =
+        |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(wanted));
+    for statement in tokens.split_mut(|token| token.token == Token::SemiColon) {
+        let mut words = statement.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        let is_altered = words.next().is_some_and(|token| is_word(&token.token, "alter"))
+            && words.next().is_some_and(|token| is_word(&token.token, "sequence"));
+        if !is_altered || !words.any(|token| is_word(&token.token, "owned") || is_word(&token.token, "owner")) {
+            continue;
+        }
+        let mut is_first = true;
+        for token in statement.iter_mut().filter(|token| !matches!(token.token, Token::Whitespace(_))) {
+            token.token = match std::mem::take(&mut is_first) {
+                true => Token::make_keyword("VACUUM"),
+                false => Token::Whitespace(sqlparser::tokenizer::Whitespace::Space),
+            };
+        }
+    }
+}
+
+/// `DROP CHECK` of MySQL: the parser knows it by the name of the standard.
+fn respell_checks(tokens: &mut [TokenWithSpan]) {
+    let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    let (mut first, mut is_behind_drop) = (None, false);
+    for token in tokens.iter_mut() {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::SemiColon => first = None,
+            word => {
+                let is_alter = *first.get_or_insert_with(|| is_word(word, "alter"));
+                let is_drop = is_word(word, "drop");
+                if is_alter && is_behind_drop && is_word(word, "check") {
+                    token.token = Token::make_keyword("CONSTRAINT");
+                }
+                is_behind_drop = is_drop;
+            }
+        }
     }
 }
 
@@ -154,7 +196,11 @@ impl Dialect {
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
         match self {
             Dialect::Postgres => respell(&mut tokens),
-            _ => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),
+            Dialect::Mysql => {
+                respell_checks(&mut tokens);
+                number_parameters(tokens.iter_mut().map(|token| &mut token.token));
+            }
+            Dialect::Tarantool => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),
         }
         check_words(&tokens)?;
         Ok(tokens)

@@ -90,6 +90,12 @@ conditions! {
     UniqueViolation = "23505", 1062, TupleFound;
     /// A CHECK is not fulfilled.
     CheckViolation = "23514", 3819, SqlExecute;
+    /// A row that is named is not there, or one would go that is.
+    ForeignKeyViolation = "23503", 1452, SqlExecute;
+    /// A foreign key that cannot be.
+    InvalidForeignKey = "42830", 1822, CreateForeignKey;
+    /// Other objects need it.
+    DependentObjects = "2BP01", 1451, SqlExecute;
     /// The transaction met another one.
     Serialization = "40001", 1213, TransactionConflict;
     /// Transactions wait for each other.
@@ -173,7 +179,8 @@ pub fn mysql_state(number: u16) -> &'static str {
         | 1067 | 1231 | 1232 | 1235 | 1305 | 1007 => "42000",
         1045 => "28000",
         1046 => "3D000",
-        1048 | 1052 | 1062 => "23000",
+        1048 | 1052 | 1062 | 1451 | 1452 => "23000",
+        1072 | 1239 | 3730 | 1553 => "42000",
         1050 => "42S01",
         1109 => "42S02",
         1051 | 1146 => "42S02",
@@ -285,7 +292,13 @@ impl Error {
     /// An error of the database in the words of a dialect.
     pub(crate) fn of_database(source: database::Error, dialect: Dialect) -> Self {
         let error = Error::from(source);
-        if dialect == Dialect::Tarantool || error.condition() != Condition::UniqueViolation {
+        if dialect == Dialect::Tarantool {
+            return error;
+        }
+        if matches!(error.condition(), Condition::CheckViolation | Condition::ForeignKeyViolation) {
+            return error.of_constraint(dialect);
+        }
+        if error.condition() != Condition::UniqueViolation {
             return error;
         }
         let message = error.0.message.clone();
@@ -298,6 +311,59 @@ impl Error {
         let mut error = error.about(table, None, Some(index));
         error.0.message = words;
         error
+    }
+
+    /// A constraint that is not fulfilled, in the words of a dialect.
+    fn of_constraint(self, dialect: Dialect) -> Self {
+        let Some(source) = &self.0.source else { return self };
+        let field = |wanted: &str| {
+            let fields = &source.body().fields;
+            fields.iter().find(|(name, _)| *name == wanted).map_or_else(String::new, |(_, value)| value.clone())
+        };
+        let (table, name, child) = (field("space"), field("name"), field("child"));
+        let is_check = self.condition() == Condition::CheckViolation;
+        let is_parent = source.is(database::ErrorCode::ForeignKeyIntegrity);
+        let words = match (dialect, is_check, is_parent) {
+            (Dialect::Mysql, true, _) => format!("Check constraint '{name}' is violated."),
+            (Dialect::Mysql, _, true) => format!(
+                "Cannot delete or update a parent row: a foreign key constraint fails (`{child}`, CONSTRAINT `{name}`)"
+            ),
+            (Dialect::Mysql, ..) => format!(
+                "Cannot add or update a child row: a foreign key constraint fails (`{table}`, CONSTRAINT `{name}`)"
+            ),
+            (_, true, _) => format!("new row for relation \"{table}\" violates check constraint \"{name}\""),
+            (_, _, true) => format!(
+                "update or delete on table \"{table}\" violates foreign key constraint \"{name}\" on table \"{child}\""
+            ),
+            _ => format!("insert or update on table \"{table}\" violates foreign key constraint \"{name}\""),
+        };
+        let about = if is_parent && dialect != Dialect::Mysql { child.clone() } else { table.clone() };
+        let mut error = self.about(&about, None, Some(&name));
+        if is_parent {
+            error.0.mysql = Some(1451);
+        }
+        error.0.message = words;
+        error
+    }
+
+    /// The same in the words of a dialect, if it comes from the database as it is.
+    pub(crate) fn in_words_of(self, dialect: Dialect) -> Self {
+        let is_raw = self.0.table.is_none() && self.0.constraint.is_none();
+        match self.0.source.is_some() && is_raw && dialect != Dialect::Tarantool {
+            true if matches!(self.condition(), Condition::CheckViolation | Condition::ForeignKeyViolation) => {
+                self.of_constraint(dialect)
+            }
+            _ => self,
+        }
+    }
+
+    /// The same in other words, if the dialect is MySQL's.
+    #[must_use]
+    pub(crate) fn words_of_mysql(mut self, dialect: Dialect, words: String) -> Self {
+        if dialect == Dialect::Mysql {
+            self.0.message = words;
+        }
+        self
     }
 
     /// Everything there is to tell.
@@ -337,6 +403,11 @@ impl From<database::Error> for Error {
         use database::ErrorCode as Code;
         let of_code = [
             (Code::TupleFound, Condition::UniqueViolation),
+            (Code::TupleConstraintFailed, Condition::CheckViolation),
+            (Code::FieldConstraintFailed, Condition::CheckViolation),
+            (Code::FieldForeignKeyFailed, Condition::ForeignKeyViolation),
+            (Code::ComplexForeignKeyFailed, Condition::ForeignKeyViolation),
+            (Code::ForeignKeyIntegrity, Condition::ForeignKeyViolation),
             (Code::AccessDenied, Condition::AccessDenied),
             (Code::TransactionConflict, Condition::Serialization),
             (Code::Timeout, Condition::LockTimeout),

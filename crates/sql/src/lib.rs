@@ -15,12 +15,15 @@
 //! * A plan is made of a schema and is not run under another one.
 
 mod aggregates;
+mod alter;
 mod arithmetic;
 mod array;
 mod bind;
 mod cast;
 mod catalog;
 mod change;
+mod condition;
+mod constraint;
 mod control;
 mod cursors;
 mod ddl;
@@ -39,7 +42,9 @@ mod plan;
 mod run;
 mod scan;
 mod selectivity;
+mod sequence;
 mod session;
+mod shown_constraints;
 mod sort;
 mod statement;
 mod system_functions;
@@ -47,9 +52,12 @@ mod table;
 mod types;
 mod value;
 
+pub use alter::REWRITTEN_MAX;
 pub use array::{ELEMENTS_MAX, parse_array};
 pub use bind::PARAMETERS_MAX;
 pub use change::Counts;
+pub use condition::serve_expressions;
+pub use constraint::WAITING_KEYS_MAX;
 pub use control::{Assignment, Control, Copy, CopyFormat, Field, Isolation, Lines, Load, Modes, Step};
 pub use dialect::{Dialect, TEXT_MAX};
 pub use error::{Body, Condition, Error, Result, mysql_state};

@@ -34,6 +34,8 @@ pub struct Sql {
     pub(crate) named: RefCell<HashMap<(u64, u32), Rc<str>>>,
     sessions: RefCell<HashMap<u64, Rc<Session>>>,
     pub(crate) selectivity: Selectivity,
+    /// Foreign keys that wait for the table that they name.
+    pub(crate) waiting: RefCell<Vec<crate::constraint::Waiting>>,
 }
 
 /// A text that may be in the cache, without a copy of it.
@@ -236,6 +238,7 @@ impl Sql {
     /// It has ended.
     pub fn close_session(&self, id: u64) {
         self.sessions.borrow_mut().remove(&id);
+        self.waiting.borrow_mut().retain(|waiting| waiting.session != id);
     }
 
     /// Finds out what a text says that is one statement. `types` are those of its parameters, as far as they are known.
@@ -323,6 +326,8 @@ impl Sql {
             schema @ (ast::Statement::CreateTable(_)
             | ast::Statement::CreateIndex(_)
             | ast::Statement::AlterTable(_)
+            | ast::Statement::CreateSequence { .. }
+            | ast::Statement::AlterIndex { .. }
             | ast::Statement::Drop { .. }
             | ast::Statement::Truncate(_)) => Work::Schema(Box::new(schema)),
             other => {
@@ -405,7 +410,11 @@ impl Sql {
                     true => self.in_savepoint(database, context, || ddl.run(statement))?,
                     // Steps that look at all rows give others a turn, which no transaction does that has done something before.
                     false if Ddl::goes_in_steps(statement) => ddl.run(statement)?,
-                    false => self.in_txn(database, context, || ddl.run(statement))?,
+                    false => match self.in_txn(database, context, || ddl.run(statement)) {
+                        // Several changes, one of which has to look at more rows than it may at one go.
+                        Err(error) if goes_beyond(&error, statement) => ddl.run(statement)?,
+                        done => done?,
+                    },
                 };
                 Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, ..Counts::default() } })
             }
@@ -489,6 +498,11 @@ impl Sql {
                 None => None,
             };
             changed.extend(crate::mysql::variables::assign(session, assignment, value)?);
+        }
+        if changed.iter().any(|name| name == "foreign_key_checks") {
+            context.skip_foreign_keys(
+                session.changed_to("foreign_key_checks").is_some_and(|value| value == "OFF" || value == "0"),
+            );
         }
         Ok(changed)
     }
@@ -707,10 +721,16 @@ fn column_of(output: &crate::bind::Output, plan: &Plan) -> Column {
 fn is_short(plan: &Plan) -> bool {
     match plan {
         Plan::One | Plan::Nothing | Plan::Rows(..) => true,
-        Plan::Scan(scan) => scan.is_unique && !scan.table.space.may_wait(),
+        Plan::Scan(scan) => scan.is_unique && !scan.table.space.rows.may_wait(),
         Plan::Map(input, _) | Plan::Filter(input, _) | Plan::Limit { input, .. } => is_short(input),
         _ => false,
     }
+}
+
+fn goes_beyond(error: &Error, statement: &ast::Statement) -> bool {
+    let is_refused =
+        error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::MultistatementTransaction));
+    is_refused && matches!(statement, ast::Statement::AlterTable(_))
 }
 
 fn has_lock(plan: &Plan) -> bool {
@@ -727,6 +747,9 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
         ast::Statement::CreateIndex(_) => "CREATE INDEX",
         ast::Statement::AlterTable(_) => "ALTER TABLE",
         ast::Statement::Truncate(_) => "TRUNCATE TABLE",
+        ast::Statement::CreateSequence { .. } => "CREATE SEQUENCE",
+        ast::Statement::AlterIndex { .. } => "ALTER INDEX",
+        ast::Statement::Drop { object_type: ast::ObjectType::Sequence, .. } => "DROP SEQUENCE",
         ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
         _ => "DROP TABLE",
     }

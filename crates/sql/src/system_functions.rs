@@ -158,6 +158,18 @@ functions! {
         let found = sequence.as_ref().filter(|link| Some(link.field_no as usize) == number);
         optional(found.map(|link| format!("public.{}", catalog::quoted(&link.sequence.def().name))))
     };
+    "pg_partition_ancestors" (1, 1) INT8, true => |_, a| Ok(Value::Int(as_int(&a[0])));
+    "setval" (2, 3) INT8, true => |run, a| {
+        let def = sequence_of(run, as_text(&a[0]))?.def();
+        let wanted = as_int(&a[1]);
+        let is_called = !matches!(a.get(2), Some(Value::Bool(false)));
+        let last = if is_called { wanted } else { wanted.saturating_sub(def.step) };
+        match !is_called && wanted == def.start {
+            true => run.database.sequence_reset(run.context, def.id)?,
+            false => run.database.sequence_set(run.context, def.id, last)?,
+        }
+        Ok(Value::Int(wanted))
+    };
     "nextval" (1, 1) INT8, true => |run, a| {
         let id = sequence_of(run, as_text(&a[0]))?.def().id;
         let next = run.database.sequence_next(run.context, id)?;

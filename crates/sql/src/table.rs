@@ -32,6 +32,10 @@ pub(crate) struct Column {
     pub(crate) collation: Option<Arc<Collation>>,
     /// The type as MySQL's clients have declared it, and as it is shown to them.
     pub(crate) declared: Option<String>,
+    /// The type as it was declared, in the words of its dialect.
+    pub(crate) raw_declared: Option<String>,
+    /// Its type was declared in PostgreSQL's dialect.
+    pub(crate) is_declared_in_postgres: bool,
     /// What an UPDATE that says nothing of the column puts there: an expression, as text.
     pub(crate) on_update: Option<String>,
     /// The key of rows that were declared without one: nobody sees it who does not name it with its table.
@@ -87,6 +91,8 @@ impl Table {
                     is_nullable: field.is_nullable,
                     default: declared.and_then(|column| column.default.clone()),
                     declared: declared.and_then(|column| column.shown.clone()),
+                    raw_declared: declared.and_then(|column| column.raw.clone()),
+                    is_declared_in_postgres: declared.is_some_and(|column| column.is_postgres),
                     on_update: declared.and_then(|column| column.on_update.clone()),
                     collation: field.collation.clone().filter(|collation| !collation.is_binary()),
                     is_hidden: declared.is_some_and(|column| column.is_hidden),
@@ -157,6 +163,8 @@ struct Declared {
     shown: Option<String>,
     on_update: Option<String>,
     is_hidden: bool,
+    is_postgres: bool,
+    raw: Option<String>,
 }
 
 fn declared_columns(database: &Database, space: &Space) -> Vec<Declared> {
@@ -186,9 +194,14 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
             let text = Reader::new(value).read_str().ok().and_then(|text| std::str::from_utf8(text).ok());
             match (Reader::new(name).read_str().ok(), text) {
                 (Some(b"sql_hidden"), None) => declared.is_hidden = Reader::new(value).read_bool() == Ok(true),
-                (Some(b"sql_type"), Some(text)) => declared.ty = read_type(Dialect::Postgres, text),
+                (Some(b"sql_type"), Some(text)) => {
+                    declared.ty = read_type(Dialect::Postgres, text);
+                    declared.is_postgres = true;
+                    declared.raw = Some(text.to_string());
+                }
                 (Some(b"mysql_type"), Some(text)) => {
                     declared.ty = read_type(Dialect::Mysql, text);
+                    declared.raw = Some(text.to_string());
                     declared.shown = Some(crate::mysql::schema::shown_type(text));
                 }
                 (Some(b"on_update"), Some(text)) => declared.on_update = Some(text.to_string()),

@@ -48,6 +48,8 @@ pub(crate) struct Ready {
     pub(super) indexes: RefCell<Option<ReadyIndexes>>,
     /// The row of `_space` whose format all rows of a space on disk were found to fit.
     pub(super) checked_format: RefCell<Option<Tuple>>,
+    /// The row of `_space` whose new constraints all rows were found to satisfy.
+    pub(super) checked_constraints: RefCell<Option<Tuple>>,
 }
 
 impl Ready {
@@ -55,17 +57,24 @@ impl Ready {
     pub(crate) fn forget(&self) {
         drop(self.indexes.take());
         drop(self.checked_format.take());
+        drop(self.checked_constraints.take());
     }
 }
 
 /// A change that is ready for its statement, which comes at once. When dropped, it removes what the statement has not taken.
 pub(crate) struct ReadyChange<'a> {
+    _build: Option<ReadyBuild<'a>>,
+    _constraints: Option<super::constraints::Pending<'a>>,
+}
+
+/// What was built in memory.
+struct ReadyBuild<'a> {
     database: &'a Database,
     space: Rc<Space>,
     build_id: u64,
 }
 
-impl Drop for ReadyChange<'_> {
+impl Drop for ReadyBuild<'_> {
     fn drop(&mut self) {
         // The statement may have waited for the log, and another change of the space may be under way by now.
         self.database.ready.change.borrow_mut().take_if(|(id, _)| *id == self.build_id);
@@ -79,7 +88,7 @@ impl Drop for ReadyChange<'_> {
 
 /// Errors: `AlterSpace` if the rows are being looked at for another change.
 pub(super) fn check_not_building(space: &Space) -> Result<()> {
-    if space.rows.is_building() { Err(being_modified(space)) } else { Ok(()) }
+    if space.is_being_changed() { Err(being_modified(space)) } else { Ok(()) }
 }
 
 pub(super) fn being_modified(space: &Space) -> Error {
@@ -115,6 +124,15 @@ impl Database {
             _ => space::plan_work(self, context, old.as_ref(), &new),
         };
         let Ok(Some(work)) = planned else { return Ok(None) };
+        let constraints = match system_space.id {
+            SPACE_ID => self.look_at_constraints(context, &work.space, &new)?,
+            _ => None,
+        };
+        let build = self.build_ahead(context, work, new)?;
+        Ok(Some(ReadyChange { _build: build, _constraints: constraints }))
+    }
+
+    fn build_ahead(&self, context: &Context, work: Work, new: Tuple) -> Result<Option<ReadyBuild<'_>>> {
         let Some(rows) = work.space.rows.memory() else {
             self.build_on_disk(context, work, new)?;
             return Ok(None);
@@ -125,7 +143,7 @@ impl Database {
         // A look at the rows alone goes on when memory is full.
         let takes_memory = !work.defs.is_empty();
         let build_id = rows.borrow_mut().begin_build(work.format, work.defs);
-        let ready = ReadyChange { database: self, space: Rc::clone(&work.space), build_id };
+        let ready = ReadyBuild { database: self, space: Rc::clone(&work.space), build_id };
         // The open transaction has done nothing yet that waiting could make wrong.
         let txn = context.txn.borrow_mut().take();
         let looked_at = self.look_at_rows(&work.space, rows, build_id, &work.name, takes_memory);

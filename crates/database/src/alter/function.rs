@@ -4,6 +4,7 @@ use super::space::check_name;
 use super::{check_change, check_given_owner};
 use crate::access::{ObjectType, Privileges};
 use crate::catalog::Function;
+use crate::checks::EXPRESSION_LANGUAGE;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, for_each_entry};
@@ -140,6 +141,9 @@ pub(super) fn on_function(
         if database.catalog.has_grants(ObjectType::Function, id) {
             return Err(Error::new(ErrorCode::DropFunction, &[&id, &"function has grants"]));
         }
+        if database.catalog.is_asked_by_constraint(id) && !context.origin.is_replay() {
+            return Err(Error::new(ErrorCode::DropFunction, &[&id, &"function is referenced by constraint"]));
+        }
         let gone = database.catalog.set_function(id, None);
         return Ok(Some(Effect::new(move |database| {
             database.catalog.set_function(id, gone);
@@ -148,7 +152,7 @@ pub(super) fn on_function(
     let function = parse(new.data())?;
     let id = function.id;
     if !context.origin.is_replay() {
-        if !matches!(function.language.as_str(), "LUA" | "C") {
+        if !matches!(function.language.as_str(), "LUA" | "C" | EXPRESSION_LANGUAGE) {
             return Err(Error::new(ErrorCode::FunctionLanguage, &[&function.language, &function.name]));
         }
         if old.is_some() {
@@ -165,7 +169,11 @@ pub(super) fn on_function(
             ObjectType::Function,
             &function.name,
         )?;
-        if !function.body.is_empty()
+        if function.language == EXPRESSION_LANGUAGE {
+            if function.body.is_empty() {
+                return Err(Error::new(ErrorCode::CreateFunction, &[&function.name, &"an expression has a body"]));
+            }
+        } else if !function.body.is_empty()
             && let Some(procedures) = database.procedures()
         {
             procedures.check_function(&function)?;

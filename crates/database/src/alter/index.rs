@@ -1,6 +1,7 @@
 //! Rows of `_index`.
 
 use super::build::{Work, check_not_building};
+use super::constraints;
 use super::space::{all_parts, check_name, find_collation, make_format, rows_format, type_of_name};
 use super::{check_change, disk};
 use crate::access::{ObjectType, Privileges};
@@ -356,6 +357,9 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     let wanted = if space.owner() == context.user(&database.catalog) { Privileges::ALTER } else { Privileges::DROP };
     check_change(database, context, wanted, ObjectType::Space, space.id.0, space.owner(), &space.name())?;
     check_not_building(&space)?;
+    if !context.origin.is_replay() && !context.skips_foreign_keys.get() {
+        constraints::check_index_unused(database, &space, IndexId(id), None)?;
+    }
     if id == 0 {
         if space.is_system() {
             return Err(Error::new(ErrorCode::LastDrop, &[&space.name()]));
@@ -443,6 +447,9 @@ fn plan_alter(database: &Database, context: &Context, space: &Rc<Space>, parsed:
         return Err(Error::new(ErrorCode::LastDrop, &[&space.name()]));
     }
     let id = parsed.info.id;
+    if !context.origin.is_replay() && !context.skips_foreign_keys.get() {
+        constraints::check_index_unused(database, space, id, Some((&parsed.info.parts, parsed.is_unique)))?;
+    }
     let primary = if id == 0 { None } else { space.index(IndexId::PRIMARY) };
     let mut defs = vec![engine_def(parsed.kind, &parsed.info, parsed.is_unique, primary.as_deref())];
     if id == 0 {

@@ -7,6 +7,7 @@
 mod access;
 mod build;
 mod cluster;
+mod constraints;
 mod disk;
 mod function;
 mod index;

@@ -1,9 +1,10 @@
 //! Rows of `_space`, `_truncate` and `_collation`.
 
 use super::build::{Work, check_not_building};
-use super::{SEQUENCE_ID, check_change, check_given_owner, disk};
+use super::{SEQUENCE_ID, check_change, check_given_owner, constraints, disk};
 use crate::access::{ObjectType, Privileges};
-use crate::catalog::{MemoryLimit, SchemaObject, Space, SpaceDef, SpaceKind, Ttl};
+use crate::catalog::constraints::{parse_actions, parse_checks, parse_foreign_keys};
+use crate::catalog::{CheckDef, ForeignKeyDef, MemoryLimit, SchemaObject, Space, SpaceDef, SpaceKind, Ttl};
 use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
@@ -51,6 +52,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         return Err(Error::new(ErrorCode::NoSuchUser, &[&owner]));
     }
     let (mut group_id, mut is_temporary, mut own) = (0, false, None);
+    let mut given = Constraints { own: SpaceId(id), checks: Vec::new(), foreign_keys: Vec::new() };
     for_each_entry(opts, |key, value| {
         let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &what]);
         match key {
@@ -68,6 +70,8 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
                     return Err(Error::new(ErrorCode::Unsupported, &[&"Lycosa", &"synchronous spaces"]));
                 }
             }
+            "constraint" => given.read(key, value, None).map_err(|why| wrong(&why))?,
+            "foreign_key" => given.read(key, value, None).map_err(|why| wrong(&why))?,
             // What Tarantool has no option for stands below one that it passes over.
             "checks" => own = Some(value),
             "view" | "sql" | "defer_deletes" => {}
@@ -76,7 +80,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         Ok(())
     })
     .map_err(|error| error.unwrap_or_else(|| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &"expected a map"])))?;
-    let fields = parse_format(database, origin, format, &name, failure)?;
+    let fields = parse_format(database, origin, format, &name, failure, &mut given)?;
     if field_count != 0 && (field_count as usize) < fields.len() {
         return Err(Error::new(failure, &[&name, &"exact_field_count must be either 0 or >= formatted field count"]));
     }
@@ -96,7 +100,8 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         "vinyl" => {}
         other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),
     }
-    let own = own.map_or_else(|| Ok(OwnOptions::default()), |own| parse_own_options(own, &fields));
+    let Constraints { checks, mut foreign_keys, .. } = given;
+    let own = own.map_or_else(|| Ok(OwnOptions::default()), |own| parse_own_options(own, &fields, &mut foreign_keys));
     let OwnOptions { ttl, memory_limit } = match own {
         Ok(own) => own,
         // What was good enough when it was written is not questioned.
@@ -107,6 +112,11 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         Err(why) => return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why])),
     };
     let keeps_rows = matches!(engine.as_str(), "memtx" | "vinyl");
+    let is_constrained = !checks.is_empty() || !foreign_keys.is_empty();
+    if is_constrained && (!keeps_rows || (256..512).contains(&id)) && !origin.is_replay() {
+        let why = "constraints are for spaces of memtx and vinyl with rows of clients";
+        return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why]));
+    }
     if ttl.is_some() && (!keeps_rows || (256..512).contains(&id)) {
         return Err(Error::new(
             ErrorCode::WrongSpaceOptions,
@@ -118,7 +128,36 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why]));
     }
     let id = SpaceId(id);
-    Ok(SpaceDef { id, owner, name, engine, field_count, fields, group_id, is_temporary, ttl, memory_limit })
+    Ok(SpaceDef {
+        id,
+        owner,
+        name,
+        engine,
+        field_count,
+        fields,
+        group_id,
+        is_temporary,
+        ttl,
+        memory_limit,
+        checks,
+        foreign_keys,
+    })
+}
+
+/// The constraints of a definition, as they are read.
+struct Constraints {
+    own: SpaceId,
+    checks: Vec<CheckDef>,
+    foreign_keys: Vec<ForeignKeyDef>,
+}
+
+impl Constraints {
+    fn read(&mut self, key: &str, value: &[u8], field: Option<u32>) -> std::result::Result<(), String> {
+        match key {
+            "constraint" => parse_checks(value, field, &mut self.checks),
+            _ => parse_foreign_keys(value, field, self.own, &mut self.foreign_keys),
+        }
+    }
 }
 
 /// The options that Tarantool does not have, understood.
@@ -130,7 +169,11 @@ struct OwnOptions {
 
 /// The options that Tarantool does not have. It takes anything below the name of one that it had once, and so do its other readers: what
 /// it wrote there itself is an array. Errors: what is wrong, in words.
-fn parse_own_options(own: &[u8], fields: &[FieldDef]) -> std::result::Result<OwnOptions, String> {
+fn parse_own_options(
+    own: &[u8],
+    fields: &[FieldDef],
+    foreign_keys: &mut [ForeignKeyDef],
+) -> std::result::Result<OwnOptions, String> {
     let mut reader = Reader::new(own);
     let mut found = OwnOptions::default();
     let Ok(count) = reader.read_map() else { return Ok(found) };
@@ -144,6 +187,9 @@ fn parse_own_options(own: &[u8], fields: &[FieldDef]) -> std::result::Result<Own
             b"memory_limit" => {
                 bytes = as_uint(value).ok_or_else(|| "'memory_limit' must be a number of bytes".to_string())?;
             }
+            b"foreign_key" => parse_actions(value, foreign_keys)?,
+            // What programs say of a space, who understand it.
+            b"comment" | b"sql" => {}
             b"eviction" => {
                 evicts = match as_str(value) {
                     Some("clock") => Some(true),
@@ -168,6 +214,7 @@ fn parse_format(
     format: &[u8],
     space: &str,
     failure: ErrorCode,
+    constraints: &mut Constraints,
 ) -> Result<Vec<FieldDef>> {
     let mut reader = Reader::new(format);
     let count =
@@ -195,6 +242,9 @@ fn parse_format(
                 "collation" => {
                     let id = as_uint(value).ok_or_else(|| wrong("'collation' must be unsigned"))? as u32;
                     field.collation = Some(find_collation(database, id)?);
+                }
+                "constraint" | "foreign_key" => {
+                    constraints.read(key, value, Some(number - 1)).map_err(|why| wrong(&why))?;
                 }
                 _ => {}
             }
@@ -313,13 +363,17 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
         return alter_in_place(database, &def).map(|()| None);
     }
     check_change(database, context, Privileges::CREATE, ObjectType::Space, def.id.0, def.owner, &def.name)?;
+    constraints::check_def(database, context, None, &def)?;
     let format = make_format(database, &def, &[])?;
     let id = def.id;
     let kind = kind_of(&def);
     let rows = rows_of_kind(database, kind, id, &format)?;
     let space = Rc::new(Space::new(kind, def, format, rows));
     database.watch_expiry(&space);
-    database.catalog.add_space(space);
+    database.catalog.add_space(Rc::clone(&space));
+    constraints::check_meaning(database, context, &space).inspect_err(|_| {
+        database.catalog.remove_space(id);
+    })?;
     Ok(Some(Effect::new(move |database| {
         database.catalog.remove_space(id);
     })))
@@ -333,6 +387,9 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     let refuse = |why: &str| Err(Error::new(ErrorCode::DropSpace, &[&name, &why]));
     if space.is_system() {
         return refuse("the space is a system space");
+    }
+    if !context.origin.is_replay() {
+        database.check_not_referenced(&space, false, true)?;
     }
     if !space.indexes().is_empty() {
         return refuse("the space has indexes");
@@ -410,6 +467,7 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
     if space.is_system() && def.name != old_def.name && !context.origin.is_replay() {
         return refuse("the space is a system space");
     }
+    constraints::check_def(database, context, Some(&space), &def)?;
     let format = rows_format(database, context.origin, &def, &all_parts(&space))?;
     let work = Work { space, format, defs: Vec::new(), name: String::new(), what: "space format check" };
     Ok((def, work))
@@ -420,9 +478,13 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     let space = Rc::clone(&work.space);
     let format = make_format(database, &def, &all_parts(&space))?;
     disk::check_format(database, context.origin, &space, &format, new)?;
+    constraints::check_rows(database, context, &space, &def, new)?;
     database.apply_build(work, new)?;
     let (old_def, old_format) = (space.def(), space.format());
     apply_def(database, &space, Rc::new(def), format);
+    constraints::check_meaning(database, context, &space).inspect_err(|_| {
+        apply_def(database, &space, Rc::clone(&old_def), Rc::clone(&old_format));
+    })?;
     Ok(Some(Effect::new(move |database| apply_def(database, &space, old_def, old_format))))
 }
 
@@ -439,7 +501,10 @@ fn apply_def(database: &Database, space: &Rc<Space>, def: Rc<SpaceDef>, format: 
     if old_name != def.name {
         database.catalog.rename_space(&old_name, &def.name, space.id);
     }
+    let (old_keys, new_keys) = (space.def(), Rc::clone(&def));
     space.set_def(def);
+    database.catalog.remove_references(space.id, &old_keys.foreign_keys);
+    database.catalog.add_references(space.id, &new_keys.foreign_keys);
     database.watch_expiry(space);
     database.catalog.set_format(space, format);
     database.catalog.note_change(SchemaObject::Space(space.id));
@@ -476,6 +541,9 @@ pub(super) fn on_truncate(
         return Err(Error::new(ErrorCode::TruncateSystemSpace, &[&space.name()]));
     }
     check_not_building(&space)?;
+    if !context.origin.is_replay() {
+        database.check_not_referenced(&space, false, false)?;
+    }
     let Some(rows) = space.rows.memory() else { return disk::truncate(database, context.origin, &space) };
     let taken = Rc::new(RefCell::new(Some(rows.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);

@@ -3,15 +3,17 @@
 //! The catalog mirrors the rows of the system spaces; `alter` keeps it so. Everything is reachable by `&self`: the
 //! catalog belongs to the transaction thread and borrows last no longer than a look-up.
 
+pub(crate) mod constraints;
 mod function;
 mod sequence;
 mod space;
 mod ttl;
 mod user;
 
+pub use constraints::{Action, CheckDef, FieldRef, ForeignKeyDef};
 pub use function::Function;
 pub use sequence::{Sequence, SequenceDef};
-pub(crate) use space::Granted;
+pub(crate) use space::{Granted, PendingConstraints};
 pub use space::{IndexInfo, MemoryLimit, ReplaceTrigger, Space, SpaceDef, SpaceKind, SpaceSequence};
 pub use ttl::{Ttl, TtlUnit};
 pub use user::{User, UserKind};
@@ -69,6 +71,10 @@ pub struct Catalog {
     births: Cell<u64>,
     /// Rights of users as of an access version.
     rights: RefCell<(u64, BTreeMap<UserId, Rc<Rights>>)>,
+    /// How many foreign keys of one space (the second) name rows of another (the first).
+    references: RefCell<BTreeMap<(SpaceId, SpaceId), usize>>,
+    /// Grows with every change of them.
+    constraint_version: Cell<u64>,
 }
 
 impl Default for Catalog {
@@ -97,6 +103,8 @@ impl Catalog {
             access_version: Cell::new(1),
             births: Cell::new(0),
             rights: RefCell::default(),
+            references: RefCell::default(),
+            constraint_version: Cell::new(0),
         }
     }
 
@@ -159,8 +167,9 @@ impl Catalog {
         *self.recent_space.borrow_mut() = None;
         let id = space.id;
         self.space_names.borrow_mut().insert(space.name(), id);
-        self.spaces.borrow_mut().insert(id, space);
+        self.spaces.borrow_mut().insert(id, Rc::clone(&space));
         self.note_change(SchemaObject::Space(id));
+        self.add_references(id, &space.def().foreign_keys);
     }
 
     pub(crate) fn remove_space(&self, id: SpaceId) -> Option<Rc<Space>> {
@@ -170,8 +179,62 @@ impl Catalog {
         if names.get(&space.name()) == Some(&id) {
             names.remove(&space.name());
         }
+        drop(names);
         self.note_change(SchemaObject::Space(id));
+        self.remove_references(id, &space.def().foreign_keys);
         Some(space)
+    }
+
+    /// Foreign keys of a space are in force from now on.
+    pub(crate) fn add_references(&self, child: SpaceId, keys: &[ForeignKeyDef]) {
+        for key in keys {
+            *self.references.borrow_mut().entry((key.space, child)).or_default() += 1;
+        }
+        self.refresh_constraints(child, keys);
+    }
+
+    /// They are not any more.
+    pub(crate) fn remove_references(&self, child: SpaceId, keys: &[ForeignKeyDef]) {
+        for key in keys {
+            let mut references = self.references.borrow_mut();
+            if let Some(count) = references.get_mut(&(key.space, child)) {
+                *count -= 1;
+                if *count == 0 {
+                    references.remove(&(key.space, child));
+                }
+            }
+        }
+        self.refresh_constraints(child, keys);
+    }
+
+    fn refresh_constraints(&self, child: SpaceId, keys: &[ForeignKeyDef]) {
+        self.constraint_version.set(self.constraint_version.get() + 1);
+        for id in keys.iter().map(|key| key.space).chain([child]) {
+            if let Some(space) = self.space(id) {
+                space.set_constrained(self.children_of(id).next().is_some());
+            }
+        }
+    }
+
+    /// The spaces whose rows name rows of this one, each once.
+    pub(crate) fn children_of(&self, parent: SpaceId) -> impl Iterator<Item = SpaceId> {
+        let references = self.references.borrow();
+        let children: Vec<SpaceId> = references
+            .range((parent, SpaceId(0))..=(parent, SpaceId(u32::MAX)))
+            .map(|((_, child), _)| *child)
+            .collect();
+        children.into_iter()
+    }
+
+    /// What constraints mean: the version of the schema, and that of the constraints in force.
+    pub(crate) fn constraint_version(&self) -> (u64, u64) {
+        (self.schema_version.get(), self.constraint_version.get())
+    }
+
+    /// True if a constraint of a space asks a function.
+    pub(crate) fn is_asked_by_constraint(&self, function_id: u32) -> bool {
+        let spaces = self.spaces.borrow();
+        spaces.values().any(|space| space.def().checks.iter().any(|check| check.function_id == function_id))
     }
 
     pub(crate) fn rename_space(&self, old_name: &str, new_name: &str, id: SpaceId) {

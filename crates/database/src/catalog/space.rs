@@ -1,5 +1,6 @@
 //! Spaces.
 
+use super::constraints::{CheckDef, Constraints, ForeignKeyDef};
 use super::{Sequence, Ttl};
 use crate::error::Result;
 use crate::eviction::Evictor;
@@ -52,6 +53,17 @@ pub struct SpaceDef {
     pub ttl: Option<Ttl>,
     /// What rows and indexes may take, if that is bounded.
     pub memory_limit: Option<MemoryLimit>,
+    /// What rows must be like beyond their format.
+    pub checks: Vec<CheckDef>,
+    /// Rows of other spaces that rows name.
+    pub foreign_keys: Vec<ForeignKeyDef>,
+}
+
+/// Constraints that rows are looked at for, before they are in the definition of their space.
+#[derive(Default)]
+pub(crate) struct PendingConstraints {
+    pub(crate) checks: Vec<CheckDef>,
+    pub(crate) foreign_keys: Vec<ForeignKeyDef>,
 }
 
 /// The bound of the memory of one space.
@@ -135,6 +147,12 @@ pub struct Space {
     pub is_dropped: Cell<bool>,
     /// What the last one who asked was granted here: while the version of access is this one.
     pub(crate) granted: Cell<Granted>,
+    /// Writes have constraints to heed: its own, or keys of other spaces that name its rows.
+    constrained: Cell<bool>,
+    /// They, as of a version of the schema.
+    pub(crate) constraints: RefCell<Option<((u64, u64), Rc<Constraints>)>>,
+    /// Those that its rows are being looked at for.
+    pub(crate) pending: RefCell<Option<Rc<PendingConstraints>>>,
 }
 
 /// What a user was granted on a space.
@@ -174,6 +192,9 @@ impl Space {
             format_ids: RefCell::default(),
             is_dropped: Cell::new(false),
             granted: Cell::default(),
+            constrained: Cell::new(false),
+            constraints: RefCell::default(),
+            pending: RefCell::default(),
         }
     }
 
@@ -240,9 +261,28 @@ impl Space {
         (256..512).contains(&self.id.0)
     }
 
-    /// True if a statement may wait, so that it needs a fiber: in a trigger, or because it changes what all rows of a space must be like.
+    /// True if writes have constraints to heed: its own, or keys of other spaces that name its rows.
+    #[inline]
+    pub fn has_constraints(&self) -> bool {
+        self.constrained.get()
+    }
+
+    pub(super) fn set_constrained(&self, is_referenced: bool) {
+        let def = self.def.borrow();
+        let has_own = !def.checks.is_empty() || !def.foreign_keys.is_empty() || self.pending.borrow().is_some();
+        self.constrained.set(has_own || is_referenced);
+        *self.constraints.borrow_mut() = None;
+    }
+
+    /// True if its rows are being looked at for another definition.
+    pub(crate) fn is_being_changed(&self) -> bool {
+        self.rows.is_building() || self.pending.borrow().is_some()
+    }
+
+    /// True if a statement may wait, so that it needs a fiber: in a trigger, for a constraint, or because it changes what all rows of a space must be like.
     pub fn may_wait(&self) -> bool {
         self.has_triggers()
+            || self.has_constraints()
             || matches!(self.id, crate::alter::INDEX_ID | crate::alter::SPACE_ID | crate::alter::TRUNCATE_ID)
     }
 

@@ -35,6 +35,9 @@ local function set_own_options(flags, options)
     if options.eviction ~= nil then
         own.eviction = options.eviction
     end
+    if options.actions ~= nil then
+        own.foreign_key = next(options.actions) ~= nil and internal.map(options.actions) or nil
+    end
     for name, value in pairs(own) do
         own[name] = type(value) == 'table' and internal.map(value) or value
     end
@@ -160,10 +163,112 @@ local function user_id(user)
 end
 internal.user_id = user_id
 
+-- Constraints -------------------------------------------------------------------------------------------------------
+-- {name = function, function, ...} or a function's name, as {name = number of the function}.
+local function constraint_map(given, prefix)
+    if type(given) == 'string' then
+        given = { given }
+    elseif type(given) ~= 'table' then
+        illegal(prefix .. 'constraint must be string or table')
+    end
+    local result = {}
+    for name, func in pairs(given) do
+        local row
+        if type(func) == 'number' and type(name) == 'string' then
+            row = box.space._vfunc:get(func)
+        elseif type(func) == 'string' then
+            row = box.space._vfunc.index.name:get(func)
+        else
+            illegal('%sconstraint function is expected to be a string, but got %s', prefix, type(func))
+        end
+        if row == nil then
+            illegal("%sconstraint function was not found by name '%s'", prefix, tostring(func))
+        end
+        if type(name) == 'number' then
+            name = func
+        elseif type(name) ~= 'string' then
+            illegal('%sconstraint name is expected to be a string, but got %s', prefix, type(name))
+        end
+        result[name] = row[1]
+    end
+    return map(result)
+end
+
+-- One foreign key; what happens to rows that name another goes to `actions`, by the name of the key.
+local function foreign_key_row(name, def, own, prefix, is_complex, actions)
+    local field = def.field
+    if field == nil then
+        illegal(prefix .. 'foreign key: field must be specified')
+    end
+    if def.space ~= nil and type(def.space) ~= 'string' and type(def.space) ~= 'number' then
+        illegal(prefix .. 'foreign key: space must be string or number')
+    end
+    local function field_ref(value, what)
+        if type(value) ~= 'string' and type(value) ~= 'number' then
+            illegal('%sforeign key: %s must be string or number', prefix, what)
+        end
+        return type(value) == 'number' and value - 1 or value
+    end
+    if not is_complex then
+        field = field_ref(field, 'field')
+    else
+        if type(field) ~= 'table' or next(field) == nil then
+            illegal(prefix .. 'foreign key: field must be a table with local field -> foreign field mapping')
+        end
+        local pairs_of = {}
+        for here, there in pairs(field) do
+            pairs_of[field_ref(here, 'local field')] = field_ref(there, 'foreign field')
+        end
+        field = map(pairs_of)
+    end
+    for key in pairs(def) do
+        if key ~= 'space' and key ~= 'field' and key ~= 'on_delete' and key ~= 'on_update' then
+            illegal("%sforeign key: unexpected parameter '%s'", prefix, tostring(key))
+        end
+    end
+    local is_own = def.space == nil or def.space == own.id or def.space == own.name
+    local row = { field = field }
+    if not is_own then
+        local parent = box.space[def.space]
+        if parent == nil then
+            illegal('%sforeign key: space %s was not found', prefix, tostring(def.space))
+        end
+        row.space = parent.id
+    end
+    if def.on_delete ~= nil or def.on_update ~= nil then
+        actions[name] = map({ on_delete = def.on_delete, on_update = def.on_update })
+    end
+    return map(row)
+end
+
+local function foreign_key_map(given, own, prefix, is_complex, actions)
+    if type(given) ~= 'table' then
+        illegal(prefix .. 'foreign key must be a table')
+    end
+    if given.field ~= nil and (type(given.space) ~= 'table' or type(given.field) ~= 'table') then
+        -- One without a name has that of the space that it is about.
+        local is_own = given.space == nil or given.space == own.id or given.space == own.name
+        local parent = not is_own and box.space[given.space]
+        local name = is_own and (own.name or 'unknown') or parent and parent.name or tostring(given.space)
+        given = { [name] = given }
+    end
+    local result = {}
+    for name, def in pairs(given) do
+        if type(name) ~= 'string' then
+            illegal(prefix .. 'foreign key name must be a string')
+        end
+        if type(def) ~= 'table' then
+            illegal("%sforeign key definition must be a table with 'space' and 'field' members", prefix)
+        end
+        result[name] = foreign_key_row(name, def, own, prefix, is_complex, actions)
+    end
+    return map(result)
+end
+
 -- Formats -----------------------------------------------------------------------------------------------------------
 -- The name may be the first element and the type the second; where one of them is given by its key, an element that is left over is
 -- kept, and refused by who writes the row.
-local function format_row(given, i)
+local function format_row(given, i, own, actions)
     local field = {}
     if type(given) == 'table' then
         for key, value in pairs(given) do
@@ -177,6 +282,10 @@ local function format_row(given, i)
                     illegal("format[%d]: collation was not found by name '%s'", i, value)
                 end
                 field.collation = row[1]
+            elseif key == 'constraint' then
+                field.constraint = constraint_map(value, ('format[%d]: '):format(i))
+            elseif key == 'foreign_key' then
+                field.foreign_key = foreign_key_map(value, own, ('format[%d]: '):format(i), false, actions)
             else
                 field[key] = value
             end
@@ -200,12 +309,30 @@ local function format_row(given, i)
     return map(field)
 end
 
-local function format_rows(format)
+-- `own`: number and name of the space; `actions` gets what happens to rows that name others.
+local function format_rows(format, own, actions)
     local rows = {}
     for i, given in ipairs(format or {}) do
-        rows[i] = format_row(given, i)
+        rows[i] = format_row(given, i, own or {}, actions or {})
     end
     return array(rows)
+end
+
+-- A format as it is given: fields that foreign keys name have numbers from 1, and what happens stands with the key.
+local function shown_format(row)
+    local own = type(row[6].checks) == 'table' and row[6].checks.foreign_key or {}
+    local format = row[7]
+    for _, field in ipairs(format) do
+        for name, key in pairs(type(field.foreign_key) == 'table' and field.foreign_key or {}) do
+            if type(key.field) == 'number' then
+                key.field = key.field + 1
+            end
+            for event, action in pairs(own[name] or {}) do
+                key[event] = action
+            end
+        end
+    end
+    return format
 end
 
 -- Spaces ------------------------------------------------------------------------------------------------------------
@@ -238,7 +365,7 @@ function box.schema.space.create(name, options)
     options = check_options(options, {
         if_not_exists = 'boolean', engine = 'string', id = 'number', field_count = 'number', user = 'string, number',
         format = 'table', is_local = 'boolean', temporary = 'boolean', is_sync = 'boolean', ttl = 'table, cdata',
-        memory_limit = 'number', eviction = 'string',
+        memory_limit = 'number', eviction = 'string', constraint = 'string, table', foreign_key = 'table',
     })
     options = with_defaults(options, { engine = 'memtx', field_count = 0, temporary = false })
     if options.engine == 'disk' then
@@ -258,8 +385,16 @@ function box.schema.space.create(name, options)
             fail('NO_SUCH_USER', tostring(options.user))
         end
     end
-    local format = format_rows(options.format)
+    local actions = {}
+    local own = { id = options.id, name = name }
+    local format = format_rows(options.format, own, actions)
     local flags = map({})
+    if options.constraint ~= nil then
+        flags.constraint = constraint_map(options.constraint, '')
+    end
+    if options.foreign_key ~= nil then
+        flags.foreign_key = foreign_key_map(options.foreign_key, own, '', true, actions)
+    end
     if options.is_local then
         flags.group_id = 1
     end
@@ -269,6 +404,7 @@ function box.schema.space.create(name, options)
     if options.is_sync then
         flags.is_sync = true
     end
+    options.actions = actions
     set_own_options(flags, options)
     local id = atomically(function()
         local id = options.id or next_space_id()
@@ -286,10 +422,21 @@ function box.schema.space.format(id, format)
         if row == nil then
             fail('NO_SUCH_SPACE', '#' .. tostring(id))
         end
-        return row[7]
+        return shown_format(row)
     end
     check_value(format, 'format', 'table')
-    box.space._space:update(id, { { '=', 7, format_rows(format) } })
+    local space = box.space[id]
+    local actions = {}
+    local operations = { { '=', 7, format_rows(format, { id = id, name = space and space.name }, actions) } }
+    if next(actions) ~= nil then
+        local flags = box.space._space:get(id)[6]
+        for name, one in pairs(type(flags.checks) == 'table' and flags.checks.foreign_key or {}) do
+            actions[name] = actions[name] or map(one)
+        end
+        set_own_options(flags, { actions = actions })
+        table.insert(operations, { '=', 6, map(flags) })
+    end
+    box.space._space:update(id, operations)
 end
 
 -- Drops the sequence that was made with a primary key.
@@ -339,7 +486,9 @@ function box.schema.space.alter(id, options)
     options = check_options(options, {
         field_count = 'number', user = 'string, number', format = 'table', temporary = 'boolean', is_sync = 'boolean',
         name = 'string', ttl = 'table, cdata', memory_limit = 'number', eviction = 'string',
+        constraint = 'string, table', foreign_key = 'table',
     })
+    local actions, own = {}, { id = id, name = options.name or space.name }
     local row = box.space._space:get(id)
     local operations = {}
     if options.user then
@@ -351,16 +500,40 @@ function box.schema.space.alter(id, options)
     if options.field_count then
         table.insert(operations, { '=', 5, options.field_count })
     end
-    if options.temporary ~= nil or type(options.ttl) ~= 'nil' or options.memory_limit or options.eviction then
+    local format = options.format and format_rows(options.format, own, actions)
+    local has_constraints = options.constraint ~= nil or options.foreign_key ~= nil or next(actions) ~= nil
+    local has_own = type(options.ttl) ~= 'nil' or options.memory_limit or options.eviction
+    if options.temporary ~= nil or has_own or has_constraints then
         local flags = row[6]
+        if options.constraint ~= nil then
+            flags.constraint = constraint_map(options.constraint, '')
+            flags.constraint = next(flags.constraint) ~= nil and flags.constraint or nil
+        elseif flags.constraint then
+            map(flags.constraint)
+        end
+        if options.foreign_key ~= nil then
+            local keys = next(options.foreign_key) ~= nil and options.foreign_key or map({})
+            flags.foreign_key = foreign_key_map(keys, own, '', true, actions)
+            flags.foreign_key = next(flags.foreign_key) ~= nil and flags.foreign_key or nil
+        end
+        if has_constraints then
+            local before = type(flags.checks) == 'table' and flags.checks.foreign_key or {}
+            for key, one in pairs(before) do
+                local is_kept = options.foreign_key == nil or flags.foreign_key == nil or flags.foreign_key[key] == nil
+                if actions[key] == nil and is_kept then
+                    actions[key] = map(one)
+                end
+            end
+            options.actions = actions
+        end
         if options.temporary ~= nil then
             flags.temporary = options.temporary and true or nil
         end
         set_own_options(flags, options)
         table.insert(operations, { '=', 6, map(flags) })
     end
-    if options.format then
-        table.insert(operations, { '=', 7, format_rows(options.format) })
+    if format then
+        table.insert(operations, { '=', 7, format })
     end
     if #operations > 0 then
         box.space._space:update(id, operations)

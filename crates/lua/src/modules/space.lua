@@ -508,7 +508,7 @@ local function show_space(def)
     local id = def.id
     local space = objects[id] or setmetatable({}, space_metatable)
     objects[id] = space
-    for _, key in ipairs({ 'id', 'name', 'engine', 'field_count', 'is_local', 'temporary', 'enabled' }) do
+    for _, key in ipairs({ 'id', 'name', 'engine', 'field_count', 'is_local', 'temporary', 'enabled', 'constraint', 'foreign_key' }) do
         space[key] = def[key]
     end
     space.is_sync = false

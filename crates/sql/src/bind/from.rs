@@ -741,7 +741,7 @@ fn scan_order(scan: &mut Scan, keys: &[SortKey]) -> bool {
     let table = Rc::clone(&scan.table);
     let usable = table.indexes.iter().filter(|index| {
         index.is_ordered
-            && (index.id == scan.index_id || is_whole && (!table.space.may_wait() || index.id == IndexId::PRIMARY))
+            && (index.id == scan.index_id || is_whole && (!table.space.rows.may_wait() || index.id == IndexId::PRIMARY))
     });
     for index in usable {
         let mut direction = None;

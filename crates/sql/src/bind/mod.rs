@@ -4,6 +4,7 @@
 //! the first expression uses it. So scans fetch what is used and nothing else.
 
 mod arrays;
+mod check;
 mod expressions;
 mod from;
 mod mysql;

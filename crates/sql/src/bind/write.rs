@@ -136,7 +136,7 @@ impl Binder<'_> {
     }
 
     /// What stands in a column that a row says nothing of.
-    fn default_of(&self, table: &Table, number: usize) -> Result<Expr> {
+    pub(super) fn default_of(&self, table: &Table, number: usize) -> Result<Expr> {
         let Some(text) = &table.columns[number].default else {
             return match self.dialect {
                 Dialect::Mysql => self.implicit_default(table, number),

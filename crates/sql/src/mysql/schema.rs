@@ -1,7 +1,9 @@
 //! `information_schema` as MySQL has it, and definitions of tables as its programs read them.
 
 use crate::catalog::{View, Virtual, virtuals};
+use crate::dialect::Dialect;
 use crate::session::Session;
+use crate::shown_constraints::Shown;
 use crate::table::{Column, Table};
 use crate::types::{Base, Type};
 use crate::value::Value;
@@ -174,7 +176,11 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
             (_, false) => format!("  KEY {} ({listed})", name(&index.name)),
         });
     }
-    let engine = if table.space.may_wait() { "vinyl" } else { "InnoDB" };
+    for shown in crate::shown_constraints::of(database, table) {
+        let definition = crate::shown_constraints::definition(Dialect::Mysql, table, &shown);
+        lines.push(format!("  CONSTRAINT {} {definition}", name(shown.name())));
+    }
+    let engine = if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" };
     let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
     if let Some(next) = next_number(database, table).filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
@@ -234,7 +240,7 @@ fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
             schema(view),
             text(&table.name),
             text("BASE TABLE"),
-            text(if table.space.may_wait() { "vinyl" } else { "InnoDB" }),
+            text(if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" }),
             int(10),
             text("Dynamic"),
             int(rows),
@@ -383,7 +389,14 @@ fn constraints(view: &View<'_>) -> Vec<Vec<Value>> {
             text("YES"),
         ]
     };
-    unique.map(row).collect()
+    let mut rows: Vec<Vec<Value>> = unique.map(row).collect();
+    for (table, _, shown) in view.constraints() {
+        let kind = if matches!(shown, Shown::Check { .. }) { "CHECK" } else { "FOREIGN KEY" };
+        let mut row = vec![text("def"), schema(view), text(shown.name()), schema(view)];
+        row.extend([text(&table.name), text(kind), text("YES")]);
+        rows.push(row);
+    }
+    rows
 }
 
 fn keys(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -407,7 +420,16 @@ fn keys(view: &View<'_>) -> Vec<Vec<Value>> {
             ]);
         }
     }
+    rows.extend(crate::catalog::key_usage(view, "def", &schema(view)));
     rows
+}
+
+fn references(view: &View<'_>) -> Vec<Vec<Value>> {
+    crate::catalog::references(view, "def", &schema(view))
+}
+
+fn check_clauses(view: &View<'_>) -> Vec<Vec<Value>> {
+    crate::catalog::check_clauses(view, "def", &schema(view))
 }
 
 fn engines(_: &View<'_>) -> Vec<Vec<Value>> {
@@ -543,8 +565,8 @@ virtuals! {
         constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, unique_constraint_catalog: Text,
         unique_constraint_schema: Text, unique_constraint_name: Text, match_option: Text, update_rule: Text, delete_rule: Text,
         table_name: Text, referenced_table_name: Text,
-    ] => nothing;
-    information_schema.check_constraints [constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, check_clause: Text] => nothing;
+    ] => references;
+    information_schema.check_constraints [constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, check_clause: Text] => check_clauses;
     information_schema.views [
         table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text, check_option: Text, is_updatable: Text,
         definer: Text, security_type: Text,

@@ -1,0 +1,72 @@
+//! Conditions of rows, and defaults of columns, alone.
+
+use super::{Binder, Scope};
+use crate::cast::Strictness;
+use crate::condition::check_is_of_row;
+use crate::error::{Condition, Error, Result};
+use crate::expr::{Expr, Slot};
+use crate::table::Table;
+use crate::types::Type;
+use sqlparser::ast;
+use std::rc::Rc;
+
+impl Binder<'_> {
+    /// A condition over the columns of a table, or over one field; and which fields it reads, with their places.
+    ///
+    /// Errors: names and types that do not fit; it depends on more than the row.
+    pub(crate) fn bind_check(
+        &self,
+        table: &Rc<Table>,
+        text: &str,
+        field: Option<u32>,
+    ) -> Result<(Expr, Vec<(u32, Slot)>)> {
+        let expr = self.parse_expression(text)?;
+        let (used, mut relation) = self.use_table(Rc::clone(table), table.name.clone());
+        if let Some(field) = field {
+            let mut number = 0;
+            relation.columns.retain(|_| {
+                number += 1;
+                number == field + 1
+            });
+        }
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        let expr = self.condition(&scope, &expr)?;
+        check_is_of_row(&expr)?;
+        Ok((expr, used.fields()))
+    }
+
+    /// A value over the columns of a table, in a type; and which fields it reads, with their places. Errors: names and types that do not fit.
+    pub(crate) fn bind_value(
+        &self,
+        table: &Rc<Table>,
+        text: &str,
+        ty: Type,
+        strictness: Strictness,
+    ) -> Result<(Expr, Vec<(u32, Slot)>)> {
+        let expr = self.parse_expression(text)?;
+        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        let bound = self.bind(&scope, &expr)?;
+        let expr = self.cast_to(bound, ty, strictness)?.expr;
+        Ok((expr, used.fields()))
+    }
+
+    /// What stands in a column that a row says nothing of. Errors: those of its expression.
+    pub(crate) fn bind_default(&self, table: &Table, number: usize) -> Result<Expr> {
+        self.default_of(table, number)
+    }
+
+    /// The expression that a text is.
+    pub(crate) fn parse_expression(&self, text: &str) -> Result<ast::Expr> {
+        let none = || Error::new(Condition::Syntax, format!("'{text}' is no expression"));
+        let parsed = self.dialect.parse(&format!("SELECT {text}"))?;
+        let Some(ast::Statement::Query(query)) = parsed.into_iter().next() else { return Err(none()) };
+        let ast::SetExpr::Select(select) = *query.body else { return Err(none()) };
+        match (select.projection.into_iter().next(), select.from.is_empty()) {
+            (Some(ast::SelectItem::UnnamedExpr(expr)), true) => Ok(expr),
+            _ => Err(none()),
+        }
+    }
+}

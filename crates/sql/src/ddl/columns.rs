@@ -1,0 +1,343 @@
+//! ALTER TABLE of columns: what each form makes of the table's shape.
+
+use super::{ColumnKeys, Ddl, NewColumn, NewIndex, set_nullable};
+use crate::constraint::Declared;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::table::Table;
+use crate::types::Type;
+use crate::value::Value;
+use database::INDEX_ID;
+use sqlparser::ast;
+use storage::{IteratorKind, Key, ScanRequest};
+use tuple::{IndexId, msgpack};
+
+impl Ddl<'_> {
+    /// DROP CONSTRAINT: a check, a foreign key, or a unique index.
+    pub(super) fn drop_named(&self, table: &Table, name: &str, if_exists: bool) -> Result<()> {
+        if self.drop_constraint(table, name)? {
+            return Ok(());
+        }
+        let index = table.indexes.iter().find(|index| index.is_unique && self.dialect.is_same(&index.name, name));
+        match index {
+            Some(index) if index.id == IndexId::PRIMARY => {
+                let mut shape = self.shape_of(table)?;
+                self.hide_primary(table, &mut shape)?;
+                self.reshape(table, shape)
+            }
+            Some(index) => self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)]),
+            None if if_exists => Ok(()),
+            None => {
+                let what = match self.dialect {
+                    Dialect::Tarantool => format!("Constraint '{name}' does not exist in space '{}'", table.name),
+                    Dialect::Mysql => format!("Can't DROP '{name}'; check that column/key exists"),
+                    Dialect::Postgres => {
+                        format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name)
+                    }
+                };
+                Err(Error::new(Condition::UndefinedObject, what))
+            }
+        }
+    }
+
+    /// ADD COLUMN whose rows get a value, or at a place within the row.
+    pub(super) fn add_column_with(
+        &self,
+        table: &Table,
+        (column, keys): (NewColumn, ColumnKeys),
+        declared: &Declared,
+        position: Option<&ast::MySQLColumnPosition>,
+    ) -> Result<()> {
+        let mut shape = self.shape_of(table)?;
+        let (mut column, mut keys) = (column, keys);
+        if keys.is_generated && !keys.is_primary && self.dialect == Dialect::Postgres {
+            // Only a part of the primary key is filled by the space itself.
+            let sequence = format!("{}_{}_seq", table.name, column.name);
+            self.put_sequence_row(&sequence, 1)?;
+            column.default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
+            keys.is_generated = false;
+        }
+        let implicit = match self.dialect {
+            // What a column holds that may not be null and of which nothing is said.
+            Dialect::Mysql if !column.is_nullable && !keys.is_generated => {
+                Some(crate::cast::display(self.dialect, &crate::mysql::assign::implicit(column.ty)))
+                    .map(|text| format!("'{}'", text.replace('\'', "''")))
+            }
+            _ => None,
+        };
+        let source = match keys.is_generated {
+            true => crate::alter::Source::Number,
+            false => crate::alter::Source::Expression(column.default.clone().or(implicit), None),
+        };
+        let at = self.place_column(table, &mut shape, position, None, column, source)?;
+        let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
+        if keys.is_primary {
+            self.show_primary(table, &mut shape, vec![at], "")?;
+        }
+        if keys.is_unique {
+            let index = NewIndex { name: String::new(), is_unique: true, fields: vec![at] };
+            let mut index_name = self.index_name(&table.name, &index, next as usize);
+            if index_name.is_empty() {
+                index_name = self.free_index_name(&table.name, &index, &shape.columns, |known| {
+                    shape.indexes.iter().any(|(_, index)| index.name == known)
+                });
+            }
+            shape.indexes.push((next, NewIndex { name: index_name, ..index }));
+        }
+        if keys.is_generated {
+            if shape.generated.is_some() {
+                let what = "there can be only one auto-increment column";
+                return Err(Error::new(Condition::InvalidTable, what).mysql(1075));
+            }
+            shape.generated = Some(at);
+        }
+        self.reshape(table, shape)?;
+        match declared.is_empty() {
+            true => Ok(()),
+            false => self.put_constraints(&*self.table_named(&table.name)?, declared),
+        }
+    }
+
+    /// Columns become the primary key in the place of the hidden one, which goes.
+    pub(super) fn show_primary(
+        &self,
+        table: &Table,
+        shape: &mut crate::alter::Shape,
+        fields: Vec<usize>,
+        name: &str,
+    ) -> Result<()> {
+        let hidden = shape.columns.iter().position(|column| column.is_hidden);
+        let Some(hidden) = hidden else {
+            let what = match self.dialect {
+                Dialect::Mysql => "Multiple primary key defined".to_string(),
+                _ => format!("multiple primary keys for table \"{}\" are not allowed", table.name),
+            };
+            return Err(Error::new(Condition::InvalidTable, what));
+        };
+        if let Some((_, primary)) = shape.indexes.iter_mut().find(|(id, _)| *id == 0) {
+            let index = NewIndex { name: name.to_string(), is_unique: true, fields };
+            *primary = NewIndex { name: self.index_name(&table.name, &index, 0), ..index };
+        }
+        self.remove_column(table, shape, hidden)
+    }
+
+    /// MODIFY, CHANGE: a column as if it were declared anew.
+    pub(super) fn change_column(
+        &self,
+        table: &Table,
+        old: &ast::Ident,
+        column: &ast::ColumnDef,
+        position: Option<&ast::MySQLColumnPosition>,
+    ) -> Result<()> {
+        let at = self.column_at(table, &self.dialect.fold(old))?;
+        let mut declared = Declared::default();
+        let (mut column, keys) = self.new_column(&table.name, column, &mut declared)?;
+        let mut shape = self.shape_of(table)?;
+        let before = table.columns[at].name.clone();
+        let is_renamed = before != column.name;
+        if is_renamed
+            && table.columns.iter().any(|known| {
+                self.dialect.is_same(&known.name, &column.name) && !self.dialect.is_same(&known.name, &before)
+            })
+        {
+            let what = format!("Duplicate column name '{}'", column.name);
+            return Err(Error::new(Condition::DuplicateColumn, what));
+        }
+        if is_renamed {
+            shape.checks = self.renamed_checks(table, &before, &column.name)?;
+        }
+        let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
+        column.is_nullable &= !is_key;
+        let name = column.name.clone();
+        let text = format!("`{}`", before.replace('`', "``"));
+        let source = crate::alter::Source::Expression(Some(text), Some(at));
+        let at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
+        match (keys.is_generated, shape.generated == Some(at)) {
+            (true, false) if shape.generated.is_some() => {
+                let what = "there can be only one auto-increment column";
+                return Err(Error::new(Condition::InvalidTable, what).mysql(1075));
+            }
+            (true, _) => shape.generated = Some(at),
+            (false, true) => shape.generated = None,
+            (false, false) => {}
+        }
+        if keys.is_primary {
+            self.show_primary(table, &mut shape, vec![at], "")?;
+        }
+        if keys.is_unique {
+            let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
+            shape.indexes.push((next, NewIndex { name, is_unique: true, fields: vec![at] }));
+        }
+        self.reshape(table, shape)?;
+        match declared.is_empty() {
+            true => Ok(()),
+            false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
+        }
+    }
+
+    /// ALTER COLUMN.
+    pub(super) fn alter_column(&self, table: &Table, name: &str, operation: &ast::AlterColumnOperation) -> Result<()> {
+        use ast::AlterColumnOperation as Op;
+        let at = self.column_at(table, name)?;
+        let mut shape = self.shape_of(table)?;
+        match operation {
+            Op::SetDefault { value } => self.put_default(table, at, Some(value.to_string())),
+            Op::DropDefault => self.put_default(table, at, None),
+            Op::SetNotNull | Op::DropNotNull => {
+                let is_nullable = matches!(operation, Op::DropNotNull);
+                let is_key = table.primary_key().iter().any(|(field, ..)| *field == at);
+                if is_nullable && is_key {
+                    let what = format!("column \"{}\" is in a primary key", table.columns[at].name);
+                    return Err(Error::new(Condition::InvalidTable, what));
+                }
+                if table.columns[at].is_nullable == is_nullable {
+                    return Ok(());
+                }
+                let is_indexed = table.indexes.iter().any(|index| index.parts.iter().any(|(field, ..)| *field == at));
+                if is_indexed {
+                    shape.columns[at].is_nullable = is_nullable;
+                    if let Some(raw) = &mut shape.formats[at] {
+                        set_nullable(raw, is_nullable);
+                    }
+                    return self.reshape(table, shape);
+                }
+                let format = self.changed_format(table, |format| {
+                    if let Some(column) = format.get_mut(at) {
+                        set_nullable(column, is_nullable);
+                    }
+                })?;
+                self.update_space(table, 6, |out| out.extend_from_slice(&format), None).map_err(|error| {
+                    let what = format!(
+                        "column \"{}\" of relation \"{}\" contains null values",
+                        table.columns[at].name, table.name
+                    );
+                    let is_null =
+                        error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::FieldType));
+                    match is_null {
+                        true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
+                        false => error,
+                    }
+                })
+            }
+            Op::SetDataType { data_type, using, .. } => {
+                let ty = Type::of_ast(self.dialect, data_type)?;
+                let column = &mut shape.columns[at];
+                (column.ty, column.declared) = (ty, data_type.to_string());
+                let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
+                let text = using.as_ref().map_or(quoted, ToString::to_string);
+                shape.formats[at] = None;
+                shape.sources[at] = crate::alter::Source::Expression(Some(text), Some(at));
+                self.reshape(table, shape)
+            }
+            Op::AddGenerated { .. } => {
+                if shape.generated.is_some() {
+                    return Err(Error::unsupported("a second identity column"));
+                }
+                let top = self.top_of(table, at)?;
+                let sequence = format!("{}_{}_seq", table.name, table.columns[at].name);
+                self.put_sequence(u64::from(table.space.id.0), &sequence, at, top + 1)
+            }
+            other => Err(Error::unsupported(format!("ALTER COLUMN {other}"))),
+        }
+    }
+
+    /// The greatest number in a column, 0 if there is none.
+    pub(super) fn top_of(&self, table: &Table, at: usize) -> Result<u64> {
+        let all = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);
+        let mut top = 0;
+        self.database.select(self.context, &table.space, &all, |row| {
+            let value = tuple::field(row, at as u32).map(Value::decode).and_then(|value| value.as_integer());
+            top = top.max(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0));
+            true
+        })?;
+        Ok(top.min(i64::MAX as u64 - 1))
+    }
+
+    pub(super) fn column_at(&self, table: &Table, name: &str) -> Result<usize> {
+        table.column(self.dialect, name).ok_or_else(|| {
+            let what = match self.dialect {
+                Dialect::Mysql => format!("Unknown column '{name}' in '{}'", table.name),
+                _ => format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+            };
+            Error::new(Condition::UndefinedColumn, what)
+        })
+    }
+
+    pub(super) fn put_default(&self, table: &Table, at: usize, default: Option<String>) -> Result<()> {
+        let mut column = self.columns_of(table).swap_remove(at);
+        column.default = default.clone().filter(|text| !text.eq_ignore_ascii_case("null"));
+        self.check_default(&column)?;
+        let default = column.default;
+        let format = self.changed_format(table, |format| {
+            if let Some(column) = format.get_mut(at) {
+                let mut entries = crate::constraint::raw_entries(column);
+                entries.retain(|(key, _)| key != "default");
+                if let Some(text) = &default {
+                    let mut value = Vec::new();
+                    msgpack::encode_str(&mut value, text.as_bytes());
+                    entries.push(("default".to_string(), value));
+                }
+                *column = crate::constraint::encode_entries(&entries);
+            }
+        })?;
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), None)
+    }
+
+    pub(super) fn drop_columns(&self, table: &Table, names: &[ast::Ident], if_exists: bool) -> Result<()> {
+        for name in names {
+            let name = self.dialect.fold(name);
+            let table = self.table_named(&table.name)?;
+            let Some(at) = table.column(self.dialect, &name) else {
+                if if_exists {
+                    continue;
+                }
+                return self.column_at(&table, &name).map(drop).map_err(|error| match self.dialect {
+                    Dialect::Mysql => Error::new(
+                        Condition::UndefinedObject,
+                        format!("Can't DROP COLUMN `{name}`; check that it exists"),
+                    ),
+                    _ => error,
+                });
+            };
+            let mut shape = self.shape_of(&table)?;
+            self.remove_column(&table, &mut shape, at)?;
+            if shape.columns.iter().all(|column| column.is_hidden) && self.dialect == Dialect::Mysql {
+                let what = "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
+                return Err(Error::new(Condition::InvalidTable, what).mysql(1090));
+            }
+            self.reshape(&table, shape)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_column(
+        &self,
+        table: &Table,
+        column: &ast::ColumnDef,
+        if_not_exists: bool,
+        position: Option<&ast::MySQLColumnPosition>,
+    ) -> Result<()> {
+        let mut declared = Declared::default();
+        let (column, keys) = self.new_column(&table.name, column, &mut declared)?;
+        if table.column(self.dialect, &column.name).is_some() {
+            if if_not_exists {
+                return Ok(());
+            }
+            let what = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
+            return Err(Error::new(Condition::DuplicateColumn, what));
+        }
+        let is_plain = !keys.is_primary && !keys.is_unique && !keys.is_generated && column.default.is_none();
+        if !is_plain || !column.is_nullable || position.is_some() {
+            return self.add_column_with(table, (column, keys), &declared, position);
+        }
+        let mut encoded = Vec::new();
+        self.encode_column(&column, &mut encoded);
+        let format = self.changed_format(table, |format| format.push(encoded))?;
+        // Rows that are there have fewer fields.
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))?;
+        match declared.is_empty() {
+            true => Ok(()),
+            false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Constraints as clients are shown them: of `pg_catalog`, `information_schema` and SHOW CREATE TABLE.
+
+use crate::catalog::quoted;
+use crate::condition::text_of;
+use crate::dialect::Dialect;
+use crate::table::Table;
+use database::{Action, Database};
+
+/// A constraint of a table that is no index.
+pub(crate) enum Shown {
+    Check { name: String, text: String, columns: Vec<usize> },
+    Key { name: String, columns: Vec<usize>, parent: Box<Parent>, on_delete: Action, on_update: Action },
+}
+
+/// The table that a foreign key names rows of.
+pub(crate) struct Parent {
+    pub(crate) table: Table,
+    pub(crate) columns: Vec<usize>,
+    /// The name of the unique index.
+    pub(crate) index: Option<(u64, String)>,
+}
+
+impl Shown {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Shown::Check { name, .. } | Shown::Key { name, .. } => name,
+        }
+    }
+}
+
+/// The constraints of a table that are no indexes, in their order.
+pub(crate) fn of(database: &Database, table: &Table) -> Vec<Shown> {
+    let def = table.space.def();
+    let mut shown = Vec::new();
+    for check in &def.checks {
+        let Some(function) = database.catalog.function(check.function_id) else { continue };
+        let text = match function.language.as_str() {
+            "SQL_EXPR" => text_of(&function.body).1.to_string(),
+            _ => format!("{}()", function.name),
+        };
+        let columns = check.field.map(|field| field as usize).into_iter().collect();
+        shown.push(Shown::Check { name: check.name.clone(), text, columns });
+    }
+    for key in &def.foreign_keys {
+        let parent = database.catalog.space(key.space).and_then(|space| Table::of(database, space).ok());
+        let Some(parent) = parent else { continue };
+        let fields = &parent.space.def().fields;
+        let pairs = key
+            .pairs
+            .iter()
+            .map(|(local, foreign)| Some((local.resolve(&def.fields)? as usize, foreign.resolve(fields)? as usize)));
+        let Some(pairs) = pairs.collect::<Option<Vec<(usize, usize)>>>() else { continue };
+        let (columns, foreign): (Vec<usize>, Vec<usize>) = pairs.into_iter().unzip();
+        let is_known = columns.iter().all(|column| *column < table.columns.len())
+            && foreign.iter().all(|column| *column < parent.columns.len());
+        if !is_known {
+            continue;
+        }
+        let is_it = |index: &&crate::table::Index| {
+            index.is_unique
+                && index.parts.len() == foreign.len()
+                && index.parts.iter().all(|(field, ..)| foreign.contains(field))
+        };
+        let index = parent.indexes.iter().find(is_it).map(|index| (u64::from(index.id.0), index.name.clone()));
+        let parent = Box::new(Parent { table: parent, columns: foreign, index });
+        let (name, on_delete, on_update) = (key.name.clone(), key.on_delete, key.on_update);
+        shown.push(Shown::Key { name, columns, parent, on_delete, on_update });
+    }
+    shown
+}
+
+/// An action in words; none for the one that is meant without a word.
+pub(crate) fn words_of(action: Action) -> &'static str {
+    match action {
+        Action::Restrict => "RESTRICT",
+        Action::NoAction => "NO ACTION",
+        Action::Cascade => "CASCADE",
+        Action::SetNull => "SET NULL",
+        Action::SetDefault => "SET DEFAULT",
+    }
+}
+
+/// What stands behind the name of a constraint in CREATE TABLE.
+pub(crate) fn definition(dialect: Dialect, table: &Table, shown: &Shown) -> String {
+    let name = |name: &str| match dialect {
+        Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
+        _ => quoted(name),
+    };
+    let list = |table: &Table, columns: &[usize]| {
+        let names: Vec<String> = columns.iter().map(|column| name(&table.columns[*column].name)).collect();
+        names.join(", ")
+    };
+    match shown {
+        Shown::Check { text, .. } => format!("CHECK ({text})"),
+        Shown::Key { columns, parent, on_delete, on_update, .. } => {
+            let mut out = format!(
+                "FOREIGN KEY ({}) REFERENCES {}{}({})",
+                list(table, columns),
+                name(&parent.table.name),
+                if dialect == Dialect::Mysql { " " } else { "" },
+                list(&parent.table, &parent.columns)
+            );
+            let events = match dialect {
+                Dialect::Mysql => [("DELETE", on_delete), ("UPDATE", on_update)],
+                _ => [("UPDATE", on_update), ("DELETE", on_delete)],
+            };
+            for (event, action) in events {
+                if *action != Action::NoAction {
+                    out.push_str(&format!(" ON {event} {}", words_of(*action)));
+                }
+            }
+            out
+        }
+    }
+}
