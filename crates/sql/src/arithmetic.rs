@@ -267,6 +267,17 @@ pub(crate) fn rounded_to(value: Decimal, scale: i32) -> Option<Decimal> {
     from_big(&(moved / unit), scale)
 }
 
+/// The root of a decimal, with as many digits behind the point. None: it has none.
+pub(crate) fn root_of(value: Decimal) -> Option<Decimal> {
+    let (digits, scale) = value.parts();
+    let digits = u128::try_from(digits).ok()?;
+    // One digit more, by which the last one is rounded.
+    let shift = usize::try_from(scale + 2).ok()?;
+    let whole = dashu_int::UBig::from(digits) * dashu_int::UBig::from(10u8).pow(shift);
+    let root = dashu_int::ops::SquareRoot::sqrt(&whole);
+    from_big(&IBig::from(root), scale + 1).and_then(|root| rounded_to(root, scale))
+}
+
 /// The number with the other sign. Errors: `NumericOutOfRange`.
 pub(crate) fn negate(result: Type, value: &Value) -> Result<Value> {
     match value {

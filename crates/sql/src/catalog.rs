@@ -96,6 +96,7 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (25, "text", -1, "S", 1009, 0),
     (26, "oid", 4, "N", 1028, 0),
     (114, "json", -1, "U", 199, 0),
+    (199, "_json", -1, "A", 0, 114),
     (700, "float4", 4, "N", 1021, 0),
     (701, "float8", 8, "N", 1022, 0),
     (705, "unknown", -2, "X", 0, 0),
@@ -118,6 +119,7 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (1184, "timestamptz", 8, "D", 1185, 0),
     (1185, "_timestamptz", -1, "A", 0, 1184),
     (1186, "interval", 16, "T", 1187, 0),
+    (1187, "_interval", -1, "A", 0, 1186),
     (1231, "_numeric", -1, "A", 0, 1700),
     (1700, "numeric", -1, "N", 1231, 0),
     (2205, "regclass", 4, "N", 2210, 0),
@@ -145,8 +147,12 @@ pub(crate) fn type_number(ty: Type) -> i64 {
         Base::Timestamp => 1114,
         Base::TimestampTz => 1184,
         Base::Interval => 1186,
+        Base::Json if ty.is_plain_json() => 114,
         Base::Json | Base::Map => 3802,
-        Base::Array => 1009,
+        Base::Array => {
+            let element = type_number(ty.element());
+            PG_TYPES.iter().find(|known| known.0 == element).map_or(1009, |known| known.4)
+        }
     }
 }
 

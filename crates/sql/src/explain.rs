@@ -22,6 +22,7 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::Series { .. } => line("series of numbers"),
         Plan::Virtual(table, _) => line(&format!("rows of {}.{}", table.schema, table.name)),
         Plan::Unnest { .. } => line("elements of an array"),
+        Plan::Sets { .. } => line("rows of a function"),
         Plan::Own { number, .. } => line(&format!("rows of own table {number}")),
         Plan::Filter(input, _) => {
             line("filter");
@@ -47,6 +48,18 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::Sort { input, limit, .. } => {
             line(if limit.is_some() { "sort, the first rows only" } else { "sort" });
             describe(input, depth + 1, lines);
+        }
+        Plan::GroupingSets(step) => {
+            line(&format!("groups of {} sets by a hash table", step.sets.len()));
+            describe(&step.input, depth + 1, lines);
+        }
+        Plan::Ties { input, .. } => {
+            line("limit, with rows that are equal to the last one");
+            describe(input, depth + 1, lines);
+        }
+        Plan::Window(step) => {
+            line(if step.order.is_empty() { "window functions" } else { "window functions over sorted rows" });
+            describe(&step.input, depth + 1, lines);
         }
         Plan::Distinct { input, .. } => {
             line("each row once");

@@ -37,6 +37,12 @@ pub(crate) enum Returns {
     First,
     /// One that all arguments have in common.
     Common,
+    /// That of the elements of the first argument.
+    Element,
+    /// Arrays of this.
+    ArrayOf(Base),
+    /// That of the first array among the arguments.
+    FirstArray,
 }
 
 macro_rules! functions {
@@ -264,6 +270,15 @@ functions! {
     "likely" (1, 1) Returns::First, false, false => |_, a| Ok(a[0].clone());
     "unlikely" (1, 1) Returns::First, false, false => |_, a| Ok(a[0].clone());
     "likelihood" (2, 2) Returns::First, false, false => |_, a| Ok(a[0].clone());
+    "grouping" (1, 31) INT, false, false => |_, _| {
+        Err(Error::new(Condition::Grouping, "arguments to GROUPING must be grouping expressions of the associated query level"))
+    };
+    "text_of" (2, 2) TEXT, true, false => |run, a| {
+        let ty = Type::of_code(a[1].as_integer().and_then(|code| i64::try_from(code).ok()).unwrap_or(0));
+        let text = crate::text::display_as(run.dialect, &a[0], ty);
+        run.check_length(text.len())?;
+        Ok(Value::text(text))
+    };
     "typeof" (1, 1) TEXT, false, false => |_, a| Ok(Value::text(match &a[0] {
         Value::Null | Value::Bool(_) => "boolean",
         Value::Int(_) | Value::Uint(_) => "integer",
@@ -328,7 +343,10 @@ pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
         return Some(own);
     }
     let known = FUNCTIONS.iter().find(|function| function.name == name);
-    known.or_else(|| crate::system_functions::find(name))
+    known
+        .or_else(|| crate::json::functions::find(name))
+        .or_else(|| crate::array::functions::find(name))
+        .or_else(|| crate::system_functions::find(name))
 }
 
 fn refused(what: &str) -> Error {

@@ -2,8 +2,11 @@
 
 use crate::aggregates::AggregateCall;
 use crate::expr::{CollationOption, Expr, Slot};
+use crate::grouping::GroupingSets;
+use crate::sets::SetCall;
 use crate::table::Table;
 use std::rc::Rc;
+use crate::window::WindowStep;
 use storage::IteratorKind;
 use tuple::IndexId;
 
@@ -29,6 +32,12 @@ pub(crate) enum Plan {
     Hash(Box<HashJoin>),
     /// One row for each group.
     Aggregate { input: Box<Plan>, groups: Vec<(Slot, Expr)>, calls: Vec<AggregateCall> },
+    /// Each with the values of window functions.
+    Window(Box<WindowStep>),
+    /// One row for each group of each of several sets.
+    GroupingSets(Box<GroupingSets>),
+    /// No more than so many rows, and those that are equal in the order to the last one of them.
+    Ties { input: Box<Plan>, keys: Vec<SortKey>, limit: Expr, offset: Option<Expr> },
     /// In an order.
     Sort { input: Box<Plan>, keys: Vec<SortKey>, slots: Vec<Slot>, limit: Option<(Expr, Option<Expr>)> },
     /// Each once: by these places.
@@ -45,6 +54,8 @@ pub(crate) enum Plan {
     Virtual(&'static crate::catalog::Virtual, Vec<Slot>),
     /// The elements of an array.
     Unnest { array: Expr, slot: Slot },
+    /// The rows of functions side by side, and where their number goes.
+    Sets { calls: Vec<SetCall>, number: Option<Slot> },
     /// Rows of such a table.
     Own { number: usize, slots: Vec<Slot> },
 }
@@ -159,8 +170,12 @@ impl Plan {
             Plan::Rows(_, slots) | Plan::Own { slots, .. } => slots.iter().copied().for_each(visit),
             Plan::Series { slot, .. } | Plan::Unnest { slot, .. } => visit(*slot),
             Plan::Virtual(_, slots) => slots.iter().copied().for_each(visit),
+            Plan::Sets { calls, number } => {
+                calls.iter().flat_map(|call| &call.slots).chain(number).copied().for_each(visit);
+            }
             Plan::Filter(input, _)
             | Plan::Limit { input, .. }
+            | Plan::Ties { input, .. }
             | Plan::Sort { input, .. }
             | Plan::Distinct { input, .. } => {
                 input.fills(visit);
@@ -182,6 +197,16 @@ impl Plan {
                 calls.iter().for_each(|call| visit(call.slot));
                 input.fills(visit);
             }
+            Plan::GroupingSets(step) => {
+                step.groups.iter().for_each(|(slot, _)| visit(*slot));
+                step.calls.iter().for_each(|call| visit(call.slot));
+                visit(step.number);
+                step.input.fills(visit);
+            }
+            Plan::Window(step) => {
+                step.calls.iter().for_each(|call| visit(call.slot));
+                step.input.fills(visit);
+            }
             Plan::Concat(left, right) | Plan::Among { left, right, .. } => {
                 left.fills(visit);
                 right.fills(visit);
@@ -201,6 +226,7 @@ impl Plan {
         match self {
             Plan::One | Plan::Nothing | Plan::Own { .. } | Plan::Virtual(..) => {}
             Plan::Unnest { array, .. } => visit(array),
+            Plan::Sets { calls, .. } => calls.iter().flat_map(|call| &call.arguments).for_each(visit),
             Plan::Scan(scan) => {
                 scan.equal.iter().chain(scan.among.iter().flatten()).chain(&scan.filter).for_each(&mut *visit);
                 scan.lower.iter().chain(&scan.upper).for_each(|(bound, _)| visit(bound));
@@ -227,11 +253,22 @@ impl Plan {
             }
             Plan::Aggregate { input, groups, calls } => {
                 groups.iter().for_each(|(_, expr)| visit(expr));
-                for call in calls {
-                    call.arguments.iter().chain(&call.filter).for_each(&mut *visit);
-                    call.order.iter().for_each(|(expr, ..)| visit(expr));
-                }
+                calls.iter().for_each(|call| call.expressions(visit));
                 input.expressions(visit);
+            }
+            Plan::GroupingSets(step) => {
+                step.groups.iter().for_each(|(_, expr)| visit(expr));
+                step.calls.iter().for_each(|call| call.expressions(visit));
+                step.input.expressions(visit);
+            }
+            Plan::Ties { input, limit, offset, .. } => {
+                visit(limit);
+                offset.iter().for_each(&mut *visit);
+                input.expressions(visit);
+            }
+            Plan::Window(step) => {
+                step.calls.iter().flat_map(|call| call.frame.expressions()).for_each(&mut *visit);
+                step.input.expressions(visit);
             }
             Plan::Sort { input, limit, .. } => {
                 if let Some((limit, offset)) = limit {

@@ -60,19 +60,6 @@ fn texts(values: &[&str]) -> Value {
     Value::Document(out.into())
 }
 
-/// The values of an array.
-pub(crate) fn elements(value: &Value) -> Vec<Value> {
-    let Value::Document(bytes) = value else { return Vec::new() };
-    let mut reader = msgpack::Reader::new(bytes);
-    let count = reader.read_array().unwrap_or(0);
-    let mut found = Vec::new();
-    for _ in 0..count {
-        let Ok(item) = reader.read_value() else { break };
-        found.push(Value::decode(item));
-    }
-    found
-}
-
 /// Bytes of a regular expression that was compiled.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
@@ -175,35 +162,6 @@ functions! {
     "pg_char_to_encoding" (1, 1) INT8, true => |_, _| Ok(Value::Int(6));
     "pg_tablespace_location" (1, 1) TEXT, true => |_, _| text("");
     "pg_size_pretty" (1, 1) TEXT, true => |_, a| text(format!("{} bytes", as_int(&a[0])));
-    "array_to_string" (2, 3) TEXT, true => |run, a| {
-        let dialect = run.dialect;
-        let parts: Vec<String> = elements(&a[0]).iter().filter(|value| !value.is_null()).map(|value| value.display(dialect)).collect();
-        text(parts.join(as_text(&a[1])))
-    };
-    "array_length" (2, 2) INT8, true => |_, a| {
-        let count = elements(&a[0]).len() as i64;
-        Ok(if count == 0 { Value::Null } else { Value::Int(count) })
-    };
-    "array_upper" (2, 2) INT8, true => |_, a| {
-        let count = elements(&a[0]).len() as i64;
-        Ok(if count == 0 { Value::Null } else { Value::Int(count) })
-    };
-    "array_lower" (2, 2) INT8, true => |_, _| Ok(Value::Int(1));
-    "cardinality" (1, 1) INT8, true => |_, a| Ok(Value::Int(elements(&a[0]).len() as i64));
-    "array_position" (2, 2) INT8, false => |_, a| {
-        let found = elements(&a[0]).iter().position(|value| value.order(&a[1]) == std::cmp::Ordering::Equal);
-        Ok(found.map_or(Value::Null, |at| Value::Int(at as i64 + 1)))
-    };
-    "array_element" (2, 2) Returns::Type(Base::Any), true => |_, a| {
-        let at = usize::try_from(as_int(&a[1]) - 1).ok();
-        Ok(at.and_then(|at| elements(&a[0]).into_iter().nth(at)).unwrap_or_default())
-    };
-    "make_array" (0, usize::MAX) ARRAY, false => |_, a| {
-        let mut out = Vec::new();
-        msgpack::encode_array(&mut out, a.len() as u32);
-        a.iter().for_each(|value| value.encode(&mut out));
-        Ok(Value::Document(out.into()))
-    };
     "has_table_privilege" (2, 3) BOOL, true => |run, a| {
         let (name, wanted) = if a.len() == 3 { (&a[1], &a[2]) } else { (&a[0], &a[1]) };
         let name = as_text(name).rsplit('.').next().unwrap_or_default().trim_matches('"');

@@ -225,7 +225,7 @@ impl Binder<'_> {
 
     fn bind_factor(&self, scope: &mut Scope<'_>, factor: &TableFactor) -> Result<Tree> {
         match factor {
-            TableFactor::Table { name, alias, args: None, .. } => {
+            TableFactor::Table { name, alias, args: None, sample: None, .. } => {
                 let table_name = self.dialect.object_name(name)?;
                 if let Some((plan, mut relation)) = self.own_table(&table_name) {
                     self.alias_of(alias.as_ref(), &mut relation)?;
@@ -255,12 +255,19 @@ impl Binder<'_> {
                 Ok(Tree::Rows(Box::new(query.plan)))
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => self.bind_joins(scope, table_with_joins, None),
-            TableFactor::Table { name, alias, args: Some(args), .. } => {
-                self.bind_table_function(scope, &self.dialect.object_name(name)?, &args.args, alias.as_ref())
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                let name = self.dialect.object_name(name)?;
+                self.bind_table_function(scope, &name, &args.args, alias.as_ref(), *with_ordinality)
             }
-            TableFactor::Function { name, args, alias, .. } => {
-                self.bind_table_function(scope, &self.dialect.object_name(name)?, args, alias.as_ref())
+            TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+                let name = self.dialect.object_name(name)?;
+                self.bind_table_function(scope, &name, args, alias.as_ref(), *with_ordinality)
             }
+            TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let calls: Vec<Vec<&ast::Expr>> = array_exprs.iter().map(|expr| vec![expr]).collect();
+                self.bind_sets_in_from(scope, "unnest", &calls, alias.as_ref(), *with_ordinality)
+            }
+            TableFactor::Table { sample: Some(_), .. } => Err(Error::unsupported("TABLESAMPLE")),
             other => Err(Error::unsupported(format!("'FROM {other}'"))),
         }
     }
@@ -311,9 +318,21 @@ impl Binder<'_> {
         name: &str,
         arguments: &[ast::FunctionArg],
         alias: Option<&ast::TableAlias>,
+        is_numbered: bool,
     ) -> Result<Tree> {
-        if name.eq_ignore_ascii_case("unnest") && arguments.len() == 1 {
-            return self.bind_unnest(scope, &arguments[0], alias);
+        if super::sets::is_set(self.dialect, &name.to_lowercase()) {
+            let mut exprs = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
+                    return Err(Error::unsupported(format!("'{argument}'")));
+                };
+                exprs.push(expr);
+            }
+            let calls = match name.eq_ignore_ascii_case("unnest") {
+                true => exprs.into_iter().map(|expr| vec![expr]).collect(),
+                false => vec![exprs],
+            };
+            return self.bind_sets_in_from(scope, name, &calls, alias, is_numbered);
         }
         if !name.eq_ignore_ascii_case("generate_series") || !(2..=3).contains(&arguments.len()) {
             let what = format!("function {name} in FROM does not exist");

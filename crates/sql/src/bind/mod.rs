@@ -3,11 +3,15 @@
 //! A query block is bound in one go: FROM gives the names, every expression becomes an [`Expr`] over places of the frame, and a column gets a place when
 //! the first expression uses it. So scans fetch what is used and nothing else.
 
+mod aggregates;
 mod arrays;
 mod expressions;
 mod from;
+mod json;
 mod mysql;
 mod query;
+mod sets;
+mod windows;
 mod write;
 
 pub(crate) use write::{Change, Changed, OnConflict, Write};
@@ -17,6 +21,7 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{CollationOption, Expr, Slot};
 use crate::plan::Plan;
+use crate::sets::SetCall;
 use crate::table::Table;
 use crate::types::Type;
 use database::Database;
@@ -92,6 +97,10 @@ struct Scope<'p> {
     relations: Vec<Relation>,
     /// Aggregates that expressions of this block have, where they may have any.
     calls: Option<RefCell<Vec<AggregateCall>>>,
+    /// Windows that expressions of this block have, where they may have any.
+    windows: Option<windows::Windows>,
+    /// Calls of functions that give rows, where columns of this block may have any.
+    sets: Option<RefCell<Vec<SetCall>>>,
     /// Set while the arguments of an aggregate are bound.
     in_aggregate: Cell<bool>,
     /// The first relation that names mean: those before it are no part of the join whose condition is bound.
@@ -100,7 +109,15 @@ struct Scope<'p> {
 
 impl<'p> Scope<'p> {
     fn new(parent: Option<&'p Scope<'p>>) -> Self {
-        Scope { parent, relations: Vec::new(), calls: None, in_aggregate: Cell::new(false), first: Cell::new(0) }
+        Scope {
+            parent,
+            relations: Vec::new(),
+            calls: None,
+            windows: None,
+            sets: None,
+            in_aggregate: Cell::new(false),
+            first: Cell::new(0),
+        }
     }
 }
 
