@@ -210,6 +210,9 @@ fn of_decimals(operation: Arithmetic, manner: Manner, a: &Value, b: &Value) -> R
 fn quotient_scale(x: &Decimal, y: &Decimal) -> i32 {
     let weight = |value: &Decimal| {
         let (digits, scale) = value.parts();
+        if digits == 0 {
+            return (0, 0);
+        }
         let count = digits.unsigned_abs().checked_ilog10().map_or(0, |log| log as i32 + 1);
         // In groups of four digits, and what the first group is.
         let top = count - scale;

@@ -72,6 +72,10 @@ conditions! {
     SubscriptError = "2202E", 1210, SqlExecute;
     /// Columns of DISTINCT ON and ORDER BY that do not go together.
     InvalidColumnReference = "42P10", 1210, SqlParserGeneric;
+    /// A moment beyond all moments.
+    DatetimeOverflow = "22008", 1441, SqlExecute;
+    /// A part of a text that there is not.
+    InvalidSubstring = "22011", 1210, SqlExecute;
     /// `nth_value` of no row that there can be.
     InvalidNth = "22016", 1210, SqlExecute;
     /// Several values or rows where one is wanted.

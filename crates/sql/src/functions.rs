@@ -342,6 +342,11 @@ pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
     {
         return Some(own);
     }
+    if dialect == Dialect::Postgres
+        && let Some(own) = crate::postgres_functions::find(name)
+    {
+        return Some(own);
+    }
     let known = FUNCTIONS.iter().find(|function| function.name == name);
     known
         .or_else(|| crate::json::functions::find(name))
@@ -570,7 +575,7 @@ fn whole_part(unit: &str, value: &Value) -> Result<Value> {
     date_part(unit, value).map(|value| Value::Int(value.as_double().unwrap_or(0.0) as i64))
 }
 
-fn date_part(unit: &str, value: &Value) -> Result<Value> {
+pub(crate) fn date_part(unit: &str, value: &Value) -> Result<Value> {
     let Value::Datetime(moment) = value else { return Err(refused("a day or a moment is wanted")) };
     let day = moment.seconds.div_euclid(86_400);
     let rest = moment.seconds.rem_euclid(86_400);

@@ -60,18 +60,6 @@ fn texts(values: &[&str]) -> Value {
     Value::Document(out.into())
 }
 
-/// Bytes of a regular expression that was compiled.
-const REGEX_BYTES_MAX: usize = 1 << 20;
-
-/// Whether a regular expression finds something in a text.
-fn matches(value: &Value, pattern: &Value, folds_case: bool) -> Result<Value> {
-    let compiled =
-        regex::RegexBuilder::new(as_text(pattern)).case_insensitive(folds_case).size_limit(REGEX_BYTES_MAX).build();
-    let compiled = compiled
-        .map_err(|error| Error::new(Condition::InvalidRegex, format!("invalid regular expression: {error}")))?;
-    Ok(Value::Bool(compiled.is_match(as_text(value))))
-}
-
 /// The sequence of a name, which may be quoted and have a schema before it.
 fn sequence_of(run: &Run<'_>, name: &str) -> Result<Rc<database::Sequence>> {
     let last = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
@@ -172,8 +160,6 @@ functions! {
         };
         Ok(Value::Bool(run.database.check_space_access(run.context, &table.space, right).is_ok()))
     };
-    "regexp_like" (2, 2) BOOL, true => |_, a| matches(&a[0], &a[1], false);
-    "regexp_like_folded" (2, 2) BOOL, true => |_, a| matches(&a[0], &a[1], true);
     "regclass_number" (1, 1) INT8, true => |run, a| match catalog::number_of(run, as_text(&a[0])) {
         Some(number) => Ok(Value::Int(number)),
         None => match as_text(&a[0]).parse::<i64>() {

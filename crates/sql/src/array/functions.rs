@@ -258,6 +258,12 @@ functions! {
     "regexp_split_to_array" (2, 3) Returns::ArrayOf(Base::Text), true => |run, a| array(run, &crate::regexes::parts(a)?);
     "regexp_match" (2, 3) Returns::ArrayOf(Base::Text), true => |run, a| crate::regexes::first_match(run, a);
     "regexp_replace" (3, 4) TEXT, true => |run, a| crate::regexes::replace(run, a);
+    "regexp_like" (2, 2) BOOL, true => |_, a| {
+        Ok(Value::Bool(crate::regexes::compile(a[1].as_text().unwrap_or_default(), "")?.is_match(a[0].as_text().unwrap_or_default())))
+    };
+    "regexp_like_folded" (2, 2) BOOL, true => |_, a| {
+        Ok(Value::Bool(crate::regexes::compile(a[1].as_text().unwrap_or_default(), "i")?.is_match(a[0].as_text().unwrap_or_default())))
+    };
     "regexp_count" (2, 2) INT, true => |_, a| crate::regexes::count(a);
     "regexp_substr" (2, 2) TEXT, true => |run, a| crate::regexes::part(run, a);
 }

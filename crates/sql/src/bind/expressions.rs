@@ -116,6 +116,22 @@ impl Binder<'_> {
             }
             E::Ceil { expr, .. } => self.call("ceil", vec![self.bind(scope, expr)?])?,
             E::Floor { expr, .. } => self.call("floor", vec![self.bind(scope, expr)?])?,
+            E::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut arguments = Vec::new();
+                for part in [expr, overlay_what, overlay_from].into_iter().chain(overlay_for) {
+                    arguments.push(self.bind(scope, part)?);
+                }
+                self.call("overlay", arguments)?
+            }
+            E::AtTimeZone { timestamp, time_zone } => {
+                let (moment, zone) = (self.bind(scope, timestamp)?, self.bind(scope, time_zone)?);
+                let moment = match moment.ty.base {
+                    Base::TimestampTz | Base::Timestamp => moment,
+                    _ => self.cast_to(moment, Type::of(Base::TimestampTz), Strictness::Explicit)?,
+                };
+                let name = if moment.ty.base == Base::TimestampTz { "at_zone" } else { "of_zone" };
+                self.call(name, vec![moment, zone])?
+            }
             E::Extract { field, expr, .. } => {
                 let unit = Bound::new(Expr::Const(Value::text(field.to_string().to_lowercase())), Type::TEXT);
                 let value = self.bind(scope, expr)?;
@@ -123,7 +139,8 @@ impl Binder<'_> {
                     Base::Unknown => self.cast_to(value, Type::of(Base::TimestampTz), Strictness::Explicit)?,
                     _ => value,
                 };
-                self.call("date_part", vec![unit, value])?
+                let name = if self.dialect == Dialect::Postgres { "extract_part" } else { "date_part" };
+                self.call(name, vec![unit, value])?
             }
             E::Interval(interval) => self.bind_interval(interval)?,
             E::Array(array) => self.bind_array(scope, &array.elem)?,
@@ -709,22 +726,64 @@ impl Binder<'_> {
     }
 
     fn arithmetic_of_time(&self, operation: Arithmetic, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
+        let number = |value: i64| Bound::new(Expr::Const(Value::Int(value)), Type::of(Base::Int4));
         let sign = match operation {
             Arithmetic::Add => 1,
             Arithmetic::Subtract => -1,
+            Arithmetic::Multiply | Arithmetic::Divide if self.dialect == Dialect::Postgres => {
+                let (interval, factor) = match (a.ty.base, b.ty.base) {
+                    (Base::Interval, _) if b.ty.is_number() || b.ty.base == Base::Unknown => (a, b),
+                    (_, Base::Interval) if operation == Arithmetic::Multiply && a.ty.is_number() => (b, a),
+                    _ => return Ok(None),
+                };
+                let factor = self.cast_to(factor.clone(), Type::of(Base::Double), Strictness::Explicit)?;
+                let how = number(if operation == Arithmetic::Divide { -1 } else { 1 });
+                return self.call("interval_times", vec![interval.clone(), factor, how]).map(Some);
+            }
             _ => return Ok(None),
         };
         let call = |moment: &Bound, interval: Bound, result: Type| -> Result<Bound> {
-            let sign = Bound::new(Expr::Const(Value::Int(sign)), Type::of(Base::Int4));
-            let mut found = self.call("moved", vec![moment.clone(), interval, sign])?;
+            let mut found = self.call("moved", vec![moment.clone(), interval, number(sign)])?;
             found.ty = result;
             Ok(found)
         };
         let after = |ty: Type| if ty.base == Base::Date { Type::of(Base::Timestamp) } else { ty };
+        let is_postgres = self.dialect == Dialect::Postgres;
+        if is_postgres && (a.ty.base == Base::Unknown) != (b.ty.base == Base::Unknown) {
+            // A literal beside a day is a day or a number of days, beside others what they are, or an interval.
+            let (known, literal) = if a.ty.base == Base::Unknown { (b, a) } else { (a, b) };
+            let is_first = a.ty.base == Base::Unknown;
+            let to = match known.ty.base {
+                Base::Interval if sign < 0 && is_first || known.ty.base != Base::Interval => match known.ty.base {
+                    Base::Date if sign < 0 => Base::Date,
+                    Base::Date => Base::Int4,
+                    Base::Timestamp | Base::TimestampTz if sign < 0 => known.ty.base,
+                    Base::Timestamp | Base::TimestampTz => Base::Interval,
+                    Base::Interval => Base::Interval,
+                    _ => return Ok(None),
+                },
+                _ => Base::Interval,
+            };
+            let cast = self.cast_to(literal.clone(), Type::of(to), Strictness::Explicit)?;
+            let (a, b) = if is_first { (cast, b.clone()) } else { (a.clone(), cast) };
+            return self.arithmetic_of_time(operation, &a, &b);
+        }
         Ok(Some(match (a.ty.base, b.ty.base) {
             (_, Base::Interval) if a.ty.is_moment() => call(a, b.clone(), after(a.ty))?,
             (Base::Interval, _) if b.ty.is_moment() && sign > 0 => call(b, a.clone(), after(b.ty))?,
+            (Base::Interval, Base::Interval) if is_postgres => {
+                self.call("intervals_added", vec![a.clone(), b.clone(), number(sign)])?
+            }
             (Base::Date, Base::Date) if sign < 0 => self.call("days_between", vec![a.clone(), b.clone()])?,
+            (_, _) if is_postgres && sign < 0 && a.ty.is_moment() && b.ty.is_moment() => {
+                self.call("moments_between", vec![a.clone(), b.clone()])?
+            }
+            (Base::Date, _) if is_postgres && b.ty.is_integer() => {
+                self.call("days_later", vec![a.clone(), b.clone(), number(sign)])?
+            }
+            (_, Base::Date) if is_postgres && a.ty.is_integer() && sign > 0 => {
+                self.call("days_later", vec![b.clone(), a.clone(), number(1)])?
+            }
             (Base::Date, _) if b.ty.is_integer() => {
                 let Expr::Const(Value::Int(days)) = b.expr else {
                     return Err(Error::unsupported("a day and a number of days that is no constant"));
@@ -981,6 +1040,60 @@ impl Binder<'_> {
                     return Err(Error::unsupported(name));
                 };
                 return Ok(Bound::new(Expr::Case(vec![(condition, result)], Box::new(otherwise)), ty));
+            }
+            "to_char" if self.dialect == Dialect::Postgres && arguments.len() == 2 => {
+                let own = match arguments[0].ty.base {
+                    Base::Interval => "to_char_interval",
+                    _ if arguments[0].ty.is_moment() => "to_char_moment",
+                    _ if arguments[0].ty.is_number() => "to_char_number",
+                    _ => return self.call(&name, arguments),
+                };
+                return self.call(own, arguments);
+            }
+            "date_trunc" if self.dialect == Dialect::Postgres && arguments.len() == 2 => {
+                let ty = match arguments[1].ty.base {
+                    Base::Timestamp => Base::Timestamp,
+                    _ => Base::TimestampTz,
+                };
+                let value = arguments.remove(1);
+                let value = if value.ty.base == Base::Unknown { self.cast_to(value, Type::of(ty), Strictness::Explicit)? } else { value };
+                arguments.push(value);
+                let mut found = self.call("date_trunc", arguments)?;
+                found.ty = Type::of(ty);
+                return Ok(found);
+            }
+            "age" if self.dialect == Dialect::Postgres => {
+                let cast = |bound: Bound| match bound.ty.is_moment() {
+                    true => Ok(bound),
+                    false => self.cast_to(bound, Type::of(Base::TimestampTz), Strictness::Explicit),
+                };
+                let arguments = arguments.into_iter().map(cast).collect::<Result<_>>()?;
+                return self.call("age", arguments);
+            }
+            "timezone" if self.dialect == Dialect::Postgres && arguments.len() == 2 => {
+                let (moment, zone) = (arguments.remove(1), arguments.remove(0));
+                let own = if moment.ty.base == Base::TimestampTz { "at_zone" } else { "of_zone" };
+                return self.call(own, vec![moment, zone]);
+            }
+            "date_part" if self.dialect == Dialect::Postgres && arguments.len() == 2 => {
+                let found = self.call("extract_part", arguments)?;
+                return self.cast_to(found, Type::of(Base::Double), Strictness::Explicit);
+            }
+            // What is shown as its type says has to know it.
+            "format" | "concat" | "concat_ws" | "quote_literal" | "quote_nullable" if self.dialect == Dialect::Postgres => {
+                let as_text = |bound: Bound| match bound.ty.base {
+                    Base::Text | Base::Unknown => Ok(bound),
+                    Base::Bool if name != "quote_literal" => {
+                        let branches = vec![
+                            (bound.expr.clone(), Expr::Const(Value::text("t"))),
+                            (Expr::Not(Box::new(bound.expr)), Expr::Const(Value::text("f"))),
+                        ];
+                        Ok(Bound::new(Expr::Case(branches, Box::new(Expr::Const(Value::Null))), Type::TEXT))
+                    }
+                    _ => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
+                };
+                let arguments = arguments.into_iter().map(as_text).collect::<Result<_>>()?;
+                return self.call(&name, arguments);
             }
             "min" => return self.call("least", arguments),
             "max" => return self.call("greatest", arguments),

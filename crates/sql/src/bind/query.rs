@@ -340,7 +340,10 @@ impl Binder<'_> {
                 ast::Value::Number(text, _) => match text.parse::<usize>() {
                     Ok(number) if (1..=outputs.len()).contains(&number) => Ok(Some(number - 1)),
                     Ok(number) => Err(Error::new(
-                        Condition::UndefinedColumn,
+                        match self.dialect {
+                            Dialect::Postgres => Condition::InvalidColumnReference,
+                            _ => Condition::UndefinedColumn,
+                        },
                         match self.dialect {
                             Dialect::Tarantool => format!(
                                 "Error at ORDER BY in place 1: term out of range - should be between 1 and {}",

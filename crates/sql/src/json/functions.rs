@@ -57,7 +57,13 @@ fn done(run: &Run<'_>, json: &Json) -> Result<Value> {
 fn member<'j>(json: &'j Json, step: &Value) -> Option<&'j Json> {
     match step {
         Value::Text(name) => json.member(name),
-        step => json.element(i64::try_from(step.as_integer()?).ok()?),
+        step => match (json, step.as_integer()?) {
+            (Json::Array(_), number) => json.element(i64::try_from(number).ok()?),
+            (Json::Object(_), _) => None,
+            // A plain value is an array of one.
+            (plain, 0 | -1) => Some(plain),
+            _ => None,
+        },
     }
 }
 
