@@ -213,6 +213,21 @@ impl View<'_> {
         found
     }
 
+    /// True for a view.
+    pub(crate) fn is_view(&self, table: &Table) -> bool {
+        crate::views::of(self.database, &table.space).is_some()
+    }
+
+    /// The views that the user may read, and their queries.
+    pub(crate) fn views(&self) -> Vec<(Rc<Table>, String)> {
+        let query = |table: Rc<Table>| {
+            let view = crate::views::of(self.database, &table.space)?;
+            let query = view.query().ok()?.to_string();
+            Some((table, query))
+        };
+        self.tables().into_iter().filter_map(query).collect()
+    }
+
     pub(crate) fn indexes(&self) -> Vec<(Rc<Table>, usize)> {
         let tables = self.tables();
         let indexes = tables.iter().flat_map(|table| (0..table.indexes.len()).map(|at| (Rc::clone(table), at)));
@@ -393,7 +408,8 @@ fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         let has_index = (0..table.indexes.len()).any(|at| !is_hidden(&table, at));
         let owner = view.owner(&table);
         let number = table_number(table.space.id.0);
-        rows.push(row(number, &table.name, "r", owner, count, table.row_count() as f64, has_index));
+        let kind = if view.is_view(&table) { "v" } else { "r" };
+        rows.push(row(number, &table.name, kind, owner, count, table.row_count() as f64, has_index));
         for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !is_hidden(&table, *at)) {
             let number = index_number(table.space.id.0, u64::from(index.id.0));
             let parts = table.indexes[at].parts.len() as i64;
@@ -652,7 +668,38 @@ fn pg_tables_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Bool(false),
         ]
     };
-    view.tables().into_iter().map(row).collect()
+    view.tables().into_iter().filter(|table| !view.is_view(table)).map(row).collect()
+}
+
+fn pg_views_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(table, query): (Rc<Table>, String)| {
+        let owner = view.database.catalog.user_name(table.space.owner());
+        vec![text("public"), text(&table.name), text(&owner), text(&query)]
+    };
+    view.views().into_iter().map(row).collect()
+}
+
+fn standard_views(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    let row = |(table, query): (Rc<Table>, String)| {
+        vec![
+            text(&catalog),
+            text(&schema),
+            text(&table.name),
+            text(&query),
+            text("NONE"),
+            text("NO"),
+            text("NO"),
+        ]
+    };
+    view.views().into_iter().map(row).collect()
+}
+
+/// The query of a view, by its number.
+pub(crate) fn describe_view(run: &Run<'_>, number: i64) -> Option<String> {
+    let views = View::of(run).views();
+    let found = views.into_iter().find(|(table, _)| table_number(table.space.id.0) == number);
+    found.map(|(_, query)| format!(" {query};"))
 }
 
 fn pg_indexes_rows(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -696,9 +743,9 @@ fn standard_tables(view: &View<'_>) -> Vec<Vec<Value>> {
             text(&catalog),
             text(&schema),
             text(&table.name),
-            text("BASE TABLE"),
+            text(if view.is_view(&table) { "VIEW" } else { "BASE TABLE" }),
             text(""),
-            text("YES"),
+            text(if view.is_view(&table) { "NO" } else { "YES" }),
             text("NO"),
             int(table.row_count() as i64),
             text("utf8mb4_general_ci"),
@@ -907,7 +954,7 @@ virtuals! {
         seqrelid: Int8, seqtypid: Int8, seqstart: Int8, seqincrement: Int8, seqmax: Int8, seqmin: Int8, seqcache: Int8, seqcycle: Bool,
     ] => sequence_rows;
     pg_catalog.pg_am [oid: Int8, amname: Text, amhandler: Text, amtype: Text] => access_method_rows;
-    pg_catalog.pg_views [schemaname: Text, viewname: Text, viewowner: Text, definition: Text] => nothing;
+    pg_catalog.pg_views [schemaname: Text, viewname: Text, viewowner: Text, definition: Text] => pg_views_rows;
     pg_catalog.pg_matviews [schemaname: Text, matviewname: Text, matviewowner: Text, definition: Text] => nothing;
     pg_catalog.pg_description [objoid: Int8, classoid: Int8, objsubid: Int8, description: Text] => nothing;
     pg_catalog.pg_shdescription [objoid: Int8, classoid: Int8, description: Text] => nothing;
@@ -959,7 +1006,10 @@ virtuals! {
         sequence_catalog: Text, sequence_schema: Text, sequence_name: Text, data_type: Text, start_value: Text, minimum_value: Text,
         maximum_value: Text, increment: Text, cycle_option: Text,
     ] => standard_sequences;
-    information_schema.views [table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text] => nothing;
+    information_schema.views [
+        table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text, check_option: Text, is_updatable: Text,
+        is_insertable_into: Text,
+    ] => standard_views;
     information_schema.referential_constraints [
         constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, unique_constraint_catalog: Text,
         unique_constraint_schema: Text, unique_constraint_name: Text, match_option: Text, update_rule: Text, delete_rule: Text,

@@ -101,7 +101,7 @@ impl Ddl<'_> {
     }
 
     /// What goes together with a table goes whoever drops it: the right to do so is asked for where the table's own row is removed, in the same transaction.
-    fn as_admin<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn as_admin<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let acting = self.context.act_as(database::ADMIN, &self.database.catalog);
         let done = work();
         self.context.act_again(acting);
@@ -452,7 +452,7 @@ impl Ddl<'_> {
     }
 
     /// The next number of a space, as `box.schema.space.create` finds it.
-    fn new_space_id(&self) -> Result<u64> {
+    pub(crate) fn new_space_id(&self) -> Result<u64> {
         let schema = self.system(SCHEMA_ID)?;
         let mut key = Vec::new();
         msgpack::encode_array(&mut key, 1);
@@ -679,7 +679,7 @@ impl Ddl<'_> {
     }
 
     /// The rights of others on a table go with it.
-    fn drop_grants(&self, id: u64) -> Result<()> {
+    pub(crate) fn drop_grants(&self, id: u64) -> Result<()> {
         let grants = self.system(database::PRIV_ID)?;
         let mut keys = Vec::new();
         let request = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);

@@ -76,6 +76,10 @@ conditions! {
     DatetimeOverflow = "22008", 1441, SqlExecute;
     /// A part of a text that there is not.
     InvalidSubstring = "22011", 1210, SqlExecute;
+    /// Others depend on what is to go.
+    Dependents = "2BP01", 1217, DropSpace;
+    /// A view that reads itself.
+    Recursion = "42P17", 1462, SqlExecute;
     /// `nth_value` of no row that there can be.
     InvalidNth = "22016", 1210, SqlExecute;
     /// Several values or rows where one is wanted.

@@ -49,6 +49,10 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
             line(if limit.is_some() { "sort, the first rows only" } else { "sort" });
             describe(input, depth + 1, lines);
         }
+        Plan::Owned(step) => {
+            line(&format!("view {}", step.space.name()));
+            describe(&step.input, depth + 1, lines);
+        }
         Plan::GroupingSets(step) => {
             line(&format!("groups of {} sets by a hash table", step.sets.len()));
             describe(&step.input, depth + 1, lines);

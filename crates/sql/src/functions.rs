@@ -78,6 +78,9 @@ functions! {
         let value = double(&a[0])?;
         Ok(match &a[0] {
             Value::Double(_) => Value::Double(if value == 0.0 { 0.0 } else { value.signum() }),
+            Value::Decimal(_) => {
+                Value::decimal(tuple::decimal::Decimal::from(if value == 0.0 { 0 } else { value.signum() as i64 }))
+            }
             _ => Value::Int(if value == 0.0 { 0 } else { value.signum() as i64 }),
         })
     };

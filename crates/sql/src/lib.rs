@@ -48,6 +48,7 @@ mod table;
 mod text;
 mod types;
 mod value;
+mod views;
 mod window;
 
 pub use array::{ELEMENTS_MAX, elements, parse_array};
@@ -64,6 +65,7 @@ pub use statement::{CACHE_MAX, Column, Outcome, Parsed, Prepared, Sql};
 pub use text::display_as;
 pub use types::{Base, Type};
 pub use value::Value;
+pub use views::DEPTH_MAX as VIEW_DEPTH_MAX;
 
 /// A column as a session is shown it: some have the name of its database in theirs.
 pub fn shown_column<'a>(column: &'a Column, database: &str) -> std::borrow::Cow<'a, Column> {

@@ -6,6 +6,7 @@ use crate::grouping::GroupingSets;
 use crate::sets::SetCall;
 use crate::table::Table;
 use std::rc::Rc;
+use crate::views::OwnedRows;
 use crate::window::WindowStep;
 use storage::IteratorKind;
 use tuple::IndexId;
@@ -50,6 +51,8 @@ pub(crate) enum Plan {
     Among { left: Box<Plan>, right: Box<Plan>, left_slots: Vec<Slot>, right_slots: Vec<Slot>, keeps: bool, all: bool },
     /// Computes a table of the statement's own, then the rows of `body`.
     With { number: usize, definition: Rc<Definition>, body: Box<Plan> },
+    /// Rows that are found with the rights of another user.
+    Owned(Box<OwnedRows>),
     /// Rows of a computed table: which of its columns go where.
     Virtual(&'static crate::catalog::Virtual, Vec<Slot>),
     /// The elements of an array.
@@ -197,6 +200,7 @@ impl Plan {
                 calls.iter().for_each(|call| visit(call.slot));
                 input.fills(visit);
             }
+            Plan::Owned(step) => step.input.fills(visit),
             Plan::GroupingSets(step) => {
                 step.groups.iter().for_each(|(slot, _)| visit(*slot));
                 step.calls.iter().for_each(|call| visit(call.slot));
@@ -256,6 +260,7 @@ impl Plan {
                 calls.iter().for_each(|call| call.expressions(visit));
                 input.expressions(visit);
             }
+            Plan::Owned(step) => step.input.expressions(visit),
             Plan::GroupingSets(step) => {
                 step.groups.iter().for_each(|(_, expr)| visit(expr));
                 step.calls.iter().for_each(|call| call.expressions(visit));

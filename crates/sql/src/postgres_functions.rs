@@ -108,7 +108,6 @@ fn age(later: &Datetime, earlier: &Datetime) -> Result<Value> {
         (year * 12 + i64::from(month) - 1, i64::from(day), micros)
     };
     let ((mut months, mut days, mut micros), (from_months, from_days, from_micros)) = (parts(later), parts(earlier));
-    let month = if sign > 0 { from_months } else { months };
     months -= from_months;
     days -= from_days;
     micros -= from_micros;
@@ -117,9 +116,9 @@ fn age(later: &Datetime, earlier: &Datetime) -> Result<Value> {
         days -= 1;
     }
     if days < 0 {
-        // As many days as the month has that is left, or come to.
-        let of = if sign > 0 { month } else { month - 1 };
-        let first = jiff::civil::Date::new(of.div_euclid(12) as i16, (of.rem_euclid(12) + 1) as i8, 1);
+        // As many days as the month of the earlier one has.
+        let (year, month) = (from_months.div_euclid(12), from_months.rem_euclid(12) + 1);
+        let first = jiff::civil::Date::new(year as i16, month as i8, 1);
         days += first.map_or(30, |first| i64::from(first.days_in_month()));
         months -= 1;
     }

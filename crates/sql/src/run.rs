@@ -333,6 +333,7 @@ impl Plan {
             Plan::Hash(join) => join.run(run, sink),
             Plan::Window(step) => step.run(run, sink),
             Plan::GroupingSets(step) => step.run(run, sink),
+            Plan::Owned(step) => step.run(run, sink),
             Plan::Ties { input, keys, limit, offset } => {
                 let limit = Some(limit.clone());
                 let mut skip = run.count_of(offset, "OFFSET")?.unwrap_or(0);

@@ -293,6 +293,7 @@ impl Sql {
             ast::Statement::Savepoint { name } => Work::Savepoint(dialect.fold(&name)),
             ast::Statement::ReleaseSavepoint { .. } => Work::Release,
             schema @ (ast::Statement::CreateTable(_)
+            | ast::Statement::CreateView(_)
             | ast::Statement::CreateIndex(_)
             | ast::Statement::AlterTable(_)
             | ast::Statement::Drop { .. }
@@ -374,10 +375,10 @@ impl Sql {
             Work::Schema(statement) => {
                 let ddl = Ddl { database, context, dialect: prepared.dialect };
                 let rows = match context.is_in_txn() {
-                    true => self.in_savepoint(database, context, || ddl.run(statement))?,
+                    true => self.in_savepoint(database, context, || crate::views::run(&ddl, statement))?,
                     // Steps that look at all rows give others a turn, which no transaction does that has done something before.
-                    false if Ddl::goes_in_steps(statement) => ddl.run(statement)?,
-                    false => self.in_txn(database, context, || ddl.run(statement))?,
+                    false if Ddl::goes_in_steps(statement) => crate::views::run(&ddl, statement)?,
+                    false => self.in_txn(database, context, || crate::views::run(&ddl, statement))?,
                 };
                 Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, ..Counts::default() } })
             }
@@ -694,10 +695,12 @@ fn has_lock(plan: &Plan) -> bool {
 fn schema_tag(statement: &ast::Statement) -> &'static str {
     match statement {
         ast::Statement::CreateTable(_) => "CREATE TABLE",
+        ast::Statement::CreateView(_) => "CREATE VIEW",
         ast::Statement::CreateIndex(_) => "CREATE INDEX",
         ast::Statement::AlterTable(_) => "ALTER TABLE",
         ast::Statement::Truncate(_) => "TRUNCATE TABLE",
         ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
+        ast::Statement::Drop { object_type: ast::ObjectType::View, .. } => "DROP VIEW",
         _ => "DROP TABLE",
     }
 }

@@ -118,7 +118,13 @@ functions! {
     "pg_get_expr" (2, 3) TEXT, true => |_, a| Ok(a[0].clone());
     "pg_get_indexdef" (1, 3) TEXT, true => |run, a| optional(catalog::describe_index(run, as_int(&a[0]), a.get(1).map_or(0, as_int)));
     "pg_get_constraintdef" (1, 2) TEXT, true => |run, a| optional(catalog::describe_constraint(run, as_int(&a[0])));
-    "pg_get_viewdef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_viewdef" (1, 2) TEXT, true => |run, a| {
+        let number = match &a[0] {
+            Value::Text(name) => catalog::number_of(run, name),
+            number => Some(as_int(number)),
+        };
+        optional(number.and_then(|number| catalog::describe_view(run, number)))
+    };
     "pg_get_ruledef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
     "pg_get_triggerdef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
     "pg_get_statisticsobjdef_columns" (1, 1) TEXT, true => |_, _| Ok(Value::Null);

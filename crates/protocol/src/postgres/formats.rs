@@ -156,7 +156,7 @@ pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Decimal(value) => put_decimal(out, value, ty),
         Value::Datetime(moment) => put_moment(out, moment, ty),
-        Value::Interval(interval) => put_interval(out, interval),
+        Value::Interval(_) => out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes()),
         Value::Document(_) if ty.base == Base::Array => {
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
         }
@@ -206,30 +206,6 @@ fn parts_of(interval: &Interval) -> (i64, i64, i64) {
     let whole = hours.wrapping_mul(3600).wrapping_add(minutes.wrapping_mul(60)).wrapping_add(seconds);
     let micros = whole.wrapping_mul(1_000_000).wrapping_add(nanoseconds / 1000);
     (years.wrapping_mul(12).wrapping_add(months), weeks.wrapping_mul(7).wrapping_add(days), micros)
-}
-
-fn put_interval(out: &mut Vec<u8>, interval: &Interval) {
-    let (months, days, micros) = parts_of(interval);
-    let start = out.len();
-    for (count, name) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")] {
-        if count != 0 {
-            let space = if out.len() > start { " " } else { "" };
-            let plural = if count == 1 { "" } else { "s" };
-            let _ = write!(out, "{space}{count} {name}{plural}");
-        }
-    }
-    if micros != 0 || out.len() == start {
-        let space = if out.len() > start { " " } else { "" };
-        let sign = if micros < 0 { "-" } else { "" };
-        let micros = micros.unsigned_abs();
-        let seconds = micros / 1_000_000;
-        let _ = write!(out, "{space}{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-        if micros % 1_000_000 > 0 {
-            let text = format!("{:06}", micros % 1_000_000);
-            out.push(b'.');
-            out.extend_from_slice(text.trim_end_matches('0').as_bytes());
-        }
-    }
 }
 
 fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {

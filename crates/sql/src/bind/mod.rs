@@ -8,9 +8,11 @@ mod arrays;
 mod expressions;
 mod from;
 mod json;
+mod moments;
 mod mysql;
 mod query;
 mod sets;
+mod views;
 mod windows;
 mod write;
 
@@ -27,6 +29,7 @@ use crate::types::Type;
 use database::Database;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use tuple::SpaceId;
 
 /// Columns of one query.
 pub(crate) const COLUMNS_MAX: usize = 2000;
@@ -50,6 +53,8 @@ pub(crate) struct Binder<'a> {
     recursions: Cell<usize>,
     /// INSERT IGNORE: what does not fit is made to.
     is_lenient: Cell<bool>,
+    /// Views that are being put in place here, the innermost last.
+    views: RefCell<Vec<SpaceId>>,
     /// Names of spaces that it reads, for messages and rights.
     used: RefCell<Vec<Rc<Table>>>,
 }
@@ -178,6 +183,7 @@ impl<'a> Binder<'a> {
             own: RefCell::new(Vec::new()),
             recursions: Cell::new(0),
             is_lenient: Cell::new(false),
+            views: RefCell::new(Vec::new()),
             used: RefCell::new(Vec::new()),
         }
     }
@@ -195,6 +201,11 @@ impl<'a> Binder<'a> {
     /// How many places, subqueries and own tables there are.
     pub(crate) fn sizes(&self) -> (usize, usize, usize) {
         (self.slots.get(), self.subqueries.get(), self.tables.get())
+    }
+
+    /// True if what was bound reads a space.
+    pub(crate) fn uses(&self, id: SpaceId) -> bool {
+        self.used.borrow().iter().any(|table| table.space.id == id)
     }
 
     fn new_slot(&self) -> Slot {

@@ -445,7 +445,7 @@ impl Binder<'_> {
         self.project(select, plan, columns, (order, on), tail, is_grouped)
     }
 
-    fn check_select(&self, select: &ast::Select) -> Result<()> {
+    pub(super) fn check_select(&self, select: &ast::Select) -> Result<()> {
         let what = match select {
             ast::Select { into: Some(_), .. } => "SELECT INTO",
             ast::Select { qualify: Some(_), .. } => "QUALIFY",
@@ -774,7 +774,7 @@ impl Binder<'_> {
                         groups.iter().any(|group| matches!(group.expr, Expr::Slot(of) if slots[*field] == Some(of)))
                     })
             }
-            Tree::Rows(_) => false,
+            Tree::Rows(_) | Tree::View(..) => false,
             Tree::Inner(trees, _) => trees.iter().any(|tree| self.is_given_by(tree, slot, groups)),
             Tree::Outer(left, right, ..) => {
                 self.is_given_by(left, slot, groups) || self.is_given_by(right, slot, groups)
@@ -1000,6 +1000,7 @@ fn set_lock(tree: &Tree, lock: Lock) {
     match tree {
         Tree::Table(used) => used.lock.set(Some(lock)),
         Tree::Rows(_) => {}
+        Tree::View(tree, ..) => set_lock(tree, lock),
         Tree::Inner(trees, _) => trees.iter().for_each(|tree| set_lock(tree, lock)),
         Tree::Outer(left, right, ..) => {
             set_lock(left, lock);
@@ -1015,6 +1016,7 @@ fn slots_of_tree(tree: &Tree) -> hashbrown::HashSet<Slot> {
         Tree::Rows(plan) => plan.fills(&mut |slot| {
             slots.insert(slot);
         }),
+        Tree::View(tree, ..) => slots.extend(slots_of_tree(tree)),
         Tree::Inner(trees, _) => trees.iter().for_each(|tree| slots.extend(slots_of_tree(tree))),
         Tree::Outer(left, right, ..) => {
             slots.extend(slots_of_tree(left));
@@ -1030,7 +1032,7 @@ fn name_of_slot(tree: &Tree, slot: Slot) -> Option<String> {
             let number = used.slots.borrow().iter().position(|found| *found == Some(slot))?;
             Some(format!("{}.{}", used.alias, used.table.columns[number].name))
         }
-        Tree::Rows(_) => None,
+        Tree::Rows(_) | Tree::View(..) => None,
         Tree::Inner(trees, _) => trees.iter().find_map(|tree| name_of_slot(tree, slot)),
         Tree::Outer(left, right, ..) => name_of_slot(left, slot).or_else(|| name_of_slot(right, slot)),
     }

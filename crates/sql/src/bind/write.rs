@@ -91,9 +91,10 @@ impl Binder<'_> {
     }
 
     fn writable_table(&self, table: &Table) -> Result<()> {
-        if matches!(table.space.kind, database::SpaceKind::View { .. }) {
+        let is_view = crate::views::of(self.database, &table.space).is_some();
+        if is_view || matches!(table.space.kind, database::SpaceKind::View { .. }) {
             let what = format!("cannot modify {} because it is a view", table.name);
-            return Err(Error::new(Condition::Other, what));
+            return Err(Error::new(Condition::NotUpdatable, what));
         }
         Ok(())
     }

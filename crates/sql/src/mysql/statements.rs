@@ -748,6 +748,12 @@ impl Words {
                 let name = literal(&self.name()?);
                 parsed(&format!("SELECT known_table({name}) AS `Table`, table_definition({name}) AS `Create Table`"))
             }
+            "view" => {
+                let name = literal(&self.name()?);
+                parsed(&format!(
+                    "SELECT table_name AS `View`, CONCAT('CREATE VIEW `', table_name, '` AS ', view_definition) AS `Create View`, 'utf8mb4' AS character_set_client, 'utf8mb4_0900_ai_ci' AS collation_connection FROM information_schema.views WHERE table_schema = DATABASE() AND table_name = {name}"
+                ))
+            }
             "database" | "schema" => {
                 if self.skip("if") {
                     self.skip("not");
