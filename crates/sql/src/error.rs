@@ -80,6 +80,8 @@ conditions! {
     Dependents = "2BP01", 1217, DropSpace;
     /// A view that reads itself.
     Recursion = "42P17", 1462, SqlExecute;
+    /// `ntile` of no part.
+    InvalidNtile = "22014", 1210, SqlExecute;
     /// `nth_value` of no row that there can be.
     InvalidNth = "22016", 1210, SqlExecute;
     /// Several values or rows where one is wanted.

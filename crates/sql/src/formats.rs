@@ -271,7 +271,9 @@ pub(crate) fn moment_of_text(text: &str, pattern: &str) -> Result<Datetime> {
         Some(false) if hour == 12 => hour = 0,
         _ => {}
     }
-    let out_of_range = || wrong(format!("date/time field value out of range: \"{text}\""));
+    let out_of_range = || {
+        Error::new(Condition::DatetimeOverflow, format!("date/time field value out of range: \"{text}\""))
+    };
     let year = i16::try_from(year.unwrap_or(1)).map_err(|_| out_of_range())?;
     let civil = match of_year {
         Some(days) => Date::new(year, 1, 1)
@@ -343,7 +345,8 @@ pub(crate) fn number_to_text(value: Decimal, pattern: &str) -> Result<String> {
             }
             ',' | 'G' if at > start || is_too_long => out.push(','),
             ',' | 'G' => out.push(' '),
-            '$' | 'L' => out.push('$'),
+            '$' => out.push('$'),
+            'L' => out.push(' '),
             other => out.push(other),
         }
     }

@@ -139,10 +139,12 @@ fn civil(year: i64, month: i64, day: i64) -> Result<Datetime> {
 }
 
 /// A zone of time by its name or its offset. Errors: there is none.
-pub(crate) fn zone(name: &str) -> Result<jiff::tz::TimeZone> {
+///
+/// PostgreSQL takes `+02` as POSIX does: for what is west of Greenwich.
+pub(crate) fn zone(name: &str, is_posix: bool) -> Result<jiff::tz::TimeZone> {
     let trimmed = name.trim();
     if let Some(digits) = trimmed.strip_prefix(['+', '-']) {
-        let sign = if trimmed.starts_with('-') { -1 } else { 1 };
+        let sign = if trimmed.starts_with('-') != is_posix { -1 } else { 1 };
         let mut parts = digits.splitn(3, ':');
         let mut next = || parts.next().map_or(Some(0), |part| part.parse::<i32>().ok());
         if let (Some(hours), Some(minutes), Some(seconds)) = (next(), next(), next())
@@ -557,11 +559,11 @@ functions! {
     };
     "extract_part" (2, 2) DECIMAL, true => |_, a| part(&text(&a[0]), &a[1]);
     "at_zone" (2, 2) STAMP, true => |_, a| {
-        let shown = clock_in(&zone(&text(&a[1]))?, &*moment(&a[0])?);
+        let shown = clock_in(&zone(&text(&a[1]), true)?, &*moment(&a[0])?);
         shown.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
     };
     "of_zone" (2, 2) MOMENT, true => |_, a| {
-        let found = moment_in(&zone(&text(&a[1]))?, &*moment(&a[0])?);
+        let found = moment_in(&zone(&text(&a[1]), true)?, &*moment(&a[0])?);
         found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
     };
     "isfinite" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));

@@ -29,9 +29,10 @@ impl Binder<'_> {
             is_distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
             for argument in &list.args {
                 match argument {
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
-                        arguments.push(self.bind(scope, expr)?)
-                    }
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => arguments.push(match aggregate {
+                        Aggregate::JsonArray { .. } | Aggregate::JsonObject { .. } => self.bind_for_json(scope, expr)?,
+                        _ => self.bind(scope, expr)?,
+                    }),
                     ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) if aggregate == Aggregate::CountRows => {}
                     other => return Err(Error::unsupported(format!("'{}({other})'", function.name))),
                 }

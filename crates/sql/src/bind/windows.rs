@@ -117,6 +117,10 @@ impl Binder<'_> {
         function: &ast::Function,
         over: &ast::WindowType,
     ) -> Result<Bound> {
+        if scope.in_aggregate.get() && self.dialect == Dialect::Postgres {
+            let what = "aggregate function calls cannot contain window function calls";
+            return Err(Error::new(Condition::Grouping, what));
+        }
         let windows = match &scope.windows {
             Some(windows) if windows.is_allowed.get() && !scope.in_aggregate.get() => windows,
             _ => return Err(self.misplaced_window(name)),
@@ -443,7 +447,7 @@ impl Binder<'_> {
                 }
                 _ => format!("{name}() may not be used as a window function"),
             };
-            return Err(Error::new(Condition::TypeMismatch, message));
+            return Err(Error::new(Condition::NotUpdatable, message));
         };
         if aggregate.is_of_ordered_set() {
             return Err(Error::unsupported(format!("OVER for ordered-set aggregate {name}")));
