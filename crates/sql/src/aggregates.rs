@@ -312,8 +312,7 @@ impl AggregateCall {
                 state.pairs.add(number, 0.0);
             }
             Aggregate::Regression(_) => {
-                let number =
-                    |value: &Value| value.as_double().map_or_else(|| not_a_number(value).map(|_| 0.0), Ok);
+                let number = |value: &Value| value.as_double().map_or_else(|| not_a_number(value).map(|_| 0.0), Ok);
                 state.pairs.add(number(&arguments[1])?, number(value)?);
             }
             Aggregate::Array | Aggregate::JsonArray { .. } | Aggregate::Mode => {
@@ -476,9 +475,7 @@ impl AggregateCall {
                 Value::text(if is_binary { Json::normal(&out) } else { out })
             }
             Aggregate::Mode => spread::mode(&self.collation, &state.values),
-            Aggregate::Percentile { is_continuous } => {
-                spread::percentiles(&state.values, &state.value, is_continuous)?
-            }
+            Aggregate::Percentile { is_continuous } => spread::percentiles(&state.values, &state.value, is_continuous)?,
             _ => state.value.clone(),
         })
     }

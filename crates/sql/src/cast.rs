@@ -407,7 +407,9 @@ pub(crate) fn display(dialect: Dialect, value: &Value) -> String {
             Dialect::Postgres => moments::display(moment),
         },
         Value::Interval(interval) => interval.to_string(),
-        Value::Document(bytes) if dialect == Dialect::Postgres && matches!(bytes.first(), Some(0x90..=0x9f | 0xdc | 0xdd)) => {
+        Value::Document(bytes)
+            if dialect == Dialect::Postgres && matches!(bytes.first(), Some(0x90..=0x9f | 0xdc | 0xdd)) =>
+        {
             crate::text::display_as(dialect, value, Type::of(Base::Array))
         }
         Value::Document(bytes) => crate::json::from_msgpack(bytes),

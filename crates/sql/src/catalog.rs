@@ -682,15 +682,7 @@ fn pg_views_rows(view: &View<'_>) -> Vec<Vec<Value>> {
 fn standard_views(view: &View<'_>) -> Vec<Vec<Value>> {
     let (catalog, schema) = schema_names(view);
     let row = |(table, query): (Rc<Table>, String)| {
-        vec![
-            text(&catalog),
-            text(&schema),
-            text(&table.name),
-            text(&query),
-            text("NONE"),
-            text("NO"),
-            text("NO"),
-        ]
+        vec![text(&catalog), text(&schema), text(&table.name), text(&query), text("NONE"), text("NO"), text("NO")]
     };
     view.views().into_iter().map(row).collect()
 }

@@ -131,9 +131,7 @@ fn move_exclusions(tokens: &mut Vec<TokenWithSpan>) {
                         () if is(1, "ties") => ("ties", 2),
                         () => continue,
                     };
-                    if let Some((end, _)) =
-                        words.get(count).filter(|(_, token)| matches!(token.token, Token::RParen))
-                    {
+                    if let Some((end, _)) = words.get(count).filter(|(_, token)| matches!(token.token, Token::RParen)) {
                         moves.push((frame, at..*end, what.to_string(), window.1));
                     }
                 }

@@ -11,17 +11,27 @@ use tuple::decimal::Decimal;
 const PATTERN_MAX: usize = 4096;
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// What a pattern has names for, longer ones before those that they begin with.
 const FIELDS: &[&str] = &[
-    "Y,YYY", "YYYY", "IYYY", "YYY", "IYY", "YY", "IY", "MONTH", "Month", "month", "MON", "Mon", "mon", "MM", "MI", "MS",
-    "HH24", "HH12", "HH", "SSSSS", "SSSS", "SS", "US", "DDD", "DD", "DAY", "Day", "day", "DY", "Dy", "dy", "IDDD", "ID",
-    "IW", "WW", "CC", "Q", "J", "A.M.", "P.M.", "a.m.", "p.m.", "AM", "PM", "am", "pm", "TZH", "TZM", "TZ", "tz", "OF",
-    "D", "W", "Y", "I",
+    "Y,YYY", "YYYY", "IYYY", "YYY", "IYY", "YY", "IY", "MONTH", "Month", "month", "MON", "Mon", "mon", "MM", "MI",
+    "MS", "HH24", "HH12", "HH", "SSSSS", "SSSS", "SS", "US", "DDD", "DD", "DAY", "Day", "day", "DY", "Dy", "dy",
+    "IDDD", "ID", "IW", "WW", "CC", "Q", "J", "A.M.", "P.M.", "a.m.", "p.m.", "AM", "PM", "am", "pm", "TZH", "TZM",
+    "TZ", "tz", "OF", "D", "W", "Y", "I",
 ];
 
 /// A part of a pattern.
@@ -271,13 +281,11 @@ pub(crate) fn moment_of_text(text: &str, pattern: &str) -> Result<Datetime> {
         Some(false) if hour == 12 => hour = 0,
         _ => {}
     }
-    let out_of_range = || {
-        Error::new(Condition::DatetimeOverflow, format!("date/time field value out of range: \"{text}\""))
-    };
+    let out_of_range =
+        || Error::new(Condition::DatetimeOverflow, format!("date/time field value out of range: \"{text}\""));
     let year = i16::try_from(year.unwrap_or(1)).map_err(|_| out_of_range())?;
     let civil = match of_year {
-        Some(days) => Date::new(year, 1, 1)
-            .and_then(|first| first.checked_add(jiff::Span::new().try_days(days - 1)?)),
+        Some(days) => Date::new(year, 1, 1).and_then(|first| first.checked_add(jiff::Span::new().try_days(days - 1)?)),
         None => Date::new(year, i8::try_from(month).unwrap_or(0), i8::try_from(date).unwrap_or(0)),
     };
     let civil = civil.map_err(|_| out_of_range())?;
@@ -353,13 +361,19 @@ pub(crate) fn number_to_text(value: Decimal, pattern: &str) -> Result<String> {
     if has_point {
         out.push('.');
         let mut number = 0;
-        let kept = if is_filled { places } else { fraction.trim_end_matches('0').len().max(behind.rfind('0').map_or(0, |at| at + 1)) };
+        let kept = if is_filled {
+            places
+        } else {
+            fraction.trim_end_matches('0').len().max(behind.rfind('0').map_or(0, |at| at + 1))
+        };
         for mark in behind.chars() {
             match mark {
                 '9' | '0' => {
                     match () {
                         () if is_too_long => out.push('#'),
-                        () if number < kept => out.push(fraction.as_bytes().get(number).map_or('0', |digit| *digit as char)),
+                        () if number < kept => {
+                            out.push(fraction.as_bytes().get(number).map_or('0', |digit| *digit as char))
+                        }
                         () => {}
                     }
                     number += 1;
@@ -382,10 +396,18 @@ pub(crate) fn number_to_text(value: Decimal, pattern: &str) -> Result<String> {
         () if in_brackets && is_filled => format!(" {padding}{body} "),
         () if in_brackets => body,
         () if has_minus => {
-            let mark = if is_negative { "-" } else if is_filled { " " } else { "" };
+            let mark = if is_negative {
+                "-"
+            } else if is_filled {
+                " "
+            } else {
+                ""
+            };
             format!("{padding}{body}{mark}")
         }
-        () if has_plus => format!("{}{padding}{body}{}", if is_negative { "-" } else { " " }, if is_negative { " " } else { "+" }),
+        () if has_plus => {
+            format!("{}{padding}{body}{}", if is_negative { "-" } else { " " }, if is_negative { " " } else { "+" })
+        }
         () if has_sign && !sign_first => format!("{padding}{body}{}", if is_negative { "-" } else { "+" }),
         () if !is_filled && sign == " " => body,
         () => format!("{padding}{sign}{body}"),

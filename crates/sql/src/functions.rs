@@ -340,6 +340,9 @@ functions! {
 
 /// The function of a name, in small letters.
 pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
+    if let Some(own) = crate::advisory::find(dialect, name) {
+        return Some(own);
+    }
     if dialect == Dialect::Mysql
         && let Some(own) = crate::mysql::functions::find(name)
     {

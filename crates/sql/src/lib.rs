@@ -14,6 +14,7 @@
 //! * What a statement keeps in memory is bounded ([`MEMORY_MAX`]), and one that runs long gives others a turn.
 //! * A plan is made of a schema and is not run under another one.
 
+mod advisory;
 mod aggregates;
 mod arithmetic;
 mod array;
@@ -32,6 +33,7 @@ mod formats;
 mod functions;
 mod grouping;
 mod json;
+mod measured;
 mod moments;
 mod mysql;
 mod plan;
@@ -51,6 +53,7 @@ mod value;
 mod views;
 mod window;
 
+pub use advisory::LOCKS_MAX as ADVISORY_LOCKS_MAX;
 pub use array::{ELEMENTS_MAX, elements, parse_array};
 pub use bind::PARAMETERS_MAX;
 pub use change::Counts;

@@ -1,13 +1,15 @@
 //! How the rows of a query are found: a tree of steps, made once and run as often as the statement is.
 
 use crate::aggregates::AggregateCall;
+use crate::bind::Write;
 use crate::expr::{CollationOption, Expr, Slot};
 use crate::grouping::GroupingSets;
+use crate::measured::Measured;
 use crate::sets::SetCall;
 use crate::table::Table;
-use std::rc::Rc;
 use crate::views::OwnedRows;
 use crate::window::WindowStep;
+use std::rc::Rc;
 use storage::IteratorKind;
 use tuple::IndexId;
 
@@ -59,6 +61,10 @@ pub(crate) enum Plan {
     Unnest { array: Expr, slot: Slot },
     /// The rows of functions side by side, and where their number goes.
     Sets { calls: Vec<SetCall>, number: Option<Slot> },
+    /// A step that counts.
+    Measured(Box<Measured>),
+    /// Changes rows, and hands on what it gives back of them.
+    Write(Box<Write>),
     /// Rows of such a table.
     Own { number: usize, slots: Vec<Slot> },
 }
@@ -165,6 +171,31 @@ impl Scan {
 }
 
 impl Plan {
+    /// The steps that rows come from.
+    pub(crate) fn inputs(&self) -> Vec<&Plan> {
+        match self {
+            Plan::Filter(input, _) | Plan::Map(input, _) => vec![&**input],
+            Plan::Aggregate { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Distinct { input, .. }
+            | Plan::Limit { input, .. }
+            | Plan::Ties { input, .. } => vec![&**input],
+            Plan::Loop { outer, inner, .. } => vec![&**outer, &**inner],
+            Plan::Hash(join) => vec![&join.outer, &join.inner],
+            Plan::Concat(left, right) | Plan::Among { left, right, .. } => vec![&**left, &**right],
+            Plan::GroupingSets(step) => vec![&step.input],
+            Plan::Window(step) => vec![&step.input],
+            Plan::Owned(step) => vec![&step.input],
+            Plan::Measured(step) => vec![&step.plan],
+            Plan::Write(write) => vec![write.source()],
+            Plan::With { definition, body, .. } => {
+                let step = definition.step.as_ref().map(|(step, ..)| step);
+                std::iter::once(&definition.plan).chain(step).chain([&**body]).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Hands every place that the step and those below it fill to `visit`.
     pub(crate) fn fills(&self, visit: &mut dyn FnMut(Slot)) {
         match self {
@@ -201,6 +232,14 @@ impl Plan {
                 input.fills(visit);
             }
             Plan::Owned(step) => step.input.fills(visit),
+            Plan::Measured(step) => step.plan.fills(visit),
+            Plan::Write(write) => {
+                write.source().fills(visit);
+                if let Some(returning) = &write.returning {
+                    returning.fields.iter().for_each(|(_, slot)| visit(*slot));
+                    returning.columns.iter().for_each(|(slot, _)| visit(*slot));
+                }
+            }
             Plan::GroupingSets(step) => {
                 step.groups.iter().for_each(|(slot, _)| visit(*slot));
                 step.calls.iter().for_each(|call| visit(call.slot));
@@ -261,6 +300,8 @@ impl Plan {
                 input.expressions(visit);
             }
             Plan::Owned(step) => step.input.expressions(visit),
+            Plan::Measured(step) => step.plan.expressions(visit),
+            Plan::Write(write) => write.source().expressions(visit),
             Plan::GroupingSets(step) => {
                 step.groups.iter().for_each(|(_, expr)| visit(expr));
                 step.calls.iter().for_each(|call| call.expressions(visit));

@@ -127,10 +127,7 @@ fn age(later: &Datetime, earlier: &Datetime) -> Result<Value> {
 
 fn civil(year: i64, month: i64, day: i64) -> Result<Datetime> {
     let wrong = || {
-        Error::new(
-            Condition::DatetimeOverflow,
-            format!("date field value out of range: {year}-{month:02}-{day:02}"),
-        )
+        Error::new(Condition::DatetimeOverflow, format!("date field value out of range: {year}-{month:02}-{day:02}"))
     };
     let narrow = |value: i64| i8::try_from(value).map_err(|_| wrong());
     let date = jiff::civil::Date::new(i16::try_from(year).map_err(|_| wrong())?, narrow(month)?, narrow(day)?);
@@ -337,10 +334,13 @@ fn part(unit: &str, value: &Value) -> Result<Value> {
             exact(shown.parse::<i128>().unwrap_or(0), 0)
         }
         "julian" => exact(i128::from(moment.seconds.div_euclid(86_400)) + 2_440_588, 0),
-        "millennium" => exact((i128::from(tuple::datetime::date_of(moment.seconds.div_euclid(86_400)).0) + 999) / 1000, 0),
+        "millennium" => {
+            exact((i128::from(tuple::datetime::date_of(moment.seconds.div_euclid(86_400)).0) + 999) / 1000, 0)
+        }
         "timezone" | "timezone_hour" | "timezone_minute" => exact(0, 0),
         other => {
-            let singular = other.strip_suffix('s').filter(|short| !short.is_empty() && other != "dows").unwrap_or(other);
+            let singular =
+                other.strip_suffix('s').filter(|short| !short.is_empty() && other != "dows").unwrap_or(other);
             let found = crate::functions::date_part(singular, value)?;
             exact(found.as_double().unwrap_or(0.0) as i128, 0)
         }

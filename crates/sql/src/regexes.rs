@@ -24,9 +24,7 @@ pub(crate) fn compile(pattern: &str, flags: &str) -> Result<regex::Regex> {
             }
         }
     }
-    builder
-        .build()
-        .map_err(|error| Error::new(Condition::InvalidRegex, format!("invalid regular expression: {error}")))
+    builder.build().map_err(|error| Error::new(Condition::InvalidRegex, format!("invalid regular expression: {error}")))
 }
 
 fn text(value: Option<&Value>) -> &str {

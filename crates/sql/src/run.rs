@@ -334,6 +334,8 @@ impl Plan {
             Plan::Window(step) => step.run(run, sink),
             Plan::GroupingSets(step) => step.run(run, sink),
             Plan::Owned(step) => step.run(run, sink),
+            Plan::Measured(step) => step.run(run, sink),
+            Plan::Write(write) => write.run(run, sink).map(|_| Flow::On),
             Plan::Ties { input, keys, limit, offset } => {
                 let limit = Some(limit.clone());
                 let mut skip = run.count_of(offset, "OFFSET")?.unwrap_or(0);

@@ -25,12 +25,8 @@ pub(crate) enum SetFunction {
     Unnest,
     Series,
     Subscripts,
-    JsonElements {
-        as_text: bool,
-    },
-    JsonMembers {
-        as_text: bool,
-    },
+    JsonElements { as_text: bool },
+    JsonMembers { as_text: bool },
     JsonKeys,
     JsonPath,
     TextParts,
@@ -151,13 +147,17 @@ fn series(a: &[Value]) -> Result<Rows> {
     }
     let is_up = !step.is_negative();
     let all = std::iter::successors(Some(from), move |number| number.checked_add(step));
-    let is_within =
-        move |number: &tuple::decimal::Decimal| if is_up { number <= &to } else { number >= &to };
+    let is_within = move |number: &tuple::decimal::Decimal| if is_up { number <= &to } else { number >= &to };
     Ok(Box::new(all.take_while(is_within).map(|number| vec![Value::decimal(number)])))
 }
 
 /// Hands on the rows of calls side by side, with their number if that has a place.
-pub(crate) fn run_sets(run: &mut Run<'_>, calls: &[SetCall], number: Option<Slot>, sink: &mut Sink<'_>) -> Result<Flow> {
+pub(crate) fn run_sets(
+    run: &mut Run<'_>,
+    calls: &[SetCall],
+    number: Option<Slot>,
+    sink: &mut Sink<'_>,
+) -> Result<Flow> {
     let mut rows = Vec::with_capacity(calls.len());
     for call in calls {
         rows.push(Some(call.rows(run)?));

@@ -115,11 +115,8 @@ const MANNER: Manner = Manner { zero_gives_null: false, short_quotients: false }
 pub(crate) fn exact(sum: &Value, squares: &Value, (count, divisor): (i64, i64), squared: bool) -> Result<Value> {
     let of = |operation, a: &Value, b: &Value| calculate(operation, DECIMAL, MANNER, a, b);
     let count = Value::Int(count);
-    let above = of(
-        Arithmetic::Subtract,
-        &of(Arithmetic::Multiply, &count, squares)?,
-        &of(Arithmetic::Multiply, sum, sum)?,
-    )?;
+    let above =
+        of(Arithmetic::Subtract, &of(Arithmetic::Multiply, &count, squares)?, &of(Arithmetic::Multiply, sum, sum)?)?;
     if above.as_double().is_some_and(|above| above <= 0.0) {
         return Ok(Value::decimal(tuple::decimal::Decimal::from(0i64)));
     }
@@ -168,9 +165,10 @@ fn percentile(values: &[Value], part: &Value, is_continuous: bool) -> Result<Val
     if part.is_null() {
         return Ok(Value::Null);
     }
-    let part = part.as_double().filter(|part| (0.0..=1.0).contains(part)).ok_or_else(|| {
-        Error::new(Condition::NumericOutOfRange, "percentile value is not between 0 and 1")
-    })?;
+    let part = part
+        .as_double()
+        .filter(|part| (0.0..=1.0).contains(part))
+        .ok_or_else(|| Error::new(Condition::NumericOutOfRange, "percentile value is not between 0 and 1"))?;
     let count = values.len();
     if !is_continuous {
         let at = ((part * count as f64).ceil() as usize).clamp(1, count) - 1;

@@ -67,7 +67,34 @@ pub enum Base {
 }
 
 /// All of them, each at its number.
-const BASES: [Base; 26] = [Base::Unknown, Base::Bool, Base::Int1, Base::Uint1, Base::Int2, Base::Uint2, Base::Int4, Base::Uint4, Base::Int8, Base::Uint8, Base::Integer, Base::Double, Base::Decimal, Base::Number, Base::Text, Base::Bytes, Base::Uuid, Base::Date, Base::Timestamp, Base::TimestampTz, Base::Interval, Base::Json, Base::Scalar, Base::Array, Base::Map, Base::Any];
+const BASES: [Base; 26] = [
+    Base::Unknown,
+    Base::Bool,
+    Base::Int1,
+    Base::Uint1,
+    Base::Int2,
+    Base::Uint2,
+    Base::Int4,
+    Base::Uint4,
+    Base::Int8,
+    Base::Uint8,
+    Base::Integer,
+    Base::Double,
+    Base::Decimal,
+    Base::Number,
+    Base::Text,
+    Base::Bytes,
+    Base::Uuid,
+    Base::Date,
+    Base::Timestamp,
+    Base::TimestampTz,
+    Base::Interval,
+    Base::Json,
+    Base::Scalar,
+    Base::Array,
+    Base::Map,
+    Base::Any,
+];
 
 const _: () = {
     let mut number = 0;

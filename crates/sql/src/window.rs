@@ -275,8 +275,8 @@ impl Partition<'_> {
             return Ok(vec![Value::Null; count]);
         }
         let tiles = wanted.as_integer().filter(|tiles| *tiles > 0).and_then(|tiles| usize::try_from(tiles).ok());
-        let tiles = tiles
-            .ok_or_else(|| Error::new(Condition::InvalidNtile, "argument of ntile must be greater than zero"))?;
+        let tiles =
+            tiles.ok_or_else(|| Error::new(Condition::InvalidNtile, "argument of ntile must be greater than zero"))?;
         // The first ones have one row more.
         let (least, longer) = (count / tiles, count % tiles);
         Ok((0..count)

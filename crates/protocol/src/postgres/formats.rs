@@ -483,7 +483,9 @@ mod tests {
 
     #[test]
     fn arrays_are_read_as_they_are_written() {
-        for (text, oid) in [("{}", 1007), ("{1,2,NULL}", 1007), ("{{1,2},{3,4}}", 1007), (r#"{"a b",c,"q\"\\","NULL"}"#, 1009)] {
+        for (text, oid) in
+            [("{}", 1007), ("{1,2,NULL}", 1007), ("{{1,2},{3,4}}", 1007), (r#"{"a b",c,"q\"\\","NULL"}"#, 1009)]
+        {
             let value = read_value(text.as_bytes(), oid, Type::UNKNOWN, false).unwrap();
             assert_eq!(plain(&value, Base::Array), text);
         }

@@ -53,7 +53,8 @@ fn parse_level(
     }
     let mut items = Vec::new();
     let mut number = 0;
-    let skip = |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| while chars.next_if(|c| c.is_whitespace()).is_some() {};
+    let skip =
+        |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| while chars.next_if(|c| c.is_whitespace()).is_some() {};
     skip(chars);
     if chars.next_if_eq(&'}').is_some() {
         msgpack::encode_array(out, 0);

@@ -5,9 +5,9 @@ use crate::aggregates::{Aggregate, AggregateCall, OrderKey};
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::expr::Expr;
 use crate::spread::Regression;
 use crate::types::{Base, Type};
-use crate::expr::Expr;
 use crate::value::Value;
 use sqlparser::ast;
 
@@ -30,7 +30,9 @@ impl Binder<'_> {
             for argument in &list.args {
                 match argument {
                     ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => arguments.push(match aggregate {
-                        Aggregate::JsonArray { .. } | Aggregate::JsonObject { .. } => self.bind_for_json(scope, expr)?,
+                        Aggregate::JsonArray { .. } | Aggregate::JsonObject { .. } => {
+                            self.bind_for_json(scope, expr)?
+                        }
                         _ => self.bind(scope, expr)?,
                     }),
                     ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) if aggregate == Aggregate::CountRows => {}

@@ -111,7 +111,12 @@ impl Binder<'_> {
     }
 
     /// `array[1]`, `array[1:2]`, and the same of JSON.
-    pub(super) fn bind_subscripts(&self, scope: &Scope<'_>, root: &ast::Expr, chain: &[ast::AccessExpr]) -> Result<Bound> {
+    pub(super) fn bind_subscripts(
+        &self,
+        scope: &Scope<'_>,
+        root: &ast::Expr,
+        chain: &[ast::AccessExpr],
+    ) -> Result<Bound> {
         let root = self.bind(scope, root)?;
         let mut subscripts = Vec::with_capacity(chain.len());
         for access in chain {
@@ -184,12 +189,20 @@ impl Binder<'_> {
             }
             (Base::Array, _) => {
                 let ty = a.ty;
-                let b = if ty.element().base == Base::Any { b } else { self.cast_to(b, ty.element(), Strictness::Explicit)? };
+                let b = if ty.element().base == Base::Any {
+                    b
+                } else {
+                    self.cast_to(b, ty.element(), Strictness::Explicit)?
+                };
                 ("array_append", a, b, ty)
             }
             (_, Base::Array) => {
                 let ty = b.ty;
-                let a = if ty.element().base == Base::Any { a } else { self.cast_to(a, ty.element(), Strictness::Explicit)? };
+                let a = if ty.element().base == Base::Any {
+                    a
+                } else {
+                    self.cast_to(a, ty.element(), Strictness::Explicit)?
+                };
                 ("array_prepend", a, b, ty)
             }
             _ => return Ok(None),

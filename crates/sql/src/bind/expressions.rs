@@ -924,14 +924,18 @@ impl Binder<'_> {
         let (given, list) = match &function.args {
             ast::FunctionArguments::None => (&empty, None),
             ast::FunctionArguments::List(list) => (&list.args, Some(list)),
-            ast::FunctionArguments::Subquery(query) if name == "array" => return self.bind_array_of_query(scope, query),
+            ast::FunctionArguments::Subquery(query) if name == "array" => {
+                return self.bind_array_of_query(scope, query);
+            }
             ast::FunctionArguments::Subquery(_) => return Err(Error::unsupported(format!("{name}(SELECT ...)"))),
         };
         let is_star = matches!(given.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]);
         let is_extreme =
             matches!(name.as_str(), "min" | "max") && given.len() > 1 && self.dialect == Dialect::Tarantool;
         let counts_nothing = name == "count" && given.is_empty() && self.dialect == Dialect::Tarantool;
-        if let Some(aggregate) = aggregates::find(self.dialect, &name, is_star || counts_nothing).filter(|_| !is_extreme) {
+        if let Some(aggregate) =
+            aggregates::find(self.dialect, &name, is_star || counts_nothing).filter(|_| !is_extreme)
+        {
             return self.bind_aggregate(scope, aggregate, &name, function, list);
         }
         if let Some(own) = self.bind_own_call(scope, &name, given)? {
@@ -1083,7 +1087,6 @@ impl Binder<'_> {
         calls.push(call);
         Ok(Bound { collation, ..Bound::new(Expr::Slot(slot), ty) })
     }
-
 }
 
 /// Errors: `LimitExceeded` if the stack is nearly used up. Asked at every level of an expression and of queries.

@@ -271,7 +271,8 @@ impl Binder<'_> {
                 let mut path = self.call("make_array", listed)?;
                 path.ty = Type::array_of(Type::TEXT);
                 let as_text = name.ends_with("_text");
-                let mut found = self.call(if as_text { "json_at_text" } else { "json_at" }, vec![arguments.remove(0), path])?;
+                let mut found =
+                    self.call(if as_text { "json_at_text" } else { "json_at" }, vec![arguments.remove(0), path])?;
                 found.ty = if as_text { Type::TEXT } else { ty };
                 return Ok(Some(found));
             }

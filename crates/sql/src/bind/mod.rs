@@ -53,6 +53,8 @@ pub(crate) struct Binder<'a> {
     recursions: Cell<usize>,
     /// INSERT IGNORE: what does not fit is made to.
     is_lenient: Cell<bool>,
+    /// A query within changes rows.
+    pub(crate) writes: Cell<bool>,
     /// Views that are being put in place here, the innermost last.
     views: RefCell<Vec<SpaceId>>,
     /// Names of spaces that it reads, for messages and rights.
@@ -183,6 +185,7 @@ impl<'a> Binder<'a> {
             own: RefCell::new(Vec::new()),
             recursions: Cell::new(0),
             is_lenient: Cell::new(false),
+            writes: Cell::new(false),
             views: RefCell::new(Vec::new()),
             used: RefCell::new(Vec::new()),
         }

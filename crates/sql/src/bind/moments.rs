@@ -96,7 +96,11 @@ impl Binder<'_> {
                     _ => Base::TimestampTz,
                 };
                 let value = arguments.remove(1);
-                let value = if value.ty.base == Base::Unknown { self.cast_to(value, Type::of(ty), Strictness::Explicit)? } else { value };
+                let value = if value.ty.base == Base::Unknown {
+                    self.cast_to(value, Type::of(ty), Strictness::Explicit)?
+                } else {
+                    value
+                };
                 arguments.push(value);
                 let mut found = self.call("date_trunc", std::mem::take(arguments))?;
                 found.ty = Type::of(ty);

@@ -211,9 +211,6 @@ impl Binder<'_> {
                 self.call("char", values)?
             }
             ("interval", _) => return Err(Error::unsupported("INTERVAL()")),
-            ("get_lock" | "release_lock" | "is_free_lock" | "is_used_lock" | "release_all_locks", _) => {
-                return Err(Error::unsupported(format!("{}()", name.to_uppercase())));
-            }
             _ => return Ok(None),
         }))
     }

@@ -65,6 +65,26 @@ impl Binder<'_> {
         Ok(found)
     }
 
+    /// `WITH ... INSERT`, and its like. None: the query is one.
+    pub(crate) fn bind_with_write(&self, query: &ast::Query) -> Result<Option<super::Write>> {
+        let (SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement)) = &*query.body
+        else {
+            return Ok(None);
+        };
+        let mut definitions = Vec::new();
+        if let Some(with) = &query.with {
+            for cte in &with.cte_tables {
+                definitions.push(self.bind_own(cte, with.recursive, None)?);
+            }
+        }
+        let mut write = self.bind_write(statement)?;
+        for (number, definition) in definitions.into_iter().rev() {
+            write.within(|body| Plan::With { number, definition: Rc::new(definition), body: Box::new(body) });
+        }
+        self.own.borrow_mut().clear();
+        Ok(Some(write))
+    }
+
     fn bind_limit(&self, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
         let scope = Scope::new(None);
         let count = |expr: &ast::Expr| -> Result<Expr> {
@@ -111,11 +131,19 @@ impl Binder<'_> {
             && let SetExpr::SetOperation { op: SetOperator::Union, left, right, set_quantifier } = &*cte.query.body
             && mentions(right, &cte.alias.name.value)
         {
-            let first = self.bind_set(left, parent, Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false })?;
+            let first = self.bind_set(
+                left,
+                parent,
+                Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false },
+            )?;
             let columns = own_columns(&first.outputs, &names, &name)?;
             self.own.borrow_mut().push(Own { name: name.clone(), number, columns: columns.clone() });
             self.recursions.set(self.recursions.get() + 1);
-            let step = self.bind_set(right, parent, Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false });
+            let step = self.bind_set(
+                right,
+                parent,
+                Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false },
+            );
             self.recursions.set(self.recursions.get() - 1);
             let mut step = step?;
             if step.outputs.len() != columns.len() {
@@ -126,6 +154,18 @@ impl Binder<'_> {
             let step_slots = step.outputs.iter().map(|output| output.slot).collect();
             let outputs = first.outputs.iter().map(|output| output.slot).collect();
             return Ok((number, Definition { plan: first.plan, outputs, step: Some((step.plan, step_slots, drops)) }));
+        }
+        if let SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) = &*cte.query.body {
+            if parent.is_some() || !self.views.borrow().is_empty() {
+                let what = "WITH clause containing a data-modifying statement must be at the top level";
+                return Err(Error::new(Condition::Unsupported, what));
+            }
+            let write = self.bind_write(statement)?;
+            self.writes.set(true);
+            let columns = own_columns(write.outputs(), &names, &name)?;
+            let outputs = write.outputs().iter().map(|output| output.slot).collect();
+            self.own.borrow_mut().push(Own { name, number, columns });
+            return Ok((number, Definition { plan: Plan::Write(Box::new(write)), outputs, step: None }));
         }
         let query = self.bind_query(&cte.query, parent)?;
         let columns = own_columns(&query.outputs, &names, &name)?;
@@ -388,7 +428,8 @@ impl Binder<'_> {
                 format!("a query has at most {} columns", super::COLUMNS_MAX),
             ));
         }
-        let allow_windows = |is_allowed: bool| scope.windows.iter().for_each(|windows| windows.is_allowed.set(is_allowed));
+        let allow_windows =
+            |is_allowed: bool| scope.windows.iter().for_each(|windows| windows.is_allowed.set(is_allowed));
         allow_windows(false);
         let groups = self.bind_groups(&scope, &select.group_by, &columns)?;
         let having = select.having.as_ref().map(|having| self.condition(&scope, having)).transpose()?;
@@ -432,7 +473,8 @@ impl Binder<'_> {
             if tail.lock.is_some() && self.dialect == Dialect::Postgres {
                 return Err(Error::unsupported("FOR UPDATE with window functions"));
             }
-            let reads = columns.iter().map(|(_, bound)| &bound.expr).chain(order.iter().chain(&on).map(|bound| &bound.expr));
+            let reads =
+                columns.iter().map(|(_, bound)| &bound.expr).chain(order.iter().chain(&on).map(|bound| &bound.expr));
             let reads = reads.chain(sets.iter().flat_map(|call| &call.arguments));
             plan = self.plan_windows(plan, windows, reads);
         }

@@ -43,7 +43,12 @@ pub(super) fn is_set(dialect: Dialect, name: &str) -> bool {
 
 impl Binder<'_> {
     /// A call, and the types of its columns.
-    fn bind_set_call(&self, scope: &Scope<'_>, name: &str, exprs: &[&ast::Expr]) -> Result<(SetCall, Vec<(String, Type)>)> {
+    fn bind_set_call(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        exprs: &[&ast::Expr],
+    ) -> Result<(SetCall, Vec<(String, Type)>)> {
         let name = name.to_lowercase();
         let mut arguments = Vec::with_capacity(exprs.len());
         for expr in exprs {
@@ -121,7 +126,9 @@ impl Binder<'_> {
         };
         let slots = types.iter().map(|_| self.new_slot()).collect();
         let arguments = arguments.into_iter().map(|bound| bound.expr).collect();
-        let named = |(column, ty): (&&str, Type)| (if *column == "json_object_keys" { name.clone() } else { (*column).to_string() }, ty);
+        let named = |(column, ty): (&&str, Type)| {
+            (if *column == "json_object_keys" { name.clone() } else { (*column).to_string() }, ty)
+        };
         let columns = columns.iter().zip(types).map(named).collect();
         Ok((SetCall { function, arguments, slots }, columns))
     }

@@ -662,7 +662,39 @@ fn table_name(factor: &ast::TableFactor) -> Option<ast::ObjectName> {
     }
 }
 
+impl Binder<'_> {
+    /// INSERT, UPDATE or DELETE within a query. Errors: as of those.
+    pub(super) fn bind_write(&self, statement: &ast::Statement) -> Result<Write> {
+        match statement {
+            ast::Statement::Insert(insert) => self.bind_insert(insert),
+            ast::Statement::Update(update) => self.bind_update(update),
+            ast::Statement::Delete(delete) => self.bind_delete(delete),
+            other => Err(Error::unsupported(format!("'{other}' within a query"))),
+        }
+    }
+}
+
 impl Write {
+    /// What gives the rows.
+    pub(crate) fn source(&self) -> &Plan {
+        match &self.change {
+            Change::Insert { source, .. } | Change::Update { source, .. } | Change::Delete { source, .. } => source,
+        }
+    }
+
+    /// Has the rows found by another plan, which is made of the one that finds them.
+    pub(crate) fn within(&mut self, around: impl FnOnce(Plan) -> Plan) {
+        match &mut self.change {
+            Change::Insert { source, is_single, .. } => {
+                *is_single = false;
+                *source = around(std::mem::replace(source, Plan::Nothing));
+            }
+            Change::Update { source, .. } | Change::Delete { source, .. } => {
+                *source = around(std::mem::replace(source, Plan::Nothing));
+            }
+        }
+    }
+
     /// The columns of the result; none if only the number of rows is told.
     pub(crate) fn outputs(&self) -> &[Output] {
         self.returning.as_ref().map_or(&[], |returning| &returning.outputs)

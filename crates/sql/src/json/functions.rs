@@ -339,9 +339,9 @@ fn contained(target: &Json, candidate: &Json) -> bool {
             wanted.iter().all(|wanted| elements.iter().any(|element| contained(element, wanted)))
         }
         (Json::Array(elements), wanted) => elements.iter().any(|element| contained(element, wanted)),
-        (Json::Object(_), Json::Object(wanted)) => wanted
-            .iter()
-            .all(|(name, wanted)| target.member(name).is_some_and(|value| contained(value, wanted))),
+        (Json::Object(_), Json::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| target.member(name).is_some_and(|value| contained(value, wanted)))
+        }
         (a, b) => a.is_same(b),
     }
 }

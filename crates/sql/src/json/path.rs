@@ -248,8 +248,8 @@ impl<'t> Parser<'t> {
                     .rest
                     .char_indices()
                     .find(|(at, c)| {
-                        let is_exponent = matches!(c, 'e' | 'E')
-                            || matches!(c, '+' | '-') && self.rest[..*at].ends_with(['e', 'E']);
+                        let is_exponent =
+                            matches!(c, 'e' | 'E') || matches!(c, '+' | '-') && self.rest[..*at].ends_with(['e', 'E']);
                         !c.is_ascii_digit() && *c != '.' && !is_exponent
                     })
                     .map_or(self.rest.len(), |(at, _)| at);
@@ -659,7 +659,8 @@ fn arithmetic(operator: char, left: &[Json], right: &[Json]) -> Result<Json> {
 }
 
 fn method(name: &str, value: Json) -> Result<Json> {
-    let refused = |what: &str| Err(Error::new(Condition::InvalidArgument, format!("jsonpath item method .{name}() {what}")));
+    let refused =
+        |what: &str| Err(Error::new(Condition::InvalidArgument, format!("jsonpath item method .{name}() {what}")));
     Ok(match (name, &value) {
         ("type", value) => Json::Text(value.kind().to_string()),
         ("size", Json::Array(elements)) => Json::Number(elements.len().to_string()),
@@ -708,23 +709,21 @@ pub(crate) fn change_at(value: &mut Json, places: &[Place], change: &mut dyn FnM
                 (Err(_), false) => {}
             }
         }
-        (Json::Array(elements), Place::Element(number)) => {
-            match (place_of(*number, elements.len()), rest.is_empty()) {
-                (Some(at), false) => change_at(&mut elements[at], rest, change),
-                (Some(at), true) => {
-                    let before = elements.remove(at);
-                    if let Some(after) = change(Some(before)) {
-                        elements.insert(at, after);
-                    }
+        (Json::Array(elements), Place::Element(number)) => match (place_of(*number, elements.len()), rest.is_empty()) {
+            (Some(at), false) => change_at(&mut elements[at], rest, change),
+            (Some(at), true) => {
+                let before = elements.remove(at);
+                if let Some(after) = change(Some(before)) {
+                    elements.insert(at, after);
                 }
-                (None, true) => {
-                    if let Some(after) = change(None) {
-                        elements.insert(if *number < 0 { 0 } else { elements.len() }, after);
-                    }
-                }
-                (None, false) => {}
             }
-        }
+            (None, true) => {
+                if let Some(after) = change(None) {
+                    elements.insert(if *number < 0 { 0 } else { elements.len() }, after);
+                }
+            }
+            (None, false) => {}
+        },
         // In MySQL's paths a plain value is an array of one.
         (plain, Place::Element(0 | -1)) => change_at(plain, rest, change),
         (plain, Place::Element(_)) if rest.is_empty() => {

@@ -170,9 +170,9 @@ impl Json {
     /// Whether the other one is within it, as `@>` of PostgreSQL says.
     pub(crate) fn contains(&self, other: &Json) -> bool {
         match (self, other) {
-            (Json::Object(_), Json::Object(wanted)) => wanted
-                .iter()
-                .all(|(name, wanted)| self.member(name).is_some_and(|value| value.contains(wanted))),
+            (Json::Object(_), Json::Object(wanted)) => {
+                wanted.iter().all(|(name, wanted)| self.member(name).is_some_and(|value| value.contains(wanted)))
+            }
             (Json::Array(elements), Json::Array(wanted)) => {
                 wanted.iter().all(|wanted| elements.iter().any(|element| element.holds(wanted)))
             }

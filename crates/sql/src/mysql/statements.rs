@@ -325,25 +325,45 @@ impl Words {
     }
 
     fn explain(&mut self, next: &str) -> Result<Option<Said>> {
-        // EXPLAIN FORMAT=x and EXTENDED say how: there is one way here.
-        if next == "extended" {
-            self.at += 1;
-        } else if next == "format" {
-            self.at += 3;
-        } else if next == "analyze" {
-            return Err(Error::unsupported("EXPLAIN ANALYZE"));
+        let (mut analyze, mut format, mut next) = (false, None, next.to_string());
+        loop {
+            match next.as_str() {
+                "extended" => self.at += 1,
+                "analyze" => {
+                    analyze = true;
+                    self.at += 1;
+                }
+                "format" => {
+                    let name = self.token(2).map(ToString::to_string).unwrap_or_default();
+                    format = Some(match name.trim_matches(['\'', '"']).to_lowercase().as_str() {
+                        "json" => ast::AnalyzeFormat::JSON,
+                        "tree" => ast::AnalyzeFormat::TREE,
+                        "traditional" => ast::AnalyzeFormat::TRADITIONAL,
+                        other => {
+                            return Err(Error::new(
+                                Condition::Syntax,
+                                format!("Unknown EXPLAIN format name: '{other}'"),
+                            )
+                            .mysql(1791));
+                        }
+                    });
+                    self.at += 3;
+                }
+                _ => break,
+            }
+            next = self.token(0).map(|token| token.to_string().to_lowercase()).unwrap_or_default();
         }
         let text: Vec<Token> = self.tokens.split_off(self.at.min(self.tokens.len()));
         let mut parser = Parser::new(&MySqlDialect {}).with_recursion_limit(50).with_tokens(text);
         let statement = parser.parse_statement().map_err(|error| Dialect::Mysql.refused(error))?;
         Ok(Some(Said::Parsed(ast::Statement::Explain {
             describe_alias: ast::DescribeAlias::Explain,
-            analyze: false,
+            analyze,
             verbose: false,
             query_plan: false,
             estimate: false,
             statement: Box::new(statement),
-            format: None,
+            format: format.map(ast::AnalyzeFormatKind::Assignment),
             options: None,
         })))
     }
