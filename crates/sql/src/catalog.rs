@@ -965,6 +965,7 @@ virtuals! {
     pg_catalog.pg_statistic_ext [oid: Int8, stxrelid: Int8, stxname: Text, stxnamespace: Int8, stxowner: Int8, stxstattarget: Int8, stxkeys: Array, stxkind: Array] => nothing;
     pg_catalog.pg_extension [oid: Int8, extname: Text, extowner: Int8, extnamespace: Int8, extversion: Text] => nothing;
     pg_catalog.pg_collation [oid: Int8, collname: Text, collnamespace: Int8, collowner: Int8, collprovider: Text, collisdeterministic: Bool] => nothing;
+    pg_catalog.pg_opclass [oid: Int8, opcmethod: Int8, opcname: Text, opcnamespace: Int8, opcowner: Int8, opcfamily: Int8, opcintype: Int8, opcdefault: Bool, opckeytype: Int8] => nothing;
     pg_catalog.pg_foreign_table [ftrelid: Int8, ftserver: Int8, ftoptions: Array] => nothing;
     pg_catalog.pg_foreign_server [oid: Int8, srvname: Text] => nothing;
     pg_catalog.pg_auth_members [roleid: Int8, member: Int8, grantor: Int8, admin_option: Bool] => nothing;

@@ -110,6 +110,18 @@ functions! {
     };
     "pg_table_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_type_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_collation_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_operator_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_opclass_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_conversion_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_statistics_obj_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "to_regtype" (1, 1) INT8, true => |_, a| {
+        let wanted = as_text(&a[0]).trim_start_matches("pg_catalog.");
+        let found = catalog::PG_TYPES.iter().find(|known| known.1 == wanted || catalog::format_type(known.0, -1) == wanted);
+        Ok(found.map_or(Value::Null, |known| Value::Int(known.0)))
+    };
+    "pg_get_function_result" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_function_arguments" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
     "pg_function_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_get_userbyid" (1, 1) TEXT, true => |run, a| {
         let id = u32::try_from(as_int(&a[0]) - 10).unwrap_or(u32::MAX);
