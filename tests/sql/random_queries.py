@@ -5,7 +5,7 @@
     random_queries.py --server target/debug/lycosa --engine vinyl
     random_queries.py --server target/debug/lycosa --query "SELECT COUNT(*) FROM t1"
 
-The queries use what both have: joins, subqueries that read the row around them, groups, sets, orders with limits, three-valued logic.
+The queries use what both have: joins, subqueries that read the row around them, groups, sets, orders with limits, window functions, three-valued logic.
 The exit status is 1 if an answer differs.
 """
 
@@ -148,6 +148,9 @@ class Generator:
             return f"SELECT {columns} FROM {tables}{where} GROUP BY {', '.join(groups)}{having}"
         if drawn < 0.35:
             return f"SELECT COUNT(*), {self.aggregate(scope)}, {self.aggregate(scope)} FROM {tables}{where}"
+        if drawn < 0.5:
+            columns = [self.column(scope, "i")] + [self.window(scope) for _ in range(self.random.randint(1, 3))]
+            return f"SELECT {', '.join(columns)} FROM {tables}{where}"
         columns = [self.expression(scope, self.choice("i", "i", "s"), 1) for _ in range(self.random.randint(1, 4))]
         distinct = self.choice("", "", "DISTINCT ")
         text = f"SELECT {distinct}{', '.join(columns)} FROM {tables}{where}"
@@ -163,6 +166,41 @@ class Generator:
             other = ", ".join(self.literal("i") for _ in columns)
             text += f" {self.choice('UNION', 'UNION ALL', 'EXCEPT', 'INTERSECT')} SELECT {other} FROM t3"
         return text
+
+    def window(self, scope):
+        """A window function; its window orders all rows, so that there is one answer."""
+        keys = [f"{alias}.{name}{self.choice('', ' DESC')}" for alias, table in scope
+                for name in self.random.sample(INTEGERS[table], len(INTEGERS[table]))]
+        partition = f"PARTITION BY {self.column(scope, self.choice('i', 's'))} " if self.random.random() < 0.6 else ""
+        number, offset = self.expression(scope, "i", 2), self.random.randint(0, 3)
+        ranks = f"{self.choice('RANK', 'DENSE_RANK', 'PERCENT_RANK', 'CUME_DIST')}()"
+        if self.random.random() < 0.25:
+            # Rows that are equal in the order have the same value here.
+            return f"{self.choice(ranks, f'SUM({number})', 'COUNT(*)')} OVER ({partition}ORDER BY {keys[0]})"
+        function = self.choice(
+            "ROW_NUMBER()", ranks, f"NTILE({offset + 1})", f"LAG({number})", f"LEAD({number}, {offset})",
+            f"LAG({number}, {offset}, {self.literal('i')})")
+        if self.random.random() < 0.6:
+            function = self.choice(
+                f"FIRST_VALUE({number})", f"LAST_VALUE({number})", f"NTH_VALUE({number}, {offset + 1})",
+                f"SUM({number})", f"COUNT({number})", "COUNT(*)", f"MIN({number})",
+                f"MAX({self.expression(scope, 's', 2)})", f"SUM({number}) FILTER (WHERE {self.condition(scope, 2)})")
+        frame = ""
+        if self.random.random() < 0.7:
+            units = self.choice("ROWS", "GROUPS", "RANGE")
+            bounds = ["UNBOUNDED PRECEDING", f"{offset} PRECEDING", "CURRENT ROW",
+                      f"{self.random.randint(0, 3)} FOLLOWING", "UNBOUNDED FOLLOWING"]
+            if units == "RANGE":
+                bounds = [bounds[0], bounds[2], bounds[4]]
+            start = self.random.randint(0, len(bounds) - 2)
+            end = self.random.randint(max(start, 1), len(bounds) - 1)
+            frame = f" {units} BETWEEN {bounds[start]} AND {bounds[end]}"
+            frame += self.choice("", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES", " EXCLUDE NO OTHERS")
+        elif self.random.random() < 0.3 and "SUM" in function:
+            key = self.column(scope, "i")
+            return (f"{function} OVER ({partition}ORDER BY {key}{self.choice('', ' DESC')} RANGE BETWEEN {offset} PRECEDING"
+                    f" AND {self.choice('CURRENT ROW', '2 FOLLOWING', 'UNBOUNDED FOLLOWING')})")
+        return f"{function} OVER ({partition}ORDER BY {', '.join(keys)}{frame})"
 
     def aggregate(self, scope):
         number = self.expression(scope, "i", 2)
@@ -196,11 +234,18 @@ def ask_sqlite(database, statement):
         return {"error": str(error)}
 
 
+def plain(row):
+    """A row whose doubles have the digits that both sides show."""
+    shown = lambda value: float(f"{value:.10g}") if isinstance(value, float) else value
+    return [int(value) if isinstance(value, float) and value == int(value) else value for value in map(shown, row)]
+
+
 def is_same(statement, ours, wanted):
     """Rows without an order may come in any; both may refuse, each in its words."""
     if isinstance(ours, dict) or isinstance(wanted, dict):
         return isinstance(ours, dict) and isinstance(wanted, dict)
-    if "ORDER BY" in statement:
+    ours, wanted = [plain(row) for row in ours], [plain(row) for row in wanted]
+    if "ORDER BY" in statement and " OVER (" not in statement:
         return ours == wanted
     return sorted(ours, key=json.dumps) == sorted(wanted, key=json.dumps)
 

@@ -2,9 +2,12 @@
 
 use crate::arithmetic::{Arithmetic, Manner, calculate, rounded_to};
 use crate::cast::display;
+use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{CollationOption, Expr, Slot, order};
+use crate::json::Json;
 use crate::run::Run;
+use crate::spread::{self, Pairs, Regression};
 use crate::types::{Base, Type};
 use crate::value::{HashedValue, Value};
 use hashbrown::HashSet;
@@ -29,6 +32,7 @@ pub(crate) enum Aggregate {
     Or,
     BitAnd,
     BitOr,
+    BitXor,
     /// The first value: of columns that are the same in the whole group.
     Any,
     /// Spread of numbers: of a sample or of all, squared or not.
@@ -36,6 +40,32 @@ pub(crate) enum Aggregate {
         of_sample: bool,
         squared: bool,
     },
+    /// How two numbers go together: the second is what the first depends on.
+    Regression(Regression),
+    /// All values, nulls among them, as an array.
+    Array,
+    /// The same as an array of JSON: arguments are JSON already.
+    JsonArray {
+        is_binary: bool,
+    },
+    /// Names and values as an object of JSON.
+    JsonObject {
+        is_binary: bool,
+    },
+    /// The value that stands at a part of the order, or between two.
+    Percentile {
+        is_continuous: bool,
+    },
+    /// The value that is there most often.
+    Mode,
+}
+
+/// By what the rows of an aggregate are ordered.
+pub(crate) struct OrderKey {
+    pub(crate) expr: Expr,
+    pub(crate) is_descending: bool,
+    pub(crate) nulls_first: bool,
+    pub(crate) collation: CollationOption,
 }
 
 /// An aggregate in a query.
@@ -45,15 +75,15 @@ pub(crate) struct AggregateCall {
     pub(crate) result: Type,
     pub(crate) is_distinct: bool,
     pub(crate) filter: Option<Expr>,
-    /// In which order rows are taken, and whether that is descending.
-    pub(crate) order: Vec<(Expr, bool, bool)>,
+    /// In which order rows are taken.
+    pub(crate) order: Vec<OrderKey>,
     pub(crate) collation: CollationOption,
     /// Where the result goes.
     pub(crate) slot: Slot,
 }
 
 /// The function of a name and a number of arguments; none of them: of `*`.
-pub(crate) fn find(name: &str, is_star: bool) -> Option<Aggregate> {
+pub(crate) fn find(dialect: Dialect, name: &str, is_star: bool) -> Option<Aggregate> {
     Some(match name {
         "count" if is_star => Aggregate::CountRows,
         "count" => Aggregate::Count,
@@ -67,23 +97,68 @@ pub(crate) fn find(name: &str, is_star: bool) -> Option<Aggregate> {
         "bool_or" => Aggregate::Or,
         "bit_and" => Aggregate::BitAnd,
         "bit_or" => Aggregate::BitOr,
+        "bit_xor" => Aggregate::BitXor,
         "any_value" => Aggregate::Any,
         "var_pop" => Aggregate::Variance { of_sample: false, squared: true },
+        "variance" | "std" | "stddev" if dialect == Dialect::Mysql => {
+            Aggregate::Variance { of_sample: false, squared: name == "variance" }
+        }
         "variance" | "var_samp" => Aggregate::Variance { of_sample: true, squared: true },
         "stddev_pop" => Aggregate::Variance { of_sample: false, squared: false },
         "stddev" | "stddev_samp" => Aggregate::Variance { of_sample: true, squared: false },
-        _ => return None,
+        "json_arrayagg" if dialect == Dialect::Mysql => Aggregate::JsonArray { is_binary: true },
+        "json_objectagg" if dialect == Dialect::Mysql => Aggregate::JsonObject { is_binary: true },
+        _ if dialect != Dialect::Postgres => return None,
+        "array_agg" => Aggregate::Array,
+        "json_agg" => Aggregate::JsonArray { is_binary: false },
+        "jsonb_agg" => Aggregate::JsonArray { is_binary: true },
+        "json_object_agg" => Aggregate::JsonObject { is_binary: false },
+        "jsonb_object_agg" => Aggregate::JsonObject { is_binary: true },
+        "percentile_cont" => Aggregate::Percentile { is_continuous: true },
+        "percentile_disc" => Aggregate::Percentile { is_continuous: false },
+        "mode" => Aggregate::Mode,
+        other => Aggregate::Regression(Regression::of(other)?),
     })
 }
 
+impl Aggregate {
+    /// How many arguments it takes.
+    pub(crate) fn arguments(self) -> std::ops::RangeInclusive<usize> {
+        match self {
+            Aggregate::CountRows => 0..=0,
+            Aggregate::Count => 1..=usize::MAX,
+            Aggregate::Concatenate | Aggregate::JsonObject { .. } | Aggregate::Regression(_) => 2..=2,
+            Aggregate::Percentile { .. } => 2..=2,
+            _ => 1..=1,
+        }
+    }
+
+    /// True if nulls count.
+    fn takes_nulls(self) -> bool {
+        matches!(self, Aggregate::Any | Aggregate::Array | Aggregate::JsonArray { .. } | Aggregate::JsonObject { .. })
+    }
+
+    /// True if its value depends on the order of rows.
+    pub(crate) fn depends_on_order(self) -> bool {
+        matches!(self, Aggregate::Array | Aggregate::Concatenate | Aggregate::JsonArray { .. })
+    }
+
+    /// True if its order stands in WITHIN GROUP.
+    pub(crate) fn is_of_ordered_set(self) -> bool {
+        matches!(self, Aggregate::Percentile { .. } | Aggregate::Mode)
+    }
+}
+
 /// What an aggregate of one group has come to.
+#[derive(Clone)]
 pub(crate) struct State {
     seen: Option<HashSet<HashedValue>>,
     count: i64,
     value: Value,
     text: String,
-    mean: f64,
-    spread: f64,
+    /// Values that are kept, and those of the second argument.
+    values: Vec<Value>,
+    pairs: Pairs,
     /// Rows that wait for their order: by what they are ordered, then the arguments.
     waiting: Vec<(Vec<Value>, Vec<Value>)>,
 }
@@ -91,6 +166,26 @@ pub(crate) struct State {
 const MANNER: Manner = Manner { zero_gives_null: false, short_quotients: false };
 
 impl AggregateCall {
+    /// One over a column, as a call of nothing else.
+    pub(crate) fn any_of(column: Slot, slot: Slot) -> Self {
+        AggregateCall {
+            aggregate: Aggregate::Any,
+            arguments: vec![Expr::Slot(column)],
+            result: Type::UNKNOWN,
+            is_distinct: false,
+            filter: None,
+            order: Vec::new(),
+            collation: None,
+            slot,
+        }
+    }
+
+    /// Hands every expression of it to `visit`.
+    pub(crate) fn expressions<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        self.arguments.iter().chain(&self.filter).for_each(&mut *visit);
+        self.order.iter().for_each(|key| visit(&key.expr));
+    }
+
     /// Of no rows.
     pub(crate) fn begin(&self) -> State {
         State {
@@ -98,8 +193,8 @@ impl AggregateCall {
             count: 0,
             value: Value::Null,
             text: String::new(),
-            mean: 0.0,
-            spread: 0.0,
+            values: Vec::new(),
+            pairs: Pairs::default(),
             waiting: Vec::new(),
         }
     }
@@ -136,14 +231,34 @@ impl AggregateCall {
         for argument in &self.arguments {
             arguments.push(argument.eval(run)?);
         }
-        if arguments.iter().any(Value::is_null) && self.aggregate != Aggregate::Any {
+        self.add_arguments(run, state, arguments)
+    }
+
+    /// With a row whose arguments are known. Errors: as [`AggregateCall::add`].
+    pub(crate) fn add_arguments(&self, run: &mut Run<'_>, state: &mut State, arguments: Vec<Value>) -> Result<()> {
+        if self.aggregate == Aggregate::CountRows {
+            state.count += 1;
+            return Ok(());
+        }
+        let is_skipped = match self.aggregate {
+            aggregate if aggregate.takes_nulls() => false,
+            // What stands between may be null, and is nothing then.
+            Aggregate::Concatenate if run.dialect == Dialect::Postgres => arguments[0].is_null(),
+            _ => arguments.iter().any(Value::is_null),
+        };
+        if is_skipped {
             return Ok(());
         }
         if let Some(seen) = &mut state.seen {
-            let value = match &self.collation {
+            let mut value = match &self.collation {
                 Some(collation) => run.canonical(collation, arguments[0].clone())?,
                 None => arguments[0].clone(),
             };
+            if self.aggregate == Aggregate::Count && arguments.len() > 1 {
+                let mut all = Vec::new();
+                crate::scan::encode_row(&arguments, &mut all);
+                value = Value::Document(all.into());
+            }
             run.take(value.weight() + 32)?;
             if !seen.insert(HashedValue(value)) {
                 return Ok(());
@@ -153,8 +268,8 @@ impl AggregateCall {
             return self.add_values(run, state, &arguments);
         }
         let mut keys = Vec::with_capacity(self.order.len());
-        for (expr, ..) in &self.order {
-            keys.push(expr.eval(run)?);
+        for key in &self.order {
+            keys.push(key.expr.eval(run)?);
         }
         run.take_row(&keys)?;
         run.take_row(&arguments)?;
@@ -185,60 +300,135 @@ impl AggregateCall {
         state.count += 1;
         match self.aggregate {
             Aggregate::CountRows | Aggregate::Count => {}
-            Aggregate::Sum | Aggregate::Total | Aggregate::Average => {
-                state.value = match &state.value {
-                    Value::Null if self.sum_type().base == Base::Double => {
-                        value.as_double().map_or_else(|| not_a_number(value), |value| Ok(Value::Double(value)))?
-                    }
-                    Value::Null if value.as_double().is_none() => return not_a_number(value).map(|_| ()),
-                    Value::Null => value.clone(),
-                    sum => calculate(Arithmetic::Add, self.sum_type(), MANNER, sum, value)?,
-                };
-            }
-            Aggregate::Least | Aggregate::Greatest => {
-                let wanted = if self.aggregate == Aggregate::Least { Ordering::Less } else { Ordering::Greater };
-                if state.value.is_null() || order(&self.collation, value, &state.value) == wanted {
-                    state.value = value.clone();
-                }
+            Aggregate::Sum
+            | Aggregate::Total
+            | Aggregate::Average
+            | Aggregate::Least
+            | Aggregate::Greatest
+            | Aggregate::And
+            | Aggregate::Or
+            | Aggregate::BitAnd
+            | Aggregate::BitOr
+            | Aggregate::BitXor => {
+                let before = std::mem::take(&mut state.value);
+                state.value = self.joined(&before, value)?;
             }
             Aggregate::Concatenate => {
+                let length = state.text.len();
                 if state.count > 1 {
-                    let between = arguments.get(1).map_or_else(|| ",".to_string(), |value| display(run.dialect, value));
-                    state.text.push_str(&between);
+                    match arguments.get(1) {
+                        None => state.text.push(','),
+                        Some(Value::Null) => {}
+                        Some(between) => state.text.push_str(&display(run.dialect, between)),
+                    }
                 }
                 state.text.push_str(&display(run.dialect, value));
                 run.check_length(state.text.len())?;
-            }
-            Aggregate::And | Aggregate::Or => {
-                let is = matches!(value, Value::Bool(true));
-                state.value = Value::Bool(match (&state.value, self.aggregate) {
-                    (Value::Bool(before), Aggregate::And) => *before && is,
-                    (Value::Bool(before), _) => *before || is,
-                    _ => is,
-                });
-            }
-            Aggregate::BitAnd | Aggregate::BitOr => {
-                let operation =
-                    if self.aggregate == Aggregate::BitAnd { Arithmetic::BitAnd } else { Arithmetic::BitOr };
-                state.value = match &state.value {
-                    Value::Null => value.clone(),
-                    before => calculate(operation, self.result, MANNER, before, value)?,
-                };
+                run.take(state.text.len() - length)?;
             }
             Aggregate::Any => {
                 if state.count == 1 {
                     state.value = value.clone();
                 }
             }
+            Aggregate::Variance { .. } if self.result.base == Base::Decimal => {
+                // Exact: the sum, and that of the squares.
+                let square = calculate(Arithmetic::Multiply, Type::of(Base::Decimal), MANNER, value, value)?;
+                let add = |a: &Value, b: &Value| match a {
+                    Value::Null => Ok(b.clone()),
+                    a => calculate(Arithmetic::Add, Type::of(Base::Decimal), MANNER, a, b),
+                };
+                state.value = add(&state.value, value)?;
+                let squares = state.values.pop().unwrap_or_default();
+                state.values.push(add(&squares, &square)?);
+            }
             Aggregate::Variance { .. } => {
-                // Welford's way: https://doi.org/10.1080/00401706.1962.10490022
                 let number = value.as_double().map_or_else(|| not_a_number(value).map(|_| 0.0), Ok)?;
-                let away = number - state.mean;
-                state.mean += away / state.count as f64;
-                state.spread += away * (number - state.mean);
+                state.pairs.add(number, 0.0);
+            }
+            Aggregate::Regression(_) => {
+                let number = |value: &Value| value.as_double().map_or_else(|| not_a_number(value).map(|_| 0.0), Ok);
+                state.pairs.add(number(&arguments[1])?, number(value)?);
+            }
+            Aggregate::Array | Aggregate::JsonArray { .. } | Aggregate::Mode => {
+                run.take(value.weight() + size_of::<Value>())?;
+                state.values.push(value.clone());
+            }
+            Aggregate::JsonObject { .. } => {
+                if value.is_null() {
+                    return Err(Error::new(Condition::InvalidArgument, "field name must not be null"));
+                }
+                let name = Value::text(display(run.dialect, value));
+                run.take(name.weight() + arguments[1].weight() + 2 * size_of::<Value>())?;
+                state.values.push(name);
+                state.values.push(arguments[1].clone());
+            }
+            Aggregate::Percentile { .. } => {
+                run.take(value.weight() + size_of::<Value>())?;
+                state.values.push(value.clone());
+                // The same for all rows.
+                state.value = arguments[1].clone();
             }
         }
         Ok(())
+    }
+
+    /// True if the value of many rows is that of the values of its parts, joined.
+    pub(crate) fn is_of_parts(&self) -> bool {
+        use Aggregate as A;
+        let is_one = matches!(
+            self.aggregate,
+            A::CountRows | A::Count | A::Sum | A::Total | A::Average | A::Least | A::Greatest | A::And | A::Or
+        );
+        is_one || matches!(self.aggregate, A::BitAnd | A::BitOr | A::BitXor)
+    }
+
+    /// The values of two parts as one; null is that of no rows. Errors: those of the sum.
+    pub(crate) fn joined(&self, before: &Value, value: &Value) -> Result<Value> {
+        if value.is_null() {
+            return Ok(before.clone());
+        }
+        let is_first = before.is_null();
+        Ok(match self.aggregate {
+            Aggregate::Sum | Aggregate::Total | Aggregate::Average => match is_first {
+                true if self.sum_type().base == Base::Double => {
+                    value.as_double().map_or_else(|| not_a_number(value), |value| Ok(Value::Double(value)))?
+                }
+                true if value.as_double().is_none() && !matches!(value, Value::Interval(_)) => not_a_number(value)?,
+                true => value.clone(),
+                false if let (Value::Interval(a), Value::Interval(b)) = (before, value) => spread::sum_of(a, b)?,
+                false => calculate(Arithmetic::Add, self.sum_type(), MANNER, before, value)?,
+            },
+            Aggregate::Least | Aggregate::Greatest => {
+                let wanted = if self.aggregate == Aggregate::Least { Ordering::Less } else { Ordering::Greater };
+                match is_first || order(&self.collation, value, before) == wanted {
+                    true => value.clone(),
+                    false => before.clone(),
+                }
+            }
+            Aggregate::And | Aggregate::Or => {
+                let is = matches!(value, Value::Bool(true));
+                Value::Bool(match (before, self.aggregate) {
+                    (Value::Bool(before), Aggregate::And) => *before && is,
+                    (Value::Bool(before), _) => *before || is,
+                    _ => is,
+                })
+            }
+            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => {
+                let operation = match self.aggregate {
+                    Aggregate::BitAnd => Arithmetic::BitAnd,
+                    Aggregate::BitOr => Arithmetic::BitOr,
+                    _ => Arithmetic::BitXor,
+                };
+                if is_first { value.clone() } else { calculate(operation, self.result, MANNER, before, value)? }
+            }
+            _ => Value::Null,
+        })
+    }
+
+    /// What so many rows have come to whose parts give a value together.
+    pub(crate) fn state_of(&self, value: Value, count: i64) -> State {
+        State { value, count, ..self.begin() }
     }
 
     fn sum_type(&self) -> Type {
@@ -256,28 +446,79 @@ impl AggregateCall {
             let mut waiting = std::mem::take(&mut state.waiting);
             waiting.sort_by(|(a, _), (b, _)| self.order_of(a, b));
             for (_, arguments) in waiting {
+                run.tick()?;
                 self.add_values(run, &mut state, &arguments)?;
             }
         }
+        self.end_of(run, &state)
+    }
+
+    /// The value of what there is so far, whose rows wait for no order. Errors: as [`AggregateCall::end`].
+    pub(crate) fn end_of(&self, run: &mut Run<'_>, state: &State) -> Result<Value> {
+        let is_mysql = run.dialect == Dialect::Mysql;
         Ok(match self.aggregate {
             Aggregate::CountRows | Aggregate::Count => Value::Int(state.count),
             Aggregate::Total => Value::Double(state.value.as_double().unwrap_or(0.0)),
-            Aggregate::Average if state.count > 0 => self.average(&state)?,
-            Aggregate::Concatenate if state.count > 0 => Value::text(state.text),
+            Aggregate::Average if state.count > 0 => self.average(state)?,
+            Aggregate::Concatenate if state.count > 0 => Value::text(state.text.as_str()),
             Aggregate::Concatenate => Value::Null,
+            Aggregate::BitAnd if is_mysql && state.count == 0 => Value::Uint(u64::MAX),
+            Aggregate::BitOr | Aggregate::BitXor if is_mysql && state.count == 0 => Value::Int(0),
             Aggregate::Variance { of_sample, squared } => {
                 let count = state.count - i64::from(of_sample);
                 if count <= 0 {
                     return Ok(Value::Null);
                 }
-                let variance = state.spread / count as f64;
-                Value::Double(if squared { variance } else { variance.sqrt() })
+                match (self.result.base, state.values.first()) {
+                    (Base::Decimal, Some(squares)) => {
+                        spread::exact(&state.value, squares, (state.count, count), squared)?
+                    }
+                    (Base::Decimal, None) => Value::Null,
+                    _ => {
+                        let variance = state.pairs.spread_x / count as f64;
+                        Value::Double(if squared { variance } else { variance.sqrt() })
+                    }
+                }
             }
-            _ => state.value,
+            Aggregate::Regression(which) => state.pairs.value(which),
+            Aggregate::Array if state.count > 0 => {
+                let mut out = Vec::new();
+                crate::scan::encode_row(&state.values, &mut out);
+                run.check_length(out.len())?;
+                Value::Document(out.into())
+            }
+            Aggregate::JsonArray { is_binary } if state.count > 0 => {
+                let mut out = String::from("[");
+                for (number, value) in state.values.iter().enumerate() {
+                    out.push_str(if number > 0 { ", " } else { "" });
+                    out.push_str(value.as_text().unwrap_or("null"));
+                    run.check_length(out.len())?;
+                }
+                out.push(']');
+                Value::text(if is_binary { Json::normal(&out) } else { out })
+            }
+            Aggregate::JsonObject { is_binary } if state.count > 0 => {
+                let mut out = String::from(if is_binary { "{" } else { "{ " });
+                for (number, pair) in state.values.chunks(2).enumerate() {
+                    out.push_str(if number > 0 { ", " } else { "" });
+                    crate::json::quote(pair[0].as_text().unwrap_or_default(), &mut out);
+                    out.push_str(" : ");
+                    out.push_str(pair[1].as_text().unwrap_or("null"));
+                    run.check_length(out.len())?;
+                }
+                out.push_str(if is_binary { "}" } else { " }" });
+                Value::text(if is_binary { Json::normal(&out) } else { out })
+            }
+            Aggregate::Mode => spread::mode(&self.collation, &state.values),
+            Aggregate::Percentile { is_continuous } => spread::percentiles(&state.values, &state.value, is_continuous)?,
+            _ => state.value.clone(),
         })
     }
 
     fn average(&self, state: &State) -> Result<Value> {
+        if let Value::Interval(sum) = &state.value {
+            return Ok(spread::part_of(sum, state.count));
+        }
         let result = match self.result.base {
             Base::Number if !matches!(state.value, Value::Double(_) | Value::Decimal(_)) => {
                 // As the quotient of the sum: whole numbers give a whole one only if it is exact.
@@ -304,8 +545,8 @@ impl AggregateCall {
     }
 
     fn order_of(&self, a: &[Value], b: &[Value]) -> Ordering {
-        for ((_, is_descending, nulls_first), (a, b)) in self.order.iter().zip(a.iter().zip(b)) {
-            let ordering = order_with_nulls(&None, *is_descending, *nulls_first, a, b);
+        for (key, (a, b)) in self.order.iter().zip(a.iter().zip(b)) {
+            let ordering = order_with_nulls(&key.collation, key.is_descending, key.nulls_first, a, b);
             if ordering != Ordering::Equal {
                 return ordering;
             }
@@ -315,7 +556,7 @@ impl AggregateCall {
 }
 
 fn not_a_number(value: &Value) -> Result<Value> {
-    let what = format!("Type mismatch: can not convert {} to number", display(crate::Dialect::Tarantool, value));
+    let what = format!("Type mismatch: can not convert {} to number", display(Dialect::Tarantool, value));
     Err(Error::new(Condition::TypeMismatch, what))
 }
 

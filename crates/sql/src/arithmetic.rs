@@ -210,6 +210,9 @@ fn of_decimals(operation: Arithmetic, manner: Manner, a: &Value, b: &Value) -> R
 fn quotient_scale(x: &Decimal, y: &Decimal) -> i32 {
     let weight = |value: &Decimal| {
         let (digits, scale) = value.parts();
+        if digits == 0 {
+            return (0, 0);
+        }
         let count = digits.unsigned_abs().checked_ilog10().map_or(0, |log| log as i32 + 1);
         // In groups of four digits, and what the first group is.
         let top = count - scale;
@@ -265,6 +268,17 @@ pub(crate) fn rounded_to(value: Decimal, scale: i32) -> Option<Decimal> {
     let half = &unit / IBig::from(2);
     let moved = if digits < IBig::ZERO { digits - half } else { digits + half };
     from_big(&(moved / unit), scale)
+}
+
+/// The root of a decimal, with as many digits behind the point. None: it has none.
+pub(crate) fn root_of(value: Decimal) -> Option<Decimal> {
+    let (digits, scale) = value.parts();
+    let digits = u128::try_from(digits).ok()?;
+    // One digit more, by which the last one is rounded.
+    let shift = usize::try_from(scale + 2).ok()?;
+    let whole = dashu_int::UBig::from(digits) * dashu_int::UBig::from(10u8).pow(shift);
+    let root = dashu_int::ops::SquareRoot::sqrt(&whole);
+    from_big(&IBig::from(root), scale + 1).and_then(|root| rounded_to(root, scale))
 }
 
 /// The number with the other sign. Errors: `NumericOutOfRange`.

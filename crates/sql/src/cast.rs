@@ -38,16 +38,33 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Date | Base::Timestamp | Base::TimestampTz, value) => to_moment(dialect, value, to)?,
         (Base::Interval, Value::Text(text)) => Value::Interval(Rc::new(moments::parse_interval(&text)?)),
         (Base::Interval, value @ Value::Interval(_)) => value,
-        (Base::Json, Value::Text(text)) => to_json(&text)?,
+        (Base::Json, Value::Text(text)) => to_json(dialect, &text, to)?,
         (Base::Json, value) => Value::text(display(dialect, &value)),
+        (Base::Array, value @ Value::Document(_)) if to.element().base != Base::Any => {
+            cast_elements(dialect, &value, to.element())?
+        }
         (Base::Array | Base::Map, value @ Value::Document(_)) => value,
         (Base::Array, Value::Text(text)) if dialect == Dialect::Postgres => {
-            crate::array::parse_array(&text, Type::UNKNOWN)?
+            crate::array::parse_array(&text, to.element())?
         }
         (_, value) if to.is_integer() => to_integer(dialect, value, to, strictness)?,
         (_, value) => return Err(mismatch(dialect, &value, to)),
     };
     Ok(value)
+}
+
+/// The elements of an array, each as a value of a type.
+fn cast_elements(dialect: Dialect, array: &Value, to: Type) -> Result<Value> {
+    let mut all = Vec::new();
+    for element in crate::array::elements(array) {
+        all.push(match element {
+            Value::Document(_) if to.base != Base::Map => cast_elements(dialect, &element, to)?,
+            element => cast(dialect, element, to, Strictness::Explicit)?,
+        });
+    }
+    let mut out = Vec::new();
+    crate::scan::encode_row(&all, &mut out);
+    Ok(Value::Document(out.into()))
 }
 
 fn mismatch(dialect: Dialect, value: &Value, to: Type) -> Error {
@@ -354,10 +371,12 @@ fn rounded_moment(mut moment: tuple::datetime::Datetime, to: Type) -> Value {
     Value::Datetime(Rc::new(moment))
 }
 
-fn to_json(text: &str) -> Result<Value> {
+fn to_json(dialect: Dialect, text: &str, to: Type) -> Result<Value> {
+    let is_plain = to.is_plain_json() || dialect == Dialect::Tarantool;
     match crate::json::check(text) {
-        true => Ok(Value::text(text)),
-        false => Err(Error::new(Condition::InvalidText, "invalid input syntax for type json")
+        true if is_plain => Ok(Value::text(text)),
+        true if let Some(json) = crate::json::Json::parse(text) => Ok(Value::text(json.to_string())),
+        _ => Err(Error::new(Condition::InvalidText, "invalid input syntax for type json")
             .detail(format!("\"{}\" is no JSON.", text.chars().take(60).collect::<String>()))),
     }
 }
@@ -388,6 +407,11 @@ pub(crate) fn display(dialect: Dialect, value: &Value) -> String {
             Dialect::Postgres => moments::display(moment),
         },
         Value::Interval(interval) => interval.to_string(),
+        Value::Document(bytes)
+            if dialect == Dialect::Postgres && matches!(bytes.first(), Some(0x90..=0x9f | 0xdc | 0xdd)) =>
+        {
+            crate::text::display_as(dialect, value, Type::of(Base::Array))
+        }
         Value::Document(bytes) => crate::json::from_msgpack(bytes),
     }
 }

@@ -104,6 +104,7 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (25, "text", -1, "S", 1009, 0),
     (26, "oid", 4, "N", 1028, 0),
     (114, "json", -1, "U", 199, 0),
+    (199, "_json", -1, "A", 0, 114),
     (700, "float4", 4, "N", 1021, 0),
     (701, "float8", 8, "N", 1022, 0),
     (705, "unknown", -2, "X", 0, 0),
@@ -126,6 +127,7 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (1184, "timestamptz", 8, "D", 1185, 0),
     (1185, "_timestamptz", -1, "A", 0, 1184),
     (1186, "interval", 16, "T", 1187, 0),
+    (1187, "_interval", -1, "A", 0, 1186),
     (1231, "_numeric", -1, "A", 0, 1700),
     (1700, "numeric", -1, "N", 1231, 0),
     (2205, "regclass", 4, "N", 2210, 0),
@@ -153,8 +155,12 @@ pub(crate) fn type_number(ty: Type) -> i64 {
         Base::Timestamp => 1114,
         Base::TimestampTz => 1184,
         Base::Interval => 1186,
+        Base::Json if ty.is_plain_json() => 114,
         Base::Json | Base::Map => 3802,
-        Base::Array => 1009,
+        Base::Array => {
+            let element = type_number(ty.element());
+            PG_TYPES.iter().find(|known| known.0 == element).map_or(1009, |known| known.4)
+        }
     }
 }
 
@@ -213,6 +219,21 @@ impl View<'_> {
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
         found
+    }
+
+    /// True for a view.
+    pub(crate) fn is_view(&self, table: &Table) -> bool {
+        crate::views::of(self.database, &table.space).is_some()
+    }
+
+    /// The views that the user may read, and their queries.
+    pub(crate) fn views(&self) -> Vec<(Rc<Table>, String)> {
+        let query = |table: Rc<Table>| {
+            let view = crate::views::of(self.database, &table.space)?;
+            let query = view.query().ok()?.to_string();
+            Some((table, query))
+        };
+        self.tables().into_iter().filter_map(query).collect()
     }
 
     pub(crate) fn indexes(&self) -> Vec<(Rc<Table>, usize)> {
@@ -413,7 +434,8 @@ fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         let has_index = (0..table.indexes.len()).any(|at| !is_hidden(&table, at));
         let owner = view.owner(&table);
         let number = table_number(table.space.id.0);
-        let mut class = row(number, &table.name, "r", owner, count, table.row_count() as f64, has_index);
+        let kind = if view.is_view(&table) { "v" } else { "r" };
+        let mut class = row(number, &table.name, kind, owner, count, table.row_count() as f64, has_index);
         if table.space.has_constraints() {
             let shown = shown_constraints::of(view.database, &table);
             class[18] = int(shown.iter().filter(|one| matches!(one, Shown::Check { .. })).count() as i64);
@@ -723,7 +745,30 @@ fn pg_tables_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Bool(false),
         ]
     };
-    view.tables().into_iter().map(row).collect()
+    view.tables().into_iter().filter(|table| !view.is_view(table)).map(row).collect()
+}
+
+fn pg_views_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(table, query): (Rc<Table>, String)| {
+        let owner = view.database.catalog.user_name(table.space.owner());
+        vec![text("public"), text(&table.name), text(&owner), text(&query)]
+    };
+    view.views().into_iter().map(row).collect()
+}
+
+fn standard_views(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    let row = |(table, query): (Rc<Table>, String)| {
+        vec![text(&catalog), text(&schema), text(&table.name), text(&query), text("NONE"), text("NO"), text("NO")]
+    };
+    view.views().into_iter().map(row).collect()
+}
+
+/// The query of a view, by its number.
+pub(crate) fn describe_view(run: &Run<'_>, number: i64) -> Option<String> {
+    let views = View::of(run).views();
+    let found = views.into_iter().find(|(table, _)| table_number(table.space.id.0) == number);
+    found.map(|(_, query)| format!(" {query};"))
 }
 
 fn pg_indexes_rows(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -767,9 +812,9 @@ fn standard_tables(view: &View<'_>) -> Vec<Vec<Value>> {
             text(&catalog),
             text(&schema),
             text(&table.name),
-            text("BASE TABLE"),
+            text(if view.is_view(&table) { "VIEW" } else { "BASE TABLE" }),
             text(""),
-            text("YES"),
+            text(if view.is_view(&table) { "NO" } else { "YES" }),
             text("NO"),
             int(table.row_count() as i64),
             text("utf8mb4_general_ci"),
@@ -1055,7 +1100,7 @@ virtuals! {
         seqrelid: Int8, seqtypid: Int8, seqstart: Int8, seqincrement: Int8, seqmax: Int8, seqmin: Int8, seqcache: Int8, seqcycle: Bool,
     ] => sequence_rows;
     pg_catalog.pg_am [oid: Int8, amname: Text, amhandler: Text, amtype: Text] => access_method_rows;
-    pg_catalog.pg_views [schemaname: Text, viewname: Text, viewowner: Text, definition: Text] => nothing;
+    pg_catalog.pg_views [schemaname: Text, viewname: Text, viewowner: Text, definition: Text] => pg_views_rows;
     pg_catalog.pg_matviews [schemaname: Text, matviewname: Text, matviewowner: Text, definition: Text] => nothing;
     pg_catalog.pg_description [objoid: Int8, classoid: Int8, objsubid: Int8, description: Text] => nothing;
     pg_catalog.pg_shdescription [objoid: Int8, classoid: Int8, description: Text] => nothing;
@@ -1074,6 +1119,7 @@ virtuals! {
     pg_catalog.pg_statistic_ext [oid: Int8, stxrelid: Int8, stxname: Text, stxnamespace: Int8, stxowner: Int8, stxstattarget: Int8, stxkeys: Array, stxkind: Array] => nothing;
     pg_catalog.pg_extension [oid: Int8, extname: Text, extowner: Int8, extnamespace: Int8, extversion: Text] => nothing;
     pg_catalog.pg_collation [oid: Int8, collname: Text, collnamespace: Int8, collowner: Int8, collprovider: Text, collisdeterministic: Bool] => nothing;
+    pg_catalog.pg_opclass [oid: Int8, opcmethod: Int8, opcname: Text, opcnamespace: Int8, opcowner: Int8, opcfamily: Int8, opcintype: Int8, opcdefault: Bool, opckeytype: Int8] => nothing;
     pg_catalog.pg_foreign_table [ftrelid: Int8, ftserver: Int8, ftoptions: Array] => nothing;
     pg_catalog.pg_foreign_server [oid: Int8, srvname: Text] => nothing;
     pg_catalog.pg_auth_members [roleid: Int8, member: Int8, grantor: Int8, admin_option: Bool] => nothing;
@@ -1107,7 +1153,10 @@ virtuals! {
         sequence_catalog: Text, sequence_schema: Text, sequence_name: Text, data_type: Text, start_value: Text, minimum_value: Text,
         maximum_value: Text, increment: Text, cycle_option: Text,
     ] => standard_sequences;
-    information_schema.views [table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text] => nothing;
+    information_schema.views [
+        table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text, check_option: Text, is_updatable: Text,
+        is_insertable_into: Text,
+    ] => standard_views;
     information_schema.referential_constraints [
         constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, unique_constraint_catalog: Text,
         unique_constraint_schema: Text, unique_constraint_name: Text, match_option: Text, update_rule: Text, delete_rule: Text,

@@ -4,6 +4,7 @@ use crate::bind::{Change, Changed, OnConflict, Write};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
+use crate::plan::Plan;
 use crate::run::{Flow, Run, Sink};
 use crate::scan::{encode_key, encode_row, primary_key};
 use crate::value::Value;
@@ -63,10 +64,28 @@ impl Write {
                     self.insert(run, &row, on_conflict, &mut counts, sink)?;
                 }
             }
-            Change::Update { source, row, sets, implied, is_joined } => {
+            Change::Update { source, row, sets, implied, is_joined, others } => {
                 let mut seen: HashSet<Rc<[u8]>> = HashSet::new();
                 let mut changes: Vec<(Value, Vec<Value>)> = Vec::new();
+                let mut of_others: Vec<(HashSet<Rc<[u8]>>, Vec<(Value, Vec<Value>)>)> =
+                    others.iter().map(|_| Default::default()).collect();
                 source.run(run, &mut |run| {
+                    for (other, (seen, changes)) in others.iter().zip(&mut of_others) {
+                        if let Value::Document(old) = run.frame[other.row].clone()
+                            && seen.insert(Rc::clone(&old))
+                        {
+                            let mut values = Vec::with_capacity(other.sets.len());
+                            for (_, expr) in &other.sets {
+                                values.push(expr.eval(run)?);
+                            }
+                            run.take(old.len() + 64)?;
+                            changes.push((Value::Document(old), values));
+                        }
+                    }
+                    // Nothing of an outer join is no row.
+                    if run.frame[*row].is_null() {
+                        return Ok(Flow::On);
+                    }
                     if *is_joined
                         && let Value::Document(old) = &run.frame[*row]
                         && !seen.insert(Rc::clone(old))
@@ -83,6 +102,11 @@ impl Write {
                     Ok(Flow::On)
                 })?;
                 self.update_all(run, (sets, *implied), &changes, &mut counts, sink)?;
+                for (other, (_, changes)) in others.iter().zip(&of_others) {
+                    let change = Change::Delete { source: Plan::Nothing, row: 0, others: Vec::new() };
+                    let write = Write { table: Rc::clone(&other.table), change, returning: None };
+                    write.update_all(run, (&other.sets, other.implied), changes, &mut counts, &mut |_| Ok(Flow::On))?;
+                }
             }
             Change::Delete { source, row, others } => {
                 let mut rows = Vec::new();

@@ -584,7 +584,7 @@ impl Ddl<'_> {
     }
 
     /// The next number of a space, as `box.schema.space.create` finds it.
-    fn new_space_id(&self) -> Result<u64> {
+    pub(crate) fn new_space_id(&self) -> Result<u64> {
         let schema = self.system(SCHEMA_ID)?;
         let mut key = Vec::new();
         msgpack::encode_array(&mut key, 1);
@@ -831,7 +831,7 @@ impl Ddl<'_> {
     }
 
     /// The rights of others on a table go with it.
-    fn drop_grants(&self, id: u64) -> Result<()> {
+    pub(crate) fn drop_grants(&self, id: u64) -> Result<()> {
         let grants = self.system(database::PRIV_ID)?;
         let mut keys = Vec::new();
         let request = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);

@@ -132,6 +132,69 @@ fn respell_checks(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// Stands before what the frame of a window leaves out, among what it is ordered by.
+pub(crate) const EXCLUDE_MARK: char = '\u{2}';
+
+/// Moves what frames of windows leave out (`EXCLUDE TIES`) to where the parser takes it: behind ORDER BY.
+fn move_exclusions(tokens: &mut Vec<TokenWithSpan>) {
+    let is_word = |token: &TokenWithSpan, wanted: &str| match &token.token {
+        Token::Word(word) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted),
+        _ => false,
+    };
+    if !tokens.iter().any(|token| is_word(token, "exclude")) {
+        return;
+    }
+    // Of each parenthesis that is open: where its frame begins, and whether it has an order.
+    let mut open: Vec<(Option<usize>, bool)> = Vec::new();
+    let mut moves: Vec<(usize, std::ops::Range<usize>, String, bool)> = Vec::new();
+    let words_behind = |at: usize| {
+        let all = tokens[at..].iter().enumerate().filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
+        all.take(4).map(|(number, token)| (at + number, token)).collect::<Vec<_>>()
+    };
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => open.push((None, false)),
+            Token::RParen => drop(open.pop()),
+            Token::Word(_) => {
+                let Some(window) = open.last_mut() else { continue };
+                if is_word(token, "order") {
+                    window.1 = true;
+                } else if ["rows", "range", "groups"].iter().any(|units| is_word(token, units)) {
+                    window.0 = Some(at);
+                } else if let Some(frame) = window.0.filter(|_| is_word(token, "exclude")) {
+                    let words = words_behind(at);
+                    let is = |number: usize, wanted: &str| {
+                        words.get(number).is_some_and(|(_, token)| is_word(token, wanted))
+                    };
+                    let (what, count) = match () {
+                        () if is(1, "no") && is(2, "others") => ("nothing", 3),
+                        () if is(1, "current") && is(2, "row") => ("current", 3),
+                        () if is(1, "group") => ("group", 2),
+                        () if is(1, "ties") => ("ties", 2),
+                        () => continue,
+                    };
+                    if let Some((end, _)) = words.get(count).filter(|(_, token)| matches!(token.token, Token::RParen)) {
+                        moves.push((frame, at..*end, what.to_string(), window.1));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for (frame, range, what, has_order) in moves.into_iter().rev() {
+        tokens.drain(range);
+        let mut put = |token: Token| tokens.insert(frame, TokenWithSpan::wrap(token));
+        put(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
+        put(Token::make_word(&format!("{EXCLUDE_MARK}{what}"), Some('"')));
+        if has_order {
+            put(Token::Comma);
+        } else {
+            put(Token::make_keyword("BY"));
+            put(Token::make_keyword("ORDER"));
+        }
+    }
+}
+
 /// Stands between a parameter and its number.
 pub(crate) const NUMBER_MARK: char = '\u{1}';
 
@@ -203,6 +266,7 @@ impl Dialect {
             Dialect::Tarantool => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),
         }
         check_words(&tokens)?;
+        move_exclusions(&mut tokens);
         Ok(tokens)
     }
 

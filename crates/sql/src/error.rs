@@ -64,6 +64,26 @@ conditions! {
     IndeterminateType = "42P18", 1210, SqlParserGeneric;
     /// An aggregate, a window or a column stands where it may not.
     Grouping = "42803", 1055, SqlParserGeneric;
+    /// A window function stands where it may not.
+    Windowing = "42P20", 3593, SqlParserGeneric;
+    /// Bounds of a window's frame that are none.
+    WindowFrame = "22013", 3586, SqlExecute;
+    /// A number of elements that an array has not.
+    SubscriptError = "2202E", 1210, SqlExecute;
+    /// Columns of DISTINCT ON and ORDER BY that do not go together.
+    InvalidColumnReference = "42P10", 1210, SqlParserGeneric;
+    /// A moment beyond all moments.
+    DatetimeOverflow = "22008", 1441, SqlExecute;
+    /// A part of a text that there is not.
+    InvalidSubstring = "22011", 1210, SqlExecute;
+    /// Others depend on what is to go.
+    Dependents = "2BP01", 1217, DropSpace;
+    /// A view that reads itself.
+    Recursion = "42P17", 1462, SqlExecute;
+    /// `ntile` of no part.
+    InvalidNtile = "22014", 1210, SqlExecute;
+    /// `nth_value` of no row that there can be.
+    InvalidNth = "22016", 1210, SqlExecute;
     /// Several values or rows where one is wanted.
     Cardinality = "21000", 1242, SqlExecute;
     /// Numbers of columns differ.

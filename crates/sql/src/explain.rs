@@ -3,17 +3,198 @@
 use crate::cast::display;
 use crate::dialect::Dialect;
 use crate::expr::Expr;
+use crate::json::Json;
 use crate::plan::{JoinKind, Plan, Scan};
+use crate::types::Base;
+use crate::value::Value;
+
+/// A step of a plan in words.
+pub(crate) struct Line {
+    /// How many steps are above it.
+    pub(crate) depth: usize,
+    pub(crate) text: String,
+    /// Rows that it has handed on, how often it was run, and nanoseconds, if it was run.
+    measured: Option<(u64, u64, u64)>,
+}
+
+/// In which form a plan is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Json,
+    /// A row for each table: MySQL's.
+    Table,
+    /// Lines with arrows: MySQL's.
+    Tree,
+}
 
 /// The steps of a plan, the last one first, each with how deep it is.
-pub(crate) fn explain(plan: &Plan) -> Vec<(usize, String)> {
+pub(crate) fn explain(plan: &Plan) -> Vec<Line> {
     let mut lines = Vec::new();
     describe(plan, 0, &mut lines);
     lines
 }
 
-fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
-    let mut line = |text: &str| lines.push((depth, text.to_string()));
+impl Line {
+    /// What was counted, in words.
+    fn counted(&self) -> String {
+        let Some((rows, loops, nanoseconds)) = self.measured else { return String::new() };
+        if loops == 0 {
+            return " (never executed)".to_string();
+        }
+        let ms = nanoseconds as f64 / loops as f64 / 1e6;
+        format!(" (actual time=0.000..{ms:.3} rows={} loops={loops})", rows.div_ceil(loops))
+    }
+}
+
+/// The lines of a plan as text. `total_ns` is what the statement has taken, if it was run.
+pub(crate) fn as_text(lines: &[Line], form: Form, total_ns: Option<u64>) -> Vec<String> {
+    let shown = |line: &Line| {
+        let (indent, text, counted) = ("  ".repeat(line.depth), &line.text, line.counted());
+        match form {
+            Form::Tree => format!("{indent}{indent}-> {text}{counted}"),
+            _ => format!("{indent}{text}{counted}"),
+        }
+    };
+    let mut texts: Vec<String> = lines.iter().map(shown).collect();
+    if let Some(total_ns) = total_ns.filter(|_| form == Form::Text) {
+        texts.push(format!("Execution Time: {:.3} ms", total_ns as f64 / 1e6));
+    }
+    texts
+}
+
+/// The lines of a plan as a document.
+pub(crate) fn as_json(lines: &[Line], total_ns: Option<u64>) -> String {
+    fn node(lines: &[Line], at: &mut usize) -> Json {
+        let line = &lines[*at];
+        *at += 1;
+        let number = |value: String| Json::Number(value);
+        let mut members = vec![("Node Type".to_string(), Json::Text(line.text.clone()))];
+        if let Some((rows, loops, nanoseconds)) = line.measured {
+            let ms = nanoseconds as f64 / loops.max(1) as f64 / 1e6;
+            members.push(("Actual Total Time".to_string(), number(format!("{ms:.3}"))));
+            members.push(("Actual Rows".to_string(), number(rows.div_ceil(loops.max(1)).to_string())));
+            members.push(("Actual Loops".to_string(), number(loops.to_string())));
+        }
+        let mut below = Vec::new();
+        while *at < lines.len() && lines[*at].depth > line.depth {
+            below.push(node(lines, at));
+        }
+        if !below.is_empty() {
+            members.push(("Plans".to_string(), Json::Array(below)));
+        }
+        Json::Object(members)
+    }
+    let mut at = 0;
+    let mut members = Vec::new();
+    if !lines.is_empty() {
+        members.push(("Plan".to_string(), node(lines, &mut at)));
+    }
+    if let Some(total_ns) = total_ns {
+        members.push(("Execution Time".to_string(), Json::Number(format!("{:.3}", total_ns as f64 / 1e6))));
+    }
+    let mut out = String::new();
+    Json::Array(vec![Json::Object(members)]).write_pretty(0, 2, &mut out);
+    out
+}
+
+/// The columns of MySQL's table of a plan.
+pub(crate) const TABLE_COLUMNS: &[(&str, Base)] = &[
+    ("id", Base::Int8),
+    ("select_type", Base::Text),
+    ("table", Base::Text),
+    ("partitions", Base::Text),
+    ("type", Base::Text),
+    ("possible_keys", Base::Text),
+    ("key", Base::Text),
+    ("key_len", Base::Text),
+    ("ref", Base::Text),
+    ("rows", Base::Int8),
+    ("filtered", Base::Double),
+    ("Extra", Base::Text),
+];
+
+/// A row for each table of a plan.
+pub(crate) fn as_table(plan: &Plan) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    let mut extra: Vec<&str> = Vec::new();
+    tables(plan, &mut extra, &mut rows);
+    if rows.is_empty() {
+        let mut row = vec![Value::Null; TABLE_COLUMNS.len()];
+        (row[0], row[1], row[11]) = (Value::Int(1), Value::text("SIMPLE"), Value::text("No tables used"));
+        rows.push(row);
+    }
+    rows
+}
+
+fn tables(plan: &Plan, extra: &mut Vec<&str>, rows: &mut Vec<Vec<Value>>) {
+    match plan {
+        Plan::Scan(scan) => {
+            let is_bounded = scan.lower.is_some() || scan.upper.is_some();
+            let is_given = scan.equal.iter().all(|expr| matches!(expr, Expr::Const(_) | Expr::Param(_)));
+            let kind = match () {
+                () if scan.is_unique && is_given => "const",
+                () if scan.is_unique => "eq_ref",
+                () if !scan.equal.is_empty() => "ref",
+                () if scan.among.is_some() || is_bounded => "range",
+                () if scan.index_id.0 == 0 => "ALL",
+                () => "index",
+            };
+            let index = if scan.index_id.0 == 0 { "PRIMARY" } else { &scan.index_name };
+            let key = if kind == "ALL" { Value::Null } else { Value::text(index) };
+            let given = match (is_given, scan.equal.len()) {
+                (_, 0) => Value::Null,
+                (true, count) => Value::text(vec!["const"; count].join(",")),
+                (false, count) => Value::text(vec!["func"; count].join(",")),
+            };
+            let total = scan.table.row_count() as i64;
+            let expected = match kind {
+                "const" | "eq_ref" => 1,
+                "ref" => (total / 100).max(1),
+                "range" => (total / 3).max(1),
+                _ => total.max(1),
+            };
+            let mut notes: Vec<&str> = Vec::new();
+            if scan.filter.is_some() {
+                notes.push("Using where");
+            }
+            if scan.is_reverse {
+                notes.push("Backward index scan");
+            }
+            notes.append(extra);
+            rows.push(vec![
+                Value::Int(1),
+                Value::text("SIMPLE"),
+                Value::text(scan.alias.as_str()),
+                Value::Null,
+                Value::text(kind),
+                key.clone(),
+                key,
+                Value::Null,
+                given,
+                Value::Int(expected),
+                Value::Double(100.0),
+                if notes.is_empty() { Value::Null } else { Value::text(notes.join("; ")) },
+            ]);
+        }
+        Plan::Sort { input, .. } => {
+            extra.push("Using filesort");
+            tables(input, extra, rows);
+        }
+        Plan::Aggregate { input, groups, .. } if !groups.is_empty() => {
+            extra.push("Using temporary");
+            tables(input, extra, rows);
+        }
+        Plan::Distinct { input, .. } => {
+            extra.push("Using temporary");
+            tables(input, extra, rows);
+        }
+        plan => plan.inputs().into_iter().for_each(|input| tables(input, extra, rows)),
+    }
+}
+
+fn describe(plan: &Plan, depth: usize, lines: &mut Vec<Line>) {
+    let mut line = |text: &str| lines.push(Line { depth, text: text.to_string(), measured: None });
     match plan {
         Plan::One => line("one row"),
         Plan::Nothing => line("no rows"),
@@ -22,6 +203,7 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::Series { .. } => line("series of numbers"),
         Plan::Virtual(table, _) => line(&format!("rows of {}.{}", table.schema, table.name)),
         Plan::Unnest { .. } => line("elements of an array"),
+        Plan::Sets { .. } => line("rows of a function"),
         Plan::Own { number, .. } => line(&format!("rows of own table {number}")),
         Plan::Filter(input, _) => {
             line("filter");
@@ -47,6 +229,33 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::Sort { input, limit, .. } => {
             line(if limit.is_some() { "sort, the first rows only" } else { "sort" });
             describe(input, depth + 1, lines);
+        }
+        Plan::Measured(step) => {
+            let at = lines.len();
+            describe(&step.plan, depth, lines);
+            if let Some(line) = lines.get_mut(at) {
+                line.measured = Some((step.rows.get(), step.loops.get(), step.nanoseconds.get()));
+            }
+        }
+        Plan::Write(write) => {
+            line(&format!("changes of table {}", write.table.name));
+            describe(write.source(), depth + 1, lines);
+        }
+        Plan::Owned(step) => {
+            line(&format!("view {}", step.space.name()));
+            describe(&step.input, depth + 1, lines);
+        }
+        Plan::GroupingSets(step) => {
+            line(&format!("groups of {} sets by a hash table", step.sets.len()));
+            describe(&step.input, depth + 1, lines);
+        }
+        Plan::Ties { input, .. } => {
+            line("limit, with rows that are equal to the last one");
+            describe(input, depth + 1, lines);
+        }
+        Plan::Window(step) => {
+            line(if step.order.is_empty() { "window functions" } else { "window functions over sorted rows" });
+            describe(&step.input, depth + 1, lines);
         }
         Plan::Distinct { input, .. } => {
             line("each row once");

@@ -434,6 +434,12 @@ impl Expr {
 }
 
 impl Like {
+    /// True if a text is as its constant pattern says. Errors: as of LIKE.
+    pub(crate) fn matches(&self, text: &str) -> Result<bool> {
+        let pattern = self.pattern.constant().and_then(Value::as_text).unwrap_or_default();
+        is_like(text, pattern, self.escape)
+    }
+
     fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
         let (text, pattern) = (self.text.eval(run)?, self.pattern.eval(run)?);
         if text.is_null() || pattern.is_null() {

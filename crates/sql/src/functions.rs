@@ -37,6 +37,12 @@ pub(crate) enum Returns {
     First,
     /// One that all arguments have in common.
     Common,
+    /// That of the elements of the first argument.
+    Element,
+    /// Arrays of this.
+    ArrayOf(Base),
+    /// That of the first array among the arguments.
+    FirstArray,
 }
 
 macro_rules! functions {
@@ -72,6 +78,9 @@ functions! {
         let value = double(&a[0])?;
         Ok(match &a[0] {
             Value::Double(_) => Value::Double(if value == 0.0 { 0.0 } else { value.signum() }),
+            Value::Decimal(_) => {
+                Value::decimal(tuple::decimal::Decimal::from(if value == 0.0 { 0 } else { value.signum() as i64 }))
+            }
             _ => Value::Int(if value == 0.0 { 0 } else { value.signum() as i64 }),
         })
     };
@@ -264,6 +273,15 @@ functions! {
     "likely" (1, 1) Returns::First, false, false => |_, a| Ok(a[0].clone());
     "unlikely" (1, 1) Returns::First, false, false => |_, a| Ok(a[0].clone());
     "likelihood" (2, 2) Returns::First, false, false => |_, a| Ok(a[0].clone());
+    "grouping" (1, 31) INT, false, false => |_, _| {
+        Err(Error::new(Condition::Grouping, "arguments to GROUPING must be grouping expressions of the associated query level"))
+    };
+    "text_of" (2, 2) TEXT, true, false => |run, a| {
+        let ty = Type::of_code(a[1].as_integer().and_then(|code| i64::try_from(code).ok()).unwrap_or(0));
+        let text = crate::text::display_as(run.dialect, &a[0], ty);
+        run.check_length(text.len())?;
+        Ok(Value::text(text))
+    };
     "typeof" (1, 1) TEXT, false, false => |_, a| Ok(Value::text(match &a[0] {
         Value::Null | Value::Bool(_) => "boolean",
         Value::Int(_) | Value::Uint(_) => "integer",
@@ -322,13 +340,24 @@ functions! {
 
 /// The function of a name, in small letters.
 pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
+    if let Some(own) = crate::advisory::find(dialect, name) {
+        return Some(own);
+    }
     if dialect == Dialect::Mysql
         && let Some(own) = crate::mysql::functions::find(name)
     {
         return Some(own);
     }
+    if dialect == Dialect::Postgres
+        && let Some(own) = crate::postgres_functions::find(name)
+    {
+        return Some(own);
+    }
     let known = FUNCTIONS.iter().find(|function| function.name == name);
-    known.or_else(|| crate::system_functions::find(name))
+    known
+        .or_else(|| crate::json::functions::find(name))
+        .or_else(|| crate::array::functions::find(name))
+        .or_else(|| crate::system_functions::find(name))
 }
 
 fn refused(what: &str) -> Error {
@@ -552,7 +581,7 @@ fn whole_part(unit: &str, value: &Value) -> Result<Value> {
     date_part(unit, value).map(|value| Value::Int(value.as_double().unwrap_or(0.0) as i64))
 }
 
-fn date_part(unit: &str, value: &Value) -> Result<Value> {
+pub(crate) fn date_part(unit: &str, value: &Value) -> Result<Value> {
     let Value::Datetime(moment) = value else { return Err(refused("a day or a moment is wanted")) };
     let day = moment.seconds.div_euclid(86_400);
     let rest = moment.seconds.rem_euclid(86_400);

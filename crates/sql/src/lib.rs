@@ -14,6 +14,7 @@
 //! * What a statement keeps in memory is bounded ([`MEMORY_MAX`]), and one that runs long gives others a turn.
 //! * A plan is made of a schema and is not run under another one.
 
+mod advisory;
 mod aggregates;
 mod alter;
 mod arithmetic;
@@ -32,28 +33,39 @@ mod error;
 mod execute;
 mod explain;
 mod expr;
+mod formats;
 mod functions;
+mod grouping;
 mod json;
 mod kept;
 mod load;
+mod measured;
 mod moments;
 mod mysql;
 mod plan;
+mod postgres_functions;
+mod regexes;
 mod run;
 mod scan;
 mod selectivity;
 mod sequence;
 mod session;
+mod sets;
 mod shown_constraints;
 mod sort;
+mod spread;
 mod statement;
 mod system_functions;
 mod table;
+mod text;
 mod types;
 mod value;
+mod views;
+mod window;
 
+pub use advisory::LOCKS_MAX as ADVISORY_LOCKS_MAX;
 pub use alter::REWRITTEN_MAX;
-pub use array::{ELEMENTS_MAX, parse_array};
+pub use array::{ELEMENTS_MAX, elements, parse_array};
 pub use bind::PARAMETERS_MAX;
 pub use change::Counts;
 pub use condition::serve_expressions;
@@ -67,8 +79,10 @@ pub use mysql::texts as mysql_texts;
 pub use run::{MEMORY_MAX, ROUNDS_MAX};
 pub use session::Session;
 pub use statement::{CACHE_MAX, Column, Outcome, Parsed, Prepared, Sql};
+pub use text::display_as;
 pub use types::{Base, Type};
 pub use value::Value;
+pub use views::DEPTH_MAX as VIEW_DEPTH_MAX;
 
 /// A column as a session is shown it: some have the name of its database in theirs.
 pub fn shown_column<'a>(column: &'a Column, database: &str) -> std::borrow::Cow<'a, Column> {

@@ -1,8 +1,14 @@
 //! How the rows of a query are found: a tree of steps, made once and run as often as the statement is.
 
 use crate::aggregates::AggregateCall;
+use crate::bind::Write;
 use crate::expr::{CollationOption, Expr, Slot};
+use crate::grouping::GroupingSets;
+use crate::measured::Measured;
+use crate::sets::SetCall;
 use crate::table::Table;
+use crate::views::OwnedRows;
+use crate::window::WindowStep;
 use std::rc::Rc;
 use storage::IteratorKind;
 use tuple::IndexId;
@@ -29,6 +35,12 @@ pub(crate) enum Plan {
     Hash(Box<HashJoin>),
     /// One row for each group.
     Aggregate { input: Box<Plan>, groups: Vec<(Slot, Expr)>, calls: Vec<AggregateCall> },
+    /// Each with the values of window functions.
+    Window(Box<WindowStep>),
+    /// One row for each group of each of several sets.
+    GroupingSets(Box<GroupingSets>),
+    /// No more than so many rows, and those that are equal in the order to the last one of them.
+    Ties { input: Box<Plan>, keys: Vec<SortKey>, limit: Expr, offset: Option<Expr> },
     /// In an order.
     Sort { input: Box<Plan>, keys: Vec<SortKey>, slots: Vec<Slot>, limit: Option<(Expr, Option<Expr>)> },
     /// Each once: by these places.
@@ -41,10 +53,18 @@ pub(crate) enum Plan {
     Among { left: Box<Plan>, right: Box<Plan>, left_slots: Vec<Slot>, right_slots: Vec<Slot>, keeps: bool, all: bool },
     /// Computes a table of the statement's own, then the rows of `body`.
     With { number: usize, definition: Rc<Definition>, body: Box<Plan> },
+    /// Rows that are found with the rights of another user.
+    Owned(Box<OwnedRows>),
     /// Rows of a computed table: which of its columns go where.
     Virtual(&'static crate::catalog::Virtual, Vec<Slot>),
     /// The elements of an array.
     Unnest { array: Expr, slot: Slot },
+    /// The rows of functions side by side, and where their number goes.
+    Sets { calls: Vec<SetCall>, number: Option<Slot> },
+    /// A step that counts.
+    Measured(Box<Measured>),
+    /// Changes rows, and hands on what it gives back of them.
+    Write(Box<Write>),
     /// Rows of such a table.
     Own { number: usize, slots: Vec<Slot> },
 }
@@ -151,6 +171,31 @@ impl Scan {
 }
 
 impl Plan {
+    /// The steps that rows come from.
+    pub(crate) fn inputs(&self) -> Vec<&Plan> {
+        match self {
+            Plan::Filter(input, _) | Plan::Map(input, _) => vec![&**input],
+            Plan::Aggregate { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Distinct { input, .. }
+            | Plan::Limit { input, .. }
+            | Plan::Ties { input, .. } => vec![&**input],
+            Plan::Loop { outer, inner, .. } => vec![&**outer, &**inner],
+            Plan::Hash(join) => vec![&join.outer, &join.inner],
+            Plan::Concat(left, right) | Plan::Among { left, right, .. } => vec![&**left, &**right],
+            Plan::GroupingSets(step) => vec![&step.input],
+            Plan::Window(step) => vec![&step.input],
+            Plan::Owned(step) => vec![&step.input],
+            Plan::Measured(step) => vec![&step.plan],
+            Plan::Write(write) => vec![write.source()],
+            Plan::With { definition, body, .. } => {
+                let step = definition.step.as_ref().map(|(step, ..)| step);
+                std::iter::once(&definition.plan).chain(step).chain([&**body]).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Hands every place that the step and those below it fill to `visit`.
     pub(crate) fn fills(&self, visit: &mut dyn FnMut(Slot)) {
         match self {
@@ -159,8 +204,12 @@ impl Plan {
             Plan::Rows(_, slots) | Plan::Own { slots, .. } => slots.iter().copied().for_each(visit),
             Plan::Series { slot, .. } | Plan::Unnest { slot, .. } => visit(*slot),
             Plan::Virtual(_, slots) => slots.iter().copied().for_each(visit),
+            Plan::Sets { calls, number } => {
+                calls.iter().flat_map(|call| &call.slots).chain(number).copied().for_each(visit);
+            }
             Plan::Filter(input, _)
             | Plan::Limit { input, .. }
+            | Plan::Ties { input, .. }
             | Plan::Sort { input, .. }
             | Plan::Distinct { input, .. } => {
                 input.fills(visit);
@@ -182,6 +231,25 @@ impl Plan {
                 calls.iter().for_each(|call| visit(call.slot));
                 input.fills(visit);
             }
+            Plan::Owned(step) => step.input.fills(visit),
+            Plan::Measured(step) => step.plan.fills(visit),
+            Plan::Write(write) => {
+                write.source().fills(visit);
+                if let Some(returning) = &write.returning {
+                    returning.fields.iter().for_each(|(_, slot)| visit(*slot));
+                    returning.columns.iter().for_each(|(slot, _)| visit(*slot));
+                }
+            }
+            Plan::GroupingSets(step) => {
+                step.groups.iter().for_each(|(slot, _)| visit(*slot));
+                step.calls.iter().for_each(|call| visit(call.slot));
+                visit(step.number);
+                step.input.fills(visit);
+            }
+            Plan::Window(step) => {
+                step.calls.iter().for_each(|call| visit(call.slot));
+                step.input.fills(visit);
+            }
             Plan::Concat(left, right) | Plan::Among { left, right, .. } => {
                 left.fills(visit);
                 right.fills(visit);
@@ -201,6 +269,7 @@ impl Plan {
         match self {
             Plan::One | Plan::Nothing | Plan::Own { .. } | Plan::Virtual(..) => {}
             Plan::Unnest { array, .. } => visit(array),
+            Plan::Sets { calls, .. } => calls.iter().flat_map(|call| &call.arguments).for_each(visit),
             Plan::Scan(scan) => {
                 scan.equal.iter().chain(scan.among.iter().flatten()).chain(&scan.filter).for_each(&mut *visit);
                 scan.lower.iter().chain(&scan.upper).for_each(|(bound, _)| visit(bound));
@@ -227,11 +296,25 @@ impl Plan {
             }
             Plan::Aggregate { input, groups, calls } => {
                 groups.iter().for_each(|(_, expr)| visit(expr));
-                for call in calls {
-                    call.arguments.iter().chain(&call.filter).for_each(&mut *visit);
-                    call.order.iter().for_each(|(expr, ..)| visit(expr));
-                }
+                calls.iter().for_each(|call| call.expressions(visit));
                 input.expressions(visit);
+            }
+            Plan::Owned(step) => step.input.expressions(visit),
+            Plan::Measured(step) => step.plan.expressions(visit),
+            Plan::Write(write) => write.source().expressions(visit),
+            Plan::GroupingSets(step) => {
+                step.groups.iter().for_each(|(_, expr)| visit(expr));
+                step.calls.iter().for_each(|call| call.expressions(visit));
+                step.input.expressions(visit);
+            }
+            Plan::Ties { input, limit, offset, .. } => {
+                visit(limit);
+                offset.iter().for_each(&mut *visit);
+                input.expressions(visit);
+            }
+            Plan::Window(step) => {
+                step.calls.iter().flat_map(|call| call.frame.expressions()).for_each(&mut *visit);
+                step.input.expressions(visit);
             }
             Plan::Sort { input, limit, .. } => {
                 if let Some((limit, offset)) = limit {

@@ -169,6 +169,16 @@ impl<'r> Run<'r> {
         self.memory = self.memory.saturating_sub(bytes);
     }
 
+    /// Bytes that are taken.
+    pub(crate) fn memory_taken(&self) -> usize {
+        self.memory
+    }
+
+    /// Whatever was taken since then is not needed any more.
+    pub(crate) fn give_back_to(&mut self, before: usize) {
+        self.memory = self.memory.min(before);
+    }
+
     /// The same for a row.
     pub(crate) fn take_row(&mut self, row: &[Value]) -> Result<()> {
         let bytes = 48 + row.iter().map(|value| value.weight() + size_of::<Value>()).sum::<usize>();
@@ -364,6 +374,43 @@ impl Plan {
                 Ok(flow)
             }),
             Plan::Hash(join) => join.run(run, sink),
+            Plan::Window(step) => step.run(run, sink),
+            Plan::GroupingSets(step) => step.run(run, sink),
+            Plan::Owned(step) => step.run(run, sink),
+            Plan::Measured(step) => step.run(run, sink),
+            Plan::Write(write) => write.run(run, sink).map(|_| Flow::On),
+            Plan::Ties { input, keys, limit, offset } => {
+                let limit = Some(limit.clone());
+                let mut skip = run.count_of(offset, "OFFSET")?.unwrap_or(0);
+                let mut left = run.count_of(&limit, "LIMIT")?.unwrap_or(u64::MAX);
+                if left == 0 {
+                    return Ok(Flow::On);
+                }
+                let mut last: Option<Vec<Value>> = None;
+                let mut stopped = Flow::On;
+                input.run(run, &mut |run| {
+                    if skip > 0 {
+                        skip -= 1;
+                        return Ok(Flow::On);
+                    }
+                    if left == 0 {
+                        let is_tied = last.iter().flatten().zip(keys).all(|(value, key)| {
+                            crate::expr::order(&key.collation, value, &run.frame[key.slot]) == Ordering::Equal
+                        });
+                        if !is_tied {
+                            return Ok(Flow::Stop);
+                        }
+                    } else {
+                        left -= 1;
+                        if left == 0 {
+                            last = Some(keys.iter().map(|key| run.frame[key.slot].clone()).collect());
+                        }
+                    }
+                    stopped = sink(run)?;
+                    Ok(stopped)
+                })?;
+                Ok(stopped)
+            }
             Plan::Aggregate { input, groups, calls } => run_groups(run, input, groups, calls, sink),
             Plan::Sort { input, keys, slots, limit } => run_sort(run, input, keys, slots, limit.as_ref(), sink),
             Plan::Distinct { input, slots } => {
@@ -455,7 +502,7 @@ impl Plan {
             }
             Plan::Unnest { array, slot } => {
                 let array = array.eval(run)?;
-                for value in crate::system_functions::elements(&array) {
+                for value in crate::array::elements(&array) {
                     run.tick()?;
                     run.frame[*slot] = value;
                     if sink(run)? == Flow::Stop {
@@ -464,6 +511,7 @@ impl Plan {
                 }
                 Ok(Flow::On)
             }
+            Plan::Sets { calls, number } => crate::sets::run_sets(run, calls, *number, sink),
             Plan::Own { number, slots } => {
                 let rows = run.tables[*number].clone().unwrap_or_default();
                 for row in rows.iter() {

@@ -7,6 +7,8 @@ use crate::control::{self, Control, Isolation};
 use crate::ddl::Ddl;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::explain::Form;
+use crate::measured::measured;
 use crate::mysql::Said;
 use crate::plan::Plan;
 use crate::run::{Flow, Run};
@@ -36,6 +38,7 @@ pub struct Sql {
     pub(crate) selectivity: Selectivity,
     /// Foreign keys that wait for the table that they name.
     pub(crate) waiting: RefCell<Vec<crate::constraint::Waiting>>,
+    advisory: Rc<crate::advisory::Advisory>,
 }
 
 /// A text that may be in the cache, without a copy of it.
@@ -72,6 +75,8 @@ pub struct Prepared {
     param_names: Vec<String>,
     /// Its rows are those that it would have had without its LIMIT: SQL_CALC_FOUND_ROWS.
     counted: Option<Plan>,
+    /// A query that changes rows, in WITH.
+    has_writes: bool,
     sizes: (usize, usize, usize),
 }
 
@@ -80,6 +85,8 @@ enum Work {
     Write(Box<Write>),
     Schema(Box<ast::Statement>),
     Explain(Vec<Vec<Value>>),
+    /// EXPLAIN ANALYZE: of a statement whose steps count.
+    Analyze(Box<Prepared>, Form),
     Control(Control),
     Begin,
     Commit,
@@ -157,7 +164,11 @@ impl Prepared {
 
     /// True if it changes rows or the schema.
     pub fn writes(&self) -> bool {
-        matches!(self.work, Work::Write(_) | Work::Schema(_))
+        match &self.work {
+            Work::Write(_) | Work::Schema(_) => true,
+            Work::Analyze(inner, _) => inner.writes(),
+            _ => self.has_writes,
+        }
     }
 
     /// True if it changes the schema.
@@ -201,7 +212,7 @@ impl Prepared {
     pub fn has_rows(&self) -> bool {
         match &self.work {
             Work::Control(control) => !control_columns(control).is_empty(),
-            Work::Query(_) | Work::Explain(_) => true,
+            Work::Query(_) | Work::Explain(_) | Work::Analyze(..) => true,
             Work::Write(write) => !write.outputs().is_empty(),
             _ => false,
         }
@@ -235,10 +246,16 @@ impl Sql {
         self.sessions.borrow().len()
     }
 
+    /// Locks that programs agree on.
+    pub(crate) fn advisory(&self) -> Rc<crate::advisory::Advisory> {
+        Rc::clone(&self.advisory)
+    }
+
     /// It has ended.
     pub fn close_session(&self, id: u64) {
         self.sessions.borrow_mut().remove(&id);
         self.waiting.borrow_mut().retain(|waiting| waiting.session != id);
+        self.advisory.forget(id);
     }
 
     /// Finds out what a text says that is one statement. `types` are those of its parameters, as far as they are known.
@@ -261,7 +278,10 @@ impl Sql {
             }
         };
         let prepared = Rc::new(self.bind(database, dialect, text, statement, types)?);
-        if types.is_empty() && text.len() <= CACHED_TEXT_MAX && !matches!(prepared.work, Work::Schema(_)) {
+        if types.is_empty()
+            && text.len() <= CACHED_TEXT_MAX
+            && !matches!(prepared.work, Work::Schema(_) | Work::Analyze(..))
+        {
             self.keep(key, &prepared);
         }
         Ok(prepared)
@@ -272,6 +292,7 @@ impl Sql {
         binder.declare_params(types);
         let mut columns = Vec::new();
         let mut counted = None;
+        let mut explained_params = None;
         let (statement, control) = match (said, dialect) {
             (Said::Parsed(statement), Dialect::Postgres) => {
                 let control = control::of(dialect, &statement)?;
@@ -304,6 +325,9 @@ impl Sql {
         }
         let work = match statement {
             _ if let Some(control) = control => Work::Control(control),
+            ast::Statement::Query(query) if let Some(write) = binder.bind_with_write(&query)? => {
+                Work::Write(Box::new(write))
+            }
             ast::Statement::Query(query) => {
                 let query = binder.bind_statement(&query)?;
                 columns = query.outputs.iter().map(|output| column_of(output, &query.plan)).collect();
@@ -312,10 +336,16 @@ impl Sql {
             ast::Statement::Insert(insert) => Work::Write(Box::new(binder.bind_insert(&insert)?)),
             ast::Statement::Update(update) => Work::Write(Box::new(binder.bind_update(&update)?)),
             ast::Statement::Delete(delete) => Work::Write(Box::new(binder.bind_delete(&delete)?)),
-            ast::Statement::Explain { statement, analyze: false, .. } => {
+            ast::Statement::Explain { statement, analyze, format, options, .. } => {
+                let (analyze, form) = explain_form(dialect, analyze, format.as_ref(), options.as_deref())?;
                 let inner = self.bind(database, dialect, text, Said::Parsed(*statement), types)?;
-                columns = explain_columns(dialect);
-                Work::Explain(inner.explained()?)
+                columns = explain_columns(dialect, form);
+                // Its parameters are those of what it explains.
+                explained_params = Some((inner.params.clone(), inner.param_names.clone()));
+                match analyze {
+                    true => Work::Analyze(Box::new(inner.measured()?), form),
+                    false => Work::Explain(inner.explained(form, None)?),
+                }
             }
             ast::Statement::StartTransaction { .. } => Work::Begin,
             ast::Statement::Commit { .. } => Work::Commit,
@@ -324,6 +354,7 @@ impl Sql {
             ast::Statement::Savepoint { name } => Work::Savepoint(dialect.fold(&name)),
             ast::Statement::ReleaseSavepoint { .. } => Work::Release,
             schema @ (ast::Statement::CreateTable(_)
+            | ast::Statement::CreateView(_)
             | ast::Statement::CreateIndex(_)
             | ast::Statement::AlterTable(_)
             | ast::Statement::CreateSequence { .. }
@@ -338,7 +369,7 @@ impl Sql {
         if let Work::Write(write) = &work {
             columns = write.outputs().iter().map(|output| column_of(output, &Plan::One)).collect();
         }
-        let (params, param_names) = binder.params();
+        let (params, param_names) = explained_params.unwrap_or_else(|| binder.params());
         let schema_version = database.catalog.schema_version();
         Ok(Prepared {
             dialect,
@@ -350,6 +381,7 @@ impl Sql {
             params,
             param_names,
             counted,
+            has_writes: binder.writes.get(),
             sizes: binder.sizes(),
         })
     }
@@ -388,6 +420,20 @@ impl Sql {
             false => params,
         };
         match &prepared.work {
+            Work::Query(query) if prepared.has_writes => {
+                let slots: Vec<usize> = query.outputs.iter().map(|output| output.slot).collect();
+                let find = |run: &mut Run<'_>, rows: &mut Vec<Vec<Value>>| {
+                    query.plan.run(run, &mut |run| {
+                        let row = run.row(&slots);
+                        run.take_row(&row)?;
+                        rows.push(row);
+                        Ok(Flow::On)
+                    })?;
+                    Ok(Counts { rows: rows.len() as u64, ..Counts::default() })
+                };
+                let counts = self.run_changes(database, context, prepared, params, false, &find, sink)?;
+                Ok(Outcome { tag: "SELECT", counts })
+            }
             Work::Query(query) => {
                 let rows = match context.is_in_txn() || is_short(&query.plan) && !has_lock(&query.plan) {
                     true => self.run_query(database, context, prepared, query, params, sink)?,
@@ -404,15 +450,39 @@ impl Sql {
                 }
                 Ok(Outcome { tag: "EXPLAIN", counts: Counts { rows: rows.len() as u64, ..Counts::default() } })
             }
+            Work::Analyze(inner, form) => {
+                let clock = &database.environment().clock;
+                let start = clock.monotonic_ns();
+                let mut nowhere = |_: &[Value]| Ok(());
+                match &inner.work {
+                    Work::Query(query) if !inner.has_writes => {
+                        match context.is_in_txn() {
+                            true => self.run_query(database, context, inner, query, params, &mut nowhere)?,
+                            false => self.in_txn(database, context, || {
+                                self.run_query(database, context, inner, query, params, &mut nowhere)
+                            })?,
+                        };
+                    }
+                    Work::Write(write) => {
+                        self.run_write(database, context, inner, write, params, &mut nowhere)?;
+                    }
+                    _ => return Err(Error::unsupported("EXPLAIN ANALYZE of this statement")),
+                }
+                let rows = inner.explained(*form, Some(clock.monotonic_ns().saturating_sub(start)))?;
+                for row in &rows {
+                    sink(row)?;
+                }
+                Ok(Outcome { tag: "EXPLAIN", counts: Counts { rows: rows.len() as u64, ..Counts::default() } })
+            }
             Work::Schema(statement) => {
                 let ddl = Ddl { database, context, dialect: prepared.dialect };
                 let rows = match context.is_in_txn() {
-                    true => self.in_savepoint(database, context, || ddl.run(statement))?,
+                    true => self.in_savepoint(database, context, || crate::views::run(&ddl, statement))?,
                     // Steps that look at all rows give others a turn, which no transaction does that has done something before.
-                    false if Ddl::goes_in_steps(statement) => ddl.run(statement)?,
-                    false => match self.in_txn(database, context, || ddl.run(statement)) {
+                    false if Ddl::goes_in_steps(statement) => crate::views::run(&ddl, statement)?,
+                    false => match self.in_txn(database, context, || crate::views::run(&ddl, statement)) {
                         // Several changes, one of which has to look at more rows than it may at one go.
-                        Err(error) if goes_beyond(&error, statement) => ddl.run(statement)?,
+                        Err(error) if goes_beyond(&error, statement) => crate::views::run(&ddl, statement)?,
                         done => done?,
                     },
                 };
@@ -450,7 +520,10 @@ impl Sql {
     pub fn prepare_parsed(&self, database: &Database, parsed: Parsed, types: &[Type]) -> Result<Rc<Prepared>> {
         let Parsed { dialect, text, statement } = parsed;
         let prepared = Rc::new(self.bind(database, dialect, &text, statement, types)?);
-        if types.is_empty() && text.len() <= CACHED_TEXT_MAX && !matches!(prepared.work, Work::Schema(_)) {
+        if types.is_empty()
+            && text.len() <= CACHED_TEXT_MAX
+            && !matches!(prepared.work, Work::Schema(_) | Work::Analyze(..))
+        {
             self.keep((dialect, text), &prepared);
         }
         Ok(prepared)
@@ -670,24 +743,43 @@ impl Sql {
             crate::bind::Change::Delete { .. } => "DELETE",
         };
         let slots: Vec<usize> = write.outputs().iter().map(|output| output.slot).collect();
-        // A transaction of the client's own goes on, and others with it.
-        let is_theirs = context.is_in_txn();
-        let attempt = |rows: &mut Vec<Vec<Value>>| {
-            let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
-            run.locks_changed =
-                prepared.dialect != Dialect::Tarantool && context.is_in_txn() && (is_theirs || database.has_locks());
-            write.run(&mut run, &mut |run| {
+        let change = |run: &mut Run<'_>, rows: &mut Vec<Vec<Value>>| {
+            write.run(run, &mut |run| {
                 let row = run.row(&slots);
                 run.take_row(&row)?;
                 rows.push(row);
                 Ok(Flow::On)
             })
         };
+        let counts = self.run_changes(database, context, prepared, params, write.is_alone(), &change, sink)?;
+        Ok(Outcome { tag, counts })
+    }
+
+    /// Runs what changes rows and gives some: all of it stands in the end, or nothing. `is_alone` says that it is one change of one row.
+    #[expect(clippy::too_many_arguments, reason = "what every statement is run with")]
+    fn run_changes(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        prepared: &Prepared,
+        params: &[Value],
+        is_alone: bool,
+        change: &dyn Fn(&mut Run<'_>, &mut Vec<Vec<Value>>) -> Result<Counts>,
+        sink: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<Counts> {
+        // A transaction of the client's own goes on, and others with it.
+        let is_theirs = context.is_in_txn();
+        let attempt = |rows: &mut Vec<Vec<Value>>| {
+            let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
+            run.locks_changed =
+                prepared.dialect != Dialect::Tarantool && context.is_in_txn() && (is_theirs || database.has_locks());
+            change(&mut run, rows)
+        };
         // Rows are handed over when it is sure that they stand.
         let mut rows = Vec::new();
         let counts = if context.is_in_txn() {
             self.in_savepoint(database, context, || attempt(&mut rows))?
-        } else if write.is_alone() && !database.has_locks() {
+        } else if is_alone && !database.has_locks() {
             attempt(&mut rows)?
         } else {
             let mut tries = 0;
@@ -702,7 +794,7 @@ impl Sql {
         for row in &rows {
             sink(row)?;
         }
-        Ok(Outcome { tag, counts })
+        Ok(counts)
     }
 }
 
@@ -744,6 +836,7 @@ fn has_lock(plan: &Plan) -> bool {
 fn schema_tag(statement: &ast::Statement) -> &'static str {
     match statement {
         ast::Statement::CreateTable(_) => "CREATE TABLE",
+        ast::Statement::CreateView(_) => "CREATE VIEW",
         ast::Statement::CreateIndex(_) => "CREATE INDEX",
         ast::Statement::AlterTable(_) => "ALTER TABLE",
         ast::Statement::Truncate(_) => "TRUNCATE TABLE",
@@ -751,6 +844,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
         ast::Statement::AlterIndex { .. } => "ALTER INDEX",
         ast::Statement::Drop { object_type: ast::ObjectType::Sequence, .. } => "DROP SEQUENCE",
         ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
+        ast::Statement::Drop { object_type: ast::ObjectType::View, .. } => "DROP VIEW",
         _ => "DROP TABLE",
     }
 }
@@ -765,7 +859,43 @@ fn control_columns(control: &Control) -> Vec<Column> {
     }
 }
 
-fn explain_columns(dialect: Dialect) -> Vec<Column> {
+/// What EXPLAIN is asked for: whether to run the statement, and the form of the answer. Errors: another form.
+fn explain_form(
+    dialect: Dialect,
+    analyze: bool,
+    format: Option<&ast::AnalyzeFormatKind>,
+    options: Option<&[ast::UtilityOption]>,
+) -> Result<(bool, Form)> {
+    let mut analyze = analyze;
+    let mut name = format.map(|format| match format {
+        ast::AnalyzeFormatKind::Keyword(format) | ast::AnalyzeFormatKind::Assignment(format) => format.to_string(),
+    });
+    for option in options.unwrap_or_default() {
+        let value = option.arg.as_ref().map(|arg| arg.to_string().trim_matches('\'').to_lowercase());
+        let is_on = !matches!(value.as_deref(), Some("false" | "off" | "0"));
+        match option.name.value.to_ascii_lowercase().as_str() {
+            "analyze" => analyze = is_on,
+            "format" => name = value,
+            "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" => {}
+            other => {
+                let what = format!("unrecognized EXPLAIN option \"{other}\"");
+                return Err(Error::new(Condition::Syntax, what));
+            }
+        }
+    }
+    let form = match (name.map(|name| name.to_ascii_lowercase()).as_deref(), dialect) {
+        (Some("json"), _) => Form::Json,
+        (Some("tree"), Dialect::Mysql) => Form::Tree,
+        (Some("text"), Dialect::Postgres) => Form::Text,
+        (None, Dialect::Mysql) if analyze => Form::Tree,
+        (None | Some("traditional"), Dialect::Mysql) => Form::Table,
+        (None, _) => Form::Text,
+        (Some(other), _) => return Err(Error::unsupported(format!("EXPLAIN in the form '{other}'"))),
+    };
+    Ok((analyze, form))
+}
+
+fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
     let column = |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base), param: None };
     match dialect {
         Dialect::Tarantool => vec![
@@ -774,30 +904,55 @@ fn explain_columns(dialect: Dialect) -> Vec<Column> {
             column("from", Base::Integer),
             column("detail", Base::Text),
         ],
-        _ => vec![column("QUERY PLAN", Base::Text)],
+        Dialect::Mysql if form == Form::Table => {
+            crate::explain::TABLE_COLUMNS.iter().map(|(name, base)| column(name, *base)).collect()
+        }
+        Dialect::Mysql => vec![column("EXPLAIN", Base::Text)],
+        Dialect::Postgres if form == Form::Json => {
+            vec![Column { name: "QUERY PLAN".to_string(), ty: Type::json(false), param: None }]
+        }
+        Dialect::Postgres => vec![column("QUERY PLAN", Base::Text)],
     }
 }
 
 impl Prepared {
     /// The rows of EXPLAIN. Errors: a statement that has no plan.
-    fn explained(&self) -> Result<Vec<Vec<Value>>> {
+    fn explained(&self, form: Form, total_ns: Option<u64>) -> Result<Vec<Vec<Value>>> {
         let plan = match &self.work {
             Work::Query(query) => &query.plan,
-            Work::Write(write) => match &write.change {
-                crate::bind::Change::Insert { source, .. }
-                | crate::bind::Change::Update { source, .. }
-                | crate::bind::Change::Delete { source, .. } => source,
-            },
+            Work::Write(write) => write.source(),
             _ => return Err(Error::unsupported("EXPLAIN of a statement without a plan")),
         };
-        let rows =
-            crate::explain::explain(plan).into_iter().enumerate().map(|(number, (depth, line))| match self.dialect {
-                Dialect::Tarantool => {
-                    vec![Value::Int(0), Value::Int(number as i64), Value::Int(depth as i64), Value::text(line)]
-                }
-                _ => vec![Value::text(format!("{}{line}", "  ".repeat(depth)))],
-            });
-        Ok(rows.collect())
+        if form == Form::Table {
+            return Ok(crate::explain::as_table(plan));
+        }
+        let lines = crate::explain::explain(plan);
+        if self.dialect == Dialect::Tarantool {
+            let row = |(number, line): (usize, crate::explain::Line)| {
+                vec![Value::Int(0), Value::Int(number as i64), Value::Int(line.depth as i64), Value::text(line.text)]
+            };
+            return Ok(lines.into_iter().enumerate().map(row).collect());
+        }
+        if form == Form::Json {
+            return Ok(vec![vec![Value::text(crate::explain::as_json(&lines, total_ns))]]);
+        }
+        let texts = crate::explain::as_text(&lines, form, total_ns);
+        if self.dialect == Dialect::Mysql {
+            return Ok(vec![vec![Value::text(texts.join("\n"))]]);
+        }
+        Ok(texts.into_iter().map(|text| vec![Value::text(text)]).collect())
+    }
+
+    /// The same statement with steps that count. Errors: it has none.
+    fn measured(mut self) -> Result<Prepared> {
+        match &mut self.work {
+            Work::Query(query) => {
+                query.plan = measured(std::mem::replace(&mut query.plan, Plan::Nothing));
+            }
+            Work::Write(write) => write.within(measured),
+            _ => return Err(Error::unsupported("EXPLAIN ANALYZE of a statement without a plan")),
+        }
+        Ok(self)
     }
 }
 

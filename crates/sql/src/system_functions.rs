@@ -60,31 +60,6 @@ fn texts(values: &[&str]) -> Value {
     Value::Document(out.into())
 }
 
-/// The values of an array.
-pub(crate) fn elements(value: &Value) -> Vec<Value> {
-    let Value::Document(bytes) = value else { return Vec::new() };
-    let mut reader = msgpack::Reader::new(bytes);
-    let count = reader.read_array().unwrap_or(0);
-    let mut found = Vec::new();
-    for _ in 0..count {
-        let Ok(item) = reader.read_value() else { break };
-        found.push(Value::decode(item));
-    }
-    found
-}
-
-/// Bytes of a regular expression that was compiled.
-const REGEX_BYTES_MAX: usize = 1 << 20;
-
-/// Whether a regular expression finds something in a text.
-fn matches(value: &Value, pattern: &Value, folds_case: bool) -> Result<Value> {
-    let compiled =
-        regex::RegexBuilder::new(as_text(pattern)).case_insensitive(folds_case).size_limit(REGEX_BYTES_MAX).build();
-    let compiled = compiled
-        .map_err(|error| Error::new(Condition::InvalidRegex, format!("invalid regular expression: {error}")))?;
-    Ok(Value::Bool(compiled.is_match(as_text(value))))
-}
-
 /// The sequence of a name, which may be quoted and have a schema before it.
 fn sequence_of(run: &Run<'_>, name: &str) -> Result<Rc<database::Sequence>> {
     let last = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
@@ -135,6 +110,18 @@ functions! {
     };
     "pg_table_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_type_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_collation_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_operator_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_opclass_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_conversion_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_statistics_obj_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "to_regtype" (1, 1) INT8, true => |_, a| {
+        let wanted = as_text(&a[0]).trim_start_matches("pg_catalog.");
+        let found = catalog::PG_TYPES.iter().find(|known| known.1 == wanted || catalog::format_type(known.0, -1) == wanted);
+        Ok(found.map_or(Value::Null, |known| Value::Int(known.0)))
+    };
+    "pg_get_function_result" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_function_arguments" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
     "pg_function_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_get_userbyid" (1, 1) TEXT, true => |run, a| {
         let id = u32::try_from(as_int(&a[0]) - 10).unwrap_or(u32::MAX);
@@ -143,7 +130,13 @@ functions! {
     "pg_get_expr" (2, 3) TEXT, true => |_, a| Ok(a[0].clone());
     "pg_get_indexdef" (1, 3) TEXT, true => |run, a| optional(catalog::describe_index(run, as_int(&a[0]), a.get(1).map_or(0, as_int)));
     "pg_get_constraintdef" (1, 2) TEXT, true => |run, a| optional(catalog::describe_constraint(run, as_int(&a[0])));
-    "pg_get_viewdef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "pg_get_viewdef" (1, 2) TEXT, true => |run, a| {
+        let number = match &a[0] {
+            Value::Text(name) => catalog::number_of(run, name),
+            number => Some(as_int(number)),
+        };
+        optional(number.and_then(|number| catalog::describe_view(run, number)))
+    };
     "pg_get_ruledef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
     "pg_get_triggerdef" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
     "pg_get_statisticsobjdef_columns" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
@@ -203,35 +196,6 @@ functions! {
     "pg_char_to_encoding" (1, 1) INT8, true => |_, _| Ok(Value::Int(6));
     "pg_tablespace_location" (1, 1) TEXT, true => |_, _| text("");
     "pg_size_pretty" (1, 1) TEXT, true => |_, a| text(format!("{} bytes", as_int(&a[0])));
-    "array_to_string" (2, 3) TEXT, true => |run, a| {
-        let dialect = run.dialect;
-        let parts: Vec<String> = elements(&a[0]).iter().filter(|value| !value.is_null()).map(|value| value.display(dialect)).collect();
-        text(parts.join(as_text(&a[1])))
-    };
-    "array_length" (2, 2) INT8, true => |_, a| {
-        let count = elements(&a[0]).len() as i64;
-        Ok(if count == 0 { Value::Null } else { Value::Int(count) })
-    };
-    "array_upper" (2, 2) INT8, true => |_, a| {
-        let count = elements(&a[0]).len() as i64;
-        Ok(if count == 0 { Value::Null } else { Value::Int(count) })
-    };
-    "array_lower" (2, 2) INT8, true => |_, _| Ok(Value::Int(1));
-    "cardinality" (1, 1) INT8, true => |_, a| Ok(Value::Int(elements(&a[0]).len() as i64));
-    "array_position" (2, 2) INT8, false => |_, a| {
-        let found = elements(&a[0]).iter().position(|value| value.order(&a[1]) == std::cmp::Ordering::Equal);
-        Ok(found.map_or(Value::Null, |at| Value::Int(at as i64 + 1)))
-    };
-    "array_element" (2, 2) Returns::Type(Base::Any), true => |_, a| {
-        let at = usize::try_from(as_int(&a[1]) - 1).ok();
-        Ok(at.and_then(|at| elements(&a[0]).into_iter().nth(at)).unwrap_or_default())
-    };
-    "make_array" (0, usize::MAX) ARRAY, false => |_, a| {
-        let mut out = Vec::new();
-        msgpack::encode_array(&mut out, a.len() as u32);
-        a.iter().for_each(|value| value.encode(&mut out));
-        Ok(Value::Document(out.into()))
-    };
     "has_table_privilege" (2, 3) BOOL, true => |run, a| {
         let (name, wanted) = if a.len() == 3 { (&a[1], &a[2]) } else { (&a[0], &a[1]) };
         let name = as_text(name).rsplit('.').next().unwrap_or_default().trim_matches('"');
@@ -242,8 +206,6 @@ functions! {
         };
         Ok(Value::Bool(run.database.check_space_access(run.context, &table.space, right).is_ok()))
     };
-    "regexp_like" (2, 2) BOOL, true => |_, a| matches(&a[0], &a[1], false);
-    "regexp_like_folded" (2, 2) BOOL, true => |_, a| matches(&a[0], &a[1], true);
     "regclass_number" (1, 1) INT8, true => |run, a| match catalog::number_of(run, as_text(&a[0])) {
         Some(number) => Ok(Value::Int(number)),
         None => match as_text(&a[0]).parse::<i64>() {

@@ -66,6 +66,44 @@ pub enum Base {
     Any,
 }
 
+/// All of them, each at its number.
+const BASES: [Base; 26] = [
+    Base::Unknown,
+    Base::Bool,
+    Base::Int1,
+    Base::Uint1,
+    Base::Int2,
+    Base::Uint2,
+    Base::Int4,
+    Base::Uint4,
+    Base::Int8,
+    Base::Uint8,
+    Base::Integer,
+    Base::Double,
+    Base::Decimal,
+    Base::Number,
+    Base::Text,
+    Base::Bytes,
+    Base::Uuid,
+    Base::Date,
+    Base::Timestamp,
+    Base::TimestampTz,
+    Base::Interval,
+    Base::Json,
+    Base::Scalar,
+    Base::Array,
+    Base::Map,
+    Base::Any,
+];
+
+const _: () = {
+    let mut number = 0;
+    while number < BASES.len() {
+        assert!(BASES[number] as usize == number);
+        number += 1;
+    }
+};
+
 /// A type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
@@ -90,33 +128,42 @@ impl Type {
         Type { base, length: 0, scale: 0 }
     }
 
-    /// An array of values of a type: what is wanted of a parameter that stands for one.
-    pub const fn array_of(element: Base) -> Self {
-        Type { base: Base::Array, length: element as u32 + 1, scale: 0 }
+    /// That of arrays whose elements are of a type. Arrays of arrays are arrays of the same elements.
+    pub fn array_of(element: Type) -> Self {
+        match element.base {
+            Base::Array => element,
+            base => Type { base: Base::Array, length: element.length, scale: base as u32 + 1 },
+        }
     }
 
-    /// What the elements of an array are, if that is known.
-    pub fn element(self) -> Option<Base> {
-        let known = [
-            Base::Bool,
-            Base::Int2,
-            Base::Int4,
-            Base::Int8,
-            Base::Integer,
-            Base::Double,
-            Base::Decimal,
-            Base::Number,
-            Base::Text,
-            Base::Bytes,
-            Base::Uuid,
-            Base::Date,
-            Base::Timestamp,
-            Base::TimestampTz,
-            Base::Interval,
-            Base::Json,
-        ];
-        let is_it = |base: &Base| self.base == Base::Array && *base as u32 + 1 == self.length;
-        known.into_iter().find(is_it)
+    /// The type of an array's elements; `Any`, if nothing is known of them.
+    pub fn element(self) -> Self {
+        let base = self.scale.checked_sub(1).and_then(|number| BASES.get(number as usize)).copied();
+        match base.filter(|_| self.base == Base::Array) {
+            Some(base) => Type { base, length: self.length, scale: 0 },
+            None => Type::of(Base::Any),
+        }
+    }
+
+    /// PostgreSQL's `json`, which is kept as it is written, or `jsonb`.
+    pub const fn json(is_binary: bool) -> Self {
+        Type { base: Base::Json, length: !is_binary as u32, scale: 0 }
+    }
+
+    /// True for JSON that is kept as it is written.
+    pub fn is_plain_json(self) -> bool {
+        self.base == Base::Json && self.length == 1
+    }
+
+    /// The type as a number, for those who take it as a value.
+    pub(crate) fn code(self) -> i64 {
+        i64::from(self.base as u8) | i64::from(self.scale) << 8 | i64::from(self.length) << 24
+    }
+
+    /// The type of such a number.
+    pub(crate) fn of_code(code: i64) -> Self {
+        let base = BASES.get((code & 0xff) as usize).copied().unwrap_or(Base::Any);
+        Type { base, scale: (code >> 8 & 0xffff) as u32, length: (code >> 24 & 0xffff_ffff) as u32 }
     }
 
     /// True for numbers of all kinds.
@@ -253,7 +300,13 @@ impl Type {
             D::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => Type::of(Base::TimestampTz),
             D::Timestamp(..) => Type::of(Base::Timestamp),
             D::Interval { .. } => Type::of(Base::Interval),
-            D::JSON | D::JSONB => Type::of(Base::Json),
+            D::JSON if dialect == Dialect::Postgres => Type::json(false),
+            D::JSON | D::JSONB => Type::json(true),
+            D::Array(
+                ast::ArrayElemTypeDef::SquareBracket(element, _)
+                | ast::ArrayElemTypeDef::AngleBracket(element)
+                | ast::ArrayElemTypeDef::Parenthesis(element),
+            ) if dialect == Dialect::Postgres => Type::array_of(Type::of_ast(dialect, element)?),
             D::AnyType => Type::of(Base::Any),
             D::Custom(name, _) => {
                 return Type::of_name(dialect, &name.to_string())
@@ -337,6 +390,7 @@ impl Type {
             "interval" => Base::Interval,
             "numeric" => Base::Decimal,
             "uuid" => Base::Uuid,
+            "json" if dialect == Dialect::Postgres => return Some(Type::json(false)),
             "json" | "jsonb" => Base::Json,
             "timestamptz" => Base::TimestampTz,
             "varbinary" if dialect == Dialect::Tarantool => Base::Bytes,
@@ -369,7 +423,10 @@ impl Type {
                 Base::Timestamp => "timestamp without time zone",
                 Base::TimestampTz => "timestamp with time zone",
                 Base::Interval => "interval",
-                Base::Json | Base::Array | Base::Map => "jsonb",
+                Base::Array if self.scale > 0 => return format!("{}[]", self.element().name(dialect)),
+                Base::Array => "anyarray",
+                Base::Json if self.is_plain_json() => "json",
+                Base::Json | Base::Map => "jsonb",
             },
         };
         base.to_string()
@@ -378,6 +435,10 @@ impl Type {
     /// The type that values of both can be brought to, to be compared or stand in one column. None: there is none.
     pub fn common(self, other: Type) -> Option<Type> {
         use Base::{Any, Date, Decimal, Double, Integer, Number, Scalar, Text, Timestamp, TimestampTz, Uint8, Unknown};
+        if let (Base::Array, Base::Array) = (self.base, other.base) {
+            let element = self.element().common(other.element())?;
+            return Some(if element.base == Any { Type::of(Base::Array) } else { Type::array_of(element) });
+        }
         if self.base == other.base {
             return Some(if self == other { self } else { Type::of(self.base) });
         }

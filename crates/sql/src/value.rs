@@ -209,7 +209,9 @@ impl Value {
     fn order_slowly(&self, other: &Value) -> Ordering {
         match (self, other) {
             (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-            (Value::Bytes(a), Value::Bytes(b)) | (Value::Document(a), Value::Document(b)) => a.cmp(b),
+            (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+            (Value::Document(a), Value::Document(b)) if a == b => Ordering::Equal,
+            (Value::Document(a), Value::Document(b)) => order_documents(self, other).unwrap_or_else(|| a.cmp(b)),
             (Value::Uuid(a), Value::Uuid(b)) => a.cmp(b),
             (Value::Datetime(a), Value::Datetime(b)) => (a.seconds, a.nanoseconds).cmp(&(b.seconds, b.nanoseconds)),
             (Value::Interval(a), Value::Interval(b)) => span_of(a).cmp(&span_of(b)),
@@ -218,6 +220,29 @@ impl Value {
             _ => order_numbers(self, other),
         }
     }
+}
+
+/// Arrays by the first elements that differ, nulls behind all others; then the shorter one. None: one is no array, or they are equal so.
+fn order_documents(a: &Value, b: &Value) -> Option<Ordering> {
+    let is_array = |value: &Value| match value {
+        Value::Document(bytes) => matches!(bytes.first(), Some(0x90..=0x9f | 0xdc | 0xdd)),
+        _ => false,
+    };
+    if !is_array(a) || !is_array(b) {
+        return None;
+    }
+    let (a, b) = (crate::array::elements(a), crate::array::elements(b));
+    for (a, b) in a.iter().zip(&b) {
+        let order = match (a.is_null(), b.is_null()) {
+            (true, false) => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            _ => a.order(b),
+        };
+        if order != Ordering::Equal {
+            return Some(order);
+        }
+    }
+    Some(a.len().cmp(&b.len())).filter(|order| *order != Ordering::Equal)
 }
 
 /// About how long an interval is, in nanoseconds, with months of 30 days.

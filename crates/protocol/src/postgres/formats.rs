@@ -27,11 +27,9 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Timestamp => 1114,
         Base::TimestampTz => 1184,
         Base::Interval => 1186,
+        Base::Json if ty.is_plain_json() => 114,
         Base::Json => 3802,
-        Base::Array => {
-            let element = ty.element().map_or(25, |element| oid_of(Type::of(element)));
-            ARRAYS.iter().find(|(_, known)| *known == element).map_or(1009, |(array, _)| *array)
-        }
+        Base::Array => array_of(oid_of(ty.element())),
         Base::Map => 3802,
     }
 }
@@ -74,40 +72,60 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         1114 => Base::Timestamp,
         1184 => Base::TimestampTz,
         1186 => Base::Interval,
-        114 | 3802 => Base::Json,
-        oid if element_of(oid).is_some() => Base::Array,
+        114 => return Ok(Type::json(false)),
+        3802 => Base::Json,
+        oid if let Some(element) = element_of(oid) => return type_of(element).map(Type::array_of),
         oid => {
             return Err(Error::new(Condition::UndefinedObject, format!("type with OID {oid} does not exist")));
         }
     }))
 }
 
-/// Types of arrays, and of their elements.
-const ARRAYS: &[(u32, u32)] = &[
-    (1000, 16),
-    (1001, 17),
-    (1005, 21),
-    (1007, 23),
-    (1016, 20),
-    (1021, 700),
-    (1022, 701),
-    (1231, 1700),
-    (1009, 25),
-    (1003, 25),
-    (1014, 1043),
-    (1015, 1043),
-    (2951, 2950),
-    (1182, 1082),
-    (1115, 1114),
-    (1185, 1184),
-    (1187, 1186),
-    (199, 114),
-    (3807, 3802),
-];
+/// The type of arrays of a type.
+fn array_of(element: u32) -> u32 {
+    match element {
+        16 => 1000,
+        17 => 1001,
+        21 => 1005,
+        23 => 1007,
+        20 => 1016,
+        701 => 1022,
+        1700 => 1231,
+        1043 => 1015,
+        2950 => 2951,
+        1082 => 1182,
+        1114 => 1115,
+        1184 => 1185,
+        1186 => 1187,
+        114 => 199,
+        3802 => 3807,
+        _ => 1009,
+    }
+}
 
 /// The type of an array's elements.
 fn element_of(oid: u32) -> Option<u32> {
-    ARRAYS.iter().find(|(array, _)| *array == oid).map(|(_, element)| *element)
+    Some(match oid {
+        1000 => 16,
+        1001 => 17,
+        1005 => 21,
+        1007 => 23,
+        1016 => 20,
+        1021 => 700,
+        1022 => 701,
+        1231 => 1700,
+        1009 | 1003 => 25,
+        1014 | 1015 => 1043,
+        2951 => 2950,
+        1182 => 1082,
+        1115 => 1114,
+        1185 => 1184,
+        1187 => 1186,
+        1028 => 26,
+        199 => 114,
+        3807 => 3802,
+        _ => return None,
+    })
 }
 
 /// Appends a value with its length; null is -1.
@@ -138,8 +156,10 @@ pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Decimal(value) => put_decimal(out, value, ty),
         Value::Datetime(moment) => put_moment(out, moment, ty),
-        Value::Interval(interval) => put_interval(out, interval),
-        Value::Document(bytes) if ty.base == Base::Array => put_array(out, bytes),
+        Value::Interval(_) => out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes()),
+        Value::Document(_) if ty.base == Base::Array => {
+            out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
+        }
         other => out.extend_from_slice(other.display(Dialect::Postgres).as_bytes()),
     }
 }
@@ -188,66 +208,6 @@ fn parts_of(interval: &Interval) -> (i64, i64, i64) {
     (years.wrapping_mul(12).wrapping_add(months), weeks.wrapping_mul(7).wrapping_add(days), micros)
 }
 
-fn put_interval(out: &mut Vec<u8>, interval: &Interval) {
-    let (months, days, micros) = parts_of(interval);
-    let start = out.len();
-    for (count, name) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")] {
-        if count != 0 {
-            let space = if out.len() > start { " " } else { "" };
-            let plural = if count == 1 { "" } else { "s" };
-            let _ = write!(out, "{space}{count} {name}{plural}");
-        }
-    }
-    if micros != 0 || out.len() == start {
-        let space = if out.len() > start { " " } else { "" };
-        let sign = if micros < 0 { "-" } else { "" };
-        let micros = micros.unsigned_abs();
-        let seconds = micros / 1_000_000;
-        let _ = write!(out, "{space}{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-        if micros % 1_000_000 > 0 {
-            let text = format!("{:06}", micros % 1_000_000);
-            out.push(b'.');
-            out.extend_from_slice(text.trim_end_matches('0').as_bytes());
-        }
-    }
-}
-
-/// An array as PostgreSQL writes it: `{1,2,"a b"}`.
-fn put_array(out: &mut Vec<u8>, bytes: &[u8]) {
-    let mut reader = msgpack::Reader::new(bytes);
-    let Ok(count) = reader.read_array() else { return };
-    out.push(b'{');
-    for number in 0..count {
-        if number > 0 {
-            out.push(b',');
-        }
-        let Ok(item) = reader.read_value() else { break };
-        match Value::decode(item) {
-            Value::Null => out.extend_from_slice(b"NULL"),
-            Value::Document(_) => put_array(out, item),
-            Value::Text(text) => {
-                let is_plain = !text.is_empty()
-                    && !text.eq_ignore_ascii_case("null")
-                    && !text.contains([',', '{', '}', '"', '\\', ' ', '\t', '\n']);
-                if is_plain {
-                    out.extend_from_slice(text.as_bytes());
-                } else {
-                    out.push(b'"');
-                    for byte in text.bytes() {
-                        if matches!(byte, b'"' | b'\\') {
-                            out.push(b'\\');
-                        }
-                        out.push(byte);
-                    }
-                    out.push(b'"');
-                }
-            }
-            value => put_plain(out, &value, Type::UNKNOWN),
-        }
-    }
-    out.push(b'}');
-}
-
 fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
     let out_of_range = || Error::new(Condition::NumericOutOfRange, format!("{ty} out of range"));
     match (oid_of(ty), value) {
@@ -291,8 +251,8 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             out.push(1);
             put_plain(out, value, ty);
         }
-        (25 | 1043, value) => put_plain(out, value, ty),
-        (1009, Value::Document(bytes)) => put_binary_array(out, bytes),
+        (25 | 114 | 1043, value) => put_plain(out, value, ty),
+        (_, Value::Document(_)) if ty.base == Base::Array => put_binary_array(out, value, ty)?,
         _ => {
             let what = format!("a value of the column is no {ty}: {}", value.display(Dialect::Postgres));
             return Err(Error::new(Condition::TypeMismatch, what).hint("Ask for the column as text, or cast it."));
@@ -301,23 +261,34 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
     Ok(())
 }
 
-/// An array of texts.
-fn put_binary_array(out: &mut Vec<u8>, bytes: &[u8]) {
-    let mut reader = msgpack::Reader::new(bytes);
-    let count = reader.read_array().unwrap_or(0);
-    out.extend_from_slice(&u32::from(count > 0).to_be_bytes());
-    out.extend_from_slice(&1u32.to_be_bytes());
-    out.extend_from_slice(&25u32.to_be_bytes());
-    if count == 0 {
-        return;
+/// An array: its dimensions, whether it has nulls, the type of its elements, how many they are, and they.
+fn put_binary_array(out: &mut Vec<u8>, array: &Value, ty: Type) -> Result<(), Error> {
+    let mut lengths: Vec<usize> = Vec::new();
+    let mut flat = vec![array.clone()];
+    // Arrays of arrays have elements of one length.
+    while let Some(Value::Document(_)) = flat.first()
+        && lengths.len() < 6
+    {
+        let next: Vec<Value> = flat.iter().flat_map(sql::elements).collect();
+        lengths.push(next.len() / flat.len());
+        flat = next;
     }
-    out.extend_from_slice(&count.to_be_bytes());
-    out.extend_from_slice(&1u32.to_be_bytes());
-    for _ in 0..count {
-        let item = reader.read_value().map_or(Value::Null, Value::decode);
-        // As text it always is one.
-        let _ = put_value(out, &item, Type::TEXT, false);
+    let element = match ty.element().base {
+        Base::Any => Type::TEXT,
+        _ => ty.element(),
+    };
+    let dimensions = if flat.is_empty() { &[] } else { &lengths[..] };
+    out.extend_from_slice(&(dimensions.len() as u32).to_be_bytes());
+    out.extend_from_slice(&u32::from(flat.iter().any(Value::is_null)).to_be_bytes());
+    out.extend_from_slice(&oid_of(element).to_be_bytes());
+    for length in dimensions {
+        out.extend_from_slice(&(*length as u32).to_be_bytes());
+        out.extend_from_slice(&1u32.to_be_bytes());
     }
+    for value in &flat {
+        put_value(out, value, element, true)?;
+    }
+    Ok(())
 }
 
 /// A number in groups of four digits: how many, the weight of the first, sign, digits behind the point, the groups.
@@ -410,7 +381,7 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
             Some((1, text)) => sql::parse_value(Dialect::Postgres, super::message::utf8(text)?, Type::of(Base::Json))?,
             _ => return Err(wrong()),
         },
-        114 => sql::parse_value(Dialect::Postgres, super::message::utf8(bytes)?, Type::of(Base::Json))?,
+        114 => sql::parse_value(Dialect::Postgres, super::message::utf8(bytes)?, Type::json(false))?,
         oid if element_of(oid).is_some() => read_binary_array(bytes).unwrap_or_else(|| Err(wrong()))?,
         _ => Value::text(super::message::utf8(bytes)?),
     })
@@ -512,11 +483,13 @@ mod tests {
 
     #[test]
     fn arrays_are_read_as_they_are_written() {
-        for (text, oid) in [("{}", 1007), ("{1,2,NULL}", 1007), (r#"{"a b",c,"q\"\\","NULL"}"#, 1009)] {
+        for (text, oid) in
+            [("{}", 1007), ("{1,2,NULL}", 1007), ("{{1,2},{3,4}}", 1007), (r#"{"a b",c,"q\"\\","NULL"}"#, 1009)]
+        {
             let value = read_value(text.as_bytes(), oid, Type::UNKNOWN, false).unwrap();
             assert_eq!(plain(&value, Base::Array), text);
         }
-        for text in ["", "{", "{1,}", "{1}}", "{{1}}", "1,2"] {
+        for text in ["", "{", "{1,}", "{1}}", "{{1}", "1,2"] {
             assert!(read_value(text.as_bytes(), 1007, Type::UNKNOWN, false).is_err(), "{text}");
         }
     }

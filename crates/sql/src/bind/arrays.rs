@@ -1,45 +1,20 @@
 //! Arrays in expressions, and the types that stand for objects of the catalog.
 
 use super::expressions::not;
-use super::from::Tree;
-use super::{Binder, Bound, Output, Place, Relation, RelationColumn, Scope};
+use super::{Binder, Bound, Output, Scope};
+use crate::aggregates::{Aggregate, AggregateCall};
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Comparison, Expr};
 use crate::plan::Plan;
 use crate::types::{Base, Type};
+use crate::value::Value;
 use sqlparser::ast::{self, BinaryOperator};
 
 impl Binder<'_> {
-    /// `unnest(array)` in FROM.
-    pub(super) fn bind_unnest(
-        &self,
-        scope: &mut Scope<'_>,
-        argument: &ast::FunctionArg,
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<Tree> {
-        let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
-            return Err(Error::unsupported(format!("'unnest({argument})'")));
-        };
-        let array = self.as_array(self.bind(scope, expr)?)?.expr;
-        let slot = self.new_slot();
-        let name = alias.map_or_else(|| "unnest".to_string(), |alias| self.dialect.fold(&alias.name));
-        let column = RelationColumn {
-            name: name.clone(),
-            ty: Type::of(Base::Any),
-            collation: None,
-            place: Place::Slot(slot),
-            is_hidden: false,
-        };
-        let mut relation = Relation { alias: name, columns: vec![column] };
-        self.alias_of(alias, &mut relation)?;
-        self.add_relation(scope, relation)?;
-        Ok(Tree::Rows(Box::new(Plan::Unnest { array, slot })))
-    }
-
     /// An expression as an array. A parameter of which nothing is known is one.
-    fn as_array(&self, bound: Bound) -> Result<Bound> {
+    pub(super) fn as_array(&self, bound: Bound) -> Result<Bound> {
         match bound.ty.base {
             Base::Array | Base::Any => Ok(bound),
             Base::Unknown => self.cast_to(bound, Type::of(Base::Array), Strictness::Explicit),
@@ -50,10 +25,13 @@ impl Binder<'_> {
     /// The elements of an array as a query of one column, whose values are of a type.
     pub(super) fn elements_of(&self, scope: &Scope<'_>, array: &ast::Expr, ty: Type) -> Result<super::Query> {
         let array = self.bind(scope, array)?;
-        let array = match array.ty.base {
-            Base::Unknown => self.cast_to(array, Type::array_of(ty.base), Strictness::Explicit)?.expr,
-            _ => self.as_array(array)?.expr,
+        let array = match (array.ty.base, self.dialect) {
+            (Base::Unknown, Dialect::Postgres) if ty.base != Base::Unknown => {
+                self.cast_to(array, Type::array_of(ty), Strictness::Explicit)?
+            }
+            _ => self.as_array(array)?,
         };
+        let array = array.expr;
         let (slot, output) = (self.new_slot(), self.new_slot());
         let element = Expr::Cast(Type::of(ty.base), Strictness::Explicit, Box::new(Expr::Slot(slot)));
         let plan = Plan::Map(Box::new(Plan::Unnest { array, slot }), vec![(output, element)]);
@@ -82,12 +60,227 @@ impl Binder<'_> {
             ("\"char\"" | "name" | "cstring", _) => {
                 return Ok(Ok(self.cast_to(value, Type::TEXT, Strictness::Explicit)?));
             }
-            (name, _) if name.ends_with("[]") || name == "int2vector" || name == "oidvector" => {
-                return Ok(Ok(self.as_array(value)?));
+            (name, _) if name == "int2vector" || name == "oidvector" => {
+                let array = self.as_array(value)?;
+                return Ok(Ok(Bound { ty: Type::array_of(Type::of(Base::Int8)), ..array }));
             }
             _ => return Ok(Err(value)),
         };
         Ok(Ok(self.call(function, vec![value])?))
+    }
+
+    /// `ARRAY[...]`.
+    pub(super) fn bind_array(&self, scope: &Scope<'_>, items: &[ast::Expr]) -> Result<Bound> {
+        let mut bound = Vec::with_capacity(items.len());
+        for item in items {
+            bound.push(match item {
+                // Arrays within arrays need not say that they are some.
+                ast::Expr::Array(array) => self.bind_array(scope, &array.elem)?,
+                item => self.bind(scope, item)?,
+            });
+        }
+        let (bound, ty) = self.alike(bound, "ARRAY")?;
+        let element = if ty.base == Base::Unknown { Type::TEXT } else { ty };
+        let ty = if bound.is_empty() { Type::of(Base::Array) } else { Type::array_of(element) };
+        let mut array = self.call("make_array", bound)?;
+        array.ty = ty;
+        Ok(array)
+    }
+
+    /// `array(SELECT ...)`.
+    pub(super) fn bind_array_of_query(&self, scope: &Scope<'_>, query: &ast::Query) -> Result<Bound> {
+        let mut query = self.bind_query(query, Some(scope))?;
+        let [output] = query.outputs.as_slice() else {
+            return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));
+        };
+        let ty = Type::array_of(output.ty);
+        let slot = self.new_slot();
+        let call = AggregateCall {
+            aggregate: Aggregate::Array,
+            arguments: vec![Expr::Slot(output.slot)],
+            result: ty,
+            ..AggregateCall::any_of(output.slot, slot)
+        };
+        query.plan = Plan::Aggregate { input: Box::new(query.plan), groups: Vec::new(), calls: vec![call] };
+        query.outputs = vec![Output { name: "array".to_string(), slot, ty, collation: None }];
+        let found = Bound::new(self.make_subquery(query, Asked::Scalar), ty);
+        let none = Bound::new(Expr::Const(Value::Document([0x90].as_slice().into())), ty);
+        let mut array = self.call("coalesce", vec![found, none])?;
+        array.ty = ty;
+        Ok(array)
+    }
+
+    /// `array[1]`, `array[1:2]`, and the same of JSON.
+    pub(super) fn bind_subscripts(
+        &self,
+        scope: &Scope<'_>,
+        root: &ast::Expr,
+        chain: &[ast::AccessExpr],
+    ) -> Result<Bound> {
+        let root = self.bind(scope, root)?;
+        let mut subscripts = Vec::with_capacity(chain.len());
+        for access in chain {
+            match access {
+                ast::AccessExpr::Subscript(subscript) => subscripts.push(subscript),
+                ast::AccessExpr::Dot(_) => return Err(Error::unsupported(format!("'{access}'"))),
+            }
+        }
+        if root.ty.base == Base::Json {
+            let mut found = root;
+            for subscript in subscripts {
+                let ast::Subscript::Index { index } = subscript else {
+                    return Err(Error::new(Condition::TypeMismatch, "jsonb subscript does not support slices"));
+                };
+                let index = self.bind(scope, index)?;
+                found = self.json_member(found, index, false)?;
+            }
+            return Ok(found);
+        }
+        let root = self.as_array(root)?;
+        let ty = root.ty;
+        let number = |expr: Option<&ast::Expr>| -> Result<Bound> {
+            match expr {
+                Some(expr) => self.cast_to(self.bind(scope, expr)?, Type::of(Base::Int4), Strictness::Explicit),
+                None => Ok(Bound::new(Expr::Const(Value::Null), Type::of(Base::Int4))),
+            }
+        };
+        let is_slice = subscripts.iter().any(|subscript| matches!(subscript, ast::Subscript::Slice { .. }));
+        let mut arguments = vec![root];
+        for subscript in subscripts {
+            match subscript {
+                ast::Subscript::Index { index } if is_slice => {
+                    arguments.push(number(None)?);
+                    arguments.push(number(Some(index))?);
+                }
+                ast::Subscript::Index { index } => arguments.push(number(Some(index))?),
+                ast::Subscript::Slice { lower_bound, upper_bound, stride: None } => {
+                    arguments.push(number(lower_bound.as_ref())?);
+                    arguments.push(number(upper_bound.as_ref())?);
+                }
+                other => return Err(Error::unsupported(format!("'[{other}]'"))),
+            }
+        }
+        let mut found = self.call(if is_slice { "array_slice" } else { "array_element" }, arguments)?;
+        found.ty = if is_slice { ty } else { ty.element() };
+        Ok(found)
+    }
+
+    /// Both as arrays of one type.
+    fn both_arrays(&self, a: Bound, b: Bound) -> Result<(Bound, Bound, Type)> {
+        let ty = match (a.ty.base, b.ty.base) {
+            (Base::Array, Base::Array) => a.ty.common(b.ty).unwrap_or(a.ty),
+            (Base::Array, _) => a.ty,
+            _ => b.ty,
+        };
+        let cast = |bound: Bound| match bound.ty == ty {
+            true => Ok(bound),
+            false => self.cast_to(bound, ty, Strictness::Explicit),
+        };
+        Ok((cast(a)?, cast(b)?, ty))
+    }
+
+    /// `||` with an array on a side. None: there is none.
+    pub(super) fn concat_arrays(&self, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
+        let (a, b) = (a.clone(), b.clone());
+        let (name, a, b, ty) = match (a.ty.base, b.ty.base) {
+            (Base::Array, Base::Array | Base::Unknown) | (Base::Unknown, Base::Array) => {
+                let (a, b, ty) = self.both_arrays(a, b)?;
+                ("array_cat", a, b, ty)
+            }
+            (Base::Array, _) => {
+                let ty = a.ty;
+                let b = if ty.element().base == Base::Any {
+                    b
+                } else {
+                    self.cast_to(b, ty.element(), Strictness::Explicit)?
+                };
+                ("array_append", a, b, ty)
+            }
+            (_, Base::Array) => {
+                let ty = b.ty;
+                let a = if ty.element().base == Base::Any {
+                    a
+                } else {
+                    self.cast_to(a, ty.element(), Strictness::Explicit)?
+                };
+                ("array_prepend", a, b, ty)
+            }
+            _ => return Ok(None),
+        };
+        let mut found = self.call(name, vec![a, b])?;
+        found.ty = ty;
+        Ok(Some(found))
+    }
+
+    /// `@>`, `<@` and `&&` of arrays. None: no side is one.
+    pub(super) fn compare_arrays(&self, name: &str, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
+        if a.ty.base != Base::Array && b.ty.base != Base::Array {
+            return Ok(None);
+        }
+        let (a, b, _) = self.both_arrays(a.clone(), b.clone())?;
+        Ok(Some(match name {
+            "@>" => self.call("array_contains", vec![a, b])?,
+            "<@" => self.call("array_contains", vec![b, a])?,
+            _ => self.call("array_overlaps", vec![a, b])?,
+        }))
+    }
+
+    /// Calls of functions of arrays whose arguments have to fit. None: it is another one.
+    pub(super) fn bind_array_call(&self, name: &str, arguments: &mut Vec<Bound>) -> Result<Option<Bound>> {
+        let array_at = match (name, arguments.len()) {
+            ("array_to_string", 2..=3)
+            | ("array_append" | "array_remove" | "array_cat" | "array_positions", 2)
+            | ("array_position", 2..=3)
+            | ("array_replace", 3)
+            | ("array_length" | "array_upper" | "array_lower" | "trim_array", 2)
+            | ("cardinality" | "array_ndims" | "array_dims", 1) => 0,
+            ("array_prepend", 2) => 1,
+            ("array_fill", 2) => {
+                let element = arguments.remove(0);
+                let element = match element.ty.base {
+                    Base::Unknown => self.cast_to(element, Type::TEXT, Strictness::Explicit)?,
+                    _ => element,
+                };
+                let ty = Type::array_of(element.ty);
+                let counts = self.as_array(arguments.remove(0))?;
+                let mut found = self.call("array_fill", vec![element, counts])?;
+                found.ty = ty;
+                return Ok(Some(found));
+            }
+            _ => return Ok(None),
+        };
+        let array = arguments.remove(array_at);
+        let array = self.as_array(array)?;
+        let ty = array.ty;
+        arguments.insert(array_at, array);
+        if name == "array_to_string" {
+            let code = Bound::new(Expr::Const(Value::Int(ty.code())), Type::of(Base::Int8));
+            arguments.insert(2, code);
+            return self.call("array_text", std::mem::take(arguments)).map(Some);
+        }
+        let takes_elements = matches!(
+            name,
+            "array_append" | "array_remove" | "array_prepend" | "array_position" | "array_positions" | "array_replace"
+        );
+        let wanted = if name == "array_cat" { ty } else { ty.element() };
+        if (takes_elements || name == "array_cat") && wanted.base != Base::Any {
+            for at in 0..arguments.len() {
+                let is_start = name == "array_position" && at == 2;
+                if at != array_at && !is_start && arguments[at].ty != wanted {
+                    let value = arguments.remove(at);
+                    arguments.insert(at, self.cast_to(value, wanted, Strictness::Explicit)?);
+                }
+            }
+        }
+        let gives_array = matches!(
+            name,
+            "array_append" | "array_remove" | "array_prepend" | "array_replace" | "array_cat" | "trim_array"
+        );
+        let mut found = self.call(name, std::mem::take(arguments))?;
+        if gives_array {
+            found.ty = ty;
+        }
+        Ok(Some(found))
     }
 
     /// A comparison of values with each row of a query, or with any.
@@ -178,7 +371,10 @@ impl Binder<'_> {
                     },
                 );
             }
-            _ => return Err(Error::unsupported(format!("operator {op}"))),
+            _ => {
+                let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
+                return self.bind_document_operator(op, a, b);
+            }
         };
         let function = if folds_case { "regexp_like_folded" } else { "regexp_like" };
         let matched = self.call(function, vec![self.bind(scope, left)?, self.bind(scope, right)?])?;

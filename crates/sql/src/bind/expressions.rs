@@ -1,7 +1,7 @@
 //! Expressions: names, types, and what the dialects make of two values of different types.
 
 use super::{Binder, Bound, Scope};
-use crate::aggregates::{self, Aggregate, AggregateCall};
+use crate::aggregates::{self, Aggregate};
 use crate::arithmetic::{Arithmetic, Manner};
 use crate::cast::{Strictness, cast, from_hex, parse_number};
 use crate::dialect::{Dialect, NUMBER_MARK};
@@ -116,6 +116,22 @@ impl Binder<'_> {
             }
             E::Ceil { expr, .. } => self.call("ceil", vec![self.bind(scope, expr)?])?,
             E::Floor { expr, .. } => self.call("floor", vec![self.bind(scope, expr)?])?,
+            E::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut arguments = Vec::new();
+                for part in [expr, overlay_what, overlay_from].into_iter().chain(overlay_for) {
+                    arguments.push(self.bind(scope, part)?);
+                }
+                self.call("overlay", arguments)?
+            }
+            E::AtTimeZone { timestamp, time_zone } => {
+                let (moment, zone) = (self.bind(scope, timestamp)?, self.bind(scope, time_zone)?);
+                let moment = match moment.ty.base {
+                    Base::TimestampTz | Base::Timestamp => moment,
+                    _ => self.cast_to(moment, Type::of(Base::TimestampTz), Strictness::Explicit)?,
+                };
+                let name = if moment.ty.base == Base::TimestampTz { "at_zone" } else { "of_zone" };
+                self.call(name, vec![moment, zone])?
+            }
             E::Extract { field, expr, .. } => {
                 let unit = Bound::new(Expr::Const(Value::text(field.to_string().to_lowercase())), Type::TEXT);
                 let value = self.bind(scope, expr)?;
@@ -123,9 +139,12 @@ impl Binder<'_> {
                     Base::Unknown => self.cast_to(value, Type::of(Base::TimestampTz), Strictness::Explicit)?,
                     _ => value,
                 };
-                self.call("date_part", vec![unit, value])?
+                let name = if self.dialect == Dialect::Postgres { "extract_part" } else { "date_part" };
+                self.call(name, vec![unit, value])?
             }
             E::Interval(interval) => self.bind_interval(interval)?,
+            E::Array(array) => self.bind_array(scope, &array.elem)?,
+            E::CompoundFieldAccess { root, access_chain } => self.bind_subscripts(scope, root, access_chain)?,
             E::Collate { expr, collation } => {
                 let name = self.dialect.object_name(collation)?;
                 let value = self.bind(scope, expr)?;
@@ -205,7 +224,7 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_literal(&self, value: &ast::Value) -> Result<Bound> {
+    pub(super) fn bind_literal(&self, value: &ast::Value) -> Result<Bound> {
         use ast::Value as V;
         let text_type = if self.dialect == Dialect::Postgres { Type::UNKNOWN } else { Type::TEXT };
         Ok(match value {
@@ -312,7 +331,7 @@ impl Binder<'_> {
         Ok(Bound::new(Expr::Param(number), ty))
     }
 
-    fn bind_interval(&self, interval: &ast::Interval) -> Result<Bound> {
+    pub(super) fn bind_interval(&self, interval: &ast::Interval) -> Result<Bound> {
         let literal = match &*interval.value {
             ast::Expr::Value(value) => match &value.value {
                 ast::Value::SingleQuotedString(text) | ast::Value::Number(text, _) => Some(text.clone()),
@@ -338,6 +357,14 @@ impl Binder<'_> {
         {
             *param = to;
         }
+        let is_shown_by_type = bound.ty.is_moment()
+            || matches!(bound.ty.base, Base::Interval | Base::Array)
+            || bound.ty.base == Base::Decimal && bound.ty.length > 0;
+        if self.dialect == Dialect::Postgres && to.base == Base::Text && is_shown_by_type {
+            let code = Bound::new(Expr::Const(Value::Int(bound.ty.code())), Type::of(Base::Int8));
+            let text = self.call("text_of", vec![bound, code])?;
+            return self.cast_to(text, to, strictness);
+        }
         let collation = bound.collation;
         if bound.ty == to && !matches!(bound.expr, Expr::Param(_)) {
             return Ok(Bound { expr: bound.expr, ty: to, collation });
@@ -357,7 +384,7 @@ impl Binder<'_> {
             return Ok((a, b));
         }
         let to = |bound: Bound, ty: Type| self.cast_to(bound, ty, Strictness::Explicit);
-        let plain = |ty: Type| Type::of(ty.base);
+        let plain = |ty: Type| if ty.base == Base::Array { ty } else { Type::of(ty.base) };
         match (a.ty.base, b.ty.base) {
             (x, y) if x == y && x != Base::Unknown => Ok((a, b)),
             (Base::Unknown, Base::Unknown) => Ok((to(a, Type::TEXT)?, to(b, Type::TEXT)?)),
@@ -386,6 +413,15 @@ impl Binder<'_> {
                 let ty = plain(a.ty);
                 Ok((a, to(b, ty)?))
             }
+            // A document beside a number is one; beside text it is compared as one of text.
+            (Base::Json, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {
+                Ok((self.cast_to(a, Type::of(Base::Double), Strictness::Comparison)?, b))
+            }
+            (_, Base::Json) if self.dialect == Dialect::Mysql && a.ty.is_number() => {
+                Ok((a, self.cast_to(b, Type::of(Base::Double), Strictness::Comparison)?))
+            }
+            (Base::Json, Base::Text) if self.dialect == Dialect::Mysql => Ok((a, self.as_json(b)?)),
+            (Base::Text, Base::Json) if self.dialect == Dialect::Mysql => Ok((self.as_json(a)?, b)),
             (Base::Bool, _) | (_, Base::Bool)
                 if self.dialect == Dialect::Mysql && (a.ty.is_number() || b.ty.is_number()) =>
             {
@@ -401,7 +437,7 @@ impl Binder<'_> {
         }
     }
 
-    fn no_operator(&self, sign: &str, a: Type, b: Type) -> Error {
+    pub(super) fn no_operator(&self, sign: &str, a: Type, b: Type) -> Error {
         match self.dialect {
             Dialect::Tarantool => {
                 let what =
@@ -466,6 +502,14 @@ impl Binder<'_> {
             B::StringConcat if self.dialect == Dialect::Mysql => return self.bind_logic(scope, left, &B::Or, right),
             B::StringConcat => {
                 let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
+                if self.dialect == Dialect::Postgres {
+                    if let Some(found) = self.concat_arrays(&a, &b)? {
+                        return Ok(found);
+                    }
+                    if a.ty.base == Base::Json || b.ty.base == Base::Json {
+                        return self.bind_document_operator(op, a, b);
+                    }
+                }
                 return self.concat(a, b);
             }
             B::PGLikeMatch => return Ok(boolean(self.bind_like(scope, left, right, None, false)?)),
@@ -475,6 +519,9 @@ impl Binder<'_> {
             other => return self.bind_match(scope, left, other, right),
         };
         let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
+        if *op == B::Minus && a.ty.base == Base::Json && self.dialect == Dialect::Postgres {
+            return self.bind_document_operator(op, a, b);
+        }
         self.arithmetic(arithmetic, a, b)
     }
 
@@ -678,34 +725,6 @@ impl Binder<'_> {
         Ok(if a.base == Base::Double || b.base == Base::Double { Base::Double } else { Base::Decimal })
     }
 
-    fn arithmetic_of_time(&self, operation: Arithmetic, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
-        let sign = match operation {
-            Arithmetic::Add => 1,
-            Arithmetic::Subtract => -1,
-            _ => return Ok(None),
-        };
-        let call = |moment: &Bound, interval: Bound, result: Type| -> Result<Bound> {
-            let sign = Bound::new(Expr::Const(Value::Int(sign)), Type::of(Base::Int4));
-            let mut found = self.call("moved", vec![moment.clone(), interval, sign])?;
-            found.ty = result;
-            Ok(found)
-        };
-        let after = |ty: Type| if ty.base == Base::Date { Type::of(Base::Timestamp) } else { ty };
-        Ok(Some(match (a.ty.base, b.ty.base) {
-            (_, Base::Interval) if a.ty.is_moment() => call(a, b.clone(), after(a.ty))?,
-            (Base::Interval, _) if b.ty.is_moment() && sign > 0 => call(b, a.clone(), after(b.ty))?,
-            (Base::Date, Base::Date) if sign < 0 => self.call("days_between", vec![a.clone(), b.clone()])?,
-            (Base::Date, _) if b.ty.is_integer() => {
-                let Expr::Const(Value::Int(days)) = b.expr else {
-                    return Err(Error::unsupported("a day and a number of days that is no constant"));
-                };
-                let interval = crate::moments::parse_interval(&format!("{days} days"))?;
-                call(a, Bound::new(Expr::Const(Value::Interval(Rc::new(interval))), Type::of(Base::Interval)), a.ty)?
-            }
-            _ => return Ok(None),
-        }))
-    }
-
     fn bind_like(
         &self,
         scope: &Scope<'_>,
@@ -898,23 +917,34 @@ impl Binder<'_> {
             Some(ast::ObjectNamePart::Identifier(ident)) => ident.value.to_lowercase(),
             _ => return Err(Error::unsupported(format!("'{}'", function.name))),
         };
-        if function.over.is_some() {
-            return Err(Error::unsupported("OVER (window functions)"));
+        if let Some(over) = &function.over {
+            return self.bind_window(scope, &name, function, over);
         }
         let empty = Vec::new();
         let (given, list) = match &function.args {
             ast::FunctionArguments::None => (&empty, None),
             ast::FunctionArguments::List(list) => (&list.args, Some(list)),
+            ast::FunctionArguments::Subquery(query) if name == "array" => {
+                return self.bind_array_of_query(scope, query);
+            }
             ast::FunctionArguments::Subquery(_) => return Err(Error::unsupported(format!("{name}(SELECT ...)"))),
         };
         let is_star = matches!(given.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]);
         let is_extreme =
             matches!(name.as_str(), "min" | "max") && given.len() > 1 && self.dialect == Dialect::Tarantool;
         let counts_nothing = name == "count" && given.is_empty() && self.dialect == Dialect::Tarantool;
-        if let Some(aggregate) = aggregates::find(&name, is_star || counts_nothing).filter(|_| !is_extreme) {
+        if let Some(aggregate) =
+            aggregates::find(self.dialect, &name, is_star || counts_nothing).filter(|_| !is_extreme)
+        {
             return self.bind_aggregate(scope, aggregate, &name, function, list);
         }
         if let Some(own) = self.bind_own_call(scope, &name, given)? {
+            return Ok(own);
+        }
+        if super::sets::is_set(self.dialect, &name) {
+            return self.bind_set_in_projection(scope, &name, given);
+        }
+        if let Some(own) = self.bind_json_call(scope, &name, given)? {
             return Ok(own);
         }
         let mut arguments = Vec::with_capacity(given.len());
@@ -923,6 +953,14 @@ impl Binder<'_> {
                 return Err(Error::unsupported(format!("'{name}({argument})'")));
             };
             arguments.push(self.bind(scope, expr)?);
+        }
+        if self.dialect == Dialect::Postgres
+            && let Some(own) = match self.bind_array_call(&name, &mut arguments)? {
+                Some(own) => Some(own),
+                None => self.bind_typed_call(&name, &mut arguments)?,
+            }
+        {
+            return Ok(own);
         }
         match name.as_str() {
             "if" | "iif" if arguments.len() == 3 => {
@@ -977,9 +1015,18 @@ impl Binder<'_> {
                 (arguments, ty)
             }
             Returns::Common => self.alike(arguments, &name.to_uppercase())?,
+            Returns::ArrayOf(base) => (arguments, Type::array_of(Type::of(base))),
+            Returns::Element => {
+                let ty = arguments.first().map_or(Type::UNKNOWN, |argument| argument.ty.element());
+                (arguments, ty)
+            }
+            Returns::FirstArray => {
+                let ty = arguments.iter().find(|argument| argument.ty.base == Base::Array).map(|argument| argument.ty);
+                (arguments, ty.unwrap_or_else(|| Type::of(Base::Array)))
+            }
         };
         let collation = match function.result {
-            Returns::Type(_) => None,
+            Returns::Type(_) | Returns::ArrayOf(_) => None,
             _ => arguments.iter().find_map(|argument| argument.collation.clone()),
         };
         let mut exprs = Vec::with_capacity(arguments.len());
@@ -1015,18 +1062,10 @@ impl Binder<'_> {
             return Err(misused("aggregate function calls cannot be nested"));
         }
         scope.in_aggregate.set(true);
-        let bound = self.bind_aggregate_parts(scope, aggregate, function, list);
+        let bound = self.bind_aggregate_parts(scope, aggregate, name, function, list);
         scope.in_aggregate.set(false);
-        let mut call = bound?;
-        let wanted = match aggregate {
-            Aggregate::CountRows => 0..=0,
-            Aggregate::Concatenate => 1..=2,
-            _ => 1..=1,
-        };
-        if !wanted.contains(&call.arguments.len()) {
-            let what = format!("Wrong number of arguments is passed to {}()", name.to_uppercase());
-            return Err(Error::new(Condition::UndefinedFunction, what));
-        }
+        let (mut call, arguments) = bound?;
+        call.arguments = arguments.into_iter().map(|argument| argument.expr).collect();
         // The same aggregate twice is computed once.
         let mut calls = calls.borrow_mut();
         let known = calls.iter().find(|other| {
@@ -1047,103 +1086,6 @@ impl Binder<'_> {
         let slot = call.slot;
         calls.push(call);
         Ok(Bound { collation, ..Bound::new(Expr::Slot(slot), ty) })
-    }
-
-    fn bind_aggregate_parts(
-        &self,
-        scope: &Scope<'_>,
-        aggregate: Aggregate,
-        function: &ast::Function,
-        list: Option<&ast::FunctionArgumentList>,
-    ) -> Result<AggregateCall> {
-        let mut arguments = Vec::new();
-        let mut order = Vec::new();
-        let mut is_distinct = false;
-        if let Some(list) = list {
-            is_distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
-            for argument in &list.args {
-                match argument {
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
-                        arguments.push(self.bind(scope, expr)?)
-                    }
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) if aggregate == Aggregate::CountRows => {}
-                    other => return Err(Error::unsupported(format!("'{}({other})'", function.name))),
-                }
-            }
-            for clause in &list.clauses {
-                match clause {
-                    ast::FunctionArgumentClause::OrderBy(keys) => {
-                        for key in keys {
-                            let is_descending = key.options.sort == Some(ast::OrderBySort::Desc);
-                            let nulls_first =
-                                key.options.nulls_first.unwrap_or(is_descending != self.dialect.has_nulls_first());
-                            order.push((self.bind(scope, &key.expr)?.expr, is_descending, nulls_first));
-                        }
-                    }
-                    ast::FunctionArgumentClause::Separator(text) => arguments.push(self.bind_literal(&text.value)?),
-                    other => return Err(Error::unsupported(format!("'{other}'"))),
-                }
-            }
-        }
-        let filter = function.filter.as_ref().map(|filter| self.condition(scope, filter)).transpose()?;
-        let collation = arguments.first().and_then(|argument| argument.collation.clone());
-        let (arguments, result) = self.aggregate_types(aggregate, arguments)?;
-        let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
-        Ok(AggregateCall { aggregate, arguments, result, is_distinct, filter, order, collation, slot: 0 })
-    }
-
-    fn aggregate_types(&self, aggregate: Aggregate, mut arguments: Vec<Bound>) -> Result<(Vec<Bound>, Type)> {
-        let Some(first) = arguments.first().map(|argument| argument.ty) else {
-            return Ok((arguments, Type::of(Base::Int8)));
-        };
-        let is_open = matches!(first.base, Base::Any | Base::Scalar | Base::Number);
-        let ty = match aggregate {
-            Aggregate::CountRows | Aggregate::Count => {
-                Type::of(if self.dialect == Dialect::Tarantool { Base::Integer } else { Base::Int8 })
-            }
-            Aggregate::Sum | Aggregate::Average | Aggregate::Total | Aggregate::Variance { .. } => {
-                if !first.is_number() && !is_open {
-                    match self.dialect {
-                        Dialect::Postgres if first.base != Base::Unknown => {
-                            return Err(Error::new(
-                                Condition::UndefinedFunction,
-                                format!("function sum({first}) does not exist"),
-                            ));
-                        }
-                        Dialect::Tarantool => {
-                            let argument = arguments.remove(0);
-                            arguments.insert(0, self.cast_to(argument, Type::of(Base::Number), Strictness::Explicit)?);
-                        }
-                        _ => {
-                            let argument = arguments.remove(0);
-                            arguments.insert(0, self.cast_to(argument, Type::of(Base::Double), Strictness::Explicit)?);
-                        }
-                    }
-                }
-                let first = arguments[0].ty;
-                Type::of(match (aggregate, self.dialect, first.base) {
-                    (Aggregate::Total | Aggregate::Variance { .. }, ..) => Base::Double,
-                    (_, Dialect::Postgres | Dialect::Mysql, Base::Double) => Base::Double,
-                    (_, Dialect::Tarantool, _) => Base::Number,
-                    (Aggregate::Sum, Dialect::Postgres, Base::Int1 | Base::Int2 | Base::Int4) => Base::Int8,
-                    (_, _, Base::Any | Base::Scalar | Base::Number) => Base::Number,
-                    _ => Base::Decimal,
-                })
-            }
-            // What it is, its values say.
-            Aggregate::Least | Aggregate::Greatest if self.dialect == Dialect::Tarantool => Type::of(Base::Scalar),
-            Aggregate::Least | Aggregate::Greatest | Aggregate::Any => {
-                if first.base == Base::Unknown {
-                    let argument = arguments.remove(0);
-                    arguments.insert(0, self.cast_to(argument, Type::TEXT, Strictness::Explicit)?);
-                }
-                arguments[0].ty
-            }
-            Aggregate::Concatenate => Type::TEXT,
-            Aggregate::And | Aggregate::Or => Type::BOOL,
-            Aggregate::BitAnd | Aggregate::BitOr => Type::of(first.base),
-        };
-        Ok((arguments, ty))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::plan::{HashJoin, JoinKind, Plan, Scan, SortKey};
 use crate::table::Index;
 use crate::types::{Base, Type};
 use crate::value::Value;
+use crate::views::OwnedRows;
 use hashbrown::HashSet;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 use std::rc::Rc;
@@ -24,6 +25,8 @@ pub(super) enum Tree {
     Rows(Box<Plan>),
     /// All of these, as far as the conditions hold.
     Inner(Vec<Tree>, Vec<Expr>),
+    /// A view whose tables are planned with the conditions around it.
+    View(Box<Tree>, Vec<Expr>, Rc<database::Space>),
     /// Those of the first, with those of the second or nulls.
     Outer(Box<Tree>, Box<Tree>, Vec<Expr>, JoinKind),
 }
@@ -54,6 +57,7 @@ impl Tree {
             Tree::Rows(plan) => plan.fills(&mut |slot| {
                 out.insert(slot);
             }),
+            Tree::View(tree, ..) => tree.fills(out),
             Tree::Inner(trees, _) => trees.iter().for_each(|tree| tree.fills(out)),
             Tree::Outer(left, right, ..) => {
                 left.fills(out);
@@ -225,7 +229,7 @@ impl Binder<'_> {
 
     fn bind_factor(&self, scope: &mut Scope<'_>, factor: &TableFactor) -> Result<Tree> {
         match factor {
-            TableFactor::Table { name, alias, args: None, .. } => {
+            TableFactor::Table { name, alias, args: None, sample: None, .. } => {
                 let table_name = self.dialect.object_name(name)?;
                 if let Some((plan, mut relation)) = self.own_table(&table_name) {
                     self.alias_of(alias.as_ref(), &mut relation)?;
@@ -238,6 +242,11 @@ impl Binder<'_> {
                     return Ok(Tree::Rows(Box::new(plan)));
                 }
                 let table = self.find_table(&table_name)?;
+                if table.indexes.is_empty()
+                    && let Some(view) = crate::views::of(self.database, &table.space)
+                {
+                    return self.bind_view(scope, &table, &view, alias.as_ref());
+                }
                 let alias_name = alias.as_ref().map_or(table_name, |alias| self.dialect.fold(&alias.name));
                 let (used, mut relation) = self.use_table(table, alias_name);
                 self.alias_of(alias.as_ref(), &mut relation)?;
@@ -255,12 +264,19 @@ impl Binder<'_> {
                 Ok(Tree::Rows(Box::new(query.plan)))
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => self.bind_joins(scope, table_with_joins, None),
-            TableFactor::Table { name, alias, args: Some(args), .. } => {
-                self.bind_table_function(scope, &self.dialect.object_name(name)?, &args.args, alias.as_ref())
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                let name = self.dialect.object_name(name)?;
+                self.bind_table_function(scope, &name, &args.args, alias.as_ref(), *with_ordinality)
             }
-            TableFactor::Function { name, args, alias, .. } => {
-                self.bind_table_function(scope, &self.dialect.object_name(name)?, args, alias.as_ref())
+            TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+                let name = self.dialect.object_name(name)?;
+                self.bind_table_function(scope, &name, args, alias.as_ref(), *with_ordinality)
             }
+            TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let calls: Vec<Vec<&ast::Expr>> = array_exprs.iter().map(|expr| vec![expr]).collect();
+                self.bind_sets_in_from(scope, "unnest", &calls, alias.as_ref(), *with_ordinality)
+            }
+            TableFactor::Table { sample: Some(_), .. } => Err(Error::unsupported("TABLESAMPLE")),
             other => Err(Error::unsupported(format!("'FROM {other}'"))),
         }
     }
@@ -311,9 +327,21 @@ impl Binder<'_> {
         name: &str,
         arguments: &[ast::FunctionArg],
         alias: Option<&ast::TableAlias>,
+        is_numbered: bool,
     ) -> Result<Tree> {
-        if name.eq_ignore_ascii_case("unnest") && arguments.len() == 1 {
-            return self.bind_unnest(scope, &arguments[0], alias);
+        if super::sets::is_set(self.dialect, &name.to_lowercase()) {
+            let mut exprs = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
+                    return Err(Error::unsupported(format!("'{argument}'")));
+                };
+                exprs.push(expr);
+            }
+            let calls = match name.eq_ignore_ascii_case("unnest") {
+                true => exprs.into_iter().map(|expr| vec![expr]).collect(),
+                false => vec![exprs],
+            };
+            return self.bind_sets_in_from(scope, name, &calls, alias, is_numbered);
         }
         if !name.eq_ignore_ascii_case("generate_series") || !(2..=3).contains(&arguments.len()) {
             let what = format!("function {name} in FROM does not exist");
@@ -360,6 +388,21 @@ impl Binder<'_> {
                 let mut items = Vec::new();
                 flatten(trees, &mut items, &mut conditions);
                 self.plan_inner(items, conditions)
+            }
+            Tree::View(tree, own, space) => {
+                // What may have an effect, or reads, does so with the rights of the reader.
+                let is_plain = |condition: &Expr| {
+                    let mut is_plain = true;
+                    condition.walk(&mut |part| match part {
+                        Expr::Subquery(_) => is_plain = false,
+                        Expr::Call(function, _) => is_plain &= !function.is_volatile,
+                        _ => {}
+                    });
+                    is_plain
+                };
+                let (within, around): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_plain);
+                let (input, rows) = self.plan_tree(*tree, own.into_iter().chain(within).collect());
+                (filtered(Plan::Owned(Box::new(OwnedRows { input, space })), around), rows)
             }
             Tree::Outer(left, right, on, kind) => self.plan_outer(*left, *right, on, kind, conditions),
         }

@@ -3,12 +3,18 @@
 //! A query block is bound in one go: FROM gives the names, every expression becomes an [`Expr`] over places of the frame, and a column gets a place when
 //! the first expression uses it. So scans fetch what is used and nothing else.
 
+mod aggregates;
 mod arrays;
 mod check;
 mod expressions;
 mod from;
+mod json;
+mod moments;
 mod mysql;
 mod query;
+mod sets;
+mod views;
+mod windows;
 mod write;
 
 pub(crate) use write::{Change, Changed, OnConflict, Write};
@@ -18,11 +24,13 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{CollationOption, Expr, Slot};
 use crate::plan::Plan;
+use crate::sets::SetCall;
 use crate::table::Table;
 use crate::types::Type;
 use database::Database;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use tuple::SpaceId;
 
 /// Columns of one query.
 pub(crate) const COLUMNS_MAX: usize = 2000;
@@ -46,6 +54,10 @@ pub(crate) struct Binder<'a> {
     recursions: Cell<usize>,
     /// INSERT IGNORE: what does not fit is made to.
     is_lenient: Cell<bool>,
+    /// A query within changes rows.
+    pub(crate) writes: Cell<bool>,
+    /// Views that are being put in place here, the innermost last.
+    views: RefCell<Vec<SpaceId>>,
     /// Names of spaces that it reads, for messages and rights.
     used: RefCell<Vec<Rc<Table>>>,
 }
@@ -93,6 +105,10 @@ struct Scope<'p> {
     relations: Vec<Relation>,
     /// Aggregates that expressions of this block have, where they may have any.
     calls: Option<RefCell<Vec<AggregateCall>>>,
+    /// Windows that expressions of this block have, where they may have any.
+    windows: Option<windows::Windows>,
+    /// Calls of functions that give rows, where columns of this block may have any.
+    sets: Option<RefCell<Vec<SetCall>>>,
     /// Set while the arguments of an aggregate are bound.
     in_aggregate: Cell<bool>,
     /// The first relation that names mean: those before it are no part of the join whose condition is bound.
@@ -101,7 +117,15 @@ struct Scope<'p> {
 
 impl<'p> Scope<'p> {
     fn new(parent: Option<&'p Scope<'p>>) -> Self {
-        Scope { parent, relations: Vec::new(), calls: None, in_aggregate: Cell::new(false), first: Cell::new(0) }
+        Scope {
+            parent,
+            relations: Vec::new(),
+            calls: None,
+            windows: None,
+            sets: None,
+            in_aggregate: Cell::new(false),
+            first: Cell::new(0),
+        }
     }
 }
 
@@ -162,6 +186,8 @@ impl<'a> Binder<'a> {
             own: RefCell::new(Vec::new()),
             recursions: Cell::new(0),
             is_lenient: Cell::new(false),
+            writes: Cell::new(false),
+            views: RefCell::new(Vec::new()),
             used: RefCell::new(Vec::new()),
         }
     }
@@ -179,6 +205,11 @@ impl<'a> Binder<'a> {
     /// How many places, subqueries and own tables there are.
     pub(crate) fn sizes(&self) -> (usize, usize, usize) {
         (self.slots.get(), self.subqueries.get(), self.tables.get())
+    }
+
+    /// True if what was bound reads a space.
+    pub(crate) fn uses(&self, id: SpaceId) -> bool {
+        self.used.borrow().iter().any(|table| table.space.id == id)
     }
 
     fn new_slot(&self) -> Slot {

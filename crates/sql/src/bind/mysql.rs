@@ -98,6 +98,11 @@ impl Binder<'_> {
                     (None, _) => self.cast_to(value, Type::TEXT, Strictness::Explicit)?,
                 }
             }
+            E::MemberOf(member) => {
+                let value = self.as_json(self.bind(scope, &member.value)?)?;
+                let array = self.cast_to(self.bind(scope, &member.array)?, Type::TEXT, Strictness::Explicit)?;
+                self.call("member_of", vec![value, array])?
+            }
             E::MatchAgainst { .. } => {
                 return Err(Error::unsupported("MATCH ... AGAINST")
                     .hint("There are no full-text indexes: LIKE finds parts of text."));
@@ -206,9 +211,6 @@ impl Binder<'_> {
                 self.call("char", values)?
             }
             ("interval", _) => return Err(Error::unsupported("INTERVAL()")),
-            ("get_lock" | "release_lock" | "is_free_lock" | "is_used_lock" | "release_all_locks", _) => {
-                return Err(Error::unsupported(format!("{}()", name.to_uppercase())));
-            }
             _ => return Ok(None),
         }))
     }

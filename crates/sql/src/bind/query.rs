@@ -1,13 +1,15 @@
 //! Queries: blocks of SELECT, what stands around them, and what combines them.
 
 use super::from::{Tree, conjuncts, take_order};
+use super::windows::Windows;
 use super::{Binder, Bound, Output, Own, Query, Scope};
 use crate::aggregates::{Aggregate, AggregateCall};
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
-use crate::expr::{Expr, Slot};
-use crate::plan::{Definition, Lock, Plan, SortKey};
+use crate::expr::{Comparison, Expr, Slot};
+use crate::grouping::{GroupingSets, SETS_MAX};
+use crate::plan::{Definition, JoinKind, Lock, Plan, SortKey};
 use crate::types::{Base, Type};
 use sqlparser::ast::{self, SelectItem, SetExpr, SetOperator, SetQuantifier};
 use std::cell::RefCell;
@@ -19,6 +21,15 @@ struct Tail<'q> {
     limit: Option<Expr>,
     offset: Option<Expr>,
     lock: Option<Lock>,
+    /// FETCH ... WITH TIES.
+    has_ties: bool,
+}
+
+/// What GROUP BY says.
+struct Groups {
+    all: Vec<Bound>,
+    /// GROUPING SETS and the like: by set, which of them it has, and where its number will be.
+    sets: Option<(Vec<Vec<bool>>, Slot)>,
 }
 
 impl Binder<'_> {
@@ -42,12 +53,36 @@ impl Binder<'_> {
             Some(ast::NonBlock::SkipLocked) => Lock::Skip,
             None => Lock::Wait,
         });
-        let mut found = self.bind_set(&query.body, parent, Tail { order_by, limit, offset, lock })?;
+        let has_ties = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties);
+        if has_ties && order_by.is_empty() {
+            return Err(Error::new(Condition::Syntax, "WITH TIES cannot be specified without ORDER BY clause"));
+        }
+        let mut found = self.bind_set(&query.body, parent, Tail { order_by, limit, offset, lock, has_ties })?;
         for (number, definition) in definitions.into_iter().rev() {
             found.plan = Plan::With { number, definition: Rc::new(definition), body: Box::new(found.plan) };
         }
         self.own.borrow_mut().truncate(known);
         Ok(found)
+    }
+
+    /// `WITH ... INSERT`, and its like. None: the query is one.
+    pub(crate) fn bind_with_write(&self, query: &ast::Query) -> Result<Option<super::Write>> {
+        let (SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement)) = &*query.body
+        else {
+            return Ok(None);
+        };
+        let mut definitions = Vec::new();
+        if let Some(with) = &query.with {
+            for cte in &with.cte_tables {
+                definitions.push(self.bind_own(cte, with.recursive, None)?);
+            }
+        }
+        let mut write = self.bind_write(statement)?;
+        for (number, definition) in definitions.into_iter().rev() {
+            write.within(|body| Plan::With { number, definition: Rc::new(definition), body: Box::new(body) });
+        }
+        self.own.borrow_mut().clear();
+        Ok(Some(write))
     }
 
     fn bind_limit(&self, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
@@ -68,10 +103,13 @@ impl Binder<'_> {
             Some(ast::LimitClause::OffsetCommaLimit { offset, limit }) => (Some(count(limit)?), Some(count(offset)?)),
         };
         if let Some(fetch) = &query.fetch {
-            if fetch.with_ties || fetch.percent {
-                return Err(Error::unsupported("FETCH ... WITH TIES or PERCENT"));
+            if fetch.percent {
+                return Err(Error::unsupported("FETCH ... PERCENT"));
             }
-            limit = fetch.quantity.as_ref().map(&count).transpose()?;
+            limit = match &fetch.quantity {
+                Some(quantity) => Some(count(quantity)?),
+                None => Some(Expr::Const(crate::Value::Int(1))),
+            };
         }
         let is_null = |expr: &Option<Expr>| expr.as_ref().and_then(Expr::constant).is_some_and(crate::Value::is_null);
         if is_null(&limit) {
@@ -93,11 +131,19 @@ impl Binder<'_> {
             && let SetExpr::SetOperation { op: SetOperator::Union, left, right, set_quantifier } = &*cte.query.body
             && mentions(right, &cte.alias.name.value)
         {
-            let first = self.bind_set(left, parent, Tail { order_by: &[], limit: None, offset: None, lock: None })?;
+            let first = self.bind_set(
+                left,
+                parent,
+                Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false },
+            )?;
             let columns = own_columns(&first.outputs, &names, &name)?;
             self.own.borrow_mut().push(Own { name: name.clone(), number, columns: columns.clone() });
             self.recursions.set(self.recursions.get() + 1);
-            let step = self.bind_set(right, parent, Tail { order_by: &[], limit: None, offset: None, lock: None });
+            let step = self.bind_set(
+                right,
+                parent,
+                Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false },
+            );
             self.recursions.set(self.recursions.get() - 1);
             let mut step = step?;
             if step.outputs.len() != columns.len() {
@@ -108,6 +154,18 @@ impl Binder<'_> {
             let step_slots = step.outputs.iter().map(|output| output.slot).collect();
             let outputs = first.outputs.iter().map(|output| output.slot).collect();
             return Ok((number, Definition { plan: first.plan, outputs, step: Some((step.plan, step_slots, drops)) }));
+        }
+        if let SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) = &*cte.query.body {
+            if parent.is_some() || !self.views.borrow().is_empty() {
+                let what = "WITH clause containing a data-modifying statement must be at the top level";
+                return Err(Error::new(Condition::Unsupported, what));
+            }
+            let write = self.bind_write(statement)?;
+            self.writes.set(true);
+            let columns = own_columns(write.outputs(), &names, &name)?;
+            let outputs = write.outputs().iter().map(|output| output.slot).collect();
+            self.own.borrow_mut().push(Own { name, number, columns });
+            return Ok((number, Definition { plan: Plan::Write(Box::new(write)), outputs, step: None }));
         }
         let query = self.bind_query(&cte.query, parent)?;
         let columns = own_columns(&query.outputs, &names, &name)?;
@@ -185,7 +243,7 @@ impl Binder<'_> {
         right: &SetExpr,
         parent: Option<&Scope<'_>>,
     ) -> Result<Query> {
-        let nothing = || Tail { order_by: &[], limit: None, offset: None, lock: None };
+        let nothing = || Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false };
         let mut left = self.bind_set(left, parent, nothing())?;
         let mut right = self.bind_set(right, parent, nothing())?;
         if left.outputs.len() != right.outputs.len() {
@@ -305,7 +363,7 @@ impl Binder<'_> {
             keys.push(self.sort_key(query.outputs[at].slot, key, query.outputs[at].collation.clone()));
         }
         let slots = query.outputs.iter().map(|output| output.slot).collect();
-        query.plan = limited(sorted(query.plan, keys, slots, &tail), tail);
+        query.plan = limited(sorted(query.plan, keys.clone(), slots, &tail), keys, tail);
         Ok(query)
     }
 
@@ -322,7 +380,10 @@ impl Binder<'_> {
                 ast::Value::Number(text, _) => match text.parse::<usize>() {
                     Ok(number) if (1..=outputs.len()).contains(&number) => Ok(Some(number - 1)),
                     Ok(number) => Err(Error::new(
-                        Condition::UndefinedColumn,
+                        match self.dialect {
+                            Dialect::Postgres => Condition::InvalidColumnReference,
+                            _ => Condition::UndefinedColumn,
+                        },
                         match self.dialect {
                             Dialect::Tarantool => format!(
                                 "Error at ORDER BY in place 1: term out of range - should be between 1 and {}",
@@ -357,35 +418,76 @@ impl Binder<'_> {
         }
         // Aggregates may stand in what follows.
         scope.calls = Some(RefCell::new(Vec::new()));
+        scope.windows = Some(Windows::new(self.dialect, &select.named_window)?);
+        scope.sets = Some(RefCell::new(Vec::new()));
         let mut columns = self.bind_projection(&scope, &select.projection)?;
+        let mut sets = scope.sets.take().map(RefCell::into_inner).unwrap_or_default();
         if columns.len() > super::COLUMNS_MAX {
             return Err(Error::new(
                 Condition::LimitExceeded,
                 format!("a query has at most {} columns", super::COLUMNS_MAX),
             ));
         }
+        let allow_windows =
+            |is_allowed: bool| scope.windows.iter().for_each(|windows| windows.is_allowed.set(is_allowed));
+        allow_windows(false);
         let groups = self.bind_groups(&scope, &select.group_by, &columns)?;
         let having = select.having.as_ref().map(|having| self.condition(&scope, having)).transpose()?;
+        allow_windows(true);
         let mut order = self.bind_order(&scope, tail.order_by, &columns)?;
+        let mut on = match &select.distinct {
+            Some(ast::Distinct::On(exprs)) => self.bind_distinct_on(&scope, exprs, &columns)?,
+            _ => Vec::new(),
+        };
         let mut having = having;
         let calls = scope.calls.take().map(RefCell::into_inner).unwrap_or_default();
-        let is_grouped = !calls.is_empty() || !groups.is_empty() || having.is_some();
+        let mut windows = scope.windows.take().map(Windows::into_found).unwrap_or_default();
+        let is_grouped = !calls.is_empty() || !groups.all.is_empty() || groups.sets.is_some() || having.is_some();
         let mut calls = calls;
         let mut group_slots = Vec::new();
         if is_grouped {
-            group_slots = self.group(&tree, &groups, &mut calls, &mut columns, &mut having, &mut order)?;
+            let keys = order.len();
+            order.append(&mut on);
+            let behind = (&mut columns[..], &mut having, &mut order[..], &mut windows[..], &mut sets[..]);
+            group_slots = self.group(&tree, &groups, &mut calls, behind)?;
+            on = order.split_off(keys);
         }
         let (mut plan, _) = self.plan_tree(tree, conditions);
         if is_grouped {
-            plan = Plan::Aggregate { input: Box::new(plan), groups: group_slots, calls };
+            plan = match groups.sets {
+                None => Plan::Aggregate { input: Box::new(plan), groups: group_slots, calls },
+                Some((sets, number)) => Plan::GroupingSets(Box::new(GroupingSets {
+                    input: plan,
+                    groups: group_slots,
+                    sets,
+                    number,
+                    calls,
+                    is_ordered: self.dialect == Dialect::Mysql,
+                })),
+            };
             if let Some(having) = having {
                 plan = Plan::Filter(Box::new(plan), having);
             }
         }
-        self.project(select, plan, columns, order, tail, is_grouped)
+        if !windows.is_empty() {
+            if tail.lock.is_some() && self.dialect == Dialect::Postgres {
+                return Err(Error::unsupported("FOR UPDATE with window functions"));
+            }
+            let reads =
+                columns.iter().map(|(_, bound)| &bound.expr).chain(order.iter().chain(&on).map(|bound| &bound.expr));
+            let reads = reads.chain(sets.iter().flat_map(|call| &call.arguments));
+            plan = self.plan_windows(plan, windows, reads);
+        }
+        let is_grouped = is_grouped || !sets.is_empty();
+        if !sets.is_empty() {
+            let slots = sets.iter().flat_map(|call| call.slots.iter().copied()).collect();
+            let inner = Box::new(Plan::Sets { calls: sets, number: None });
+            plan = Plan::Loop { outer: Box::new(plan), inner, kind: JoinKind::Inner, on: None, slots };
+        }
+        self.project(select, plan, columns, (order, on), tail, is_grouped)
     }
 
-    fn check_select(&self, select: &ast::Select) -> Result<()> {
+    pub(super) fn check_select(&self, select: &ast::Select) -> Result<()> {
         let what = match select {
             ast::Select { into: Some(_), .. } => "SELECT INTO",
             ast::Select { qualify: Some(_), .. } => "QUALIFY",
@@ -474,17 +576,24 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         group_by: &ast::GroupByExpr,
         columns: &[(String, Bound)],
-    ) -> Result<Vec<Bound>> {
-        let exprs = match group_by {
-            ast::GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
-            _ => return Err(Error::unsupported("GROUP BY ALL, ROLLUP and CUBE")),
+    ) -> Result<Groups> {
+        let (exprs, is_rollup) = match group_by {
+            ast::GroupByExpr::Expressions(exprs, modifiers) => match modifiers.as_slice() {
+                [] => (exprs, false),
+                [ast::GroupByWithModifier::Rollup] => (exprs, true),
+                _ => return Err(Error::unsupported("modifiers of GROUP BY but ROLLUP")),
+            },
+            ast::GroupByExpr::All(_) => return Err(Error::unsupported("GROUP BY ALL")),
         };
         let outputs: Vec<Output> = columns
             .iter()
             .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
             .collect();
-        let mut groups = Vec::with_capacity(exprs.len());
-        for expr in exprs {
+        let mut groups: Vec<Bound> = Vec::with_capacity(exprs.len());
+        // Sets of numbers of groups.
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut has_sets = is_rollup;
+        let bind_one = |expr: &ast::Expr| -> Result<Bound> {
             // The name of a column of FROM goes before that of the result.
             let found = match expr {
                 ast::Expr::Identifier(_) => match self.bind(scope, expr) {
@@ -494,13 +603,88 @@ impl Binder<'_> {
                 },
                 _ => None,
             };
-            groups.push(match (found, self.output_number(&outputs, expr)?) {
-                (Some(bound), _) => bound,
-                (None, Some(number)) => columns[number].1.clone(),
-                (None, None) => self.bind(scope, expr)?,
-            });
+            match (found, self.output_number(&outputs, expr)?) {
+                (Some(bound), _) => Ok(bound),
+                (None, Some(number)) => Ok(columns[number].1.clone()),
+                (None, None) => self.bind(scope, expr),
+            }
+        };
+        let mut numbers_of = |exprs: &[ast::Expr]| -> Result<Vec<usize>> {
+            let mut numbers = Vec::with_capacity(exprs.len());
+            for expr in exprs {
+                let bound = bind_one(expr)?;
+                let known = groups.iter().position(|group| group.expr.is_like(&bound.expr));
+                numbers.push(known.unwrap_or_else(|| {
+                    groups.push(bound);
+                    groups.len() - 1
+                }));
+            }
+            Ok(numbers)
+        };
+        for expr in exprs {
+            let parts: Vec<Vec<usize>> = match expr {
+                ast::Expr::Rollup(lists) | ast::Expr::Cube(lists) | ast::Expr::GroupingSets(lists) => {
+                    has_sets = true;
+                    let lists = lists.iter().map(|list| numbers_of(list)).collect::<Result<Vec<_>>>()?;
+                    match expr {
+                        ast::Expr::GroupingSets(_) => lists,
+                        ast::Expr::Rollup(_) => (0..=lists.len()).rev().map(|count| lists[..count].concat()).collect(),
+                        _ if lists.len() > 12 => {
+                            return Err(Error::new(Condition::LimitExceeded, "CUBE is limited to 12 elements"));
+                        }
+                        _ => {
+                            let chosen = |mask: usize| {
+                                let is_in = |at: &usize| mask >> (lists.len() - 1 - at) & 1 == 1;
+                                (0..lists.len()).filter(is_in).flat_map(|at| lists[at].clone()).collect()
+                            };
+                            (0..1usize << lists.len()).rev().map(chosen).collect()
+                        }
+                    }
+                }
+                ast::Expr::Tuple(items) => vec![numbers_of(items)?],
+                expr => vec![numbers_of(std::slice::from_ref(expr))?],
+            };
+            if sets.len().saturating_mul(parts.len()) > SETS_MAX {
+                let what = format!("too many grouping sets present (maximum {SETS_MAX})");
+                return Err(Error::new(Condition::LimitExceeded, what));
+            }
+            sets = sets.iter().flat_map(|set| parts.iter().map(|part| [&set[..], part].concat())).collect();
         }
-        Ok(groups)
+        if is_rollup {
+            sets = (0..=groups.len()).rev().map(|count| (0..count).collect()).collect();
+        }
+        let count = groups.len();
+        let sets = has_sets.then(|| {
+            let members = |set: &Vec<usize>| (0..count).map(|number| set.contains(&number)).collect();
+            (sets.iter().map(members).collect(), self.new_slot())
+        });
+        Ok(Groups { all: groups, sets })
+    }
+
+    /// GROUPING(a, b): bits that are set where a group's set lacks what it is asked for.
+    fn grouping_of(
+        &self,
+        arguments: &[Expr],
+        groups: &[(Slot, Expr)],
+        sets: &Option<(Vec<Vec<bool>>, Slot)>,
+    ) -> Option<Expr> {
+        let mut numbers = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            numbers.push(groups.iter().position(|(_, group)| group.is_like(argument))?);
+        }
+        let none = || Expr::Const(crate::Value::Int(0));
+        let Some((sets, slot)) = sets else { return Some(none()) };
+        let branch = |(number, set): (usize, &Vec<bool>)| {
+            let bits = numbers.iter().fold(0, |bits, at| bits << 1 | i64::from(!set[*at]));
+            let is_it = Expr::Compare(
+                Comparison::Equal,
+                Box::new(Expr::Slot(*slot)),
+                Box::new(Expr::Const(crate::Value::Int(number as i64))),
+                None,
+            );
+            (is_it, Expr::Const(crate::Value::Int(bits)))
+        };
+        Some(Expr::Case(sets.iter().enumerate().map(branch).collect(), Box::new(none())))
     }
 
     /// ORDER BY: columns of the result by number or alias, else expressions of FROM.
@@ -524,16 +708,42 @@ impl Binder<'_> {
         Ok(order)
     }
 
+    /// DISTINCT ON: as ORDER BY.
+    fn bind_distinct_on(
+        &self,
+        scope: &Scope<'_>,
+        exprs: &[ast::Expr],
+        columns: &[(String, Bound)],
+    ) -> Result<Vec<Bound>> {
+        let outputs: Vec<Output> = columns
+            .iter()
+            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
+            .collect();
+        let mut on = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            on.push(match self.output_number(&outputs, expr)? {
+                Some(number) => columns[number].1.clone(),
+                None => self.bind(scope, expr)?,
+            });
+        }
+        Ok(on)
+    }
+
     /// Has what stands behind GROUP BY read the groups' values in place of the rows'.
     fn group(
         &self,
         tree: &Tree,
-        groups: &[Bound],
+        grouped: &Groups,
         calls: &mut Vec<AggregateCall>,
-        columns: &mut [(String, Bound)],
-        having: &mut Option<Expr>,
-        order: &mut [Bound],
+        (columns, having, order, windows, sets): (
+            &mut [(String, Bound)],
+            &mut Option<Expr>,
+            &mut [Bound],
+            &mut [super::windows::Window],
+            &mut [crate::sets::SetCall],
+        ),
     ) -> Result<Vec<(Slot, Expr)>> {
+        let groups = &grouped.all;
         let group_slots: Vec<(Slot, Expr)> = groups.iter().map(|group| (self.new_slot(), group.expr.clone())).collect();
         let rows = match tree {
             Tree::Inner(..) => slots_of_tree(tree),
@@ -544,6 +754,11 @@ impl Binder<'_> {
             expr.replaced(&mut |part| {
                 if let Some((slot, _)) = group_slots.iter().find(|(_, group)| group.is_like(part)) {
                     return Some(Expr::Slot(*slot));
+                }
+                if let Expr::Call(function, arguments) = part
+                    && function.name == "grouping"
+                {
+                    return self.grouping_of(arguments, &group_slots, &grouped.sets);
                 }
                 let Expr::Slot(slot) = part else { return None };
                 if !rows.contains(slot) {
@@ -561,16 +776,7 @@ impl Binder<'_> {
                 let known = known.map(|call| call.slot);
                 Some(Expr::Slot(known.unwrap_or_else(|| {
                     let to = self.new_slot();
-                    calls.push(AggregateCall {
-                        aggregate: Aggregate::Any,
-                        arguments: vec![Expr::Slot(*slot)],
-                        result: Type::UNKNOWN,
-                        is_distinct: false,
-                        filter: None,
-                        order: Vec::new(),
-                        collation: None,
-                        slot: to,
-                    });
+                    calls.push(AggregateCall::any_of(*slot, to));
                     to
                 })))
             })
@@ -581,6 +787,10 @@ impl Binder<'_> {
         }
         for bound in order.iter_mut() {
             bound.expr = replace(std::mem::replace(&mut bound.expr, none()));
+        }
+        windows.iter_mut().for_each(|window| window.replace(&mut replace));
+        for argument in sets.iter_mut().flat_map(|call| &mut call.arguments) {
+            *argument = replace(std::mem::replace(argument, none()));
         }
         *having = having.take().map(&mut replace);
         if let Some(slot) = stray {
@@ -606,7 +816,7 @@ impl Binder<'_> {
                         groups.iter().any(|group| matches!(group.expr, Expr::Slot(of) if slots[*field] == Some(of)))
                     })
             }
-            Tree::Rows(_) => false,
+            Tree::Rows(_) | Tree::View(..) => false,
             Tree::Inner(trees, _) => trees.iter().any(|tree| self.is_given_by(tree, slot, groups)),
             Tree::Outer(left, right, ..) => {
                 self.is_given_by(left, slot, groups) || self.is_given_by(right, slot, groups)
@@ -619,7 +829,7 @@ impl Binder<'_> {
         select: &ast::Select,
         mut plan: Plan,
         columns: Vec<(String, Bound)>,
-        order: Vec<Bound>,
+        (order, on): (Vec<Bound>, Vec<Bound>),
         tail: Tail<'_>,
         is_grouped: bool,
     ) -> Result<Query> {
@@ -649,6 +859,10 @@ impl Binder<'_> {
             .zip(&order)
             .map(|(key, bound)| self.sort_key(place(bound), key, bound.collation.clone()))
             .collect();
+        let mut first_by = Vec::new();
+        for bound in &on {
+            first_by.push(place(bound));
+        }
         if self.dialect == Dialect::Postgres {
             for (output, (_, bound)) in outputs.iter_mut().zip(&columns) {
                 // A literal that nothing has given a type is text.
@@ -661,7 +875,6 @@ impl Binder<'_> {
             }
         }
         let distinct_on = match &select.distinct {
-            Some(ast::Distinct::On(_)) => return Err(Error::unsupported("DISTINCT ON")),
             Some(ast::Distinct::Distinct) => true,
             _ => false,
         };
@@ -687,13 +900,24 @@ impl Binder<'_> {
             }
             plan = Plan::Distinct { input: Box::new(plan), slots: slots.clone() };
         }
-        if !is_in_order {
+        if !first_by.is_empty() {
+            // The first row of each, in the order.
+            let is_first_by = |slot: &Slot| first_by.contains(slot);
+            let fits = keys.iter().map(|key| &key.slot).take(first_by.len()).all(is_first_by);
+            if !fits {
+                let what = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+                return Err(Error::new(Condition::InvalidColumnReference, what));
+            }
+            slots.extend(keys.iter().map(|key| key.slot).chain(first_by.iter().copied()));
+            let whole = Tail { order_by: tail.order_by, limit: None, offset: None, lock: None, has_ties: false };
+            plan = Plan::Distinct { input: Box::new(sorted(plan, keys.clone(), slots, &whole)), slots: first_by };
+        } else if !is_in_order {
             slots.extend(keys.iter().map(|key| key.slot));
             slots.sort_unstable();
             slots.dedup();
-            plan = sorted(plan, keys, slots, &tail);
+            plan = sorted(plan, keys.clone(), slots, &tail);
         }
-        Ok(Query { plan: limited(plan, tail), outputs })
+        Ok(Query { plan: limited(plan, keys, tail), outputs })
     }
 }
 
@@ -702,7 +926,7 @@ fn is_column(expr: &ast::Expr) -> bool {
 }
 
 /// The expression, so that texts that are equal by a collation are the same text.
-fn canonical(expr: Expr, collation: &crate::expr::CollationOption) -> Expr {
+pub(super) fn canonical(expr: Expr, collation: &crate::expr::CollationOption) -> Expr {
     match collation {
         Some(collation) => Expr::Canonical(std::sync::Arc::clone(collation), Box::new(expr)),
         None => expr,
@@ -736,7 +960,7 @@ fn sorted(plan: Plan, keys: Vec<SortKey>, mut slots: Vec<Slot>, tail: &Tail<'_>)
     slots.extend(keys.iter().map(|key| key.slot));
     slots.sort_unstable();
     slots.dedup();
-    let limit = tail.limit.clone().map(|limit| (limit, tail.offset.clone()));
+    let limit = tail.limit.clone().filter(|_| !tail.has_ties).map(|limit| (limit, tail.offset.clone()));
     Plan::Sort { input: Box::new(plan), keys, slots, limit }
 }
 
@@ -770,8 +994,9 @@ impl Binder<'_> {
     }
 }
 
-fn limited(plan: Plan, tail: Tail<'_>) -> Plan {
+fn limited(plan: Plan, keys: Vec<SortKey>, tail: Tail<'_>) -> Plan {
     match (tail.limit, tail.offset) {
+        (Some(limit), offset) if tail.has_ties => Plan::Ties { input: Box::new(plan), keys, limit, offset },
         (None, None) => plan,
         (limit, offset) => Plan::Limit { input: Box::new(plan), limit, offset },
     }
@@ -817,6 +1042,7 @@ fn set_lock(tree: &Tree, lock: Lock) {
     match tree {
         Tree::Table(used) => used.lock.set(Some(lock)),
         Tree::Rows(_) => {}
+        Tree::View(tree, ..) => set_lock(tree, lock),
         Tree::Inner(trees, _) => trees.iter().for_each(|tree| set_lock(tree, lock)),
         Tree::Outer(left, right, ..) => {
             set_lock(left, lock);
@@ -832,6 +1058,7 @@ fn slots_of_tree(tree: &Tree) -> hashbrown::HashSet<Slot> {
         Tree::Rows(plan) => plan.fills(&mut |slot| {
             slots.insert(slot);
         }),
+        Tree::View(tree, ..) => slots.extend(slots_of_tree(tree)),
         Tree::Inner(trees, _) => trees.iter().for_each(|tree| slots.extend(slots_of_tree(tree))),
         Tree::Outer(left, right, ..) => {
             slots.extend(slots_of_tree(left));
@@ -847,7 +1074,7 @@ fn name_of_slot(tree: &Tree, slot: Slot) -> Option<String> {
             let number = used.slots.borrow().iter().position(|found| *found == Some(slot))?;
             Some(format!("{}.{}", used.alias, used.table.columns[number].name))
         }
-        Tree::Rows(_) => None,
+        Tree::Rows(_) | Tree::View(..) => None,
         Tree::Inner(trees, _) => trees.iter().find_map(|tree| name_of_slot(tree, slot)),
         Tree::Outer(left, right, ..) => name_of_slot(left, slot).or_else(|| name_of_slot(right, slot)),
     }

@@ -48,6 +48,8 @@ pub(crate) enum Change {
         implied: usize,
         /// A row may come several times, and is changed once.
         is_joined: bool,
+        /// Rows of other tables that are changed with it.
+        others: Vec<OtherUpdate>,
     },
     Delete {
         source: Plan,
@@ -55,6 +57,14 @@ pub(crate) enum Change {
         /// Rows of other tables that go with it.
         others: Vec<(Rc<Table>, Slot)>,
     },
+}
+
+/// Rows of one more table of an UPDATE: as of [`Change::Update`].
+pub(crate) struct OtherUpdate {
+    pub(crate) table: Rc<Table>,
+    pub(crate) row: Slot,
+    pub(crate) sets: Vec<(usize, Expr)>,
+    pub(crate) implied: usize,
 }
 
 /// What happens if a key of a new row is there already.
@@ -91,9 +101,10 @@ impl Binder<'_> {
     }
 
     fn writable_table(&self, table: &Table) -> Result<()> {
-        if matches!(table.space.kind, database::SpaceKind::View { .. }) {
+        let is_view = crate::views::of(self.database, &table.space).is_some();
+        if is_view || matches!(table.space.kind, database::SpaceKind::View { .. }) {
             let what = format!("cannot modify {} because it is a view", table.name);
-            return Err(Error::new(Condition::Other, what));
+            return Err(Error::new(Condition::NotUpdatable, what));
         }
         Ok(())
     }
@@ -498,42 +509,63 @@ impl Binder<'_> {
         };
         let is_joined = !update.table.joins.is_empty();
         let mut scope = Scope::new(None);
-        let (table, alias, used, tree) = match is_joined {
+        let (table, alias, tree, mut targets) = match is_joined {
             false => {
                 let (table, alias) = self.target_of(&update.table)?;
                 let (used, relation) = self.use_table(Rc::clone(&table), alias.clone());
                 scope.relations.push(relation);
                 let tree = super::from::Tree::Table(Rc::clone(&used));
-                (table, alias, used, tree)
+                (table, alias, tree, vec![(used, update.assignments.clone())])
             }
             true => {
                 let tree = self.bind_from(&mut scope, std::slice::from_ref(&update.table))?;
-                let used = self.updated_table(&scope, &update.assignments)?;
-                (Rc::clone(&used.table), used.alias.clone(), used, tree)
+                let targets = self.updated_tables(&scope, &update.assignments)?;
+                let Some((used, _)) = targets.first() else {
+                    return Err(Error::new(Condition::Syntax, "an UPDATE sets something"));
+                };
+                (Rc::clone(&used.table), used.alias.clone(), tree, targets)
             }
         };
-        let mut sets = Vec::new();
+        let rows: Vec<Rc<TableUse>> = targets.iter().map(|(used, _)| Rc::clone(used)).collect();
+        let mut all_sets = Vec::with_capacity(targets.len());
         let source = self.bind_target(
             scope,
-            (tree, &[Rc::clone(&used)]),
+            (tree, &rows),
             more,
             update.selection.as_ref(),
             (&update.order_by, update.limit.as_ref()),
             &mut |scope| {
-                sets = self.bind_sets(&table, scope, &update.assignments)?;
+                for (used, sets) in &targets {
+                    let mut sets = self.bind_sets(&used.table, scope, sets)?;
+                    let implied = self.add_implied(&used.table, &mut sets)?;
+                    all_sets.push((sets, implied));
+                }
                 Ok(())
             },
         )?;
-        let implied = self.add_implied(&table, &mut sets)?;
         let returning = self.bind_returning(&table, &alias, update.returning.as_deref())?;
-        let row = used.row.get().unwrap_or_default();
         let is_joined = is_joined || !more.is_empty();
-        Ok(Write { table, change: Change::Update { source, row, sets, implied, is_joined }, returning })
+        let mut all_sets = all_sets.into_iter();
+        let (sets, implied) = all_sets.next().unwrap_or_default();
+        let row_of = |used: &TableUse| used.row.get().unwrap_or_default();
+        let row = row_of(&rows[0]);
+        let others = targets.drain(1..).zip(all_sets).map(|((used, _), (sets, implied))| OtherUpdate {
+            table: Rc::clone(&used.table),
+            row: row_of(&used),
+            sets,
+            implied,
+        });
+        let others = others.collect();
+        Ok(Write { table, change: Change::Update { source, row, sets, implied, is_joined, others }, returning })
     }
 
-    /// The one table whose columns are set. Errors: there are several.
-    fn updated_table(&self, scope: &Scope<'_>, sets: &[ast::Assignment]) -> Result<Rc<TableUse>> {
-        let mut found: Option<Rc<TableUse>> = None;
+    /// The tables whose columns are set, and what is set of each. Errors: a column that none has, or several.
+    fn updated_tables(
+        &self,
+        scope: &Scope<'_>,
+        sets: &[ast::Assignment],
+    ) -> Result<Vec<(Rc<TableUse>, Vec<ast::Assignment>)>> {
+        let mut found: Vec<(Rc<TableUse>, Vec<ast::Assignment>)> = Vec::new();
         for set in sets {
             let ast::AssignmentTarget::ColumnName(name) = &set.target else {
                 return Err(Error::unsupported(format!("'SET {set}'")));
@@ -555,14 +587,12 @@ impl Binder<'_> {
                 return Err(self.ambiguous(&column));
             }
             let used = self.table_of(relation)?;
-            match &found {
-                Some(other) if !Rc::ptr_eq(other, &used) => {
-                    return Err(Error::unsupported("an UPDATE of several tables"));
-                }
-                _ => found = Some(used),
+            match found.iter_mut().find(|(other, _)| Rc::ptr_eq(other, &used)) {
+                Some((_, sets)) => sets.push(set.clone()),
+                None => found.push((used, vec![set.clone()])),
             }
         }
-        found.ok_or_else(|| Error::new(Condition::Syntax, "an UPDATE sets something"))
+        Ok(found)
     }
 
     /// The table that a relation is. Errors: it is none.
@@ -661,7 +691,39 @@ fn table_name(factor: &ast::TableFactor) -> Option<ast::ObjectName> {
     }
 }
 
+impl Binder<'_> {
+    /// INSERT, UPDATE or DELETE within a query. Errors: as of those.
+    pub(super) fn bind_write(&self, statement: &ast::Statement) -> Result<Write> {
+        match statement {
+            ast::Statement::Insert(insert) => self.bind_insert(insert),
+            ast::Statement::Update(update) => self.bind_update(update),
+            ast::Statement::Delete(delete) => self.bind_delete(delete),
+            other => Err(Error::unsupported(format!("'{other}' within a query"))),
+        }
+    }
+}
+
 impl Write {
+    /// What gives the rows.
+    pub(crate) fn source(&self) -> &Plan {
+        match &self.change {
+            Change::Insert { source, .. } | Change::Update { source, .. } | Change::Delete { source, .. } => source,
+        }
+    }
+
+    /// Has the rows found by another plan, which is made of the one that finds them.
+    pub(crate) fn within(&mut self, around: impl FnOnce(Plan) -> Plan) {
+        match &mut self.change {
+            Change::Insert { source, is_single, .. } => {
+                *is_single = false;
+                *source = around(std::mem::replace(source, Plan::Nothing));
+            }
+            Change::Update { source, .. } | Change::Delete { source, .. } => {
+                *source = around(std::mem::replace(source, Plan::Nothing));
+            }
+        }
+    }
+
     /// The columns of the result; none if only the number of rows is told.
     pub(crate) fn outputs(&self) -> &[Output] {
         self.returning.as_ref().map_or(&[], |returning| &returning.outputs)

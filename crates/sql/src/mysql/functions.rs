@@ -37,7 +37,8 @@ macro_rules! functions {
 
 /// The function of a name, in small letters.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    FUNCTIONS.iter().find(|function| function.name == name)
+    let known = FUNCTIONS.iter().find(|function| function.name == name);
+    known.or_else(|| crate::json::functions::mysql::find(name))
 }
 
 fn text(value: &Value) -> Rc<str> {
@@ -513,29 +514,6 @@ functions! {
         Value::Null => "NULL".to_string(),
         value => format!("'{}'", text(value).replace('\\', "\\\\").replace('\'', "\\'").replace('\0', "\\0").replace('\u{1a}', "\\Z")),
     }));
-    "json_valid" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from(crate::json::check(&text(&a[0])))));
-    "json_quote" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(json_text(&text(&a[0]))));
-    "json_array" (0, MANY) TEXT, false, false => |run, a| {
-        let mut out = String::from("[");
-        for (number, value) in a.iter().enumerate() {
-            out.push_str(if number == 0 { "" } else { ", " });
-            out.push_str(&json_value(value));
-            run.check_length(out.len())?;
-        }
-        Ok(Value::text(out + "]"))
-    };
-    "json_object" (0, MANY) TEXT, false, false => |run, a| {
-        if a.len() % 2 == 1 {
-            return Err(Error::new(Condition::InvalidArgument, "Incorrect parameter count in the call to native function 'json_object'"));
-        }
-        let mut out = String::from("{");
-        for (number, pair) in a.chunks(2).enumerate() {
-            out.push_str(if number == 0 { "" } else { ", " });
-            out.push_str(&format!("{}: {}", json_text(&text(&pair[0])), json_value(&pair[1])));
-            run.check_length(out.len())?;
-        }
-        Ok(Value::text(out + "}"))
-    };
 
     // Numbers.
     "isnull" (1, 1) INT, false, false => |_, a| Ok(Value::Int(i64::from(a[0].is_null())));
@@ -609,21 +587,6 @@ fn sha1(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {
 fn user(run: &mut Run<'_>, _: &[Value]) -> Result<Value> {
     let name = run.database.catalog.user_name(run.context.user(&run.database.catalog));
     Ok(Value::text(format!("{name}@%")))
-}
-
-fn json_text(text: &str) -> String {
-    let mut out = String::new();
-    crate::json::quote(text, &mut out);
-    out
-}
-
-fn json_value(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_string(),
-        Value::Bool(value) => value.to_string(),
-        Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Decimal(_) => value.display(Dialect::Mysql),
-        value => json_text(&text(value)),
-    }
 }
 
 /// A table that the user may read. Errors: there is none.

@@ -235,6 +235,12 @@ fn schemata(view: &View<'_>) -> Vec<Vec<Value>> {
 fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
     let row = |table: Rc<Table>| {
         let rows = table.row_count() as i64;
+        if view.is_view(&table) {
+            let mut row = vec![Value::Null; 21];
+            (row[0], row[1], row[2], row[3]) = (text("def"), schema(view), text(&table.name), text("VIEW"));
+            row[20] = text("VIEW");
+            return row;
+        }
         vec![
             text("def"),
             schema(view),
@@ -260,6 +266,22 @@ fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
         ]
     };
     view.tables().into_iter().map(row).collect()
+}
+
+fn views(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(table, query): (Rc<Table>, String)| {
+        vec![
+            text("def"),
+            schema(view),
+            text(&table.name),
+            text(&query),
+            text("NONE"),
+            text("NO"),
+            text(&format!("{}@%", view.database.catalog.user_name(table.space.owner()))),
+            text("DEFINER"),
+        ]
+    };
+    view.views().into_iter().map(row).collect()
 }
 
 /// `PRI`, `UNI`, `MUL` or nothing.
@@ -570,7 +592,7 @@ virtuals! {
     information_schema.views [
         table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text, check_option: Text, is_updatable: Text,
         definer: Text, security_type: Text,
-    ] => nothing;
+    ] => views;
     information_schema.routines [
         specific_name: Text, routine_catalog: Text, routine_schema: Text, routine_name: Text, routine_type: Text, data_type: Text,
         routine_definition: Text, routine_comment: Text, definer: Text,

@@ -326,25 +326,45 @@ impl Words {
     }
 
     fn explain(&mut self, next: &str) -> Result<Option<Said>> {
-        // EXPLAIN FORMAT=x and EXTENDED say how: there is one way here.
-        if next == "extended" {
-            self.at += 1;
-        } else if next == "format" {
-            self.at += 3;
-        } else if next == "analyze" {
-            return Err(Error::unsupported("EXPLAIN ANALYZE"));
+        let (mut analyze, mut format, mut next) = (false, None, next.to_string());
+        loop {
+            match next.as_str() {
+                "extended" => self.at += 1,
+                "analyze" => {
+                    analyze = true;
+                    self.at += 1;
+                }
+                "format" => {
+                    let name = self.token(2).map(ToString::to_string).unwrap_or_default();
+                    format = Some(match name.trim_matches(['\'', '"']).to_lowercase().as_str() {
+                        "json" => ast::AnalyzeFormat::JSON,
+                        "tree" => ast::AnalyzeFormat::TREE,
+                        "traditional" => ast::AnalyzeFormat::TRADITIONAL,
+                        other => {
+                            return Err(Error::new(
+                                Condition::Syntax,
+                                format!("Unknown EXPLAIN format name: '{other}'"),
+                            )
+                            .mysql(1791));
+                        }
+                    });
+                    self.at += 3;
+                }
+                _ => break,
+            }
+            next = self.token(0).map(|token| token.to_string().to_lowercase()).unwrap_or_default();
         }
         let text: Vec<Token> = self.tokens.split_off(self.at.min(self.tokens.len()));
         let mut parser = Parser::new(&MySqlDialect {}).with_recursion_limit(50).with_tokens(text);
         let statement = parser.parse_statement().map_err(|error| Dialect::Mysql.refused(error))?;
         Ok(Some(Said::Parsed(ast::Statement::Explain {
             describe_alias: ast::DescribeAlias::Explain,
-            analyze: false,
+            analyze,
             verbose: false,
             query_plan: false,
             estimate: false,
             statement: Box::new(statement),
-            format: None,
+            format: format.map(ast::AnalyzeFormatKind::Assignment),
             options: None,
         })))
     }
@@ -749,6 +769,12 @@ impl Words {
             "table" => {
                 let name = literal(&self.name()?);
                 parsed(&format!("SELECT known_table({name}) AS `Table`, table_definition({name}) AS `Create Table`"))
+            }
+            "view" => {
+                let name = literal(&self.name()?);
+                parsed(&format!(
+                    "SELECT table_name AS `View`, CONCAT('CREATE VIEW `', table_name, '` AS ', view_definition) AS `Create View`, 'utf8mb4' AS character_set_client, 'utf8mb4_0900_ai_ci' AS collation_connection FROM information_schema.views WHERE table_schema = DATABASE() AND table_name = {name}"
+                ))
             }
             "database" | "schema" => {
                 if self.skip("if") {

@@ -1,4 +1,10 @@
-//! JSON as far as columns need it: whether text is one, and documents of msgpack as one.
+//! JSON: whether text is one, documents of msgpack as one, and [`value::Json`], what it says.
+
+pub(crate) mod functions;
+pub(crate) mod path;
+mod value;
+
+pub(crate) use value::Json;
 
 use tuple::msgpack::{self, Kind, Reader};
 
@@ -126,7 +132,9 @@ pub(crate) fn quote(text: &str, out: &mut String) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", c as u32)),
             c => out.push(c),
         }
     }

@@ -1,0 +1,146 @@
+//! Moments and spans of time in expressions, and calls whose functions have to know the types of their arguments.
+
+use super::{Binder, Bound};
+use crate::arithmetic::Arithmetic;
+use crate::cast::Strictness;
+use crate::dialect::Dialect;
+use crate::error::{Error, Result};
+use crate::expr::Expr;
+use crate::types::{Base, Type};
+use crate::value::Value;
+use std::rc::Rc;
+
+impl Binder<'_> {
+    /// An operation of moments and spans. None: it is one of others.
+    pub(super) fn arithmetic_of_time(&self, operation: Arithmetic, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
+        let number = |value: i64| Bound::new(Expr::Const(Value::Int(value)), Type::of(Base::Int4));
+        let sign = match operation {
+            Arithmetic::Add => 1,
+            Arithmetic::Subtract => -1,
+            Arithmetic::Multiply | Arithmetic::Divide if self.dialect == Dialect::Postgres => {
+                let (interval, factor) = match (a.ty.base, b.ty.base) {
+                    (Base::Interval, _) if b.ty.is_number() || b.ty.base == Base::Unknown => (a, b),
+                    (_, Base::Interval) if operation == Arithmetic::Multiply && a.ty.is_number() => (b, a),
+                    _ => return Ok(None),
+                };
+                let factor = self.cast_to(factor.clone(), Type::of(Base::Double), Strictness::Explicit)?;
+                let how = number(if operation == Arithmetic::Divide { -1 } else { 1 });
+                return self.call("interval_times", vec![interval.clone(), factor, how]).map(Some);
+            }
+            _ => return Ok(None),
+        };
+        let call = |moment: &Bound, interval: Bound, result: Type| -> Result<Bound> {
+            let mut found = self.call("moved", vec![moment.clone(), interval, number(sign)])?;
+            found.ty = result;
+            Ok(found)
+        };
+        let after = |ty: Type| if ty.base == Base::Date { Type::of(Base::Timestamp) } else { ty };
+        let is_postgres = self.dialect == Dialect::Postgres;
+        if is_postgres && (a.ty.base == Base::Unknown) != (b.ty.base == Base::Unknown) {
+            // A literal beside a day is a day or a number of days, beside others what they are, or an interval.
+            let (known, literal) = if a.ty.base == Base::Unknown { (b, a) } else { (a, b) };
+            let is_first = a.ty.base == Base::Unknown;
+            let to = match known.ty.base {
+                Base::Date if sign < 0 => Base::Date,
+                Base::Date => Base::Int4,
+                Base::Timestamp | Base::TimestampTz if sign < 0 => known.ty.base,
+                Base::Timestamp | Base::TimestampTz | Base::Interval => Base::Interval,
+                _ => return Ok(None),
+            };
+            let cast = self.cast_to(literal.clone(), Type::of(to), Strictness::Explicit)?;
+            let (a, b) = if is_first { (cast, b.clone()) } else { (a.clone(), cast) };
+            return self.arithmetic_of_time(operation, &a, &b);
+        }
+        Ok(Some(match (a.ty.base, b.ty.base) {
+            (_, Base::Interval) if a.ty.is_moment() => call(a, b.clone(), after(a.ty))?,
+            (Base::Interval, _) if b.ty.is_moment() && sign > 0 => call(b, a.clone(), after(b.ty))?,
+            (Base::Interval, Base::Interval) if is_postgres => {
+                self.call("intervals_added", vec![a.clone(), b.clone(), number(sign)])?
+            }
+            (Base::Date, Base::Date) if sign < 0 => self.call("days_between", vec![a.clone(), b.clone()])?,
+            (_, _) if is_postgres && sign < 0 && a.ty.is_moment() && b.ty.is_moment() => {
+                self.call("moments_between", vec![a.clone(), b.clone()])?
+            }
+            (Base::Date, _) if is_postgres && b.ty.is_integer() => {
+                self.call("days_later", vec![a.clone(), b.clone(), number(sign)])?
+            }
+            (_, Base::Date) if is_postgres && a.ty.is_integer() && sign > 0 => {
+                self.call("days_later", vec![b.clone(), a.clone(), number(1)])?
+            }
+            (Base::Date, _) if b.ty.is_integer() => {
+                let Expr::Const(Value::Int(days)) = b.expr else {
+                    return Err(Error::unsupported("a day and a number of days that is no constant"));
+                };
+                let interval = crate::moments::parse_interval(&format!("{days} days"))?;
+                call(a, Bound::new(Expr::Const(Value::Interval(Rc::new(interval))), Type::of(Base::Interval)), a.ty)?
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// A call of PostgreSQL's dialect that depends on the types of its arguments. None: it is another one.
+    pub(super) fn bind_typed_call(&self, name: &str, arguments: &mut Vec<Bound>) -> Result<Option<Bound>> {
+        match name {
+            "to_char" if arguments.len() == 2 => {
+                let own = match arguments[0].ty.base {
+                    Base::Interval => "to_char_interval",
+                    _ if arguments[0].ty.is_moment() => "to_char_moment",
+                    _ if arguments[0].ty.is_number() => "to_char_number",
+                    _ => return self.call(name, std::mem::take(arguments)).map(Some),
+                };
+                return self.call(own, std::mem::take(arguments)).map(Some);
+            }
+            "date_trunc" if arguments.len() == 2 => {
+                let ty = match arguments[1].ty.base {
+                    Base::Timestamp => Base::Timestamp,
+                    _ => Base::TimestampTz,
+                };
+                let value = arguments.remove(1);
+                let value = if value.ty.base == Base::Unknown {
+                    self.cast_to(value, Type::of(ty), Strictness::Explicit)?
+                } else {
+                    value
+                };
+                arguments.push(value);
+                let mut found = self.call("date_trunc", std::mem::take(arguments))?;
+                found.ty = Type::of(ty);
+                return Ok(Some(found));
+            }
+            "age" => {
+                let cast = |bound: Bound| match bound.ty.is_moment() {
+                    true => Ok(bound),
+                    false => self.cast_to(bound, Type::of(Base::TimestampTz), Strictness::Explicit),
+                };
+                let arguments = std::mem::take(arguments).into_iter().map(cast).collect::<Result<_>>()?;
+                return self.call("age", arguments).map(Some);
+            }
+            "timezone" if arguments.len() == 2 => {
+                let (moment, zone) = (arguments.remove(1), arguments.remove(0));
+                let own = if moment.ty.base == Base::TimestampTz { "at_zone" } else { "of_zone" };
+                return self.call(own, vec![moment, zone]).map(Some);
+            }
+            "date_part" if arguments.len() == 2 => {
+                let found = self.call("extract_part", std::mem::take(arguments))?;
+                return self.cast_to(found, Type::of(Base::Double), Strictness::Explicit).map(Some);
+            }
+            // What is shown as its type says has to know it.
+            "format" | "concat" | "concat_ws" | "quote_literal" | "quote_nullable" => {
+                let as_text = |bound: Bound| match bound.ty.base {
+                    Base::Text | Base::Unknown => Ok(bound),
+                    Base::Bool if name != "quote_literal" => {
+                        let branches = vec![
+                            (bound.expr.clone(), Expr::Const(Value::text("t"))),
+                            (Expr::Not(Box::new(bound.expr)), Expr::Const(Value::text("f"))),
+                        ];
+                        Ok(Bound::new(Expr::Case(branches, Box::new(Expr::Const(Value::Null))), Type::TEXT))
+                    }
+                    _ => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
+                };
+                let arguments = std::mem::take(arguments).into_iter().map(as_text).collect::<Result<_>>()?;
+                return self.call(name, arguments).map(Some);
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,244 @@
+//! How numbers are spread and how they go together: what statistical aggregates compute.
+
+use crate::arithmetic::{Arithmetic, Manner, calculate, root_of};
+use crate::error::{Condition, Error, Result};
+use crate::expr::{CollationOption, order};
+use crate::types::{Base, Type};
+use crate::value::Value;
+use std::cmp::Ordering;
+use std::rc::Rc;
+use tuple::datetime::Interval;
+
+/// Which of the numbers that say how pairs go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Regression {
+    Correlation,
+    CovarianceOfAll,
+    CovarianceOfSample,
+    AverageX,
+    AverageY,
+    Count,
+    Intercept,
+    Fit,
+    Slope,
+    SpreadX,
+    SpreadXY,
+    SpreadY,
+}
+
+impl Regression {
+    /// The one of a name.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "corr" => Regression::Correlation,
+            "covar_pop" => Regression::CovarianceOfAll,
+            "covar_samp" => Regression::CovarianceOfSample,
+            "regr_avgx" => Regression::AverageX,
+            "regr_avgy" => Regression::AverageY,
+            "regr_count" => Regression::Count,
+            "regr_intercept" => Regression::Intercept,
+            "regr_r2" => Regression::Fit,
+            "regr_slope" => Regression::Slope,
+            "regr_sxx" => Regression::SpreadX,
+            "regr_sxy" => Regression::SpreadXY,
+            "regr_syy" => Regression::SpreadY,
+            _ => return None,
+        })
+    }
+}
+
+/// Pairs of numbers: how many, their means, and the sums of what they are away from them, squared and multiplied.
+///
+/// Youngs' and Cramer's way, which PostgreSQL has too: https://doi.org/10.1080/00401706.1971.10488826
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Pairs {
+    count: f64,
+    sum_x: f64,
+    sum_y: f64,
+    pub(crate) spread_x: f64,
+    spread_y: f64,
+    spread_xy: f64,
+}
+
+impl Pairs {
+    /// With one more.
+    pub(crate) fn add(&mut self, x: f64, y: f64) {
+        self.count += 1.0;
+        self.sum_x += x;
+        self.sum_y += y;
+        if self.count > 1.0 {
+            let (away_x, away_y) = (x * self.count - self.sum_x, y * self.count - self.sum_y);
+            let scale = 1.0 / (self.count * (self.count - 1.0));
+            self.spread_x += away_x * away_x * scale;
+            self.spread_y += away_y * away_y * scale;
+            self.spread_xy += away_x * away_y * scale;
+        }
+    }
+
+    /// What they say; null where they are too few.
+    pub(crate) fn value(&self, which: Regression) -> Value {
+        let Pairs { count, sum_x, sum_y, spread_x, spread_y, spread_xy } = *self;
+        if which == Regression::Count {
+            return Value::Int(count as i64);
+        }
+        let is_known = match which {
+            Regression::CovarianceOfSample => count > 1.0,
+            Regression::Correlation => count > 0.0 && spread_x != 0.0 && spread_y != 0.0,
+            Regression::Intercept | Regression::Fit | Regression::Slope => count > 0.0 && spread_x != 0.0,
+            _ => count > 0.0,
+        };
+        if !is_known {
+            return Value::Null;
+        }
+        Value::Double(match which {
+            Regression::Correlation => spread_xy / (spread_x * spread_y).sqrt(),
+            Regression::CovarianceOfAll => spread_xy / count,
+            Regression::CovarianceOfSample => spread_xy / (count - 1.0),
+            Regression::AverageX => sum_x / count,
+            Regression::AverageY => sum_y / count,
+            Regression::Intercept => (sum_y - sum_x * spread_xy / spread_x) / count,
+            Regression::Fit if spread_y == 0.0 => 1.0,
+            Regression::Fit => spread_xy * spread_xy / (spread_x * spread_y),
+            Regression::Slope => spread_xy / spread_x,
+            Regression::SpreadX => spread_x,
+            Regression::SpreadXY => spread_xy,
+            Regression::SpreadY => spread_y,
+            Regression::Count => count,
+        })
+    }
+}
+
+const DECIMAL: Type = Type::of(Base::Decimal);
+const MANNER: Manner = Manner { zero_gives_null: false, short_quotients: false };
+
+/// The variance of exact numbers, or its root, of their sum and that of their squares. Errors: `NumericOutOfRange`.
+pub(crate) fn exact(sum: &Value, squares: &Value, (count, divisor): (i64, i64), squared: bool) -> Result<Value> {
+    let of = |operation, a: &Value, b: &Value| calculate(operation, DECIMAL, MANNER, a, b);
+    let count = Value::Int(count);
+    let above =
+        of(Arithmetic::Subtract, &of(Arithmetic::Multiply, &count, squares)?, &of(Arithmetic::Multiply, sum, sum)?)?;
+    if above.as_double().is_some_and(|above| above <= 0.0) {
+        return Ok(Value::decimal(tuple::decimal::Decimal::from(0i64)));
+    }
+    let below = of(Arithmetic::Multiply, &count, &Value::Int(divisor))?;
+    let variance = of(Arithmetic::Divide, &above, &below)?;
+    match (squared, &variance) {
+        (false, Value::Decimal(variance)) => root_of(**variance)
+            .map(Value::decimal)
+            .ok_or_else(|| Error::new(Condition::NumericOutOfRange, "decimal out of range")),
+        _ => Ok(variance),
+    }
+}
+
+/// The value that is there most often; the first of them, where several are.
+pub(crate) fn mode(collation: &CollationOption, values: &[Value]) -> Value {
+    let (mut best, mut most, mut start) = (Value::Null, 0, 0);
+    for at in 0..values.len() {
+        if order(collation, &values[start], &values[at]) != Ordering::Equal {
+            start = at;
+        }
+        if at + 1 - start > most {
+            (best, most) = (values[start].clone(), at + 1 - start);
+        }
+    }
+    best
+}
+
+/// The value at a part of the values, which are in order; at each of several, if the parts are an array. Errors: a part that is none.
+pub(crate) fn percentiles(values: &[Value], parts: &Value, is_continuous: bool) -> Result<Value> {
+    if values.is_empty() {
+        return Ok(Value::Null);
+    }
+    if let Value::Document(_) = parts {
+        let mut found = Vec::new();
+        for part in crate::array::elements(parts) {
+            found.push(percentile(values, &part, is_continuous)?);
+        }
+        let mut out = Vec::new();
+        crate::scan::encode_row(&found, &mut out);
+        return Ok(Value::Document(out.into()));
+    }
+    percentile(values, parts, is_continuous)
+}
+
+fn percentile(values: &[Value], part: &Value, is_continuous: bool) -> Result<Value> {
+    if part.is_null() {
+        return Ok(Value::Null);
+    }
+    let part = part
+        .as_double()
+        .filter(|part| (0.0..=1.0).contains(part))
+        .ok_or_else(|| Error::new(Condition::NumericOutOfRange, "percentile value is not between 0 and 1"))?;
+    let count = values.len();
+    if !is_continuous {
+        let at = ((part * count as f64).ceil() as usize).clamp(1, count) - 1;
+        return Ok(values[at].clone());
+    }
+    let place = part * (count - 1) as f64;
+    let (low, high) = (place.floor() as usize, (place.ceil() as usize).min(count - 1));
+    let share = place - low as f64;
+    match (&values[low], &values[high]) {
+        (low, _) if share == 0.0 && low.as_double().is_some() => Ok(Value::Double(low.as_double().unwrap_or(0.0))),
+        (Value::Interval(a), Value::Interval(b)) => {
+            let (a, b) = (nanoseconds_of(a), nanoseconds_of(b));
+            Ok(Value::Interval(Rc::new(interval_of(a + ((b - a) as f64 * share) as i128))))
+        }
+        (low, high) => match (low.as_double(), high.as_double()) {
+            (Some(low), Some(high)) => Ok(Value::Double(low + share * (high - low))),
+            _ => Err(Error::new(Condition::UndefinedFunction, "percentile_cont takes numbers and intervals")),
+        },
+    }
+}
+
+/// How long an interval is, with months of 30 days.
+fn nanoseconds_of(interval: &Interval) -> i128 {
+    let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = interval.fields.map(i128::from);
+    let days = years * 360 + months * 30 + weeks * 7 + days;
+    (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000_000 + nanoseconds
+}
+
+fn interval_of(nanoseconds: i128) -> Interval {
+    let day = 86_400_000_000_000;
+    let field = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
+    let (days, rest) = (nanoseconds / day, nanoseconds % day);
+    let second = 1_000_000_000;
+    let fields = [
+        0,
+        0,
+        0,
+        field(days),
+        field(rest / (3600 * second)),
+        field(rest / (60 * second) % 60),
+        field(rest / second % 60),
+        field(rest % second),
+    ];
+    Interval { fields, adjust: tuple::datetime::ADJUST_NONE }
+}
+
+/// Two intervals together. Errors: `NumericOutOfRange`.
+pub(crate) fn sum_of(a: &Interval, b: &Interval) -> Result<Value> {
+    let mut sum = *a;
+    for (field, other) in sum.fields.iter_mut().zip(&b.fields) {
+        *field = field
+            .checked_add(*other)
+            .ok_or_else(|| Error::new(Condition::NumericOutOfRange, "interval out of range"))?;
+    }
+    Ok(Value::Interval(Rc::new(sum)))
+}
+
+/// One of so many equal parts of an interval: what is left of months goes to days, and so on.
+pub(crate) fn part_of(interval: &Interval, count: i64) -> Value {
+    let count = i128::from(count.max(1));
+    let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = interval.fields.map(i128::from);
+    let months = years * 12 + months;
+    let days = (weeks * 7 + days) * count + months % count * 30;
+    let clock = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000 + nanoseconds;
+    let clock = clock + days % (count * count) * 86_400_000_000_000 / count;
+    let mut part = interval_of(clock / count);
+    let field = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
+    let (days_left, months) = (days / (count * count), months / count);
+    part.fields[3] = part.fields[3].saturating_add(field(days_left));
+    part.fields[0] = field(months / 12);
+    part.fields[1] = field(months % 12);
+    Value::Interval(Rc::new(part))
+}

@@ -1,0 +1,331 @@
+//! Views: queries with a name.
+//!
+//! As Tarantool keeps them: a space without indexes whose options say `view = true` and `sql = 'CREATE VIEW ...'`; its format has the columns as they were
+//! when the view was made. The dialect stands before the text, as a comment. A statement that names a view gets its query in its place. Who reads it needs
+//! the right to read the view; what the view reads, it reads with the rights of its owner ([`OwnedRows`]).
+
+use crate::bind::Binder;
+use crate::ddl::Ddl;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::plan::Plan;
+use crate::run::{Flow, Run, Sink};
+use crate::types::{Base, Type};
+use database::{Database, Operation, Privileges, SPACE_ID, Space};
+use sqlparser::ast;
+use std::rc::Rc;
+use tuple::IndexId;
+use tuple::msgpack::{self, Reader};
+
+/// Views within views.
+pub const DEPTH_MAX: usize = 32;
+
+/// What is kept of a view.
+pub(crate) struct SavedView {
+    pub(crate) dialect: Dialect,
+    /// `CREATE VIEW ...`, in its dialect.
+    pub(crate) text: String,
+    /// The names of its columns.
+    pub(crate) columns: Vec<String>,
+}
+
+/// The mark of a dialect before a view's text.
+fn mark_of(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Tarantool => "",
+        Dialect::Postgres => "/* postgres */ ",
+        Dialect::Mysql => "/* mysql */ ",
+    }
+}
+
+/// The view that a space is; none if it is something else.
+pub(crate) fn of(database: &Database, space: &Space) -> Option<SavedView> {
+    // Whatever has rows has a primary index.
+    if !space.index_defs().is_empty() || space.is_system() {
+        return None;
+    }
+    let mut key = Vec::new();
+    msgpack::encode_uint(&mut key, u64::from(space.id.0));
+    let spaces = database.space(SPACE_ID).ok()?;
+    let row = spaces.rows.memory()?.borrow().get(IndexId::PRIMARY, &key, 1)?;
+    let mut options = Reader::new(row.field(5)?);
+    let (mut is_view, mut text) = (false, None);
+    for _ in 0..options.read_map().ok()? {
+        let name = options.read_str().ok()?;
+        let value = options.read_value().ok()?;
+        match name {
+            b"view" => is_view = Reader::new(value).read_bool() == Ok(true),
+            b"sql" => text = Reader::new(value).read_str().ok().and_then(|text| std::str::from_utf8(text).ok()),
+            _ => {}
+        }
+    }
+    let text = text.filter(|_| is_view)?;
+    let marked = [Dialect::Postgres, Dialect::Mysql]
+        .into_iter()
+        .find_map(|dialect| text.strip_prefix(mark_of(dialect)).map(|text| (dialect, text)));
+    let (dialect, text) = marked.unwrap_or((Dialect::Tarantool, text));
+    let columns = space.def().fields.iter().map(|field| field.name.clone()).collect();
+    Some(SavedView { dialect, text: text.to_string(), columns })
+}
+
+impl SavedView {
+    /// Its query. Errors: the text is none.
+    pub(crate) fn query(&self) -> Result<ast::Query> {
+        match self.dialect.parse(&self.text)?.into_iter().next() {
+            Some(ast::Statement::CreateView(create)) => Ok(*create.query),
+            _ => Err(Error::new(Condition::Syntax, "the text of the view is no CREATE VIEW")),
+        }
+    }
+}
+
+/// A step whose rows are found with the rights of another user: the owner of a view.
+pub(crate) struct OwnedRows {
+    pub(crate) input: Plan,
+    /// The view, which is asked whether it may be read.
+    pub(crate) space: Rc<Space>,
+}
+
+impl OwnedRows {
+    /// Hands the rows on, to steps with the rights of whoever runs the statement. Errors: `AccessDenied`; those of the input.
+    pub(crate) fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Flow> {
+        run.database.check_space_access(run.context, &self.space, Privileges::READ)?;
+        let owner = self.space.owner();
+        if run.context.user(&run.database.catalog) == owner {
+            return self.input.run(run, sink);
+        }
+        let reader = run.context.act_as(owner, &run.database.catalog);
+        let flow = self.input.run(run, &mut |run| {
+            run.context.act_again(reader);
+            let flow = sink(run);
+            run.context.act_as(owner, &run.database.catalog);
+            flow
+        });
+        run.context.act_again(reader);
+        flow
+    }
+}
+
+/// The views that read a space, those that read it through others among them.
+fn dependents(database: &Database, space: &Space) -> Vec<Rc<Space>> {
+    let mut found = Vec::new();
+    for other in database.catalog.spaces() {
+        let Some(view) = of(database, &other) else { continue };
+        let Ok(query) = view.query() else { continue };
+        let binder = Binder::new(database, view.dialect);
+        // One whose tables are gone depends on nothing.
+        let is_bound = binder.bind_statement(&query).is_ok();
+        if is_bound && other.id != space.id && binder.uses(space.id) {
+            found.push(other);
+        }
+    }
+    found.sort_by_key(|space| std::cmp::Reverse(space.id.0));
+    found
+}
+
+/// Carries out a change of the schema: of views here, else as [`Ddl::run`]. Errors: as there; what depends on a table that is to go.
+pub(crate) fn run(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<u64> {
+    match statement {
+        ast::Statement::CreateView(create) => create_view(ddl, create),
+        ast::Statement::Drop { object_type: ast::ObjectType::View, if_exists, names, cascade, .. } => {
+            let mut count = 0;
+            for name in names {
+                count += drop_view(ddl, name, *if_exists, *cascade)?;
+            }
+            Ok(count)
+        }
+        ast::Statement::Drop { object_type: ast::ObjectType::Table, names, cascade, .. } => {
+            for name in names {
+                let name = ddl.dialect.object_name(name)?;
+                let Some(space) = ddl.database.catalog.space_by_name(&name) else { continue };
+                if of(ddl.database, &space).is_some() {
+                    let what = match ddl.dialect {
+                        Dialect::Mysql => format!("Unknown table '{name}'"),
+                        _ => format!("\"{name}\" is not a table"),
+                    };
+                    return Err(Error::new(Condition::NotUpdatable, what).mysql(1051));
+                }
+                drop_dependents(ddl, &space, "table", *cascade)?;
+            }
+            ddl.run(statement)
+        }
+        _ => ddl.run(statement),
+    }
+}
+
+/// Removes the views that read a space, if that is wanted. Errors: it is not, and there are some.
+fn drop_dependents(ddl: &Ddl<'_>, space: &Space, kind: &str, cascade: bool) -> Result<()> {
+    // In MySQL a view stays and finds nothing.
+    if ddl.dialect == Dialect::Mysql {
+        return Ok(());
+    }
+    let found = dependents(ddl.database, space);
+    if let Some(first) = found.first()
+        && !cascade
+    {
+        let (view, name) = (first.name(), space.name());
+        let what = match ddl.dialect {
+            Dialect::Tarantool => format!("Can't drop space '{name}': other views depend on this space"),
+            _ => format!("cannot drop {kind} {name} because other objects depend on it"),
+        };
+        return Err(Error::new(Condition::Dependents, what)
+            .detail(format!("view {view} depends on {kind} {name}"))
+            .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    found.iter().try_for_each(|view| remove(ddl, view))
+}
+
+fn remove(ddl: &Ddl<'_>, space: &Space) -> Result<()> {
+    let id = u64::from(space.id.0);
+    ddl.as_admin(|| ddl.drop_grants(id))?;
+    let mut key = Vec::new();
+    msgpack::encode_array(&mut key, 1);
+    msgpack::encode_uint(&mut key, id);
+    let spaces = ddl.database.space(SPACE_ID)?;
+    ddl.database.execute(ddl.context, &spaces, Operation::Delete { index_id: IndexId::PRIMARY, key: &key })?;
+    Ok(())
+}
+
+fn not_there(dialect: Dialect, name: &str) -> Error {
+    let what = match dialect {
+        Dialect::Tarantool => format!("Space '{name}' does not exist"),
+        Dialect::Mysql => format!("Unknown table '{name}'"),
+        Dialect::Postgres => format!("view \"{name}\" does not exist"),
+    };
+    Error::new(Condition::UndefinedTable, what).mysql(1051)
+}
+
+fn no_view(dialect: Dialect, name: &str) -> Error {
+    let what = match dialect {
+        Dialect::Mysql => format!("'{name}' is not VIEW"),
+        _ => format!("\"{name}\" is not a view"),
+    };
+    Error::new(Condition::NotUpdatable, what).mysql(1347)
+}
+
+fn drop_view(ddl: &Ddl<'_>, name: &ast::ObjectName, if_exists: bool, cascade: bool) -> Result<u64> {
+    let name = ddl.dialect.object_name(name)?;
+    let Some(space) = ddl.database.catalog.space_by_name(&name) else {
+        return if if_exists { Ok(0) } else { Err(not_there(ddl.dialect, &name)) };
+    };
+    if of(ddl.database, &space).is_none() {
+        return Err(no_view(ddl.dialect, &name));
+    }
+    drop_dependents(ddl, &space, "view", cascade)?;
+    remove(ddl, &space)?;
+    Ok(1)
+}
+
+fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
+    if create.materialized || create.temporary {
+        return Err(Error::unsupported(if create.materialized { "materialized views" } else { "temporary views" }));
+    }
+    let name = ddl.dialect.object_name(&create.name)?;
+    let known = ddl.database.catalog.space_by_name(&name);
+    if let Some(known) = &known {
+        if create.if_not_exists {
+            return Ok(0);
+        }
+        if !create.or_replace {
+            let what = match ddl.dialect {
+                Dialect::Tarantool => format!("Space '{name}' already exists"),
+                Dialect::Mysql => format!("Table '{name}' already exists"),
+                Dialect::Postgres => format!("relation \"{name}\" already exists"),
+            };
+            return Err(Error::new(Condition::DuplicateTable, what));
+        }
+        if of(ddl.database, known).is_none() {
+            return Err(no_view(ddl.dialect, &name));
+        }
+    }
+    let binder = Binder::new(ddl.database, ddl.dialect);
+    let query = binder.bind_statement(&create.query)?;
+    if !binder.params().0.is_empty() {
+        return Err(Error::new(Condition::Unsupported, "views must not contain parameters").mysql(1351));
+    }
+    if let Some(known) = &known
+        && binder.uses(known.id)
+    {
+        return Err(recursion(&name));
+    }
+    if create.columns.len() > query.outputs.len() {
+        let what = "CREATE VIEW specifies more column names than columns";
+        return Err(Error::new(Condition::Syntax, what).mysql(1353));
+    }
+    let mut columns: Vec<(String, Type)> = Vec::with_capacity(query.outputs.len());
+    for (number, output) in query.outputs.iter().enumerate() {
+        let column = match create.columns.get(number) {
+            Some(column) => ddl.dialect.fold(&column.name),
+            None => output.name.clone(),
+        };
+        if columns.iter().any(|(other, _)| ddl.dialect.is_same(other, &column)) {
+            let what = match ddl.dialect {
+                Dialect::Mysql => format!("Duplicate column name '{column}'"),
+                Dialect::Tarantool => format!("Space field '{column}' is duplicate"),
+                Dialect::Postgres => format!("column \"{column}\" specified more than once"),
+            };
+            return Err(Error::new(Condition::DuplicateColumn, what));
+        }
+        columns.push((column, output.ty));
+    }
+    let plain = ast::CreateView { or_replace: false, if_not_exists: false, ..create.clone() };
+    let text = format!("{}{plain}", mark_of(ddl.dialect));
+    let (id, owner) = match &known {
+        Some(known) => (u64::from(known.id.0), known.owner()),
+        None => (ddl.as_admin(|| ddl.new_space_id())?, ddl.context.user(&ddl.database.catalog)),
+    };
+    let mut row = Vec::new();
+    msgpack::encode_array(&mut row, 7);
+    msgpack::encode_uint(&mut row, id);
+    msgpack::encode_uint(&mut row, u64::from(owner));
+    msgpack::encode_str(&mut row, name.as_bytes());
+    msgpack::encode_str(&mut row, b"memtx");
+    msgpack::encode_uint(&mut row, columns.len() as u64);
+    msgpack::encode_map(&mut row, 2);
+    msgpack::encode_str(&mut row, b"sql");
+    msgpack::encode_str(&mut row, text.as_bytes());
+    msgpack::encode_str(&mut row, b"view");
+    msgpack::encode_bool(&mut row, true);
+    msgpack::encode_array(&mut row, columns.len() as u32);
+    for (column, ty) in &columns {
+        let declared = declared(ddl.dialect, *ty);
+        msgpack::encode_map(&mut row, 3 + u32::from(declared.is_some()));
+        for (key, value) in [("name", column.as_str()), ("type", ty.field_name())] {
+            msgpack::encode_str(&mut row, key.as_bytes());
+            msgpack::encode_str(&mut row, value.as_bytes());
+        }
+        msgpack::encode_str(&mut row, b"is_nullable");
+        msgpack::encode_bool(&mut row, true);
+        if let Some(declared) = declared {
+            msgpack::encode_str(&mut row, b"sql_type");
+            msgpack::encode_str(&mut row, declared.as_bytes());
+        }
+    }
+    let spaces = ddl.database.space(SPACE_ID)?;
+    let operation = match known {
+        Some(_) => Operation::Replace { tuple: &row },
+        None => Operation::Insert { tuple: &row },
+    };
+    ddl.database.execute(ddl.context, &spaces, operation)?;
+    Ok(1)
+}
+
+/// The type of a column in words, where the type of the field does not say it.
+fn declared(dialect: Dialect, ty: Type) -> Option<String> {
+    if dialect != Dialect::Postgres || matches!(ty.base, Base::Any | Base::Scalar | Base::Unknown | Base::Map) {
+        return None;
+    }
+    let name = ty.name(dialect);
+    Some(match (ty.base, ty.length) {
+        (Base::Text, 0) => return None,
+        (Base::Text, length) => format!("varchar({length})"),
+        (Base::Decimal, length) if length > 0 => format!("numeric({length}, {})", ty.scale),
+        (Base::Array, _) if ty.element().base == Base::Any => return None,
+        _ => name,
+    })
+}
+
+/// A view that reads itself, through others perhaps.
+pub(crate) fn recursion(name: &str) -> Error {
+    let what = format!("infinite recursion detected in rules for relation \"{name}\"");
+    Error::new(Condition::Recursion, what)
+}

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Puts statements to a server and to the real PostgreSQL, and prints where they answer otherwise.
+
+    beside_postgres.py --server postgres://postgres@127.0.0.1:5432/x --rival postgres://postgres@127.0.0.1:5433/postgres --count 2000
+    beside_postgres.py --server ... --rival ... --file statements.sql
+
+A file has one statement a line; `#` begins a comment. Random statements are made of a seed: functions and operators of all types over literals and two tables.
+Errors are compared by their SQLSTATE. The exit status is 1 if an answer differs.
+"""
+
+import argparse
+import random
+import sys
+
+import psycopg
+
+SETUP = [
+    "DROP TABLE IF EXISTS r1", "DROP TABLE IF EXISTS r2",
+    "CREATE TABLE r1 (id int PRIMARY KEY, a int, b bigint, n numeric(10, 2), f float8, t text, d date, ts timestamp, x boolean, j jsonb, l int[])",
+    "CREATE TABLE r2 (id int PRIMARY KEY, a int, t text)",
+]
+WORDS = ["a", "b", "ab", "", "Hello World", "x,y,z", "äöü", "12", "zz", "The quick brown fox"]
+DOCUMENTS = ['{"a": 1, "b": [1, 2, {"c": "x"}]}', "[1, 2, 3]", '"text"', "12.50", "null", "true", '{"k": {"deep": [true, null]}, "a": "b"}', "[]"]
+
+
+class Generator:
+    """Makes statements of a seed."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+
+    def choice(self, *items):
+        return self.random.choice(items)
+
+    def rows(self):
+        """Statements that fill the tables."""
+        for number in range(25):
+            values = [str(number)] + [self.literal(kind) for kind in ("int", "bigint", "numeric", "float", "text", "date", "timestamp", "bool", "json", "array")]
+            yield f"INSERT INTO r1 VALUES ({', '.join(values)})"
+        for number in range(12):
+            yield f"INSERT INTO r2 VALUES ({number * 2}, {self.literal('int')}, {self.literal('text')})"
+
+    def literal(self, kind):
+        draw = self.random
+        if draw.random() < 0.06:
+            return "NULL"
+        if kind == "int":
+            return str(draw.randint(-5, 20))
+        if kind == "bigint":
+            return str(draw.choice([0, 7, -3, 10_000_000_000, draw.randint(-1000, 1000)])) + "::bigint"
+        if kind == "numeric":
+            return f"{draw.choice(['0', '1.5', '-2.25', '100.00', '3', '0.1'])}::numeric"
+        if kind == "float":
+            return f"{draw.choice(['0', '1.5', '-2.25', '1e10', '0.1'])}::float8"
+        if kind == "text":
+            return "'%s'::text" % draw.choice(WORDS)
+        if kind == "bool":
+            return draw.choice(["true", "false"])
+        if kind == "date":
+            return f"date '20{draw.randint(10, 29)}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}'"
+        if kind == "timestamp":
+            return f"timestamp '2024-{draw.randint(1, 12):02}-{draw.randint(1, 28):02} {draw.randint(0, 23):02}:{draw.randint(0, 59):02}:07'"
+        if kind == "interval":
+            return f"interval '{draw.choice(['1 day', '2 hours', '1 month 3 days', '90 minutes', '1 year'])}'"
+        if kind == "json":
+            return f"'{draw.choice(DOCUMENTS)}'::jsonb"
+        items = ", ".join(self.choice("NULL", *map(str, range(6))) for _ in range(draw.randint(1, 4)))
+        return f"array[{items}]::int[]"
+
+    COLUMNS = {"int": ["id", "a"], "bigint": ["b"], "numeric": ["n"], "float": ["f"], "text": ["t"], "date": ["d"], "timestamp": ["ts"], "bool": ["x"],
+               "json": ["j"], "array": ["l"]}
+
+    def expr(self, kind, depth=0):
+        draw = self.random.random()
+        if depth > 2 or draw < 0.3:
+            columns = self.COLUMNS.get(kind)
+            return f"r1.{self.random.choice(columns)}" if columns and self.random.random() < 0.6 else self.literal(kind)
+        e = lambda wanted: self.expr(wanted, depth + 1)
+        number = self.choice("int", "bigint", "numeric")
+        forms = {
+            "int": lambda: self.choice(
+                f"({e('int')} {self.choice('+', '-', '*')} {e('int')})", f"length({e('text')})", f"abs({e('int')})", f"position({e('text')} in {e('text')})",
+                f"coalesce({e('int')}, {e('int')})", f"array_length({e('array')}, 1)", f"cardinality({e('array')})", f"({e('array')})[{self.choice(1, 2, 3)}]",
+                f"case when {e('bool')} then {e('int')} else {e('int')} end", f"array_position({e('array')}, {e('int')})", f"ascii({e('text')})",
+                f"greatest({e('int')}, {e('int')})", f"nullif({e('int')}, {e('int')})", f"extract(year from {e('date')})::int", f"({e('date')} - {e('date')})",
+                f"(select max(r2.a) from r2 where r2.id < {e('int')})", f"strpos({e('text')}, {e('text')})"),
+            "bigint": lambda: self.choice(f"({e('bigint')} {self.choice('+', '-')} {e('int')})", f"({e('int')})::bigint", f"coalesce({e('bigint')}, {e('int')})"),
+            "numeric": lambda: self.choice(
+                f"({e('numeric')} {self.choice('+', '-', '*')} {e(number)})", f"round({e('numeric')}, {self.choice(0, 1, 2)})", f"abs({e('numeric')})",
+                f"trunc({e('numeric')})", f"({e(number)})::numeric", f"ceil({e('numeric')})", f"floor({e('numeric')})", f"sign({e('numeric')})",
+                f"({e('numeric')} / nullif({e('int')}, 0))", f"mod({e('numeric')}, 3)"),
+            "float": lambda: self.choice(f"({e('float')} {self.choice('+', '-')} {e('float')})", f"({e('int')})::float8", f"abs({e('float')})", f"round({e('float')})"),
+            "text": lambda: self.choice(
+                f"({e('text')} || {e('text')})", f"upper({e('text')})", f"lower({e('text')})", f"substr({e('text')}, {self.choice(1, 2, 3)}, 2)",
+                f"replace({e('text')}, 'a', 'bb')", f"left({e('text')}, {self.choice(2, -1)})", f"right({e('text')}, 2)", f"lpad({e('text')}, 5, '*')",
+                f"trim({e('text')})", f"reverse({e('text')})", f"split_part({e('text')}, ',', 2)", f"({e('int')})::text", f"({e('numeric')})::text",
+                f"({e('date')})::text", f"({e('timestamp')})::text", f"({e('bool')})::text", f"({e('array')})::text", f"({e('json')})::text", f"initcap({e('text')})",
+                f"array_to_string({e('array')}, '-')", f"array_to_string({e('array')}, '-', 'n')", f"({e('json')} ->> 'a')", f"concat({e('text')}, {e('int')}, {e('bool')})",
+                f"concat_ws(',', {e('text')}, {e('int')})", f"regexp_replace({e('text')}, '[aeiou]', 'X', 'g')", f"translate({e('text')}, 'abc', 'xy')", f"md5({e('text')})",
+                f"format('%s-%L-%I', {e('int')}, {e('text')}, 'a b')", f"to_char({e('timestamp')}, 'YYYY-MM-DD HH24:MI:SS')", f"jsonb_typeof({e('json')})",
+                f"overlay({e('text')} placing 'ZZ' from 2 for 1)", f"repeat({e('text')}, 2)", f"quote_literal({e('text')})", f"to_char({e('int')}, '999')", f"chr(65)",
+                f"encode({e('text')}::bytea, 'hex')", f"to_char({e('numeric')}, 'FM990.00')", f"({e('interval')})::text", f"btrim({e('text')}, 'ab')"),
+            "bool": lambda: self.choice(
+                f"({e('int')} {self.choice('=', '<', '>', '<>', '<=')} {e('int')})", f"({e('text')} {self.choice('=', '<', 'like', '||')} {e('text')})"
+                if self.random.random() < 0 else f"({e('text')} {self.choice('=', '<', 'like')} {e('text')})", f"({e('bool')} {self.choice('and', 'or')} {e('bool')})",
+                f"(not {e('bool')})", f"({e('int')} is {self.choice('', 'not ')}null)", f"({e('int')} = any({e('array')}))", f"({e('int')} <> all({e('array')}))",
+                f"({e('array')} {self.choice('@>', '<@', '&&', '=', '<')} {e('array')})", f"({e('json')} {self.choice('@>', '<@', '=')} {e('json')})",
+                f"({e('json')} ? 'a')", f"({e('int')} between {e('int')} and {e('int')})", f"({e('int')} in (1, 2, {e('int')}))", f"({e('date')} < {e('date')})",
+                f"({e('int')} is distinct from {e('int')})", f"(({e('int')}, {e('text')}) < ({e('int')}, {e('text')}))", f"({e('text')} ~ '^[a-c]')",
+                f"exists (select 1 from r2 where r2.a = {e('int')})", f"starts_with({e('text')}, 'a')", f"({e('timestamp')} > {e('timestamp')})"),
+            "date": lambda: self.choice(f"({e('date')} + {self.choice(1, 30)})", f"({e('timestamp')})::date", f"({e('date')} - {e('int')})"),
+            "timestamp": lambda: self.choice(
+                f"({e('timestamp')} {self.choice('+', '-')} {e('interval')})", f"date_trunc('{self.choice('month', 'hour', 'day', 'week')}', {e('timestamp')})",
+                f"({e('date')})::timestamp", f"({e('date')} + {e('interval')})"),
+            "interval": lambda: self.choice(f"({e('timestamp')} - {e('timestamp')})", f"({e('interval')} + {e('interval')})", f"({e('interval')} * 2)", f"age({e('timestamp')}, {e('timestamp')})"),
+            "json": lambda: self.choice(
+                f"({e('json')} -> '{self.choice('a', 'b', 'k')}')", f"({e('json')} -> {self.choice(0, 1, -1)})", f"({e('json')} #> '{{b,2}}')",
+                f"jsonb_build_object('x', {e('int')}, 'y', {e('text')})", f"jsonb_build_array({e('int')}, {e('bool')})", f"to_jsonb({e('text')})", f"to_jsonb({e('array')})",
+                f"({e('json')} || {e('json')})", f"jsonb_set('{{\"a\": {{\"b\": 1}}}}', '{{a,b}}', {e('json')})", f"({e('json')} - 'a')", f"jsonb_strip_nulls({e('json')})",
+                f"to_jsonb({e('date')})", f"to_jsonb({e('numeric')})", f"jsonb_path_query_array({e('json')}, '$.b[*]')", f"({e('json')} #- '{{a}}')"),
+            "array": lambda: self.choice(
+                f"({e('array')} || {e('array')})", f"({e('array')} || {e('int')})", f"array_append({e('array')}, {e('int')})", f"array_remove({e('array')}, {e('int')})",
+                f"({e('array')})[{self.choice(1, 2)}:{self.choice(2, 3)}]", f"array(select r2.a from r2 where r2.id < {e('int')} order by r2.id)",
+                f"array[{e('int')}, {e('int')}]", f"array_prepend({e('int')}, {e('array')})", f"array_replace({e('array')}, 1, 9)"),
+        }
+        return forms[kind]()
+
+    def aggregate(self):
+        i = self.expr("int", 2)
+        return self.choice(
+            "count(*)", f"sum({i})", f"avg({i})", f"min({self.expr('text', 2)})", f"max({self.expr('date', 2)})", f"array_agg({i} order by r1.id)", f"bool_or({self.expr('bool', 2)})",
+            f"string_agg({self.expr('text', 2)}, ',' order by r1.id)", f"count(distinct {i})", f"sum({self.expr('numeric', 2)})", f"avg({self.expr('numeric', 2)})",
+            f"jsonb_agg({i} order by r1.id)", f"sum({i}) filter (where {self.expr('bool', 2)})", f"array_agg(distinct {i})", f"stddev({i})", f"variance({self.expr('numeric', 2)})",
+            f"percentile_cont(0.5) within group (order by {i})", f"percentile_disc(0.4) within group (order by {i})", f"mode() within group (order by {i})", f"bit_and({i})",
+            f"jsonb_object_agg(r1.id, {self.expr('text', 2)})", f"json_agg({self.expr('text', 2)} order by r1.id)", f"every({self.expr('bool', 2)})", f"sum({self.expr('interval', 2)})")
+
+    def window(self):
+        function = self.choice("row_number()", "rank()", f"lag({self.expr('int', 2)}) ", f"lead({self.expr('text', 2)}, 2, 'none')", f"sum({self.expr('int', 2)})", "count(*)",
+                               f"first_value({self.expr('date', 2)})", f"avg({self.expr('numeric', 2)})", "ntile(3)", "cume_dist()", f"array_agg({self.expr('int', 2)})")
+        frame = self.choice("", "", " rows between 2 preceding and current row", " range between 3 preceding and 2 following", " groups between 1 preceding and 1 following exclude current row")
+        partition = self.choice("", "partition by r1.x ")
+        return f"{function} over ({partition}order by r1.id{frame})"
+
+    def statement(self):
+        draw = self.random.random()
+        kinds = ["int", "bigint", "numeric", "text", "bool", "date", "timestamp", "interval", "json", "array"]
+        if draw < 0.2:
+            group = self.expr(self.choice("int", "bool", "text"), 2)
+            key = self.choice(f"{group}", f"rollup ({group}, r1.x)", f"cube ({group}, r1.x)", f"grouping sets (({group}), ())")
+            return f"select {group}, {self.aggregate()}, {self.aggregate()} from r1 group by {key}"
+        if draw < 0.3:
+            return f"select {self.aggregate()}, {self.aggregate()} from r1 where {self.expr('bool')}"
+        if draw < 0.42:
+            return f"select r1.id, {self.window()}, {self.window()} from r1 order by r1.id"
+        if draw < 0.5:
+            return f"select distinct on (r1.x) r1.x, r1.id, {self.expr('int')} from r1 order by r1.x, r1.id desc"
+        if draw < 0.56:
+            return f"select r1.id, u.v, u.n from r1, unnest(r1.l) with ordinality as u(v, n) where {self.expr('bool')} order by 1, 3"
+        if draw < 0.62:
+            return f"select r1.id, q.m from r1, lateral (select {self.expr('int')} as m) q order by 1 fetch first {self.choice(2, 3)} rows with ties"
+        columns = ", ".join(self.expr(self.random.choice(kinds)) for _ in range(self.random.randint(1, 3)))
+        return f"select r1.id, {columns} from r1 where {self.expr('bool')} order by r1.id"
+
+
+def ask(connection, statement):
+    """The rows as text, or the SQLSTATE of the error."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            if cursor.description is None:
+                return []
+            kinds = [column.type_code for column in cursor.description]
+            pgresult = cursor.pgresult
+            rows = []
+            for row in range(pgresult.ntuples):
+                values = [pgresult.get_value(row, column) for column in range(pgresult.nfields)]
+                rows.append([shown(value, kind) for value, kind in zip(values, kinds)])
+            return rows
+    except psycopg.Error as error:
+        return {"error": error.sqlstate, "text": str(error).splitlines()[0] if str(error) else ""}
+
+
+def shown(value, kind):
+    """A value as text; a double with the digits that both sides agree on."""
+    if value is None:
+        return None
+    text = value.decode()
+    if kind in (700, 701):
+        return f"{float(text):.12g}"
+    return text
+
+
+def is_same(statement, ours, theirs):
+    if isinstance(ours, dict) or isinstance(theirs, dict):
+        return isinstance(ours, dict) and isinstance(theirs, dict) and ours["error"] == theirs["error"]
+    if " group by " not in statement:
+        return ours == theirs
+    key = lambda row: [str(value) for value in row]
+    return sorted(ours, key=key) == sorted(theirs, key=key)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", required=True, help="the server that is doubted")
+    parser.add_argument("--rival", required=True, help="the real PostgreSQL")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--file", help="statements, one a line, in place of random ones")
+    parser.add_argument("--errors", action="store_true", help="counts those that only the server refuses, by its words")
+    arguments = parser.parse_args()
+    generator = Generator(arguments.seed)
+    if arguments.file:
+        with open(arguments.file, encoding="utf-8") as file:
+            statements = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+    else:
+        statements = [generator.statement() for _ in range(arguments.count)]
+    ours, theirs = psycopg.connect(arguments.server, autocommit=True), psycopg.connect(arguments.rival, autocommit=True)
+    for statement in SETUP + list(Generator(arguments.seed).rows()):
+        for connection in (ours, theirs):
+            found = ask(connection, statement)
+            if isinstance(found, dict) and "DROP" not in statement:
+                sys.exit(f"{statement}: {found}")
+    differ, refused = 0, {}
+    for statement in statements:
+        found, wanted = ask(ours, statement), ask(theirs, statement)
+        if is_same(statement, found, wanted):
+            continue
+        differ += 1
+        if arguments.errors and isinstance(found, dict):
+            refused.setdefault(found["text"][:90], []).append(statement)
+            continue
+        if not isinstance(found, dict) and not isinstance(wanted, dict):
+            pairs = [(a, b) for a, b in zip(found, wanted) if a != b][:3] if len(found) == len(wanted) else [(len(found), len(wanted))]
+            print(f"{statement}\n    " + "\n    ".join(f"{a}  |  {b}" for a, b in pairs))
+        else:
+            print(f"{statement}\n    server: {str(found)[:300]}\n    real:   {str(wanted)[:300]}")
+    for text, those in sorted(refused.items(), key=lambda item: -len(item[1])):
+        print(f"{len(those):5} {text}\n      {those[0][:300]}")
+    print(f"{len(statements) - differ} of {len(statements)} statements are answered as by PostgreSQL")
+    sys.exit(1 if differ else 0)
+
+
+if __name__ == "__main__":
+    main()
