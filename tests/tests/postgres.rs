@@ -646,3 +646,85 @@ fn rows_of_copy_are_as_their_columns_want_them() {
     assert_eq!(rig.eval("box.schema.user.create('ann', {password = 'secret'}) box.schema.space.create('own', {format = {{'id', 'unsigned'}}}):create_index('i')").code(), 0);
     assert_eq!(copy(&mut guest, "copy own from stdin", b"1\n"), "42501");
 }
+
+#[test]
+fn constraints_hold_for_all_and_are_shown() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table p (id serial primary key, code text unique, price int check (price > 0), constraint cap check (price < 1000))");
+    db.ask(
+        "create table c (id int primary key, pid int references p on delete cascade, \
+         code text references p(code) on update cascade on delete set null)",
+    );
+    assert_eq!(db.ask("insert into p (code, price) values ('a', 1), ('b', 2), ('n', null)"), "INSERT 0 3");
+    assert_eq!(
+        db.ask("insert into p (code, price) values ('c', 0)"),
+        "23514: new row for relation \"p\" violates check constraint \"p_price_check\""
+    );
+    assert!(db.ask("update p set price = 5000 where id = 1").contains("\"cap\""));
+    assert_eq!(db.ask("insert into c values (1, 1, 'a'), (2, 2, 'b'), (3, null, 'a')"), "INSERT 0 3");
+    assert_eq!(
+        db.ask("insert into c values (4, 9, null)"),
+        "23503: insert or update on table \"c\" violates foreign key constraint \"c_pid_fkey\""
+    );
+    assert_eq!(db.ask("update p set code = 'z' where id = 1"), "UPDATE 1");
+    assert_eq!(db.ask("select id, pid, code from c order by id"), "1,1,z; 2,2,b; 3,null,z; SELECT 3");
+    // What follows is undone with its statement.
+    assert_eq!(db.ask("begin; delete from p where id = 1; rollback"), "BEGIN; DELETE 1; ROLLBACK");
+    assert_eq!(db.ask("select count(*) from c"), "3; SELECT 1");
+    assert_eq!(db.ask("delete from p where id = 1"), "DELETE 1");
+    assert_eq!(db.ask("select id, pid, code from c order by id"), "2,2,b; 3,null,null; SELECT 2");
+    assert!(db.ask("drop table p").starts_with("2BP01"));
+    // Lua writes to the same table under the same conditions.
+    let refused = rig.number("local _, e = pcall(box.space.c.insert, box.space.c, {7, 7, box.NULL}) return e.code");
+    assert_eq!(refused, 240);
+    assert_eq!(
+        db.ask("select conname, contype, pg_get_constraintdef(oid) from pg_constraint where contype in ('c', 'f') order by 1"),
+        "c_code_fkey,f,FOREIGN KEY (code) REFERENCES p(code) ON UPDATE CASCADE ON DELETE SET NULL; \
+         c_pid_fkey,f,FOREIGN KEY (pid) REFERENCES p(id) ON DELETE CASCADE; cap,c,CHECK (price < 1000); \
+         p_price_check,c,CHECK (price > 0); SELECT 4"
+    );
+    assert_eq!(db.ask("alter table p rename column price to cost"), "ALTER TABLE");
+    assert!(db.ask("insert into p (code, cost) values ('q', 0)").contains("p_price_check"));
+    assert!(db.ask("alter table c add constraint k check (id < 3)").starts_with("23514"));
+    assert_eq!(db.ask("alter table c drop constraint c_pid_fkey"), "ALTER TABLE");
+    assert_eq!(db.ask("insert into c values (8, 77, null)"), "INSERT 0 1");
+    assert!(db.ask("alter table c add foreign key (pid) references p").starts_with("23503"));
+    // A row that names one of the same statement.
+    db.ask("create table tree (id int primary key, up int references tree)");
+    assert_eq!(db.ask("insert into tree values (2, 1), (1, null), (3, 2)"), "INSERT 0 3");
+    assert_eq!(db.ask("delete from tree"), "DELETE 3");
+    assert_eq!(db.ask("drop table p cascade; drop table c"), "DROP TABLE; DROP TABLE");
+}
+
+#[test]
+fn tables_get_another_shape_with_their_rows() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (id int primary key, a text, b int check (b > 0))");
+    db.ask("insert into t values (1, '5', 1), (2, '7', 2)");
+    assert_eq!(db.ask("alter table t add column d int not null default 9"), "ALTER TABLE");
+    assert_eq!(db.ask("select * from t order by id"), "1,5,1,9; 2,7,2,9; SELECT 2");
+    assert!(db.ask("alter table t add column e int not null").starts_with("23502"));
+    assert_eq!(db.ask("alter table t alter column a type int using a::int"), "ALTER TABLE");
+    assert_eq!(db.ask("select a + 1 from t order by id"), "6; 8; SELECT 2");
+    assert!(db.ask("alter table t alter column a type uuid using 'x'").contains(':'));
+    assert_eq!(db.ask("alter table t drop column b, alter column a set default 77"), "ALTER TABLE");
+    assert_eq!(db.ask("insert into t (id) values (3) returning a, d"), "77,9; INSERT 0 1");
+    // All of it or nothing.
+    assert!(db.ask("alter table t drop column a, drop column nosuch").starts_with("42703"));
+    assert_eq!(db.ask("select a from t where id = 1"), "5; SELECT 1");
+    db.ask("create table c (id int primary key, tid int references t)");
+    assert_eq!(db.ask("insert into c values (1, 1); alter table t drop column a"), "INSERT 0 1; ALTER TABLE");
+    assert!(db.ask("delete from t where id = 1").starts_with("23503"));
+    assert_eq!(db.ask("alter table t add column s serial"), "ALTER TABLE");
+    assert_eq!(db.ask("insert into t (id) values (9) returning s"), "4; INSERT 0 1");
+    assert_eq!(db.ask("create table u as select id, d * 2 as e from t"), "CREATE TABLE");
+    assert_eq!(db.ask("select count(*), sum(e) from u"), "4,72; SELECT 1");
+    assert_eq!(db.ask("create sequence q start with 5 increment by 2"), "CREATE SEQUENCE");
+    assert_eq!(db.ask("select nextval('q'), nextval('q')"), "5,7; SELECT 1");
+    assert_eq!(
+        db.ask("select setval('q', 21); select nextval('q'); drop sequence q"),
+        "21; SELECT 1; 23; SELECT 1; DROP SEQUENCE"
+    );
+}

@@ -6,7 +6,7 @@ mod rig;
 use database::{Context, Database, ErrorCode, INDEX_ID, Operation, SPACE_ID, ScanRequest};
 use proptest::prelude::*;
 use rig::{config, drive, encode, insert, open_with, request};
-use runtime::SimulatedFiles;
+use runtime::{Loss, SimulatedFiles};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use storage::{IteratorKind, Key};
@@ -174,7 +174,11 @@ fn number(row: &[u8], at: u32) -> Option<u64> {
 
 impl World {
     fn new(keys: &[KeyOf], engines: [&str; 3], has_child_index: bool) -> World {
-        let database = open_with(&SimulatedFiles::default(), config()).unwrap();
+        Self::on(&SimulatedFiles::default(), keys, engines, has_child_index)
+    }
+
+    fn on(files: &SimulatedFiles, keys: &[KeyOf], engines: [&str; 3], has_child_index: bool) -> World {
+        let database = open_with(files, config()).unwrap();
         let admin = request(&database);
         for (table, engine) in engines.iter().enumerate() {
             let own: Vec<&KeyOf> = keys.iter().filter(|key| key.child == table).collect();
@@ -398,5 +402,54 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// The power goes while a cascade is written, at every change of a file and with every loss: behind the start all of it is there, or nothing.
+#[test]
+fn a_cascade_is_whole_or_not_there() {
+    let cascade = ("cascade", "cascade");
+    let key = |child, local, parent, foreign| KeyOf {
+        child,
+        local,
+        parent,
+        foreign,
+        on_delete: cascade.0,
+        on_update: cascade.1,
+    };
+    let keys = [key(CHILDREN, 1, PARENTS, 0), key(TREE, 1, TREE, 0)];
+    for engines in [["memtx"; 3], ["vinyl"; 3], ["memtx", "vinyl", "memtx"]] {
+        let files = SimulatedFiles::default();
+        let world = World::on(&files, &keys, engines, true);
+        let context = request(&world.database);
+        world.run(&context, &Step::Put(PARENTS, (1, None, None))).unwrap();
+        for id in 1..6 {
+            world.run(&context, &Step::Put(CHILDREN, (id, Some(1), None))).unwrap();
+        }
+        drive(&world.database);
+        files.keep_points();
+        world.run(&context, &Step::Delete(PARENTS, 1)).unwrap();
+        drive(&world.database);
+        let points = files.take_points();
+        assert!(!points.is_empty());
+        let mut seen = [false; 2];
+        for point in &points {
+            for loss in Loss::kinds(point.unsynced(), 0..3) {
+                let database = open_with(&point.crash(loss), config()).unwrap();
+                let reopened = World { database };
+                let reader = request(&reopened.database);
+                let (parents, children) =
+                    (reopened.rows(&reader, PARENTS).len(), reopened.rows(&reader, CHILDREN).len());
+                assert!(matches!((parents, children), (1, 5) | (0, 0)), "{parents} parents, {children} children");
+                seen[parents] = true;
+                // The key is in force.
+                let code = reopened.run(&reader, &Step::Insert(CHILDREN, (9, Some(7), None))).unwrap_err();
+                assert_eq!(code, ErrorCode::ComplexForeignKeyFailed as u32);
+            }
+        }
+        drop(world);
+        let end = World { database: open_with(&files.fork(), config()).unwrap() };
+        assert!(end.rows(&request(&end.database), CHILDREN).is_empty());
+        assert!(seen[1], "before the group is written all of it is there");
     }
 }

@@ -113,6 +113,9 @@ pub trait ReplaceTrigger {
     ) -> Result<Option<Tuple>>;
 }
 
+/// Constraints, as of a version of the schema and of the keys of other spaces.
+type Versioned = ((u64, u64), Rc<Constraints>);
+
 /// A space: definition, rows, triggers. Changed in place when it is altered.
 pub struct Space {
     /// Number.
@@ -150,7 +153,7 @@ pub struct Space {
     /// Writes have constraints to heed: its own, or keys of other spaces that name its rows.
     constrained: Cell<bool>,
     /// They, as of a version of the schema.
-    pub(crate) constraints: RefCell<Option<((u64, u64), Rc<Constraints>)>>,
+    pub(crate) constraints: RefCell<Option<Versioned>>,
     /// Those that its rows are being looked at for.
     pub(crate) pending: RefCell<Option<Rc<PendingConstraints>>>,
 }
