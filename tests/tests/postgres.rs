@@ -580,7 +580,7 @@ fn a_deadlock_ends_one_with_its_code() {
     let waited: Vec<_> = one.until_ready();
     let is_one = waited.iter().any(|(kind, body)| *kind == b'E' && field(body, b'C') == "40P01");
     assert!(is_one != (refused == "40P01: deadlock detected"), "{refused} {waited:?}");
-    (one.ask("rollback"), two.ask("rollback"));
+    assert_eq!([one.ask("rollback"), two.ask("rollback")], ["ROLLBACK", "ROLLBACK"]);
 }
 
 /// COPY of rows as text. Returns the state of the error, or what completed it.

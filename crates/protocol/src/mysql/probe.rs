@@ -19,7 +19,7 @@ pub fn read_bytes(input: &[u8], kind: u8) -> usize {
     let lines = Lines {
         between: vec![b','],
         quote: (kind % 2 == 1).then_some(b'"'),
-        escape: (kind % 3 > 0).then_some(b'\\'),
+        escape: (!kind.is_multiple_of(3)).then_some(b'\\'),
         start: Vec::new(),
         end: vec![b'\r', b'\n'],
         passed_over: 0,
