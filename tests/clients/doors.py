@@ -31,6 +31,7 @@ PACKAGES = {
     "php": [],
     "psycopg": ["psycopg[binary]==3.3.9"],
     "pymysql": ["PyMySQL==1.2.4", "mysql-connector-python==9.5.0"],
+    "sqlalchemy": ["SQLAlchemy==2.1.9", "psycopg[binary]==3.3.9", "PyMySQL==1.2.4"],
 }
 
 
@@ -51,11 +52,12 @@ def install(name, directory):
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         found = [str(place / "bin/python"), str(HERE / "redis_python.py")], {}, "r"
-    elif name in ("psycopg", "pymysql"):
+    elif name in ("psycopg", "pymysql", "sqlalchemy"):
         if is_new:
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
-        program, door = ("postgres_python.py", "p") if name == "psycopg" else ("mysql_python.py", "y")
+        programs = {"psycopg": ("postgres_python.py", "p"), "pymysql": ("mysql_python.py", "y"), "sqlalchemy": ("sqlalchemy_program.py", "py")}
+        program, door = programs[name]
         found = [str(place / "bin/python"), str(HERE / program)], {}, door
     elif name in ("ioredis", "memjs"):
         if not shutil.which("npm"):
