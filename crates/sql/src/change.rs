@@ -26,6 +26,9 @@ pub struct Counts {
     pub generated: Vec<i64>,
 }
 
+/// Rows of one more table of an UPDATE: which were seen, and what becomes of them.
+type OtherRows = (HashSet<Rc<[u8]>>, Vec<(Value, Vec<Value>)>);
+
 /// Rows of one INSERT that are locked before they are there.
 const LOCKED_ROWS_MAX: usize = 1000;
 /// Numbers that are remembered of one statement.
@@ -67,8 +70,7 @@ impl Write {
             Change::Update { source, row, sets, implied, is_joined, others } => {
                 let mut seen: HashSet<Rc<[u8]>> = HashSet::new();
                 let mut changes: Vec<(Value, Vec<Value>)> = Vec::new();
-                let mut of_others: Vec<(HashSet<Rc<[u8]>>, Vec<(Value, Vec<Value>)>)> =
-                    others.iter().map(|_| Default::default()).collect();
+                let mut of_others: Vec<OtherRows> = others.iter().map(|_| OtherRows::default()).collect();
                 source.run(run, &mut |run| {
                     for (other, (seen, changes)) in others.iter().zip(&mut of_others) {
                         if let Value::Document(old) = run.frame[other.row].clone()

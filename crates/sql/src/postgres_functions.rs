@@ -90,6 +90,9 @@ fn interval(value: &Value) -> Result<Rc<Interval>> {
 /// An interval of months, days and microseconds.
 fn interval_of(months: i64, days: i64, micros: i128) -> Result<Value> {
     let micros = i64::try_from(micros).map_err(|_| out_of_range("interval"))?;
+    if i32::try_from(months).is_err() || i32::try_from(days).is_err() {
+        return Err(out_of_range("interval"));
+    }
     let fields = [0, months, 0, days, 0, 0, micros / 1_000_000, micros % 1_000_000 * 1000];
     Ok(Value::Interval(Rc::new(Interval { fields, adjust: ADJUST_NONE })))
 }
@@ -512,7 +515,7 @@ functions! {
     "intervals_added" (3, 3) INTERVAL, true => |_, a| {
         let ((m, d, t), (n, e, u)) = (parts_of(&*interval(&a[0])?), parts_of(&*interval(&a[1])?));
         let sign = int(&a[2]);
-        interval_of(m.saturating_add(sign * n), d.saturating_add(sign * e), i128::from(t) + i128::from(sign) * i128::from(u))
+        interval_of(m.saturating_add(n.saturating_mul(sign)), d.saturating_add(e.saturating_mul(sign)), i128::from(t) + i128::from(sign) * i128::from(u))
     };
     "interval_times" (3, 3) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
@@ -537,16 +540,16 @@ functions! {
     };
     "justify_hours" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
-        interval_of(months, days + micros / 86_400_000_000, i128::from(micros % 86_400_000_000))
+        interval_of(months, days.saturating_add(micros / 86_400_000_000), i128::from(micros % 86_400_000_000))
     };
     "justify_days" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
-        interval_of(months + days / 30, days % 30, i128::from(micros))
+        interval_of(months.saturating_add(days / 30), days % 30, i128::from(micros))
     };
     "justify_interval" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
-        let days = days + micros / 86_400_000_000;
-        interval_of(months + days / 30, days % 30, i128::from(micros % 86_400_000_000))
+        let days = days.saturating_add(micros / 86_400_000_000);
+        interval_of(months.saturating_add(days / 30), days % 30, i128::from(micros % 86_400_000_000))
     };
     "make_date" (3, 3) DATE, true => |_, a| Ok(Value::Datetime(Rc::new(civil(int(&a[0]), int(&a[1]), int(&a[2]))?)));
     "make_timestamp" (6, 6) STAMP, true => make_timestamp;

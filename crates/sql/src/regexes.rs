@@ -110,10 +110,20 @@ pub(crate) fn replace(run: &Run<'_>, a: &[Value]) -> Result<Value> {
     let regex = compile(text(a.get(1)), flags)?;
     let whole = text(a.first());
     let replacement = replacement_of(text(a.get(2)), is_mysql);
-    let count = regex.find_iter(whole).count();
-    run.check_length(whole.len().saturating_add(count.saturating_mul(replacement.len() + whole.len().min(64))))?;
-    let limit = if flags.contains('g') { 0 } else { 1 };
-    Ok(Value::text(regex.replacen(whole, limit, replacement.as_str())))
+    let limit = if flags.contains('g') { usize::MAX } else { 1 };
+    // Each group may be as long as all that was found.
+    let groups = replacement.matches('$').count();
+    let (mut out, mut start) = (String::new(), 0);
+    for captures in regex.captures_iter(whole).take(limit) {
+        let Some(matched) = captures.get(0) else { break };
+        out.push_str(&whole[start..matched.start()]);
+        run.check_length(out.len() + replacement.len() + groups.saturating_mul(matched.len()))?;
+        captures.expand(&replacement, &mut out);
+        start = matched.end();
+    }
+    out.push_str(&whole[start..]);
+    run.check_length(out.len())?;
+    Ok(Value::text(out))
 }
 
 /// How often something is found.

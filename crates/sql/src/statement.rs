@@ -29,6 +29,9 @@ const CACHED_TEXT_MAX: usize = 16 << 10;
 /// How often a statement that is a transaction of its own is tried.
 const TRIES_MAX: u32 = 20;
 
+/// Rows that are handed over when it is sure that they stand.
+type Rows = Vec<Vec<Value>>;
+
 /// What SQL keeps with a database: plans of texts that come again, statements that sessions have prepared.
 #[derive(Default)]
 pub struct Sql {
@@ -764,7 +767,7 @@ impl Sql {
         prepared: &Prepared,
         params: &[Value],
         is_alone: bool,
-        change: &dyn Fn(&mut Run<'_>, &mut Vec<Vec<Value>>) -> Result<Counts>,
+        change: &dyn Fn(&mut Run<'_>, &mut Rows) -> Result<Counts>,
         sink: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<Counts> {
         // A transaction of the client's own goes on, and others with it.

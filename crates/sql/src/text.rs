@@ -16,6 +16,11 @@ pub fn display_as(dialect: Dialect, value: &Value, ty: Type) -> String {
     match value {
         Value::Datetime(moment) => put_moment(&mut out, moment, ty),
         Value::Interval(interval) => put_interval(&mut out, interval),
+        Value::Document(_) if ty.is_vector() => {
+            let all: Vec<String> =
+                crate::array::elements(value).iter().map(|element| display(dialect, element)).collect();
+            out.push_str(&all.join(" "));
+        }
         Value::Document(_) if ty.base == Base::Array => put_array(&mut out, value, ty),
         Value::Decimal(_) if ty.base == Base::Decimal && ty.length > 0 => {
             out.push_str(&display(dialect, value));

@@ -96,6 +96,9 @@ const BASES: [Base; 26] = [
     Base::Any,
 ];
 
+/// Marks a vector, where other arrays have the length of their elements.
+const VECTOR: u32 = u32::MAX;
+
 const _: () = {
     let mut number = 0;
     while number < BASES.len() {
@@ -140,9 +143,20 @@ impl Type {
     pub fn element(self) -> Self {
         let base = self.scale.checked_sub(1).and_then(|number| BASES.get(number as usize)).copied();
         match base.filter(|_| self.base == Base::Array) {
+            Some(base) if self.is_vector() => Type::of(base),
             Some(base) => Type { base, length: self.length, scale: 0 },
             None => Type::of(Base::Any),
         }
+    }
+
+    /// PostgreSQL's `int2vector`: an array of its catalog that is written without braces.
+    pub fn vector() -> Self {
+        Type { length: VECTOR, ..Type::array_of(Type::of(Base::Int2)) }
+    }
+
+    /// True for that one.
+    pub fn is_vector(self) -> bool {
+        self.base == Base::Array && self.length == VECTOR
     }
 
     /// PostgreSQL's `json`, which is kept as it is written, or `jsonb`.

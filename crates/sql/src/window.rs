@@ -311,7 +311,7 @@ impl Partition<'_> {
         let ranges = frame.iter().filter(|(start, end)| start < end);
         let found = match &call.function {
             WindowFunction::First => ranges.map(|(start, _)| *start).next(),
-            WindowFunction::Last => ranges.map(|(_, end)| end - 1).last(),
+            WindowFunction::Last => ranges.map(|(_, end)| end - 1).next_back(),
             _ => {
                 let wanted = self.value(row, call.arguments[1]);
                 if wanted.is_null() {
@@ -567,7 +567,7 @@ fn moved(value: &Value, offset: &Value, is_less: bool) -> Result<Option<Value>> 
         return Ok(moments::moved(moment, interval, sign).map(|moment| Value::Datetime(Rc::new(moment))));
     }
     if let (Value::Interval(a), Value::Interval(b)) = (value, offset) {
-        let mut sum = (**a).clone();
+        let mut sum = **a;
         for (field, other) in sum.fields.iter_mut().zip(&b.fields) {
             *field = if is_less { field.saturating_sub(*other) } else { field.saturating_add(*other) };
         }

@@ -29,6 +29,7 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Interval => 1186,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json => 3802,
+        Base::Array if ty.is_vector() => 22,
         Base::Array => array_of(oid_of(ty.element())),
         Base::Map => 3802,
     }

@@ -297,7 +297,11 @@ impl Binder<'_> {
         let slots: Vec<Slot> = table.columns.iter().map(|_| self.new_slot()).collect();
         let columns = table.columns.iter().zip(&slots).map(|((name, base), slot)| RelationColumn {
             name: (*name).to_string(),
-            ty: Type::of(*base),
+            ty: match *name {
+                "indkey" | "indoption" | "indclass" | "indcollation" => Type::vector(),
+                "conkey" | "confkey" => Type::array_of(Type::of(Base::Int2)),
+                _ => Type::of(*base),
+            },
             collation: None,
             place: Place::Slot(*slot),
             is_hidden: false,

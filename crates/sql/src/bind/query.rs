@@ -25,6 +25,15 @@ struct Tail<'q> {
     has_ties: bool,
 }
 
+/// What stands behind GROUP BY and reads the values of groups.
+struct Behind<'b> {
+    columns: &'b mut [(String, Bound)],
+    having: &'b mut Option<Expr>,
+    order: &'b mut [Bound],
+    windows: &'b mut [super::windows::Window],
+    sets: &'b mut [crate::sets::SetCall],
+}
+
 /// What GROUP BY says.
 struct Groups {
     all: Vec<Bound>,
@@ -448,7 +457,13 @@ impl Binder<'_> {
         if is_grouped {
             let keys = order.len();
             order.append(&mut on);
-            let behind = (&mut columns[..], &mut having, &mut order[..], &mut windows[..], &mut sets[..]);
+            let behind = Behind {
+                columns: &mut columns,
+                having: &mut having,
+                order: &mut order,
+                windows: &mut windows,
+                sets: &mut sets,
+            };
             group_slots = self.group(&tree, &groups, &mut calls, behind)?;
             on = order.split_off(keys);
         }
@@ -735,13 +750,7 @@ impl Binder<'_> {
         tree: &Tree,
         grouped: &Groups,
         calls: &mut Vec<AggregateCall>,
-        (columns, having, order, windows, sets): (
-            &mut [(String, Bound)],
-            &mut Option<Expr>,
-            &mut [Bound],
-            &mut [super::windows::Window],
-            &mut [crate::sets::SetCall],
-        ),
+        Behind { columns, having, order, windows, sets }: Behind<'_>,
     ) -> Result<Vec<(Slot, Expr)>> {
         let groups = &grouped.all;
         let group_slots: Vec<(Slot, Expr)> = groups.iter().map(|group| (self.new_slot(), group.expr.clone())).collect();
@@ -874,10 +883,7 @@ impl Binder<'_> {
                 }
             }
         }
-        let distinct_on = match &select.distinct {
-            Some(ast::Distinct::Distinct) => true,
-            _ => false,
-        };
+        let distinct_on = matches!(&select.distinct, Some(ast::Distinct::Distinct));
         if distinct_on {
             for output in outputs.iter_mut().filter(|output| output.collation.is_some()) {
                 let known = computed.iter().find(|(slot, _)| *slot == output.slot).map(|(_, expr)| expr.clone());

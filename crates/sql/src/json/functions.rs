@@ -181,7 +181,7 @@ fn object_of_texts(run: &Run<'_>, a: &[Value]) -> Result<Value> {
     let values = match a.get(1) {
         Some(values) => elements(values),
         None => {
-            if names.len() % 2 != 0 {
+            if !names.len().is_multiple_of(2) {
                 return Err(refused("array must have even number of elements"));
             }
             let mut values = Vec::new();
@@ -348,11 +348,7 @@ fn contained(target: &Json, candidate: &Json) -> bool {
 
 fn search(json: &Json, wanted: &crate::expr::Like, at: &mut String, found: &mut Vec<String>) -> Result<()> {
     match json {
-        Json::Text(text) => {
-            if wanted.matches(text)? {
-                found.push(at.clone());
-            }
-        }
+        Json::Text(text) if wanted.matches(text)? => found.push(at.clone()),
         Json::Array(elements) => {
             for (number, element) in elements.iter().enumerate() {
                 let length = at.len();

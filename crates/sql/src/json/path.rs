@@ -11,6 +11,9 @@ const LENGTH_MAX: usize = 64 << 10;
 /// Parentheses and filters within each other.
 const DEPTH_MAX: usize = 32;
 
+/// Tests that are tried while a path is read.
+const TRIES_MAX: usize = 10_000;
+
 /// A path.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -61,6 +64,8 @@ struct Parser<'t> {
     text: &'t str,
     rest: &'t str,
     depth: usize,
+    /// Tests that were tried: what stands in parentheses may be one or a value.
+    tries: usize,
     is_mysql: bool,
 }
 
@@ -230,8 +235,11 @@ impl<'t> Parser<'t> {
             Some('"') => Node::Literal(Json::Text(self.quoted()?)),
             Some('-') => {
                 self.rest = &self.rest[1..];
+                self.deeper()?;
                 let zero = Node::Literal(Json::Number("0".to_string()));
-                Node::Arithmetic('-', Box::new(zero), Box::new(self.primary()?))
+                let negated = Node::Arithmetic('-', Box::new(zero), Box::new(self.primary()?));
+                self.depth -= 1;
+                negated
             }
             Some('(') => {
                 self.rest = &self.rest[1..];
@@ -314,6 +322,10 @@ impl<'t> Parser<'t> {
     }
 
     fn plain_test(&mut self) -> Result<Test> {
+        self.tries += 1;
+        if self.tries > TRIES_MAX {
+            return Err(Error::new(Condition::LimitExceeded, "the path is nested too deep"));
+        }
         if self.take("!") {
             if !self.take("(") {
                 return self.error();
@@ -328,7 +340,7 @@ impl<'t> Parser<'t> {
             let node = self.sum()?;
             return if self.take(")") { Ok(Test::Exists(node)) } else { self.error() };
         }
-        let before = self.rest;
+        let (before, depth) = (self.rest, self.depth);
         if self.take("(")
             && let Ok(test) = self.test()
             && self.take(")")
@@ -338,7 +350,7 @@ impl<'t> Parser<'t> {
             }
             return Ok(test);
         }
-        self.rest = before;
+        (self.rest, self.depth) = (before, depth);
         let left = self.sum()?;
         if self.word("starts") {
             if !self.word("with") {
@@ -381,7 +393,7 @@ impl Path {
         if text.len() > LENGTH_MAX {
             return Err(Error::new(Condition::LimitExceeded, format!("a path has at most {LENGTH_MAX} bytes")));
         }
-        let mut parser = Parser { text, rest: text, depth: 0, is_mysql };
+        let mut parser = Parser { text, rest: text, depth: 0, tries: 0, is_mysql };
         if is_mysql {
             if !parser.take("$") {
                 return parser.error();
@@ -415,7 +427,10 @@ impl Path {
     /// What of a document it means. Errors: operands that are no numbers.
     pub(crate) fn find(&self, run: &mut Run<'_>, root: &Json, variables: Option<&Json>) -> Result<Vec<Json>> {
         let search = Search { root, variables };
-        search.values(run, &self.node, root)
+        let before = run.memory_taken();
+        let found = search.values(run, &self.node, root);
+        run.give_back_to(before);
+        found
     }
 
     /// Whether what it says is so; none: that is not known.
@@ -490,8 +505,13 @@ impl Search<'_> {
 
     fn after(&self, run: &mut Run<'_>, step: &Step, values: Vec<Json>) -> Result<Vec<Json>> {
         let mut found = Vec::new();
+        let mut counted = 0;
         for value in values {
             run.tick()?;
+            while counted < found.len() {
+                run.take(weight(&found[counted]))?;
+                counted += 1;
+            }
             match step {
                 Step::Member(name) => match value {
                     Json::Array(elements) => {
@@ -588,6 +608,16 @@ impl Search<'_> {
                 known
             }
         })
+    }
+}
+
+/// Bytes that a value takes, about.
+fn weight(value: &Json) -> usize {
+    32 + match value {
+        Json::Null | Json::Bool(_) => 0,
+        Json::Number(text) | Json::Text(text) => text.len(),
+        Json::Array(elements) => elements.iter().map(weight).sum(),
+        Json::Object(members) => members.iter().map(|(name, value)| 24 + name.len() + weight(value)).sum(),
     }
 }
 

@@ -268,6 +268,14 @@ functions! {
     };
     "table_definition" (1, 1) TEXT, true, true => |run, a| {
         let table = readable(run.database, run.context, &text(&a[0]))?;
+        if let Some(view) = crate::views::of(run.database, &table.space) {
+            let owner = run.database.catalog.user_name(table.space.owner());
+            return Ok(Value::text(format!(
+                "CREATE ALGORITHM=UNDEFINED DEFINER=`{owner}`@`%` SQL SECURITY DEFINER VIEW `{}` AS {}",
+                table.name.replace('`', "``"),
+                view.query()?
+            )));
+        }
         Ok(Value::text(schema::definition(run.database, &table)))
     };
     "implicit_default" (3, 3) Returns::Type(Base::Any), false, true => |run, a| {

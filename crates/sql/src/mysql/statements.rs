@@ -89,10 +89,13 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
         "show" => words.show()?,
         "desc" | "describe" | "explain" => {
             let next = words.word_at(0);
-            if matches!(
-                next.as_str(),
-                "select" | "insert" | "update" | "delete" | "replace" | "with" | "analyze" | "format" | "extended" | ""
-            ) {
+            let is_nested = matches!(words.token(0), Some(Token::LParen));
+            if is_nested
+                || matches!(
+                    next.as_str(),
+                    "select" | "insert" | "update" | "delete" | "replace" | "with" | "analyze" | "format" | "extended"
+                )
+            {
                 return words.explain(&next);
             }
             let table = words.name()?;
@@ -145,7 +148,7 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
         "create" | "drop" | "alter"
             if matches!(
                 words.word_at(0).as_str(),
-                "trigger" | "procedure" | "function" | "event" | "definer" | "server" | "tablespace" | "view"
+                "trigger" | "procedure" | "function" | "event" | "definer" | "server" | "tablespace"
             ) =>
         {
             let what = format!("'{} {}'", first.to_uppercase(), words.word_at(0).to_uppercase());
@@ -773,7 +776,7 @@ impl Words {
             "view" => {
                 let name = literal(&self.name()?);
                 parsed(&format!(
-                    "SELECT table_name AS `View`, CONCAT('CREATE VIEW `', table_name, '` AS ', view_definition) AS `Create View`, 'utf8mb4' AS character_set_client, 'utf8mb4_0900_ai_ci' AS collation_connection FROM information_schema.views WHERE table_schema = DATABASE() AND table_name = {name}"
+                    "SELECT known_table({name}) AS `View`, table_definition({name}) AS `Create View`, 'utf8mb4' AS character_set_client, 'utf8mb4_0900_ai_ci' AS collation_connection"
                 ))
             }
             "database" | "schema" => {
