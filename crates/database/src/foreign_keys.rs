@@ -80,7 +80,6 @@ impl Database {
     // --- What the schema says ---
 
     /// The keys that name rows of others, and those that name rows of this space.
-    #[expect(clippy::type_complexity, reason = "both lists of one kind")]
     pub(crate) fn links_of(&self, space: &Rc<Space>) -> (Vec<Rc<Link>>, Vec<Rc<Link>>) {
         let own = self.keys_in_force(space).into_iter().map(|key| Rc::new(self.link(space, key))).collect();
         let mut children = Vec::new();
@@ -697,7 +696,7 @@ fn with_fields(row: &[u8], fields: &[u32], values: &[Vec<u8>]) -> Vec<u8> {
 /// An index by whose first parts rows are found that name a row, compared as the parent's index does.
 fn find_child_index(child: &Space, local: &[u32], order: &KeyDef) -> Option<(IndexId, Vec<usize>)> {
     let defs = child.index_defs();
-    let found = defs.iter().find_map(|def| {
+    defs.iter().find_map(|def| {
         let parts = def.key_def.parts();
         let is_usable = match def.kind {
             IndexKind::Tree => parts.len() >= local.len(),
@@ -716,8 +715,7 @@ fn find_child_index(child: &Space, local: &[u32], order: &KeyDef) -> Option<(Ind
             (is_alike && seen.insert(at)).then_some(at)
         });
         positions.collect::<Option<Vec<usize>>>().map(|positions| (def.id, positions))
-    });
-    found
+    })
 }
 
 /// A row names none that is there.
