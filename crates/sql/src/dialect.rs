@@ -59,6 +59,7 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
 /// have nothing to do here is left out.
 fn respell(tokens: &mut [TokenWithSpan]) {
     leave_out_ownership(tokens);
+    leave_out_sequence_names(tokens);
     let word_of = |token: &Token| match token {
         Token::Word(word) => word.value.to_ascii_lowercase(),
         _ => String::new(),
@@ -109,6 +110,31 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
                 false => Token::Whitespace(sqlparser::tokenizer::Whitespace::Space),
             };
         }
+    }
+}
+
+/// `ADD GENERATED ... AS IDENTITY (SEQUENCE NAME a.b ...)`: the sequence has the name that it gets by itself.
+fn leave_out_sequence_names(tokens: &mut [TokenWithSpan]) {
+    let mut places: Vec<usize> = Vec::new();
+    let is_word =
+        |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(wanted));
+    let seen: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    for (number, window) in seen.windows(4).enumerate() {
+        let [open, sequence, name, _] = window else { continue };
+        let is_it = tokens[*open].token == Token::LParen
+            && is_word(&tokens[*sequence].token, "sequence")
+            && is_word(&tokens[*name].token, "name");
+        if is_it {
+            let mut at = number + 3;
+            places.extend([*sequence, *name, seen[at]]);
+            while seen.get(at + 1).is_some_and(|next| tokens[*next].token == Token::Period) && at + 2 < seen.len() {
+                places.extend([seen[at + 1], seen[at + 2]]);
+                at += 2;
+            }
+        }
+    }
+    for place in places {
+        tokens[place].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
     }
 }
 

@@ -59,6 +59,9 @@ pub struct SpaceDef {
     pub foreign_keys: Vec<ForeignKeyDef>,
 }
 
+/// What writes have to heed, and the version of the schema that it belongs to.
+pub(crate) type KnownConstraints = ((u64, u64), Rc<Constraints>);
+
 /// Constraints that rows are looked at for, before they are in the definition of their space.
 #[derive(Default)]
 pub(crate) struct PendingConstraints {
@@ -113,9 +116,6 @@ pub trait ReplaceTrigger {
     ) -> Result<Option<Tuple>>;
 }
 
-/// Constraints, as of a version of the schema and of the keys of other spaces.
-type Versioned = ((u64, u64), Rc<Constraints>);
-
 /// A space: definition, rows, triggers. Changed in place when it is altered.
 pub struct Space {
     /// Number.
@@ -153,7 +153,7 @@ pub struct Space {
     /// Writes have constraints to heed: its own, or keys of other spaces that name its rows.
     constrained: Cell<bool>,
     /// They, as of a version of the schema.
-    pub(crate) constraints: RefCell<Option<Versioned>>,
+    pub(crate) constraints: RefCell<Option<KnownConstraints>>,
     /// Those that its rows are being looked at for.
     pub(crate) pending: RefCell<Option<Rc<PendingConstraints>>>,
 }

@@ -230,12 +230,15 @@ impl Ddl<'_> {
                 self.reshape(table, shape)
             }
             Op::AddGenerated { .. } => {
-                if shape.generated.is_some() {
-                    return Err(Error::unsupported("a second identity column"));
-                }
-                let top = self.top_of(table, at)?;
+                let start = self.top_of(table, at)? + 1;
                 let sequence = format!("{}_{}_seq", table.name, table.columns[at].name);
-                self.put_sequence(u64::from(table.space.id.0), &sequence, at, top + 1)
+                let is_key = table.primary_key().iter().any(|(field, ..)| *field == at);
+                if is_key && shape.generated.is_none() {
+                    return self.put_sequence(u64::from(table.space.id.0), &sequence, at, start);
+                }
+                // Only a part of the primary key is filled by the space itself.
+                self.put_sequence_row(&sequence, start)?;
+                self.put_default(table, at, Some(format!("nextval('{}')", sequence.replace('\'', "''"))))
             }
             other => Err(Error::unsupported(format!("ALTER COLUMN {other}"))),
         }
