@@ -128,13 +128,16 @@ fn run_statements(settings: &Settings, recorder: &mut Recorder) -> Result<(), St
     })
 }
 
-/// Runs so many operations: seconds and latencies come from `work`.
+/// Does the work on a server: seconds and latencies.
+type Measured<'a> = dyn Fn(&Running, &generator::Work) -> Result<(f64, Histogram<u64>), String> + 'a;
+
+/// Runs so many operations.
 fn measured(
     server: &Running,
     operations: u32,
     round: u64,
     turn: &mut Turn,
-    work: &dyn Fn(&Running, &generator::Work) -> Result<(f64, Histogram<u64>), String>,
+    work: &Measured<'_>,
 ) -> Result<(), String> {
     let generated = generator::generate(ITEMS, operations as usize, round);
     let before = server.cpu_seconds()?;

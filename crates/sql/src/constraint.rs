@@ -57,7 +57,7 @@ impl Ddl<'_> {
                 Dialect::Tarantool => format!("ck_unnamed_{}_{number}", table.name),
                 Dialect::Mysql => format!("{}_chk_{number}", table.name),
                 Dialect::Postgres => {
-                    let column = column.as_ref().or_else(|| None).cloned().or_else(|| self.only_column(table, expr));
+                    let column = column.clone().or_else(|| self.only_column(table, expr));
                     let middle = column.map_or_else(String::new, |column| format!("_{column}"));
                     numbered(&format!("{}{middle}_check", table.name), number)
                 }

@@ -2,7 +2,7 @@
 
 use crate::ddl::Ddl;
 use crate::error::{Condition, Error, Result};
-use database::{Operation, SEQUENCE_DATA_ID, SEQUENCE_ID};
+use database::{Operation, Privileges, SEQUENCE_DATA_ID, SEQUENCE_ID};
 use sqlparser::ast::{self, SequenceOptions};
 use tuple::msgpack;
 
@@ -74,7 +74,9 @@ impl Ddl<'_> {
             return Err(Error::new(Condition::DependentObjects, what)
                 .detail(format!("column of table {} depends on sequence {name}", space.name())));
         }
-        self.delete(SEQUENCE_DATA_ID, &[id])?;
+        // Where it stands is nobody's row; whose the sequence is decides.
+        self.database.check_sequence(self.context, &sequence, Privileges::DROP)?;
+        self.as_admin(|| self.delete(SEQUENCE_DATA_ID, &[id]))?;
         self.delete(SEQUENCE_ID, &[id])?;
         Ok(1)
     }
