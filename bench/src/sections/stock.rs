@@ -132,13 +132,7 @@ fn run_statements(settings: &Settings, recorder: &mut Recorder) -> Result<(), St
 type Measured<'a> = dyn Fn(&Running, &generator::Work) -> Result<(f64, Histogram<u64>), String> + 'a;
 
 /// Runs so many operations.
-fn measured(
-    server: &Running,
-    operations: u32,
-    round: u64,
-    turn: &mut Turn,
-    work: &Measured<'_>,
-) -> Result<(), String> {
+fn measured(server: &Running, operations: u32, round: u64, turn: &mut Turn, work: &Measured<'_>) -> Result<(), String> {
     let generated = generator::generate(ITEMS, operations as usize, round);
     let before = server.cpu_seconds()?;
     let (seconds, latencies) = work(server, &generated)?;
