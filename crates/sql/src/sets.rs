@@ -32,6 +32,8 @@ pub(crate) enum SetFunction {
     TextParts,
     RegexParts,
     RegexMatches,
+    /// Its argument: who stands above a table that is no part of another one.
+    Itself,
 }
 
 /// The rows of a call that are left.
@@ -60,6 +62,7 @@ impl SetCall {
                 Box::new((1..=count).map(|number| vec![Value::Int(number)]))
             }
             SetFunction::Series => series(&a)?,
+            SetFunction::Itself => Box::new(a.into_iter().take(1).map(one)),
             SetFunction::JsonElements { as_text } => match document(&a[0])? {
                 Json::Array(elements) => Box::new(elements.into_iter().map(move |json| vec![plain(&json, as_text)])),
                 Json::Object(_) => return Err(refused("cannot extract elements from an object")),

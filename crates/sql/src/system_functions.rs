@@ -151,7 +151,6 @@ functions! {
         let found = sequence.as_ref().filter(|link| Some(link.field_no as usize) == number);
         optional(found.map(|link| format!("public.{}", catalog::quoted(&link.sequence.def().name))))
     };
-    "pg_partition_ancestors" (1, 1) INT8, true => |_, a| Ok(Value::Int(as_int(&a[0])));
     "setval" (2, 3) INT8, true => |run, a| {
         let def = sequence_of(run, as_text(&a[0]))?.def();
         let wanted = as_int(&a[1]);

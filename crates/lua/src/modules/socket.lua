@@ -941,7 +941,11 @@ local function port_of(port)
     if number then
         return number
     end
-    local service = C.lycosa_getservbyname(tostring(port), nil)
+    -- What a table says that it is in words need not be a string.
+    if type(port) ~= 'string' then
+        return nil
+    end
+    local service = C.lycosa_getservbyname(port, nil)
     return service ~= nil and tonumber(bit.rshift(bit.bswap(service.port), 16)) or nil
 end
 
