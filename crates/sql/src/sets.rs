@@ -25,8 +25,12 @@ pub(crate) enum SetFunction {
     Unnest,
     Series,
     Subscripts,
-    JsonElements { as_text: bool },
-    JsonMembers { as_text: bool },
+    JsonElements {
+        as_text: bool,
+    },
+    JsonMembers {
+        as_text: bool,
+    },
     JsonKeys,
     JsonPath,
     TextParts,
