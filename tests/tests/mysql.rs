@@ -252,6 +252,20 @@ impl Mysql {
 
 const TABLE: &str = "create table t (id int unsigned auto_increment primary key, name varchar(5) not null, price decimal(10,2), at datetime, kind enum('a','b'))";
 
+/// MariaDB's clients say that if they cannot load the way that the greeting names; they take any answer but a question for one.
+#[test]
+fn who_knows_no_way_of_proof_is_asked_for_one_although_none_is_needed() {
+    let mut rig = start();
+    let mut client = Mysql::open(&mut rig);
+    let (sequence, asked) = client.enter("root", b"", "dummy_fallback_auth", ABILITIES).unwrap();
+    assert_eq!((sequence, asked[0]), (2, 0xfe));
+    assert!(asked[1..].starts_with(b"mysql_native_password\0"));
+    client.send(3, b"");
+    let (sequence, answer) = client.packet().unwrap();
+    assert_eq!((sequence, answer[0]), (4, 0), "{answer:?}");
+    assert_eq!(client.ask("select 1 + 1"), "2");
+}
+
 #[test]
 fn tables_rows_and_values_go_both_ways() {
     let mut rig = start();

@@ -192,6 +192,10 @@ fn enter_as(
         if connection.session().user.get() != first {
             connection.database().set_session_user(connection.session(), first);
         }
+        // Who knows none of the ways (MariaDB's clients say `dummy_fallback_auth`) waits to be asked, and would take a welcome for that.
+        if !["", METHOD, SHA2_METHOD, CLEAR].contains(&answer.method.as_str()) {
+            return ask(connection, state, Proof::Nothing, sequence);
+        }
         enter(connection, state);
         let confirms = answer.method == SHA2_METHOD && answer.proof.len() == wire::SHA2_BYTES;
         let tag = LOGIN_TAG | u64::from(sequence) | if confirms { SHA2_TAG } else { 0 };
@@ -238,6 +242,8 @@ pub(super) enum Proof {
     Sha2,
     /// The password itself.
     Password,
+    /// Anything: nobody has to log in.
+    Nothing,
 }
 
 /// True if clients send a password as it is: by TLS, or through a socket of this machine. Over TCP they do not, wherever the server is.
@@ -277,6 +283,13 @@ fn ask(connection: &Connection, state: &State, proof: Proof, mut sequence: u8) -
 fn prove(connection: &Rc<Connection>, state: &State, body: &[u8], sequence: u8) -> Result<()> {
     let name = state.name.borrow().clone();
     let asked = state.asked.get();
+    if asked == Proof::Nothing {
+        enter(connection, state);
+        return connection.answer(Position::default(), 0, |out| {
+            put_welcome(out, LOGIN_TAG | u64::from(sequence));
+            Ok(())
+        });
+    }
     if asked == Proof::Password {
         // The zero behind it is not part of it.
         let password = body.strip_suffix(&[0]).unwrap_or(body);
@@ -320,7 +333,7 @@ pub(super) fn put_welcome(out: &mut Vec<u8>, tag: u64) {
 fn check(connection: &Connection, state: &State, name: &str, proof: Proof, bytes: &[u8]) -> Result<()> {
     let database = connection.database();
     match proof {
-        Proof::Native => database.authenticate(connection.session(), name, bytes, &state.salt),
+        Proof::Native | Proof::Nothing => database.authenticate(connection.session(), name, bytes, &state.salt),
         Proof::Password => database.authenticate_plainly(connection.session(), name, bytes),
         Proof::Sha2 => {
             database::increment(&database.statistics.auths);
