@@ -59,6 +59,22 @@ macro_rules! functions {
     };
 }
 
+/// The same of functions that are alike in whether they may answer otherwise each time.
+macro_rules! alike {
+    (is_volatile: $volatile:literal; $($name:literal ($min:literal, $max:expr) $result:expr, $strict:literal => $call:expr;)*) => {
+        /// All of them.
+        pub(crate) static FUNCTIONS: &[$crate::functions::Function] = &[$($crate::functions::Function {
+            name: $name,
+            arguments: ($min, $max),
+            result: $result,
+            is_strict: $strict,
+            is_volatile: $volatile,
+            call: $call,
+        },)*];
+    };
+}
+pub(crate) use alike;
+
 const MANY: usize = usize::MAX;
 const TEXT: Returns = Returns::Type(Base::Text);
 const INT: Returns = Returns::Type(Base::Int4);

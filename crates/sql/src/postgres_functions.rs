@@ -25,20 +25,6 @@ const INT: Returns = Returns::Type(Base::Int4);
 const BOOL: Returns = Returns::Type(Base::Bool);
 const MANY: usize = usize::MAX;
 
-macro_rules! functions {
-    ($($name:literal ($min:literal, $max:expr) $result:expr, $strict:literal => $call:expr;)*) => {
-        /// All of them.
-        pub(crate) static FUNCTIONS: &[Function] = &[$(Function {
-            name: $name,
-            arguments: ($min, $max),
-            result: $result,
-            is_strict: $strict,
-            is_volatile: false,
-            call: $call,
-        },)*];
-    };
-}
-
 fn text(value: &Value) -> Rc<str> {
     match value {
         Value::Text(text) => Rc::clone(text),
@@ -354,7 +340,8 @@ fn days_of(interval: &Interval) -> i64 {
     parts_of(interval).1
 }
 
-functions! {
+crate::functions::alike! {
+    is_volatile: false;
     "md5" (1, 1) TEXT, true => |_, a| {
         use md5::Digest;
         Ok(Value::text(hex(&md5::Md5::digest(&bytes(&a[0])[..]))))

@@ -15,20 +15,6 @@ const BOOL: Returns = Returns::Type(Base::Bool);
 const INT8: Returns = Returns::Type(Base::Int8);
 const ARRAY: Returns = Returns::Type(Base::Array);
 
-macro_rules! functions {
-    ($($name:literal ($min:literal, $max:expr) $result:expr, $strict:literal => $call:expr;)*) => {
-        /// All of them.
-        pub(crate) static FUNCTIONS: &[Function] = &[$(Function {
-            name: $name,
-            arguments: ($min, $max),
-            result: $result,
-            is_strict: $strict,
-            is_volatile: true,
-            call: $call,
-        },)*];
-    };
-}
-
 fn session(run: &Run<'_>) -> Option<Rc<Session>> {
     crate::Sql::of(run.database).session(run.context.session.id)
 }
@@ -69,7 +55,8 @@ fn sequence_of(run: &Run<'_>, name: &str) -> Result<Rc<database::Sequence>> {
         .ok_or_else(|| Error::new(Condition::UndefinedTable, format!("relation \"{last}\" does not exist")))
 }
 
-functions! {
+crate::functions::alike! {
+    is_volatile: true;
     "current_user" (0, 0) TEXT, true => |run, _| user(run);
     "session_user" (0, 0) TEXT, true => |run, _| user(run);
     "user" (0, 0) TEXT, true => |run, _| user(run);

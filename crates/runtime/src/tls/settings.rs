@@ -70,7 +70,7 @@ pub struct Acceptor(pub(super) Arc<ServerConfig>);
 pub struct Connector(pub(super) Arc<ClientConfig>);
 
 impl Acceptor {
-    /// The same, naming the protocol inside to clients that name some: those that name it not go away.
+    /// The same, for one protocol inside: a client that offers others by ALPN and not this one is refused.
     pub fn naming(&self, protocol: &str) -> Self {
         let mut config = ServerConfig::clone(&self.0);
         config.alpn_protocols = vec![protocol.as_bytes().to_vec()];

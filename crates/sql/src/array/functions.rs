@@ -15,20 +15,6 @@ const BOOL: Returns = Returns::Type(Base::Bool);
 const TEXT: Returns = Returns::Type(Base::Text);
 const ARRAY: Returns = Returns::FirstArray;
 
-macro_rules! functions {
-    ($($name:literal ($min:literal, $max:expr) $result:expr, $strict:literal => $call:expr;)*) => {
-        /// All of them.
-        pub(crate) static FUNCTIONS: &[Function] = &[$(Function {
-            name: $name,
-            arguments: ($min, $max),
-            result: $result,
-            is_strict: $strict,
-            is_volatile: false,
-            call: $call,
-        },)*];
-    };
-}
-
 fn int(value: &Value) -> i64 {
     value.as_integer().and_then(|value| i64::try_from(value).ok()).unwrap_or(0)
 }
@@ -84,7 +70,8 @@ fn place(number: i64, count: usize) -> Option<usize> {
     usize::try_from(number - 1).ok().filter(|at| *at < count)
 }
 
-functions! {
+crate::functions::alike! {
+    is_volatile: false;
     "make_array" (0, usize::MAX) ARRAY, false => |run, a| array(run, a);
     "array_element" (2, usize::MAX) Returns::Element, true => |_, a| {
         let mut here = a[0].clone();

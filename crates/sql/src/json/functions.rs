@@ -20,20 +20,6 @@ const BOOL: Returns = Returns::Type(Base::Bool);
 const INT: Returns = Returns::Type(Base::Int4);
 const MANY: usize = usize::MAX;
 
-macro_rules! functions {
-    ($($name:literal ($min:literal, $max:expr) $result:expr, $strict:literal => $call:expr;)*) => {
-        /// All of them.
-        pub(crate) static FUNCTIONS: &[Function] = &[$(Function {
-            name: $name,
-            arguments: ($min, $max),
-            result: $result,
-            is_strict: $strict,
-            is_volatile: false,
-            call: $call,
-        },)*];
-    };
-}
-
 fn text_of(value: &Value) -> &str {
     value.as_text().unwrap_or_default()
 }
@@ -389,7 +375,8 @@ fn kind_in_mysql(json: &Json) -> &'static str {
     }
 }
 
-functions! {
+crate::functions::alike! {
+    is_volatile: false;
     "json_of" (2, 2) JSON, true => |run, a| {
         let ty = Type::of_code(a[1].as_integer().and_then(|code| i64::try_from(code).ok()).unwrap_or(0));
         let mut out = String::new();
@@ -548,7 +535,8 @@ pub(crate) mod mysql {
 
     use super::*;
 
-    functions! {
+    crate::functions::alike! {
+        is_volatile: false;
         "json_object" (0, MANY) JSON, false => |run, a| {
             if a.chunks(2).any(|pair| pair[0].is_null()) {
                 return Err(refused("JSON documents may not contain NULL member names.").mysql(3158));
