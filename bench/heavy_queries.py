@@ -10,6 +10,7 @@ same rows, or the program fails.
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import socket
@@ -18,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 try:
@@ -122,24 +122,23 @@ def timed(work):
     return time.perf_counter() - begun, found
 
 
-def point_reads(server, count, stop):
-    """How many a second, until `stop` is set."""
+def point_reads(server, count, stop, rates):
+    """Puts into `rates` how many a second, until `stop` is set. Runs in a process of its own: threads of Python wait for each other."""
     numbers = random.Random(1)
     done, begun = 0, time.perf_counter()
     with server.connect() as connection, connection.cursor() as cursor:
         while not stop.is_set():
             cursor.execute("SELECT amount FROM sales WHERE id = %s", (numbers.randrange(count),), prepare=True).fetchall()
             done += 1
-    return done / (time.perf_counter() - begun)
+    rates.put(done / (time.perf_counter() - begun))
 
 
 def reads_beside(server, count, text, seconds):
     """Rates of another client's reads: alone, and while the query runs again and again."""
     rates = []
     for query in (None, text):
-        stop = threading.Event()
-        found = []
-        reader = threading.Thread(target=lambda: found.append(point_reads(server, count, stop)))
+        stop, found = multiprocessing.Event(), multiprocessing.Queue()
+        reader = multiprocessing.Process(target=point_reads, args=(server, count, stop, found))
         reader.start()
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -148,8 +147,8 @@ def reads_beside(server, count, text, seconds):
             else:
                 server.query(query)
         stop.set()
+        rates.append(found.get())
         reader.join()
-        rates.append(found[0])
     return rates
 
 

@@ -12,6 +12,7 @@ use crate::handshakes::Handshakes;
 use crate::listeners::{ACCEPT_AGAIN_NS, FIRST_CONNECTION, Listeners, Refusing};
 use crate::sender::{Outlet, Sender};
 use crate::service::{NetConfig, Service};
+use crate::watch::Watch;
 use database::Database;
 use hashbrown::HashMap;
 use runtime::net::{Event, Poll, Token, Waker};
@@ -35,7 +36,7 @@ const SLEEP_NS_MAX: u64 = 1_000_000_000;
 
 /// The event loop.
 pub struct EventLoop {
-    pub(crate) poll: Poll,
+    pub(crate) poll: Rc<Watch>,
     pub(crate) waker: Arc<Waker>,
     pub(crate) service: Rc<Service>,
     pub(crate) listeners: Rc<Listeners>,
@@ -85,6 +86,9 @@ impl EventLoop {
         fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
         reactor::install(poll.registry()?, Arc::clone(&waker));
         let sender = Sender::start(Arc::clone(&waker))?;
+        let poll = Rc::new(Watch::new(poll));
+        let watch = Rc::clone(&poll);
+        fiber::set_glance(Rc::new(move || watch.glance()));
         Ok(EventLoop {
             poll,
             waker,
@@ -186,6 +190,7 @@ impl EventLoop {
                 database.submit();
                 self.settle(std::mem::take(&mut has_log_news));
             }
+            self.poll.has_more.set(!self.readable.is_empty());
             let more_fibers = fiber::run_ready(SWITCHES_MAX);
             database.submit();
             let more_work = database.turn();

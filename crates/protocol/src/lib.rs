@@ -34,6 +34,7 @@ mod settle;
 mod setup;
 mod terms;
 pub mod tyrant;
+mod watch;
 
 pub use connection::Connection;
 pub use door::{AnyDoor, Door, Doors, OpenDoor, Protocol, Split};

@@ -25,12 +25,16 @@ pub const MEMORY_MAX: usize = 256 << 20;
 pub(crate) const LENGTH_MAX: usize = 64 << 20;
 /// Rows between two looks at the clock.
 const STEPS_PER_LOOK: u32 = 16;
-/// How long a statement goes on before others have a turn, if nobody else has asked for anything meanwhile.
+/// How long a statement goes on at most before others have a turn.
 const SLICE_NS: u64 = 1_000_000;
-/// The same while others ask: about what one of their requests takes, all in all, so that they hardly notice.
-const SHORT_SLICE_NS: u64 = 25_000;
-/// The first slice: a short statement is done before it ends.
-const FIRST_SLICE_NS: u64 = 200_000;
+/// Between two looks whether somebody waits for a turn.
+const LOOK_NS: u64 = 50_000;
+/// The same while others ask: much less than one of their requests takes, all in all, so that they hardly notice.
+const SHORT_LOOK_NS: u64 = 5_000;
+/// So long after somebody has asked, the next request is expected.
+const EXPECTING_NS: u64 = 500_000;
+/// Before the first look: a short statement is done by then.
+const FIRST_LOOK_NS: u64 = 200_000;
 /// Rows that ORDER BY with LIMIT keeps without sorting them all.
 const FIRST_ROWS_MAX: usize = 4096;
 /// Rounds of a table that builds on itself.
@@ -82,7 +86,9 @@ pub(crate) struct Run<'r> {
     memory: usize,
     steps: u32,
     slice_began_ns: u64,
-    slice_ns: u64,
+    next_look_ns: u64,
+    /// Somebody else has asked for something, when this was looked at last.
+    asked_ns: Option<u64>,
     /// Requests that the server had begun when the slice began.
     requests: u64,
 }
@@ -130,9 +136,10 @@ impl<'r> Run<'r> {
         };
         let statement_ns = timeout_ns("statement_timeout");
         let lock_ns = timeout_ns("lock_timeout");
+        let now = fiber::now_ns();
         Run {
             lock_timeout_ns: lock_ns.into_iter().chain(statement_ns).min(),
-            deadline_ns: statement_ns.map(|ns| fiber::now_ns().saturating_add(ns)),
+            deadline_ns: statement_ns.map(|ns| now.saturating_add(ns)),
             database,
             context,
             dialect,
@@ -147,9 +154,10 @@ impl<'r> Run<'r> {
             collated: std::collections::BTreeSet::new(),
             memory: 0,
             steps: 0,
-            slice_began_ns: fiber::now_ns(),
-            slice_ns: FIRST_SLICE_NS,
-            requests: u64::MAX,
+            slice_began_ns: now,
+            next_look_ns: now + FIRST_LOOK_NS,
+            asked_ns: None,
+            requests: database.statistics.requests.get(),
         }
     }
 
@@ -230,18 +238,23 @@ impl<'r> Run<'r> {
     fn look_at_clock(&mut self) -> Result<()> {
         self.steps = 0;
         let now = fiber::now_ns();
-        if now.saturating_sub(self.slice_began_ns) < self.slice_ns || fiber::current().is_none() {
+        if now < self.next_look_ns || fiber::current().is_none() {
+            return Ok(());
+        }
+        if now - self.slice_began_ns < SLICE_NS && !fiber::is_awaited() {
+            let is_expecting = self.asked_ns.is_some_and(|asked| now - asked < EXPECTING_NS);
+            self.next_look_ns = now + if is_expecting { SHORT_LOOK_NS } else { LOOK_NS };
             return Ok(());
         }
         self.database.suspend(self.context);
         let wake = fiber::yield_turn();
         self.slice_began_ns = fiber::now_ns();
         let requests = self.database.statistics.requests.get();
-        self.slice_ns = match requests == self.requests {
-            true => (self.slice_ns * 2).min(SLICE_NS),
-            false => SHORT_SLICE_NS,
-        };
-        self.requests = requests;
+        if requests != self.requests {
+            self.asked_ns = Some(self.slice_began_ns);
+            self.requests = requests;
+        }
+        self.next_look_ns = self.slice_began_ns + if self.asked_ns.is_some() { SHORT_LOOK_NS } else { LOOK_NS };
         if wake == fiber::Wake::Cancelled {
             return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
         }
