@@ -3,18 +3,20 @@
 use super::Section;
 use crate::compare::{Settings, by_turns};
 use crate::contender::{Contender, Running};
+use crate::crowd;
+use crate::plain_postgres::{Failure, PlainPostgres};
 use crate::results::{Recorder, Turn};
 use crate::shops::connect_postgres;
 use hdrhistogram::Histogram;
-use load::{Client, Latencies};
-use postgres::Statement;
+use load::{Client, Latencies, Value};
+use runtime::reactor::Socket;
 use std::time::Instant;
 use wire::{ClientError, request_type};
 
 pub(crate) const SECTION: Section = Section {
     name: "transfers",
     title: "Interactive transfers",
-    about: "16 clients, each with a connection: begin, read two accounts, change both, commit, each a round trip. Between random accounts of 10,000, and \
+    about: "16 clients in one thread, each with a connection: begin, read two accounts, change both, commit, each a round trip, by TCP and by a unix socket. Between random accounts of 10,000, and \
             from one account that all want to random ones. PostgreSQL reads with FOR UPDATE; Lycosa reads random accounts plainly and tries again on a \
             conflict, the wanted one with a lock and at level read-committed (its commit waits for what it has read). At the end no money may be lost or made.",
     run,
@@ -34,15 +36,13 @@ const STREAM: u64 = 1;
 const READ_COMMITTED: u64 = 1;
 
 /// One who moves money.
-trait Teller: Send {
+trait Teller {
     /// Moves money. False: somebody else was faster, and nothing has happened.
     fn transfer(&mut self, from: u64, to: u64, locks: bool) -> Result<bool, String>;
-    /// The sum of all accounts.
-    fn sum(&mut self) -> Result<i64, String>;
 }
 
 struct LycosaTeller {
-    client: Client,
+    client: Client<Socket>,
     space: u64,
 }
 
@@ -73,43 +73,50 @@ impl Teller for LycosaTeller {
             Err(error) => Err(error.to_string()),
         }
     }
-
-    fn sum(&mut self) -> Result<i64, String> {
-        let rows = self.client.select_all(self.space).map_err(|error| error.to_string())?;
-        let balance = |row: &load::Value| row.array().get(1).and_then(load::Value::unsigned).map(|sum| sum as i64);
-        rows.iter().map(balance).sum::<Option<i64>>().ok_or_else(|| "an account has no balance".to_string())
-    }
 }
 
 struct PostgresTeller {
-    client: postgres::Client,
-    read: Statement,
-    change: Statement,
+    client: PlainPostgres<Socket>,
+}
+
+impl PostgresTeller {
+    fn steps(&mut self, from: u64, to: u64) -> Result<(), Failure> {
+        let [from, to] = [from, to].map(|id| id as i64);
+        self.client.simple("BEGIN")?;
+        // In one order, so that nobody waits in a circle.
+        for id in [from.min(to), from.max(to)] {
+            self.client.run("read", &[id])?;
+        }
+        for (id, amount) in [(from, -1), (to, 1)] {
+            self.client.run("change", &[amount, id])?;
+        }
+        self.client.simple("COMMIT")
+    }
+}
+
+impl Teller for PostgresTeller {
+    fn transfer(&mut self, from: u64, to: u64, _locks: bool) -> Result<bool, String> {
+        self.steps(from, to)?;
+        Ok(true)
+    }
 }
 
 fn failed(error: postgres::Error) -> String {
     format!("postgresql: {error}")
 }
 
-impl Teller for PostgresTeller {
-    fn transfer(&mut self, from: u64, to: u64, _locks: bool) -> Result<bool, String> {
-        let [from, to] = [from, to].map(|id| id as i64);
-        let mut transaction = self.client.transaction().map_err(failed)?;
-        // In one order, so that nobody waits in a circle.
-        for id in [from.min(to), from.max(to)] {
-            transaction.query_one(&self.read, &[&id]).map_err(failed)?;
-        }
-        for (id, amount) in [(from, -1i64), (to, 1)] {
-            transaction.execute(&self.change, &[&amount, &id]).map_err(failed)?;
-        }
-        transaction.commit().map_err(failed)?;
-        Ok(true)
+/// The sum of all accounts.
+fn sum(server: &Running) -> Result<i64, String> {
+    if !server.contender.is_iproto() {
+        let row = connect_postgres(&server.address)?.query_one("SELECT sum(balance)::bigint FROM accounts", &[]);
+        return Ok(row.map_err(failed)?.get(0));
     }
-
-    fn sum(&mut self) -> Result<i64, String> {
-        let row = self.client.query_one("SELECT sum(balance)::bigint FROM accounts", &[]).map_err(failed)?;
-        Ok(row.get(0))
-    }
+    let refused = |error: ClientError| error.to_string();
+    let mut client = Client::connect(&server.address, None).map_err(refused)?;
+    let space = client.space_id("accounts").map_err(refused)?;
+    let rows = client.select_all(space).map_err(refused)?;
+    let balance = |row: &Value| row.array().get(1).and_then(Value::unsigned).map(|sum| sum as i64);
+    rows.iter().map(balance).sum::<Option<i64>>().ok_or_else(|| "an account has no balance".to_string())
 }
 
 /// Makes the accounts.
@@ -131,17 +138,38 @@ fn prepare(server: &Running) -> Result<(), String> {
     client.eval(&script, &[]).map(|_| ()).map_err(|error| error.to_string())
 }
 
-fn teller(server: &Running) -> Result<Box<dyn Teller>, String> {
-    if server.contender.is_iproto() {
-        let mut client = Client::connect(&server.address, None).map_err(|error| error.to_string())?;
-        let space = client.space_id("accounts").map_err(|error| error.to_string())?;
+/// The server's unix socket, which is made if there is none yet.
+fn unix_socket(server: &Running) -> Result<String, String> {
+    if !server.contender.is_iproto() {
+        let mut client = connect_postgres(&server.address)?;
+        let dir: String = client.query_one("SHOW unix_socket_directories", &[]).map_err(failed)?.get(0);
+        let port: String = client.query_one("SHOW port", &[]).map_err(failed)?.get(0);
+        return Ok(format!("{dir}/.s.PGSQL.{port}"));
+    }
+    let script = "local path = require('fio').cwd() .. '/transfers.socket'
+                  box.cfg{ listen = { os.getenv('LISTEN'), 'unix/:' .. path } }
+                  return path";
+    let mut client = Client::connect(&server.address, None).map_err(|error| error.to_string())?;
+    match client.eval(script, &[]).map_err(|error| error.to_string())? {
+        Value::Str(path) => Ok(path),
+        other => Err(format!("no path of a socket: {other:?}")),
+    }
+}
+
+/// Connects in the calling fiber.
+fn teller(address: &str, is_iproto: bool) -> Result<Box<dyn Teller>, String> {
+    let stream = crowd::dial(address).map_err(|error| error.to_string())?;
+    if is_iproto {
+        let refused = |error: ClientError| error.to_string();
+        let mut client = Client::greet(stream).map_err(refused)?;
+        let space = client.space_id("accounts").map_err(refused)?;
         client.set_stream(STREAM);
         return Ok(Box::new(LycosaTeller { client, space }));
     }
-    let mut client = connect_postgres(&server.address)?;
-    let read = client.prepare("SELECT balance FROM accounts WHERE id = $1 FOR UPDATE").map_err(failed)?;
-    let change = client.prepare("UPDATE accounts SET balance = balance + $1 WHERE id = $2").map_err(failed)?;
-    Ok(Box::new(PostgresTeller { client, read, change }))
+    let mut client = PlainPostgres::connect(stream, "bench", "postgres")?;
+    client.prepare("read", "SELECT balance FROM accounts WHERE id = $1 FOR UPDATE")?;
+    client.prepare("change", "UPDATE accounts SET balance = balance + $1 WHERE id = $2")?;
+    Ok(Box::new(PostgresTeller { client }))
 }
 
 /// The next account, from a number of its own for each client.
@@ -173,27 +201,29 @@ fn run_client(teller: &mut dyn Teller, id: u64, transfers: u32, is_hot: bool) ->
 
 fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<(), String> {
     prepare(server)?;
-    for (case, is_hot) in [("random accounts", false), ("one hot account", true)] {
-        let mut tellers = (0..CLIENTS).map(|_| teller(server)).collect::<Result<Vec<_>, _>>()?;
+    let socket = unix_socket(server)?;
+    let cases = [
+        ("random accounts", &server.address, false),
+        ("one hot account", &server.address, true),
+        ("random accounts, unix socket", &socket, false),
+        ("one hot account, unix socket", &socket, true),
+    ];
+    for (case, address, is_hot) in cases {
         let transfers = (settings.scale.operations / PART / CLIENTS as u32).max(20);
         let before = server.cpu_seconds()?;
-        let begun = Instant::now();
-        let results: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..CLIENTS)
-                .zip(&mut tellers)
-                .map(|(id, teller)| scope.spawn(move || run_client(&mut **teller, id, transfers, is_hot)))
-                .collect();
-            threads.into_iter().map(|thread| thread.join().expect("a client does not panic")).collect()
-        });
-        let seconds = begun.elapsed().as_secs_f64();
+        let (address, is_iproto) = (address.clone(), server.contender.is_iproto());
+        let (results, seconds) = crowd::run(CLIENTS, move |id| {
+            let mut teller = teller(&address, is_iproto)?;
+            Ok(Box::new(move || run_client(&mut *teller, id, transfers, is_hot)))
+        })?;
+        let cpu_seconds = server.cpu_seconds()? - before;
         let total = f64::from(transfers) * CLIENTS as f64;
         let (mut latencies, mut again) = (load::histogram(), 0);
-        for result in results {
-            let (more, tried_again) = result?;
+        for (more, tried_again) in results {
             latencies.add(more).expect("both histograms have the same bounds");
             again += tried_again;
         }
-        let sum = tellers[0].sum()?;
+        let sum = sum(server)?;
         if sum != BALANCE * ACCOUNTS as i64 {
             return Err(format!("all accounts together have {sum}"));
         }
@@ -203,7 +233,7 @@ fn turn(settings: &Settings, server: &mut Running, turn: &mut Turn) -> Result<()
         turn.lower(case, "latency, 99 %", "us", found.p99 as f64);
         turn.lower(case, "longest", "us", latencies.max() as f64);
         turn.lower(case, "tried again", "of 100", again as f64 * 100.0 / total);
-        turn.lower(case, "server CPU", "us each", (server.cpu_seconds()? - before) * 1e6 / total);
+        turn.lower(case, "server CPU", "us each", cpu_seconds * 1e6 / total);
         turn.latencies(case, latencies);
     }
     Ok(())

@@ -228,11 +228,6 @@ impl Database {
         self.ledger.with(Journal::is_congested).unwrap_or(false)
     }
 
-    /// True while commits wait for the log.
-    pub fn is_log_behind(&self) -> bool {
-        self.ledger.with(|journal| journal.appended() > journal.durable()).unwrap_or(false)
-    }
-
     /// Keeps a statement until its position is durable.
     #[inline]
     pub(crate) fn push_pending(&self, position: Position, statement: Statement) {

@@ -1,7 +1,8 @@
-//! A blocking client: one connection, requests one by one or several at once.
+//! A client that blocks, or whose stream lets others run meanwhile: one connection, requests one by one or several at once.
 
 use crate::value::Value;
 use runtime::net::BlockingStream;
+use std::io::{Read, Write};
 use std::time::Duration;
 use tuple::msgpack;
 use wire::{ClientError, Malformed, key, request_type};
@@ -26,8 +27,8 @@ pub enum Order {
 }
 
 /// A connection.
-pub struct Client {
-    connection: wire::Client<BlockingStream>,
+pub struct Client<S = BlockingStream> {
+    connection: wire::Client<S>,
 }
 
 /// The values of an encoded array.
@@ -74,6 +75,13 @@ impl Client {
     /// The connection itself, on which nothing is under way.
     pub(crate) fn into_stream(self) -> BlockingStream {
         self.connection.into_stream()
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// A client on a fresh connection: reads the greeting. Errors: there is none.
+    pub fn greet(stream: S) -> Result<Self, ClientError> {
+        Ok(Client { connection: wire::Client::greet(stream)? })
     }
 
     /// Calls a procedure; the first value it returns. Errors: the connection is lost or its time is up; what the server refuses, in its words.

@@ -3,7 +3,8 @@
 //! A processor that goes to sleep has to be woken when a request comes, 20 to 50 us on most machines and a call of the host on virtual
 //! ones: several times what a request takes. A client that asks again as soon as it has its answer waits for that each time. To
 //! look for the next request instead costs no more processor time than the sleep and the wake-up, as long as it comes. So it is done
-//! while waits have been short, and for one or two clients only: more of them keep the loop busy by themselves, and need the other processors.
+//! while waits have been short, and while few clients take turns: more of them keep the loop busy by themselves, and need the other processors. Those
+//! who wait for each other's locks are few at a time, however many there are.
 
 use std::time::Duration;
 
@@ -15,22 +16,26 @@ const SHORT: Duration = Duration::from_micros(100);
 const CREDIT_MIN: u32 = 32;
 /// Credit that is kept at most: a few looks in vain, and it is over.
 const CREDIT_MAX: u32 = 64;
-/// What a long wait takes away, or a request of a client that is not one of the last two.
+/// What a long wait takes away.
 const FINE: u32 = 8;
+/// So many clients take turns at most.
+const CLIENTS: usize = 4;
+/// What a request of another one than the last few takes away.
+const FINE_OF_OTHERS: u32 = 4;
 
 /// How eagerly the loop waits.
 pub(crate) struct Eagerness {
     /// There is another processor, on which a client can be.
     is_useful: bool,
     credit: u32,
-    /// The last two clients, the last one first.
-    clients: [usize; 2],
+    /// The last few clients, the last one first.
+    clients: [usize; CLIENTS],
 }
 
 impl Eagerness {
     /// For a process that may use `processors`.
     pub(crate) fn new(processors: usize) -> Self {
-        Eagerness { is_useful: processors > 1, credit: 0, clients: [usize::MAX; 2] }
+        Eagerness { is_useful: processors > 1, credit: 0, clients: [usize::MAX; CLIENTS] }
     }
 
     /// How long to look for events before the loop sleeps.
@@ -52,13 +57,12 @@ impl Eagerness {
     /// Takes notice of whom the events came from.
     pub(crate) fn note_events(&mut self, clients: impl Iterator<Item = usize>) {
         for client in clients {
-            if self.clients[0] == client {
-                continue;
+            let place = self.clients.iter().position(|known| *known == client);
+            if place.is_none() {
+                self.credit = self.credit.saturating_sub(FINE_OF_OTHERS);
             }
-            if self.clients[1] != client {
-                self.credit = self.credit.saturating_sub(FINE);
-            }
-            self.clients = [client, self.clients[0]];
+            self.clients[..=place.unwrap_or(CLIENTS - 1)].rotate_right(1);
+            self.clients[0] = client;
         }
     }
 }
@@ -86,8 +90,8 @@ mod tests {
         assert_eq!(eagerness.spin(), SPIN);
         requests(&mut eagerness, 100, |_| 1, 10);
         assert_eq!(eagerness.spin(), SPIN);
-        requests(&mut eagerness, 100, |at| at % 2, 10);
-        assert_eq!(eagerness.spin(), SPIN, "two clients");
+        requests(&mut eagerness, 100, |at| at % CLIENTS, 10);
+        assert_eq!(eagerness.spin(), SPIN, "a few clients");
     }
 
     #[test]
@@ -116,10 +120,18 @@ mod tests {
     fn many_clients_are_waited_for_asleep() {
         let mut eagerness = Eagerness::new(2);
         requests(&mut eagerness, 1000, |_| 1, 10);
-        requests(&mut eagerness, 10, |at| at % 3, 10);
+        requests(&mut eagerness, 20, |at| at % (CLIENTS + 1), 10);
         assert_eq!(eagerness.spin(), Duration::ZERO);
         requests(&mut eagerness, 1000, |at| at % 16, 10);
         assert_eq!(eagerness.spin(), Duration::ZERO);
+    }
+
+    #[test]
+    fn those_who_wait_for_each_other_are_waited_for_awake() {
+        let mut eagerness = Eagerness::new(2);
+        // Six requests in a row from each of many, which have waited for a lock.
+        requests(&mut eagerness, 1000, |at| at / 6 % 16, 10);
+        assert_eq!(eagerness.spin(), SPIN);
     }
 
     #[test]

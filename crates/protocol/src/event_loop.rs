@@ -220,10 +220,9 @@ impl EventLoop {
         }
     }
 
-    /// Waits for events. While one or two clients ask again as soon as they are answered, the loop polls before it sleeps.
+    /// Waits for events. While a few clients ask again as soon as they are answered, the loop polls before it sleeps.
     fn wait(&mut self, timeout: Duration, events: &mut Vec<Event>) -> io::Result<()> {
-        // A wait for the disk is too long to poll through.
-        if timeout.is_zero() || self.service.database.is_log_behind() {
+        if timeout.is_zero() {
             self.poll.poll(timeout, events)?;
             self.eagerness.note_events(clients(events));
             return Ok(());
