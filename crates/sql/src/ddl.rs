@@ -757,12 +757,16 @@ impl Ddl<'_> {
             }
             found => found?,
         };
+        if self.dialect == Dialect::Mysql && if_exists && crate::views::of(self.database, &table.space).is_some() {
+            return Ok(0);
+        }
         if table.space.is_system() {
             return Err(Error::new(
                 Condition::AccessDenied,
                 format!("Can't drop space '{}': the space is a system space", table.name),
             ));
         }
+        self.let_keys_wait(&table)?;
         self.check_not_referenced(&table)?;
         let id = u64::from(table.space.id.0);
         let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));

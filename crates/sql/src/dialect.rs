@@ -279,7 +279,7 @@ impl Dialect {
         self.parse_tokens(tokens)
     }
 
-    fn tokens(self, text: &str) -> Result<Vec<TokenWithSpan>> {
+    pub(crate) fn tokens(self, text: &str) -> Result<Vec<TokenWithSpan>> {
         let mut tokens = Tokenizer::new(self.parser(), text)
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;

@@ -53,6 +53,7 @@ impl Binder<'_> {
             ("regclass", false) => "regclass_name",
             ("regtype", true) => "regtype_number",
             ("regtype", false) => "regtype_name",
+            ("regnamespace", true) => "regnamespace_number",
             ("regproc" | "regprocedure" | "regnamespace" | "regrole", _) => {
                 return Ok(Ok(self.cast_to(value, Type::TEXT, Strictness::Explicit)?));
             }
@@ -135,6 +136,11 @@ impl Binder<'_> {
                 found = self.json_member(found, index, false)?;
             }
             return Ok(found);
+        }
+        if let (Base::Text, [ast::Subscript::Index { index }]) = (root.ty.base, subscripts.as_slice()) {
+            // A name of the catalog is an array of characters, counted from 0.
+            let index = self.cast_to(self.bind(scope, index)?, Type::of(Base::Int8), Strictness::Explicit)?;
+            return self.call("character_of_name", vec![root, index]);
         }
         let root = self.as_array(root)?;
         let ty = root.ty;

@@ -526,7 +526,11 @@ impl Binder<'_> {
                     columns.push((name, self.bind(scope, expr)?));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    columns.push((self.dialect.fold(alias), self.bind(scope, expr)?))
+                    let mut name = self.dialect.fold(alias);
+                    if let Some((shown, table)) = name.split_once(crate::mysql::statements::TABLE_MARK) {
+                        name = self.shown_as(shown, table);
+                    }
+                    columns.push((name, self.bind(scope, expr)?))
                 }
                 SelectItem::Wildcard(_) => {
                     if scope.relations.is_empty() {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// The name of the database where a session has named none.
 const DATABASE: &str = "lycosa";
 /// What text that is compared without regard to case and accents is said to be compared by, and all other text.
-const COLLATION: &str = "utf8mb4_0900_ai_ci";
+const COLLATION: &str = "utf8mb4_unicode_ci";
 const BINARY_COLLATION: &str = "utf8mb4_bin";
 
 /// The name of the database, as a session knows it.
@@ -177,7 +177,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         });
     }
     for shown in crate::shown_constraints::of(database, table) {
-        let definition = crate::shown_constraints::definition(Dialect::Mysql, table, &shown);
+        let definition = crate::shown_constraints::definition(Dialect::Mysql, "", table, &shown);
         lines.push(format!("  CONSTRAINT {} {definition}", name(shown.name())));
     }
     let engine = if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" };
