@@ -314,7 +314,8 @@ pub(crate) fn quoted(name: &str) -> String {
 
 /// The default of a column as a statement has it.
 fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
-    let named = |sequence: &str| format!("nextval('{}{}'::regclass)", view.prefix(), quoted(sequence).replace('\'', "''"));
+    let named =
+        |sequence: &str| format!("nextval('{}{}'::regclass)", view.prefix(), quoted(sequence).replace('\'', "''"));
     let sequence = table.space.sequence.borrow();
     let link = sequence.as_ref().filter(|link| link.field_no as usize == at);
     match link {
@@ -405,7 +406,8 @@ pub(crate) fn size_of(run: &Run<'_>, table: &Value) -> Option<i64> {
         number => i64::try_from(number.as_integer()?).ok()?,
     };
     let tables = View::of(run).tables();
-    let bytes = tables.iter().find(|table| table_number(table.space.id.0) == number).map_or(0, |table| table.space.bsize());
+    let bytes =
+        tables.iter().find(|table| table_number(table.space.id.0) == number).map_or(0, |table| table.space.bsize());
     Some(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
@@ -763,10 +765,7 @@ fn namespace_rows(_: &View<'_>) -> Vec<Vec<Value>> {
         (PUBLIC, "public", DATABASE_OWNER),
         (INFORMATION_SCHEMA, "information_schema", ADMIN_NUMBER),
     ];
-    schemas
-        .iter()
-        .map(|(number, name, owner)| vec![int(*number), text(name), int(*owner), Value::Null])
-        .collect()
+    schemas.iter().map(|(number, name, owner)| vec![int(*number), text(name), int(*owner), Value::Null]).collect()
 }
 
 /// The number of a column's default.
