@@ -349,7 +349,8 @@ impl Ddl<'_> {
                 let parsed = self.dialect.parse(&format!("ALTER TABLE t ADD {definition}"))?;
                 let Some(ast::Statement::AlterTable(alter)) = parsed.into_iter().next() else { continue };
                 let Some(ast::AlterTableOperation::AddConstraint {
-                    constraint: ast::TableConstraint::ForeignKey(key), ..
+                    constraint: ast::TableConstraint::ForeignKey(key),
+                    ..
                 }) = alter.operations.into_iter().next()
                 else {
                     continue;

@@ -87,12 +87,21 @@ impl SavedView {
         if schema.is_empty() {
             return Ok(text);
         }
-        let own: Vec<String> = query.with.iter().flat_map(|with| &with.cte_tables).map(|table| self.dialect.fold(&table.alias.name)).collect();
+        let own: Vec<String> = query
+            .with
+            .iter()
+            .flat_map(|with| &with.cte_tables)
+            .map(|table| self.dialect.fold(&table.alias.name))
+            .collect();
         let tokens = self.dialect.tokens(&text)?;
         let mut out = String::with_capacity(text.len() + 64);
         for (at, token) in tokens.iter().enumerate() {
             if let Token::Word(word) = &token.token {
-                let name = self.dialect.fold(&ast::Ident { value: word.value.clone(), quote_style: word.quote_style, span: token.span });
+                let name = self.dialect.fold(&ast::Ident {
+                    value: word.value.clone(),
+                    quote_style: word.quote_style,
+                    span: token.span,
+                });
                 if !own.contains(&name) && database.catalog.space_by_name(&name).is_some() && is_table(&tokens, at) {
                     out.push_str(schema);
                 }
@@ -134,7 +143,11 @@ fn is_table(tokens: &[TokenWithSpan], place: usize) -> bool {
             (_, "from") if level.0 && before != "distinct" => (level.1, is_expected) = (true, true),
             (_, "join") => is_expected = level.1,
             (_, "lateral" | "only") if is_expected => {}
-            (_, "where" | "group" | "having" | "order" | "limit" | "offset" | "window" | "union" | "except" | "intersect" | "on") => {
+            (
+                _,
+                "where" | "group" | "having" | "order" | "limit" | "offset" | "window" | "union" | "except"
+                | "intersect" | "on",
+            ) => {
                 level.1 &= word == "on";
                 is_expected = false;
             }
