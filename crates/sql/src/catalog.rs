@@ -328,7 +328,7 @@ fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
 }
 
 /// The sequence whose next number a default is.
-fn sequence_named_by(database: &Database, default: &str) -> Option<String> {
+pub(crate) fn sequence_named_by(database: &Database, default: &str) -> Option<String> {
     let name = default.trim().strip_prefix("nextval('")?.strip_suffix(')')?;
     let name = match name.len().checked_sub("::regclass".len()).and_then(|end| name.split_at_checked(end)) {
         Some((name, cast)) if cast.eq_ignore_ascii_case("::regclass") => name,
@@ -406,8 +406,10 @@ pub(crate) fn size_of(run: &Run<'_>, table: &Value) -> Option<i64> {
         number => i64::try_from(number.as_integer()?).ok()?,
     };
     let tables = View::of(run).tables();
-    let bytes =
-        tables.iter().find(|table| table_number(table.space.id.0) == number).map_or(0, |table| table.space.bsize());
+    let bytes = tables
+        .iter()
+        .find(|table| table_number(table.space.id.0) == number)
+        .map_or(0, |table| table.space.rows.row_bytes());
     Some(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
@@ -807,6 +809,8 @@ fn database_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         Value::Null,
         Value::Null,
         Value::Null,
+        int(0),
+        int(0),
     ]]
 }
 
@@ -841,7 +845,11 @@ fn role_rows(view: &View<'_>) -> Vec<Vec<Value>> {
 fn setting_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let session = crate::Sql::of(view.database).session(view.context.session.id);
     let all = session.map(|session| session.all()).unwrap_or_default();
-    all.into_iter().map(|(name, value, about)| vec![text(&name), text(&value), text(&about), text("user")]).collect()
+    all.into_iter().map(|(name, value, about)| {
+        let value = text(&value);
+        let rest = [text(&about), text("user"), text("string"), text("default"), value.clone(), value.clone()];
+        [vec![text(&name), value, Value::Null, text("Settings")], rest.to_vec()].concat()
+    }).collect()
 }
 
 fn pg_tables_rows(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -1180,19 +1188,19 @@ fn standard_sequences(view: &View<'_>) -> Vec<Vec<Value>> {
 }
 
 virtuals! {
-    pg_catalog.pg_namespace [oid: Int8, nspname: Text, nspowner: Int8, nspacl: Text] => namespace_rows;
+    pg_catalog.pg_namespace [oid: Int8, nspname: Text, nspowner: Int8, nspacl: Array] => namespace_rows;
     pg_catalog.pg_class [
         oid: Int8, relname: Text, relnamespace: Int8, reltype: Int8, reloftype: Int8, relowner: Int8, relam: Int8, relfilenode: Int8,
         reltablespace: Int8, relpages: Int8, reltuples: Double, relallvisible: Int8, reltoastrelid: Int8, relhasindex: Bool,
         relisshared: Bool, relpersistence: Text, relkind: Text, relnatts: Int8, relchecks: Int8, relhasrules: Bool, relhastriggers: Bool,
         relhassubclass: Bool, relrowsecurity: Bool, relforcerowsecurity: Bool, relispopulated: Bool, relreplident: Text,
-        relispartition: Bool, relrewrite: Int8, relacl: Text, reloptions: Array, relpartbound: Text, relfrozenxid: Int8, relminmxid: Int8,
+        relispartition: Bool, relrewrite: Int8, relacl: Array, reloptions: Array, relpartbound: Text, relfrozenxid: Int8, relminmxid: Int8,
     ] => class_rows;
     pg_catalog.pg_attribute [
         attrelid: Int8, attname: Text, atttypid: Int8, attstattarget: Int8, attlen: Int8, attnum: Int8, attndims: Int8, attcacheoff: Int8,
         atttypmod: Int8, attbyval: Bool, attstorage: Text, attcompression: Text, attalign: Text, attnotnull: Bool, atthasdef: Bool,
         atthasmissing: Bool, attidentity: Text, attgenerated: Text, attisdropped: Bool, attislocal: Bool, attinhcount: Int8,
-        attcollation: Int8, attacl: Text, attoptions: Array, attfdwoptions: Array, attmissingval: Text,
+        attcollation: Int8, attacl: Array, attoptions: Array, attfdwoptions: Array, attmissingval: Text,
     ] => attribute_rows;
     pg_catalog.pg_attrdef [oid: Int8, adrelid: Int8, adnum: Int8, adbin: Text] => default_rows;
     pg_catalog.pg_index [
@@ -1209,17 +1217,21 @@ virtuals! {
     pg_catalog.pg_type [
         oid: Int8, typname: Text, typnamespace: Int8, typowner: Int8, typlen: Int8, typbyval: Bool, typtype: Text, typcategory: Text,
         typispreferred: Bool, typisdefined: Bool, typdelim: Text, typrelid: Int8, typsubscript: Int8, typelem: Int8, typarray: Int8,
-        typinput: Text, typnotnull: Bool, typbasetype: Int8, typtypmod: Int8, typndims: Int8, typcollation: Int8, typdefault: Text, typacl: Text, typstorage: Text,
+        typinput: Text, typnotnull: Bool, typbasetype: Int8, typtypmod: Int8, typndims: Int8, typcollation: Int8, typdefault: Text, typacl: Array, typstorage: Text,
     ] => type_rows;
     pg_catalog.pg_database [
         oid: Int8, datname: Text, datdba: Int8, encoding: Int8, datlocprovider: Text, datistemplate: Bool, datallowconn: Bool,
-        datconnlimit: Int8, dattablespace: Int8, datcollate: Text, datctype: Text, daticulocale: Text, datcollversion: Text, datacl: Text,
+        datconnlimit: Int8, dattablespace: Int8, datcollate: Text, datctype: Text, daticulocale: Text, datcollversion: Text, datacl: Array, datfrozenxid: Int8,
+        datminmxid: Int8,
     ] => database_rows;
     pg_catalog.pg_roles [
         rolname: Text, rolsuper: Bool, rolinherit: Bool, rolcreaterole: Bool, rolcreatedb: Bool, rolcanlogin: Bool, rolreplication: Bool,
         rolconnlimit: Int8, rolpassword: Text, rolvaliduntil: TimestampTz, rolbypassrls: Bool, rolconfig: Array, oid: Int8,
     ] => role_rows;
-    pg_catalog.pg_settings [name: Text, setting: Text, short_desc: Text, context: Text] => setting_rows;
+    pg_catalog.pg_settings [
+        name: Text, setting: Text, unit: Text, category: Text, short_desc: Text, context: Text, vartype: Text, source: Text, boot_val: Text,
+        reset_val: Text,
+    ] => setting_rows;
     pg_catalog.pg_tables [
         schemaname: Text, tablename: Text, tableowner: Text, tablespace: Text, hasindexes: Bool, hasrules: Bool, hastriggers: Bool,
         rowsecurity: Bool,

@@ -112,6 +112,12 @@ crate::functions::alike! {
     "pg_collation_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_operator_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_opclass_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_opfamily_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_ts_config_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_ts_dict_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_ts_parser_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_ts_template_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "getdatabaseencoding" (0, 0) TEXT, true => |_, _| text("UTF8");
     "pg_conversion_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_statistics_obj_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "to_regtype" (1, 1) INT8, true => |_, a| {

@@ -17,7 +17,7 @@ crate::catalog::virtuals! {
     pg_catalog.pg_range [rngtypid: Int8, rngsubtype: Int8, rngmultitypid: Int8, rngcollation: Int8, rngsubopc: Int8, rngcanonical: Text, rngsubdiff: Text] => nothing;
     pg_catalog.pg_proc [
         oid: Int8, proname: Text, pronamespace: Int8, proowner: Int8, prolang: Int8, prokind: Text, proretset: Bool, pronargs: Int8, prorettype: Int8,
-        proargtypes: Array, prosrc: Text, proacl: Text,
+        proargtypes: Array, prosrc: Text, proacl: Array,
     ] => nothing;
     pg_catalog.pg_policy [oid: Int8, polname: Text, polrelid: Int8, polcmd: Text, polpermissive: Bool, polroles: Array, polqual: Text, polwithcheck: Text] => nothing;
     pg_catalog.pg_publication [oid: Int8, pubname: Text, pubowner: Int8, puballtables: Bool, pubinsert: Bool, pubupdate: Bool, pubdelete: Bool, pubtruncate: Bool, pubviaroot: Bool] => nothing;
@@ -28,15 +28,16 @@ crate::catalog::virtuals! {
     pg_catalog.pg_collation [oid: Int8, collname: Text, collnamespace: Int8, collowner: Int8, collprovider: Text, collencoding: Int8, collisdeterministic: Bool] => nothing;
     pg_catalog.pg_opclass [oid: Int8, opcmethod: Int8, opcname: Text, opcnamespace: Int8, opcowner: Int8, opcfamily: Int8, opcintype: Int8, opcdefault: Bool, opckeytype: Int8] => nothing;
     pg_catalog.pg_foreign_table [ftrelid: Int8, ftserver: Int8, ftoptions: Array] => nothing;
-    pg_catalog.pg_foreign_server [oid: Int8, srvname: Text, srvowner: Int8, srvfdw: Int8, srvtype: Text, srvversion: Text, srvacl: Text, srvoptions: Array] => nothing;
+    pg_catalog.pg_foreign_server [oid: Int8, srvname: Text, srvowner: Int8, srvfdw: Int8, srvtype: Text, srvversion: Text, srvacl: Array, srvoptions: Array] => nothing;
     pg_catalog.pg_auth_members [roleid: Int8, member: Int8, grantor: Int8, admin_option: Bool] => nothing;
     pg_catalog.pg_tablespace [oid: Int8, spcname: Text, spcowner: Int8] => nothing;
     pg_catalog.pg_stat_activity [pid: Int8, datname: Text, usename: Text, application_name: Text, state: Text, query: Text] => nothing;
     pg_catalog.pg_db_role_setting [setdatabase: Int8, setrole: Int8, setconfig: Array] => nothing;
     information_schema.routines [specific_catalog: Text, specific_schema: Text, specific_name: Text, routine_name: Text, routine_type: Text] => nothing;
-    pg_catalog.pg_init_privs [objoid: Int8, classoid: Int8, objsubid: Int8, privtype: Text, initprivs: Text] => nothing;
+    pg_catalog.pg_cursors [name: Text, statement: Text, is_holdable: Bool, is_binary: Bool, is_scrollable: Bool, creation_time: TimestampTz] => nothing;
+    pg_catalog.pg_init_privs [objoid: Int8, classoid: Int8, objsubid: Int8, privtype: Text, initprivs: Array] => nothing;
     pg_catalog.pg_language [
-        oid: Int8, lanname: Text, lanowner: Int8, lanispl: Bool, lanpltrusted: Bool, lanplcallfoid: Int8, laninline: Int8, lanvalidator: Int8, lanacl: Text,
+        oid: Int8, lanname: Text, lanowner: Int8, lanispl: Bool, lanpltrusted: Bool, lanplcallfoid: Int8, laninline: Int8, lanvalidator: Int8, lanacl: Array,
     ] => nothing;
     pg_catalog.pg_operator [
         oid: Int8, oprname: Text, oprnamespace: Int8, oprowner: Int8, oprkind: Text, oprleft: Int8, oprright: Int8, oprresult: Int8, oprcode: Int8,
@@ -58,10 +59,10 @@ crate::catalog::virtuals! {
     ] => nothing;
     pg_catalog.pg_ts_config [oid: Int8, cfgname: Text, cfgnamespace: Int8, cfgowner: Int8, cfgparser: Int8] => nothing;
     pg_catalog.pg_foreign_data_wrapper [
-        oid: Int8, fdwname: Text, fdwowner: Int8, fdwhandler: Int8, fdwvalidator: Int8, fdwacl: Text, fdwoptions: Array,
+        oid: Int8, fdwname: Text, fdwowner: Int8, fdwhandler: Int8, fdwvalidator: Int8, fdwacl: Array, fdwoptions: Array,
     ] => nothing;
     pg_catalog.pg_user_mappings [umid: Int8, srvid: Int8, srvname: Text, umuser: Int8, usename: Text, umoptions: Array] => nothing;
-    pg_catalog.pg_default_acl [oid: Int8, defaclrole: Int8, defaclnamespace: Int8, defaclobjtype: Text, defaclacl: Text] => nothing;
+    pg_catalog.pg_default_acl [oid: Int8, defaclrole: Int8, defaclnamespace: Int8, defaclobjtype: Text, defaclacl: Array] => nothing;
     pg_catalog.pg_conversion [oid: Int8, conname: Text, connamespace: Int8, conowner: Int8, contoencoding: Int8, conforencoding: Int8, condefault: Bool] => nothing;
     pg_catalog.pg_cast [
         oid: Int8, castsource: Int8, casttarget: Int8, castfunc: Int8, castcontext: Text, castmethod: Text,
@@ -74,7 +75,7 @@ crate::catalog::virtuals! {
         oid: Int8, subdbid: Int8, subname: Text, subowner: Int8, subenabled: Bool, subbinary: Bool, substream: Bool, subtwophasestate: Text,
         subdisableonerr: Bool, subconninfo: Text, subslotname: Text, subsynccommit: Text, subpublications: Array,
     ] => nothing;
-    pg_catalog.pg_largeobject_metadata [oid: Int8, lomowner: Int8, lomacl: Text] => nothing;
+    pg_catalog.pg_largeobject_metadata [oid: Int8, lomowner: Int8, lomacl: Array] => nothing;
     pg_catalog.pg_seclabels [objoid: Int8, classoid: Int8, objsubid: Int8, objtype: Text, provider: Text, label: Text] => nothing;
     pg_catalog.pg_seclabel [objoid: Int8, classoid: Int8, objsubid: Int8, provider: Text, label: Text] => nothing;
     pg_catalog.pg_shseclabel [objoid: Int8, classoid: Int8, provider: Text, label: Text] => nothing;

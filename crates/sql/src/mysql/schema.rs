@@ -315,7 +315,10 @@ fn sizes(shown: &str, ty: Type) -> [Value; 5] {
             let bytes = if ty.length > 0 && ty.base == Base::Text { length * 4 } else { length };
             (sizes[0], sizes[1]) = (int(length), int(bytes));
         }
-        (Base::Decimal, _) => (sizes[2], sizes[3]) = (int(i64::from(ty.length.max(10))), int(i64::from(ty.scale))),
+        (Base::Decimal, _) => {
+            let digits = if ty.length == 0 { 10 } else { ty.length };
+            (sizes[2], sizes[3]) = (int(i64::from(digits)), int(i64::from(ty.scale)));
+        }
         (Base::Double, _) => sizes[2] = int(22),
         (Base::Int1 | Base::Uint1, _) => (sizes[2], sizes[3]) = (int(3), int(0)),
         (Base::Int2 | Base::Uint2, _) => (sizes[2], sizes[3]) = (int(5), int(0)),
