@@ -141,8 +141,7 @@ fn leave_out_sequence_names(tokens: &mut [TokenWithSpan]) {
 
 /// `OPERATOR(pg_catalog.=)`: the operator alone.
 fn leave_out_operator_schemas(tokens: &mut [TokenWithSpan]) {
-    let is_word =
-        |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
     if !tokens.iter().any(|token| is_word(&token.token, "operator")) {
         return;
     }
