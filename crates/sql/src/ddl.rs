@@ -32,6 +32,7 @@ pub(crate) struct NewColumn {
     pub(crate) default: Option<String>,
     pub(crate) collation: Option<u32>,
     pub(crate) on_update: Option<String>,
+    pub(crate) comment: Option<String>,
     pub(crate) is_hidden: bool,
 }
 
@@ -46,6 +47,7 @@ impl NewColumn {
             default: None,
             collation: None,
             on_update: None,
+            comment: None,
             is_hidden: true,
         }
     }
@@ -71,6 +73,9 @@ impl Ddl<'_> {
         match statement {
             ast::Statement::CreateTable(create) => self.create_table(create),
             ast::Statement::CreateIndex(create) => self.create_index(create),
+            ast::Statement::Comment { object_type, object_name, comment, if_exists } => {
+                self.comment(*object_type, object_name, comment.as_deref(), *if_exists)
+            }
             ast::Statement::AlterTable(alter) => self.alter_table(alter),
             ast::Statement::AlterIndex { name, operation: ast::AlterIndexOperation::RenameIndex { index_name } } => {
                 let (old, new) = (self.dialect.object_name(name)?, self.dialect.object_name(index_name)?);
@@ -90,9 +95,21 @@ impl Ddl<'_> {
             ast::Statement::CreateSequence { if_not_exists, name, sequence_options, .. } => {
                 self.create_sequence(name, *if_not_exists, sequence_options)
             }
-            ast::Statement::Drop { object_type, if_exists, names, table, cascade, .. } => {
+            ast::Statement::Drop { object_type, if_exists, names, table, cascade, temporary, .. } => {
                 let mut count = 0;
+                let sql = crate::Sql::of(self.database);
                 for name in names {
+                    if *temporary {
+                        sql.speak(self.context);
+                        let name = self.dialect.object_name(name)?;
+                        if sql.own_space(self.database, &name).is_none() {
+                            if *if_exists {
+                                continue;
+                            }
+                            let what = format!("Unknown table '{name}'");
+                            return Err(Error::new(Condition::UndefinedTable, what).mysql(1051));
+                        }
+                    }
                     count += match object_type {
                         ObjectType::Table => {
                             if *cascade && self.dialect == Dialect::Postgres {
@@ -107,29 +124,70 @@ impl Ddl<'_> {
                 }
                 Ok(count)
             }
-            ast::Statement::Truncate(truncate) => {
-                for target in &truncate.table_names {
-                    let table = self.table(&target.name)?;
-                    self.database.truncate(self.context, &table.space).map_err(|error| {
-                        let what = match self.dialect {
-                            Dialect::Mysql => "Cannot truncate a table referenced in a foreign key constraint",
-                            _ => "cannot truncate a table referenced in a foreign key constraint",
-                        };
-                        match error.is(database::ErrorCode::AlterSpace) && self.dialect != Dialect::Tarantool {
-                            true if error.message().contains("foreign key") => {
-                                Error::new(Condition::Unsupported, what).mysql(1701)
-                            }
-                            _ => error.into(),
-                        }
-                    })?;
-                }
-                Ok(0)
-            }
+            ast::Statement::Truncate(truncate) => self.truncate(truncate),
             other => Err(Error::unsupported(format!(
                 "'{}'",
                 other.to_string().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
             ))),
         }
+    }
+
+    /// TRUNCATE: tables that others name rows of go behind those others. Errors: one that is not among them has such rows.
+    fn truncate(&self, truncate: &ast::Truncate) -> Result<u64> {
+        let mut waiting = Vec::new();
+        for target in &truncate.table_names {
+            waiting.push(self.table(&target.name)?);
+        }
+        if truncate.cascade == Some(ast::CascadeOption::Cascade) {
+            let mut at = 0;
+            while let Some(parent) = waiting.get(at).map(|table| table.space.id) {
+                at += 1;
+                for child in self.database.catalog.spaces() {
+                    let is_child = child.def().foreign_keys.iter().any(|key| key.space == parent);
+                    if is_child && !waiting.iter().any(|known| known.space.id == child.id) {
+                        waiting.push(self.table_named(&child.name())?);
+                    }
+                }
+            }
+        }
+        let restarts =
+            self.dialect == Dialect::Mysql || truncate.identity == Some(ast::TruncateIdentityOption::Restart);
+        loop {
+            let before = waiting.len();
+            let mut refused = None;
+            let mut left = Vec::new();
+            for table in waiting {
+                match self.database.truncate(self.context, &table.space) {
+                    Ok(()) => {
+                        if let Some((_, sequence)) = table.generated.filter(|_| restarts) {
+                            self.as_admin(|| Ok(self.database.sequence_reset(self.context, sequence)?))?;
+                        }
+                    }
+                    Err(error)
+                        if error.is(database::ErrorCode::AlterSpace) && error.message().contains("foreign key") =>
+                    {
+                        refused = Some(error);
+                        left.push(table);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let Some(error) = refused else { return Ok(0) };
+            if left.len() == before {
+                let what = match self.dialect {
+                    Dialect::Tarantool => return Err(error.into()),
+                    Dialect::Mysql => "Cannot truncate a table referenced in a foreign key constraint",
+                    Dialect::Postgres => "cannot truncate a table referenced in a foreign key constraint",
+                };
+                return Err(Error::new(Condition::Unsupported, what).mysql(1701));
+            }
+            waiting = left;
+        }
+    }
+
+    /// True for CREATE TABLE AS.
+    pub(crate) fn makes_of_query(statement: &ast::Statement) -> bool {
+        matches!(statement, ast::Statement::CreateTable(create) if create.query.is_some())
     }
 
     /// True if a statement is run as one transaction after another.
@@ -152,11 +210,12 @@ impl Ddl<'_> {
     }
 
     pub(crate) fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
-        Table::find(self.database, self.dialect, &self.dialect.object_name(name)?)
+        self.table_named(&self.dialect.object_name(name)?)
     }
 
     /// The table of a name as it is in the catalog.
     pub(crate) fn table_named(&self, name: &str) -> Result<Rc<Table>> {
+        crate::Sql::of(self.database).speak(self.context);
         Table::find(self.database, self.dialect, name)
     }
 
@@ -195,7 +254,13 @@ impl Ddl<'_> {
 
     fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
         let name = self.dialect.object_name(&create.name)?;
-        if self.database.catalog.space_by_name(&name).is_some() {
+        let sql = crate::Sql::of(self.database);
+        sql.speak(self.context);
+        let known = match create.temporary {
+            true => sql.own_space(self.database, &name),
+            false => self.database.catalog.space_by_name(&name),
+        };
+        if known.is_some() {
             if create.if_not_exists {
                 return Ok(0);
             }
@@ -206,12 +271,18 @@ impl Ddl<'_> {
             };
             return Err(Error::new(Condition::DuplicateTable, message));
         }
-        if create.inherits.is_some() || create.temporary {
-            return Err(Error::unsupported("CREATE TABLE ... INHERITS and TEMPORARY"));
+        if create.inherits.is_some() {
+            return Err(Error::unsupported("CREATE TABLE ... INHERITS"));
+        }
+        if create.temporary {
+            self.own_session()?;
+            if self.engine_of(create)? != "memtx" {
+                return Err(Error::unsupported("a temporary table on disk"));
+            }
         }
         match &create.like {
             Some(ast::CreateTableLikeKind::Plain(like)) if create.query.is_none() => {
-                return self.create_like(&name, &like.name);
+                return self.create_like(create, &name, &like.name);
             }
             Some(_) => return Err(Error::unsupported("CREATE TABLE (LIKE ...)")),
             None => {}
@@ -261,8 +332,9 @@ impl Ddl<'_> {
             && let Some(field) = generated.take_if(|field| is_outside(*field))
         {
             // Only a part of the primary key is filled by the space itself.
-            let sequence = format!("{name}_{}_seq", columns[field].name);
-            self.put_sequence_row(&sequence, 1)?;
+            let sequence = self.full_name(&format!("{name}_{}_seq", columns[field].name), create.temporary);
+            let sequence = self.free_sequence_name(&sequence);
+            self.put_sequence_row(&sequence, 1, create.temporary)?;
             columns[field].default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
         }
         let primary = match primary {
@@ -284,8 +356,11 @@ impl Ddl<'_> {
         for field in &primary.fields {
             columns[*field].is_nullable = false;
         }
-        let space_id = self.as_admin(|| self.new_space_id())?;
-        self.put_space(space_id, &name, engine, &columns)?;
+        let space_id = self.new_table_id(create.temporary)?;
+        self.put_space(space_id, &self.full_name(&name, create.temporary), engine, &columns, create.temporary)?;
+        if create.temporary {
+            self.own(space_id, create.on_commit.as_ref())?;
+        }
         let mut names: Vec<String> = Vec::new();
         for (number, index) in std::iter::once(&primary).chain(&indexes).enumerate() {
             let mut index_name = self.index_name(&name, index, number);
@@ -304,14 +379,36 @@ impl Ddl<'_> {
                 Dialect::Postgres => format!("{name}_{}_seq", columns[field].name),
                 _ => name.clone(),
             };
+            let sequence = self.full_name(&sequence, create.temporary);
             let start = self.first_number(create);
             self.put_sequence(space_id, &sequence, field, start)?;
         }
         if !declared.is_empty() {
             self.put_constraints(&*self.table_named(&name)?, &declared)?;
         }
-        self.put_waiting(&name)?;
+        if let Some(comment) = crate::comments::given(create) {
+            self.comment_table(&*self.table_named(&name)?, Some(&comment))?;
+        }
+        if !create.temporary {
+            self.put_waiting(&name)?;
+        }
         Ok(1)
+    }
+
+    /// The name in the catalog of what is made.
+    pub(crate) fn full_name(&self, name: &str, is_temporary: bool) -> String {
+        match is_temporary {
+            true => crate::temporary::own_name(self.context.session.id, name),
+            false => name.to_string(),
+        }
+    }
+
+    /// A number for a table that is made.
+    pub(crate) fn new_table_id(&self, is_temporary: bool) -> Result<u64> {
+        match is_temporary {
+            true => Ok(u64::from(self.database.next_session_id())),
+            false => self.as_admin(|| self.new_space_id()),
+        }
     }
 
     /// The number that a table's first row gets: `AUTO_INCREMENT = n`.
@@ -431,6 +528,7 @@ impl Ddl<'_> {
             default: None,
             collation: None,
             on_update: None,
+            comment: None,
             is_hidden: false,
             declared: declared.clone(),
         };
@@ -448,7 +546,10 @@ impl Ddl<'_> {
                 ColumnOption::Default(expr) => new.default = Some(expr.to_string()),
                 ColumnOption::PrimaryKey(_) => keys.is_primary = true,
                 ColumnOption::Unique(_) => keys.is_unique = true,
-                ColumnOption::Comment(_) => {}
+                ColumnOption::Comment(comment) => {
+                    crate::comments::check(comment)?;
+                    new.comment = Some(comment.clone()).filter(|comment| !comment.is_empty());
+                }
                 ColumnOption::Collation(name) if self.dialect == Dialect::Mysql => {
                     new.collation = self.collation_of(&self.dialect.object_name(name)?);
                 }
@@ -600,7 +701,8 @@ impl Ddl<'_> {
             let row = match self.database.execute(self.context, &schema, update)? {
                 Some(row) => row,
                 None => {
-                    let top = self.database.catalog.spaces().iter().map(|space| space.id.0).max().unwrap_or(0);
+                    let top = self.database.catalog.spaces().into_iter().map(|space| space.id.0);
+                    let top = top.filter(|id| *id < database::SESSION_ID_MIN).max().unwrap_or(0);
                     let mut first = Vec::new();
                     msgpack::encode_array(&mut first, 2);
                     msgpack::encode_str(&mut first, b"max_id");
@@ -620,7 +722,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn put_space(&self, id: u64, name: &str, engine: &str, columns: &[NewColumn]) -> Result<()> {
+    fn put_space(&self, id: u64, name: &str, engine: &str, columns: &[NewColumn], is_temporary: bool) -> Result<()> {
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 7);
         msgpack::encode_uint(&mut row, id);
@@ -628,7 +730,10 @@ impl Ddl<'_> {
         msgpack::encode_str(&mut row, name.as_bytes());
         msgpack::encode_str(&mut row, engine.as_bytes());
         msgpack::encode_uint(&mut row, columns.len() as u64);
-        msgpack::encode_map(&mut row, 0);
+        match is_temporary {
+            true => row.extend_from_slice(&crate::temporary::options()),
+            false => msgpack::encode_map(&mut row, 0),
+        }
         msgpack::encode_array(&mut row, columns.len() as u32);
         for column in columns {
             self.encode_column(column, &mut row);
@@ -648,6 +753,7 @@ impl Ddl<'_> {
             + u32::from(column.collation.is_some())
             + u32::from(declared.is_some())
             + u32::from(column.on_update.is_some())
+            + u32::from(column.comment.is_some())
             + u32::from(column.is_hidden);
         msgpack::encode_map(row, count);
         let mut put = |name: &str, value: &str| {
@@ -665,6 +771,9 @@ impl Ddl<'_> {
         }
         if let Some(on_update) = &column.on_update {
             put("on_update", on_update);
+        }
+        if let Some(comment) = &column.comment {
+            put("comment", comment);
         }
         if column.is_hidden {
             msgpack::encode_str(row, b"sql_hidden");
@@ -715,11 +824,20 @@ impl Ddl<'_> {
         self.reshape(table, shape)
     }
 
+    /// The name of a sequence that fills a column: with a number, if another one has it, as of a table that has got another name.
+    fn free_sequence_name(&self, name: &str) -> String {
+        let is_free =
+            |name: &String| self.dialect != Dialect::Postgres || self.database.catalog.sequence_by_name(name).is_none();
+        let numbered = (1..).map(|number| format!("{name}{number}"));
+        std::iter::once(name.to_string()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+
     /// A sequence. Returns its number.
-    fn put_sequence_row(&self, name: &str, start: u64) -> Result<u64> {
-        let id =
-            self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0)
-                + 1;
+    fn put_sequence_row(&self, name: &str, start: u64, is_temporary: bool) -> Result<u64> {
+        let id = u64::from(match is_temporary {
+            true => self.database.next_session_id(),
+            false => self.database.next_sequence_id(),
+        });
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 9);
         msgpack::encode_uint(&mut row, id);
@@ -738,7 +856,8 @@ impl Ddl<'_> {
 
     /// A sequence that fills a column of the primary key, made and dropped together with the table.
     pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
-        let id = self.put_sequence_row(name, start)?;
+        let name = &self.free_sequence_name(name);
+        let id = self.put_sequence_row(name, start, space_id >= u64::from(database::SESSION_ID_MIN))?;
         let mut link = Vec::new();
         msgpack::encode_array(&mut link, 5);
         msgpack::encode_uint(&mut link, space_id);
@@ -757,13 +876,23 @@ impl Ddl<'_> {
             }
             found => found?,
         };
+        if self.dialect == Dialect::Mysql && if_exists && crate::views::of(self.database, &table.space).is_some() {
+            return Ok(0);
+        }
         if table.space.is_system() {
             return Err(Error::new(
                 Condition::AccessDenied,
                 format!("Can't drop space '{}': the space is a system space", table.name),
             ));
         }
+        self.let_keys_wait(&table)?;
         self.check_not_referenced(&table)?;
+        self.drop_found(&table)?;
+        Ok(1)
+    }
+
+    /// Drops a table and what belongs to it.
+    pub(crate) fn drop_found(&self, table: &Table) -> Result<()> {
         let id = u64::from(table.space.id.0);
         let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
         if let Some((sequence, is_own)) = generated {
@@ -785,7 +914,34 @@ impl Ddl<'_> {
         let checks = table.space.def().checks.clone();
         self.delete(SPACE_ID, &[id])?;
         self.drop_functions(&checks)?;
-        Ok(1)
+        match self.dialect {
+            Dialect::Postgres => self.drop_serials(table),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sequences that fill columns of a table that has gone, and have the names that SERIAL gives them, go with it, unless another table takes numbers of them.
+    fn drop_serials(&self, table: &Table) -> Result<()> {
+        for column in &table.columns {
+            let name = format!("{}_{}_seq", table.name, column.name);
+            let named = |default: &Option<String>| {
+                default.as_deref().and_then(|default| crate::catalog::sequence_named_by(self.database, default))
+            };
+            if named(&column.default).as_ref() != Some(&name) {
+                continue;
+            }
+            let others = self.database.catalog.spaces().into_iter().filter(|space| !space.is_system());
+            let is_used = others.filter_map(|space| Table::of(self.database, space).ok()).any(|other| {
+                let is_linked =
+                    |id: u32| self.database.catalog.sequence(id).is_some_and(|sequence| sequence.def().name == name);
+                other.generated.is_some_and(|(_, id)| is_linked(id))
+                    || other.columns.iter().any(|column| named(&column.default).as_ref() == Some(&name))
+            });
+            if !is_used {
+                self.drop_sequence(&ast::ObjectName::from(vec![ast::Ident::with_quote('"', &name)]), true)?;
+            }
+        }
+        Ok(())
     }
 
     /// DROP ... CASCADE: foreign keys of others go with the table that they name.
@@ -892,6 +1048,7 @@ impl Ddl<'_> {
             default: column.default.clone(),
             collation: column.collation.as_ref().map(|collation| collation.id()),
             on_update: column.on_update.clone(),
+            comment: column.comment.clone(),
             is_hidden: column.is_hidden,
         });
         columns.collect()
@@ -945,6 +1102,7 @@ impl Ddl<'_> {
                 AlterTableOperation::RenameTable { table_name } => {
                     let (ast::RenameTableNameKind::As(name) | ast::RenameTableNameKind::To(name)) = table_name;
                     let name = self.dialect.object_name(name)?;
+                    let name = self.full_name(&name, table.space.def().is_session);
                     self.update_space(&table, 2, |out| msgpack::encode_str(out, name.as_bytes()), None)?;
                 }
                 AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
@@ -1045,7 +1203,7 @@ impl Ddl<'_> {
     }
 
     /// The format of a space with its columns changed.
-    fn changed_format(&self, table: &Table, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> Result<Vec<u8>> {
+    pub(crate) fn changed_format(&self, table: &Table, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> Result<Vec<u8>> {
         let spaces = self.system(SPACE_ID)?;
         let mut parts = Vec::new();
         msgpack::encode_uint(&mut parts, u64::from(table.space.id.0));
@@ -1073,7 +1231,7 @@ impl Ddl<'_> {
         self.execute(SPACE_ID, Operation::Replace { tuple: &row })
     }
 
-    fn update_space(
+    pub(crate) fn update_space(
         &self,
         table: &Table,
         field: u64,

@@ -72,7 +72,7 @@ impl Work<'_> {
                 "DEALLOCATE ALL".to_string()
             }
             Control::Prepare { name, text, types } => {
-                let prepared = self.sql.prepare(self.database, Dialect::Postgres, text, types)?;
+                let prepared = self.sql.prepare(self.database, self.context, Dialect::Postgres, text, types)?;
                 let count = prepared.params().len();
                 let types = prepared.params().to_vec();
                 self.keep(name, Statement { prepared: Some(prepared), oids: vec![0; count], types })?;
@@ -110,6 +110,7 @@ impl Work<'_> {
                 self.state.cursors.borrow_mut().clear();
                 self.unlisten(None);
                 self.session.set("all", None, false)?;
+                self.sql.drop_temporary(self.database, self.context, &self.session)?;
                 "DISCARD ALL".to_string()
             }
             Control::Listen(channel) => {
@@ -151,7 +152,7 @@ impl Work<'_> {
             .unwrap_or_else(|| self.session.get("default_transaction_read_only").as_deref() == Some("on"));
         self.state.is_read_only.set(is_read_only);
         self.state.has_savepoints.set(false);
-        self.is_used.set(false);
+        self.state.is_used.set(false);
         self.session.note_transaction(isolation, is_read_only);
         Ok(())
     }
@@ -194,6 +195,7 @@ impl Work<'_> {
             }
         };
         self.end_cursors(tag == "COMMIT");
+        self.sql.after_transaction(self.database, self.context, tag == "COMMIT")?;
         if is_chained {
             self.begin(Modes::default())?;
         }
@@ -218,7 +220,7 @@ impl Work<'_> {
             return Ok(());
         }
         if let Some(isolation) = modes.isolation {
-            if self.is_used.get() {
+            if self.state.is_used.get() {
                 let what = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(Error::new(Condition::ActiveTransaction, what));
             }

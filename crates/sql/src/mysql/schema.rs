@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// The name of the database where a session has named none.
 const DATABASE: &str = "lycosa";
 /// What text that is compared without regard to case and accents is said to be compared by, and all other text.
-const COLLATION: &str = "utf8mb4_0900_ai_ci";
+const COLLATION: &str = "utf8mb4_unicode_ci";
 const BINARY_COLLATION: &str = "utf8mb4_bin";
 
 /// The name of the database, as a session knows it.
@@ -162,6 +162,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         if let Some(update) = &column.on_update {
             let _ = write!(line, " ON UPDATE {}", update.to_uppercase().replace("()", ""));
         }
+        line.push_str(&crate::comments::shown(column.comment.as_deref(), " "));
         lines.push(line);
     }
     for index in &table.indexes {
@@ -177,15 +178,17 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         });
     }
     for shown in crate::shown_constraints::of(database, table) {
-        let definition = crate::shown_constraints::definition(Dialect::Mysql, table, &shown);
+        let definition = crate::shown_constraints::definition(Dialect::Mysql, "", table, &shown);
         lines.push(format!("  CONSTRAINT {} {definition}", name(shown.name())));
     }
     let engine = if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" };
-    let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
+    let kind = if table.space.def().is_session { "TEMPORARY TABLE" } else { "TABLE" };
+    let mut out = format!("CREATE {kind} {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
     if let Some(next) = next_number(database, table).filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
     }
     let _ = write!(out, " DEFAULT CHARSET=utf8mb4 COLLATE={COLLATION}");
+    out.push_str(&crate::comments::shown(crate::comments::of(database, &table.space).as_deref(), "="));
     out
 }
 
@@ -262,10 +265,12 @@ fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
             text(COLLATION),
             Value::Null,
             text(""),
-            text(""),
+            text(&crate::comments::of(view.database, &table.space).unwrap_or_default()),
         ]
     };
-    view.tables().into_iter().map(row).collect()
+    // Temporary ones are not listed, as in MySQL.
+    let tables = view.tables().into_iter().filter(|table| !table.space.def().is_session);
+    tables.map(row).collect()
 }
 
 fn views(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -315,7 +320,10 @@ fn sizes(shown: &str, ty: Type) -> [Value; 5] {
             let bytes = if ty.length > 0 && ty.base == Base::Text { length * 4 } else { length };
             (sizes[0], sizes[1]) = (int(length), int(bytes));
         }
-        (Base::Decimal, _) => (sizes[2], sizes[3]) = (int(i64::from(ty.length.max(10))), int(i64::from(ty.scale))),
+        (Base::Decimal, _) => {
+            let digits = if ty.length == 0 { 10 } else { ty.length };
+            (sizes[2], sizes[3]) = (int(i64::from(digits)), int(i64::from(ty.scale)));
+        }
         (Base::Double, _) => sizes[2] = int(22),
         (Base::Int1 | Base::Uint1, _) => (sizes[2], sizes[3]) = (int(3), int(0)),
         (Base::Int2 | Base::Uint2, _) => (sizes[2], sizes[3]) = (int(5), int(0)),
@@ -356,7 +364,7 @@ fn columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 text(key_of(&table, at)),
                 text(&extra(&table, at)),
                 text("select,insert,update,references"),
-                text(""),
+                text(column.comment.as_deref().unwrap_or_default()),
                 text(""),
                 Value::Null,
             ]);

@@ -9,6 +9,9 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+/// Stands in the name of a column before that of a table, which may be a view: what the column is called is known when the table is.
+pub(crate) const TABLE_MARK: char = '\u{3}';
+
 /// Bytes of a text in which a word behind SELECT is looked for.
 const BEGINNING_BYTES: usize = 4096;
 
@@ -444,9 +447,86 @@ impl Words {
             matches!(token, Token::Word(word) if word.quote_style.is_none()
                 && matches!(word.value.to_ascii_lowercase().as_str(), "keys"))
         }) && matches!(self.word_at(2).as_str(), "disable" | "enable");
-        match is_nothing {
-            true => Ok(Some(Said::Control(Control::Nothing("ALTER TABLE")))),
-            false => Ok(None),
+        if is_nothing {
+            return Ok(Some(Said::Control(Control::Nothing("ALTER TABLE"))));
+        }
+        if self.word_at(0) != "table" {
+            return Ok(None);
+        }
+        // The name may have that of the database before it.
+        let behind = if matches!(self.token(2), Some(Token::Period)) { 4 } else { 2 };
+        let name: Vec<ast::ObjectNamePart> = (1..behind)
+            .step_by(2)
+            .filter_map(|at| match self.token(at) {
+                Some(Token::Word(word)) => Some(ast::ObjectNamePart::Identifier(ast::Ident {
+                    value: word.value.clone(),
+                    quote_style: word.quote_style,
+                    span: sqlparser::tokenizer::Span::empty(),
+                })),
+                _ => None,
+            })
+            .collect();
+        let equals = usize::from(matches!(self.token(behind + 1), Some(Token::Eq)));
+        let is_last = |words: &Self, at: usize| matches!(words.token(at), None | Some(Token::SemiColon | Token::EOF));
+        let value = self.token(behind + 1 + equals).cloned();
+        match (self.word_at(behind).as_str(), value) {
+            ("engine", Some(Token::Word(engine))) if is_last(self, behind + 2 + equals) => {
+                self.engine(&engine.value.to_ascii_lowercase()).map(Some)
+            }
+            ("comment", Some(Token::SingleQuotedString(comment) | Token::DoubleQuotedString(comment)))
+                if is_last(self, behind + 2 + equals) =>
+            {
+                Ok(Some(Said::Parsed(ast::Statement::Comment {
+                    object_type: ast::CommentObject::Table,
+                    object_name: ast::ObjectName(name),
+                    comment: Some(comment),
+                    if_exists: false,
+                })))
+            }
+            ("rename", Some(Token::Word(kind)))
+                if matches!(kind.value.to_ascii_lowercase().as_str(), "index" | "key")
+                    && kind.quote_style.is_none()
+                    && self.word_at(behind + 3) == "to"
+                    && is_last(self, behind + 5) =>
+            {
+                let (Some(Token::Word(old)), Some(Token::Word(new))) = (self.token(behind + 2), self.token(behind + 4))
+                else {
+                    return Ok(None);
+                };
+                let ident = |word: &sqlparser::tokenizer::Word| ast::Ident {
+                    value: word.value.clone(),
+                    quote_style: word.quote_style,
+                    span: sqlparser::tokenizer::Span::empty(),
+                };
+                let operation =
+                    ast::AlterTableOperation::RenameConstraint { old_name: ident(old), new_name: ident(new) };
+                let alter = format!("ALTER TABLE {} DROP PRIMARY KEY", ast::ObjectName(name));
+                let mut parsed =
+                    Parser::parse_sql(&MySqlDialect {}, &alter).map_err(|error| Dialect::Mysql.refused(error))?;
+                match parsed.pop() {
+                    Some(ast::Statement::AlterTable(mut alter)) => {
+                        alter.operations = vec![operation];
+                        Ok(Some(Said::Parsed(ast::Statement::AlterTable(alter))))
+                    }
+                    _ => Ok(None),
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `ALTER TABLE ... ENGINE =`: rows stay where they are. Errors: that is not where the engine has them.
+    fn engine(&self, engine: &str) -> Result<Said> {
+        match engine {
+            "innodb" | "myisam" | "aria" | "memory" | "heap" => Ok(Said::Control(Control::Nothing("ALTER TABLE"))),
+            "memtx" | "vinyl" | "rocksdb" | "tokudb" => {
+                let hint = "Make another table, copy the rows in steps, and rename both.";
+                Err(Error::unsupported("moving a table to another engine").hint(hint))
+            }
+            other => {
+                let what = format!("Unknown storage engine '{other}'");
+                Err(Error::new(Condition::UndefinedObject, what).mysql(1286))
+            }
         }
     }
 
@@ -770,13 +850,16 @@ impl Words {
     fn show_create(&mut self) -> Result<Said> {
         match self.next_word().as_str() {
             "table" => {
-                let name = literal(&self.name()?);
-                parsed(&format!("SELECT known_table({name}) AS `Table`, table_definition({name}) AS `Create Table`"))
+                let name = self.name()?;
+                let (column, definition) =
+                    (quoted(&format!("Table{TABLE_MARK}{name}")), quoted(&format!("Create Table{TABLE_MARK}{name}")));
+                let name = literal(&name);
+                parsed(&format!("SELECT known_table({name}) AS {column}, table_definition({name}) AS {definition}"))
             }
             "view" => {
                 let name = literal(&self.name()?);
                 parsed(&format!(
-                    "SELECT known_table({name}) AS `View`, table_definition({name}) AS `Create View`, 'utf8mb4' AS character_set_client, 'utf8mb4_0900_ai_ci' AS collation_connection"
+                    "SELECT known_table({name}) AS `View`, table_definition({name}) AS `Create View`, 'utf8mb4' AS character_set_client, 'utf8mb4_unicode_ci' AS collation_connection"
                 ))
             }
             "database" | "schema" => {
