@@ -705,3 +705,26 @@ fn packets_are_compressed_where_the_client_asks_for_it() {
     db.send(&[0x0e]);
     assert_eq!(db.packet().unwrap()[0], 0);
 }
+
+#[test]
+fn temporary_tables_hide_others_and_leave_transactions_alone() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask("create table m (id int primary key auto_increment, v varchar(20), key kv (v)) comment='all'");
+    db.ask("insert into m (v) values ('p')");
+    db.ask("begin");
+    db.ask("insert into m (v) values ('q')");
+    db.ask("create temporary table m (z int)");
+    db.ask("insert into m values (5)");
+    assert!(db.ask("select * from m").contains('5'));
+    db.ask("drop temporary table m");
+    assert!(db.ask("select * from m").contains('q'), "the transaction goes on");
+    db.ask("rollback");
+    assert!(!db.ask("select * from m").contains('q'));
+    db.ask("create temporary table n like m");
+    db.ask("insert into n (v) values ('l')");
+    assert!(db.ask("select v from n").contains('l'));
+    assert!(db.ask("show create table n").contains("CREATE TEMPORARY TABLE `n`"));
+    assert!(!db.ask("show tables").contains('n'));
+    assert!(db.ask("drop temporary table m").contains("1051"));
+}

@@ -207,7 +207,17 @@ impl View<'_> {
     /// The tables that the user may read, but those of the system.
     pub(crate) fn tables(&self) -> Vec<Rc<Table>> {
         let mut found = Vec::new();
+        let sql = crate::Sql::of(self.database);
+        sql.speak(self.context);
         for space in self.database.catalog.spaces() {
+            // A temporary table hides another one from its session.
+            let is_hidden = match space.def().is_session {
+                true => !sql.owns(&space),
+                false => sql.own_space(self.database, &space.name()).is_some(),
+            };
+            if is_hidden {
+                continue;
+            }
             let is_one = !space.is_system() && !matches!(space.kind, SpaceKind::View { .. } | SpaceKind::Service);
             if !is_one {
                 continue;

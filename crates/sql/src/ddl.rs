@@ -90,9 +90,21 @@ impl Ddl<'_> {
             ast::Statement::CreateSequence { if_not_exists, name, sequence_options, .. } => {
                 self.create_sequence(name, *if_not_exists, sequence_options)
             }
-            ast::Statement::Drop { object_type, if_exists, names, table, cascade, .. } => {
+            ast::Statement::Drop { object_type, if_exists, names, table, cascade, temporary, .. } => {
                 let mut count = 0;
+                let sql = crate::Sql::of(self.database);
                 for name in names {
+                    if *temporary {
+                        sql.speak(self.context);
+                        let name = self.dialect.object_name(name)?;
+                        if sql.own_space(self.database, &name).is_none() {
+                            if *if_exists {
+                                continue;
+                            }
+                            let what = format!("Unknown table '{name}'");
+                            return Err(Error::new(Condition::UndefinedTable, what).mysql(1051));
+                        }
+                    }
                     count += match object_type {
                         ObjectType::Table => {
                             if *cascade && self.dialect == Dialect::Postgres {
@@ -132,6 +144,11 @@ impl Ddl<'_> {
         }
     }
 
+    /// True for CREATE TABLE AS.
+    pub(crate) fn makes_of_query(statement: &ast::Statement) -> bool {
+        matches!(statement, ast::Statement::CreateTable(create) if create.query.is_some())
+    }
+
     /// True if a statement is run as one transaction after another.
     pub(crate) fn goes_in_steps(statement: &ast::Statement) -> bool {
         if let ast::Statement::CreateTable(create) = statement {
@@ -152,11 +169,12 @@ impl Ddl<'_> {
     }
 
     pub(crate) fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
-        Table::find(self.database, self.dialect, &self.dialect.object_name(name)?)
+        self.table_named(&self.dialect.object_name(name)?)
     }
 
     /// The table of a name as it is in the catalog.
     pub(crate) fn table_named(&self, name: &str) -> Result<Rc<Table>> {
+        crate::Sql::of(self.database).speak(self.context);
         Table::find(self.database, self.dialect, name)
     }
 
@@ -195,7 +213,13 @@ impl Ddl<'_> {
 
     fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
         let name = self.dialect.object_name(&create.name)?;
-        if self.database.catalog.space_by_name(&name).is_some() {
+        let sql = crate::Sql::of(self.database);
+        sql.speak(self.context);
+        let known = match create.temporary {
+            true => sql.own_space(self.database, &name),
+            false => self.database.catalog.space_by_name(&name),
+        };
+        if known.is_some() {
             if create.if_not_exists {
                 return Ok(0);
             }
@@ -206,12 +230,18 @@ impl Ddl<'_> {
             };
             return Err(Error::new(Condition::DuplicateTable, message));
         }
-        if create.inherits.is_some() || create.temporary {
-            return Err(Error::unsupported("CREATE TABLE ... INHERITS and TEMPORARY"));
+        if create.inherits.is_some() {
+            return Err(Error::unsupported("CREATE TABLE ... INHERITS"));
+        }
+        if create.temporary {
+            self.own_session()?;
+            if self.engine_of(create)? != "memtx" {
+                return Err(Error::unsupported("a temporary table on disk"));
+            }
         }
         match &create.like {
             Some(ast::CreateTableLikeKind::Plain(like)) if create.query.is_none() => {
-                return self.create_like(&name, &like.name);
+                return self.create_like(create, &name, &like.name);
             }
             Some(_) => return Err(Error::unsupported("CREATE TABLE (LIKE ...)")),
             None => {}
@@ -262,7 +292,8 @@ impl Ddl<'_> {
         {
             // Only a part of the primary key is filled by the space itself.
             let sequence = format!("{name}_{}_seq", columns[field].name);
-            self.put_sequence_row(&sequence, 1)?;
+            let sequence = self.full_name(&sequence, create.temporary);
+            self.put_sequence_row(&sequence, 1, create.temporary)?;
             columns[field].default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
         }
         let primary = match primary {
@@ -284,8 +315,11 @@ impl Ddl<'_> {
         for field in &primary.fields {
             columns[*field].is_nullable = false;
         }
-        let space_id = self.as_admin(|| self.new_space_id())?;
-        self.put_space(space_id, &name, engine, &columns)?;
+        let space_id = self.new_table_id(create.temporary)?;
+        self.put_space(space_id, &self.full_name(&name, create.temporary), engine, &columns, create.temporary)?;
+        if create.temporary {
+            self.own(space_id, create.on_commit.as_ref())?;
+        }
         let mut names: Vec<String> = Vec::new();
         for (number, index) in std::iter::once(&primary).chain(&indexes).enumerate() {
             let mut index_name = self.index_name(&name, index, number);
@@ -304,14 +338,33 @@ impl Ddl<'_> {
                 Dialect::Postgres => format!("{name}_{}_seq", columns[field].name),
                 _ => name.clone(),
             };
+            let sequence = self.full_name(&sequence, create.temporary);
             let start = self.first_number(create);
             self.put_sequence(space_id, &sequence, field, start)?;
         }
         if !declared.is_empty() {
             self.put_constraints(&*self.table_named(&name)?, &declared)?;
         }
-        self.put_waiting(&name)?;
+        if !create.temporary {
+            self.put_waiting(&name)?;
+        }
         Ok(1)
+    }
+
+    /// The name in the catalog of what is made.
+    pub(crate) fn full_name(&self, name: &str, is_temporary: bool) -> String {
+        match is_temporary {
+            true => crate::temporary::own_name(self.context.session.id, name),
+            false => name.to_string(),
+        }
+    }
+
+    /// A number for a table that is made.
+    pub(crate) fn new_table_id(&self, is_temporary: bool) -> Result<u64> {
+        match is_temporary {
+            true => Ok(u64::from(self.database.next_session_id())),
+            false => self.as_admin(|| self.new_space_id()),
+        }
     }
 
     /// The number that a table's first row gets: `AUTO_INCREMENT = n`.
@@ -600,7 +653,8 @@ impl Ddl<'_> {
             let row = match self.database.execute(self.context, &schema, update)? {
                 Some(row) => row,
                 None => {
-                    let top = self.database.catalog.spaces().iter().map(|space| space.id.0).max().unwrap_or(0);
+                    let top = self.database.catalog.spaces().into_iter().map(|space| space.id.0);
+                    let top = top.filter(|id| *id < database::SESSION_ID_MIN).max().unwrap_or(0);
                     let mut first = Vec::new();
                     msgpack::encode_array(&mut first, 2);
                     msgpack::encode_str(&mut first, b"max_id");
@@ -620,7 +674,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn put_space(&self, id: u64, name: &str, engine: &str, columns: &[NewColumn]) -> Result<()> {
+    fn put_space(&self, id: u64, name: &str, engine: &str, columns: &[NewColumn], is_temporary: bool) -> Result<()> {
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 7);
         msgpack::encode_uint(&mut row, id);
@@ -628,7 +682,10 @@ impl Ddl<'_> {
         msgpack::encode_str(&mut row, name.as_bytes());
         msgpack::encode_str(&mut row, engine.as_bytes());
         msgpack::encode_uint(&mut row, columns.len() as u64);
-        msgpack::encode_map(&mut row, 0);
+        match is_temporary {
+            true => row.extend_from_slice(&crate::temporary::options()),
+            false => msgpack::encode_map(&mut row, 0),
+        }
         msgpack::encode_array(&mut row, columns.len() as u32);
         for column in columns {
             self.encode_column(column, &mut row);
@@ -716,10 +773,11 @@ impl Ddl<'_> {
     }
 
     /// A sequence. Returns its number.
-    fn put_sequence_row(&self, name: &str, start: u64) -> Result<u64> {
-        let id =
-            self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0)
-                + 1;
+    fn put_sequence_row(&self, name: &str, start: u64, is_temporary: bool) -> Result<u64> {
+        let id = u64::from(match is_temporary {
+            true => self.database.next_session_id(),
+            false => self.database.next_sequence_id(),
+        });
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 9);
         msgpack::encode_uint(&mut row, id);
@@ -738,7 +796,7 @@ impl Ddl<'_> {
 
     /// A sequence that fills a column of the primary key, made and dropped together with the table.
     pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
-        let id = self.put_sequence_row(name, start)?;
+        let id = self.put_sequence_row(name, start, space_id >= u64::from(database::SESSION_ID_MIN))?;
         let mut link = Vec::new();
         msgpack::encode_array(&mut link, 5);
         msgpack::encode_uint(&mut link, space_id);
@@ -764,6 +822,12 @@ impl Ddl<'_> {
             ));
         }
         self.check_not_referenced(&table)?;
+        self.drop_found(&table)?;
+        Ok(1)
+    }
+
+    /// Drops a table and what belongs to it.
+    pub(crate) fn drop_found(&self, table: &Table) -> Result<()> {
         let id = u64::from(table.space.id.0);
         let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
         if let Some((sequence, is_own)) = generated {
@@ -784,8 +848,7 @@ impl Ddl<'_> {
         })?;
         let checks = table.space.def().checks.clone();
         self.delete(SPACE_ID, &[id])?;
-        self.drop_functions(&checks)?;
-        Ok(1)
+        self.drop_functions(&checks)
     }
 
     /// DROP ... CASCADE: foreign keys of others go with the table that they name.
@@ -943,6 +1006,7 @@ impl Ddl<'_> {
                 AlterTableOperation::RenameTable { table_name } => {
                     let (ast::RenameTableNameKind::As(name) | ast::RenameTableNameKind::To(name)) = table_name;
                     let name = self.dialect.object_name(name)?;
+                    let name = self.full_name(&name, table.space.def().is_session);
                     self.update_space(&table, 2, |out| msgpack::encode_str(out, name.as_bytes()), None)?;
                 }
                 AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {

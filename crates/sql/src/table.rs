@@ -57,7 +57,7 @@ pub(crate) struct Index {
 impl Table {
     /// The table of a name. Errors: `UndefinedTable`; `Unsupported` if its rows have no columns.
     pub(crate) fn find(database: &Database, dialect: Dialect, name: &str) -> Result<Rc<Table>> {
-        let space = database.catalog.space_by_name(name).or_else(|| {
+        let space = crate::temporary::space_by_name(database, name).or_else(|| {
             // As it is written, if it is written as it is there.
             (dialect == Dialect::Tarantool)
                 .then(|| database.catalog.space_by_name(&name.to_lowercase()))
@@ -127,7 +127,7 @@ impl Table {
             })
             .collect();
         let generated = space.sequence.borrow().as_ref().map(|link| (link.field_no as usize, link.sequence.def().id));
-        Ok(Table { name: def.name.clone(), columns, indexes, generated, space })
+        Ok(Table { name: crate::temporary::short_name(&space), columns, indexes, generated, space })
     }
 
     /// The number of a column.

@@ -181,7 +181,8 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         lines.push(format!("  CONSTRAINT {} {definition}", name(shown.name())));
     }
     let engine = if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" };
-    let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
+    let kind = if table.space.def().is_session { "TEMPORARY TABLE" } else { "TABLE" };
+    let mut out = format!("CREATE {kind} {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
     if let Some(next) = next_number(database, table).filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
     }
@@ -265,7 +266,8 @@ fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
             text(""),
         ]
     };
-    view.tables().into_iter().map(row).collect()
+    // Temporary ones are not listed, as in MySQL.
+    view.tables().into_iter().filter(|table| !table.space.def().is_session).map(row).collect()
 }
 
 fn views(view: &View<'_>) -> Vec<Vec<Value>> {
