@@ -113,7 +113,11 @@ fn to_bool(dialect: Dialect, value: Value) -> Result<Value> {
 
 fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
     let (least, greatest) = to.range().unwrap_or((i128::from(i64::MIN), i128::from(u64::MAX)));
+    let is_bits = dialect == Dialect::Mysql && to.base == Base::Uint8 && to.length > 0;
     let number = match &value {
+        // Text is bits as they are written: so dumps have them.
+        Value::Text(text) if is_bits && strictness == Strictness::Assignment => bits_of(text.as_bytes()),
+        Value::Bytes(bytes) if is_bits => bits_of(bytes),
         Value::Int(_) | Value::Uint(_) => value.as_integer(),
         Value::Bool(value) if strictness == Strictness::Explicit || dialect == Dialect::Mysql => {
             Some(i128::from(*value))
@@ -148,6 +152,11 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         .filter(|number| (least..=greatest).contains(number))
         .and_then(Value::integer)
         .ok_or_else(|| too_large(dialect, &value, to))
+}
+
+/// The bytes of BIT as a number.
+fn bits_of(bytes: &[u8]) -> Option<i128> {
+    (bytes.len() <= 8).then(|| bytes.iter().fold(0, |number, byte| number << 8 | i128::from(*byte)))
 }
 
 /// What of a text MySQL takes for a number.

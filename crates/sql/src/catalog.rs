@@ -2,6 +2,9 @@
 //!
 //! Programs join them by numbers: [`table_number`] and its like give each object one. What a user may not read is not shown.
 
+mod absent;
+mod depends;
+
 use crate::dialect::Dialect;
 use crate::run::Run;
 use crate::shown_constraints::{self, Shown, words_of};
@@ -46,12 +49,20 @@ const PUBLIC: i64 = 2200;
 const INFORMATION_SCHEMA: i64 = 13_000;
 /// The number of the administrator as a role.
 const ADMIN_NUMBER: i64 = database::ADMIN as i64 + 10;
-/// Where the numbers of objects begin.
+/// The role that the schema `public` belongs to, as in PostgreSQL.
+const DATABASE_OWNER: i64 = 6171;
+/// Where the numbers of objects begin: they fit into 32 bits, as clients want them, for spaces below 2^23.
 const TABLES: i64 = 100_000;
-const INDEXES: i64 = 1 << 32;
+const INDEXES: i64 = 1 << 31;
 const SEQUENCES: i64 = 1 << 30;
 /// Indexes of one table have this many numbers.
 const INDEXES_PER_TABLE: i64 = 256;
+
+/// The number of a schema.
+pub(crate) fn schema_number(name: &str) -> Option<i64> {
+    let schemas = [("pg_catalog", PG_CATALOG), ("public", PUBLIC), ("information_schema", INFORMATION_SCHEMA)];
+    schemas.iter().find(|(known, _)| *known == name.trim_matches('"')).map(|(_, number)| *number)
+}
 
 /// The number of a space as a table.
 pub(crate) fn table_number(id: u32) -> i64 {
@@ -162,6 +173,11 @@ pub(crate) fn type_number(ty: Type) -> i64 {
             PG_TYPES.iter().find(|known| known.0 == element).map_or(1009, |known| known.4)
         }
     }
+}
+
+/// How values of a type of so many bytes are kept, as PostgreSQL says it.
+fn storage_of(size: i64) -> &'static str {
+    if size < 0 { "x" } else { "p" }
 }
 
 /// What a type has beside its number: length of text, digits of a number.
@@ -307,13 +323,34 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 /// The default of a column as a statement has it.
-fn default_of(table: &Table, at: usize) -> Option<String> {
+fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
+    let named =
+        |sequence: &str| format!("nextval('{}{}'::regclass)", view.prefix(), quoted(sequence).replace('\'', "''"));
     let sequence = table.space.sequence.borrow();
     let link = sequence.as_ref().filter(|link| link.field_no as usize == at);
     match link {
-        Some(link) => Some(format!("nextval('{}'::regclass)", quoted(&link.sequence.def().name))),
-        None => table.columns[at].default.clone(),
+        Some(link) => Some(named(&link.sequence.def().name)),
+        None => {
+            let default = table.columns[at].default.clone()?;
+            Some(sequence_named_by(view.database, &default).map_or(default, |sequence| named(&sequence)))
+        }
     }
+}
+
+/// The sequence whose next number a default is.
+pub(crate) fn sequence_named_by(database: &Database, default: &str) -> Option<String> {
+    let name = default.trim().strip_prefix("nextval('")?.strip_suffix(')')?;
+    let name = match name.len().checked_sub("::regclass".len()).and_then(|end| name.split_at_checked(end)) {
+        Some((name, cast)) if cast.eq_ignore_ascii_case("::regclass") => name,
+        _ => name,
+    };
+    let name = name.strip_suffix('\'')?.replace("''", "'");
+    let name = name.strip_prefix("public.").unwrap_or(&name).to_string();
+    let name = match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => name,
+    };
+    database.catalog.sequence_by_name(&name).map(|_| name)
 }
 
 /// `pg_get_indexdef`, `pg_get_constraintdef`, names of numbers: what functions ask for.
@@ -336,7 +373,7 @@ pub(crate) fn describe_constraint(run: &Run<'_>, number: i64) -> Option<String> 
     let other =
         view.constraints().into_iter().find(|(table, at, _)| constraint_number(table.space.id.0, *at) == number);
     if let Some((table, _, shown)) = other {
-        return Some(shown_constraints::definition(Dialect::Postgres, &table, &shown));
+        return Some(shown_constraints::definition(Dialect::Postgres, view.prefix(), &table, &shown));
     }
     let (table, at) = view
         .indexes()
@@ -369,10 +406,31 @@ pub(crate) fn number_of(run: &Run<'_>, name: &str) -> Option<i64> {
     found
         .and_then(|row| row[0].as_integer())
         .and_then(|number| i64::try_from(number).ok())
-        .or_else(|| VIRTUALS.iter().position(|table| table.name == folded).map(|at| 12_000 + at as i64))
+        .or_else(|| all().find(|table| table.schema == "pg_catalog" && table.name == folded).map(Virtual::number))
+}
+
+/// Bytes of the rows of a table, which is said by its number or its name.
+pub(crate) fn size_of(run: &Run<'_>, table: &Value) -> Option<i64> {
+    let number = match table {
+        Value::Text(name) => number_of(run, name)?,
+        number => i64::try_from(number.as_integer()?).ok()?,
+    };
+    let tables = View::of(run).tables();
+    let bytes = tables
+        .iter()
+        .find(|table| table_number(table.space.id.0) == number)
+        .map_or(0, |table| table.space.rows.row_bytes());
+    Some(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
 impl<'a> View<'a> {
+    /// What stands before names of tables: nothing, if they are found without it.
+    fn prefix(&self) -> &'static str {
+        let session = crate::Sql::of(self.database).session(self.context.session.id);
+        let path = session.filter(|session| !session.is_mysql).and_then(|session| session.get("search_path"));
+        if path.is_some_and(|path| path.trim().trim_matches('"').is_empty()) { "public." } else { "" }
+    }
+
     pub(crate) fn of(run: &Run<'a>) -> Self {
         View { database: run.database, context: run.context }
     }
@@ -388,18 +446,60 @@ pub(crate) fn find(dialect: Dialect, schema: Option<&str>, name: &str) -> Option
         Some(schema) => table.schema.eq_ignore_ascii_case(schema),
         None => table.schema == "pg_catalog",
     };
-    VIRTUALS.iter().filter(fits).find(|table| table.name == name)
+    all().filter(fits).find(|table| table.name == name)
 }
+
+/// The computed tables of PostgreSQL and the standard.
+fn all() -> impl Iterator<Item = &'static Virtual> {
+    VIRTUALS.iter().chain(absent::VIRTUALS)
+}
+
+/// The numbers of those tables that clients know by heart.
+const KNOWN_NUMBERS: &[(&str, i64)] = &[
+    ("pg_type", 1247),
+    ("pg_attribute", 1249),
+    ("pg_proc", 1255),
+    ("pg_class", 1259),
+    ("pg_database", 1262),
+    ("pg_am", 2601),
+    ("pg_attrdef", 2604),
+    ("pg_constraint", 2606),
+    ("pg_description", 2609),
+    ("pg_index", 2610),
+    ("pg_namespace", 2615),
+    ("pg_opclass", 2616),
+    ("pg_operator", 2617),
+    ("pg_rewrite", 2618),
+    ("pg_trigger", 2620),
+    ("pg_opfamily", 2753),
+    ("pg_extension", 3079),
+    ("pg_collation", 3456),
+];
 
 impl Virtual {
+    /// Its number as a table.
+    pub(crate) fn number(&self) -> i64 {
+        let known = KNOWN_NUMBERS.iter().find(|(name, _)| self.schema == "pg_catalog" && *name == self.name);
+        known.map_or_else(
+            || 12_000 + all().position(|table| std::ptr::eq(table, self)).unwrap_or(0) as i64,
+            |(_, number)| *number,
+        )
+    }
+
+    /// True if each row says in a hidden column, `tableoid`, which table it is of.
+    pub(crate) fn has_table_number(&self) -> bool {
+        self.schema == "pg_catalog"
+    }
+
     /// Its rows as they are now.
     pub(crate) fn rows(&self, run: &Run<'_>) -> Vec<Vec<Value>> {
-        (self.rows)(&View::of(run))
+        let mut rows = (self.rows)(&View::of(run));
+        if self.has_table_number() {
+            let number = int(self.number());
+            rows.iter_mut().for_each(|row| row.push(number.clone()));
+        }
+        rows
     }
-}
-
-fn nothing(_: &View<'_>) -> Vec<Vec<Value>> {
-    Vec::new()
 }
 
 fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -436,6 +536,8 @@ fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Null,
             Value::Null,
             Value::Null,
+            int(0),
+            int(0),
         ]
     };
     let mut rows = Vec::new();
@@ -459,14 +561,15 @@ fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             rows.push(row(number, &index.name, "i", owner, parts, 0.0, false));
         }
     }
-    for (id, name) in shown_sequences(view) {
-        rows.push(row(sequence_number(id), &name, "S", 10, 3, 1.0, false));
+    for def in shown_sequences(view) {
+        let owner = i64::from(def.owner) + 10;
+        rows.push(row(sequence_number(def.id), &def.name, "S", owner, 3, 1.0, false));
     }
     rows
 }
 
 /// Sequences, but those that fill keys nobody has declared.
-fn shown_sequences(view: &View<'_>) -> Vec<(u32, String)> {
+fn shown_sequences(view: &View<'_>) -> Vec<Rc<database::SequenceDef>> {
     let tables = view.tables();
     let hidden: Vec<u32> = tables
         .iter()
@@ -474,8 +577,7 @@ fn shown_sequences(view: &View<'_>) -> Vec<(u32, String)> {
         .map(|(_, sequence)| sequence)
         .collect();
     let all = view.database.catalog.sequences();
-    let shown = all.iter().map(|sequence| sequence.def()).filter(|def| !hidden.contains(&def.id));
-    shown.map(|def| (def.id, def.name.clone())).collect()
+    all.iter().map(|sequence| sequence.def()).filter(|def| !hidden.contains(&def.id)).collect()
 }
 
 fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -495,11 +597,11 @@ fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             int(-1),
             int(modifier(column.ty)),
             Value::Bool(size > 0 && size <= 8),
-            text("p"),
+            text(storage_of(size)),
             text(""),
             text("i"),
             Value::Bool(!column.is_nullable),
-            Value::Bool(default_of(table, at).is_some()),
+            Value::Bool(default_of(view, table, at).is_some()),
             Value::Bool(false),
             text(""),
             text(""),
@@ -662,25 +764,34 @@ fn type_rows(_: &View<'_>) -> Vec<Vec<Value>> {
             int(0),
             int(if *category == "S" { 100 } else { 0 }),
             Value::Null,
+            Value::Null,
+            text(storage_of(*size)),
         ]
     };
     PG_TYPES.iter().map(row).collect()
 }
 
 fn namespace_rows(_: &View<'_>) -> Vec<Vec<Value>> {
-    [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION_SCHEMA, "information_schema")]
-        .iter()
-        .map(|(number, name)| vec![int(*number), text(name), int(ADMIN_NUMBER), Value::Null])
-        .collect()
+    let schemas = [
+        (PG_CATALOG, "pg_catalog", ADMIN_NUMBER),
+        (PUBLIC, "public", DATABASE_OWNER),
+        (INFORMATION_SCHEMA, "information_schema", ADMIN_NUMBER),
+    ];
+    schemas.iter().map(|(number, name, owner)| vec![int(*number), text(name), int(*owner), Value::Null]).collect()
+}
+
+/// The number of a column's default.
+fn default_number(relation: i64, column: i64) -> i64 {
+    relation * 2000 + column
 }
 
 fn default_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for table in view.tables() {
         for (number, at) in columns_of(&table) {
-            if let Some(default) = default_of(&table, at) {
+            if let Some(default) = default_of(view, &table, at) {
                 let relation = table_number(table.space.id.0);
-                rows.push(vec![int(relation * 2000 + number), int(relation), int(number), text(&default)]);
+                rows.push(vec![int(default_number(relation, number)), int(relation), int(number), text(&default)]);
             }
         }
     }
@@ -708,6 +819,8 @@ fn database_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         Value::Null,
         Value::Null,
         Value::Null,
+        int(0),
+        int(0),
     ]]
 }
 
@@ -731,13 +844,24 @@ fn role_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             int(i64::from(user.id) + 10),
         ]
     };
-    users.iter().map(row).collect()
+    let mut rows: Vec<Vec<Value>> = users.iter().map(row).collect();
+    let mut owner = vec![text("pg_database_owner"), Value::Bool(false), Value::Bool(true)];
+    owner.extend((0..4).map(|_| Value::Bool(false)));
+    owner.extend([int(-1), Value::Null, Value::Null, Value::Bool(false), Value::Null, int(DATABASE_OWNER)]);
+    rows.push(owner);
+    rows
 }
 
 fn setting_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let session = crate::Sql::of(view.database).session(view.context.session.id);
     let all = session.map(|session| session.all()).unwrap_or_default();
-    all.into_iter().map(|(name, value, about)| vec![text(&name), text(&value), text(&about), text("user")]).collect()
+    all.into_iter()
+        .map(|(name, value, about)| {
+            let value = text(&value);
+            let rest = [text(&about), text("user"), text("string"), text("default"), value.clone(), value.clone()];
+            [vec![text(&name), value, Value::Null, text("Settings")], rest.to_vec()].concat()
+        })
+        .collect()
 }
 
 fn pg_tables_rows(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -776,9 +900,11 @@ fn standard_views(view: &View<'_>) -> Vec<Vec<Value>> {
 
 /// The query of a view, by its number.
 pub(crate) fn describe_view(run: &Run<'_>, number: i64) -> Option<String> {
-    let views = View::of(run).views();
-    let found = views.into_iter().find(|(table, _)| table_number(table.space.id.0) == number);
-    found.map(|(_, query)| format!(" {query};"))
+    let view = View::of(run);
+    let found = view.tables().into_iter().find(|table| table_number(table.space.id.0) == number)?;
+    let saved = crate::views::of(run.database, &found.space)?;
+    let query = saved.query_with_schema(run.database, view.prefix()).ok()?;
+    Some(format!(" {query};"))
 }
 
 fn pg_indexes_rows(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -797,10 +923,23 @@ fn pg_indexes_rows(view: &View<'_>) -> Vec<Vec<Value>> {
 fn sequence_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     shown_sequences(view)
         .into_iter()
-        .map(|(id, _)| {
-            vec![int(sequence_number(id)), int(20), int(1), int(1), int(i64::MAX), int(1), int(1), Value::Bool(false)]
+        .map(|def| {
+            vec![
+                int(sequence_number(def.id)),
+                int(20),
+                int(def.start),
+                int(def.step),
+                int(def.max),
+                int(def.min),
+                int(1),
+                Value::Bool(def.is_cyclic),
+            ]
         })
         .collect()
+}
+
+fn description_rows(_: &View<'_>) -> Vec<Vec<Value>> {
+    vec![vec![int(PUBLIC), int(2615), int(0), text("standard public schema")]]
 }
 
 fn access_method_rows(_: &View<'_>) -> Vec<Vec<Value>> {
@@ -883,7 +1022,7 @@ fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 text(&table.name),
                 text(&column.name),
                 int(number),
-                default_of(&table, at).map_or(Value::Null, |default| text(&default)),
+                default_of(view, &table, at).map_or(Value::Null, |default| text(&default)),
                 text(if column.is_nullable { "YES" } else { "NO" }),
                 text(&shown),
                 length.clone(),
@@ -1044,36 +1183,36 @@ fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
 
 fn standard_sequences(view: &View<'_>) -> Vec<Vec<Value>> {
     let (catalog, schema) = schema_names(view);
-    let row = |(_, name): (u32, String)| {
+    let row = |def: Rc<database::SequenceDef>| {
         vec![
             text(&catalog),
             text(&schema),
-            text(&name),
+            text(&def.name),
             text("bigint"),
-            text("1"),
-            text("1"),
-            text("9223372036854775807"),
-            text("1"),
-            text("NO"),
+            text(&def.start.to_string()),
+            text(&def.min.to_string()),
+            text(&def.max.to_string()),
+            text(&def.step.to_string()),
+            text(if def.is_cyclic { "YES" } else { "NO" }),
         ]
     };
     shown_sequences(view).into_iter().map(row).collect()
 }
 
 virtuals! {
-    pg_catalog.pg_namespace [oid: Int8, nspname: Text, nspowner: Int8, nspacl: Text] => namespace_rows;
+    pg_catalog.pg_namespace [oid: Int8, nspname: Text, nspowner: Int8, nspacl: Array] => namespace_rows;
     pg_catalog.pg_class [
         oid: Int8, relname: Text, relnamespace: Int8, reltype: Int8, reloftype: Int8, relowner: Int8, relam: Int8, relfilenode: Int8,
         reltablespace: Int8, relpages: Int8, reltuples: Double, relallvisible: Int8, reltoastrelid: Int8, relhasindex: Bool,
         relisshared: Bool, relpersistence: Text, relkind: Text, relnatts: Int8, relchecks: Int8, relhasrules: Bool, relhastriggers: Bool,
         relhassubclass: Bool, relrowsecurity: Bool, relforcerowsecurity: Bool, relispopulated: Bool, relreplident: Text,
-        relispartition: Bool, relrewrite: Int8, relacl: Text, reloptions: Array, relpartbound: Text,
+        relispartition: Bool, relrewrite: Int8, relacl: Array, reloptions: Array, relpartbound: Text, relfrozenxid: Int8, relminmxid: Int8,
     ] => class_rows;
     pg_catalog.pg_attribute [
         attrelid: Int8, attname: Text, atttypid: Int8, attstattarget: Int8, attlen: Int8, attnum: Int8, attndims: Int8, attcacheoff: Int8,
         atttypmod: Int8, attbyval: Bool, attstorage: Text, attcompression: Text, attalign: Text, attnotnull: Bool, atthasdef: Bool,
         atthasmissing: Bool, attidentity: Text, attgenerated: Text, attisdropped: Bool, attislocal: Bool, attinhcount: Int8,
-        attcollation: Int8, attacl: Text, attoptions: Array, attfdwoptions: Array, attmissingval: Text,
+        attcollation: Int8, attacl: Array, attoptions: Array, attfdwoptions: Array, attmissingval: Text,
     ] => attribute_rows;
     pg_catalog.pg_attrdef [oid: Int8, adrelid: Int8, adnum: Int8, adbin: Text] => default_rows;
     pg_catalog.pg_index [
@@ -1090,17 +1229,21 @@ virtuals! {
     pg_catalog.pg_type [
         oid: Int8, typname: Text, typnamespace: Int8, typowner: Int8, typlen: Int8, typbyval: Bool, typtype: Text, typcategory: Text,
         typispreferred: Bool, typisdefined: Bool, typdelim: Text, typrelid: Int8, typsubscript: Int8, typelem: Int8, typarray: Int8,
-        typinput: Text, typnotnull: Bool, typbasetype: Int8, typtypmod: Int8, typndims: Int8, typcollation: Int8, typdefault: Text,
+        typinput: Text, typnotnull: Bool, typbasetype: Int8, typtypmod: Int8, typndims: Int8, typcollation: Int8, typdefault: Text, typacl: Array, typstorage: Text,
     ] => type_rows;
     pg_catalog.pg_database [
         oid: Int8, datname: Text, datdba: Int8, encoding: Int8, datlocprovider: Text, datistemplate: Bool, datallowconn: Bool,
-        datconnlimit: Int8, dattablespace: Int8, datcollate: Text, datctype: Text, daticulocale: Text, datcollversion: Text, datacl: Text,
+        datconnlimit: Int8, dattablespace: Int8, datcollate: Text, datctype: Text, daticulocale: Text, datcollversion: Text, datacl: Array, datfrozenxid: Int8,
+        datminmxid: Int8,
     ] => database_rows;
     pg_catalog.pg_roles [
         rolname: Text, rolsuper: Bool, rolinherit: Bool, rolcreaterole: Bool, rolcreatedb: Bool, rolcanlogin: Bool, rolreplication: Bool,
         rolconnlimit: Int8, rolpassword: Text, rolvaliduntil: TimestampTz, rolbypassrls: Bool, rolconfig: Array, oid: Int8,
     ] => role_rows;
-    pg_catalog.pg_settings [name: Text, setting: Text, short_desc: Text, context: Text] => setting_rows;
+    pg_catalog.pg_settings [
+        name: Text, setting: Text, unit: Text, category: Text, short_desc: Text, context: Text, vartype: Text, source: Text, boot_val: Text,
+        reset_val: Text,
+    ] => setting_rows;
     pg_catalog.pg_tables [
         schemaname: Text, tablename: Text, tableowner: Text, tablespace: Text, hasindexes: Bool, hasrules: Bool, hastriggers: Bool,
         rowsecurity: Bool,
@@ -1109,33 +1252,15 @@ virtuals! {
     pg_catalog.pg_sequence [
         seqrelid: Int8, seqtypid: Int8, seqstart: Int8, seqincrement: Int8, seqmax: Int8, seqmin: Int8, seqcache: Int8, seqcycle: Bool,
     ] => sequence_rows;
+    pg_catalog.pg_depend [
+        classid: Int8, objid: Int8, objsubid: Int8, refclassid: Int8, refobjid: Int8, refobjsubid: Int8, deptype: Text,
+    ] => depends::rows;
+    pg_catalog.pg_rewrite [
+        oid: Int8, rulename: Text, ev_class: Int8, ev_type: Text, ev_enabled: Text, is_instead: Bool, ev_qual: Text, ev_action: Text,
+    ] => depends::rules;
+    pg_catalog.pg_description [objoid: Int8, classoid: Int8, objsubid: Int8, description: Text] => description_rows;
     pg_catalog.pg_am [oid: Int8, amname: Text, amhandler: Text, amtype: Text] => access_method_rows;
     pg_catalog.pg_views [schemaname: Text, viewname: Text, viewowner: Text, definition: Text] => pg_views_rows;
-    pg_catalog.pg_matviews [schemaname: Text, matviewname: Text, matviewowner: Text, definition: Text] => nothing;
-    pg_catalog.pg_description [objoid: Int8, classoid: Int8, objsubid: Int8, description: Text] => nothing;
-    pg_catalog.pg_shdescription [objoid: Int8, classoid: Int8, description: Text] => nothing;
-    pg_catalog.pg_inherits [inhrelid: Int8, inhparent: Int8, inhseqno: Int8, inhdetachpending: Bool] => nothing;
-    pg_catalog.pg_partitioned_table [partrelid: Int8, partstrat: Text, partnatts: Int8, partdefid: Int8] => nothing;
-    pg_catalog.pg_trigger [oid: Int8, tgrelid: Int8, tgparentid: Int8, tgname: Text, tgfoid: Int8, tgtype: Int8, tgenabled: Text, tgisinternal: Bool, tgconstraint: Int8] => nothing;
-    pg_catalog.pg_rewrite [oid: Int8, rulename: Text, ev_class: Int8, ev_type: Text, ev_enabled: Text, is_instead: Bool] => nothing;
-    pg_catalog.pg_depend [classid: Int8, objid: Int8, objsubid: Int8, refclassid: Int8, refobjid: Int8, refobjsubid: Int8, deptype: Text] => nothing;
-    pg_catalog.pg_enum [oid: Int8, enumtypid: Int8, enumsortorder: Double, enumlabel: Text] => nothing;
-    pg_catalog.pg_range [rngtypid: Int8, rngsubtype: Int8, rngmultitypid: Int8, rngcollation: Int8, rngsubopc: Int8, rngcanonical: Text, rngsubdiff: Text] => nothing;
-    pg_catalog.pg_proc [oid: Int8, proname: Text, pronamespace: Int8, proowner: Int8, prokind: Text, proretset: Bool, prorettype: Int8, proargtypes: Array, prosrc: Text] => nothing;
-    pg_catalog.pg_policy [oid: Int8, polname: Text, polrelid: Int8, polcmd: Text, polpermissive: Bool, polroles: Array, polqual: Text, polwithcheck: Text] => nothing;
-    pg_catalog.pg_publication [oid: Int8, pubname: Text, pubowner: Int8, puballtables: Bool] => nothing;
-    pg_catalog.pg_publication_rel [oid: Int8, prpubid: Int8, prrelid: Int8, prqual: Text, prattrs: Array] => nothing;
-    pg_catalog.pg_publication_namespace [oid: Int8, pnpubid: Int8, pnnspid: Int8] => nothing;
-    pg_catalog.pg_statistic_ext [oid: Int8, stxrelid: Int8, stxname: Text, stxnamespace: Int8, stxowner: Int8, stxstattarget: Int8, stxkeys: Array, stxkind: Array] => nothing;
-    pg_catalog.pg_extension [oid: Int8, extname: Text, extowner: Int8, extnamespace: Int8, extversion: Text] => nothing;
-    pg_catalog.pg_collation [oid: Int8, collname: Text, collnamespace: Int8, collowner: Int8, collprovider: Text, collisdeterministic: Bool] => nothing;
-    pg_catalog.pg_opclass [oid: Int8, opcmethod: Int8, opcname: Text, opcnamespace: Int8, opcowner: Int8, opcfamily: Int8, opcintype: Int8, opcdefault: Bool, opckeytype: Int8] => nothing;
-    pg_catalog.pg_foreign_table [ftrelid: Int8, ftserver: Int8, ftoptions: Array] => nothing;
-    pg_catalog.pg_foreign_server [oid: Int8, srvname: Text] => nothing;
-    pg_catalog.pg_auth_members [roleid: Int8, member: Int8, grantor: Int8, admin_option: Bool] => nothing;
-    pg_catalog.pg_tablespace [oid: Int8, spcname: Text, spcowner: Int8] => nothing;
-    pg_catalog.pg_stat_activity [pid: Int8, datname: Text, usename: Text, application_name: Text, state: Text, query: Text] => nothing;
-    pg_catalog.pg_db_role_setting [setdatabase: Int8, setrole: Int8, setconfig: Array] => nothing;
     information_schema.tables [
         table_catalog: Text, table_schema: Text, table_name: Text, table_type: Text, engine: Text, is_insertable_into: Text, is_typed: Text,
         table_rows: Int8, table_collation: Text, table_comment: Text, auto_increment: Int8,
@@ -1173,5 +1298,4 @@ virtuals! {
         table_name: Text, referenced_table_name: Text,
     ] => standard_references;
     information_schema.check_constraints [constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, check_clause: Text] => standard_checks;
-    information_schema.routines [specific_catalog: Text, specific_schema: Text, specific_name: Text, routine_name: Text, routine_type: Text] => nothing;
 }

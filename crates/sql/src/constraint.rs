@@ -4,6 +4,7 @@ use crate::condition::{body_of, check_is_of_row, text_of};
 use crate::ddl::{Ddl, encoded_key};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::shown_constraints::Shown;
 use crate::table::Table;
 use crate::types::Base;
 use database::{Action, CheckDef, FUNC_ID, FieldRef, ForeignKeyDef, Operation, SPACE_ID, Space};
@@ -335,6 +336,48 @@ impl Ddl<'_> {
         ops.extend_from_slice(&options);
         let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
         self.execute(SPACE_ID, update).map_err(|error| error.in_words_of(self.dialect))
+    }
+
+    /// A table goes. Foreign keys that name it wait for one of its name, if they are not looked at in this session; its own wait no more.
+    pub(crate) fn let_keys_wait(&self, table: &Table) -> Result<()> {
+        let sql = crate::Sql::of(self.database);
+        let session = self.context.session.id;
+        sql.waiting.borrow_mut().retain(|waiting| waiting.session != session || waiting.child != table.name);
+        if self.dialect != Dialect::Mysql || !self.context.skips_foreign_keys() {
+            return Ok(());
+        }
+        for space in self.database.catalog.spaces() {
+            let def = space.def();
+            let is_free = sql.waiting.borrow().len() + def.foreign_keys.len() <= WAITING_KEYS_MAX;
+            if space.id == table.space.id || !is_free || !def.foreign_keys.iter().any(|key| key.space == table.space.id)
+            {
+                continue;
+            }
+            let child = Table::of(self.database, Rc::clone(&space))?;
+            let mut gone = Vec::new();
+            for shown in crate::shown_constraints::of(self.database, &child) {
+                if !matches!(&shown, Shown::Key { parent, .. } if parent.table.space.id == table.space.id) {
+                    continue;
+                }
+                let definition = crate::shown_constraints::definition(self.dialect, "", &child, &shown);
+                let parsed = self.dialect.parse(&format!("ALTER TABLE t ADD {definition}"))?;
+                let Some(ast::Statement::AlterTable(alter)) = parsed.into_iter().next() else { continue };
+                let Some(ast::AlterTableOperation::AddConstraint {
+                    constraint: ast::TableConstraint::ForeignKey(key),
+                    ..
+                }) = alter.operations.into_iter().next()
+                else {
+                    continue;
+                };
+                gone.push(shown.name().to_string());
+                let name = Some(shown.name().to_string());
+                sql.waiting.borrow_mut().push(Waiting { session, child: child.name.clone(), name, key });
+            }
+            let keys: Vec<ForeignKeyDef> =
+                def.foreign_keys.iter().filter(|key| !gone.contains(&key.name)).cloned().collect();
+            self.put_options(&space, &def.checks, &keys)?;
+        }
+        Ok(())
     }
 
     /// Adds foreign keys that have waited for the table that they name: those who load a dump say that they are not to be looked at.

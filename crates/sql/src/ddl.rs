@@ -119,24 +119,7 @@ impl Ddl<'_> {
                 }
                 Ok(count)
             }
-            ast::Statement::Truncate(truncate) => {
-                for target in &truncate.table_names {
-                    let table = self.table(&target.name)?;
-                    self.database.truncate(self.context, &table.space).map_err(|error| {
-                        let what = match self.dialect {
-                            Dialect::Mysql => "Cannot truncate a table referenced in a foreign key constraint",
-                            _ => "cannot truncate a table referenced in a foreign key constraint",
-                        };
-                        match error.is(database::ErrorCode::AlterSpace) && self.dialect != Dialect::Tarantool {
-                            true if error.message().contains("foreign key") => {
-                                Error::new(Condition::Unsupported, what).mysql(1701)
-                            }
-                            _ => error.into(),
-                        }
-                    })?;
-                }
-                Ok(0)
-            }
+            ast::Statement::Truncate(truncate) => self.truncate(truncate),
             other => Err(Error::unsupported(format!(
                 "'{}'",
                 other.to_string().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
@@ -147,6 +130,59 @@ impl Ddl<'_> {
     /// True for CREATE TABLE AS.
     pub(crate) fn makes_of_query(statement: &ast::Statement) -> bool {
         matches!(statement, ast::Statement::CreateTable(create) if create.query.is_some())
+    }
+
+    /// TRUNCATE: tables that others name rows of go behind those others. Errors: one that is not among them has such rows.
+    fn truncate(&self, truncate: &ast::Truncate) -> Result<u64> {
+        let mut waiting = Vec::new();
+        for target in &truncate.table_names {
+            waiting.push(self.table(&target.name)?);
+        }
+        if truncate.cascade == Some(ast::CascadeOption::Cascade) {
+            let mut at = 0;
+            while let Some(parent) = waiting.get(at).map(|table| table.space.id) {
+                at += 1;
+                for child in self.database.catalog.spaces() {
+                    let is_child = child.def().foreign_keys.iter().any(|key| key.space == parent);
+                    if is_child && !waiting.iter().any(|known| known.space.id == child.id) {
+                        waiting.push(self.table_named(&child.name())?);
+                    }
+                }
+            }
+        }
+        let restarts =
+            self.dialect == Dialect::Mysql || truncate.identity == Some(ast::TruncateIdentityOption::Restart);
+        loop {
+            let before = waiting.len();
+            let mut refused = None;
+            let mut left = Vec::new();
+            for table in waiting {
+                match self.database.truncate(self.context, &table.space) {
+                    Ok(()) => {
+                        if let Some((_, sequence)) = table.generated.filter(|_| restarts) {
+                            self.as_admin(|| Ok(self.database.sequence_reset(self.context, sequence)?))?;
+                        }
+                    }
+                    Err(error)
+                        if error.is(database::ErrorCode::AlterSpace) && error.message().contains("foreign key") =>
+                    {
+                        refused = Some(error);
+                        left.push(table);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let Some(error) = refused else { return Ok(0) };
+            if left.len() == before {
+                let what = match self.dialect {
+                    Dialect::Tarantool => return Err(error.into()),
+                    Dialect::Mysql => "Cannot truncate a table referenced in a foreign key constraint",
+                    Dialect::Postgres => "cannot truncate a table referenced in a foreign key constraint",
+                };
+                return Err(Error::new(Condition::Unsupported, what).mysql(1701));
+            }
+            waiting = left;
+        }
     }
 
     /// True if a statement is run as one transaction after another.
@@ -292,7 +328,7 @@ impl Ddl<'_> {
         {
             // Only a part of the primary key is filled by the space itself.
             let sequence = format!("{name}_{}_seq", columns[field].name);
-            let sequence = self.full_name(&sequence, create.temporary);
+            let sequence = self.free_sequence_name(&self.full_name(&sequence, create.temporary));
             self.put_sequence_row(&sequence, 1, create.temporary)?;
             columns[field].default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
         }
@@ -773,6 +809,14 @@ impl Ddl<'_> {
     }
 
     /// A sequence. Returns its number.
+    /// The name of a sequence that fills a column: with a number, if another one has it, as of a table that has got another name.
+    fn free_sequence_name(&self, name: &str) -> String {
+        let is_free =
+            |name: &String| self.dialect != Dialect::Postgres || self.database.catalog.sequence_by_name(name).is_none();
+        let numbered = (1..).map(|number| format!("{name}{number}"));
+        std::iter::once(name.to_string()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+
     fn put_sequence_row(&self, name: &str, start: u64, is_temporary: bool) -> Result<u64> {
         let id = u64::from(match is_temporary {
             true => self.database.next_session_id(),
@@ -796,7 +840,8 @@ impl Ddl<'_> {
 
     /// A sequence that fills a column of the primary key, made and dropped together with the table.
     pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
-        let id = self.put_sequence_row(name, start, space_id >= u64::from(database::SESSION_ID_MIN))?;
+        let is_temporary = space_id >= u64::from(database::SESSION_ID_MIN);
+        let id = self.put_sequence_row(&self.free_sequence_name(name), start, is_temporary)?;
         let mut link = Vec::new();
         msgpack::encode_array(&mut link, 5);
         msgpack::encode_uint(&mut link, space_id);
@@ -815,12 +860,16 @@ impl Ddl<'_> {
             }
             found => found?,
         };
+        if self.dialect == Dialect::Mysql && if_exists && crate::views::of(self.database, &table.space).is_some() {
+            return Ok(0);
+        }
         if table.space.is_system() {
             return Err(Error::new(
                 Condition::AccessDenied,
                 format!("Can't drop space '{}': the space is a system space", table.name),
             ));
         }
+        self.let_keys_wait(&table)?;
         self.check_not_referenced(&table)?;
         self.drop_found(&table)?;
         Ok(1)
@@ -848,7 +897,35 @@ impl Ddl<'_> {
         })?;
         let checks = table.space.def().checks.clone();
         self.delete(SPACE_ID, &[id])?;
-        self.drop_functions(&checks)
+        self.drop_functions(&checks)?;
+        if self.dialect == Dialect::Postgres {
+            self.drop_serials(table)?;
+        }
+        Ok(())
+    }
+
+    /// Sequences that fill columns of a table that has gone, and have the names that SERIAL gives them, go with it, unless another table takes numbers of them.
+    fn drop_serials(&self, table: &Table) -> Result<()> {
+        for column in &table.columns {
+            let name = format!("{}_{}_seq", table.space.name(), column.name);
+            let named = |default: &Option<String>| {
+                default.as_deref().and_then(|default| crate::catalog::sequence_named_by(self.database, default))
+            };
+            if named(&column.default).as_ref() != Some(&name) {
+                continue;
+            }
+            let others = self.database.catalog.spaces().into_iter().filter(|space| !space.is_system());
+            let is_used = others.filter_map(|space| Table::of(self.database, space).ok()).any(|other| {
+                let is_linked =
+                    |id: u32| self.database.catalog.sequence(id).is_some_and(|sequence| sequence.def().name == name);
+                other.generated.is_some_and(|(_, id)| is_linked(id))
+                    || other.columns.iter().any(|column| named(&column.default).as_ref() == Some(&name))
+            });
+            if !is_used {
+                self.drop_sequence(&ast::ObjectName::from(vec![ast::Ident::with_quote('"', &name)]), true)?;
+            }
+        }
+        Ok(())
     }
 
     /// DROP ... CASCADE: foreign keys of others go with the table that they name.

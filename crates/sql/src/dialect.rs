@@ -60,6 +60,7 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
 fn respell(tokens: &mut [TokenWithSpan]) {
     leave_out_ownership(tokens);
     leave_out_sequence_names(tokens);
+    leave_out_operator_schemas(tokens);
     let word_of = |token: &Token| match token {
         Token::Word(word) => word.value.to_ascii_lowercase(),
         _ => String::new(),
@@ -135,6 +136,26 @@ fn leave_out_sequence_names(tokens: &mut [TokenWithSpan]) {
     }
     for place in places {
         tokens[place].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+    }
+}
+
+/// `OPERATOR(pg_catalog.=)`: the operator alone.
+fn leave_out_operator_schemas(tokens: &mut [TokenWithSpan]) {
+    let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    if !tokens.iter().any(|token| is_word(&token.token, "operator")) {
+        return;
+    }
+    for at in 0..tokens.len().saturating_sub(5) {
+        let is_it = is_word(&tokens[at].token, "operator")
+            && tokens[at + 1].token == Token::LParen
+            && is_word(&tokens[at + 2].token, "pg_catalog")
+            && tokens[at + 3].token == Token::Period
+            && tokens[at + 5].token == Token::RParen;
+        if is_it {
+            for place in [at, at + 1, at + 2, at + 3, at + 5] {
+                tokens[place].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+            }
+        }
     }
 }
 
@@ -279,7 +300,7 @@ impl Dialect {
         self.parse_tokens(tokens)
     }
 
-    fn tokens(self, text: &str) -> Result<Vec<TokenWithSpan>> {
+    pub(crate) fn tokens(self, text: &str) -> Result<Vec<TokenWithSpan>> {
         let mut tokens = Tokenizer::new(self.parser(), text)
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;

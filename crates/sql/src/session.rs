@@ -26,6 +26,9 @@ macro_rules! settings {
 settings! {
     "application_name" free "" "Sets the application name to be reported in statistics and logs.";
     "bytea_output" free "hex" "Sets the output format for bytea.";
+    "array_nulls" free "on" "Enable input of NULL elements in arrays.";
+    "backslash_quote" free "safe_encoding" "Sets whether \"\\'\" is allowed in string literals.";
+    "check_function_bodies" free "on" "Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE.";
     "client_encoding" free "UTF8" "Sets the client's character set encoding.";
     "client_min_messages" free "notice" "Sets the message levels that are sent to the client.";
     "DateStyle" free "ISO, MDY" "Sets the display format for date and time values.";
@@ -34,17 +37,28 @@ settings! {
     "default_transaction_deferrable" free "off" "Sets the default deferrable status of new transactions.";
     "default_transaction_isolation" free "read committed" "Sets the transaction isolation level of each new transaction.";
     "default_transaction_read_only" free "off" "Sets the default read-only status of new transactions.";
+    "enable_bitmapscan" free "on" "Enables the planner's use of bitmap-scan plans.";
+    "enable_hashjoin" free "on" "Enables the planner's use of hash join plans.";
+    "enable_indexscan" free "on" "Enables the planner's use of index-scan plans.";
+    "enable_mergejoin" free "on" "Enables the planner's use of merge join plans.";
+    "enable_nestloop" free "on" "Enables the planner's use of nested-loop join plans.";
+    "enable_seqscan" free "on" "Enables the planner's use of sequential-scan plans.";
+    "escape_string_warning" free "on" "Warn about backslash escapes in ordinary string literals.";
     "extra_float_digits" free "1" "Sets the number of digits displayed for floating-point values.";
     "idle_in_transaction_session_timeout" free "0" "Sets the maximum allowed idle time between queries, when in a transaction.";
     "in_hot_standby" fixed "off" "Shows whether hot standby is currently active.";
     "integer_datetimes" fixed "on" "Shows whether datetimes are integer based.";
     "IntervalStyle" free "postgres" "Sets the display format for interval values.";
     "is_superuser" fixed "off" "Shows whether the current user is a superuser.";
+    "jit" free "off" "Allow JIT compilation.";
     "lc_collate" fixed "C.UTF-8" "Shows the collation order locale.";
     "lc_ctype" fixed "C.UTF-8" "Shows the character classification and case conversion locale.";
     "lock_timeout" free "0" "Sets the maximum allowed duration of any wait for a lock.";
+    "maintenance_work_mem" free "64MB" "Sets the maximum memory to be used for maintenance operations.";
     "max_identifier_length" fixed "63" "Shows the maximum identifier length.";
     "max_index_keys" fixed "32" "Shows the maximum number of index keys.";
+    "max_parallel_workers_per_gather" free "0" "Sets the maximum number of parallel processes per executor node.";
+    "quote_all_identifiers" free "off" "When generating SQL fragments, quote all identifiers.";
     "role" free "none" "Sets the current role.";
     "row_security" free "on" "Enable row security.";
     "search_path" free "\"$user\", public" "Sets the schema search order for names that are not schema-qualified.";
@@ -52,13 +66,16 @@ settings! {
     "server_version" fixed "15.8" "Shows the server version.";
     "server_version_num" fixed "150008" "Shows the server version as an integer.";
     "session_authorization" free "" "Sets the session user name.";
-    "standard_conforming_strings" fixed "on" "Causes '...' strings to treat backslashes literally.";
+    "session_replication_role" free "origin" "Sets the session's behavior for triggers and rewrite rules.";
+    "standard_conforming_strings" free "on" "Causes '...' strings to treat backslashes literally.";
     "statement_timeout" free "0" "Sets the maximum allowed duration of any statement.";
     "synchronize_seqscans" free "on" "Enable synchronized sequential scans.";
     "synchronous_commit" free "on" "Sets the current transaction's synchronization level.";
     "TimeZone" free "UTC" "Sets the time zone for displaying and interpreting time stamps.";
+    "transaction_deferrable" free "off" "Whether to defer a read-only serializable transaction until it can be executed with no possible serialization failures.";
     "transaction_isolation" free "read committed" "Sets the current transaction's isolation level.";
     "transaction_read_only" free "off" "Sets the current transaction's read-only status.";
+    "transaction_timeout" free "0" "Sets the maximum allowed duration of any transaction within a session.";
     "work_mem" free "4MB" "Sets the maximum memory to be used for query workspaces.";
     "xmloption" free "content" "Sets whether XML data in implicit parsing is to be considered as documents or content fragments.";
 }
@@ -356,6 +373,7 @@ mod tests {
             ("timezone", "Europe/Berlin"),
             ("statement_timeout", "soon"),
             ("default_transaction_isolation", "chaos"),
+            ("standard_conforming_strings", "off"),
         ] {
             assert!(session.set(name, Some(value), false).is_err(), "{name}");
         }

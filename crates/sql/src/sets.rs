@@ -38,6 +38,8 @@ pub(crate) enum SetFunction {
     RegexMatches,
     /// Its argument: who stands above a table that is no part of another one.
     Itself,
+    /// Options as `name=value`.
+    Options,
 }
 
 /// The rows of a call that are left.
@@ -66,6 +68,14 @@ impl SetCall {
                 Box::new((1..=count).map(|number| vec![Value::Int(number)]))
             }
             SetFunction::Series => series(&a)?,
+            SetFunction::Options => {
+                let parts = |option: Value| {
+                    let text = option.as_text().unwrap_or_default();
+                    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+                    vec![Value::text(name), Value::text(value)]
+                };
+                Box::new(elements(&a[0]).into_iter().map(parts))
+            }
             SetFunction::Itself => Box::new(a.into_iter().take(1).map(one)),
             SetFunction::JsonElements { as_text } => match document(&a[0])? {
                 Json::Array(elements) => Box::new(elements.into_iter().map(move |json| vec![plain(&json, as_text)])),

@@ -80,8 +80,8 @@ pub(crate) fn words_of(action: Action) -> &'static str {
     }
 }
 
-/// What stands behind the name of a constraint in CREATE TABLE.
-pub(crate) fn definition(dialect: Dialect, table: &Table, shown: &Shown) -> String {
+/// What stands behind the name of a constraint in CREATE TABLE. The schema stands before the names of tables.
+pub(crate) fn definition(dialect: Dialect, schema: &str, table: &Table, shown: &Shown) -> String {
     let name = |name: &str| match dialect {
         Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
         _ => quoted(name),
@@ -94,7 +94,7 @@ pub(crate) fn definition(dialect: Dialect, table: &Table, shown: &Shown) -> Stri
         Shown::Check { text, .. } => format!("CHECK ({text})"),
         Shown::Key { columns, parent, on_delete, on_update, .. } => {
             let mut out = format!(
-                "FOREIGN KEY ({}) REFERENCES {}{}({})",
+                "FOREIGN KEY ({}) REFERENCES {schema}{}{}({})",
                 list(table, columns),
                 name(&parent.table.name),
                 if dialect == Dialect::Mysql { " " } else { "" },

@@ -35,6 +35,10 @@ fn optional(found: Option<String>) -> Result<Value> {
     Ok(found.map_or(Value::Null, Value::text))
 }
 
+fn optional_int(found: Option<i64>) -> Result<Value> {
+    Ok(found.map_or(Value::Null, Value::Int))
+}
+
 fn user(run: &Run<'_>) -> Result<Value> {
     text(run.database.catalog.user_name(run.context.user(&run.database.catalog)))
 }
@@ -44,6 +48,12 @@ fn texts(values: &[&str]) -> Value {
     msgpack::encode_array(&mut out, values.len() as u32);
     values.iter().for_each(|value| msgpack::encode_str(&mut out, value.as_bytes()));
     Value::Document(out.into())
+}
+
+/// True if `search_path` names no schema.
+fn has_no_path(run: &Run<'_>) -> bool {
+    let path = session(run).and_then(|session| session.get("search_path"));
+    path.is_some_and(|path| path.trim().trim_matches('"').is_empty())
 }
 
 /// The sequence of a name, which may be quoted and have a schema before it.
@@ -63,10 +73,12 @@ crate::functions::alike! {
     "current_role" (0, 0) TEXT, true => |run, _| user(run);
     "current_database" (0, 0) TEXT, true => |run, _| text(session(run).map_or_else(|| "lycosa".to_string(), |session| session.database.borrow().clone()));
     "current_catalog" (0, 0) TEXT, true => |run, _| text(session(run).map_or_else(|| "lycosa".to_string(), |session| session.database.borrow().clone()));
-    "current_schema" (0, 0) TEXT, true => |_, _| text("public");
-    "current_schemas" (1, 1) ARRAY, true => |_, a| Ok(match &a[0] {
-        Value::Bool(true) => texts(&["pg_catalog", "public"]),
-        _ => texts(&["public"]),
+    "current_schema" (0, 0) TEXT, true => |run, _| if has_no_path(run) { Ok(Value::Null) } else { text("public") };
+    "current_schemas" (1, 1) ARRAY, true => |run, a| Ok(match (&a[0], has_no_path(run)) {
+        (Value::Bool(true), true) => texts(&["pg_catalog"]),
+        (Value::Bool(true), false) => texts(&["pg_catalog", "public"]),
+        (_, true) => texts(&[]),
+        (_, false) => texts(&["public"]),
     });
     "pg_backend_pid" (0, 0) INT8, true => |run, _| Ok(Value::Int(session(run).map_or(0, |session| i64::from(session.number))));
     "pg_is_in_recovery" (0, 0) BOOL, true => |_, _| Ok(Value::Bool(false));
@@ -100,6 +112,12 @@ crate::functions::alike! {
     "pg_collation_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_operator_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_opclass_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_opfamily_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_ts_config_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_ts_dict_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_ts_parser_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_ts_template_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "getdatabaseencoding" (0, 0) TEXT, true => |_, _| text("UTF8");
     "pg_conversion_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_statistics_obj_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "to_regtype" (1, 1) INT8, true => |_, a| {
@@ -130,6 +148,25 @@ crate::functions::alike! {
     "pg_get_partkeydef" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
     "pg_get_function_identity_arguments" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
     "pg_relation_is_publishable" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(false));
+    "character_of_name" (2, 2) TEXT, false => |_, a| {
+        let at = usize::try_from(as_int(&a[1])).ok();
+        let found = at.and_then(|at| as_text(&a[0]).chars().nth(at));
+        optional(found.map(String::from))
+    };
+    "pg_table_size" (1, 1) INT8, true => |run, a| optional_int(catalog::size_of(run, &a[0]));
+    "pg_relation_size" (1, 2) INT8, true => |run, a| optional_int(catalog::size_of(run, &a[0]));
+    "pg_total_relation_size" (1, 1) INT8, true => |run, a| optional_int(catalog::size_of(run, &a[0]));
+    "acldefault" (2, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "sequence_last_value" (1, 1) INT8, true => |run, a| {
+        let sequence = sequence_of(run, as_text(&a[0]))?;
+        run.database.check_sequence(run.context, &sequence, database::Privileges::READ)?;
+        Ok(Value::Int(sequence.value().unwrap_or(sequence.def().start)))
+    };
+    "sequence_is_called" (1, 1) BOOL, true => |run, a| Ok(Value::Bool(sequence_of(run, as_text(&a[0]))?.value().is_some()));
+    "regnamespace_number" (1, 1) INT8, true => |_, a| match catalog::schema_number(as_text(&a[0])) {
+        Some(number) => Ok(Value::Int(number)),
+        None => Err(Error::new(Condition::UndefinedObject, format!("schema \"{}\" does not exist", as_text(&a[0])))),
+    };
     "pg_get_serial_sequence" (2, 2) TEXT, true => |run, a| {
         let table = as_text(&a[0]).rsplit('.').next().unwrap_or_default().trim_matches('"').to_string();
         let table = crate::table::Table::find(run.database, run.dialect, &table)?;

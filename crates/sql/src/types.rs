@@ -352,7 +352,10 @@ impl Type {
             }
             D::Datetime(digits) | D::Timestamp(digits, _) => moment(digits),
             D::Time(..) | D::Enum(..) | D::Set(..) => Type::TEXT,
-            D::Bit(_) | D::BitVarying(_) => Type::of(Base::Uint8),
+            D::Bit(bits) | D::BitVarying(bits) => {
+                let length = bits.map_or(1, |bits| u32::try_from(bits.clamp(1, 64)).unwrap_or(64));
+                Type { length, ..Type::of(Base::Uint8) }
+            }
             D::Decimal(ast::ExactNumberInfo::None)
             | D::Numeric(ast::ExactNumberInfo::None)
             | D::Dec(ast::ExactNumberInfo::None) => Type { length: 10, ..Type::of(Base::Decimal) },
@@ -390,6 +393,7 @@ impl Type {
             "int2" | "smallserial" | "serial2" => Base::Int2,
             "int4" | "serial" | "serial4" => Base::Int4,
             "int8" | "bigserial" | "serial8" => Base::Int8,
+            "oid" | "xid" | "cid" if dialect == Dialect::Postgres => Base::Int8,
             "unsigned" => Base::Uint8,
             "number" => Base::Number,
             "scalar" => Base::Scalar,

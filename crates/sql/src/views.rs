@@ -13,6 +13,7 @@ use crate::run::{Flow, Run, Sink};
 use crate::types::{Base, Type};
 use database::{Database, Operation, Privileges, SPACE_ID, Space};
 use sqlparser::ast;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::rc::Rc;
 use tuple::IndexId;
 use tuple::msgpack::{self, Reader};
@@ -78,6 +79,85 @@ impl SavedView {
     }
 }
 
+impl SavedView {
+    /// Its query, with a schema before the names of tables and views that are in the catalog. Errors: the text is none.
+    pub(crate) fn query_with_schema(&self, database: &Database, schema: &str) -> Result<String> {
+        let query = self.query()?;
+        let text = query.to_string();
+        if schema.is_empty() {
+            return Ok(text);
+        }
+        let own: Vec<String> = query
+            .with
+            .iter()
+            .flat_map(|with| &with.cte_tables)
+            .map(|table| self.dialect.fold(&table.alias.name))
+            .collect();
+        let tokens = self.dialect.tokens(&text)?;
+        let mut out = String::with_capacity(text.len() + 64);
+        for (at, token) in tokens.iter().enumerate() {
+            if let Token::Word(word) = &token.token {
+                let name = self.dialect.fold(&ast::Ident {
+                    value: word.value.clone(),
+                    quote_style: word.quote_style,
+                    span: token.span,
+                });
+                if !own.contains(&name) && database.catalog.space_by_name(&name).is_some() && is_table(&tokens, at) {
+                    out.push_str(schema);
+                }
+            }
+            out.push_str(&token.token.to_string());
+        }
+        Ok(out)
+    }
+}
+
+/// True if the word at a place of a query stands where a table is named, without its schema.
+fn is_table(tokens: &[TokenWithSpan], place: usize) -> bool {
+    // Of each parenthesis that is open: it has a SELECT, it is within FROM.
+    let mut open = vec![(false, false)];
+    let (mut is_expected, mut before) = (false, String::new());
+    let seen = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| seen(token)) {
+        if at == place {
+            let next = tokens[at + 1..].iter().find(seen).map(|token| &token.token);
+            return is_expected && !matches!(next, Some(Token::Period | Token::LParen));
+        }
+        let Some(level) = open.last_mut() else { return false };
+        let word = match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        match (&token.token, word.as_str()) {
+            (Token::LParen, _) => {
+                let is_joined = is_expected;
+                open.push((is_joined, is_joined));
+                continue;
+            }
+            (Token::RParen, _) => {
+                open.pop();
+                is_expected = false;
+            }
+            (Token::Comma, _) => is_expected = level.1,
+            (_, "select") => (*level, is_expected) = ((true, false), false),
+            (_, "from") if level.0 && before != "distinct" => (level.1, is_expected) = (true, true),
+            (_, "join") => is_expected = level.1,
+            (_, "lateral" | "only") if is_expected => {}
+            (
+                _,
+                "where" | "group" | "having" | "order" | "limit" | "offset" | "window" | "union" | "except"
+                | "intersect" | "on",
+            ) => {
+                level.1 &= word == "on";
+                is_expected = false;
+            }
+            _ => is_expected = false,
+        }
+        before = word;
+    }
+    false
+}
+
 /// A step whose rows are found with the rights of another user: the owner of a view.
 pub(crate) struct OwnedRows {
     pub(crate) input: Plan,
@@ -133,12 +213,16 @@ pub(crate) fn run(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<u64> {
             }
             Ok(count)
         }
-        ast::Statement::Drop { object_type: ast::ObjectType::Table, names, cascade, .. } => {
+        ast::Statement::Drop { object_type: ast::ObjectType::Table, if_exists, names, cascade, .. } => {
             for name in names {
                 let name = ddl.dialect.object_name(name)?;
                 crate::Sql::of(ddl.database).speak(ddl.context);
                 let Some(space) = crate::temporary::space_by_name(ddl.database, &name) else { continue };
                 if of(ddl.database, &space).is_some() {
+                    if *if_exists && ddl.dialect == Dialect::Mysql {
+                        // There is no table of the name: the view stays.
+                        continue;
+                    }
                     let what = match ddl.dialect {
                         Dialect::Mysql => format!("Unknown table '{name}'"),
                         _ => format!("\"{name}\" is not a table"),

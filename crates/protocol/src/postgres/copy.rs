@@ -172,7 +172,7 @@ impl Work<'_> {
                 if copy.is_own {
                     self.session.end_transaction();
                 }
-                self.is_used.set(true);
+                self.state.is_used.set(true);
                 put_complete(&mut self.out, &format!("COPY {}", copy.count));
             }
             Err(error) => {
@@ -363,7 +363,7 @@ impl Work<'_> {
             put(&mut self.out, b'd', |out| out.extend_from_slice(&(-1i16).to_be_bytes()));
         }
         put(&mut self.out, b'c', |_| {});
-        self.is_used.set(true);
+        self.state.is_used.set(true);
         put_complete(&mut self.out, &format!("COPY {count}"));
         Ok(())
     }

@@ -110,6 +110,8 @@ pub struct State {
     reopens: Cell<bool>,
     /// It may not write.
     is_read_only: Cell<bool>,
+    /// The open transaction has run a statement.
+    is_used: Cell<bool>,
     isolation: Cell<Isolation>,
     copy: RefCell<Option<copy::CopyIn>>,
     /// Channels, as far as its transactions are committed.
@@ -219,6 +221,7 @@ impl Door for Postgres {
             has_savepoints: Cell::new(false),
             reopens: Cell::new(false),
             is_read_only: Cell::new(false),
+            is_used: Cell::new(false),
             isolation: Cell::new(Isolation::ReadCommitted),
             copy: RefCell::default(),
             channels: RefCell::default(),

@@ -10,7 +10,6 @@ use database::{Context, Database};
 use runtime::fiber;
 use sql::{Column, Condition, Control, Dialect, Error, Modes, Parsed, Prepared, Session, Sql, Value};
 use std::any::Any;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -36,8 +35,6 @@ pub(super) struct Work<'a> {
     pub(super) session: Rc<Session>,
     /// Answers that were not handed on yet.
     pub(super) out: Vec<u8>,
-    /// The open transaction has run a statement.
-    pub(super) is_used: Cell<bool>,
     /// The message at hand is one of the extended protocol.
     pub(super) is_extended: bool,
     /// A Sync follows it: nothing else belongs to its transaction.
@@ -147,7 +144,6 @@ fn serve_all(
         sql: Sql::of(database),
         session: Rc::clone(&state.session.borrow()),
         out: Vec::new(),
-        is_used: Cell::new(context.is_in_txn()),
         is_extended: false,
         is_last: false,
     };
@@ -514,7 +510,7 @@ impl Work<'_> {
 
     /// A statement has been run.
     pub(super) fn after(&mut self, prepared: &Prepared) {
-        self.is_used.set(true);
+        self.state.is_used.set(true);
         if prepared.sets_savepoint() {
             self.state.has_savepoints.set(true);
         }

@@ -152,7 +152,7 @@ impl Work<'_> {
             .unwrap_or_else(|| self.session.get("default_transaction_read_only").as_deref() == Some("on"));
         self.state.is_read_only.set(is_read_only);
         self.state.has_savepoints.set(false);
-        self.is_used.set(false);
+        self.state.is_used.set(false);
         self.session.note_transaction(isolation, is_read_only);
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Work<'_> {
             return Ok(());
         }
         if let Some(isolation) = modes.isolation {
-            if self.is_used.get() {
+            if self.state.is_used.get() {
                 let what = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(Error::new(Condition::ActiveTransaction, what));
             }

@@ -53,6 +53,7 @@ impl Binder<'_> {
             ("regclass", false) => "regclass_name",
             ("regtype", true) => "regtype_number",
             ("regtype", false) => "regtype_name",
+            ("regnamespace", true) => "regnamespace_number",
             ("regproc" | "regprocedure" | "regnamespace" | "regrole", _) => {
                 return Ok(Ok(self.cast_to(value, Type::TEXT, Strictness::Explicit)?));
             }
@@ -117,7 +118,24 @@ impl Binder<'_> {
         root: &ast::Expr,
         chain: &[ast::AccessExpr],
     ) -> Result<Bound> {
-        let root = self.bind(scope, root)?;
+        // `t.a[1]`: the name goes on behind what the parser takes for the root.
+        let dots =
+            chain.iter().take_while(|access| matches!(access, ast::AccessExpr::Dot(ast::Expr::Identifier(_)))).count();
+        let mut names: Vec<ast::Ident> = match root {
+            ast::Expr::Identifier(name) if dots > 0 => vec![name.clone()],
+            ast::Expr::CompoundIdentifier(names) if dots > 0 => names.clone(),
+            _ => Vec::new(),
+        };
+        let (root, chain) = match names.is_empty() {
+            true => (self.bind(scope, root)?, chain),
+            false => {
+                names.extend(chain[..dots].iter().filter_map(|access| match access {
+                    ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(name.clone()),
+                    _ => None,
+                }));
+                (self.bind(scope, &ast::Expr::CompoundIdentifier(names))?, &chain[dots..])
+            }
+        };
         let mut subscripts = Vec::with_capacity(chain.len());
         for access in chain {
             match access {
@@ -135,6 +153,11 @@ impl Binder<'_> {
                 found = self.json_member(found, index, false)?;
             }
             return Ok(found);
+        }
+        if let (Base::Text, [ast::Subscript::Index { index }]) = (root.ty.base, subscripts.as_slice()) {
+            // A name of the catalog is an array of characters, counted from 0.
+            let index = self.cast_to(self.bind(scope, index)?, Type::of(Base::Int8), Strictness::Explicit)?;
+            return self.call("character_of_name", vec![root, index]);
         }
         let root = self.as_array(root)?;
         let ty = root.ty;

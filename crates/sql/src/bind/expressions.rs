@@ -283,8 +283,14 @@ impl Binder<'_> {
                 None => Err(refused()),
             };
         }
-        let value: Decimal = text.parse().map_err(|_| refused())?;
-        Ok(Bound::new(Expr::Const(Value::decimal(value)), Type::of(Base::Decimal)))
+        match text.parse::<Decimal>() {
+            Ok(value) => Ok(Bound::new(Expr::Const(Value::decimal(value)), Type::of(Base::Decimal))),
+            // What decimals do not reach doubles may: dumps have such numbers.
+            Err(_) => match text.parse::<f64>().ok().filter(|value| has_exponent && value.is_finite()) {
+                Some(value) => Ok(Bound::new(Expr::Const(Value::Double(value)), Type::of(Base::Double))),
+                None => Err(refused()),
+            },
+        }
     }
 
     fn bind_placeholder(&self, name: &str) -> Result<Bound> {
@@ -752,7 +758,19 @@ impl Binder<'_> {
             None if self.dialect == Dialect::Tarantool => None,
             None => Some('\\'),
         };
-        let (text, pattern) = (as_text(self.bind(scope, text)?)?, as_text(self.bind(scope, pattern)?)?);
+        let (mut text, mut pattern) = (self.bind(scope, text)?, self.bind(scope, pattern)?);
+        let mut ignores_case = ignores_case;
+        if self.dialect == Dialect::Mysql {
+            // `LIKE BINARY 'A%'`: as it is written.
+            for side in [&mut text, &mut pattern] {
+                if side.ty.base == Base::Bytes && matches!(side.expr, Expr::Cast(..)) {
+                    ignores_case = false;
+                    let bytes = std::mem::replace(side, Bound::new(Expr::Const(Value::Null), Type::TEXT));
+                    *side = self.cast_to(bytes, Type::TEXT, Strictness::Explicit)?;
+                }
+            }
+        }
+        let (text, pattern) = (as_text(text)?, as_text(pattern)?);
         Ok(Expr::Like(Box::new(Like { text, pattern, escape, ignores_case })))
     }
 

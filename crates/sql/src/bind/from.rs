@@ -241,6 +241,11 @@ impl Binder<'_> {
                     self.add_relation(scope, relation)?;
                     return Ok(Tree::Rows(Box::new(plan)));
                 }
+                if let Some((plan, mut relation)) = self.sequence_as_table(&table_name)? {
+                    self.alias_of(alias.as_ref(), &mut relation)?;
+                    self.add_relation(scope, relation)?;
+                    return Ok(Tree::Rows(Box::new(plan)));
+                }
                 let table = self.find_table(&table_name)?;
                 if table.indexes.is_empty()
                     && let Some(view) = crate::views::of(self.database, &table.space)
@@ -294,7 +299,7 @@ impl Binder<'_> {
             return None;
         }
         let table = crate::catalog::find(self.dialect, schema.as_deref(), name)?;
-        let slots: Vec<Slot> = table.columns.iter().map(|_| self.new_slot()).collect();
+        let mut slots: Vec<Slot> = table.columns.iter().map(|_| self.new_slot()).collect();
         let columns = table.columns.iter().zip(&slots).map(|((name, base), slot)| RelationColumn {
             name: (*name).to_string(),
             ty: match *name {
@@ -306,8 +311,51 @@ impl Binder<'_> {
             place: Place::Slot(*slot),
             is_hidden: false,
         });
-        let relation = Relation { alias: table.name.to_string(), columns: columns.collect() };
-        Some((Plan::Virtual(table, slots), relation))
+        let mut columns: Vec<RelationColumn> = columns.collect();
+        if table.has_table_number() {
+            let slot = self.new_slot();
+            slots.push(slot);
+            columns.push(RelationColumn {
+                name: "tableoid".to_string(),
+                ty: Type::of(Base::Int8),
+                collation: None,
+                place: Place::Slot(slot),
+                is_hidden: true,
+            });
+        }
+        Some((Plan::Virtual(table, slots), Relation { alias: table.name.to_string(), columns }))
+    }
+
+    /// A sequence as a table of one row: where it stands.
+    fn sequence_as_table(&self, name: &str) -> Result<Option<(Plan, Relation)>> {
+        let catalog = &self.database.catalog;
+        let is_one = self.dialect == crate::Dialect::Postgres
+            && catalog.space_by_name(name).is_none()
+            && catalog.sequence_by_name(name).is_some();
+        if !is_one {
+            return Ok(None);
+        }
+        let named = || vec![Bound::new(Expr::Const(Value::text(name)), Type::TEXT)];
+        let columns = [
+            ("last_value", self.call("sequence_last_value", named())?),
+            ("log_cnt", Bound::new(Expr::Const(Value::Int(0)), Type::of(Base::Int8))),
+            ("is_called", self.call("sequence_is_called", named())?),
+        ];
+        let mut computed = Vec::new();
+        let mut shown = Vec::new();
+        for (column, bound) in columns {
+            let slot = self.new_slot();
+            computed.push((slot, bound.expr));
+            shown.push(RelationColumn {
+                name: column.to_string(),
+                ty: bound.ty,
+                collation: None,
+                place: Place::Slot(slot),
+                is_hidden: false,
+            });
+        }
+        let relation = Relation { alias: name.to_string(), columns: shown };
+        Ok(Some((Plan::Map(Box::new(Plan::One), computed), relation)))
     }
 
     fn own_table(&self, name: &str) -> Option<(Plan, Relation)> {

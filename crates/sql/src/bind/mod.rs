@@ -281,7 +281,8 @@ impl<'a> Binder<'a> {
                     continue;
                 }
                 for column in &relation.columns {
-                    let is_it = self.dialect.is_same(&column.name, name) && (qualifier.is_some() || !column.is_hidden);
+                    let is_seen = !column.is_hidden || qualifier.is_some() || name == "tableoid";
+                    let is_it = is_seen && self.dialect.is_same(&column.name, name);
                     if !is_it {
                         continue;
                     }

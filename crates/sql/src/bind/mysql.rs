@@ -18,6 +18,15 @@ fn constant(text: &str) -> Bound {
 }
 
 impl Binder<'_> {
+    /// The name of a column of SHOW CREATE TABLE, which says `View` of a view where it says `Table` of a table.
+    pub(super) fn shown_as(&self, shown: &str, table: &str) -> String {
+        let space = self.database.catalog.space_by_name(table);
+        match space.is_some_and(|space| crate::views::of(self.database, &space).is_some()) {
+            true => shown.replace("Table", "View"),
+            false => shown.to_string(),
+        }
+    }
+
     /// An expression without rows.
     pub(crate) fn bind_alone(&self, expr: &ast::Expr) -> Result<Expr> {
         Ok(self.bind(&Scope::new(None), expr)?.expr)
@@ -202,7 +211,7 @@ impl Binder<'_> {
             }
             ("extract", _) => return Ok(None),
             ("charset", [_]) => constant("utf8mb4"),
-            ("collation", [_]) => constant("utf8mb4_0900_ai_ci"),
+            ("collation", [_]) => constant("utf8mb4_unicode_ci"),
             ("binary", [value]) => {
                 self.cast_to(self.bind(scope, value)?, Type::of(Base::Bytes), Strictness::Explicit)?
             }

@@ -453,7 +453,7 @@ impl Binder<'_> {
         let mut windows = scope.windows.take().map(Windows::into_found).unwrap_or_default();
         let is_grouped = !calls.is_empty() || !groups.all.is_empty() || groups.sets.is_some() || having.is_some();
         let mut calls = calls;
-        let mut group_slots = Vec::new();
+        let (mut group_slots, mut kept) = (Vec::new(), Vec::new());
         if is_grouped {
             let keys = order.len();
             order.append(&mut on);
@@ -464,7 +464,7 @@ impl Binder<'_> {
                 windows: &mut windows,
                 sets: &mut sets,
             };
-            group_slots = self.group(&tree, &groups, &mut calls, behind)?;
+            (group_slots, kept) = self.group(&tree, &groups, &mut calls, behind)?;
             on = order.split_off(keys);
         }
         let (mut plan, _) = self.plan_tree(tree, conditions);
@@ -480,6 +480,9 @@ impl Binder<'_> {
                     is_ordered: self.dialect == Dialect::Mysql,
                 })),
             };
+            if !kept.is_empty() {
+                plan = Plan::Map(Box::new(plan), kept);
+            }
             if let Some(having) = having {
                 plan = Plan::Filter(Box::new(plan), having);
             }
@@ -526,7 +529,11 @@ impl Binder<'_> {
                     columns.push((name, self.bind(scope, expr)?));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    columns.push((self.dialect.fold(alias), self.bind(scope, expr)?))
+                    let mut name = self.dialect.fold(alias);
+                    if let Some((shown, table)) = name.split_once(crate::mysql::statements::TABLE_MARK) {
+                        name = self.shown_as(shown, table);
+                    }
+                    columns.push((name, self.bind(scope, expr)?))
                 }
                 SelectItem::Wildcard(_) => {
                     if scope.relations.is_empty() {
@@ -744,20 +751,57 @@ impl Binder<'_> {
         Ok(on)
     }
 
-    /// Has what stands behind GROUP BY read the groups' values in place of the rows'.
+    /// Has what stands behind GROUP BY read the groups' values in place of the rows'. Returns the places of the groups' values, and what places of the rows get
+    /// once more for each group: subqueries behind GROUP BY read them where they were.
     fn group(
         &self,
         tree: &Tree,
         grouped: &Groups,
         calls: &mut Vec<AggregateCall>,
         Behind { columns, having, order, windows, sets }: Behind<'_>,
-    ) -> Result<Vec<(Slot, Expr)>> {
+    ) -> Result<(Vec<(Slot, Expr)>, Vec<(Slot, Expr)>)> {
         let groups = &grouped.all;
         let group_slots: Vec<(Slot, Expr)> = groups.iter().map(|group| (self.new_slot(), group.expr.clone())).collect();
         let rows = match tree {
             Tree::Inner(..) => slots_of_tree(tree),
             _ => hashbrown::HashSet::new(),
         };
+        let mut asked: Vec<Slot> = Vec::new();
+        {
+            let behind = columns.iter().map(|(_, bound)| &bound.expr).chain(order.iter().map(|bound| &bound.expr));
+            let mut within = Vec::new();
+            for expr in behind.chain(having.iter()) {
+                expr.walk(&mut |part| {
+                    if let Expr::Subquery(subquery) = part {
+                        subquery.plan.reads(&mut |slot| within.push(slot));
+                    }
+                });
+            }
+            if !within.is_empty() {
+                let of_rows = slots_of_tree(tree);
+                asked.extend(within.into_iter().filter(|slot| of_rows.contains(slot)));
+                asked.sort_unstable();
+                asked.dedup();
+            }
+        }
+        let kept: Vec<(Slot, Expr)> = asked
+            .into_iter()
+            .map(|slot| {
+                let of_group = groups
+                    .iter()
+                    .zip(&group_slots)
+                    .find(|(group, _)| matches!(group.expr, Expr::Slot(of) if of == slot));
+                let from = of_group.map_or_else(
+                    || {
+                        let to = self.new_slot();
+                        calls.push(AggregateCall::any_of(slot, to));
+                        to
+                    },
+                    |(_, (group, _))| *group,
+                );
+                (slot, Expr::Slot(from))
+            })
+            .collect();
         let mut stray: Option<Slot> = None;
         let mut replace = |expr: Expr| {
             expr.replaced(&mut |part| {
@@ -810,7 +854,7 @@ impl Binder<'_> {
         }
         let of_group =
             |(number, (slot, expr)): (usize, (Slot, Expr))| (slot, canonical(expr, &groups[number].collation));
-        Ok(group_slots.into_iter().enumerate().map(of_group).collect())
+        Ok((group_slots.into_iter().enumerate().map(of_group).collect(), kept))
     }
 
     /// True if the column of a place is the same for all rows of a group, since the primary key of its table is.

@@ -29,6 +29,7 @@ fn find(name: &str) -> Option<(SetFunction, std::ops::RangeInclusive<usize>, &'s
         "string_to_table" => (F::TextParts, 2..=3, &["string_to_table"]),
         "regexp_split_to_table" => (F::RegexParts, 2..=3, &["regexp_split_to_table"]),
         "regexp_matches" => (F::RegexMatches, 2..=3, &["regexp_matches"]),
+        "pg_options_to_table" => (F::Options, 1..=1, &["option_name", "option_value"]),
         "pg_partition_ancestors" => (F::Itself, 1..=1, &["relid"]),
         _ => return None,
     })
@@ -71,7 +72,12 @@ impl Binder<'_> {
                     _ => vec![Type::of(Base::Int4)],
                 }
             }
-            SetFunction::Itself => vec![arguments[0].ty],
+            SetFunction::Itself => {
+                let number = cast(arguments.remove(0), Type::of(Base::Int8))?;
+                arguments.push(number);
+                vec![Type::of(Base::Int8)]
+            }
+            SetFunction::Options => vec![Type::TEXT, Type::TEXT],
             SetFunction::Series => {
                 let known = arguments.iter().find(|bound| !matches!(bound.ty.base, Base::Unknown | Base::Interval));
                 let mut ty = known.map_or(Type::of(Base::Int4), |bound| bound.ty);

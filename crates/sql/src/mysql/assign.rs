@@ -149,7 +149,9 @@ impl Assigned {
         if let Some(choices) = &self.choices {
             return choices.find(value).ok_or_else(|| Error::new(Condition::Truncated, ""));
         }
+        let is_bits = self.to.base == Base::Uint8 && self.to.length > 0;
         if self.to.is_integer()
+            && !is_bits
             && let Value::Text(text) = value
             && text.trim().parse::<f64>().is_err()
         {

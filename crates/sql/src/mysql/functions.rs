@@ -1,6 +1,6 @@
 //! Functions that MySQL alone has, or has in its own way.
 
-use super::moments::{DAY, Parts, difference, display, display_day, format, names, parse, parts, read};
+use super::moments::{DAY, Parts, difference, display, display_day, format, names, parse, parts, read, zone_seconds};
 use super::{schema, variables};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -382,6 +382,11 @@ functions! {
     "earlier_text" (3, 3) TEXT, true, false => |_, a| moved(&a[0], &a[1], &a[2], -1);
     "later" (3, 3) MOMENT, true, false => |_, a| moved(&a[0], &a[1], &a[2], 1);
     "earlier" (3, 3) MOMENT, true, false => |_, a| moved(&a[0], &a[1], &a[2], -1);
+    "convert_tz" (3, 3) MOMENT, true, false => |_, a| Ok(match (moment(&a[0]), zone_seconds(&text(&a[1])), zone_seconds(&text(&a[2]))) {
+        (Some(moment), Some(from), Some(to)) => datetime(Datetime { seconds: moment.seconds - from + to, ..moment }),
+        // Zones that nobody has told the server of give null.
+        _ => Value::Null,
+    });
     "date_format" (2, 2) TEXT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| Value::text(format(&moment, &text(&a[1])))));
     "time_format" (2, 2) TEXT, true, false => |_, a| {
         let clock = seconds_of(&a[0]).map(|seconds| Datetime { seconds: seconds.rem_euclid(DAY), ..Datetime::default() });

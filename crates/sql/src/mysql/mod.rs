@@ -16,7 +16,7 @@ pub(crate) mod functions;
 mod load;
 pub(crate) mod moments;
 pub(crate) mod schema;
-mod statements;
+pub(crate) mod statements;
 mod text;
 pub(crate) mod variables;
 

@@ -94,6 +94,23 @@ impl Parts {
     }
 }
 
+/// Seconds that a zone is before UTC: `UTC`, `SYSTEM`, `+05:30`. None: another one.
+pub(crate) fn zone_seconds(zone: &str) -> Option<i64> {
+    if ["utc", "gmt", "system", "etc/utc"].iter().any(|name| zone.eq_ignore_ascii_case(name)) {
+        return Some(0);
+    }
+    let (sign, rest) = match zone.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let number =
+        |digits: &str| digits.parse::<i64>().ok().filter(|_| digits.len() <= 2 && !digits.starts_with(['+', '-']));
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
 /// Days from 1970 to a day.
 pub(crate) fn day_number(year: i64, month: i64, day: i64) -> i64 {
     // By eras of 400 years, whose years begin in March.

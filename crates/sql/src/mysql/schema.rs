@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// The name of the database where a session has named none.
 const DATABASE: &str = "lycosa";
 /// What text that is compared without regard to case and accents is said to be compared by, and all other text.
-const COLLATION: &str = "utf8mb4_0900_ai_ci";
+const COLLATION: &str = "utf8mb4_unicode_ci";
 const BINARY_COLLATION: &str = "utf8mb4_bin";
 
 /// The name of the database, as a session knows it.
@@ -177,7 +177,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         });
     }
     for shown in crate::shown_constraints::of(database, table) {
-        let definition = crate::shown_constraints::definition(Dialect::Mysql, table, &shown);
+        let definition = crate::shown_constraints::definition(Dialect::Mysql, "", table, &shown);
         lines.push(format!("  CONSTRAINT {} {definition}", name(shown.name())));
     }
     let engine = if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" };
@@ -317,7 +317,10 @@ fn sizes(shown: &str, ty: Type) -> [Value; 5] {
             let bytes = if ty.length > 0 && ty.base == Base::Text { length * 4 } else { length };
             (sizes[0], sizes[1]) = (int(length), int(bytes));
         }
-        (Base::Decimal, _) => (sizes[2], sizes[3]) = (int(i64::from(ty.length.max(10))), int(i64::from(ty.scale))),
+        (Base::Decimal, _) => {
+            let digits = if ty.length == 0 { 10 } else { ty.length };
+            (sizes[2], sizes[3]) = (int(i64::from(digits)), int(i64::from(ty.scale)));
+        }
         (Base::Double, _) => sizes[2] = int(22),
         (Base::Int1 | Base::Uint1, _) => (sizes[2], sizes[3]) = (int(3), int(0)),
         (Base::Int2 | Base::Uint2, _) => (sizes[2], sizes[3]) = (int(5), int(0)),

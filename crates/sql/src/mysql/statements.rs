@@ -9,6 +9,9 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+/// Stands in the name of a column before that of a table, which may be a view: what the column is called is known when the table is.
+pub(crate) const TABLE_MARK: char = '\u{3}';
+
 /// Bytes of a text in which a word behind SELECT is looked for.
 const BEGINNING_BYTES: usize = 4096;
 
@@ -770,13 +773,16 @@ impl Words {
     fn show_create(&mut self) -> Result<Said> {
         match self.next_word().as_str() {
             "table" => {
-                let name = literal(&self.name()?);
-                parsed(&format!("SELECT known_table({name}) AS `Table`, table_definition({name}) AS `Create Table`"))
+                let name = self.name()?;
+                let (column, definition) =
+                    (quoted(&format!("Table{TABLE_MARK}{name}")), quoted(&format!("Create Table{TABLE_MARK}{name}")));
+                let name = literal(&name);
+                parsed(&format!("SELECT known_table({name}) AS {column}, table_definition({name}) AS {definition}"))
             }
             "view" => {
                 let name = literal(&self.name()?);
                 parsed(&format!(
-                    "SELECT known_table({name}) AS `View`, table_definition({name}) AS `Create View`, 'utf8mb4' AS character_set_client, 'utf8mb4_0900_ai_ci' AS collation_connection"
+                    "SELECT known_table({name}) AS `View`, table_definition({name}) AS `Create View`, 'utf8mb4' AS character_set_client, 'utf8mb4_unicode_ci' AS collation_connection"
                 ))
             }
             "database" | "schema" => {

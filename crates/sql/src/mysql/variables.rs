@@ -105,9 +105,9 @@ variables! {
     character_set_results Text free "utf8mb4";
     character_set_server Text free "utf8mb4";
     character_set_system Text fixed "utf8mb3";
-    collation_connection Text free "utf8mb4_0900_ai_ci";
-    collation_database Text free "utf8mb4_0900_ai_ci";
-    collation_server Text free "utf8mb4_0900_ai_ci";
+    collation_connection Text free "utf8mb4_unicode_ci";
+    collation_database Text free "utf8mb4_unicode_ci";
+    collation_server Text free "utf8mb4_unicode_ci";
     completion_type Text fixed "NO_CHAIN";
     connect_timeout Number fixed "10";
     default_authentication_plugin Text fixed "mysql_native_password";
