@@ -133,7 +133,8 @@ impl Ddl<'_> {
                 }
             }
         }
-        let restarts = self.dialect == Dialect::Mysql || truncate.identity == Some(ast::TruncateIdentityOption::Restart);
+        let restarts =
+            self.dialect == Dialect::Mysql || truncate.identity == Some(ast::TruncateIdentityOption::Restart);
         loop {
             let before = waiting.len();
             let mut refused = None;
@@ -145,7 +146,9 @@ impl Ddl<'_> {
                             self.as_admin(|| Ok(self.database.sequence_reset(self.context, sequence)?))?;
                         }
                     }
-                    Err(error) if error.is(database::ErrorCode::AlterSpace) && error.message().contains("foreign key") => {
+                    Err(error)
+                        if error.is(database::ErrorCode::AlterSpace) && error.message().contains("foreign key") =>
+                    {
                         refused = Some(error);
                         left.push(table);
                     }
@@ -848,9 +851,8 @@ impl Ddl<'_> {
             }
             let others = self.database.catalog.spaces().into_iter().filter(|space| !space.is_system());
             let is_used = others.filter_map(|space| Table::of(self.database, space).ok()).any(|other| {
-                let is_linked = |id: u32| {
-                    self.database.catalog.sequence(id).is_some_and(|sequence| sequence.def().name == name)
-                };
+                let is_linked =
+                    |id: u32| self.database.catalog.sequence(id).is_some_and(|sequence| sequence.def().name == name);
                 other.generated.is_some_and(|(_, id)| is_linked(id))
                     || other.columns.iter().any(|column| named(&column.default).as_ref() == Some(&name))
             });

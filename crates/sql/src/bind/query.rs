@@ -787,7 +787,10 @@ impl Binder<'_> {
         let kept: Vec<(Slot, Expr)> = asked
             .into_iter()
             .map(|slot| {
-                let of_group = groups.iter().zip(&group_slots).find(|(group, _)| matches!(group.expr, Expr::Slot(of) if of == slot));
+                let of_group = groups
+                    .iter()
+                    .zip(&group_slots)
+                    .find(|(group, _)| matches!(group.expr, Expr::Slot(of) if of == slot));
                 let from = of_group.map_or_else(
                     || {
                         let to = self.new_slot();

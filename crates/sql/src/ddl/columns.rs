@@ -166,7 +166,11 @@ impl Ddl<'_> {
         }
         if keys.is_unique {
             let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
-            shape.indexes.push((next, NewIndex { name, is_unique: true, fields: vec![at] }));
+            let index = NewIndex { name: String::new(), is_unique: true, fields: vec![at] };
+            let name = self.free_index_name(&table.name, &index, &shape.columns, |known| {
+                shape.indexes.iter().any(|(_, index)| self.dialect.is_same(&index.name, known))
+            });
+            shape.indexes.push((next, NewIndex { name, ..index }));
         }
         self.reshape(table, shape)?;
         match declared.is_empty() {
